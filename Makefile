@@ -1,0 +1,79 @@
+# Needs make and python3 >= 3.11 (with venv) and nothing else: `make demo`, `make test`.
+# Another interpreter: make demo PYTHON=python3.13
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format typecheck validate bench docs clean
+
+help:  ## this list
+	@echo "usage: make TARGET [PYTHON=python3.13]"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/installed  ## install, solve the bundled experiments, write out/
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/installed-test  ## install what the tests need and run the whole suite
+	@echo "Running the tests ..."
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/installed-test  ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: $(VENV)/installed-test  ## ruff: sort imports and format
+	@$(BIN)/ruff check --select I --fix .
+	@$(BIN)/ruff format .
+
+typecheck: $(VENV)/installed-test  ## mypy on the package
+	@$(BIN)/mypy
+
+validate: $(VENV)/installed-test  ## run every script in validation/ and print the verdicts
+	@verdicts=; failed=0; \
+	for script in validation/[!_]*.py; do \
+	    echo "== $$script"; \
+	    if $(BIN)/python "$$script"; then verdict="holds "; else verdict="FAILS "; failed=1; fi; \
+	    verdicts="$$verdicts$$verdict $$script\n"; \
+	done; \
+	printf "\nVerdicts\n$$verdicts"; exit $$failed
+
+bench: $(VENV)/installed-bench  ## time the solver beside other packages
+	@for script in benchmarks/[!_]*.py; do $(BIN)/python "$$script" || exit 1; done
+
+docs: $(VENV)/installed-docs  ## build the pages into docs/_build/html
+	@$(BIN)/sphinx-build --quiet -W --keep-going docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+clean:  ## remove the environment, the caches, and what builds and runs wrote
+	@rm -rf $(VENV) out build dist docs/_build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Each stamp is touched last, so an interrupted installation is taken up again.
+
+$(VENV)/created:
+	@command -v $(PYTHON) >/dev/null || { \
+	    echo "meanfield needs Python 3.11 or later, and there is no $(PYTHON) on the PATH." >&2; \
+	    echo "Install Python, or name yours: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "meanfield needs Python 3.11 or later; $(PYTHON) is `$(PYTHON) --version 2>&1`." >&2; \
+	    echo "Name a newer one: make PYTHON=python3.13" >&2; exit 1; }
+	@echo "Creating $(VENV) with `$(PYTHON) --version` ..."
+	@$(PYTHON) -m venv --clear $(VENV) || { \
+	    echo "$(PYTHON) cannot make virtual environments: install its venv module" >&2; \
+	    echo "(on Debian and Ubuntu: apt install python3-venv) and try again." >&2; exit 1; }
+	@touch $@
+
+$(VENV)/installed: $(VENV)/created pyproject.toml
+	@echo "Installing meanfield and its dependencies into $(VENV) ..."
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/installed-%: $(VENV)/created pyproject.toml
+	@echo "Installing meanfield with its [$*] extra into $(VENV) ..."
+	@$(INSTALL) --editable '.[$*]'
+	@touch $(VENV)/installed $@

@@ -1,0 +1,17 @@
+"""Mean-field dynamics of attention: densities on the circle under the noisy Transformer PDE.
+
+A model says how measures move, a state is a measure in some representation, and `solve` moves
+a state under a model:
+
+    import numpy as np
+    import meanfield as mf
+
+    model = mf.Transformer(mf.USA(beta=4.0), kappa=6.0)
+    mu0 = mf.Circle(degree=128).density(lambda theta: 1 + 0.3 * np.cos(theta))
+    run = mf.solve(model, mu0, t_span=(0, 5))
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__version__ = "0.1.0"

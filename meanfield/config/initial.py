@@ -1,0 +1,149 @@
+"""The kinds of initial densities that a file may describe: the table [initial]."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, Strict, ValidationInfo, field_validator
+
+from .files import folder_of
+from .values import Finite, Index, Natural, NonNegative, Positive, Series, Table
+
+__all__ = [
+    "Ensemble",
+    "Fourier",
+    "Initial",
+    "Mixture",
+    "Perturbed",
+    "Sample",
+    "Uniform",
+    "VonMises",
+]
+
+SAMPLE_FORMATS = (".npy", ".npz", ".csv")
+
+
+class Uniform(Table):
+    """The uniform density 1."""
+
+    kind: Literal["uniform"]
+
+
+class Fourier(Table):
+    """The density 1 + sum_k a_k cos(k theta) + b_k sin(k theta), k = 1, 2, ..."""
+
+    kind: Literal["fourier"]
+    cos: Series = Field(default=(), description="a_1, a_2, ...")
+    sin: Series = Field(default=(), description="b_1, b_2, ...")
+
+
+class VonMises(Table):
+    """The von Mises density, proportional to exp(concentration cos(theta - mean))."""
+
+    kind: Literal["von_mises"]
+    mean: Finite = Field(default=0.0, description="angle of the peak, in radians")
+    concentration: NonNegative = Field(description="0 is uniform, large is narrow")
+
+
+class Perturbed(Table):
+    """The uniform density with a seeded random perturbation."""
+
+    kind: Literal["perturbed"]
+    amplitude: Positive = Field(
+        description="standard deviation of the coefficients of cos(k theta) and sin(k theta)"
+    )
+    seed: Index = Field(description="seed of the random numbers")
+    degrees: Annotated[tuple[Natural, ...], Strict(False)] | None = Field(
+        default=None, min_length=1, description="the modes k that are perturbed; by default 1 to 8"
+    )
+
+
+class Sample(Table):
+    """The spectral kernel estimate of a sample that is read from a file."""
+
+    kind: Literal["sample"]
+    file: str = Field(description="*.npy, *.npz or *.csv, relative to the configuration file")
+    key: str | None = Field(default=None, description="name of the array in an .npz file")
+    layer: Index | None = Field(
+        default=None, description="layer of hidden states (layers, n, d), counted from 0"
+    )
+    bandwidth: Positive | None = Field(
+        default=None, description="width of the kernel in radians; by default from the sample"
+    )
+
+    @field_validator("file")
+    @classmethod
+    def _exists(cls, file: str, info: ValidationInfo) -> str:
+        path = folder_of((info.context or {}).get("source")) / file
+        if path.suffix not in SAMPLE_FORMATS:
+            raise ValueError(f"expected a file named *.npy, *.npz or *.csv; got {file!r}")
+        if not path.is_file():
+            raise ValueError(f"there is no file {file!r}; looked for {path.absolute()}")
+        return file
+
+    @field_validator("key")
+    @classmethod
+    def _has_named_arrays(cls, key: str | None, info: ValidationInfo) -> str | None:
+        file = info.data.get("file", "*.npz")
+        if key is not None and not file.endswith(".npz"):
+            raise ValueError(f"only .npz files hold named arrays; remove it for {file!r}")
+        return key
+
+
+class Component(Table):
+    """A part of a mixture."""
+
+    weight: Positive = Field(description="share of this part; shares are divided by their sum")
+
+
+class UniformComponent(Uniform, Component):
+    """The uniform density 1, as a part of a mixture."""
+
+
+class FourierComponent(Fourier, Component):
+    """A Fourier series, as a part of a mixture."""
+
+
+class VonMisesComponent(VonMises, Component):
+    """A von Mises density, as a part of a mixture."""
+
+
+class PerturbedComponent(Perturbed, Component):
+    """A perturbed uniform density, as a part of a mixture."""
+
+
+class SampleComponent(Sample, Component):
+    """An estimated density, as a part of a mixture."""
+
+
+Part = Annotated[
+    UniformComponent | FourierComponent | VonMisesComponent | PerturbedComponent | SampleComponent,
+    Field(discriminator="kind"),
+]
+
+
+class Mixture(Table):
+    """The weighted mean of several densities."""
+
+    kind: Literal["mixture"]
+    components: Annotated[tuple[Part, ...], Strict(False)] = Field(
+        min_length=1, description="tables like [initial], each with a weight"
+    )
+
+
+Single = Annotated[
+    Uniform | Fourier | VonMises | Perturbed | Sample | Mixture, Field(discriminator="kind")
+]
+
+
+class Ensemble(Table):
+    """Several initial densities, solved in one call."""
+
+    kind: Literal["ensemble"]
+    members: Annotated[tuple[Single, ...], Strict(False)] = Field(
+        min_length=1, description="tables like [initial], one a member"
+    )
+
+
+Initial = Annotated[
+    Uniform | Fourier | VonMises | Perturbed | Sample | Mixture | Ensemble,
+    Field(discriminator="kind"),
+]

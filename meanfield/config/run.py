@@ -1,0 +1,93 @@
+"""Run what a configuration describes, with its provenance, checkpoints and result file."""
+
+import sys
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..solve import solve
+from .build import build_density, build_model, solve_arguments
+from .files import checkpoint_of, checksum, folder_of
+from .initial import Ensemble, Mixture, Sample
+from .schema import Config, plain
+
+if TYPE_CHECKING:
+    from ..solution import Solution
+
+__all__ = ["run_config"]
+
+
+def run_config(
+    config: Config,
+    out: str | PathLike[str] | None = None,
+    *,
+    resume: bool = False,
+    progress: bool | None = None,
+) -> "Solution":
+    """Solve what a configuration describes.
+
+    Parameters
+    ----------
+    config : Config
+        From `read_config`.
+    out : path, optional
+        NetCDF file to write; what is there is replaced. While the run lasts, checkpoints are
+        kept beside it under the same name with ``.checkpoint`` added, which are removed when
+        the run succeeds. Without it nothing is written.
+    resume : bool
+        Continue from the checkpoint beside `out`, if there is one.
+    progress : bool, optional
+        Show a progress bar; by default on a terminal only.
+
+    Returns
+    -------
+    Solution
+        Its provenance records the configuration, the checksums of the data files it read and
+        the command line.
+
+    Raises
+    ------
+    ConfigError
+        If the density or the model cannot be built.
+    CheckpointError
+        If the checkpoint is damaged or belongs to another run.
+    """
+    if resume and out is None:
+        raise ValueError("resume=True needs out, the result file whose checkpoint is continued")
+    checkpoint = None if out is None else checkpoint_of(out)
+    run = solve(
+        build_model(config),
+        build_density(config),
+        **solve_arguments(config),
+        progress=progress,
+        checkpoint=checkpoint,
+        resume=resume,
+        provenance=_provenance(config),
+    )
+    if out is not None and checkpoint is not None:
+        run.save(Path(out))
+        if run.success:
+            checkpoint.unlink(missing_ok=True)
+    return run
+
+
+def _provenance(config: Config) -> dict[str, Any]:
+    directory = folder_of(config.source)
+    return {
+        "config": plain(config),
+        "config_file": None if config.source is None else str(config.source),
+        "data_files": {
+            file: {"sha256": checksum(directory / file)} for file in _files(config.initial)
+        },
+        "command_line": list(sys.argv),
+    }
+
+
+def _files(table: Any) -> list[str]:
+    """The data files that an initial density reads."""
+    match table:
+        case Sample(file=file):
+            return [file]
+        case Mixture(components=parts) | Ensemble(members=parts):
+            return sorted({file for part in parts for file in _files(part)})
+    return []

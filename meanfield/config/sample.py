@@ -1,0 +1,73 @@
+"""From a file of numbers to points of the circle."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from ..geometry.kernel_estimate import read_sample as read_array
+from ..geometry.projection import principal_circle
+from .initial import Sample
+
+__all__ = ["read_sample"]
+
+
+def read_sample(sample: Sample, path: Path) -> np.ndarray:
+    """Angles (n,) or unit vectors (n, 2) from the file of a `sample` table.
+
+    An array (n,) holds angles in radians and one of shape (n, 2) unit vectors; both are
+    returned as they are. Hidden states (n, d), or one layer of (layers, n, d), d >= 3, are
+    projected on their two leading principal directions and then onto the circle.
+
+    Raises
+    ------
+    ValueError
+        If the file does not hold real numbers, or not in one of these shapes.
+    """
+    tokens = _one_layer(_load(path, sample.key), sample.layer)
+    if not np.isfinite(tokens).all():
+        count = np.count_nonzero(~np.isfinite(tokens))
+        raise ValueError(f"expected finite numbers in {path.name}; {count} are nan or infinite")
+    if tokens.ndim == 1 or tokens.shape[1] == 2:
+        return tokens
+    return principal_circle(tokens)
+
+
+def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:
+    if array.ndim not in (1, 2, 3) or 0 in array.shape:
+        raise ValueError(
+            "expected angles (n,), unit vectors (n, 2) or hidden states (n, d) or "
+            f"(layers, n, d), none of them empty; got shape {array.shape}"
+        )
+    if array.ndim < 3:
+        if layer is not None:
+            raise ValueError(f"layer = {layer} needs an array (layers, n, d); got {array.shape}")
+        return array
+    if layer is None or layer >= len(array):
+        raise ValueError(
+            f"the array has {len(array)} layers: expected layer = 0 to {len(array) - 1}; "
+            f"got {'none' if layer is None else layer}"
+        )
+    return array[layer]
+
+
+def _load(path: Path, key: str | None) -> np.ndarray:
+    try:
+        array = _from_npz(path, key) if path.suffix == ".npz" else read_array(path)
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path.name} is not a readable {path.suffix} file ({error})") from error
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"expected real numbers in {path.name}; got an array of {array.dtype}")
+    return array.astype(float)
+
+
+def _from_npz(path: Path, key: str | None) -> np.ndarray:
+    with np.load(path, allow_pickle=False) as arrays:
+        if key is None and len(arrays.files) == 1:
+            (key,) = arrays.files
+        if key not in arrays.files:
+            raise ValueError(
+                f"expected key to name one of the arrays in {path.name}: "
+                f"{', '.join(arrays.files)}; got {'no key' if key is None else repr(key)}"
+            )
+        return arrays[key]

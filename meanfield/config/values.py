@@ -1,0 +1,80 @@
+"""What tables and keys are made of: the table itself, numbers in a range, arrays of them."""
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, Strict
+
+__all__ = [
+    "Betas",
+    "Finite",
+    "Index",
+    "Kappas",
+    "Natural",
+    "NonNegative",
+    "Positive",
+    "Series",
+    "Table",
+    "shape_of",
+]
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Natural = Annotated[int, Field(ge=1)]
+Index = Annotated[int, Field(ge=0)]
+Series = Annotated[tuple[Finite, ...], Strict(False)]
+
+
+class Table(BaseModel):
+    """A table of the file: unknown keys and converted types are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def shape_of(numbers: float | tuple) -> tuple[int, ...]:
+    """Shape of a number () or of a nested tuple of numbers; raises ValueError if ragged."""
+    if not isinstance(numbers, tuple):
+        return ()
+    shapes = {shape_of(entry) for entry in numbers}
+    if len(shapes) != 1:
+        raise ValueError("expected an array with at least one entry and rows of equal length")
+    return (len(numbers), *shapes.pop())
+
+
+def _numbers(expected: str, accepts: Callable[[float], bool]) -> Callable[[Any], float | tuple]:
+    """Validator of a number, an array of numbers or a table (array of rows) of numbers."""
+
+    def read(value: Any) -> float | tuple:
+        if isinstance(value, list | tuple):
+            return tuple(read(entry) for entry in value)
+        if value == "inf":  # how plain JSON writes what TOML writes as inf
+            value = math.inf
+        if isinstance(value, bool) or not isinstance(value, int | float) or not accepts(value):
+            raise ValueError(f"expected {expected}, or an array of them; got {value!r}")
+        return float(value)
+
+    def validate(value: Any) -> float | tuple:
+        numbers = read(value)
+        if len(shape_of(numbers)) > 2:
+            raise ValueError("expected a number, an array or a table; got a deeper array")
+        return numbers
+
+    return validate
+
+
+Betas = Annotated[
+    float | tuple,
+    PlainValidator(
+        _numbers("a finite number", math.isfinite),
+        json_schema_input_type=float | list[float] | list[list[float]],
+    ),
+]
+Kappas = Annotated[
+    float | tuple,
+    PlainValidator(
+        _numbers("a number > 0 (inf means no noise)", lambda kappa: kappa > 0),
+        json_schema_input_type=float | list[float] | list[list[float]],
+    ),
+]

@@ -1,0 +1,212 @@
+"""The drifts of mean-field attention: v[mu] = grad (W * mu) / (Z * mu) with zonal W and Z.
+
+    USA        W = exp(beta t) / beta                Z = 1
+    SA         W = exp(beta t) / beta                Z = exp(beta t)
+    Kuramoto   W = t                                 Z = 1
+
+with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu). A drift gives the Funk-Hecke
+multipliers of W and Z; the geometry does the rest.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .kernels import exponential_multipliers, quadrature_multipliers
+
+__all__ = ["SA", "USA", "Drift", "Interaction", "Kuramoto"]
+
+DESCRIBED = 4096
+
+
+class Drift:
+    """A velocity field v[mu] = grad (W * mu) / (Z * mu) on the unit sphere of R^d.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Ensemble shape of the parameters; () for a single drift.
+    gradient_flow : bool
+        Whether Z = 1, so that mu follows the Wasserstein gradient of the interaction energy
+        (1/2) int int W dmu dmu.
+    """
+
+    shape: tuple[int, ...] = ()
+    gradient_flow = True
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        """Multipliers of W, shape (*shape, degree + 1); entry 0 has no effect on v."""
+        raise NotImplementedError
+
+    def normaliser(self, degree: int, dimension: int) -> np.ndarray | None:
+        """Multipliers of Z, shape (*shape, degree + 1), or None where Z = 1."""
+        return None
+
+    def interaction(self, degree: int, dimension: int) -> np.ndarray:
+        """Multipliers of W in the interaction energy, its additive constant included."""
+        return self.attraction(degree, dimension)
+
+    def describe(self) -> dict[str, Any]:
+        """The drift as plain data: its name and parameters."""
+        return {"drift": type(self).__name__}
+
+
+def _inverse_temperature(name: str, beta) -> np.ndarray:
+    array = np.array(beta, dtype=float)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} needs a finite beta (a number or an array); got beta = {beta!r}.")
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class _Exponential(Drift):
+    beta: np.ndarray
+
+    def __init__(self, beta):
+        object.__setattr__(self, "beta", _inverse_temperature(type(self).__name__, beta))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.beta.shape
+
+    def describe(self) -> dict[str, Any]:
+        return {"drift": type(self).__name__, "beta": self.beta.tolist()}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(beta={self.beta.tolist()})"
+
+    def _over_beta(self, multipliers: np.ndarray, dimension: int) -> np.ndarray:
+        """multipliers / beta in degrees >= 1, and at beta = 0 the limit 1/d in degree 1."""
+        beta = np.broadcast_to(self.beta[..., None], multipliers.shape)
+        quotient = np.zeros_like(multipliers)
+        np.divide(multipliers, beta, out=quotient, where=beta != 0)
+        quotient[..., 0] = 0
+        quotient[..., 1:2] = np.where(beta[..., 1:2] == 0, 1 / dimension, quotient[..., 1:2])
+        return quotient
+
+    def interaction(self, degree: int, dimension: int) -> np.ndarray:
+        """Multipliers of exp(beta t)/beta; at beta = 0 of t, its limit without the constant."""
+        weights = USA(self.beta).attraction(degree, dimension)
+        beta = self.beta
+        mean = exponential_multipliers(beta, 0, dimension)[..., 0] * np.exp(np.abs(beta))
+        weights[..., 0] = np.where(beta == 0, 0.0, mean / np.where(beta == 0, 1.0, beta))
+        return weights
+
+
+class USA(_Exponential):
+    """Unnormalised self-attention: v(x) = P_x int e^(beta <x, y>) y dmu(y).
+
+    Parameters
+    ----------
+    beta : float or array
+        Inverse temperature. beta = 0 is Kuramoto; an array makes an ensemble.
+
+    Raises
+    ------
+    ValueError
+        If beta is not finite, or exp(|beta|) overflows (|beta| > 700).
+
+    References
+    ----------
+    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, equation (USA).
+    """
+
+    def __init__(self, beta):
+        super().__init__(beta)
+        if (np.abs(self.beta) > 700).any():
+            raise ValueError(
+                f"USA(beta) needs |beta| <= 700, or exp(beta) overflows; got beta = {beta!r}. "
+                "SA takes any beta."
+            )
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        scale = np.exp(np.abs(self.beta))[..., None]
+        multipliers = exponential_multipliers(self.beta, degree, dimension) * scale
+        return self._over_beta(multipliers, dimension)
+
+
+class SA(_Exponential):
+    """Softmax self-attention: the attention weights seen from each token sum to one.
+
+        v(x) = P_x int e^(beta <x, y>) y dmu(y) / int e^(beta <x, y>) dmu(y)
+
+    Parameters
+    ----------
+    beta : float or array
+        Inverse temperature, any finite number. beta = 0 is Kuramoto; an array makes an ensemble.
+
+    Notes
+    -----
+    With noise SA is not a Wasserstein gradient flow, so it has no free energy.
+
+    References
+    ----------
+    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, equation (SA).
+    """
+
+    gradient_flow = False
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        return self._over_beta(self.normaliser(degree, dimension), dimension)
+
+    def normaliser(self, degree: int, dimension: int) -> np.ndarray:
+        multipliers = exponential_multipliers(self.beta, degree, dimension)
+        return multipliers / multipliers[..., :1]
+
+
+@dataclass(frozen=True)
+class Kuramoto(Drift):
+    """Kuramoto's drift v(x) = P_x int y dmu(y): attention at beta = 0."""
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        weights = np.zeros(degree + 1)
+        weights[1:2] = 1 / dimension
+        return weights
+
+
+@dataclass(frozen=True)
+class Interaction(Drift):
+    """Drift v(x) = grad_x int W(<x, y>) dmu(y) for any interaction potential W.
+
+    Parameters
+    ----------
+    potential : callable
+        W(t) for an array of inner products t in [-1, 1]. W increasing attracts.
+    name : str
+        What result files call it; the function's own name by default.
+    tolerance : float
+        Relative accuracy asked of the multipliers, by Gauss-Gegenbauer quadrature.
+
+    Examples
+    --------
+    Doi-Onsager: ``Interaction(lambda t: -np.sqrt(1 - t**2))``.
+    """
+
+    potential: Callable[[np.ndarray], np.ndarray]
+    name: str = ""
+    tolerance: float = 1e-14
+
+    @classmethod
+    def chebyshev(cls, coefficients: Sequence[float], name: str = "") -> "Interaction":
+        """W(cos theta) = sum_k coefficients_k cos(k theta), a Chebyshev series in t."""
+        return cls(np.polynomial.Chebyshev(np.asarray(coefficients, dtype=float)), name)
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        return quadrature_multipliers(
+            self.potential, degree, dimension, tolerance=self.tolerance
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Its name, and the Chebyshev series of W up to degree 4096 without negligible terms."""
+        name = self.name or getattr(self.potential, "__qualname__", "chebyshev series")
+        if isinstance(self.potential, np.polynomial.Chebyshev):
+            series = self.potential.coef
+        else:
+            series = quadrature_multipliers(self.potential, DESCRIBED, 2, tolerance=self.tolerance)
+            series[1:] *= 2
+        significant = np.flatnonzero(np.abs(series) > 1e-17 * np.abs(series).max())
+        kept = series[: significant[-1] + 1] if significant.size else series[:1]
+        return {"drift": "Interaction", "potential": name, "chebyshev": kept.tolist()}

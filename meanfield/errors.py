@@ -1,0 +1,21 @@
+"""What the package raises and warns about, apart from plain ValueError and TypeError."""
+
+
+class MeanfieldError(Exception):
+    """The mathematics, a file or a configuration refuses; the message says what to do next."""
+
+
+class ConfigError(MeanfieldError, ValueError):
+    """A configuration file is not valid; the message names every offending key."""
+
+
+class StorageError(MeanfieldError, ValueError):
+    """A result file cannot be read or written."""
+
+
+class CheckpointError(StorageError):
+    """A checkpoint is truncated, altered, or belongs to another run."""
+
+
+class UnresolvedWarning(UserWarning):
+    """A density is not represented to the accuracy that was asked for."""

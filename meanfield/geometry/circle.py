@@ -1,0 +1,259 @@
+"""The circle S^1: Fourier coefficients c_k = int e^{-ik theta} dmu, k = 0, ..., degree."""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from ..fourier import good_length, to_coefficients, to_values
+from ..kernels import exponential_multipliers
+from ..states import Density
+from . import circle_points, kernel_estimate
+from .circle_transport import CircleTransport
+from .contract import Geometry, checked_degree
+
+__all__ = ["Circle"]
+
+
+class Circle(Geometry):
+    """The unit circle with Fourier modes of degree 0, ..., `degree`.
+
+    A density mu, with respect to the uniform probability measure d theta / 2 pi, is
+
+        mu(theta) = sum_{|k| <= degree} c_k e^{ik theta},   c_k = int e^{-ik theta} dmu,
+
+    c_{-k} = conj(c_k), c_0 = 1 its mass, stored as c_0, ..., c_degree.
+
+    Parameters
+    ----------
+    degree : int
+        Highest mode, >= 1.
+
+    Attributes
+    ----------
+    angles : ndarray, (N,)
+        Equally spaced from 0, N >= 3 degree + 1: the angles of `points`.
+
+    Raises
+    ------
+    ValueError
+        If the degree is not a whole number >= 1.
+    """
+
+    dimension = 2
+
+    def __init__(self, degree: int):
+        self.degree = checked_degree(degree, "Circle")
+        self.degrees = np.arange(self.degree + 1)
+        self.parseval = np.where(self.degrees == 0, 1.0, 2.0)
+
+    def __repr__(self) -> str:
+        return f"Circle(degree={self.degree})"
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Circle) and other.degree == self.degree
+
+    def __hash__(self) -> int:
+        return hash((Circle, self.degree))
+
+    @cached_property
+    def angles(self) -> np.ndarray:
+        length = good_length(3 * self.degree + 1)
+        return 2 * np.pi * np.arange(length) / length
+
+    @cached_property
+    def points(self) -> np.ndarray:
+        return self.embed(self.angles)
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        return np.full(self.angles.size, 1 / self.angles.size)
+
+    @staticmethod
+    def embed(theta) -> np.ndarray:
+        """Unit vectors (cos theta, sin theta), shape (..., 2), of angles in radians."""
+        return np.stack([np.cos(theta), np.sin(theta)], axis=-1)
+
+    # Densities -----------------------------------------------------------------------------
+
+    def uniform(self) -> Density:
+        """The uniform density: the constant 1."""
+        return self.fourier([1.0])
+
+    def density(self, f: Callable[[np.ndarray], np.ndarray]) -> Density:
+        """The density proportional to f(theta), normalised to mass 1.
+
+        Parameters
+        ----------
+        f : callable
+            Maps angles in radians, an array, to values >= 0 of the same shape.
+
+        Raises
+        ------
+        ValueError
+            If f returns another shape, values that are not finite or negative, or mass 0.
+
+        Warns
+        -----
+        UnresolvedWarning
+            If the highest modes are not small: f needs a higher degree.
+        """
+        values = np.asarray(f(self.angles), dtype=float)
+        if values.shape != self.angles.shape:
+            raise ValueError(
+                f"f(theta) must have the shape of theta, {self.angles.shape}; got {values.shape}. "
+                "Write it with numpy functions of the array theta."
+            )
+        if not np.isfinite(values).all() or (values < 0).any() or not values.any():
+            raise ValueError(
+                "A density needs finite values >= 0, not all zero; f(theta) has minimum "
+                f"{np.min(values)} and {np.count_nonzero(~np.isfinite(values))} values that are "
+                "not finite."
+            )
+        density = Density(self, self.to_coefficients(values / values.mean()))
+        density.warn_if_unresolved()
+        return density
+
+    def fourier(self, coefficients) -> Density:
+        """The density with Fourier coefficients c_0 = 1, c_1, ..., filled up with zeros.
+
+        Raises
+        ------
+        ValueError
+            If there are more than degree + 1, c_0 is not 1, or the density is negative
+            somewhere.
+        """
+        coefficients = np.atleast_1d(np.asarray(coefficients, dtype=complex))
+        if coefficients.shape[-1] > self.degree + 1:
+            raise ValueError(
+                f"{self!r} holds c_0, ..., c_{self.degree}; got {coefficients.shape[-1]} "
+                f"coefficients. Use Circle(degree={coefficients.shape[-1] - 1})."
+            )
+        return Density(self, self.resample(coefficients, self.degree)).checked_positive()
+
+    def von_mises(self, mean: float, concentration: float) -> Density:
+        """exp(concentration cos(theta - mean)) / I_0: c_k = e^{-ik mean} I_k / I_0.
+
+        Parameters
+        ----------
+        mean : float
+            Mean direction in radians.
+        concentration : float
+            >= 0; 0 is the uniform density.
+        """
+        if not (np.isfinite(mean) and np.isfinite(concentration) and concentration >= 0):
+            raise ValueError(
+                "von_mises expects a finite mean and a finite concentration >= 0; got "
+                f"mean = {mean!r}, concentration = {concentration!r}."
+            )
+        multipliers = exponential_multipliers(concentration, self.degree, 2)
+        phases = np.exp(-1j * self.degrees * mean)
+        density = Density(self, phases * multipliers / multipliers[0])
+        density.warn_if_unresolved()
+        return density
+
+    def perturbed(self, amplitude: float, *, rng, degrees=None) -> Density:
+        """The uniform density plus a random perturbation: c_k = amplitude (X + iY)/2.
+
+        X and Y are independent standard normal numbers for each k.
+
+        Parameters
+        ----------
+        amplitude : float
+            Standard deviation of the cosine and sine coefficients.
+        rng : numpy.random.Generator or seed
+            The same seed gives the same density for every degree of the circle.
+        degrees : sequence of int, optional
+            The k to perturb; by default 1, ..., min(8, degree).
+
+        Raises
+        ------
+        ValueError
+            If a degree is outside 1, ..., degree, or the density is negative somewhere.
+        """
+        chosen = np.arange(1, min(8, self.degree) + 1) if degrees is None else np.array(degrees)
+        if chosen.size == 0 or chosen.min() < 1 or chosen.max() > self.degree:
+            raise ValueError(
+                f"perturbed expects degrees between 1 and {self.degree}; got {degrees!r}."
+            )
+        noise = np.random.default_rng(rng).standard_normal((chosen.size, 2))
+        coefficients = np.zeros(self.degree + 1, dtype=complex)
+        coefficients[0] = 1
+        coefficients[chosen] = amplitude * (noise[:, 0] + 1j * noise[:, 1]) / 2
+        return Density(self, coefficients).checked_positive()
+
+    def estimate(self, sample, bandwidth: float | None = None) -> Density:
+        """A smooth density from data: the empirical measure after a short heat flow.
+
+            c_k = e^{-k^2 bandwidth^2 / 2} (1/n) sum_j e^{-ik theta_j}
+
+        a kernel estimate with the wrapped normal kernel, hence positive.
+
+        Parameters
+        ----------
+        sample : array or path
+            Angles (n,) in radians, unit vectors (n, 2), or a .npy or .csv file of either.
+        bandwidth : float, optional
+            Standard deviation of the kernel in radians. By default the plug-in rule of Botev,
+            Grotowski and Kroese on the circle; see `kernel_estimate.plug_in_bandwidth`.
+
+        Raises
+        ------
+        ValueError
+            For fewer than 2 points, values that are not finite, vectors that are not of unit
+            length, or a bandwidth <= 0.
+
+        Warns
+        -----
+        UnresolvedWarning
+            If the bandwidth is too small for the degree: about degree < 6 / bandwidth.
+        """
+        if isinstance(sample, str | Path):
+            sample = kernel_estimate.read_sample(Path(sample))
+        angles = kernel_estimate.checked_angles(sample)
+        modes = circle_points.empirical_coefficients(angles, self.degree)
+        if bandwidth is None:
+            bandwidth = kernel_estimate.plug_in_bandwidth(angles)
+        elif not (np.isfinite(bandwidth) and bandwidth > 0):
+            raise ValueError(f"bandwidth must be > 0 radians; got {bandwidth!r}.")
+        density = Density(self, modes * np.exp(-0.5 * (self.degrees * bandwidth) ** 2))
+        density.warn_if_unresolved()
+        return density
+
+    # The contract --------------------------------------------------------------------------
+
+    def with_degree(self, degree: int) -> "Circle":
+        return Circle(degree)
+
+    def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
+        kept = min(coefficients.shape[-1], degree + 1)
+        result = np.zeros((*coefficients.shape[:-1], degree + 1), dtype=complex)
+        result[..., :kept] = coefficients[..., :kept]
+        return result
+
+    def to_values(self, coefficients: np.ndarray) -> np.ndarray:
+        return to_values(coefficients, self.angles.size)
+
+    def to_coefficients(self, values: np.ndarray) -> np.ndarray:
+        return to_coefficients(values, self.degree)
+
+    def at(self, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
+        angles = np.arctan2(points[..., 1], points[..., 0])
+        return circle_points.evaluate(coefficients, angles)
+
+    def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
+        """int e^{ik theta} dmu, complex; 0 beyond the degree."""
+        if abs(k) > self.degree:
+            return np.zeros(coefficients.shape[:-1], dtype=complex)
+        return np.conj(coefficients[..., k]) if k >= 0 else coefficients[..., -k]
+
+    def rotate(self, coefficients: np.ndarray, rotation: float) -> np.ndarray:
+        """Rotation by an angle in radians, anticlockwise."""
+        return coefficients * np.exp(-1j * self.degrees * rotation)
+
+    def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        return self.embed(circle_points.sample_angles(coefficients, n, rng))
+
+    def transport(self, attraction, normaliser, members) -> CircleTransport:
+        return CircleTransport(attraction, normaliser, members)

@@ -1,0 +1,98 @@
+"""Transport of densities on the circle: -(mu v)' in Fourier coefficients, compiled.
+
+Per member one pair (USA) or triple (SA) of inverse transforms, one pointwise product, one
+forward transform; nothing else touches memory. Aliasing is removed exactly for USA, whose
+velocity has few modes: with modes up to `degree` in mu and up to `band` in v, the product
+is free of aliases in the modes kept once 2 degree + band + 1 points are used. SA divides
+by Z * mu on the grid; with 3 degree + 1 points the aliases are those of the quotient's tail.
+"""
+
+import numpy as np
+from numba import cfunc, njit, types
+
+from ..fourier import RealTransform, good_length
+from ..native import call, complex_array, float_array, integer_array
+
+__all__ = ["CircleTransport"]
+
+NEGLIGIBLE = 2.0**-60
+
+
+class CircleTransport:
+    """mu -> -(mu v[mu])' with v = (W * mu)' / (Z * mu); see `Geometry.transport`.
+
+    Attributes
+    ----------
+    length : int
+        Number of grid points.
+    transforms : int
+        Real transforms of this length per member and evaluation: 3 (Z = 1) or 4.
+    """
+
+    def __init__(self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int):
+        tables, degree = len(attraction), attraction.shape[1] - 1
+        k = np.arange(degree + 1)
+        self._velocity = np.ascontiguousarray(1j * k * attraction)
+        self._normaliser = np.ascontiguousarray(
+            np.empty((0, 0)) if normaliser is None else normaliser, dtype=float
+        )
+        size = np.abs(self._velocity).max(axis=0)
+        significant = np.flatnonzero(size > NEGLIGIBLE * size.max())
+        band = int(significant[-1]) if significant.size else 0
+        reach = band if normaliser is None else degree
+        self.length = good_length(2 * degree + reach + 1)
+        self._fft = RealTransform(self.length, rows=2 if normaliser is None else 3)
+        self.transforms = self._fft.rows + 1
+        shape = (members, degree + 1, band + 1, self.length, tables, self._fft.rows)
+        addresses = (self._fft.stride, *self._fft.inverse, *self._fft.forward)
+        buffers = (self._fft.spectrum, self._fft.values, self._velocity, self._normaliser)
+        self._context = np.array([*shape, *addresses, *(b.ctypes.data for b in buffers)], np.int64)
+        self.address, self.context = _transport.address, self._context.ctypes.data
+        self.error = None
+        self._shape = (members, degree + 1)
+
+    def __call__(self, coefficients: np.ndarray) -> np.ndarray:
+        """Coefficients of -(mu v)', (members, degree + 1), for densities of that shape."""
+        source = np.ascontiguousarray(coefficients, dtype=complex).reshape(self._shape)
+        target = np.empty_like(source)
+        _transport_densities(self.context, source.ctypes.data, target.ctypes.data)
+        return target
+
+
+@njit(cache=True, error_model="numpy")
+def _transport_densities(context, source, target):
+    entries = integer_array(context, (15,))
+    members, modes, band, length = entries[0], entries[1], entries[2], entries[3]
+    tables, rows, stride = entries[4], entries[5], entries[6]
+    spectrum_at, values_at = entries[11], entries[12]
+    densities = complex_array(source, (members, modes))
+    result = complex_array(target, (members, modes))
+    spectrum = complex_array(spectrum_at, (rows, stride))
+    values = float_array(values_at, (rows, 2 * stride))
+    velocity = complex_array(entries[13], (tables, modes))
+    normaliser = float_array(entries[14], (tables, modes))
+    for i in range(members):
+        table = i if tables > 1 else 0
+        spectrum[:, :] = 0
+        for k in range(modes):
+            spectrum[0, k] = densities[i, k]
+        for k in range(band):
+            spectrum[1, k] = velocity[table, k] * densities[i, k]
+        if rows == 3:
+            for k in range(modes):
+                spectrum[2, k] = normaliser[table, k] * densities[i, k]
+        call(entries[7], entries[8], spectrum_at, values_at)
+        if rows == 3:
+            for j in range(length):
+                values[0, j] *= values[1, j] / values[2, j]
+        else:
+            for j in range(length):
+                values[0, j] *= values[1, j]
+        call(entries[9], entries[10], values_at, spectrum_at)
+        for k in range(modes):
+            result[i, k] = (-1j * k / length) * spectrum[0, k]
+
+
+@cfunc(types.void(types.int64, types.int64, types.int64), cache=True)
+def _transport(context, source, target):
+    _transport_densities(context, source, target)

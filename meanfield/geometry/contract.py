@@ -1,0 +1,109 @@
+"""What a geometry offers to the rest of the package."""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Protocol, Self
+
+import numpy as np
+
+__all__ = ["Geometry", "Transport", "checked_degree"]
+
+
+class Transport(Protocol):
+    """The coefficients of -div(mu v[mu]), as the compiled time loop calls them.
+
+    `address` is a C function ``void f(context, source, target)`` that reads the coefficients
+    of mu, (members, modes), at `source` and writes those of -div(mu v[mu]) at `target`.
+    """
+
+    address: int
+    context: int
+    error: BaseException | None
+
+
+class Geometry(ABC):
+    """The unit sphere of R^d with a harmonic basis in which the Laplacian is diagonal.
+
+    Densities are taken with respect to the *uniform probability measure*: the uniform state
+    is the constant 1, the constant coefficient of a density is its mass, and no 2 pi or 4 pi
+    appears outside the geometry. A real function is given by one coefficient per mode, the
+    constant first; coefficients may carry leading ensemble axes.
+
+    Attributes
+    ----------
+    dimension : int
+        Ambient dimension d; the space itself is S^(d-1).
+    degree : int
+        Highest harmonic degree kept.
+    degrees : ndarray of int, (modes,)
+        Harmonic degree of every coefficient.
+    parseval : ndarray, (modes,)
+        int f^2 dsigma = sum parseval |coefficients|^2.
+    points : ndarray, (N, d)
+        Quadrature points, unit vectors.
+    weights : ndarray, (N,)
+        Quadrature weights, of sum 1; exact to harmonic degree 3 * `degree`.
+    """
+
+    dimension: int
+    degree: int
+    degrees: np.ndarray
+    parseval: np.ndarray
+    points: np.ndarray
+    weights: np.ndarray
+
+    @cached_property
+    def laplacian(self) -> np.ndarray:
+        """Eigenvalue -l (l + d - 2) of every coefficient."""
+        return -self.degrees * (self.degrees + self.dimension - 2.0)
+
+    @abstractmethod
+    def with_degree(self, degree: int) -> Self:
+        """The same space with another number of harmonics."""
+
+    @abstractmethod
+    def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
+        """Coefficients up to `degree`: cut off, or filled up with zeros."""
+
+    @abstractmethod
+    def to_values(self, coefficients: np.ndarray) -> np.ndarray:
+        """Values at `points`, (..., N), of expansions (..., modes)."""
+
+    @abstractmethod
+    def to_coefficients(self, values: np.ndarray) -> np.ndarray:
+        """Projection of values at `points`, (..., N), on the harmonics kept, (..., modes)."""
+
+    @abstractmethod
+    def at(self, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Values (*ensemble, *shape) of expansions at any unit vectors (*shape, d)."""
+
+    @abstractmethod
+    def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
+        """The moment of degree k of a density."""
+
+    @abstractmethod
+    def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
+        """Coefficients of the pushforward of a density by a rotation."""
+
+    @abstractmethod
+    def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        """n independent points, (n, d), with this density."""
+
+    @abstractmethod
+    def transport(
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int
+    ) -> Transport:
+        """The map mu -> -div(mu v), v = grad (W * mu) / (Z * mu), for `members` densities.
+
+        `attraction` and `normaliser` are the multipliers of W and Z by degree, (1, degree + 1)
+        if shared or (members, degree + 1); `normaliser` None means Z = 1.
+        """
+
+
+def checked_degree(degree, name: str) -> int:
+    """`degree` as an int; raises ValueError unless it is a whole number >= 1."""
+    if isinstance(degree, bool) or int(degree) != degree or degree < 1:
+        raise ValueError(
+            f"{name} needs a degree that is a whole number >= 1; got degree = {degree!r}."
+        )
+    return int(degree)

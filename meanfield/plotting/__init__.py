@@ -1,0 +1,28 @@
+"""Figures and movies of a solution: space-time maps, snapshots, observables.
+
+Every function returns a matplotlib Figure that keeps its own style, so that neither pyplot nor
+its settings are touched: `figure.savefig("run.pdf")` writes it for print, and a notebook shows it
+when it is the last line of a cell. `pyplot.show()` does not know these figures; to put a plot in
+one of your own, pass `ax=`.
+
+The uniform probability measure is the reference, so the uniform state is the density 1 and is
+drawn in every plot of a density. A solution that is not resolved is framed in red.
+"""
+
+from . import theme
+from .animation import animate
+from .circle import snapshots, spacetime
+from .kinds import overview, plot
+from .observables import observables
+from .polar import polar
+
+__all__ = [
+    "animate",
+    "observables",
+    "overview",
+    "plot",
+    "polar",
+    "snapshots",
+    "spacetime",
+    "theme",
+]

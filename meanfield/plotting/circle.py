@@ -1,0 +1,242 @@
+"""Densities on the circle over the angle: the space-time heat map, and snapshots."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
+
+from . import resolution, theme
+from .panels import Panels, into, page, title_page
+from .profiles import ANGLE_LABELS, ANGLE_TICKS, profiles, story, time_labels
+from .scales import EXPONENT, Scale, choose_scale
+
+if TYPE_CHECKING:
+    from ..solution import Solution
+
+__all__ = ["draw_snapshots", "draw_spacetime", "pick_times", "snapshots", "spacetime", "time_bar"]
+
+MOST_COLUMNS, MOST_ROWS = 2000, 1536  # beyond, a heat map has more cells than a page has dots
+DENSITY = r"density $\mu_t(\theta)$"
+
+
+def spacetime(
+    solution: "Solution",
+    *,
+    ax: Axes | None = None,
+    member: int | tuple[int, ...] | None = None,
+    scale: str = "auto",
+    title: str | None = None,
+) -> Figure:
+    """Heat map of the density over time and angle.
+
+    Between saved times the colour is interpolated. The mark on the colour bar is the uniform
+    state, 1.
+
+    Parameters
+    ----------
+    solution : Solution
+        Densities on the circle at two saved times or more.
+    ax : Axes, optional
+        Draw here rather than in a new figure.
+    member : int or tuple of int, optional
+        Member of an ensemble; by default one panel for each, at most nine.
+    scale : {"auto", "linear", "log", "power"}
+        Colour scale; "auto" is logarithmic if a peak exceeds 30 times the mean.
+    title : str, optional
+        Heading; by default the model, and none if it is "". Not used with `ax`.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two saved times, the member does not exist, or there are too many.
+    TypeError
+        If the states are not densities on the circle.
+    """
+    with theme.style():
+        target = into(ax, solution, member) if ax else page(solution, member, width=7, height=3.2)
+        draw_spacetime(target, solution, scale)
+        if ax is None:
+            return title_page(target.figure, solution, title)
+        resolution.mark(ax, solution)
+        return ax.figure
+
+
+def draw_spacetime(target: Panels, solution: "Solution", scale: str) -> None:
+    """Heat maps in all panels, with one colour bar for all."""
+    if len(solution.t) < 2:
+        raise ValueError(
+            f"A space-time map needs at least two saved times; got {len(solution.t)}. Use "
+            "kind='snapshots', or solve with more times in t_eval."
+        )
+    count = len(solution.t)
+    kept = np.unique(np.linspace(0, count - 1, min(count, MOST_COLUMNS)).round().astype(int))
+    theta, values = profiles(solution, target.members, times=kept, most_angles=MOST_ROWS)
+    chosen = choose_scale(values, scale)
+    for (ax, bottom, left), density in zip(target.outer, chosen.shown(values), strict=True):
+        mesh = ax.pcolormesh(
+            solution.t[kept],
+            theta,
+            density.T,
+            norm=chosen.norm,
+            cmap=theme.DENSITY_MAP,
+            shading="gouraud",
+            rasterized=True,
+        )
+        ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=(-np.pi, np.pi))
+        ax.set_yticks(ANGLE_TICKS, ANGLE_LABELS if left else [])
+        ax.set_xlabel("time $t$" if bottom else "")
+        ax.set_ylabel(r"angle $\theta$" if left else "")
+        for spine in ax.spines.values():
+            spine.set_visible(True)
+        resolution.hatch(ax, solution)
+    bar = target.figure.colorbar(
+        mesh,
+        ax=target.axes,
+        label=DENSITY + chosen.note,
+        extend="min" if chosen.cut else "neither",
+        aspect=26 * target.rows,
+        pad=0.02,
+    )
+    if chosen.low < 1.0 < chosen.high:
+        bar.ax.axhline(1.0, color="white", linewidth=2.4)
+        bar.ax.axhline(1.0, color=theme.INK, linewidth=1.0)
+
+
+def snapshots(
+    solution: "Solution",
+    *,
+    times: Sequence[float] | None = None,
+    count: int = 7,
+    ax: Axes | None = None,
+    member: int | tuple[int, ...] | None = None,
+    scale: str = "auto",
+    title: str | None = None,
+) -> Figure:
+    """Density over the angle at several times, coloured by time.
+
+    The dashed line is the uniform state, 1. Dotted curves are not resolved, and their times red.
+
+    Parameters
+    ----------
+    times : sequence of float, optional
+        Times to show: the nearest saved ones are taken, and labelled as they are. By default
+        `count` times spread evenly along the path of the density, so that fast and slow phases
+        are shown alike.
+    count : int
+        How many, where `times` is not given.
+    solution, ax, member, scale, title
+        As for `spacetime`; "power" is a power scale of the vertical axis.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, the member does not exist, or there are too many.
+    TypeError
+        If the states are not densities on the circle.
+    """
+    with theme.style():
+        target = into(ax, solution, member) if ax else page(solution, member, width=6, height=3.4)
+        draw_snapshots(target, solution, pick_times(solution, target, times, count), scale)
+        if ax is None:
+            return title_page(target.figure, solution, title)
+        resolution.mark(ax, solution)
+        return ax.figure
+
+
+def draw_snapshots(
+    target: Panels, solution: "Solution", times: np.ndarray, scale: str, *, bar: bool = True
+) -> None:
+    """Curves in all panels at the saved times of index `times`, and one bar of the times."""
+    theta, values = profiles(solution, target.members, times=times)
+    chosen = choose_scale(values, scale)
+    resolved = resolution.resolved_states(solution)[times]
+    colours = theme.ordered_colours(len(times))
+    for (ax, bottom, left), curves in zip(target.outer, values, strict=True):
+        for curve, colour, known in zip(curves, colours, resolved, strict=True):
+            ax.plot(theta, curve, color=colour, linestyle="-" if known else ":")
+        uniform_line(ax)
+        angle_axis(ax, chosen)
+        ax.set_xlabel(r"angle $\theta$" if bottom else "")
+        ax.set_ylabel(DENSITY + chosen.note if left else "")
+    if bar:
+        time_bar(target, solution, times)
+
+
+def uniform_line(ax: Axes) -> None:
+    """The uniform state, density 1."""
+    ax.axhline(1.0, color=theme.FAINT, linewidth=1.0, linestyle=(0, (5, 3)), zorder=1)
+
+
+def angle_axis(ax: Axes, scale: Scale) -> None:
+    """Angles from -pi to pi beneath, densities on `scale` at the side."""
+    ax.set_xlim(-np.pi, np.pi)
+    ax.set_xticks(ANGLE_TICKS, ANGLE_LABELS)
+    if scale.name == "log":
+        ax.set_yscale("log")
+        ax.set_ylim(scale.low, 1.4 * scale.high)
+        return
+    if scale.name == "power":
+        ax.set_yscale("function", functions=(_power, _root))
+    low = min(0.0, scale.low)
+    ax.set_ylim(low, max(scale.high, 1.0) + 0.06 * (max(scale.high, 1.0) - low))
+
+
+def _power(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.abs(values) ** EXPONENT
+
+
+def _root(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.abs(values) ** (1 / EXPONENT)
+
+
+def pick_times(
+    solution: "Solution", target: Panels, times: Sequence[float] | None, count: int
+) -> np.ndarray:
+    """Indices of the saved states to show, increasing."""
+    if times is None:
+        if count < 1:
+            raise ValueError(f"count must be at least 1; got {count}.")
+        return story(solution, target.members, count)
+    wanted = np.atleast_1d(np.asarray(times, dtype=float))
+    begin, end = solution.t[0], solution.t[-1]
+    slack = 1e-9 * max(abs(begin), abs(end))
+    if not wanted.size or not ((wanted >= begin - slack) & (wanted <= end + slack)).all():
+        raise ValueError(
+            f"times must lie between {begin:g} and {end:g}, where this solution was saved; "
+            f"got {times!r}."
+        )
+    return np.unique(np.abs(np.asarray(solution.t)[:, None] - wanted).argmin(axis=0))
+
+
+def time_bar(target: Panels, solution: "Solution", times: np.ndarray) -> None:
+    """A bar of one colour for each time shown."""
+    count = len(times)
+    colours = ListedColormap(theme.ordered_colours(count))
+    norm = BoundaryNorm(np.arange(count + 1) - 0.5, count)
+    bar = target.figure.colorbar(
+        ScalarMappable(norm, colours),
+        ax=target.axes,
+        label="time $t$",
+        ticks=np.arange(count),
+        aspect=26 * target.rows,
+        pad=0.02,
+    )
+    names = bar.ax.set_yticklabels(time_labels(np.asarray(solution.t)[times]))
+    for name, known in zip(names, resolution.resolved_states(solution)[times], strict=True):
+        if not known:
+            name.set(color=theme.WARNING, fontweight="bold")
+    bar.ax.tick_params(length=0, which="both")
+    bar.outline.set_linewidth(matplotlib.rcParams["axes.linewidth"])

@@ -1,0 +1,111 @@
+"""Values of the saved densities on one common grid of angles that closes on itself."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..solution import Solution
+
+__all__ = ["ANGLE_LABELS", "ANGLE_TICKS", "profiles", "story", "time_labels"]
+
+ANGLE_TICKS = np.pi * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+ANGLE_LABELS = (r"$-\pi$", r"$-\pi/2$", "$0$", r"$\pi/2$", r"$\pi$")
+SMOOTH_DEGREE = 256  # at least this degree, or a curve shows its corners
+
+
+def profiles(
+    solution: "Solution",
+    members: Iterable[tuple[int, ...]],
+    *,
+    times: Sequence[int] | np.ndarray | None = None,
+    most_angles: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Densities at saved times on a grid that overhangs [-pi, pi] by one point on both sides.
+
+    The first point is the last but one minus 2 pi, and the last the second plus 2 pi, so that a
+    curve clipped at -pi and pi has no seam.
+
+    Parameters
+    ----------
+    members : iterable of tuple of int
+        Indices into the ensemble.
+    times : sequence of int, optional
+        Which saved states; by default all.
+    most_angles : int, optional
+        Average over neighbouring angles until there are at most this many. Averages keep the
+        mass of a peak that is narrower than a pixel; leaving points out could lose it.
+
+    Returns
+    -------
+    theta : ndarray, shape (n,)
+        Increasing angles.
+    values : ndarray, shape (members, times, n)
+        Densities with respect to the uniform probability measure.
+
+    Raises
+    ------
+    TypeError
+        If the states are not densities on the circle.
+    """
+    states = [solution[int(i)] for i in (range(len(solution.t)) if times is None else times)]
+    degree = max(SMOOTH_DEGREE, *(_degree(state) for state in states))
+    frames = []
+    for state in states:
+        fine = state.resample(degree)
+        # Angles in [-pi, pi); the rounding keeps the point pi from landing on either side.
+        angles = np.mod(np.round(fine.geometry.angles, 14) + np.pi, 2 * np.pi) - np.pi
+        order = np.argsort(angles)
+        chosen = np.stack([fine.values[index] for index in members])
+        frames.append(_averaged(chosen[:, order], most_angles))
+    theta = _averaged(angles[order], most_angles)
+    theta = np.concatenate([[theta[-1] - 2 * np.pi], theta, [theta[0] + 2 * np.pi]])
+    values = np.stack(frames, axis=1)
+    return theta, np.concatenate([values[..., -1:], values, values[..., :1]], axis=-1)
+
+
+def _degree(state) -> int:
+    if getattr(state.geometry, "dimension", None) != 2:
+        raise TypeError(
+            "These plots need densities on the circle; got a state on "
+            f"{type(state.geometry).__name__}. kind='observables' draws any solution."
+        )
+    return state.geometry.degree
+
+
+def _averaged(values: np.ndarray, most: int | None) -> np.ndarray:
+    """Means of equally many neighbours along the last axis (the last block may be shorter)."""
+    count = values.shape[-1]
+    if most is None or count <= most:
+        return values
+    starts = np.arange(0, count, -(-count // most))
+    return np.add.reduceat(values, starts, axis=-1) / np.diff(starts, append=count)
+
+
+def story(solution: "Solution", members: Sequence[tuple[int, ...]], count: int) -> np.ndarray:
+    """Indices of at most `count` saved states, evenly spread along the path of the density.
+
+    Distance along the path is measured in the first 16 Fourier coefficients, so that fast and
+    slow phases are shown alike. The first and the last state are always among them.
+    """
+    rows = []
+    for state in solution:
+        head = np.stack([state.coefficients[index][:17] for index in members])
+        rows.append(np.pad(head, ((0, 0), (0, 17 - head.shape[1]))).ravel())
+    if len(rows) == 1:
+        return np.array([0])
+    steps = np.linalg.norm(np.diff(np.array(rows), axis=0), axis=1)
+    # A little of the plain index keeps the path increasing where the density rests.
+    path = np.concatenate([[0.0], np.cumsum(steps + 1e-3 * steps.mean() + 1e-300)])
+    wanted = np.linspace(0.0, path[-1], min(count, len(path)))
+    return np.unique(np.abs(path[:, None] - wanted).argmin(axis=0))
+
+
+def time_labels(times: np.ndarray) -> list[str]:
+    """Times in as few digits as tell them apart (never fewer than three)."""
+    for digits in range(3, 17):
+        labels = [f"{t:.{digits}g}" for t in times]
+        if len(set(labels)) == len(labels):
+            break
+    return labels

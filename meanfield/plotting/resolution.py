@@ -1,0 +1,103 @@
+"""Marks that make a solution which is not resolved, or not finished, impossible to miss."""
+
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from . import theme
+
+if TYPE_CHECKING:
+    from ..solution import Solution
+
+__all__ = ["frame", "hatch", "last_resolved_time", "mark", "resolved_states", "verdict"]
+
+
+def verdict(solution: "Solution") -> tuple[str, str] | None:
+    """Text and colour of the banner, or None for a solution that is resolved and finished."""
+    if not solution.resolved:
+        return f"NOT RESOLVED: {solution.message}", theme.WARNING
+    if not solution.success:
+        return f"STOPPED EARLY ({solution.status}): {solution.message}", theme.CAUTION
+    return None
+
+
+def resolved_states(solution: "Solution") -> np.ndarray:
+    """Whether each saved state comes before the first whose spectral tail exceeds rtol, (m,)."""
+    if solution.resolved:
+        return np.ones(len(solution.t), dtype=bool)
+    tail = solution.observables["spectral_tail"]
+    worst = tail.max(dim=[dim for dim in tail.dims if dim != "t"], skipna=False).to_numpy()
+    return np.logical_and.accumulate(worst <= solution.rtol)
+
+
+def last_resolved_time(solution: "Solution") -> float:
+    """Time of the last saved state known to be resolved; the first time if there is none."""
+    known = np.flatnonzero(resolved_states(solution))
+    return float(solution.t[known[-1] if known.size else 0])
+
+
+def frame(figure: Figure, solution: "Solution") -> None:
+    """Frame a whole figure and write the verdict beneath it, in room added for that."""
+    found = verdict(solution)
+    if found is None:
+        return
+    text, colour = found
+    figure.patch.set(edgecolor=colour, linewidth=8)
+    figure.get_layout_engine().set(rect=(0.012, 0.012, 0.976, 0.976))
+    banner = fill(text, int(11 * figure.get_figwidth()))
+    height = figure.get_figheight() + 0.2 * (1 + banner.count("\n"))
+    figure.set_figheight(height)
+    figure.supxlabel(
+        banner,
+        y=0.12 / height,
+        va="bottom",
+        color=colour,
+        fontsize=11,
+        fontweight="bold",
+        parse_math=False,
+    )
+
+
+def mark(ax: Axes, solution: "Solution") -> None:
+    """Frame one panel of somebody else's figure and write the verdict into it."""
+    found = verdict(solution)
+    if found is None:
+        return
+    text, colour = found
+    for spine in ax.spines.values():
+        spine.set(visible=True, edgecolor=colour, linewidth=2.5)
+    ax.text(
+        0.5,
+        0.97,
+        fill(text, 46),
+        transform=ax.transAxes,
+        ha="center",
+        va="top",
+        color=colour,
+        fontsize=9,
+        fontweight="bold",
+        parse_math=False,
+        zorder=10,
+        bbox={"facecolor": "white", "edgecolor": colour, "alpha": 0.9},
+    )
+
+
+def hatch(ax: Axes, solution: "Solution") -> None:
+    """Hatch a time axis from the last resolved time on, and a little past its end."""
+    if solution.resolved:
+        return
+    begin, end = solution.t[0], solution.t[-1]
+    margin = 0.06 * ((end - begin) or 1.0)
+    ax.axvspan(
+        last_resolved_time(solution),
+        end + margin,
+        facecolor=(1, 1, 1, 0.35),
+        edgecolor=theme.WARNING,
+        hatch="////",
+        linewidth=1.2,
+        zorder=5,
+    )
+    ax.set_xlim(begin, end + margin)

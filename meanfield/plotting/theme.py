@@ -1,0 +1,108 @@
+"""The look of every figure: one style, one palette, one figure class."""
+
+from contextlib import AbstractContextManager
+from io import BytesIO
+
+import matplotlib
+import numpy as np
+from cycler import cycler
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+__all__ = ["INK", "PALETTE", "WARNING", "PaperFigure", "ordered_colours", "figure", "style"]
+
+# Okabe and Ito's colours, which stay apart under every common form of colour blindness.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+WARNING = "#D00000"
+CAUTION = "#B35900"
+INK = "#222222"
+FAINT = "#9A9A9A"
+# Both maps are perceptually uniform and safe for colour-blind readers.
+DENSITY_MAP = "viridis"
+ORDER_MAP = "plasma"  # of times and members, so that neither is taken for a density
+
+STYLE = {
+    "font.family": "STIXGeneral",  # comes with matplotlib: figures look the same everywhere
+    "mathtext.fontset": "stix",
+    "font.size": 10.0,
+    "axes.titlesize": 10.0,
+    "axes.labelsize": 10.0,
+    "xtick.labelsize": 9.0,
+    "ytick.labelsize": 9.0,
+    "legend.fontsize": 9.0,
+    "figure.titlesize": 11.0,
+    "axes.prop_cycle": cycler(color=PALETTE),
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.formatter.use_mathtext": True,
+    "axes.formatter.limits": (-3, 4),
+    "lines.linewidth": 1.4,
+    "xtick.direction": "out",
+    "ytick.direction": "out",
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "legend.frameon": False,
+    "legend.handlelength": 1.5,
+    "hatch.linewidth": 0.6,
+    "image.cmap": DENSITY_MAP,
+    "figure.dpi": 110.0,
+    "savefig.dpi": 300.0,
+    "savefig.bbox": None,
+    "pdf.fonttype": 42,  # TrueType, which journals ask for
+}
+
+
+def style() -> AbstractContextManager:
+    """Context in which matplotlib draws in the style of the package; undone on leaving."""
+    return matplotlib.rc_context(STYLE)
+
+
+class PaperFigure(Figure):
+    """A matplotlib Figure that is written in the package's style, at 300 dots per inch."""
+
+    def savefig(self, fname, **options) -> None:
+        """Write the figure, as `matplotlib.figure.Figure.savefig`; dpi is 300 if not given."""
+        with style():
+            super().savefig(fname, **options)
+
+    def _repr_png_(self) -> bytes:
+        buffer = BytesIO()
+        self.savefig(buffer, format="png", dpi=self.dpi)
+        return buffer.getvalue()
+
+
+def figure(*, width: float = 7.0, height: float = 3.2) -> PaperFigure:
+    """An empty figure, laid out so that labels never overlap.
+
+    Draw in it inside the style context::
+
+        with theme.style():
+            page = theme.figure(width=3.4, height=2.6)
+            ax = page.subplots()
+            ax.plot(kappa, order)
+        page.savefig("bifurcation.pdf")
+
+    Parameters
+    ----------
+    width, height : float
+        Size in inches; a column of a journal is about 3.4 wide, its page about 7.
+
+    Returns
+    -------
+    PaperFigure
+        Not known to pyplot: nothing to close.
+    """
+    with style():
+        layout = ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.07)
+        return PaperFigure(figsize=(width, height), layout=layout)
+
+
+def ordered_colours(count: int) -> list[tuple[float, float, float, float]]:
+    """`count` colours for times or members, from dark to light but never too light for paper."""
+    return [matplotlib.colormaps[ORDER_MAP](x) for x in np.linspace(0.0, 0.85, count)]

@@ -1,0 +1,151 @@
+"""The result of a run: states at the requested times, and the proof that comes with them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .model import Transformer
+from .states import Density
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+__all__ = ["Solution"]
+
+SUCCESSFUL = ("finished", "steady", "event", "stopped")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """States of a run at the times `t`, and how they were obtained.
+
+    Attributes
+    ----------
+    t : ndarray, (m,)
+        The requested times that were reached; the last is where the run ended.
+    states : tuple of Density
+        The state at each time, on as many modes as it needed.
+    model : Transformer
+    status : str
+        "finished"; "steady" (the rate of change fell below the tolerance); "event" (a terminal
+        event); "stopped" (the callback said so); or, without success: "unresolved" (the
+        density needs more than max_degree modes), "interrupted" (Ctrl-C), "step_too_small",
+        "not_finite", "max_steps".
+    message : str
+        The same in words, and what to do about it.
+    stats : dict
+        steps, rejected, evaluations, weights, degree_changes, highest_degree, seconds, ...
+    t_events : list of ndarray
+        The times of every event, one array for each event function.
+    options : dict
+        The arguments of `solve` as plain data.
+    rtol : float
+        The accuracy that was asked for.
+    """
+
+    t: np.ndarray
+    states: tuple[Density, ...]
+    model: Transformer
+    status: str
+    message: str
+    stats: dict[str, Any]
+    t_events: list[np.ndarray] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+    rtol: float = 1e-8
+    stored: dict[str, Any] = field(default_factory=dict)
+
+    # A sequence of states ------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __getitem__(self, i: int) -> Density:
+        return self.states[i]
+
+    def __iter__(self) -> Iterator[Density]:
+        return iter(self.states)
+
+    @property
+    def final(self) -> Density:
+        """The last state."""
+        return self.states[-1]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Ensemble shape; () for a single run."""
+        return self.final.shape
+
+    @property
+    def success(self) -> bool:
+        """Whether the run did what was asked."""
+        return self.status in SUCCESSFUL
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the density stayed within max_degree modes to the accuracy asked for."""
+        return self.status != "unresolved"
+
+    def __repr__(self) -> str:
+        flag = "" if self.success else "  <-- NOT A COMPLETE RESULT"
+        times = f"t = {self.t[0]:g} ... {self.t[-1]:g} ({len(self)} states)"
+        return (
+            f"Solution of {self.model!r}\n  status   {self.status}{flag}\n  message  {self.message}"
+            f"\n  times    {times}\n  final    {self.final!r}"
+        )
+
+    # Measured ------------------------------------------------------------------------------
+
+    @cached_property
+    def observables(self) -> "xr.Dataset":
+        """mass, minimum, moments, order_parameter, entropy, energies, ... on the times `t`.
+
+        See `observables.measure` for the formulas. Computed at the first call.
+        """
+        from .labelled import observables_dataset
+
+        return observables_dataset(self)
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """Parameters, options, versions and command line: what is needed to do it again."""
+        if "provenance" in self.stored:
+            return self.stored["provenance"]
+        from .storage.provenance import provenance
+
+        return provenance(self)
+
+    # Elsewhere -----------------------------------------------------------------------------
+
+    def to_xarray(self) -> "xr.Dataset":
+        """Densities on a common grid, coefficients and observables as one labelled dataset."""
+        from .labelled import solution_dataset
+
+        return solution_dataset(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to a NetCDF file, atomically; read it back with `load`."""
+        from .storage.netcdf import save
+
+        return save(self, Path(path))
+
+    def plot(self, kind: str = "overview", **options) -> "Figure":
+        """A figure of the run: "overview", "spacetime", "snapshots", "polar", "observables"."""
+        from .plotting import plot
+
+        return plot(self, kind=kind, **options)
+
+    def animate(self, path: str | Path, **options) -> Path:
+        """A film of the density, .mp4 or .gif."""
+        from .plotting import animate
+
+        return animate(self, Path(path), **options)
+
+
+def common_degree(states: Sequence[Density]) -> int:
+    """The highest degree among the states."""
+    return max(state.geometry.degree for state in states)

@@ -1,0 +1,32 @@
+"""A progress bar in model time, with the time left."""
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """tqdm over [start, end]; `enabled` None shows it on a terminal only, after one second."""
+
+    def __init__(self, start: float, end: float, enabled: bool | None):
+        self._start, self._end, self._bar = start, end, None
+        if enabled is not False:
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(
+                total=1.0,
+                disable=None if enabled is None else not enabled,
+                delay=0 if enabled else 1,
+                bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}",
+                desc="solve",
+            )
+
+    def update(self, t: float, degree: int) -> None:
+        """Show that the run has reached t."""
+        if self._bar is None or self._bar.disable:
+            return
+        self._bar.set_description_str(f"solve t = {t:.4g}, degree {degree}", refresh=False)
+        self._bar.update((t - self._start) / (self._end - self._start) - self._bar.n)
+
+    def close(self) -> None:
+        """Remove or finish the bar."""
+        if self._bar is not None:
+            self._bar.close()

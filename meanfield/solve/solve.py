@@ -1,0 +1,294 @@
+"""The driver: arguments in, a run to the requested times, a solution out."""
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnresolvedWarning
+from ..model import Transformer
+from ..solution import Solution
+from ..states import Density
+from ..steppers import Krogstad, Scheme
+from ..steppers.advance import NOT_FINITE, REACHED, STEADY, TOO_SMALL
+from .arguments import Arguments, check
+from .events import EventWatch
+from .interruption import Interruption
+from .march import UNRESOLVED, March
+from .progress import Progress
+from .record import Record
+
+__all__ = ["solve"]
+
+COEFFICIENTS_PER_PAUSE = 200_000
+FAILURES = {NOT_FINITE: "not_finite", TOO_SMALL: "step_too_small", UNRESOLVED: "unresolved"}
+
+
+def solve(
+    model: Transformer,
+    density: Density,
+    t_span: Sequence[float],
+    *,
+    t_eval=None,
+    rtol: float = 1e-8,
+    dt: float | None = None,
+    scheme: Scheme = Krogstad,
+    until: str | None = None,
+    steady_tolerance: float = 1e-10,
+    events: Callable | Sequence[Callable] = (),
+    callback: Callable[[float, Density], Any] | None = None,
+    min_degree: int = 16,
+    max_degree: int = 4096,
+    max_steps: int = 10_000_000,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    resume: bool = False,
+    provenance: dict[str, Any] | None = None,
+) -> Solution:
+    """Move a density under a model: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
+
+    Spectral in space, with as many modes as the density needs at each time; an exponential
+    Runge-Kutta scheme of order 4 with an embedded error estimate in time.
+
+    Parameters
+    ----------
+    model : Transformer
+        Drift and noise. Arrays of beta and kappa, and stacked initial densities, make an
+        ensemble by broadcasting: all members are solved at once, with common steps and modes.
+    density : Density
+        The initial density.
+    t_span : (float, float)
+        First and last time.
+    t_eval : array, optional
+        Times at which to keep the state, increasing, within `t_span`; they are hit exactly.
+        By default 101 equally spaced times. The run ends at the last of them.
+    rtol : float
+        Bound on the error of a step relative to the state, both in H^-1 (the linearisation of
+        W2), for the worst member; coefficients are kept down to rtol / 100. 1e-13 to 0.1.
+    dt : float, optional
+        Fixed steps of at most this size, equal between outputs, instead of error control.
+    scheme : Scheme
+        `steppers.Krogstad`, or another of `steppers.SCHEMES`.
+    until : "steady", optional
+        Stop when the rate of change |d mu/dt| in L2, of all members, is <= `steady_tolerance`.
+    events : function or list of functions
+        g(t, density) -> float, whose zeros are located to rounding and returned in `t_events`;
+        g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or falling.
+    callback : function, optional
+        Called as callback(t, density) after every step; returning True ends the run.
+    min_degree, max_degree : int
+        Bounds of the number of modes. A density that needs more than `max_degree` ends the run
+        with status "unresolved" and a warning. Equal bounds fix the number of modes.
+    max_steps : int
+        Largest number of attempted steps.
+    progress : bool, optional
+        Show a progress bar; by default on a terminal only.
+    checkpoint : path, optional
+        Where to keep a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
+    resume : bool
+        Continue from the checkpoint if it exists: the result is the same to the last bit.
+    provenance : dict, optional
+        Plain data to be kept with the result, for instance a configuration.
+
+    Returns
+    -------
+    Solution
+        With `success` False and the reason in `message` where the run did not reach its end.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that make no sense; see the message.
+    CheckpointError
+        If the checkpoint is damaged or belongs to another run.
+
+    Warns
+    -----
+    UnresolvedWarning
+        If the run stopped because `max_degree` was reached.
+
+    Notes
+    -----
+    A step costs four evaluations, each one pair of inverse transforms (triple for SA) and one
+    forward transform of about 2 to 3 times the degree.
+
+    References
+    ----------
+    Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
+    """
+    arguments = check(
+        model,
+        density,
+        t_span,
+        t_eval,
+        until,
+        steady_tolerance,
+        events,
+        rtol=rtol,
+        dt=dt,
+        scheme=scheme,
+        callback=callback,
+        min_degree=min_degree,
+        max_degree=max_degree,
+        max_steps=max_steps,
+        progress=progress,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        provenance=provenance or {},
+    )
+    return _Run(arguments, float(t_span[0])).to_the_end()
+
+
+class _Run:
+    """One call of `solve`: the march, the record, and everybody who wants to look on."""
+
+    def __init__(self, arguments: Arguments, start: float):
+        self._arguments, self._began = arguments, time.perf_counter()
+        self._march = March(
+            arguments.model,
+            arguments.density,
+            scheme=arguments.scheme,
+            rtol=arguments.rtol,
+            dt=arguments.dt,
+            steady=arguments.steady,
+            degrees=arguments.degrees,
+            span=(start, max(float(arguments.times[-1]), np.nextafter(start, np.inf))),
+        )
+        self._record = Record(len(arguments.events))
+        self._keeper = self._open_checkpoint()
+        self._progress = Progress(start, float(arguments.times[-1]), arguments.progress)
+        self._watch = None
+        if arguments.events:
+            self._watch = EventWatch(arguments.events, self._march.t, self._march.density)
+
+    def to_the_end(self) -> Solution:
+        """March through the output times, whatever happens on the way."""
+        status = None
+        try:
+            with Interruption() as interruption:
+                for target in self._arguments.times:
+                    if target < self._march.t:
+                        continue
+                    status = self._to(float(target), interruption)
+                    if status is not None:
+                        break
+                    self._record.save(self._march.t, self._march.density)
+        finally:
+            self._progress.close()
+        return self._solution(status or "finished")
+
+    def _to(self, target: float, interruption: Interruption) -> str | None:
+        """Reach the time `target`; returns why the run ends there, or None."""
+        march, looked_at = self._march, self._arguments.callback or self._arguments.events
+        size = march.density.coefficients.size
+        limit = 1 if looked_at else max(1, min(1024, COEFFICIENTS_PER_PAUSE // size))
+        while march.t < target:
+            before = march.t
+            code = march.advance(target, limit)
+            if code in FAILURES:
+                return FAILURES[code]
+            if looked_at and march.t > before and (status := self._look()):
+                return status
+            if code == STEADY:
+                return "steady"
+            if interruption.requested:
+                return "interrupted"
+            if march.counts[:2].sum() >= self._arguments.max_steps and code != REACHED:
+                return "max_steps"
+            self._progress.update(march.t, march.highest_degree)
+            if self._keeper:
+                self._keeper.save_now_and_then(march, self._record, self._seconds())
+        return None
+
+    def _look(self) -> str | None:
+        """Events and callback after a step."""
+        if self._watch:
+            for index, t, density, terminal in self._watch.crossed(self._march):
+                self._record.t_events[index].append(t)
+                if terminal:
+                    self._record.save(t, density)
+                    return "event"
+        callback = self._arguments.callback
+        if callback and callback(self._march.t, self._march.density) is True:
+            return "stopped"
+        return None
+
+    def _seconds(self) -> float:
+        return self._record.seconds + time.perf_counter() - self._began
+
+    def _open_checkpoint(self):
+        arguments = self._arguments
+        if arguments.checkpoint is None:
+            return None
+        from ..storage.checkpoint import Keeper
+
+        identity = {
+            "model": arguments.model.describe(),
+            "options": arguments.options(),
+            "initial": arguments.density.coefficients,
+        }
+        keeper = Keeper(arguments.checkpoint, identity, arguments.checkpoint_every)
+        if arguments.resume and arguments.checkpoint.exists():
+            snapshot = keeper.load()
+            self._march.restore(snapshot["march"])
+            self._record = Record.restored(snapshot["record"], arguments.density.geometry)
+        return keeper
+
+    def _solution(self, status: str) -> Solution:
+        march, record = self._march, self._record
+        if status != "event":
+            record.save(march.t, march.density)
+        if self._keeper and status != "event":
+            self._keeper.save(march, record, self._seconds())
+        message = self._message(status)
+        if status in FAILURES.values():
+            warnings.warn(message, UnresolvedWarning, stacklevel=4)
+        accepted, rejected, weighed = (int(n) for n in march.counts)
+        stages = self._arguments.scheme.evaluations
+        return Solution(
+            t=np.array(record.times),
+            states=tuple(record.states),
+            model=self._arguments.model,
+            status=status,
+            message=message,
+            stats={
+                "steps": accepted,
+                "rejected": rejected,
+                "evaluations": stages * (accepted + rejected),
+                "weights": weighed,
+                "degree_changes": march.degree_changes,
+                "highest_degree": march.highest_degree,
+                "rate_of_change": march.rate,
+                "seconds": self._seconds(),
+            },
+            t_events=[np.array(times) for times in record.t_events],
+            options=self._arguments.options(),
+            rtol=self._arguments.rtol,
+            stored={"extra": self._arguments.provenance},
+        )
+
+    def _message(self, status: str) -> str:
+        t, degree = self._march.t, self._march.highest_degree
+        return {
+            "finished": f"Reached t = {t:g}.",
+            "steady": f"Steady at t = {t:g}: rate of change {self._march.rate:.1e}.",
+            "event": "A terminal event occurred.",
+            "stopped": f"The callback ended the run at t = {t:g}.",
+            "interrupted": f"Interrupted at t = {t:g}; the states so far are kept.",
+            "unresolved": (
+                f"The density is not resolved by max_degree = {degree} modes after t = {t:g}. "
+                "Raise max_degree or, where a density without noise concentrates to Diracs, "
+                "follow mf.Characteristics(density), which needs no modes."
+            ),
+            "step_too_small": (
+                f"No step size meets rtol at t = {t:g}. Without noise the density may be "
+                "collapsing; else the drift is too strong for this time scale: try a larger rtol."
+            ),
+            "not_finite": f"The state was not finite after t = {t:g}: use a smaller dt.",
+            "max_steps": f"max_steps = {self._arguments.max_steps} was reached at t = {t:g}.",
+        }[status]

@@ -1,0 +1,244 @@
+"""A probability density on a geometry, held by its harmonic coefficients."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import UnresolvedWarning
+from .tokens import Tokens
+
+if TYPE_CHECKING:
+    from ..geometry import Geometry
+
+__all__ = ["Density"]
+
+NOT_SMALL = 1e-8
+
+
+class Density:
+    """A density with respect to the uniform probability measure, or an ensemble of them.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        Where it lives and how many harmonics are kept.
+    coefficients : array, shape (*ensemble, modes)
+        Harmonic coefficients; the first is the mass and must be 1 (to 1e-12).
+
+    Raises
+    ------
+    ValueError
+        For another number of modes, values that are not finite, or a mass other than 1.
+
+    Notes
+    -----
+    Build one through its geometry: ``circle.density(f)``, ``circle.von_mises(...)`` and so on.
+    Mixtures are written as they are read, ``0.3 * a + 0.7 * b``; the result must have mass 1.
+    """
+
+    def __init__(self, geometry: "Geometry", coefficients):
+        coefficients = np.array(coefficients, dtype=complex)
+        modes = geometry.degrees.size
+        if coefficients.ndim < 1 or coefficients.shape[-1] != modes:
+            raise ValueError(
+                f"A density on {geometry!r} has {modes} coefficients on the last axis; got shape "
+                f"{coefficients.shape}."
+            )
+        if not np.isfinite(coefficients).all():
+            bad = np.count_nonzero(~np.isfinite(coefficients))
+            raise ValueError(f"A density needs finite coefficients; {bad} are not.")
+        error = np.abs(coefficients[..., 0] - 1).max(initial=0)
+        if error > 1e-12:
+            raise ValueError(
+                f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
+                "Divide by the mass, or let the weights of a mixture sum to 1."
+            )
+        coefficients.setflags(write=False)
+        self.geometry, self.coefficients = geometry, coefficients
+
+    def __repr__(self) -> str:
+        ensemble = f", ensemble {self.shape}" if self.shape else ""
+        return f"Density({self.geometry!r}{ensemble}, spectral tail {self.spectral_tail.max():.1e})"
+
+    # Reading -------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Ensemble shape; () for a single density."""
+        return self.coefficients.shape[:-1]
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """Values at `geometry.points`, shape (*ensemble, N)."""
+        values = self.geometry.to_values(self.coefficients)
+        values.setflags(write=False)
+        return values
+
+    def at(self, points) -> np.ndarray:
+        """Values at any unit vectors (..., d); shape (*ensemble, ...)."""
+        points = np.asarray(points, dtype=float)
+        d = self.geometry.dimension
+        if points.shape[-1:] != (d,):
+            raise ValueError(
+                f"at() expects unit vectors of shape (..., {d}); got shape {points.shape}. "
+                "Angles on the circle: at(circle.embed(theta))."
+            )
+        return self.geometry.at(self.coefficients, points)
+
+    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """int f dmu, shape (*ensemble,); f maps unit vectors (N, d) to (N,).
+
+        Exact for f of harmonic degree up to twice the geometry's degree.
+        """
+        values = np.asarray(f(self.geometry.points), dtype=float)
+        if values.shape != self.geometry.weights.shape:
+            raise ValueError(
+                f"f must map points {self.geometry.points.shape} to values of shape "
+                f"{self.geometry.weights.shape}; got {values.shape}."
+            )
+        return self.values @ (self.geometry.weights * values)
+
+    def moment(self, k: int):
+        """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle."""
+        return self.geometry.moment(self.coefficients, k)
+
+    @property
+    def mass(self) -> np.ndarray:
+        """int dmu, shape (*ensemble,)."""
+        return self.coefficients[..., 0].real
+
+    @property
+    def minimum(self) -> np.ndarray:
+        """Smallest value on the grid; slightly negative values are truncation error."""
+        return self.values.min(axis=-1)
+
+    @cached_property
+    def spectral_tail(self) -> np.ndarray:
+        """Largest |coefficient| in the last eighth of the degrees, shape (*ensemble,).
+
+        The truncation error is of this size: 1e-10 means ten digits are resolved.
+        """
+        return np.abs(self.coefficients[..., tail_of(self.geometry)]).max(axis=-1)
+
+    # Making others -------------------------------------------------------------------------
+
+    def sample(self, n: int, *, rng) -> Tokens:
+        """n independent tokens with this density.
+
+        Parameters
+        ----------
+        n : int
+            >= 1.
+        rng : numpy.random.Generator or seed
+
+        Raises
+        ------
+        ValueError
+            If n < 1, for an ensemble, or if the density is negative somewhere.
+        """
+        if self.shape:
+            raise ValueError("Sample the members of an ensemble one by one: density[i].sample(n).")
+        if int(n) != n or n < 1:
+            raise ValueError(f"sample expects a whole number n >= 1; got {n!r}.")
+        self.checked_positive()
+        rng = np.random.default_rng(rng)
+        return Tokens(self.geometry.sample(self.coefficients, int(n), rng))
+
+    def rotate(self, rotation) -> "Density":
+        """The pushforward by a rotation: an angle in radians on the circle."""
+        return Density(self.geometry, self.geometry.rotate(self.coefficients, rotation))
+
+    def resample(self, degree: int) -> "Density":
+        """The same density with harmonics up to another degree, cut off or filled up."""
+        geometry = self.geometry.with_degree(degree)
+        return Density(geometry, self.geometry.resample(self.coefficients, geometry.degree))
+
+    def __getitem__(self, index) -> "Density":
+        if not self.shape:
+            raise TypeError("This is a single density, not an ensemble: it has no members.")
+        index = index if isinstance(index, tuple) else (index,)
+        return Density(self.geometry, self.coefficients[(*index, ..., slice(None))])
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("This is a single density, not an ensemble: it has no length.")
+        return self.shape[0]
+
+    @classmethod
+    def stack(cls, densities: Sequence["Density"]) -> "Density":
+        """An ensemble of densities, on the geometry of the highest degree among them."""
+        if not densities:
+            raise ValueError("stack expects at least one density; got none.")
+        degree = max(density.geometry.degree for density in densities)
+        fine = [density.resample(degree) for density in densities]
+        return cls(fine[0].geometry, np.stack([density.coefficients for density in fine]))
+
+    @classmethod
+    def mixture(cls, weights: Sequence[float], densities: Sequence["Density"]) -> "Density":
+        """sum_i weights_i densities_i, weights >= 0 of sum 1; also ``0.3 * a + 0.7 * b``."""
+        weights = [float(weight) for weight in weights]
+        valid = len(weights) == len(densities) > 0 and all(weight >= 0 for weight in weights)
+        if not valid or abs(sum(weights) - 1) > 1e-12:
+            raise ValueError(
+                "A mixture expects one weight >= 0 for each density, of sum 1; got weights "
+                f"{weights} for {len(densities)} densities."
+            )
+        degree = max(density.geometry.degree for density in densities)
+        fine = [density.resample(degree) for density in densities]
+        total = sum(w * density.coefficients for w, density in zip(weights, fine, strict=True))
+        return cls(fine[0].geometry, total)
+
+    def __mul__(self, weight: float) -> "_Term":
+        return _Term([float(weight)], [self])
+
+    __rmul__ = __mul__
+
+    # Judging -------------------------------------------------------------------------------
+
+    def checked_positive(self) -> "Density":
+        """This density; raises ValueError where it is negative beyond truncation error."""
+        allowed = max(1e-10, 100 * float(self.spectral_tail.max()))
+        worst = float(self.minimum.min())
+        if worst < -allowed:
+            raise ValueError(
+                f"A density must not be negative; its minimum is {worst:.3g}, and the truncated "
+                f"series explains {allowed:.1g} of it. Use smaller coefficients."
+            )
+        return self
+
+    def warn_if_unresolved(self, tolerance: float = NOT_SMALL) -> None:
+        """Warn when the spectral tail exceeds `tolerance`."""
+        tail = float(self.spectral_tail.max())
+        if tail > tolerance:
+            warnings.warn(
+                f"The density is not resolved: its highest coefficients are {tail:.1e}, expected "
+                f"<= {tolerance:.0e}. Use a degree above {self.geometry.degree}.",
+                UnresolvedWarning,
+                stacklevel=3,
+            )
+
+
+class _Term:
+    """Part of a mixture in the making; it becomes a Density when its weights sum to 1."""
+
+    def __init__(self, weights: list[float], densities: list[Density]):
+        self.weights, self.densities = weights, densities
+
+    def __repr__(self) -> str:
+        return f"unfinished mixture of total weight {sum(self.weights):g}: add up to weight 1"
+
+    def __add__(self, other: "_Term") -> "Density | _Term":
+        if not isinstance(other, _Term):
+            return NotImplemented
+        weights, densities = self.weights + other.weights, self.densities + other.densities
+        if abs(sum(weights) - 1) > 1e-12:
+            return _Term(weights, densities)
+        return Density.mixture(weights, densities)
+
+
+def tail_of(geometry: "Geometry", degree: int | None = None) -> np.ndarray:
+    """Mask of the modes in the last eighth of the degrees up to `degree`, and beyond it."""
+    return geometry.degrees > 0.875 * (geometry.degree if degree is None else degree)

@@ -1,0 +1,146 @@
+"""A scheme applied to one equation du/dt = L u + N(u)."""
+
+from typing import Protocol
+
+import numpy as np
+
+from .advance import Clock, Rules, advance, rate_of_change
+from .attempt import Problem, Work, attempt, evaluate, weigh
+from .scheme import Scheme
+
+__all__ = ["Rules", "Stepper"]
+
+
+class _Nonlinear(Protocol):
+    address: int
+    context: int
+    error: BaseException | None
+
+
+class Stepper:
+    """Steps of one scheme for du/dt = L u + N(u), with L diagonal, of (members, modes).
+
+    Parameters
+    ----------
+    scheme : Scheme
+    linear : ndarray, (1, modes) or (members, modes)
+        The diagonal of L, real or complex, real part <= 0.
+    nonlinear : object with `address` and `context`
+        N, compiled (a geometry's transport) or a `native.PythonFunction`.
+    state : ndarray, (members, modes)
+        Shape and dtype of the states; its values are the first state.
+    metric : ndarray, (modes,), optional
+        Weights of the squared coefficients in the norm of errors; by default 1.
+    parseval : ndarray, (modes,), optional
+        Weights of the squared coefficients in the norm of the rate of change; by default 1.
+    degrees : ndarray of int, (modes,), optional
+        Degree of every coefficient, for the spectral tail; by default 0, 1, ....
+    """
+
+    def __init__(
+        self,
+        scheme: Scheme,
+        linear: np.ndarray,
+        nonlinear: _Nonlinear,
+        state: np.ndarray,
+        *,
+        metric: np.ndarray | None = None,
+        parseval: np.ndarray | None = None,
+        degrees: np.ndarray | None = None,
+    ):
+        self.scheme, self._nonlinear = scheme, nonlinear
+        modes = state.shape[1]
+        ones = np.ones(modes)
+        self._problem = Problem(
+            nonlinear.address,
+            nonlinear.context,
+            np.ascontiguousarray(linear),
+            ones if metric is None else np.ascontiguousarray(metric, dtype=float),
+            ones if parseval is None else np.ascontiguousarray(parseval, dtype=float),
+            np.arange(modes) if degrees is None else np.ascontiguousarray(degrees),
+        )
+        self._table = scheme.table()
+        self._work = _work(scheme, self._problem.linear, np.asarray(state))
+        self.state = state
+
+    @property
+    def state(self) -> np.ndarray:
+        """The state u, a copy; set it to start from elsewhere."""
+        return self._work.u.copy()
+
+    @state.setter
+    def state(self, u: np.ndarray) -> None:
+        self._work.u[:] = u
+        self._work.slopes[0] = self.nonlinear(u)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Steps accepted, steps rejected, weights computed; assign through [:] to carry on."""
+        return self._work.counts
+
+    def nonlinear(self, u: np.ndarray) -> np.ndarray:
+        """N(u)."""
+        source = np.ascontiguousarray(u, dtype=self._work.u.dtype).reshape(self._work.u.shape)
+        slope = np.empty_like(source)
+        evaluate(self._problem, source, slope)
+        self._raise_kept_error()
+        return slope
+
+    @property
+    def rate(self) -> float:
+        """Largest L2 norm of du/dt over the members, at the present state."""
+        return float(rate_of_change(self._problem, self._work, self._problem.parseval))
+
+    @property
+    def rate_in_metric(self) -> float:
+        """The same in the norm of errors."""
+        return float(rate_of_change(self._problem, self._work, self._problem.metric))
+
+    def step(self, u: np.ndarray, dt: float) -> tuple[np.ndarray, float]:
+        """The state one step after u, and the relative error estimate. Leaves `state` alone."""
+        work = _work(self.scheme, self._problem.linear, self._work.u)
+        work.u[:] = u
+        work.slopes[0] = self.nonlinear(u)
+        weigh(self._problem.linear, self._table, float(dt), work)
+        error = attempt(self._problem, work)
+        self._raise_kept_error()
+        return work.new, float(error)
+
+    def advance(self, clock: Clock, rules: Rules, target: float, limit: int) -> tuple[int, Clock]:
+        """Move `state` towards the time `target`, at most `limit` attempts.
+
+        Returns
+        -------
+        code, clock
+            Why the loop came back (`advance.REACHED` and so on), and the new clock.
+        """
+        code, clock = advance(
+            self._problem, self._table, self._work, clock, rules, float(target), limit
+        )
+        self._raise_kept_error()
+        return code, Clock(*clock)
+
+    def _raise_kept_error(self) -> None:
+        error, self._nonlinear.error = self._nonlinear.error, None
+        if error is not None:
+            raise error
+
+
+def _work(scheme: Scheme, linear: np.ndarray, state: np.ndarray) -> Work:
+    members, modes = state.shape
+    slopes = scheme.evaluations + 1
+    used = np.zeros((slopes, slopes), dtype=np.bool_)
+    for i, row in enumerate(scheme.rows()):
+        used[i, list(row)] = True
+    u, new, stage = (np.zeros((members, modes), dtype=state.dtype) for _ in range(3))
+    return Work(
+        u=u,
+        new=new,
+        stage=stage,
+        slopes=np.zeros((slopes, members, modes), dtype=state.dtype),
+        decay=np.zeros((slopes - 1, *linear.shape), dtype=linear.dtype),
+        weights=np.zeros((slopes, slopes, *linear.shape), dtype=linear.dtype),
+        used=used,
+        weighed_step=np.full(1, np.nan),
+        counts=np.zeros(3, dtype=np.int64),
+    )

@@ -1,0 +1,104 @@
+"""Checkpoints: one file with everything a run needs to go on, sealed with a checksum.
+
+    MAGIC (16 bytes) | SHA-256 of the payload (32 bytes) | payload
+
+The payload is a .npz archive of the march and the record. A file that is cut short, altered,
+or written for another model, initial density or options is refused.
+"""
+
+import hashlib
+import io
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import CheckpointError
+from .atomic import write_atomically
+
+__all__ = ["Keeper"]
+
+MAGIC = b"meanfield ckpt 1"
+
+
+class Keeper:
+    """Writes and reads the checkpoint of one run.
+
+    Parameters
+    ----------
+    path : Path
+    identity : dict
+        What determines the result: plain data, and arrays. It must agree on resuming.
+    every : float
+        Seconds of wall time between two checkpoints.
+    """
+
+    def __init__(self, path: Path, identity: dict[str, Any], every: float):
+        self._path, self._identity = path, _digest(identity)
+        self._every, self._last = every, time.monotonic()
+
+    def save_now_and_then(self, march, record, seconds: float) -> None:
+        """Save if the last checkpoint is old enough."""
+        if time.monotonic() - self._last >= self._every:
+            self.save(march, record, seconds)
+
+    def save(self, march, record, seconds: float) -> None:
+        """Write the checkpoint, replacing the previous one atomically."""
+        payload = _pack(self._identity, march.snapshot(), record.snapshot(), seconds)
+        sealed = MAGIC + hashlib.sha256(payload).digest() + payload
+        write_atomically(self._path, lambda path: path.write_bytes(sealed))
+        self._last = time.monotonic()
+
+    def load(self) -> dict[str, dict[str, Any]]:
+        """The snapshots of march and record; raises CheckpointError unless all is well."""
+        sealed = self._path.read_bytes()
+        payload = sealed[48:]
+        if sealed[:16] != MAGIC or hashlib.sha256(payload).digest() != sealed[16:48]:
+            raise CheckpointError(
+                f"{self._path} is not an intact checkpoint: it was cut short or altered, or "
+                "another program wrote it. Remove it and start the run again."
+            )
+        with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
+            content = {name: arrays[name] for name in arrays.files}
+        if str(content["identity"]) != self._identity:
+            raise CheckpointError(
+                f"{self._path} belongs to another run: its model, initial density, output times "
+                "or tolerances differ. Resume with the same arguments, or use another file."
+            )
+        return _unpack(content)
+
+
+def _digest(identity: dict[str, Any]) -> str:
+    plain = {k: v for k, v in identity.items() if not isinstance(v, np.ndarray)}
+    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode())
+    for value in identity.values():
+        if isinstance(value, np.ndarray):
+            digest.update(np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()
+
+
+def _pack(identity: str, march: dict, record: dict, seconds: float) -> bytes:
+    arrays = {f"march.{name}": np.array(value) for name, value in march.items()}
+    arrays |= {"identity": np.array(identity), "record.times": record["times"]}
+    arrays["record.seconds"] = np.array(seconds)
+    for name in ("coefficients", "t_events"):
+        for i, array in enumerate(record[name]):
+            arrays[f"record.{name}.{i:09d}"] = array
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _unpack(content: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
+    def listed(name: str) -> list[np.ndarray]:
+        return [content[key] for key in sorted(content) if key.startswith(f"record.{name}.")]
+
+    clock = content["march.clock"].tolist()
+    clock[3:5] = int(clock[3]), int(clock[4])
+    names = ("coefficients", "counts", "degree_changes", "highest_degree")
+    march = {name: content[f"march.{name}"] for name in names} | {"clock": tuple(clock)}
+    record = {"times": content["record.times"], "seconds": content["record.seconds"]}
+    record |= {name: listed(name) for name in ("coefficients", "t_events")}
+    return {"march": march, "record": record}

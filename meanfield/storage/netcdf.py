@@ -1,0 +1,114 @@
+"""Solutions as NetCDF files: the labelled arrays, and what `load` needs to give them back.
+
+Written with h5netcdf alone, so that saving does not wait for xarray to be imported. Padding
+with zeros to a common degree loses nothing: `load` cuts each state back to its own degree.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..drifts import SA, USA, Drift, Interaction, Kuramoto
+from ..errors import StorageError
+from ..geometry import Circle
+from ..labelled import ATTRIBUTES, labelled_arrays
+from ..model import Transformer
+from ..solution import Solution
+from ..states import Density
+from .atomic import write_atomically
+
+__all__ = ["load", "save"]
+
+FORMAT = 1
+
+
+def save(solution: Solution, path: Path) -> Path:
+    """Write a solution to `path`; an existing file is replaced atomically."""
+    if not path.parent.is_dir():
+        raise StorageError(f"The folder {path.parent} does not exist; create it first.")
+    return write_atomically(path, lambda temporary: _write(solution, temporary))
+
+
+def _write(solution: Solution, path: Path) -> None:
+    import h5netcdf
+
+    with h5netcdf.File(path, "w") as file:
+        file.attrs["Conventions"] = "CF-1.11"
+        file.attrs["title"] = f"Density under {solution.model!r}"
+        file.attrs["source"] = "meanfield"
+        file.attrs["references"] = "Rigollet, arXiv:2512.01868"
+        file.attrs["meanfield"] = json.dumps(_header(solution))
+        for name, (dims, values) in labelled_arrays(solution).items():
+            for dim, size in zip(dims, values.shape, strict=True):
+                if dim not in file.dimensions:
+                    file.dimensions[dim] = size
+            variable = file.create_variable(name, dims, data=values)
+            for attribute, text in ATTRIBUTES.get(name, {}).items():
+                variable.attrs[attribute] = text
+
+
+def _header(solution: Solution) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "geometry": "Circle",
+        "status": solution.status,
+        "message": solution.message,
+        "stats": solution.stats,
+        "rtol": solution.rtol,
+        "options": solution.options,
+        "t_events": [times.tolist() for times in solution.t_events],
+        "provenance": solution.provenance,
+    }
+
+
+def load(path: str | Path) -> Solution:
+    """Read a solution that `Solution.save` wrote; states come back bit for bit.
+
+    Raises
+    ------
+    StorageError
+        If the file does not exist, is damaged, or was not written by this package.
+    """
+    import h5netcdf
+
+    path = Path(path)
+    if not path.is_file():
+        raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
+    try:
+        with h5netcdf.File(path, "r") as file:
+            header = json.loads(file.attrs["meanfield"])
+            t, degrees = file["t"][:], file["degree"][:]
+            coefficients = file["coefficient_re"][:] + 1j * file["coefficient_im"][:]
+    except (OSError, KeyError, ValueError) as error:
+        raise StorageError(
+            f"{path} is not an intact result of meanfield ({error}). Expected a NetCDF file "
+            "written by Solution.save."
+        ) from error
+    states = tuple(
+        Density(Circle(int(degree)), row[..., : degree + 1])
+        for degree, row in zip(degrees, coefficients, strict=True)
+    )
+    return Solution(
+        t=t,
+        states=states,
+        model=_model(header["provenance"]["model"]),
+        t_events=[np.array(times) for times in header["t_events"]],
+        stored={"provenance": header["provenance"]},
+        **{name: header[name] for name in ("status", "message", "stats", "rtol", "options")},
+    )
+
+
+def _model(described: dict[str, Any]) -> Transformer:
+    drift: Drift
+    match described["drift"]:
+        case "USA":
+            drift = USA(described["beta"])
+        case "SA":
+            drift = SA(described["beta"])
+        case "Kuramoto":
+            drift = Kuramoto()
+        case _:
+            drift = Interaction.chebyshev(described["chebyshev"], name=described["potential"])
+    return Transformer(drift, described["kappa"])

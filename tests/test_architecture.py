@@ -1,0 +1,237 @@
+"""The rules that keep the code readable, as tests: which file may import which, sizes, names.
+
+A module belongs to the room it is named after, or to the folder it lies in. Imports point to
+rooms further down, that is earlier in ROOMS, or stay inside the room. An import that serves
+type hints only (under ``if TYPE_CHECKING``) is never executed and is not counted.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "meanfield"
+
+ROOMS = [
+    {"errors"},
+    {"native", "kernels"},
+    {"fourier"},
+    {"states"},
+    {"geometry"},
+    {"drifts"},
+    {"model"},
+    {"evolution"},
+    {"observables"},
+    {"steppers"},
+    {"solution"},
+    {"labelled"},
+    {"storage"},
+    {"solve"},
+    {"config", "doctor"},
+    {"plotting"},
+    {"cli"},
+    {"__init__", "__main__"},
+]
+LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+
+ONLY = {"steppers": {"errors", "native"}}  # a scheme knows no physics
+LATE = {"solution": {"labelled", "storage", "plotting"}}  # its methods import when called
+
+MAX_LINES = 300
+MAX_FUNCTION_LINES = 40
+NAMES_WITHOUT_A_PURPOSE = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
+HEAVY = {"scipy", "numba", "matplotlib", "xarray", "pandas", "pyshtools", "ot", "h5py", "pydantic"}
+
+NOT_OURS = {"out", "build", "dist", "_build", "__pycache__"}
+TEXT = {".py", ".pyi", ".md", ".toml", ".cff", ".txt", ".cfg", ".ini", ".yml", ".yaml", ".json"}
+TEXT |= {".csv", ".rst", ".svg", ".ipynb", ".bib", ""}
+MACHINE_PATH = re.compile(r"(?<![\w.~}/-])/(?:work|opt|tmp|home|root|mnt|Users)/\w|\b[A-Z]:\\Users")
+
+
+def project_files():
+    """Every text file of the project, in order; not what builds, runs and tools write."""
+    for path in sorted(ROOT.rglob("*")):
+        folders = path.relative_to(ROOT).parts[:-1]
+        hidden = any(part.startswith(".") and part != ".ci" for part in (*folders, path.name))
+        ours = not hidden and not NOT_OURS.intersection(folders)
+        if ours and path.is_file() and path.suffix in TEXT:
+            yield path
+
+
+def name(path):
+    """The name of a file in test ids and messages."""
+    return str(path.relative_to(ROOT))
+
+
+FILES = list(project_files())
+PYTHON = [path for path in FILES if path.suffix == ".py"]
+MODULES = [path for path in PYTHON if path.is_relative_to(PACKAGE)]
+
+
+def parse(path):
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def room_of(path):
+    """The room a module of the package belongs to."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def only_for_types(node):
+    """Whether a node is ``if TYPE_CHECKING:``."""
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def imports(node, *, late=False):
+    """Yield (import statement, whether it stands inside a function) below a node."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, late
+        elif only_for_types(child):
+            for other in child.orelse:
+                yield from imports(other, late=late)
+        else:
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from imports(child, late=late or inside)
+
+
+def absolute_names(statement, package):
+    """Dotted names that an import statement asks for; `package` is that of the file."""
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    above = package[: len(package) - statement.level + 1] if statement.level else []
+    base = ".".join([*above, *filter(None, [statement.module])])
+    return [f"{base}.{alias.name}" for alias in statement.names]
+
+
+def rooms_imported_by(path):
+    """Yield (room of this package, whether imported inside a function) for a module."""
+    package = ["meanfield", *path.relative_to(PACKAGE).parts[:-1]]
+    for statement, late in imports(parse(path)):
+        for dotted in absolute_names(statement, package):
+            top, *rest = dotted.split(".")
+            if top == "meanfield":  # a name of the public face counts as the face itself
+                yield (rest[0] if rest and rest[0] in LEVEL else "__init__"), late
+
+
+def own_lines(function):
+    """Lines from `def` to the end of a function, its docstring not counted."""
+    lines = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function, clean=False) is not None:
+        docstring = function.body[0]
+        lines -= docstring.end_lineno - docstring.lineno + 1
+    return lines
+
+
+def best_of_five(measure):
+    """The smallest of five measurements: what the machine can do when it is not busy."""
+    return min(measure() for _ in range(5))
+
+
+def run_python(*arguments):
+    """The output of a fresh interpreter, started in the root of the project."""
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_every_module_belongs_to_a_room(path):
+    assert room_of(path) in LEVEL, (
+        f"{name(path)} belongs to no room: give {room_of(path)!r} its place in ROOMS, "
+        f"in {name(Path(__file__))}."
+    )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_imports_point_downwards(path):
+    room = room_of(path)
+    for imported, late in rooms_imported_by(path):
+        allowed = imported == room or LEVEL[imported] < LEVEL[room]
+        if room in ONLY:
+            allowed = imported == room or imported in ONLY[room]
+        if late and imported in LATE.get(room, ()):
+            allowed = True
+        assert allowed, f"{name(path)} imports {imported}, which is not below {room}: see ROOMS."
+
+
+def test_the_reader_of_imports_sees_every_form(tmp_path, monkeypatch):
+    """A guard that cannot fail guards nothing: each line below must be seen as what it is."""
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    path = tmp_path / "steppers" / "scheme.py"
+    path.parent.mkdir()
+    path.write_text(
+        "from ..errors import MeanfieldError\n"
+        "from .. import drifts\n"
+        "from . import phi\n"
+        "import meanfield.storage.netcdf\n"
+        "import numpy\n"
+        "from meanfield import Circle\n"
+        "if TYPE_CHECKING:\n    from ..cli import main\n"
+        "class A:\n    def save(self):\n        from ..plotting.maps import heat_map\n"
+    )
+    found = set(rooms_imported_by(path))
+    eager = {"errors", "drifts", "steppers", "storage", "__init__"}
+    assert found == {(room, False) for room in eager} | {("plotting", True)}
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=name)
+def test_a_file_can_be_read_in_one_sitting(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MAX_LINES, f"{name(path)} has {lines} lines; cut it in two by purpose."
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=name)
+def test_functions_are_short(path):
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = own_lines(node)
+            assert lines <= MAX_FUNCTION_LINES, (
+                f"{name(path)}:{node.lineno} {node.name} has {lines} lines without its docstring; "
+                f"expected at most {MAX_FUNCTION_LINES}."
+            )
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=name)
+def test_file_names_say_what_is_inside(path):
+    parts = {part.removesuffix(".py").strip("_") for part in path.relative_to(ROOT).parts}
+    assert not parts & NAMES_WITHOUT_A_PURPOSE, f"{name(path)}: name it after its purpose."
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_no_path_of_one_machine(path):
+    found = MACHINE_PATH.search(path.read_text(encoding="utf-8"))
+    assert found is None, f"{name(path)} names a path of one machine: {found.group()!r}."
+
+
+def test_machine_paths_are_told_from_relative_ones_and_addresses():
+    assert MACHINE_PATH.search("see '/" + "tmp/run.nc'")
+    for harmless in ["out/tmp/run.nc", "../tmp/x", "~/work/x", "https://example.org/home/x"]:
+        assert not MACHINE_PATH.search(harmless)
+
+
+def test_import_takes_less_than_three_tenths_of_a_second():
+    code = "import time; t = time.perf_counter(); import meanfield; print(time.perf_counter() - t)"
+    assert best_of_five(lambda: float(run_python("-c", code))) < 0.3
+
+
+def test_import_leaves_the_heavy_packages_alone():
+    loaded = run_python("-c", "import sys, meanfield; print(*sys.modules)").split()
+    assert not HEAVY.intersection(loaded)
+
+
+def test_help_takes_less_than_half_a_second():
+    def measure():
+        start = time.perf_counter()
+        assert "Usage" in run_python("-m", "meanfield", "--help")
+        return time.perf_counter() - start
+
+    assert best_of_five(measure) < 0.5
