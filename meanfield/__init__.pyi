@@ -1,5 +1,8 @@
 from .doctor import doctor as doctor
-from .drifts import SA as SA, USA as USA, Interaction as Interaction, Kuramoto as Kuramoto
+from .drifts import SA as SA
+from .drifts import USA as USA
+from .drifts import Interaction as Interaction
+from .drifts import Kuramoto as Kuramoto
 from .errors import CheckpointError as CheckpointError
 from .errors import ConfigError as ConfigError
 from .errors import MeanfieldError as MeanfieldError
@@ -8,6 +11,7 @@ from .errors import UnresolvedWarning as UnresolvedWarning
 from .geometry import Circle as Circle
 from .model import Transformer as Transformer
 from .solution import Solution as Solution
-from .solve import solve as solve
-from .states import Density as Density, Tokens as Tokens
+from .solving import solve as solve
+from .states import Density as Density
+from .states import Tokens as Tokens
 from .storage import load as load

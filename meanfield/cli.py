@@ -103,11 +103,13 @@ def solve(config: Path, out: Path | None, resume: bool, force: bool, quiet: bool
     Exit code: 0 if the run succeeded; 1 if it ended early (its message says why; the states it
     reached are written); 2 if the input is wrong and nothing was run.
     """
-    from .config import read_config, run_config
+    from .config import read_config
 
     out = Path(config.with_suffix(".nc").name) if out is None else out
     checked = read_config(config)
     _check_out(out, config, resume, force)
+    from .config import run_config  # loads the solver
+
     with _plain_warnings() as shown:
         run = run_config(checked, out, resume=resume, progress=False if quiet else None)
     if not quiet:

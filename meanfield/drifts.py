@@ -33,8 +33,11 @@ class Drift:
         (1/2) int int W dmu dmu.
     """
 
-    shape: tuple[int, ...] = ()
     gradient_flow = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         """Multipliers of W, shape (*shape, degree + 1); entry 0 has no effect on v."""
@@ -195,9 +198,7 @@ class Interaction(Drift):
         return cls(np.polynomial.Chebyshev(np.asarray(coefficients, dtype=float)), name)
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        return quadrature_multipliers(
-            self.potential, degree, dimension, tolerance=self.tolerance
-        )
+        return quadrature_multipliers(self.potential, degree, dimension, tolerance=self.tolerance)
 
     def describe(self) -> dict[str, Any]:
         """Its name, and the Chebyshev series of W up to degree 4096 without negligible terms."""
@@ -205,8 +206,10 @@ class Interaction(Drift):
         if isinstance(self.potential, np.polynomial.Chebyshev):
             series = self.potential.coef
         else:
-            series = quadrature_multipliers(self.potential, DESCRIBED, 2, tolerance=self.tolerance)
-            series[1:] *= 2
+            multipliers = quadrature_multipliers(
+                self.potential, DESCRIBED, 2, tolerance=self.tolerance
+            )
+            series = np.where(np.arange(DESCRIBED + 1) == 0, 1.0, 2.0) * multipliers
         significant = np.flatnonzero(np.abs(series) > 1e-17 * np.abs(series).max())
         kept = series[: significant[-1] + 1] if significant.size else series[:1]
         return {"drift": "Interaction", "potential": name, "chebyshev": kept.tolist()}

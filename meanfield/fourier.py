@@ -119,7 +119,7 @@ def _plan(planner, length, rows, source, target, flags) -> int:
 
 
 def _address(function) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def to_values(coefficients: np.ndarray, length: int) -> np.ndarray:

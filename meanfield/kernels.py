@@ -111,16 +111,16 @@ def quadrature_multipliers(
         If the largest rule has not converged to 1e-9.
     """
     sizes = [2**j for j in range(7, 18 if dimension == 2 else 13) if 2**j > degree]
-    previous, change = None, np.inf
-    for size in sizes:
-        current = _Rule.of(size, dimension).multipliers(kernel, degree, dimension)
-        if previous is not None:
-            change = np.abs(current - previous).max() / np.abs(current).max()
-            if change <= tolerance:
-                return current
+    current = _Rule.of(sizes[0], dimension).multipliers(kernel, degree, dimension)
+    change = np.inf
+    for size in sizes[1:]:
         previous = current
-    if change <= 1e-9:
-        return previous
+        current = _Rule.of(size, dimension).multipliers(kernel, degree, dimension)
+        change = np.abs(current - previous).max() / max(np.abs(current).max(), 1e-300)
+        if change <= tolerance:
+            break
+    if change <= max(tolerance, 1e-9):
+        return current
     raise MeanfieldError(
         f"The multipliers of the kernel did not converge: {sizes[-1]} quadrature nodes change "
         f"them by {change:.1e} (relative), expected <= 1e-9. Give a kernel without "

@@ -47,10 +47,13 @@ def labelled_arrays(solution: Solution) -> Arrays:
     fine = [state.resample(common_degree(solution.states)) for state in solution.states]
     geometry, dims = fine[0].geometry, ("t", *_member_dims(solution.shape))
     coefficients = np.stack([state.coefficients for state in fine])
+    values = np.stack([state.values for state in fine])
+    grid: Arrays = {name: ((name,), axis) for name, axis in geometry.axes.items()}
+    sizes = [axis.size for axis in geometry.axes.values()]
     return observable_arrays(solution) | {
-        "theta": (("theta",), geometry.angles),
+        **grid,
         "mode": (("mode",), geometry.degrees),
-        "density": ((*dims, "theta"), np.stack([state.values for state in fine])),
+        "density": ((*dims, *grid), values.reshape(*values.shape[:-1], *sizes)),
         "coefficient_re": ((*dims, "mode"), coefficients.real),
         "coefficient_im": ((*dims, "mode"), coefficients.imag),
     }

@@ -31,7 +31,7 @@ ROOMS = [
     {"solution"},
     {"labelled"},
     {"storage"},
-    {"solve"},
+    {"solving"},
     {"config", "doctor"},
     {"plotting"},
     {"cli"},

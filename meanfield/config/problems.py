@@ -43,7 +43,8 @@ def _line(item: dict[str, Any], root: dict[str, Any]) -> str:
     kind, given, context = item["type"], item["input"], item.get("ctx", {})
     if kind == "extra_forbidden":
         key, table = _follow(item["loc"][:-1], root)
-        return f"{_join(key, item['loc'][-1])}: {_unknown(item['loc'][-1], table, root)}"
+        name = str(item["loc"][-1])
+        return f"{_join(key, name)}: {_unknown(name, key, table, root)}"
     key, node = _follow(item["loc"], root)
     if kind == "missing":
         return f"{key}: this key is required ({node['description']}) and is missing"
@@ -89,13 +90,17 @@ def _join(key: str, name: int | str) -> str:
     return f"{key}.{name}" if key else str(name)
 
 
-def _unknown(name: int | str, table: dict[str, Any], root: dict[str, Any]) -> str:
+def _unknown(name: str, key: str, table: dict[str, Any], root: dict[str, Any]) -> str:
+    """What is wrong with a key that the table at `key` does not have, and the nearest valid one."""
     valid = list(table["properties"])
-    near = get_close_matches(str(name).lower(), valid, n=1, cutoff=0.5)
+    near = get_close_matches(name.lower(), valid, n=1, cutoff=0.5)
     homes = [other for other, node in root["properties"].items() if name in _keys(node, root)]
-    hint = f"; did you mean {near[0]}?" if near else ""
-    if homes and name not in valid:
+    if key.split(".")[0] in homes:
+        hint = f"; {name} does not belong to this kind of table"
+    elif homes:
         hint = f"; did you mean {name} in [{homes[0]}]?"
+    else:
+        hint = f"; did you mean {near[0]}?" if near else ""
     return f"unknown key{hint} (valid here: {', '.join(valid)})"
 
 

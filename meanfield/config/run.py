@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..solve import solve
+from ..solving import solve
 from .build import build_density, build_model, solve_arguments
 from .files import checkpoint_of, checksum, folder_of
 from .initial import Ensemble, Mixture, Sample

@@ -62,7 +62,7 @@ def _load(path: Path, key: str | None) -> np.ndarray:
 
 
 def _from_npz(path: Path, key: str | None) -> np.ndarray:
-    with np.load(path, allow_pickle=False) as arrays:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         if key is None and len(arrays.files) == 1:
             (key,) = arrays.files
         if key not in arrays.files:

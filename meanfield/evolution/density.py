@@ -33,17 +33,19 @@ class DensityEvolution:
         members = int(np.prod(shape))
         degree, dimension = geometry.degree, geometry.dimension
 
-        def rows(table: np.ndarray | None) -> np.ndarray | None:
+        def rows(table: np.ndarray) -> np.ndarray:
             """Parameters (*own shape, size) as (1, size) or (members, size)."""
-            if table is None or table.ndim == 1:
-                return None if table is None else table[None]
+            if table.ndim == 1:
+                return table[None]
             return np.broadcast_to(table, (*shape, table.shape[-1])).reshape(members, -1)
+
+        normaliser = model.drift.normaliser(degree, dimension)
 
         self.geometry, self.shape, self.members = geometry, shape, members
         self.linear = rows(geometry.laplacian / model.kappa[..., None])
         self.nonlinear = geometry.transport(
             rows(model.drift.attraction(degree, dimension)),
-            rows(model.drift.normaliser(degree, dimension)),
+            None if normaliser is None else rows(normaliser),
             members,
         )
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)

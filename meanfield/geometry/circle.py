@@ -70,6 +70,10 @@ class Circle(Geometry):
     def weights(self) -> np.ndarray:
         return np.full(self.angles.size, 1 / self.angles.size)
 
+    @property
+    def axes(self) -> dict[str, np.ndarray]:
+        return {"theta": self.angles}
+
     @staticmethod
     def embed(theta) -> np.ndarray:
         """Unit vectors (cos theta, sin theta), shape (..., 2), of angles in radians."""

@@ -48,7 +48,7 @@ class CircleTransport:
         buffers = (self._fft.spectrum, self._fft.values, self._velocity, self._normaliser)
         self._context = np.array([*shape, *addresses, *(b.ctypes.data for b in buffers)], np.int64)
         self.address, self.context = _transport.address, self._context.ctypes.data
-        self.error = None
+        self.error: BaseException | None = None
         self._shape = (members, degree + 1)
 
     def __call__(self, coefficients: np.ndarray) -> np.ndarray:

@@ -20,6 +20,9 @@ class Transport(Protocol):
     context: int
     error: BaseException | None
 
+    def __call__(self, coefficients: np.ndarray) -> np.ndarray:
+        """The same in Python: coefficients (members, modes) to coefficients."""
+
 
 class Geometry(ABC):
     """The unit sphere of R^d with a harmonic basis in which the Laplacian is diagonal.
@@ -49,8 +52,21 @@ class Geometry(ABC):
     degree: int
     degrees: np.ndarray
     parseval: np.ndarray
-    points: np.ndarray
-    weights: np.ndarray
+
+    @property
+    @abstractmethod
+    def points(self) -> np.ndarray:
+        """Quadrature points, unit vectors (N, d)."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> np.ndarray:
+        """Quadrature weights (N,), of sum 1."""
+
+    @property
+    @abstractmethod
+    def axes(self) -> dict[str, np.ndarray]:
+        """Names and values of the coordinates whose product is the grid of `points`."""
 
     @cached_property
     def laplacian(self) -> np.ndarray:

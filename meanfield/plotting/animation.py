@@ -11,11 +11,12 @@ from matplotlib.figure import Figure, SubFigure
 
 from . import ensemble, resolution, theme
 from .circle import DENSITY, angle_axis, uniform_line
+from .digits import distinct
 from .movies import check_movie_path, write_movie
 from .observables import draw_observables
 from .panels import grid, title_page
 from .polar import RADIUS, dress, quiet_angle, ring
-from .profiles import profiles, time_labels
+from .profiles import profiles
 from .scales import choose_scale
 
 if TYPE_CHECKING:
@@ -131,9 +132,7 @@ def _curves(
     target = grid(top, members, solution)
     colours = theme.ordered_colours(len(members))
     updates = []
-    for (ax, bottom, left), curves, colour in zip(
-        target.outer, values, colours, strict=True
-    ):
+    for (ax, bottom, _), curves, colour in zip(target.outer, values, colours, strict=True):
         uniform_line(ax)
         angle_axis(ax, chosen)
         ax.set_xlabel(r"angle $\theta$" if bottom else "")
@@ -166,5 +165,5 @@ def _clock(figure: Figure, solution: "Solution", heading: str) -> Update:
     """The time beside the heading, which is aligned left so that it does not tremble."""
     (text,) = (child for child in figure.texts if child.get_text() == (heading or " "))
     begin = f"{heading},  " if heading else ""
-    labels = time_labels(np.asarray(solution.t))
-    return lambda i: text.set_text(f"{begin}$t =$ {labels[i]}")
+    labels = distinct(np.asarray(solution.t))
+    return lambda i: text.set_text(f"{begin}$t = {labels[i]}$")

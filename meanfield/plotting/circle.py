@@ -11,8 +11,9 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 
 from . import resolution, theme
+from .digits import distinct
 from .panels import Panels, into, page, title_page
-from .profiles import ANGLE_LABELS, ANGLE_TICKS, profiles, story, time_labels
+from .profiles import ANGLE_LABELS, ANGLE_TICKS, profiles, story
 from .scales import EXPONENT, Scale, choose_scale
 
 if TYPE_CHECKING:
@@ -234,9 +235,10 @@ def time_bar(target: Panels, solution: "Solution", times: np.ndarray) -> None:
         aspect=26 * target.rows,
         pad=0.02,
     )
-    names = bar.ax.set_yticklabels(time_labels(np.asarray(solution.t)[times]))
+    shown = distinct(np.asarray(solution.t)[times])
+    names = bar.ax.set_yticklabels([f"${text}$" for text in shown])
     for name, known in zip(names, resolution.resolved_states(solution)[times], strict=True):
         if not known:
-            name.set(color=theme.WARNING, fontweight="bold")
+            name.set_color(theme.WARNING)
     bar.ax.tick_params(length=0, which="both")
     bar.outline.set_linewidth(matplotlib.rcParams["axes.linewidth"])

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .digits import distinct, mathematical
+
 if TYPE_CHECKING:
     from ..solution import Solution
 
@@ -72,7 +74,10 @@ def varying(solution: "Solution") -> dict[str, np.ndarray]:
 
 def label(solution: "Solution", index: tuple[int, ...]) -> str:
     """Title of one member: the parameters in which it differs, or else its number."""
-    parts = [_equation(name, array[index]) for name, array in varying(solution).items()]
+    parts = []
+    for name, array in varying(solution).items():
+        texts = dict(zip(array.flat, distinct(array.flat, least=5), strict=True))
+        parts.append(_equation(name, texts[array[index]]))
     if parts:
         return ", ".join(parts)
     return f"member {index[0] if len(index) == 1 else index}" if index else ""
@@ -83,7 +88,7 @@ def describe(solution: "Solution") -> str:
     described = solution.model.describe()
     differing = varying(solution)
     shared = [
-        _equation(name, np.ravel(value)[0])
+        _equation(name, mathematical(np.ravel(value)[0], 7))
         for name, value in _parameters(solution).items()
         if name not in differing
     ]
@@ -95,6 +100,5 @@ def _parameters(solution: "Solution") -> Mapping[str, np.ndarray]:
     return {name: np.asarray(described[name], float) for name in SYMBOLS if name in described}
 
 
-def _equation(name: str, value: float) -> str:
-    number = r"\infty" if np.isinf(value) else f"{value:.6g}"
+def _equation(name: str, number: str) -> str:
     return f"${SYMBOLS[name]} = {number}$"

@@ -169,9 +169,7 @@ def draw_observables(
         _member_key(figure, axes, solution, members, colours)
 
 
-def _members(
-    solution: "Solution", member: int | tuple[int, ...] | None
-) -> list[tuple[int, ...]]:
+def _members(solution: "Solution", member: int | tuple[int, ...] | None) -> list[tuple[int, ...]]:
     if member is None:
         return list(np.ndindex(tuple(solution.shape)))
     return ensemble.choose(solution, member)
@@ -185,9 +183,7 @@ def _series(data: xr.DataArray, members: list[tuple[int, ...]]) -> np.ndarray:
     return np.stack([values[index] for index in members])
 
 
-def _curves(
-    ax: Axes, t: np.ndarray, series: np.ndarray, quantity: Quantity, colours: list
-) -> None:
+def _curves(ax: Axes, t: np.ndarray, series: np.ndarray, quantity: Quantity, colours: list) -> None:
     style = {"drawstyle": "steps-post"} if quantity.steps else {}
     if len(series) == 1 and len(colours) > 1:
         colours = [theme.INK]
@@ -214,9 +210,15 @@ def _moments(ax: Axes, solution: "Solution", index: tuple[int, ...]) -> None:
         values = _series(modulus.sel(k=k), [index])[0]
         ax.plot(solution.t, values, label=f"$k = {k}$")
     ax.set_ylim(bottom=0)
-    legend = ax.legend(ncols=2, columnspacing=1.0, labelspacing=0.2, borderaxespad=0.1)
-    legend.set(zorder=6, frame_on=True)  # above the hatching of what is not resolved
-    legend.get_frame().set(edgecolor="none", alpha=0.85)
+    ax.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),  # above the panel, where no curve runs
+        ncols=SHOWN_MOMENTS,
+        columnspacing=0.9,
+        handlelength=1.0,
+        handletextpad=0.4,
+        borderaxespad=0.0,
+    )
 
 
 def _member_colours(count: int) -> list:

@@ -44,9 +44,7 @@ class Panels:
     def outer(self) -> list[tuple[Axes, bool, bool]]:
         """Each panel, whether nothing lies beneath it, and whether nothing lies to its left."""
         count, columns = len(self.axes), self.columns
-        return [
-            (ax, i + columns >= count, i % columns == 0) for i, ax in enumerate(self.axes)
-        ]
+        return [(ax, i + columns >= count, i % columns == 0) for i, ax in enumerate(self.axes)]
 
 
 def grid(
@@ -89,12 +87,24 @@ def into(ax: Axes, solution: "Solution", member: int | tuple[int, ...] | None) -
     return Panels(ax.figure, [ax], ensemble.choose(solution, member), 1)
 
 
-def title_page(
-    figure: Figure, solution: "Solution", title: str | None, **position: Any
-) -> Figure:
-    """Head of a finished figure: the model, or the caller's title; and the verdict beneath."""
-    resolution.frame(figure, solution)
+def title_page(figure: Figure, solution: "Solution", title: str | None, **position: Any) -> Figure:
+    """Head of a finished figure: the model, or the caller's title; and the verdict beneath.
+
+    Both get room of their own, which the layout cannot give them inside a red frame.
+    """
     heading = ensemble.describe(solution) if title is None else title
+    beneath = resolution.frame(figure, solution)
+    above = 0.3 if heading else 0.0
+    side = 0.1 if beneath else 0.0
+    width, height = figure.get_size_inches()
+    figure.get_layout_engine().set(
+        rect=(
+            side / width,
+            beneath / height,
+            1 - 2 * side / width,
+            1 - (beneath + above + side) / height,
+        )
+    )
     if heading:
-        figure.suptitle(heading, y=1 - 0.11 / figure.get_figheight(), **position)
+        figure.suptitle(heading, y=1 - (0.1 + 0.5 * side) / height, va="top", **position)
     return figure

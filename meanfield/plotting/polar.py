@@ -117,8 +117,6 @@ def dress(ax: Axes, scale: Scale, angle: float) -> None:
         spine.set_visible(False)
 
 
-
-
 def _at(radius: float, angle: float) -> tuple[float, float]:
     return radius * np.cos(angle), radius * np.sin(angle)
 

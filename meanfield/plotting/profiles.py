@@ -8,7 +8,7 @@ import numpy as np
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["ANGLE_LABELS", "ANGLE_TICKS", "profiles", "story", "time_labels"]
+__all__ = ["ANGLE_LABELS", "ANGLE_TICKS", "profiles", "story"]
 
 ANGLE_TICKS = np.pi * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 ANGLE_LABELS = (r"$-\pi$", r"$-\pi/2$", "$0$", r"$\pi/2$", r"$\pi$")
@@ -100,12 +100,3 @@ def story(solution: "Solution", members: Sequence[tuple[int, ...]], count: int) 
     path = np.concatenate([[0.0], np.cumsum(steps + 1e-3 * steps.mean() + 1e-300)])
     wanted = np.linspace(0.0, path[-1], min(count, len(path)))
     return np.unique(np.abs(path[:, None] - wanted).argmin(axis=0))
-
-
-def time_labels(times: np.ndarray) -> list[str]:
-    """Times in as few digits as tell them apart (never fewer than three)."""
-    for digits in range(3, 17):
-        labels = [f"{t:.{digits}g}" for t in times]
-        if len(set(labels)) == len(labels):
-            break
-    return labels

@@ -39,26 +39,32 @@ def last_resolved_time(solution: "Solution") -> float:
     return float(solution.t[known[-1] if known.size else 0])
 
 
-def frame(figure: Figure, solution: "Solution") -> None:
-    """Frame a whole figure and write the verdict beneath it, in room added for that."""
+def frame(figure: Figure, solution: "Solution") -> float:
+    """Frame a whole figure, add room beneath it and write the verdict there.
+
+    Returns
+    -------
+    float
+        Height of that room in inches; 0 without a verdict.
+    """
     found = verdict(solution)
     if found is None:
-        return
+        return 0.0
     text, colour = found
-    figure.patch.set(edgecolor=colour, linewidth=8)
-    figure.get_layout_engine().set(rect=(0.012, 0.012, 0.976, 0.976))
     banner = fill(text, int(11 * figure.get_figwidth()))
-    height = figure.get_figheight() + 0.2 * (1 + banner.count("\n"))
-    figure.set_figheight(height)
+    room = 0.2 + 0.2 * (1 + banner.count("\n"))
+    figure.set_figheight(figure.get_figheight() + room)
+    figure.patch.set(edgecolor=colour, linewidth=8)
     figure.supxlabel(
         banner,
-        y=0.12 / height,
+        y=0.12 / figure.get_figheight(),
         va="bottom",
         color=colour,
         fontsize=11,
         fontweight="bold",
         parse_math=False,
     )
+    return room
 
 
 def mark(ax: Axes, solution: "Solution") -> None:
@@ -69,15 +75,16 @@ def mark(ax: Axes, solution: "Solution") -> None:
     text, colour = found
     for spine in ax.spines.values():
         spine.set(visible=True, edgecolor=colour, linewidth=2.5)
+    width = ax.get_position().width * ax.figure.get_figwidth()
     ax.text(
         0.5,
         0.97,
-        fill(text, 46),
+        fill(text, max(20, int(15 * width))),
         transform=ax.transAxes,
         ha="center",
         va="top",
         color=colour,
-        fontsize=9,
+        fontsize=7.5,
         fontweight="bold",
         parse_math=False,
         zorder=10,

@@ -95,7 +95,7 @@ def choose_scale(values: np.ndarray, scale: str = "auto", *, heavy: str = "log")
         floor = min(max(low, DEEPEST), 0.5 * high)
         return Scale("log", floor, high, low < floor)
     if scale == "power":
-        return Scale("power", 0.0, high, low < 0.0)
+        return Scale("power", 0.0, high, low < -1e-9 * high)
     if high - low < 1e-9 * abs(high):  # rounding must not be painted as structure
         low, high = 0.0, 2.0 * high
     return Scale("linear", low, high, False)

@@ -23,10 +23,10 @@ HochbruckOstermann = Scheme(
         {0: [Term(1 / 2, 1, _HALF), Term(-1, 2, _HALF)], 1: [Term(1, 2, _HALF)]},
         {0: [Term(1, 1, 1), Term(-2, 2, 1)], 1: [Term(1, 2, 1)], 2: [Term(1, 2, 1)]},
         {
-            0: [Term(1 / 2, 1, _HALF), Term(-1 / 4, 2, _HALF)] + _minus(_LAST),
+            0: [Term(1 / 2, 1, _HALF), Term(-1 / 4, 2, _HALF), *_minus(_LAST)],
             1: _LAST,
             2: _LAST,
-            3: [Term(1 / 4, 2, _HALF)] + _minus(_LAST),
+            3: [Term(1 / 4, 2, _HALF), *_minus(_LAST)],
         },
     ),
     solution={

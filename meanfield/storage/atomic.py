@@ -7,7 +7,7 @@ from pathlib import Path
 __all__ = ["write_atomically"]
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> Path:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it.
 
     If anything fails, a full disk for instance, the old file stays and the temporary one goes.

@@ -87,7 +87,7 @@ def _pack(identity: str, march: dict, record: dict, seconds: float) -> bytes:
         for i, array in enumerate(record[name]):
             arrays[f"record.{name}.{i:09d}"] = array
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()
 
 
@@ -98,7 +98,11 @@ def _unpack(content: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
     clock = content["march.clock"].tolist()
     clock[3:5] = int(clock[3]), int(clock[4])
     names = ("coefficients", "counts", "degree_changes", "highest_degree")
-    march = {name: content[f"march.{name}"] for name in names} | {"clock": tuple(clock)}
-    record = {"times": content["record.times"], "seconds": content["record.seconds"]}
-    record |= {name: listed(name) for name in ("coefficients", "t_events")}
-    return {"march": march, "record": record}
+    march = {name: content[f"march.{name}"] for name in names}
+    record = {
+        "times": content["record.times"],
+        "seconds": content["record.seconds"],
+        "coefficients": listed("coefficients"),
+        "t_events": listed("t_events"),
+    }
+    return {"march": {**march, "clock": tuple(clock)}, "record": record}

@@ -1,5 +1,7 @@
 """A progress bar in model time, with the time left."""
 
+import sys
+
 __all__ = ["Progress"]
 
 
@@ -8,12 +10,11 @@ class Progress:
 
     def __init__(self, start: float, end: float, enabled: bool | None):
         self._start, self._end, self._bar = start, end, None
-        if enabled is not False:
+        if enabled or (enabled is None and sys.stderr.isatty()):
             from tqdm.auto import tqdm
 
             self._bar = tqdm(
                 total=1.0,
-                disable=None if enabled is None else not enabled,
                 delay=0 if enabled else 1,
                 bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}",
                 desc="solve",
@@ -21,7 +22,7 @@ class Progress:
 
     def update(self, t: float, degree: int) -> None:
         """Show that the run has reached t."""
-        if self._bar is None or self._bar.disable:
+        if self._bar is None:
             return
         self._bar.set_description_str(f"solve t = {t:.4g}, degree {degree}", refresh=False)
         self._bar.update((t - self._start) / (self._end - self._start) - self._bar.n)

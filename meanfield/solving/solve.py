@@ -13,18 +13,18 @@ from ..model import Transformer
 from ..solution import Solution
 from ..states import Density
 from ..steppers import Krogstad, Scheme
-from ..steppers.advance import NOT_FINITE, REACHED, STEADY, TOO_SMALL
-from .arguments import Arguments, check
+from ..steppers.advance import REACHED, STEADY
+from .arguments import Accuracy, Arguments, Keeping, Problem, Stopping
 from .events import EventWatch
 from .interruption import Interruption
-from .march import UNRESOLVED, March
+from .march import March
+from .outcome import FAILURES, message
 from .progress import Progress
 from .record import Record
 
 __all__ = ["solve"]
 
 COEFFICIENTS_PER_PAUSE = 200_000
-FAILURES = {NOT_FINITE: "not_finite", TOO_SMALL: "step_too_small", UNRESOLVED: "unresolved"}
 
 
 def solve(
@@ -120,58 +120,47 @@ def solve(
     ----------
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
     """
-    arguments = check(
-        model,
-        density,
-        t_span,
-        t_eval,
-        until,
-        steady_tolerance,
-        events,
-        rtol=rtol,
-        dt=dt,
-        scheme=scheme,
-        callback=callback,
-        min_degree=min_degree,
-        max_degree=max_degree,
-        max_steps=max_steps,
-        progress=progress,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        resume=resume,
-        provenance=provenance or {},
+    arguments = Arguments(
+        Problem.checked(model, density, t_span, t_eval),
+        Accuracy.checked(density, rtol, dt, scheme, min_degree, max_degree, max_steps),
+        Stopping.checked(until, steady_tolerance, events, callback),
+        Keeping.checked(checkpoint, checkpoint_every, resume),
+        progress,
+        provenance or {},
     )
-    return _Run(arguments, float(t_span[0])).to_the_end()
+    return _Run(arguments).to_the_end()
 
 
 class _Run:
     """One call of `solve`: the march, the record, and everybody who wants to look on."""
 
-    def __init__(self, arguments: Arguments, start: float):
+    def __init__(self, arguments: Arguments):
         self._arguments, self._began = arguments, time.perf_counter()
+        problem, accuracy = arguments.problem, arguments.accuracy
+        end = float(problem.times[-1])
         self._march = March(
-            arguments.model,
-            arguments.density,
-            scheme=arguments.scheme,
-            rtol=arguments.rtol,
-            dt=arguments.dt,
-            steady=arguments.steady,
-            degrees=arguments.degrees,
-            span=(start, max(float(arguments.times[-1]), np.nextafter(start, np.inf))),
+            problem.model,
+            problem.density,
+            scheme=accuracy.scheme,
+            rtol=accuracy.rtol,
+            dt=accuracy.dt,
+            steady=arguments.stopping.steady,
+            degrees=accuracy.degrees,
+            span=(problem.start, max(end, float(np.nextafter(problem.start, np.inf)))),
         )
-        self._record = Record(len(arguments.events))
+        self._record = Record(len(arguments.stopping.events))
         self._keeper = self._open_checkpoint()
-        self._progress = Progress(start, float(arguments.times[-1]), arguments.progress)
+        self._progress = Progress(problem.start, end, arguments.progress)
         self._watch = None
-        if arguments.events:
-            self._watch = EventWatch(arguments.events, self._march.t, self._march.density)
+        if arguments.stopping.events:
+            self._watch = EventWatch(arguments.stopping.events, self._march.t, self._march.density)
 
     def to_the_end(self) -> Solution:
         """March through the output times, whatever happens on the way."""
         status = None
         try:
             with Interruption() as interruption:
-                for target in self._arguments.times:
+                for target in self._arguments.problem.times:
                     if target < self._march.t:
                         continue
                     status = self._to(float(target), interruption)
@@ -184,7 +173,8 @@ class _Run:
 
     def _to(self, target: float, interruption: Interruption) -> str | None:
         """Reach the time `target`; returns why the run ends there, or None."""
-        march, looked_at = self._march, self._arguments.callback or self._arguments.events
+        march, stopping = self._march, self._arguments.stopping
+        looked_at = bool(stopping.callback or stopping.events)
         size = march.density.coefficients.size
         limit = 1 if looked_at else max(1, min(1024, COEFFICIENTS_PER_PAUSE // size))
         while march.t < target:
@@ -198,7 +188,7 @@ class _Run:
                 return "steady"
             if interruption.requested:
                 return "interrupted"
-            if march.counts[:2].sum() >= self._arguments.max_steps and code != REACHED:
+            if march.counts[:2].sum() >= self._arguments.accuracy.max_steps and code != REACHED:
                 return "max_steps"
             self._progress.update(march.t, march.highest_degree)
             if self._keeper:
@@ -213,7 +203,7 @@ class _Run:
                 if terminal:
                     self._record.save(t, density)
                     return "event"
-        callback = self._arguments.callback
+        callback = self._arguments.stopping.callback
         if callback and callback(self._march.t, self._march.density) is True:
             return "stopped"
         return None
@@ -222,40 +212,40 @@ class _Run:
         return self._record.seconds + time.perf_counter() - self._began
 
     def _open_checkpoint(self):
-        arguments = self._arguments
-        if arguments.checkpoint is None:
+        problem, keeping = self._arguments.problem, self._arguments.keeping
+        if keeping.path is None:
             return None
         from ..storage.checkpoint import Keeper
 
         identity = {
-            "model": arguments.model.describe(),
-            "options": arguments.options(),
-            "initial": arguments.density.coefficients,
+            "model": problem.model.describe(),
+            "options": self._arguments.options(),
+            "initial": problem.density.coefficients,
         }
-        keeper = Keeper(arguments.checkpoint, identity, arguments.checkpoint_every)
-        if arguments.resume and arguments.checkpoint.exists():
+        keeper = Keeper(keeping.path, identity, keeping.every)
+        if keeping.resume and keeping.path.exists():
             snapshot = keeper.load()
             self._march.restore(snapshot["march"])
-            self._record = Record.restored(snapshot["record"], arguments.density.geometry)
+            self._record = Record.restored(snapshot["record"], problem.density.geometry)
         return keeper
 
     def _solution(self, status: str) -> Solution:
         march, record = self._march, self._record
         if status != "event":
+            if self._keeper:  # before the state where the run happened to end is added
+                self._keeper.save(march, record, self._seconds())
             record.save(march.t, march.density)
-        if self._keeper and status != "event":
-            self._keeper.save(march, record, self._seconds())
-        message = self._message(status)
+        text = message(status, march)
         if status in FAILURES.values():
-            warnings.warn(message, UnresolvedWarning, stacklevel=4)
+            warnings.warn(text, UnresolvedWarning, stacklevel=4)
         accepted, rejected, weighed = (int(n) for n in march.counts)
-        stages = self._arguments.scheme.evaluations
+        stages = self._arguments.accuracy.scheme.evaluations
         return Solution(
             t=np.array(record.times),
             states=tuple(record.states),
-            model=self._arguments.model,
+            model=self._arguments.problem.model,
             status=status,
-            message=message,
+            message=text,
             stats={
                 "steps": accepted,
                 "rejected": rejected,
@@ -268,27 +258,6 @@ class _Run:
             },
             t_events=[np.array(times) for times in record.t_events],
             options=self._arguments.options(),
-            rtol=self._arguments.rtol,
+            rtol=self._arguments.accuracy.rtol,
             stored={"extra": self._arguments.provenance},
         )
-
-    def _message(self, status: str) -> str:
-        t, degree = self._march.t, self._march.highest_degree
-        return {
-            "finished": f"Reached t = {t:g}.",
-            "steady": f"Steady at t = {t:g}: rate of change {self._march.rate:.1e}.",
-            "event": "A terminal event occurred.",
-            "stopped": f"The callback ended the run at t = {t:g}.",
-            "interrupted": f"Interrupted at t = {t:g}; the states so far are kept.",
-            "unresolved": (
-                f"The density is not resolved by max_degree = {degree} modes after t = {t:g}. "
-                "Raise max_degree or, where a density without noise concentrates to Diracs, "
-                "follow mf.Characteristics(density), which needs no modes."
-            ),
-            "step_too_small": (
-                f"No step size meets rtol at t = {t:g}. Without noise the density may be "
-                "collapsing; else the drift is too strong for this time scale: try a larger rtol."
-            ),
-            "not_finite": f"The state was not finite after t = {t:g}: use a smaller dt.",
-            "max_steps": f"max_steps = {self._arguments.max_steps} was reached at t = {t:g}.",
-        }[status]

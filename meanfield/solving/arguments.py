@@ -1,0 +1,172 @@
+"""The arguments of `solve`, checked before anything is computed."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..model import Transformer
+from ..states import Density
+from ..steppers import Scheme
+
+__all__ = ["Accuracy", "Arguments", "Keeping", "Problem", "Stopping"]
+
+OUTPUTS = 101
+
+
+class Problem(NamedTuple):
+    """What to solve, and where to look at it."""
+
+    model: Transformer
+    density: Density
+    start: float
+    times: np.ndarray
+
+    @classmethod
+    def checked(cls, model, density, t_span, t_eval) -> "Problem":
+        if not isinstance(model, Transformer):
+            raise TypeError(f"solve expects a Transformer as its model; got {model!r}.")
+        start, times = _times(t_span, t_eval)
+        return cls(model, _ensemble(model, density), start, times)
+
+
+class Accuracy(NamedTuple):
+    """How well to solve it."""
+
+    rtol: float
+    dt: float | None
+    scheme: Scheme
+    degrees: tuple[int, int]
+    max_steps: int
+
+    @classmethod
+    def checked(cls, density, rtol, dt, scheme, min_degree, max_degree, max_steps) -> "Accuracy":
+        positive(rtol=rtol, max_steps=max_steps, dt=1.0 if dt is None else dt)
+        if not 1e-13 <= rtol <= 0.1:
+            raise ValueError(f"rtol must be between 1e-13 and 0.1; got rtol = {rtol!r}.")
+        if not isinstance(scheme, Scheme):
+            raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
+        degrees = _degrees(density, min_degree, max_degree)
+        return cls(float(rtol), None if dt is None else float(dt), scheme, degrees, int(max_steps))
+
+
+class Stopping(NamedTuple):
+    """When to end, and who looks on."""
+
+    steady: float
+    events: tuple[Callable, ...]
+    callback: Callable | None
+
+    @classmethod
+    def checked(cls, until, steady_tolerance, events, callback) -> "Stopping":
+        events = (events,) if callable(events) else tuple(events)
+        if not all(callable(event) for event in events):
+            raise TypeError(f"Events are functions g(t, density) -> float; got {events!r}.")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback is a function of (t, density); got {callback!r}.")
+        if until not in (None, "steady"):
+            raise ValueError(f'until must be None or "steady"; got {until!r}.')
+        positive(steady_tolerance=steady_tolerance)
+        return cls(float(steady_tolerance) if until == "steady" else 0.0, events, callback)
+
+
+class Keeping(NamedTuple):
+    """The checkpoint, if any."""
+
+    path: Path | None
+    every: float
+    resume: bool
+
+    @classmethod
+    def checked(cls, checkpoint, checkpoint_every, resume) -> "Keeping":
+        if not checkpoint_every >= 0:
+            raise ValueError(f"checkpoint_every must be >= 0 seconds; got {checkpoint_every!r}.")
+        if resume and checkpoint is None:
+            raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")
+        return cls(None if checkpoint is None else Path(checkpoint), checkpoint_every, resume)
+
+
+class Arguments(NamedTuple):
+    """The arguments of `solve`, all valid."""
+
+    problem: Problem
+    accuracy: Accuracy
+    stopping: Stopping
+    keeping: Keeping
+    progress: bool | None
+    provenance: dict[str, Any]
+
+    def options(self) -> dict[str, Any]:
+        """What determines the result besides model and density, as plain data."""
+        events = self.stopping.events
+        return {
+            "t_start": self.problem.start,
+            "t_eval": self.problem.times.tolist(),
+            "rtol": self.accuracy.rtol,
+            "dt": self.accuracy.dt,
+            "scheme": self.accuracy.scheme.name,
+            "steady_tolerance": self.stopping.steady,
+            "min_degree": self.accuracy.degrees[0],
+            "max_degree": self.accuracy.degrees[1],
+            "events": [getattr(event, "__qualname__", repr(event)) for event in events],
+        }
+
+
+def positive(**numbers: float) -> None:
+    """Raise ValueError for the first number that is not finite and > 0."""
+    for name, value in numbers.items():
+        if not (np.isreal(value) and np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a finite number > 0; got {name} = {value!r}.")
+
+
+def _ensemble(model: Transformer, density) -> Density:
+    if not isinstance(density, Density):
+        raise TypeError(
+            "solve moves a Density, such as circle.density(f) or circle.von_mises(0, 1); "
+            f"got {type(density).__name__}."
+        )
+    density.checked_positive()
+    try:
+        shape = np.broadcast_shapes(model.shape, density.shape)
+    except ValueError:
+        raise ValueError(
+            f"The model has ensemble shape {model.shape} and the initial densities "
+            f"{density.shape}: these do not broadcast."
+        ) from None
+    modes = density.coefficients.shape[-1]
+    return Density(density.geometry, np.broadcast_to(density.coefficients, (*shape, modes)))
+
+
+def _times(t_span: Sequence[float], t_eval) -> tuple[float, np.ndarray]:
+    span = np.asarray(t_span, dtype=float)
+    if span.shape != (2,) or not np.isfinite(span).all() or not span[0] < span[1]:
+        raise ValueError(
+            f"t_span must be two finite times (start, end), start < end; got {t_span!r}."
+        )
+    if t_eval is None:
+        return float(span[0]), np.linspace(span[0], span[1], OUTPUTS)
+    times = np.atleast_1d(np.asarray(t_eval, dtype=float))
+    if times.ndim != 1 or times.size == 0 or not np.isfinite(times).all():
+        raise ValueError(f"t_eval must be a list of finite times; got {t_eval!r}.")
+    if not (np.diff(times) > 0).all():
+        raise ValueError("t_eval must increase strictly.")
+    if times[0] < span[0] or times[-1] > span[1]:
+        raise ValueError(
+            f"t_eval must lie within t_span = [{span[0]:g}, {span[1]:g}]; got times from "
+            f"{times[0]:g} to {times[-1]:g}."
+        )
+    return float(span[0]), times
+
+
+def _degrees(density: Density, min_degree: int, max_degree: int) -> tuple[int, int]:
+    for name, value in (("min_degree", min_degree), ("max_degree", max_degree)):
+        if int(value) != value or value < 1:
+            raise ValueError(f"{name} must be a whole number >= 1; got {value!r}.")
+    if min_degree > max_degree or density.geometry.degree > max_degree:
+        raise ValueError(
+            "solve needs min_degree <= max_degree and an initial density of degree <= "
+            f"max_degree; got min_degree = {min_degree}, max_degree = {max_degree} and "
+            f"degree {density.geometry.degree}."
+        )
+    return int(min_degree), int(max_degree)
