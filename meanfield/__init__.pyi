@@ -1,4 +1,6 @@
-from .doctor import doctor as doctor
+from .config import read_config as read_config
+from .config import run_config as run_config
+from .environment import doctor as doctor
 from .drifts import SA as SA
 from .drifts import USA as USA
 from .drifts import Interaction as Interaction
@@ -9,6 +11,7 @@ from .errors import MeanfieldError as MeanfieldError
 from .errors import StorageError as StorageError
 from .errors import UnresolvedWarning as UnresolvedWarning
 from .geometry import Circle as Circle
+from .geometry import principal_circle as principal_circle
 from .model import Transformer as Transformer
 from .solution import Solution as Solution
 from .solving import solve as solve

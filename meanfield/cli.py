@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .errors import MeanfieldError
+from .errors import MeanfieldError, UnresolvedWarning
 
 if TYPE_CHECKING:
     from .solution import Solution
@@ -58,13 +58,14 @@ def _plain_warnings() -> Iterator[list[str]]:
         click.echo(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
+        warnings.simplefilter("always", UnresolvedWarning)
         warnings.showwarning = show
         yield shown
 
 
 def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
     if asked:
-        from .doctor import version_of
+        from .environment import version_of
 
         click.echo(f"meanfield {version_of('meanfield') or '(not installed)'}")
         context.exit()
@@ -214,8 +215,8 @@ def doctor() -> None:
 
     Exit code: 0, or 1 if something that is required is missing.
     """
-    from .doctor import describe
-    from .doctor import doctor as examine
+    from .environment import describe
+    from .environment import doctor as examine
 
     report = examine()
     click.echo(describe(report))

@@ -19,6 +19,16 @@ __all__ = ["RealTransform", "fftw_version", "good_length"]
 
 ESTIMATE, MEASURE = 1 << 6, 0
 
+# Even lengths that no longer one beats when FFTW plans by ESTIMATE: benchmarks/lengths.py.
+# fmt: off
+FAST = (
+    12, 16, 20, 32, 36, 40, 48, 50, 64, 72, 90, 100, 120, 144, 150, 180, 192, 200, 240, 256,
+    300, 320, 384, 400, 480, 512, 576, 640, 768, 1024, 1152, 1200, 1280, 1536, 1600, 2048,
+    2560, 3072, 3200, 4096, 5120, 6400, 7680, 8000, 8192, 10240, 11520, 12800, 15360, 16000,
+    16384,
+)
+# fmt: on
+
 
 @functools.cache
 def _library() -> ctypes.CDLL:
@@ -44,10 +54,12 @@ def fftw_version() -> str:
 
 
 def good_length(n: int) -> int:
-    """Smallest even number >= n without prime factors beyond 5: a fast length for FFTW."""
-    candidate = n + n % 2
+    """The shortest fast length >= n: in FAST, or a multiple of 512 without primes beyond 5."""
+    if n <= FAST[-1]:
+        return next(length for length in FAST if length >= n)
+    candidate = -(-n // 512) * 512
     while not _is_smooth(candidate):
-        candidate += 2
+        candidate += 512
     return candidate
 
 

@@ -69,8 +69,10 @@ class Transformer:
             ) from None
 
     def describe(self) -> dict[str, Any]:
-        """The model as plain data."""
-        return {**self.drift.describe(), "kappa": self.kappa.tolist()}
+        """The model as plain data, of which JSON has no inf: kappa = None means no noise."""
+        kappa = self.kappa.astype(object)
+        kappa[np.isinf(self.kappa)] = None
+        return {**self.drift.describe(), "kappa": kappa.tolist()}
 
     def __repr__(self) -> str:
         return f"Transformer({self.drift!r}, kappa={self.kappa.tolist()})"

@@ -14,20 +14,34 @@ from llvmlite import ir
 from numba import carray, njit, types
 from numba.extending import intrinsic
 
-__all__ = ["PythonFunction", "call", "complex_array", "float_array", "integer_array"]
+__all__ = [
+    "PythonFunction",
+    "call",
+    "complex_array",
+    "evaluate",
+    "float_array",
+    "integer_array",
+]
+
+
+def _codegen(context, builder, _signature, arguments):
+    """Call the function at the first argument, an address, with the others, all int64."""
+    word = ir.IntType(64)
+    kind = ir.FunctionType(ir.VoidType(), [word] * (len(arguments) - 1)).as_pointer()
+    builder.call(builder.inttoptr(arguments[0], kind), list(arguments[1:]))
+    return context.get_dummy_value()
 
 
 @intrinsic
 def call(_typing, address, first, second, third):
-    """Call the C function ``void f(int64, int64, int64)`` that lives at `address`."""
+    """Call ``void f(int64, int64, int64)`` that lives at `address`: an FFTW transform."""
+    return types.void(*[types.int64] * 4), _codegen
 
-    def codegen(context, builder, _signature, arguments):
-        word = ir.IntType(64)
-        kind = ir.FunctionType(ir.VoidType(), [word] * 3).as_pointer()
-        builder.call(builder.inttoptr(arguments[0], kind), list(arguments[1:]))
-        return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 4), codegen
+@intrinsic
+def evaluate(_typing, address, context, member, source, target):
+    """Call ``void f(int64 context, int64 member, int64 source, int64 target)``: N of a member."""
+    return types.void(*[types.int64] * 5), _codegen
 
 
 @intrinsic
@@ -62,9 +76,9 @@ class PythonFunction:
     Parameters
     ----------
     function : callable
-        Takes an array (members, modes), which it must not keep, and returns another.
-    shape : (int, int)
-        Shape of both arrays.
+        Takes the coefficients of one member as an array (1, modes), which it must not keep,
+        and returns those of N, (1, modes).
+    modes : int
     dtype : numpy dtype
         complex128 or float64.
 
@@ -74,17 +88,17 @@ class PythonFunction:
     set to nan, and whoever runs the loop raises it on return.
     """
 
-    _prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+    _prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
 
-    def __init__(self, function: Callable, shape: tuple[int, int], dtype=np.complex128):
-        self._shape, self._dtype = shape, np.dtype(dtype)
+    def __init__(self, function: Callable, modes: int, dtype=np.complex128):
+        self._modes, self._dtype = modes, np.dtype(dtype)
         self._function = function
         self._callback = self._prototype(self._evaluate)
         self.address = ctypes.cast(self._callback, ctypes.c_void_p).value
         self.context = 0
         self.error: BaseException | None = None
 
-    def _evaluate(self, _context, source, target):
+    def _evaluate(self, _context, _member, source, target):
         u, result = self._array(source), self._array(target)
         try:
             result[...] = self._function(u)
@@ -93,6 +107,5 @@ class PythonFunction:
             result[...] = np.nan
 
     def _array(self, address):
-        size = int(np.prod(self._shape)) * self._dtype.itemsize
-        memory = (ctypes.c_char * size).from_address(address)
-        return np.frombuffer(memory, self._dtype).reshape(self._shape)
+        memory = (ctypes.c_char * (self._modes * self._dtype.itemsize)).from_address(address)
+        return np.frombuffer(memory, self._dtype).reshape(1, self._modes)

@@ -32,7 +32,7 @@ ROOMS = [
     {"labelled"},
     {"storage"},
     {"solving"},
-    {"config", "doctor"},
+    {"config", "environment"},
     {"plotting"},
     {"cli"},
     {"__init__", "__main__"},

@@ -175,7 +175,12 @@ def plain(config: Config) -> dict[str, Any]:
 
     `parse_config` reads it back.
     """
-    return _json(config.model_dump(exclude_none=True))
+    data = _json(config.model_dump(exclude_none=True))
+    if config.solve.t_eval is not None:
+        del data["solve"]["outputs"]  # t_eval stands in its place
+    if config.solve.until is None:
+        del data["solve"]["steady_tolerance"]
+    return data
 
 
 def _json(value: Any) -> Any:

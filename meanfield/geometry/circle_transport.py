@@ -43,7 +43,7 @@ class CircleTransport:
         self.length = good_length(2 * degree + reach + 1)
         self._fft = RealTransform(self.length, rows=2 if normaliser is None else 3)
         self.transforms = self._fft.rows + 1
-        shape = (members, degree + 1, band + 1, self.length, tables, self._fft.rows)
+        shape = (degree + 1, band + 1, self.length, tables, self._fft.rows)
         addresses = (self._fft.stride, *self._fft.inverse, *self._fft.forward)
         buffers = (self._fft.spectrum, self._fft.values, self._velocity, self._normaliser)
         self._context = np.array([*shape, *addresses, *(b.ctypes.data for b in buffers)], np.int64)
@@ -55,44 +55,44 @@ class CircleTransport:
         """Coefficients of -(mu v)', (members, degree + 1), for densities of that shape."""
         source = np.ascontiguousarray(coefficients, dtype=complex).reshape(self._shape)
         target = np.empty_like(source)
-        _transport_densities(self.context, source.ctypes.data, target.ctypes.data)
+        for member in range(len(source)):
+            addresses = source[member].ctypes.data, target[member].ctypes.data
+            _transport_member(self.context, member, *addresses)
         return target
 
 
 @njit(cache=True, error_model="numpy")
-def _transport_densities(context, source, target):
-    entries = integer_array(context, (15,))
-    members, modes, band, length = entries[0], entries[1], entries[2], entries[3]
-    tables, rows, stride = entries[4], entries[5], entries[6]
-    spectrum_at, values_at = entries[11], entries[12]
-    densities = complex_array(source, (members, modes))
-    result = complex_array(target, (members, modes))
-    spectrum = complex_array(spectrum_at, (rows, stride))
-    values = float_array(values_at, (rows, 2 * stride))
-    velocity = complex_array(entries[13], (tables, modes))
-    normaliser = float_array(entries[14], (tables, modes))
-    for i in range(members):
-        table = i if tables > 1 else 0
-        spectrum[:, :] = 0
+def _transport_member(context, member, source, target):
+    entries = integer_array(context, (14,))
+    modes, band, length, tables, rows = entries[0], entries[1], entries[2], entries[3], entries[4]
+    spectrum_at, values_at = entries[10], entries[11]
+    density, result = complex_array(source, (modes,)), complex_array(target, (modes,))
+    spectrum = complex_array(spectrum_at, (rows, entries[5]))
+    values = float_array(values_at, (rows, 2 * entries[5]))
+    table = member if tables > 1 else 0
+    velocity = complex_array(entries[12], (tables, modes))[table]
+    normaliser = float_array(entries[13], (tables, modes))[table]
+    spectrum[:, :] = 0
+    for k in range(modes):
+        spectrum[0, k] = density[k]
+    for k in range(band):
+        spectrum[1, k] = velocity[k] * density[k]
+    if rows == 3:
         for k in range(modes):
-            spectrum[0, k] = densities[i, k]
-        for k in range(band):
-            spectrum[1, k] = velocity[table, k] * densities[i, k]
-        if rows == 3:
-            for k in range(modes):
-                spectrum[2, k] = normaliser[table, k] * densities[i, k]
-        call(entries[7], entries[8], spectrum_at, values_at)
-        if rows == 3:
-            for j in range(length):
-                values[0, j] *= values[1, j] / values[2, j]
-        else:
-            for j in range(length):
-                values[0, j] *= values[1, j]
-        call(entries[9], entries[10], values_at, spectrum_at)
-        for k in range(modes):
-            result[i, k] = (-1j * k / length) * spectrum[0, k]
+            spectrum[2, k] = normaliser[k] * density[k]
+    call(entries[6], entries[7], spectrum_at, values_at)
+    if rows == 3:
+        for j in range(length):
+            values[0, j] *= values[1, j] / values[2, j]
+    else:
+        for j in range(length):
+            values[0, j] *= values[1, j]
+    call(entries[8], entries[9], values_at, spectrum_at)
+    for k in range(modes):
+        factor = k / length
+        result[k] = complex(factor * spectrum[0, k].imag, -factor * spectrum[0, k].real)
 
 
-@cfunc(types.void(types.int64, types.int64, types.int64), cache=True)
-def _transport(context, source, target):
-    _transport_densities(context, source, target)
+@cfunc(types.void(*[types.int64] * 4), cache=True)
+def _transport(context, member, source, target):
+    _transport_member(context, member, source, target)

@@ -12,8 +12,10 @@ __all__ = ["Geometry", "Transport", "checked_degree"]
 class Transport(Protocol):
     """The coefficients of -div(mu v[mu]), as the compiled time loop calls them.
 
-    `address` is a C function ``void f(context, source, target)`` that reads the coefficients
-    of mu, (members, modes), at `source` and writes those of -div(mu v[mu]) at `target`.
+    `address` is a C function ``void f(context, member, source, target)`` that reads the
+    coefficients of one density, that of the given member, at `source` and writes those of
+    -div(mu v[mu]) at `target`. Members are independent, and each then stays in the cache for
+    all stages of a step.
     """
 
     address: int

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_snapshots", "draw_spacetime", "pick_times", "snapshots", "spacetime", "time_bar"]
 
 MOST_COLUMNS, MOST_ROWS = 2000, 1536  # beyond, a heat map has more cells than a page has dots
+FEWEST_COLUMNS = 600  # below, its cells show
 DENSITY = r"density $\mu_t(\theta)$"
 
 
@@ -35,8 +36,8 @@ def spacetime(
 ) -> Figure:
     """Heat map of the density over time and angle.
 
-    Between saved times the colour is interpolated. The mark on the colour bar is the uniform
-    state, 1.
+    Between saved times the density is interpolated linearly. The mark on the colour bar is the
+    uniform state, 1.
 
     Parameters
     ----------
@@ -83,13 +84,14 @@ def draw_spacetime(target: Panels, solution: "Solution", scale: str) -> None:
     theta, values = profiles(solution, target.members, times=kept, most_angles=MOST_ROWS)
     chosen = choose_scale(values, scale)
     for (ax, bottom, left), density in zip(target.outer, chosen.shown(values), strict=True):
+        times, smooth = _between(np.asarray(solution.t)[kept], density)
         mesh = ax.pcolormesh(
-            solution.t[kept],
+            times,
             theta,
-            density.T,
+            smooth.T,
             norm=chosen.norm,
             cmap=theme.DENSITY_MAP,
-            shading="gouraud",
+            shading="nearest",
             rasterized=True,
         )
         ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=(-np.pi, np.pi))
@@ -110,6 +112,16 @@ def draw_spacetime(target: Panels, solution: "Solution", scale: str) -> None:
     if chosen.low < 1.0 < chosen.high:
         bar.ax.axhline(1.0, color="white", linewidth=2.4)
         bar.ax.axhline(1.0, color=theme.INK, linewidth=1.0)
+
+
+def _between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Linear interpolation in time, at equally many times between each two; density (m, n)."""
+    pieces = -(-FEWEST_COLUMNS // (len(t) - 1))
+    place = np.arange(pieces * (len(t) - 1) + 1) / pieces
+    before = np.minimum(place.astype(int), len(t) - 2)
+    part = place - before
+    rows = density[before] + part[:, None] * (density[before + 1] - density[before])
+    return t[before] + part * (t[before + 1] - t[before]), rows
 
 
 def snapshots(

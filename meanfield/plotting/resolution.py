@@ -93,18 +93,23 @@ def mark(ax: Axes, solution: "Solution") -> None:
 
 
 def hatch(ax: Axes, solution: "Solution") -> None:
-    """Hatch a time axis from the last resolved time on, and a little past its end."""
+    """Hatch a time axis from the last resolved time towards the time that was asked for.
+
+    A run that stopped long before its end is hatched as far as a quarter of what it reached.
+    """
     if solution.resolved:
         return
-    begin, end = solution.t[0], solution.t[-1]
-    margin = 0.06 * ((end - begin) or 1.0)
+    begin, end = float(solution.t[0]), float(solution.t[-1])
+    span = (end - begin) or 1.0
+    asked = max(solution.options.get("t_eval", [end]))
+    edge = end + min(max(asked - end, 0.06 * span), 0.25 * span)
     ax.axvspan(
         last_resolved_time(solution),
-        end + margin,
+        edge,
         facecolor=(1, 1, 1, 0.35),
         edgecolor=theme.WARNING,
         hatch="////",
         linewidth=1.2,
         zorder=5,
     )
-    ax.set_xlim(begin, end + margin)
+    ax.set_xlim(begin, edge)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..model import Transformer
 from ..states import Density
+from ..states.density import COMPUTED
 from ..steppers import Scheme
 
 __all__ = ["Accuracy", "Arguments", "Keeping", "Problem", "Stopping"]
@@ -126,7 +127,7 @@ def _ensemble(model: Transformer, density) -> Density:
             "solve moves a Density, such as circle.density(f) or circle.von_mises(0, 1); "
             f"got {type(density).__name__}."
         )
-    density.checked_positive()
+    density.checked_positive(COMPUTED)
     try:
         shape = np.broadcast_shapes(model.shape, density.shape)
     except ValueError:

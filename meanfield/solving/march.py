@@ -82,6 +82,11 @@ class March:
         return self._counts + self._stepper.counts
 
     @property
+    def attempts(self) -> int:
+        """Steps tried so far, accepted or rejected."""
+        return int(self.counts[:2].sum())
+
+    @property
     def rate(self) -> float:
         """Largest L2 norm of d mu/dt over the members."""
         return self._stepper.rate

@@ -13,7 +13,7 @@ from ..model import Transformer
 from ..solution import Solution
 from ..states import Density
 from ..steppers import Krogstad, Scheme
-from ..steppers.advance import REACHED, STEADY
+from ..steppers.advance import STEADY
 from .arguments import Accuracy, Arguments, Keeping, Problem, Stopping
 from .events import EventWatch
 from .interruption import Interruption
@@ -178,8 +178,10 @@ class _Run:
         size = march.density.coefficients.size
         limit = 1 if looked_at else max(1, min(1024, COEFFICIENTS_PER_PAUSE // size))
         while march.t < target:
-            before = march.t
-            code = march.advance(target, limit)
+            before, left = march.t, self._arguments.accuracy.max_steps - march.attempts
+            if left <= 0:
+                return "max_steps"
+            code = march.advance(target, min(limit, left))
             if code in FAILURES:
                 return FAILURES[code]
             if looked_at and march.t > before and (status := self._look()):
@@ -188,8 +190,6 @@ class _Run:
                 return "steady"
             if interruption.requested:
                 return "interrupted"
-            if march.counts[:2].sum() >= self._arguments.accuracy.max_steps and code != REACHED:
-                return "max_steps"
             self._progress.update(march.t, march.highest_degree)
             if self._keeper:
                 self._keeper.save_now_and_then(march, self._record, self._seconds())

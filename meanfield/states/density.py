@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Density"]
 
 NOT_SMALL = 1e-8
+COMPUTED = 1e-4  # a solved density may be this negative, relative to its maximum, at a large rtol
 
 
 class Density:
@@ -143,7 +144,7 @@ class Density:
             raise ValueError("Sample the members of an ensemble one by one: density[i].sample(n).")
         if int(n) != n or n < 1:
             raise ValueError(f"sample expects a whole number n >= 1; got {n!r}.")
-        self.checked_positive()
+        self.checked_positive(COMPUTED)
         rng = np.random.default_rng(rng)
         return Tokens(self.geometry.sample(self.coefficients, int(n), rng))
 
@@ -198,14 +199,19 @@ class Density:
 
     # Judging -------------------------------------------------------------------------------
 
-    def checked_positive(self) -> "Density":
-        """This density; raises ValueError where it is negative beyond truncation error."""
-        allowed = max(1e-10, 100 * float(self.spectral_tail.max()))
+    def checked_positive(self, tolerance: float = 1e-10) -> "Density":
+        """This density; raises ValueError where it is negative.
+
+        Negative values down to `tolerance` times the maximum, or to 100 times the spectral
+        tail, are truncation and integration errors and pass.
+        """
+        tail = float(self.spectral_tail.max())
+        allowed = max(tolerance * float(self.values.max()), 100 * tail)
         worst = float(self.minimum.min())
         if worst < -allowed:
             raise ValueError(
-                f"A density must not be negative; its minimum is {worst:.3g}, and the truncated "
-                f"series explains {allowed:.1g} of it. Use smaller coefficients."
+                f"A density must not be negative; its minimum is {worst:.3g}, and rounding or "
+                f"truncation explain {allowed:.1g} of it. Use smaller coefficients."
             )
         return self
 

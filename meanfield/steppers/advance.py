@@ -120,7 +120,7 @@ def _shrinkage(error, rules):
 def _accept(clock, work, rules, error, target):
     """Move on to the new state. The plan changes only if its number of steps would."""
     work.u[:] = work.new
-    work.slopes[0] = work.slopes[-1]
+    work.slope[:] = work.new_slope
     work.counts[0] += 1
     taken, planned = clock.taken + 1, clock.planned
     t = target if taken == planned else clock.start + taken * clock.step
@@ -164,9 +164,9 @@ def _tail(u, degrees, beyond):
 
 @njit(cache=True, error_model="numpy")
 def rate_of_change(problem, work, weights):
-    """Largest norm of L u + N(u) over the members; slopes[0] holds N(u)."""
+    """Largest norm of L u + N(u) over the members; work.slope holds N(u)."""
     worst, rows = 0.0, problem.linear.shape[0]
     for member in range(work.u.shape[0]):
         linear = problem.linear[member if rows > 1 else 0]
-        worst = max(worst, norm(linear * work.u[member] + work.slopes[0, member], weights))
+        worst = max(worst, norm(linear * work.u[member] + work.slope[member], weights))
     return worst

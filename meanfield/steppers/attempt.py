@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ..native import call
+from ..native import evaluate
 from .phi import HIGHEST, phi_functions
 
-__all__ = ["Problem", "Work", "attempt", "evaluate", "norm", "weigh"]
+__all__ = ["Problem", "Work", "attempt", "norm", "slope_of", "weigh"]
 
 
 class Problem(NamedTuple):
@@ -27,20 +27,27 @@ class Problem(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Arrays of the loop: the state, N of every stage, the weights and the step they hold for.
+    """Arrays of the loop: states, slopes N, the weights and the step they hold for.
 
-    u, new, stage : (members, modes); slopes : (s + 2, members, modes)
-    decay : (s + 1, rows, modes); weights : (s + 2, s + 2, rows, modes); used : (s + 2, s + 2)
+    u, new : (members, modes) the state before and after a step
+    slope, new_slope : (members, modes) N of them
+    slopes : (s + 2, modes) N of every stage, of one member
+    stage : (modes,) argument of a stage, of one member
+    decay : (s + 2, rows, modes) factor of u in every stage, the solution and the estimate (0)
+    weights : (s + 2, rows, slots, modes) factors of N, with `columns` : (s + 2, slots) saying of
+        which stages; an even number of slots, those to spare with weight 0
     weighed_step : (1,); counts : (3,) steps accepted, rejected, weights computed
     """
 
     u: np.ndarray
     new: np.ndarray
-    stage: np.ndarray
+    slope: np.ndarray
+    new_slope: np.ndarray
     slopes: np.ndarray
+    stage: np.ndarray
     decay: np.ndarray
     weights: np.ndarray
-    used: np.ndarray
+    columns: np.ndarray
     weighed_step: np.ndarray
     counts: np.ndarray
 
@@ -48,7 +55,7 @@ class Work(NamedTuple):
 @njit(cache=True, error_model="numpy")
 def weigh(linear, table, step, work):
     """Compute the weights of the scheme for steps of this size."""
-    nodes, decay_node, entries = table
+    nodes, decay_node, entries = table.nodes, table.decay, table.entries
     phi = np.empty((nodes.size, HIGHEST + 1), dtype=linear.dtype)
     work.weights[:] = 0
     for row in range(linear.shape[0]):
@@ -58,9 +65,9 @@ def weigh(linear, table, step, work):
             for i in range(decay_node.size):
                 work.decay[i, row, k] = phi[decay_node[i], 0]
             for e in range(len(entries)):
-                i, j, node, order = entries[e, 0], entries[e, 1], entries[e, 2], entries[e, 3]
+                i, slot, node, order = entries[e, 0], entries[e, 1], entries[e, 2], entries[e, 3]
                 value = step * entries[e, 4] * phi[int(node), int(order)]
-                work.weights[int(i), int(j), row, k] += value
+                work.weights[int(i), row, int(slot), k] += value
     work.weighed_step[0] = step
     work.counts[2] += 1
 
@@ -69,54 +76,64 @@ def weigh(linear, table, step, work):
 def attempt(problem, work):
     """Step from work.u to work.new with the weights at hand; returns the relative error.
 
-    slopes[0] holds N(u) on entry; on return the last row of slopes holds N(new). The error is
-    the largest over the members, in the norm of `metric`; nan or inf if the step failed.
+    work.slope holds N(u) on entry, work.new_slope N(new) on return. The error is the largest
+    over the members, in the norm of `metric`; nan or inf if the step failed.
     """
-    last = work.slopes.shape[0] - 1
-    for i in range(last - 1):
-        _combine(work.stage, i, work, True)
-        evaluate(problem, work.stage, work.slopes[i + 1])
-    _combine(work.new, last - 1, work, True)
-    evaluate(problem, work.new, work.slopes[last])
-    _combine(work.stage, last, work, False)
     worst = 0.0
     for member in range(work.u.shape[0]):
-        size = max(norm(work.u[member], problem.metric), norm(work.new[member], problem.metric))
-        relative = norm(work.stage[member], problem.metric) / size
-        if not relative <= worst:
-            worst = relative
+        error = _attempt_member(problem, work, member)
+        if not error <= worst:
+            worst = error
     return worst
 
 
+@njit(cache=True, error_model="numpy")
+def _attempt_member(problem, work, member):
+    """The step of one member: all its stages while its arrays are in the cache."""
+    slopes, last = work.slopes, work.slopes.shape[0] - 1
+    u, new = work.u[member], work.new[member]
+    row = member if work.decay.shape[1] > 1 else 0
+    slopes[0] = work.slope[member]
+    for i in range(last - 1):
+        _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
+        slope_of(problem, member, work.stage, slopes[i + 1])
+    i = last - 1
+    _combine(new, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
+    slope_of(problem, member, new, slopes[last])
+    work.new_slope[member] = slopes[last]
+    _combine(
+        work.stage, u, work.decay[last, row], work.weights[last, row], work.columns[last], slopes
+    )
+    size = max(norm(u, problem.metric), norm(new, problem.metric))
+    return norm(work.stage, problem.metric) / size
+
+
 @njit(cache=True)
-def evaluate(problem, u, slope):
-    call(problem.nonlinear, problem.context, u.ctypes.data, slope.ctypes.data)
+def slope_of(problem, member, u, slope):
+    """slope = N(u) for one member."""
+    evaluate(problem.nonlinear, problem.context, member, u.ctypes.data, slope.ctypes.data)
 
 
 @njit(cache=True, error_model="numpy")
-def _combine(result, i, work, from_state):
-    """result = decay_i u + sum_j weights_ij slopes_j, without the first term for the error."""
-    rows = work.weights.shape[2]
-    for member in range(result.shape[0]):
-        row = member if rows > 1 else 0
-        target, u = result[member], work.u[member]
-        if from_state:
-            decay = work.decay[i, row]
-            for k in range(target.size):
-                target[k] = decay[k] * u[k]
-        else:
-            target[:] = 0
-        for j in range(work.used.shape[1]):
-            if work.used[i, j]:
-                weight, slope = work.weights[i, j, row], work.slopes[j, member]
-                for k in range(target.size):
-                    target[k] += weight[k] * slope[k]
+def _combine(target, u, decay, weights, columns, slopes):
+    """target = decay u + sum_slot weights_slot slopes_{columns_slot}, two slots at a time."""
+    a, b = weights[0], weights[1]
+    f, g = slopes[columns[0]], slopes[columns[1]]
+    for k in range(target.size):
+        target[k] = decay[k] * u[k] + a[k] * f[k] + b[k] * g[k]
+    for slot in range(2, columns.size, 2):
+        if columns[slot] < 0:
+            return
+        a, b = weights[slot], weights[slot + 1]
+        f, g = slopes[columns[slot]], slopes[columns[slot + 1]]
+        for k in range(target.size):
+            target[k] += a[k] * f[k] + b[k] * g[k]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def norm(f, weights):
-    """sqrt(sum weights |f|^2)."""
+    """sqrt(sum weights |f|^2), nan and inf included."""
     total = 0.0
     for k in range(f.size):
-        total += weights[k] * (f[k] * np.conj(f[k])).real
+        total += weights[k] * (f[k].real * f[k].real + f[k].imag * f[k].imag)
     return np.sqrt(total)

@@ -18,6 +18,22 @@ class Term(NamedTuple):
     node: float
 
 
+class Table(NamedTuple):
+    """A scheme for compiled code.
+
+    nodes : (m,) the distinct nodes
+    decay : (s + 1,) which of them e^(node z) each stage, and the solution, multiplies u by
+    entries : (terms, 5) rows of [row, slot, node, order of phi, factor]
+    columns : (s + 2, slots) the stage that each slot of each row refers to. A spare slot that
+        fills up a pair repeats a stage, with weight 0; unused pairs are -1
+    """
+
+    nodes: np.ndarray
+    decay: np.ndarray
+    entries: np.ndarray
+    columns: np.ndarray
+
+
 @dataclass(frozen=True)
 class Scheme:
     """An explicit exponential Runge-Kutta scheme for du/dt = L u + N(u), L diagonal.
@@ -62,25 +78,20 @@ class Scheme:
         """The weights of every stage, of the solution and of the estimate."""
         return [*self.stages, self.solution, self.estimate]
 
-    def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The scheme as arrays for compiled code.
-
-        Returns
-        -------
-        nodes : (m,) the distinct nodes
-        decay : (s + 1,) index of the node of each stage, and of the solution (node 1)
-        entries : (terms, 5) rows of [row, column, node index, order of phi, factor]
-        """
-        used = {t.node for row in self.rows() for terms in row.values() for t in terms}
-        distinct = sorted(used | {*self.nodes, 1.0})
-        decay = [distinct.index(node) for node in (*self.nodes, 1.0)]
-        entries = [
-            (i, j, distinct.index(term.node), term.order, term.factor)
-            for i, row in enumerate(self.rows())
-            for j, terms in row.items()
-            for term in terms
-        ]
-        orders = [entry[3] for entry in entries]
-        if max(orders) > HIGHEST:
-            raise ValueError(f"phi functions are available up to order {HIGHEST}; got {orders}.")
-        return np.array(distinct), np.array(decay), np.array(entries)
+    def table(self) -> "Table":
+        """The scheme as arrays for compiled code."""
+        rows = self.rows()
+        used = {t.node for row in rows for terms in row.values() for t in terms}
+        nodes = sorted(used | {*self.nodes, 1.0})
+        slots = max(-(-len(row) // 2) * 2 for row in rows)
+        columns = np.full((len(rows), slots), -1)
+        entries = []
+        for i, row in enumerate(rows):
+            padded = -(-len(row) // 2) * 2
+            columns[i, :padded] = (list(row) * 2)[:padded]
+            for slot, terms in enumerate(row.values()):
+                entries += [(i, slot, nodes.index(t.node), t.order, t.factor) for t in terms]
+        if max(entry[3] for entry in entries) > HIGHEST:
+            raise ValueError(f"phi functions are available up to order {HIGHEST}, not beyond.")
+        decay = np.array([nodes.index(node) for node in (*self.nodes, 1.0)])
+        return Table(np.array(nodes), decay, np.array(entries), columns)

@@ -5,8 +5,8 @@ from typing import Protocol
 import numpy as np
 
 from .advance import Clock, Rules, advance, rate_of_change
-from .attempt import Problem, Work, attempt, evaluate, weigh
-from .scheme import Scheme
+from .attempt import Problem, Work, attempt, slope_of, weigh
+from .scheme import Scheme, Table
 
 __all__ = ["Rules", "Stepper"]
 
@@ -60,7 +60,7 @@ class Stepper:
             np.arange(modes) if degrees is None else np.ascontiguousarray(degrees),
         )
         self._table = scheme.table()
-        self._work = _work(scheme, self._problem.linear, np.asarray(state))
+        self._work = _work(self._table, self._problem.linear, np.asarray(state))
         self.state = state
 
     @property
@@ -71,7 +71,7 @@ class Stepper:
     @state.setter
     def state(self, u: np.ndarray) -> None:
         self._work.u[:] = u
-        self._work.slopes[0] = self.nonlinear(u)
+        self._work.slope[:] = self.nonlinear(u)
 
     @property
     def counts(self) -> np.ndarray:
@@ -82,7 +82,8 @@ class Stepper:
         """N(u)."""
         source = np.ascontiguousarray(u, dtype=self._work.u.dtype).reshape(self._work.u.shape)
         slope = np.empty_like(source)
-        evaluate(self._problem, source, slope)
+        for member in range(len(source)):
+            slope_of(self._problem, member, source[member], slope[member])
         self._raise_kept_error()
         return slope
 
@@ -98,9 +99,9 @@ class Stepper:
 
     def step(self, u: np.ndarray, dt: float) -> tuple[np.ndarray, float]:
         """The state one step after u, and the relative error estimate. Leaves `state` alone."""
-        work = _work(self.scheme, self._problem.linear, self._work.u)
+        work = _work(self._table, self._problem.linear, self._work.u)
         work.u[:] = u
-        work.slopes[0] = self.nonlinear(u)
+        work.slope[:] = self.nonlinear(u)
         weigh(self._problem.linear, self._table, float(dt), work)
         error = attempt(self._problem, work)
         self._raise_kept_error()
@@ -126,21 +127,19 @@ class Stepper:
             raise error
 
 
-def _work(scheme: Scheme, linear: np.ndarray, state: np.ndarray) -> Work:
-    members, modes = state.shape
-    slopes = scheme.evaluations + 1
-    used = np.zeros((slopes, slopes), dtype=np.bool_)
-    for i, row in enumerate(scheme.rows()):
-        used[i, list(row)] = True
-    u, new, stage = (np.zeros((members, modes), dtype=state.dtype) for _ in range(3))
+def _work(table: Table, linear: np.ndarray, state: np.ndarray) -> Work:
+    rows, slots = table.columns.shape
+    modes = state.shape[1]
     return Work(
-        u=u,
-        new=new,
-        stage=stage,
-        slopes=np.zeros((slopes, members, modes), dtype=state.dtype),
-        decay=np.zeros((slopes - 1, *linear.shape), dtype=linear.dtype),
-        weights=np.zeros((slopes, slopes, *linear.shape), dtype=linear.dtype),
-        used=used,
+        u=np.zeros_like(state),
+        new=np.zeros_like(state),
+        slope=np.zeros_like(state),
+        new_slope=np.zeros_like(state),
+        slopes=np.zeros((rows, modes), dtype=state.dtype),
+        stage=np.zeros(modes, dtype=state.dtype),
+        decay=np.zeros((rows, *linear.shape), dtype=linear.dtype),
+        weights=np.zeros((rows, len(linear), slots, modes), dtype=linear.dtype),
+        columns=table.columns,
         weighed_step=np.full(1, np.nan),
         counts=np.zeros(3, dtype=np.int64),
     )

@@ -111,4 +111,5 @@ def _model(described: dict[str, Any]) -> Transformer:
             drift = Kuramoto()
         case _:
             drift = Interaction.chebyshev(described["chebyshev"], name=described["potential"])
-    return Transformer(drift, described["kappa"])
+    kappa = np.array(described["kappa"], dtype=float)
+    return Transformer(drift, np.where(np.isnan(kappa), np.inf, kappa))

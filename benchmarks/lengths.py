@@ -1,0 +1,69 @@
+"""Which lengths of real transforms are fast when FFTW plans by ESTIMATE.
+
+    python benchmarks/lengths.py [--longest 16384]
+
+Prints the even lengths without prime factors beyond 5 that no longer length beats: the tuple
+FAST of `meanfield.fourier`. One inverse transform of two rows and one forward transform are
+timed together, as a time step takes them; best of several rounds, so that other load on the
+machine matters little. Takes about two minutes.
+"""
+
+import argparse
+import time
+
+import numpy as np
+from numba import njit
+
+from meanfield.fourier import RealTransform
+from meanfield.native import call
+
+ROUNDS = 12
+TIE = 1.02
+
+
+@njit
+def _repeat(inverse, inverse_plan, forward, forward_plan, spectrum, values, count):
+    for _ in range(count):
+        call(inverse, inverse_plan, spectrum, values)
+        call(forward, forward_plan, values, spectrum)
+
+
+def smooth_lengths(longest: int) -> list[int]:
+    """Even numbers 2^a 3^b 5^c from 12 to `longest`."""
+    found = {
+        2**a * 3**b * 5**c
+        for a in range(1, 20)
+        for b in range(12)
+        for c in range(9)
+        if 12 <= 2**a * 3**b * 5**c <= longest
+    }
+    return sorted(found)
+
+
+def seconds(lengths: list[int]) -> np.ndarray:
+    """Seconds for one set of transforms of every length, the best of all rounds."""
+    transforms = [RealTransform(length, rows=2) for length in lengths]
+    best = np.full(len(lengths), np.inf)
+    for _ in range(ROUNDS):
+        for i, transform in enumerate(transforms):
+            count = max(5, 200_000 // lengths[i])
+            buffers = transform.spectrum.ctypes.data, transform.values.ctypes.data
+            began = time.perf_counter()
+            _repeat(*transform.inverse, *transform.forward, *buffers, count)
+            best[i] = min(best[i], (time.perf_counter() - began) / count)
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--longest", type=int, default=16384)
+    lengths = smooth_lengths(parser.parse_args().longest)
+    seconds(lengths[:2])
+    times = seconds(lengths)
+    best_beyond = np.minimum.accumulate(times[::-1])[::-1]
+    fast = [n for n, t, b in zip(lengths, times, best_beyond, strict=True) if t <= b * TIE]
+    print("FAST =", tuple(fast))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Hysteresis of noisy USA at beta = 4, kappa = 0.40: the start decides which state is reached.
+
+Between kappa_t = 0.3914751, where the ordered state has become the minimiser of the free energy,
+and kappa_c = beta/I_1(beta) = 0.4098585, where the uniform state becomes unstable, both are
+stable. Six densities 1 + 2 r cos(theta) are solved as one ensemble. Measured against the theory:
+the order parameter and the free energy of the state reached, and the rate
+
+    I_1(beta)/beta - 1/kappa
+
+at which a small perturbation dies. The ordered state is predicted from its own equation, see
+stationary.py; so is the unstable state between the two.
+
+    python examples/hysteresis.py
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from report import Row, run_alone
+from scipy.special import iv
+from stationary import ANGLES, Stationary, stationary
+
+import meanfield as mf
+from meanfield.plotting import theme
+
+TITLE = "Hysteresis at beta = 4, kappa = 0.40"
+CONFIG = Path(__file__).with_suffix(".toml")
+BETA, KAPPA = 4.0, 0.40
+KAPPA_T, KAPPA_C = 0.3914751, 0.4098585
+
+
+def run(out: Path) -> list[Row]:
+    """Solve the ensemble, write hysteresis.nc and .png, compare."""
+    solution = mf.run_config(mf.read_config(CONFIG), out=out / f"{CONFIG.stem}.nc")
+    ordered, unstable = stationary(BETA, KAPPA, 0.75), stationary(BETA, KAPPA, 0.4)
+    figure(solution, ordered, unstable).savefig(out / f"{CONFIG.stem}.png")
+    r = solution.observables.order_parameter.values
+    rows = [
+        Row(f"order parameter reached from {start:.3g}", end, expected, 1e-8)
+        for start, end, expected in zip(
+            r[0], r[-1], np.where(r[0] < unstable.order, 0, ordered.order), strict=True
+        )
+    ]
+    free = solution.observables.free_energy.values[-1]
+    return [
+        *rows,
+        Row("order parameter between the two, unstable", unstable.order, "", remark="theory"),
+        Row("rate of the smallest perturbation", rate(solution), decay(), 1e-5, True),
+        Row("free energy: ordered - uniform", free[-1] - free[0], ordered.free_energy, 1e-9),
+        Row("kappa_c = beta/I_1(beta)", KAPPA_C, BETA / iv(1, BETA), 1e-7),
+    ]
+
+
+def decay() -> float:
+    """The rate of degree 1 on top of the uniform state."""
+    return iv(1, BETA) / BETA - 1 / KAPPA
+
+
+def rate(solution: mf.Solution) -> float:
+    """d log r / dt of the first member between t = 50 and t = 200."""
+    early, late = np.searchsorted(solution.t, [50, 200])
+    r = solution.observables.order_parameter.values[:, 0]
+    return np.log(r[late] / r[early]) / (solution.t[late] - solution.t[early])
+
+
+def figure(
+    solution: mf.Solution, ordered: Stationary, unstable: Stationary
+) -> theme.PaperFigure:
+    """Order parameter and free energy in time; the states reached."""
+    with theme.style():
+        page = theme.figure(width=7.2, height=2.9)
+        page.suptitle(
+            rf"$\beta = 4$, $\kappa_t = {KAPPA_T} < \kappa = 0.40 < \kappa_c = {KAPPA_C}$"
+        )
+        order, energy, states = page.subplots(1, 3)
+        colours = theme.ordered_colours(solution.shape[0])
+        _order(order, solution, ordered, unstable, colours)
+        _energy(energy, solution, ordered, unstable, colours)
+        _states(states, solution, ordered, unstable, colours)
+    return page
+
+
+def _order(ax, solution, ordered, unstable, colours) -> None:
+    r = solution.observables.order_parameter.values
+    for colour, member in zip(colours, r.T, strict=True):
+        ax.plot(solution.t, member, color=colour)
+    for level, label in ((ordered.order, "ordered"), (unstable.order, "unstable")):
+        ax.axhline(level, color=theme.INK, lw=0.6, dashes=(4, 3), zorder=0)
+        ax.text(78, level + 0.015, label, ha="right", fontsize=8)
+    ax.set(xlabel=r"time $t$", ylabel=r"order parameter $r(t)$", xlim=(0, 80), ylim=(-0.01, 0.8))
+
+
+def _energy(ax, solution, ordered, unstable, colours) -> None:
+    free = solution.observables.free_energy.values
+    uniform = free[-1, 0]
+    for colour, member in zip(colours, free.T, strict=True):
+        ax.plot(solution.t, member - uniform, color=colour)
+    for state in (ordered, unstable):
+        ax.axhline(state.free_energy, color=theme.INK, lw=0.6, dashes=(4, 3), zorder=0)
+    ax.set(xlabel=r"time $t$", ylabel=r"$F - F_\mathrm{uniform}$", xlim=(0, 80))
+
+
+def _states(ax, solution, ordered, unstable, colours) -> None:
+    theta = np.linspace(-np.pi, np.pi, 361)
+    for member in (0, -1):
+        density = solution.final[member].at(mf.Circle.embed(theta))
+        ax.plot(theta, density, color=colours[member])
+    centred = (ANGLES + np.pi) % (2 * np.pi) - np.pi
+    some = np.argsort(centred)[::16]
+    ax.plot(centred[some], ordered.density[some], "o", color=theme.INK, markersize=2.5)
+    line = np.argsort(centred)
+    ax.plot(centred[line], unstable.density[line], color=theme.INK, lw=0.6, dashes=(4, 3))
+    ax.set(xlabel=r"angle $\theta$", ylabel="density reached", ylim=(0, None))
+    ax.set_xticks([-np.pi, 0, np.pi], [r"$-\pi$", "0", r"$\pi$"])
+
+
+if __name__ == "__main__":
+    sys.exit(run_alone(TITLE, run))

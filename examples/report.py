@@ -1,0 +1,107 @@
+"""What an experiment reports: rows measured / predicted / error / verdict, and their table."""
+
+import argparse
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Row", "folder", "print_table", "run_alone"]
+
+WIDTHS = (52, 14, 14, 9)
+HEAD = ("quantity", "measured", "predicted", "error")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of an experiment beside what theory says.
+
+    Attributes
+    ----------
+    quantity : str
+    measured : float
+    predicted : float or str
+        A string where theory gives no number.
+    tolerance : float, optional
+        Largest error with which the claim holds. Without it the row is shown and not judged.
+    relative : bool
+        Whether the error is divided by the prediction.
+    remark : str
+        Stands in place of the verdict where there is none.
+    """
+
+    quantity: str
+    measured: float
+    predicted: float | str
+    tolerance: float | None = None
+    relative: bool = False
+    remark: str = ""
+
+    @property
+    def error(self) -> float | None:
+        """|measured - predicted|, or None where no number is predicted."""
+        if isinstance(self.predicted, str):
+            return None
+        scale = abs(self.predicted) if self.relative else 1.0
+        return float(abs(self.measured - self.predicted) / scale)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the claim is judged and does not hold."""
+        return self.tolerance is not None and not self.error <= self.tolerance
+
+    @property
+    def verdict(self) -> str:
+        if self.tolerance is None:
+            return self.remark or "shown"
+        allowed = f"<= {self.tolerance:.0e}" if self.tolerance else "exact"
+        unit = " relative" if self.relative else ""
+        return f"{'FAILS' if self.fails else 'holds'}  ({allowed}{unit})"
+
+    def __str__(self) -> str:
+        error = "" if self.error is None else f"{self.error:.1e}"
+        cells = (self.quantity, _number(self.measured), _number(self.predicted), error)
+        return f"{_line(cells)}  {self.verdict}"
+
+
+def _number(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:d}" if isinstance(value, int) else f"{value:.9g}"
+
+
+def _line(cells: Iterable[str]) -> str:
+    first, *others = cells
+    return f"{first:<{WIDTHS[0]}}" + "".join(
+        f" {cell:>{width}}" for cell, width in zip(others, WIDTHS[1:], strict=True)
+    )
+
+
+def print_table(sections: dict[str, list[Row]]) -> None:
+    """One table for all experiments, a section for each."""
+    print(f"{_line(HEAD)}  verdict")
+    for title, rows in sections.items():
+        print(f"\n{title}")
+        for row in rows:
+            print(row)
+
+
+def folder(description: str) -> Path:
+    """The folder named by --out on the command line, made if it does not exist."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument(
+        "--out", type=Path, default=Path("out"), help="where figures and NetCDF files go (out)"
+    )
+    out = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    return out
+
+
+def run_alone(title: str, run: Callable[[Path], list[Row]]) -> int:
+    """Run one experiment as a script; returns 1 if a verdict fails, else 0."""
+    out = folder(title)
+    start = time.perf_counter()
+    rows = run(out)
+    print_table({title: rows})
+    print(f"\n{time.perf_counter() - start:.1f} s; figures and NetCDF files are in {out}/")
+    return int(any(row.fails for row in rows))

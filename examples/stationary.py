@@ -1,0 +1,61 @@
+"""Stationary states of noisy USA on the circle, from their own equation and not by time stepping.
+
+A stationary density solves mu = exp(kappa g) / int exp(kappa g), g = (1/beta) int e^(beta cos)
+dmu. For an even density, with moments m_k = int cos(k theta) dmu and Bessel functions I_k(beta),
+
+    mu proportional to exp((2 kappa/beta) sum_k I_k m_k cos(k theta)),
+
+a finite system for m_1, ..., m_K, solved by scipy. Nothing here comes from the package.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import root
+from scipy.special import iv
+
+__all__ = ["Stationary", "stationary"]
+
+MODES, POINTS = 30, 512
+ANGLES = 2 * np.pi * np.arange(POINTS) / POINTS
+K = np.arange(1, MODES + 1)
+COSINES = np.cos(np.outer(K, ANGLES))
+
+
+class Stationary(NamedTuple):
+    """An even stationary density on ANGLES, its order parameter, and F minus F(uniform)."""
+
+    density: np.ndarray
+    order: float
+    free_energy: float
+
+
+def stationary(beta: float, kappa: float, guess: float) -> Stationary:
+    """The stationary density near order parameter `guess`.
+
+    Raises
+    ------
+    RuntimeError
+        If the equations are not solved to 1e-12.
+    """
+    found = root(lambda m: _moments(_gibbs(m, beta, kappa)) - m, guess ** (K**1.5), tol=1e-15)
+    if not np.abs(found.fun).max() < 1e-12:
+        raise RuntimeError(f"no stationary state found from order parameter {guess}")
+    density = _gibbs(found.x, beta, kappa)
+    return Stationary(density, float(found.x[0]), _free_energy(density, beta, kappa))
+
+
+def _gibbs(moments: np.ndarray, beta: float, kappa: float) -> np.ndarray:
+    weight = np.exp(2 * kappa / beta * (iv(K, beta) * moments) @ COSINES)
+    return weight / weight.mean()
+
+
+def _moments(density: np.ndarray) -> np.ndarray:
+    return COSINES @ density / POINTS
+
+
+def _free_energy(density: np.ndarray, beta: float, kappa: float) -> float:
+    """(1/kappa) int mu log mu - E(mu) + E(uniform), E = (1/2 beta) int int e^(beta cos) dmu dmu."""
+    kernel = np.exp(beta * np.cos(ANGLES[:, None] - ANGLES)) / POINTS**2
+    energy = (density @ kernel @ density - kernel.sum()) / (2 * beta)
+    return float((density * np.log(density)).mean() / kappa - energy)

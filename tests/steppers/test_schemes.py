@@ -1,0 +1,223 @@
+"""The schemes: the algebra of their weights, and the order they show.
+
+Every test runs over `steppers.SCHEMES`, so a new scheme is tested the day it is listed.
+"""
+
+import mpmath
+import numpy as np
+import pytest
+
+from meanfield.native import PythonFunction
+from meanfield.steppers import SCHEMES, Scheme, Stepper, Term
+
+LINEAR = [-3.0, -40.0, 2j, -1 + 5j]
+POINTS = [0j, -1e-3 + 0j, -0.7 + 0j, -30 + 0j, 2j, -1 + 5j, -4 - 0.5j]
+ROUNDING = 1e-14  # sums of at most 20 terms of size <= 8, known to 30 digits, taken in doubles
+
+every_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+at_every_point = pytest.mark.parametrize("z", POINTS, ids=str)
+
+
+def phi(order, z):
+    """phi_order(z), which solves k phi = 1/k! + z phi_next, by its integral: no recurrence."""
+    if order == 0:
+        return complex(mpmath.exp(z))
+    factorial = mpmath.factorial(order - 1)
+    with mpmath.workdps(30):
+        integral = mpmath.quad(lambda s: mpmath.exp((1 - s) * z) * s ** (order - 1), [0, 1])
+        return complex(integral / factorial)
+
+
+def matrix(scheme, z):
+    """All weights at z: rows are the first stage (empty), the stages, solution and estimate."""
+    rows = [{}, *scheme.rows()]
+    weights = np.zeros((len(rows), len(rows) - 1), dtype=complex)
+    for i, row in enumerate(rows):
+        for j, terms in row.items():
+            weights[i, j] = sum(t.factor * phi(t.order, t.node * z) for t in terms)
+    return weights
+
+
+def nodes(scheme):
+    """c_0 = 0, the nodes of the stages, and 1 for the solution, which is a stage of the estimate."""
+    return np.array([0.0, *scheme.nodes, 1.0])
+
+
+# Algebra -----------------------------------------------------------------------------------
+
+
+@every_scheme
+@at_every_point
+def test_constant_forcing_is_integrated_exactly(scheme, z):
+    """sum_j a_ij = c_i phi_1(c_i z), sum_j b_j = phi_1, and the estimate sees no error: 0."""
+    expected = [c * phi(1, c * z) for c in nodes(scheme)] + [0]
+    np.testing.assert_allclose(matrix(scheme, z).sum(axis=1), expected, atol=ROUNDING)
+
+
+@every_scheme
+@at_every_point
+def test_polynomial_forcing_is_integrated_exactly(scheme, z):
+    """sum_j b_j c_j^q / q! = phi_{q+1} for q = 1, 2: the stiff quadrature conditions."""
+    b, c = matrix(scheme, z)[-2], nodes(scheme)
+    for q, factorial in ((1, 1), (2, 2)):
+        np.testing.assert_allclose(b @ c**q / factorial, phi(q + 1, z), atol=ROUNDING)
+
+
+@every_scheme
+def test_without_linear_part_all_eight_conditions_of_order_four_hold(scheme):
+    weights, c = matrix(scheme, 0).real, nodes(scheme)
+    np.testing.assert_allclose(_residuals(weights[-2], weights, c), 0, atol=ROUNDING)
+
+
+@every_scheme
+def test_the_embedded_scheme_is_of_order_three_and_no_more(scheme):
+    """A companion of order 4 would measure nothing; one of order 2 would cost step size."""
+    weights, c = matrix(scheme, 0).real, nodes(scheme)
+    residuals = _residuals(weights[-2] + weights[-1], weights, c)
+    assert scheme.estimate_order == 3
+    np.testing.assert_allclose(residuals[:4], 0, atol=ROUNDING)
+    assert np.abs(residuals[4:]).max() > 0.01
+
+
+def _residuals(b, weights, c):
+    """Butcher's conditions of order 1, 2, 3, 3, 4, 4, 4, 4 for explicit schemes."""
+    a = weights[:-1]
+    return np.array(
+        [
+            b.sum() - 1,
+            b @ c - 1 / 2,
+            b @ c**2 - 1 / 3,
+            b @ a @ c - 1 / 6,
+            b @ c**3 - 1 / 4,
+            (b * c) @ a @ c - 1 / 8,
+            b @ a @ c**2 - 1 / 12,
+            b @ a @ a @ c - 1 / 24,
+        ]
+    )
+
+
+@at_every_point
+def test_hochbruck_ostermann_meets_the_stage_conditions_that_order_four_needs_when_stiff(z):
+    """sum_j a_ij c_j = c_i^2 phi_2(c_i z) in every stage that enters the solution; (5.7)."""
+    scheme = next(scheme for scheme in SCHEMES if scheme.name == "HochbruckOstermann")
+    weights, c = matrix(scheme, z), nodes(scheme)
+    entering = [j for j in scheme.solution if j > 0]
+    assert entering == [3, 4]
+    for i in entering:
+        np.testing.assert_allclose(weights[i] @ c, c[i] ** 2 * phi(2, c[i] * z), atol=ROUNDING)
+
+
+@every_scheme
+def test_a_scheme_is_explicit(scheme):
+    """Stage i uses earlier stages only; the estimate alone may use the solution itself."""
+    for i, row in enumerate(scheme.rows(), start=1):
+        assert max(row) < i
+    assert scheme.evaluations == len(scheme.stages) + 1 == len(scheme.nodes) + 1
+
+
+def test_a_phi_function_that_does_not_exist_is_refused():
+    wrong = Scheme("wrong", 1, 1, (), (), {0: [Term(1, 4, 1.0)]}, {}, "")
+    with pytest.raises(ValueError, match="available up to order 3"):
+        wrong.table()
+
+
+# Observed order ----------------------------------------------------------------------------
+
+
+class Riccati:
+    """u' = L u + b + c u^2 for u, coupled to w = u^2, w' = 2 L w + 2 b u + 2 c u w.
+
+    L is the linear part of the scheme, also where it is complex. u = p/q with a linear system
+    of size two for (p, q), whose exponential is known: no reference integration is needed.
+    """
+
+    start, b, c = 0.5, 1.0, 0.8
+
+    def __init__(self, linear, end):
+        self.linear, self.end = linear, end
+        if linear == -40:  # keep the nonlinear part as strong as it is at -3
+            self.b, self.c = 8.0, 6.0
+
+    def stepper(self, scheme):
+        """A stepper at the initial state."""
+        state = np.array([[self.start, self.start**2]], dtype=complex)
+        diagonal = np.array([[self.linear, 2 * self.linear]], dtype=complex)
+        return Stepper(scheme, diagonal, PythonFunction(self._nonlinear, 2), state)
+
+    def _nonlinear(self, state):
+        u, w = state[0]
+        return np.array([[self.b + self.c * w, 2 * u * (self.b + self.c * w)]])
+
+    def exact(self, t):
+        """(u, u^2) at time t."""
+        omega = np.sqrt(complex(self.linear**2 / 4 - self.b * self.c))
+        cosh, sinh = np.cosh(omega * t), np.sinh(omega * t) / omega
+        p = cosh * self.start + sinh * (self.linear / 2 * self.start + self.b)
+        q = cosh - sinh * (self.c * self.start + self.linear / 2)
+        return np.array([p / q, (p / q) ** 2])
+
+    def error(self, scheme, steps):
+        """Largest error at the end after equal steps."""
+        stepper = self.stepper(scheme)
+        state = stepper.state
+        for _ in range(steps):
+            state, _ = stepper.step(state, self.end / steps)
+        return np.abs(state[0] - self.exact(self.end)).max()
+
+
+def orders(errors):
+    """Observed orders from errors at halved steps."""
+    return np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
+
+
+@every_scheme
+@pytest.mark.parametrize("linear", LINEAR, ids=str)
+def test_order_is_as_stated(scheme, linear):
+    """Complex L matters: weights that lose their imaginary part drop to order 1."""
+    problem = Riccati(linear, 0.25 if linear == -40 else 1.5)
+    errors = [problem.error(scheme, steps) for steps in (64, 128, 256)]
+    assert errors[-1] > 1e-13, "rounding hides the order"
+    np.testing.assert_allclose(orders(errors), scheme.order, atol=0.1)
+
+
+@every_scheme
+@pytest.mark.parametrize("linear", LINEAR, ids=str)
+def test_estimate_is_of_the_order_that_the_step_control_assumes(scheme, linear):
+    """The estimate of one step is of size dt^(estimate_order + 1)."""
+    problem = Riccati(linear, 1.5)
+    stepper = problem.stepper(scheme)
+    steps = [0.1 / abs(linear) / 2**i for i in range(2, 6)]
+    estimates = [stepper.step(stepper.state, dt)[1] for dt in steps]
+    assert estimates[-1] > 1e-14, "rounding hides the order"
+    np.testing.assert_allclose(orders(estimates), scheme.estimate_order + 1, atol=0.1)
+
+
+@every_scheme
+def test_a_linear_equation_is_solved_exactly_by_one_step(scheme):
+    """N = 0: the step is e^{dt L}, whatever dt, and the estimate is 0."""
+    linear = np.array([[-1000.0, -40, -1 + 5j, 2j, 0]])
+    state = np.ones((1, 5), dtype=complex)
+    stepper = Stepper(scheme, linear, PythonFunction(np.zeros_like, 5), state)
+    moved, estimate = stepper.step(state, 3.0)
+    np.testing.assert_allclose(moved, np.exp(3 * linear), rtol=1e-14, atol=1e-300)
+    assert estimate == 0
+
+
+@every_scheme
+def test_members_with_their_own_linear_part_move_as_if_alone(scheme):
+    linear = np.array([[-3.0, 2j], [-40, -1 + 5j], [0, -0.1]])
+    state = np.array([[0.5, 0.2j], [1, -1], [0.3, 0.4]])
+
+    def nonlinear(u):
+        return 0.3 * u**2 + 1j * u[:, ::-1]
+
+    together = Stepper(scheme, linear, PythonFunction(nonlinear, 2), state)
+    moved, estimate = together.step(state, 0.1)
+    errors = []
+    for i in range(3):
+        mine = slice(i, i + 1)
+        alone = Stepper(scheme, linear[mine], PythonFunction(nonlinear, 2), state[mine])
+        one, error = alone.step(state[mine], 0.1)
+        np.testing.assert_array_equal(moved[i], one[0])
+        errors.append(error)
+    assert estimate == max(errors)

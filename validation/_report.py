@@ -1,0 +1,68 @@
+"""The table of a validation script, and the verdict it exits with."""
+
+import sys
+import time
+from collections.abc import Sequence
+
+import meanfield as mf
+
+__all__ = ["Report", "successful"]
+
+BEGAN = time.perf_counter()
+
+
+class Report:
+    """Rows of predicted and measured values, each with the error it may have.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Headings of the labels that come before the numbers.
+    digits : int
+        Decimals of predicted and measured values.
+    """
+
+    def __init__(self, columns: Sequence[str], digits: int = 10):
+        self._columns, self._digits = columns, digits
+        self._rows: list[tuple[str, ...]] = []
+        self._failed = 0
+        self._worst: dict[str, float] = {}
+
+    def compare(self, *labels, predicted, measured, tolerance, relative=False) -> None:
+        """Add a row; it holds if |measured - predicted| <= tolerance (* |predicted|).
+
+        A relative error is taken only where the predicted value is not zero.
+        """
+        relative = relative and predicted != 0
+        error = abs(measured - predicted) / (abs(predicted) if relative else 1)
+        holds = bool(error <= tolerance)  # nan fails
+        self._failed += not holds
+        kind = f"{'relative' if relative else 'absolute'} error, allowed {tolerance:.1e}"
+        self._worst[kind] = max(self._worst.get(kind, 0.0), float(error))
+        numbers = (f"{float(value):.{self._digits}g}" for value in (predicted, measured))
+        verdict = "" if holds else f"FAILS (allowed {tolerance:.1e})"
+        self._rows.append((*map(str, labels), *numbers, f"{error:.1e}", verdict))
+
+    def verdict(self) -> int:
+        """Print the table; the exit code: 0 if every row holds, otherwise 1."""
+        head = (*self._columns, "predicted", "measured", "error", "")
+        widths = [max(map(len, column)) for column in zip(head, *self._rows, strict=True)]
+        for row in (head, *self._rows):
+            cells = (
+                cell.ljust(width) if i < len(self._columns) else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            print("  ".join(cells).rstrip())
+        for kind, worst in self._worst.items():
+            print(f"largest {kind}: {worst:.1e}")
+        seconds = time.perf_counter() - BEGAN
+        outcome = f"{self._failed} FAIL" if self._failed else "all hold"
+        print(f"{len(self._rows)} comparisons, {outcome}, in {seconds:.1f} s")
+        return 1 if self._failed or not self._rows else 0
+
+
+def successful(run: mf.Solution) -> mf.Solution:
+    """The run itself if it did what was asked; otherwise the script ends with exit code 1."""
+    if not run.success:
+        sys.exit(f"A run ended with status {run.status!r}: {run.message}")
+    return run
