@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from matplotlib.lines import Line2D
 from report import Row, run_alone
 from scipy.special import iv
 from stationary import ANGLES, Stationary, stationary
@@ -33,7 +34,7 @@ KAPPA_T, KAPPA_C = 0.3914751, 0.4098585
 def run(out: Path) -> list[Row]:
     """Solve the ensemble, write hysteresis.nc and .png, compare."""
     solution = mf.run_config(mf.read_config(CONFIG), out=out / f"{CONFIG.stem}.nc")
-    ordered, unstable = stationary(BETA, KAPPA, 0.75), stationary(BETA, KAPPA, 0.4)
+    ordered, unstable = stationary(BETA, KAPPA, 2.5), stationary(BETA, KAPPA, 0.5)
     figure(solution, ordered, unstable).savefig(out / f"{CONFIG.stem}.png")
     r = solution.observables.order_parameter.values
     rows = [
@@ -64,17 +65,17 @@ def rate(solution: mf.Solution) -> float:
     return np.log(r[late] / r[early]) / (solution.t[late] - solution.t[early])
 
 
-def figure(
-    solution: mf.Solution, ordered: Stationary, unstable: Stationary
-) -> theme.PaperFigure:
-    """Order parameter and free energy in time; the states reached."""
+def figure(solution: mf.Solution, ordered: Stationary, unstable: Stationary) -> theme.PaperFigure:
+    """Order parameter in time, free energy against order parameter, densities reached."""
     with theme.style():
-        page = theme.figure(width=7.2, height=2.9)
+        page = theme.figure(width=7.4, height=2.9)
         page.suptitle(
-            rf"$\beta = 4$, $\kappa_t = {KAPPA_T} < \kappa = 0.40 < \kappa_c = {KAPPA_C}$"
+            rf"coexistence $\kappa_t = {KAPPA_T}$"
+            rf"$\;<\;\kappa = {KAPPA:.2f}\;<\;$"
+            rf"$\kappa_c = {KAPPA_C}$ instability of the uniform state;  $\beta = 4$"
         )
-        order, energy, states = page.subplots(1, 3)
         colours = theme.ordered_colours(solution.shape[0])
+        order, energy, states = page.subplots(1, 3)
         _order(order, solution, ordered, unstable, colours)
         _energy(energy, solution, ordered, unstable, colours)
         _states(states, solution, ordered, unstable, colours)
@@ -92,13 +93,17 @@ def _order(ax, solution, ordered, unstable, colours) -> None:
 
 
 def _energy(ax, solution, ordered, unstable, colours) -> None:
+    r = solution.observables.order_parameter.values
     free = solution.observables.free_energy.values
-    uniform = free[-1, 0]
-    for colour, member in zip(colours, free.T, strict=True):
-        ax.plot(solution.t, member - uniform, color=colour)
-    for state in (ordered, unstable):
-        ax.axhline(state.free_energy, color=theme.INK, lw=0.6, dashes=(4, 3), zorder=0)
-    ax.set(xlabel=r"time $t$", ylabel=r"$F - F_\mathrm{uniform}$", xlim=(0, 80))
+    for colour, x, y in zip(colours, r.T, free.T - free[-1, 0], strict=True):
+        ax.plot(x, 100 * y, color=colour)
+    for x, y in ((0, 0), (ordered.order, ordered.free_energy)):
+        ax.plot(x, 100 * y, "o", color=theme.INK, markersize=4, zorder=3)
+    ax.plot(
+        unstable.order, 100 * unstable.free_energy, "o", color=theme.INK, mfc="white", markersize=4
+    )
+    ax.set(xlabel=r"order parameter $r$", ylabel=r"free energy $100\,(F - F_\mathrm{uniform})$")
+    ax.set(xlim=(-0.03, 0.8), ylim=(-4.2, 1.4))
 
 
 def _states(ax, solution, ordered, unstable, colours) -> None:
@@ -107,11 +112,17 @@ def _states(ax, solution, ordered, unstable, colours) -> None:
         density = solution.final[member].at(mf.Circle.embed(theta))
         ax.plot(theta, density, color=colours[member])
     centred = (ANGLES + np.pi) % (2 * np.pi) - np.pi
-    some = np.argsort(centred)[::16]
-    ax.plot(centred[some], ordered.density[some], "o", color=theme.INK, markersize=2.5)
     line = np.argsort(centred)
+    dots = line[::16]
+    ax.plot(centred[dots], ordered.density[dots], "o", color=theme.INK, markersize=2.5)
     ax.plot(centred[line], unstable.density[line], color=theme.INK, lw=0.6, dashes=(4, 3))
-    ax.set(xlabel=r"angle $\theta$", ylabel="density reached", ylim=(0, None))
+    handles = [
+        Line2D([], [], color=colours[-1], label="reached"),
+        Line2D([], [], color=theme.INK, marker="o", ls="", markersize=2.5, label="ordered"),
+        Line2D([], [], color=theme.INK, lw=0.6, dashes=(4, 3), label="unstable"),
+    ]
+    ax.legend(handles=handles, fontsize=7.5, loc="upper left", borderaxespad=0)
+    ax.set(xlabel=r"angle $\theta$", ylabel="density", ylim=(0, None))
     ax.set_xticks([-np.pi, 0, np.pi], [r"$-\pi$", "0", r"$\pi$"])
 
 

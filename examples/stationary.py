@@ -5,14 +5,13 @@ dmu. For an even density, with moments m_k = int cos(k theta) dmu and Bessel fun
 
     mu proportional to exp((2 kappa/beta) sum_k I_k m_k cos(k theta)),
 
-a finite system for m_1, ..., m_K, solved by scipy. Nothing here comes from the package.
+a finite system for m_1, ..., m_K, solved by Newton's method. Nothing here comes from the package.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import root
-from scipy.special import iv
+from scipy.special import iv, ive
 
 __all__ = ["Stationary", "stationary"]
 
@@ -30,28 +29,30 @@ class Stationary(NamedTuple):
     free_energy: float
 
 
-def stationary(beta: float, kappa: float, guess: float) -> Stationary:
-    """The stationary density near order parameter `guess`.
+def stationary(beta: float, kappa: float, concentration: float) -> Stationary:
+    """The stationary density that Newton finds from a von Mises density.
 
     Raises
     ------
     RuntimeError
-        If the equations are not solved to 1e-12.
+        If the equations are not solved to 1e-13 after 50 iterations.
     """
-    found = root(lambda m: _moments(_gibbs(m, beta, kappa)) - m, guess ** (K**1.5), tol=1e-15)
-    if not np.abs(found.fun).max() < 1e-12:
-        raise RuntimeError(f"no stationary state found from order parameter {guess}")
-    density = _gibbs(found.x, beta, kappa)
-    return Stationary(density, float(found.x[0]), _free_energy(density, beta, kappa))
+    moments = ive(K, concentration) / ive(0, concentration)
+    pull = 2 * kappa / beta * iv(K, beta)
+    for _ in range(50):
+        density = _gibbs(pull * moments)
+        found = COSINES @ density / POINTS
+        residual = found - moments
+        if np.abs(residual).max() < 1e-13:
+            return Stationary(density, float(found[0]), _free_energy(density, beta, kappa))
+        covariance = (COSINES * density) @ COSINES.T / POINTS - np.outer(found, found)
+        moments = moments - np.linalg.solve(covariance * pull - np.eye(MODES), residual)
+    raise RuntimeError(f"no stationary state found from concentration {concentration}")
 
 
-def _gibbs(moments: np.ndarray, beta: float, kappa: float) -> np.ndarray:
-    weight = np.exp(2 * kappa / beta * (iv(K, beta) * moments) @ COSINES)
+def _gibbs(exponent: np.ndarray) -> np.ndarray:
+    weight = np.exp(exponent @ COSINES)
     return weight / weight.mean()
-
-
-def _moments(density: np.ndarray) -> np.ndarray:
-    return COSINES @ density / POINTS
 
 
 def _free_energy(density: np.ndarray, beta: float, kappa: float) -> float:

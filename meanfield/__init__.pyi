@@ -1,10 +1,10 @@
 from .config import read_config as read_config
 from .config import run_config as run_config
-from .environment import doctor as doctor
 from .drifts import SA as SA
 from .drifts import USA as USA
 from .drifts import Interaction as Interaction
 from .drifts import Kuramoto as Kuramoto
+from .environment import doctor as doctor
 from .errors import CheckpointError as CheckpointError
 from .errors import ConfigError as ConfigError
 from .errors import MeanfieldError as MeanfieldError

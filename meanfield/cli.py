@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -160,8 +160,7 @@ def _table(run: "Solution") -> str:
 
     from .observables import measure
 
-    found: dict[str, Any] = {"beta": getattr(run.model.drift, "beta", np.zeros(()))}
-    found = {name: v for name, v in {**found, "kappa": run.model.kappa}.items() if v.ndim}
+    found = {name: v for name, v in run.model.parameters.items() if v.ndim}
     measured = measure(run.model, run.final)
     found |= {name: measured[name] for name in SHOWN if not np.isnan(measured[name]).all()}
     columns = {name: np.broadcast_to(v, run.shape).ravel() for name, v in found.items()}

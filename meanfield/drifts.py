@@ -51,9 +51,15 @@ class Drift:
         """Multipliers of W in the interaction energy, its additive constant included."""
         return self.attraction(degree, dimension)
 
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The numbers that may differ between the members of an ensemble."""
+        return {}
+
     def describe(self) -> dict[str, Any]:
         """The drift as plain data: its name and parameters."""
-        return {"drift": type(self).__name__}
+        parameters = {name: values.tolist() for name, values in self.parameters.items()}
+        return {"drift": type(self).__name__, **parameters}
 
 
 def _inverse_temperature(name: str, beta) -> np.ndarray:
@@ -75,8 +81,9 @@ class _Exponential(Drift):
     def shape(self) -> tuple[int, ...]:
         return self.beta.shape
 
-    def describe(self) -> dict[str, Any]:
-        return {"drift": type(self).__name__, "beta": self.beta.tolist()}
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        return {"beta": self.beta}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(beta={self.beta.tolist()})"

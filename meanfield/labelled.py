@@ -93,10 +93,7 @@ def _parameters(solution: Solution) -> Arrays:
     """beta and kappa along the ensemble axes where they vary."""
     shape, dims = solution.shape, _member_dims(solution.shape)
     arrays: Arrays = {}
-    for name, values in (
-        ("beta", getattr(solution.model.drift, "beta", np.zeros(()))),
-        ("kappa", solution.model.kappa),
-    ):
+    for name, values in solution.model.parameters.items():
         if values.ndim:
             own = (1,) * (len(shape) - values.ndim) + values.shape
             kept = tuple(i for i, size in enumerate(own) if size > 1)

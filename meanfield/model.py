@@ -68,6 +68,11 @@ class Transformer:
                 "a trailing axis: USA(beta[:, None]) with kappa of shape (n,)."
             ) from None
 
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """beta, where the drift has one, and kappa."""
+        return {**self.drift.parameters, "kappa": self.kappa}
+
     def describe(self) -> dict[str, Any]:
         """The model as plain data, of which JSON has no inf: kappa = None means no noise."""
         kappa = self.kappa.astype(object)

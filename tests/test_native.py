@@ -15,7 +15,6 @@ from meanfield.native import (
     integer_array,
 )
 
-
 WORD = ctypes.c_int64
 
 
@@ -36,7 +35,9 @@ def values_of(function, u):
     return target
 
 
-@pytest.mark.parametrize(("caller", "count"), [(_call, 3), (_evaluate, 4)], ids=["call", "evaluate"])
+@pytest.mark.parametrize(
+    ("caller", "count"), [(_call, 3), (_evaluate, 4)], ids=["call", "evaluate"]
+)
 def test_the_arguments_arrive_as_whole_words_in_order(caller, count):
     received = []
     callback = ctypes.CFUNCTYPE(None, *[WORD] * count)(lambda *words: received.append(words))

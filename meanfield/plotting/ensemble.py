@@ -96,8 +96,7 @@ def describe(solution: "Solution") -> str:
 
 
 def _parameters(solution: "Solution") -> Mapping[str, np.ndarray]:
-    described = solution.model.describe()
-    return {name: np.asarray(described[name], float) for name in SYMBOLS if name in described}
+    return solution.model.parameters
 
 
 def _equation(name: str, number: str) -> str:

@@ -61,11 +61,11 @@ def advance(problem, table, work, clock, rules, target, limit):
             clock = _plan(clock, target)
         if clock.step != work.weighed_step[0]:
             weigh(problem.linear, table, clock.step, work)
-        error = attempt(problem, work)
-        verdict = _judge(problem, work, rules, error)
+        error, tail, coarse_tail = attempt(problem, work, rules.tail_degree, rules.coarse_degree)
+        verdict = _judge(rules, error, tail)
         if verdict == _ACCEPTED:
             clock = _accept(clock, work, rules, error, target)
-            verdict = _look_around(problem, work, rules, clock.t == target)
+            verdict = _look_around(problem, work, rules, coarse_tail, clock.t == target)
             if verdict == COARSER:
                 clock = _replan(clock, clock.proposal)
         elif verdict == FINER:
@@ -99,12 +99,12 @@ def _replan(clock, proposal):
 
 
 @njit(cache=True, error_model="numpy")
-def _judge(problem, work, rules, error):
+def _judge(rules, error, tail):
     if not np.isfinite(error):
         return NOT_FINITE if rules.rtol == 0 else _REJECTED
     if rules.rtol > 0 and error > rules.rtol:
         return _REJECTED
-    if rules.tail > 0 and _tail(work.new, problem.degrees, rules.tail_degree) > rules.tail:
+    if rules.tail > 0 and tail > rules.tail:
         return FINER
     return _ACCEPTED
 
@@ -119,8 +119,7 @@ def _shrinkage(error, rules):
 @njit(cache=True, error_model="numpy")
 def _accept(clock, work, rules, error, target):
     """Move on to the new state. The plan changes only if its number of steps would."""
-    work.u[:] = work.new
-    work.slope[:] = work.new_slope
+    work.front[0] = 1 - work.front[0]
     work.counts[0] += 1
     taken, planned = clock.taken + 1, clock.planned
     t = target if taken == planned else clock.start + taken * clock.step
@@ -140,33 +139,22 @@ def _accept(clock, work, rules, error, target):
 
 
 @njit(cache=True, error_model="numpy")
-def _look_around(problem, work, rules, arrived):
+def _look_around(problem, work, rules, coarse_tail, arrived):
     if rules.steady > 0 and rate_of_change(problem, work, problem.parseval) <= rules.steady:
         return STEADY
     if arrived:
         return REACHED
-    if rules.coarse_tail > 0:
-        if _tail(work.u, problem.degrees, rules.coarse_degree) <= rules.coarse_tail:
-            return COARSER
+    if rules.coarse_tail > 0 and coarse_tail <= rules.coarse_tail:
+        return COARSER
     return PAUSED
 
 
 @njit(cache=True, error_model="numpy")
-def _tail(u, degrees, beyond):
-    """Largest |coefficient| of a degree beyond the given one."""
-    largest = 0.0
-    for member in range(u.shape[0]):
-        for k in range(u.shape[1]):
-            if degrees[k] > beyond:
-                largest = max(largest, (u[member, k] * np.conj(u[member, k])).real)
-    return np.sqrt(largest)
-
-
-@njit(cache=True, error_model="numpy")
 def rate_of_change(problem, work, weights):
-    """Largest norm of L u + N(u) over the members; work.slope holds N(u)."""
+    """Largest norm of L u + N(u) over the members."""
+    u, slope = work.u[work.front[0]], work.slope[work.front[0]]
     worst, rows = 0.0, problem.linear.shape[0]
-    for member in range(work.u.shape[0]):
+    for member in range(len(u)):
         linear = problem.linear[member if rows > 1 else 0]
-        worst = max(worst, norm(linear * work.u[member] + work.slope[member], weights))
+        worst = max(worst, norm(linear * u[member] + slope[member], weights))
     return worst

@@ -29,8 +29,8 @@ class Problem(NamedTuple):
 class Work(NamedTuple):
     """Arrays of the loop: states, slopes N, the weights and the step they hold for.
 
-    u, new : (members, modes) the state before and after a step
-    slope, new_slope : (members, modes) N of them
+    u, slope : (2, members, modes) the state and N of it, before and after a step; front : (1,)
+        says which of the two is the present one
     slopes : (s + 2, modes) N of every stage, of one member
     stage : (modes,) argument of a stage, of one member
     decay : (s + 2, rows, modes) factor of u in every stage, the solution and the estimate (0)
@@ -40,9 +40,8 @@ class Work(NamedTuple):
     """
 
     u: np.ndarray
-    new: np.ndarray
     slope: np.ndarray
-    new_slope: np.ndarray
+    front: np.ndarray
     slopes: np.ndarray
     stage: np.ndarray
     decay: np.ndarray
@@ -73,37 +72,48 @@ def weigh(linear, table, step, work):
 
 
 @njit(cache=True, error_model="numpy")
-def attempt(problem, work):
-    """Step from work.u to work.new with the weights at hand; returns the relative error.
+def attempt(problem, work, tail_degree, coarse_degree):
+    """One step with the weights at hand, from the front of u and slope to their back.
 
-    work.slope holds N(u) on entry, work.new_slope N(new) on return. The error is the largest
-    over the members, in the norm of `metric`; nan or inf if the step failed.
+    Returns
+    -------
+    error : relative error in the norm of `metric`, nan or inf if the step failed
+    tail, coarse_tail : largest |coefficient| beyond the two degrees, after the step
+
+    each the largest over the members.
     """
-    worst = 0.0
-    for member in range(work.u.shape[0]):
-        error = _attempt_member(problem, work, member)
-        if not error <= worst:
-            worst = error
-    return worst
+    error, tail, coarse_tail = 0.0, 0.0, 0.0
+    for member in range(work.u.shape[1]):
+        found = _attempt_member(problem, work, member)
+        if not found <= error:
+            error = found
+        new = work.u[1 - work.front[0], member]
+        for k in range(new.size):
+            if problem.degrees[k] > coarse_degree:
+                size = new[k].real * new[k].real + new[k].imag * new[k].imag
+                coarse_tail = max(coarse_tail, size)
+                if problem.degrees[k] > tail_degree:
+                    tail = max(tail, size)
+    return error, np.sqrt(tail), np.sqrt(coarse_tail)
 
 
 @njit(cache=True, error_model="numpy")
 def _attempt_member(problem, work, member):
     """The step of one member: all its stages while its arrays are in the cache."""
+    front, back = work.front[0], 1 - work.front[0]
+    u, new, new_slope = work.u[front, member], work.u[back, member], work.slope[back, member]
     slopes, last = work.slopes, work.slopes.shape[0] - 1
-    u, new = work.u[member], work.new[member]
     row = member if work.decay.shape[1] > 1 else 0
-    slopes[0] = work.slope[member]
+    slopes[0] = work.slope[front, member]
     for i in range(last - 1):
         _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
         slope_of(problem, member, work.stage, slopes[i + 1])
     i = last - 1
     _combine(new, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
     slope_of(problem, member, new, slopes[last])
-    work.new_slope[member] = slopes[last]
-    _combine(
-        work.stage, u, work.decay[last, row], work.weights[last, row], work.columns[last], slopes
-    )
+    new_slope[:] = slopes[last]
+    i = last
+    _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
     size = max(norm(u, problem.metric), norm(new, problem.metric))
     return norm(work.stage, problem.metric) / size
 

@@ -66,12 +66,13 @@ class Stepper:
     @property
     def state(self) -> np.ndarray:
         """The state u, a copy; set it to start from elsewhere."""
-        return self._work.u.copy()
+        return self._work.u[self._work.front[0]].copy()
 
     @state.setter
     def state(self, u: np.ndarray) -> None:
-        self._work.u[:] = u
-        self._work.slope[:] = self.nonlinear(u)
+        front = self._work.front[0]
+        self._work.u[front] = u
+        self._work.slope[front] = self.nonlinear(u)
 
     @property
     def counts(self) -> np.ndarray:
@@ -80,7 +81,8 @@ class Stepper:
 
     def nonlinear(self, u: np.ndarray) -> np.ndarray:
         """N(u)."""
-        source = np.ascontiguousarray(u, dtype=self._work.u.dtype).reshape(self._work.u.shape)
+        shape = self._work.u.shape[1:]
+        source = np.ascontiguousarray(u, dtype=self._work.u.dtype).reshape(shape)
         slope = np.empty_like(source)
         for member in range(len(source)):
             slope_of(self._problem, member, source[member], slope[member])
@@ -99,13 +101,13 @@ class Stepper:
 
     def step(self, u: np.ndarray, dt: float) -> tuple[np.ndarray, float]:
         """The state one step after u, and the relative error estimate. Leaves `state` alone."""
-        work = _work(self._table, self._problem.linear, self._work.u)
-        work.u[:] = u
-        work.slope[:] = self.nonlinear(u)
+        work = _work(self._table, self._problem.linear, self._work.u[0])
+        work.u[0] = u
+        work.slope[0] = self.nonlinear(u)
         weigh(self._problem.linear, self._table, float(dt), work)
-        error = attempt(self._problem, work)
+        error, _, _ = attempt(self._problem, work, np.inf, np.inf)
         self._raise_kept_error()
-        return work.new, float(error)
+        return work.u[1], float(error)
 
     def advance(self, clock: Clock, rules: Rules, target: float, limit: int) -> tuple[int, Clock]:
         """Move `state` towards the time `target`, at most `limit` attempts.
@@ -131,10 +133,9 @@ def _work(table: Table, linear: np.ndarray, state: np.ndarray) -> Work:
     rows, slots = table.columns.shape
     modes = state.shape[1]
     return Work(
-        u=np.zeros_like(state),
-        new=np.zeros_like(state),
-        slope=np.zeros_like(state),
-        new_slope=np.zeros_like(state),
+        u=np.zeros((2, *state.shape), dtype=state.dtype),
+        slope=np.zeros((2, *state.shape), dtype=state.dtype),
+        front=np.zeros(1, dtype=np.int64),
         slopes=np.zeros((rows, modes), dtype=state.dtype),
         stage=np.zeros(modes, dtype=state.dtype),
         decay=np.zeros((rows, *linear.shape), dtype=linear.dtype),

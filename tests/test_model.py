@@ -1,0 +1,68 @@
+"""The model: a drift, the noise, and how their parameters make an ensemble."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meanfield import SA, USA, Kuramoto, Transformer
+
+reproducible = settings(deadline=None, derandomize=True, max_examples=50)
+shapes = st.lists(st.integers(1, 3), max_size=3).map(tuple)
+
+
+def test_without_kappa_there_is_no_noise():
+    model = Transformer(Kuramoto())
+    assert model.kappa == np.inf
+    assert model.shape == ()
+
+
+@reproducible
+@given(shapes, shapes)
+def test_the_shape_is_that_of_beta_and_kappa_broadcast(beta, kappa):
+    drift, noise = USA(np.ones(beta)), np.ones(kappa)
+    try:
+        expected = np.broadcast_shapes(beta, kappa)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"do not broadcast.*trailing axis"):
+            Transformer(drift, noise)
+    else:
+        assert Transformer(drift, noise).shape == expected
+
+
+def test_a_table_of_beta_and_kappa():
+    model = Transformer(SA(np.array([1.0, 2.0])[:, None]), kappa=[1.0, 3.0, np.inf])
+    assert model.shape == (2, 3)
+    assert json.loads(json.dumps(model.describe()))["beta"] == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize("kappa", [0, -1.0, np.nan, -np.inf, [1.0, 0.0], [np.nan, 2.0]], ids=str)
+def test_kappa_must_be_positive(kappa):
+    with pytest.raises(ValueError, match=r"kappa must be > 0 .*got kappa = "):
+        Transformer(USA(1.0), kappa)
+
+
+@pytest.mark.parametrize("drift", [4.0, "USA", None, USA], ids=["number", "name", "None", "class"])
+def test_a_drift_must_be_a_drift(drift):
+    with pytest.raises(TypeError, match=r"expects a drift such as USA\(beta=4.0\)"):
+        Transformer(drift)
+
+
+def test_kappa_is_a_copy_that_cannot_be_changed():
+    kappa = np.array([1.0, 2.0])
+    model = Transformer(USA(1.0), kappa)
+    kappa[0] = 9
+    np.testing.assert_array_equal(model.kappa, [1, 2])
+    with pytest.raises(ValueError, match="read-only"):
+        model.kappa[0] = 3
+    with pytest.raises(AttributeError):
+        model.kappa = 4
+
+
+def test_description_and_text_show_both_parameters():
+    model = Transformer(USA(4), kappa=6)
+    assert model.describe() == {"drift": "USA", "beta": 4.0, "kappa": 6.0}
+    assert repr(model) == "Transformer(USA(beta=4.0), kappa=6.0)"
+    assert repr(Transformer(Kuramoto())) == "Transformer(Kuramoto(), kappa=inf)"

@@ -1,0 +1,130 @@
+"""Claim: a run killed with SIGKILL and resumed is the unbroken run, bit for bit.
+
+Each run is done twice in processes of its own: once undisturbed and without checkpoints, once
+with a checkpoint every 20 milliseconds, killed by SIGKILL as soon as the checkpoint has been
+rewritten, three times over, and resumed. Compared are the bytes of all saved coefficients, the
+times, the times of events and the number of steps, accepted and rejected: no byte may differ.
+The steps are adaptive; the second run changes its number of modes on the way, the third has
+events, the fourth is an ensemble.
+
+Refused, each with a CheckpointError: a checkpoint cut short anywhere, one with a single bit
+altered, and one of another run (20 damaged copies in all).
+
+    python validation/restart.py    # 40 s; exit code 1 on failure
+"""
+
+import hashlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from _report import Report
+
+import meanfield as mf
+
+EVERY, KILLS = 0.02, 3
+
+
+def falls_below_half(_t, density):
+    """An event of the third run."""
+    return float(density.moment(2).real) - 0.5
+
+
+def problem(name: str) -> tuple[mf.Transformer, mf.Density, dict]:
+    """Model, initial density and options of a run that takes about a second."""
+    circle = mf.Circle(32)
+    start = circle.fourier([1, 0.15, 0.05, -0.025j])
+    if name == "adaptive":
+        model = mf.Transformer(mf.USA(4.0), 6.0)
+        return model, start, {"t_span": (0, 100), "t_eval": [1, 10, 50, 100], "rtol": 1e-12}
+    if name == "modes":
+        model = mf.Transformer(mf.USA(4.0), 600.0)
+        return model, start, {"t_span": (0, 3), "t_eval": [0.1, 1, 3], "rtol": 1e-9}
+    if name == "events":
+        model = mf.Transformer(mf.Kuramoto(), 6.0)
+        options = {"t_span": (0, 40), "rtol": 1e-12, "events": [falls_below_half]}
+        return model, start, options
+    model = mf.Transformer(mf.USA(np.linspace(1, 5, 8)), np.linspace(2, 0.3, 8))
+    return model, start, {"t_span": (0, 60), "t_eval": [20, 60], "rtol": 1e-12}
+
+
+def fingerprint(run: mf.Solution) -> str:
+    """Everything that must agree, as one line."""
+    digest = hashlib.sha256(run.t.tobytes())
+    for array in (*(density.coefficients for density in run), *run.t_events):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    stats = run.stats
+    return f"{run.status} {stats['steps']} {stats['rejected']} {len(run)} {digest.hexdigest()}"
+
+
+def child(name: str, checkpoint: str) -> None:
+    """The process that is killed: solve, and print the fingerprint."""
+    model, start, options = problem(name)
+    if checkpoint != "none":
+        options |= {"checkpoint": checkpoint, "checkpoint_every": EVERY, "resume": True}
+    print(fingerprint(mf.solve(model, start, progress=False, **options)))
+
+
+def launch(name: str, checkpoint) -> subprocess.Popen:
+    command = [sys.executable, __file__, name, str(checkpoint)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def killed(name: str, checkpoint: Path) -> bool:
+    """Start or resume the run and kill it after two new checkpoints; False if it was faster."""
+    process, seen, changes = launch(name, checkpoint), None, 0
+    while changes < 3 and process.poll() is None:
+        stamp = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
+        changes += stamp != seen
+        seen = stamp
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    return process.returncode == -signal.SIGKILL
+
+
+def refusals(intact: bytes, folder: Path) -> tuple[int, int]:
+    """Numbers of damaged checkpoints and of those refused."""
+    positions = np.linspace(0, len(intact) - 1, 10).astype(int)
+    altered = [intact[:i] + bytes([intact[i] ^ 1]) + intact[i + 1 :] for i in positions[:9]]
+    damaged = [intact[:i] for i in positions] + altered
+    refused = sum(_refused("adaptive", content, folder) for content in damaged)
+    return len(damaged) + 1, refused + _refused("events", intact, folder)
+
+
+def _refused(name: str, content: bytes, folder: Path) -> bool:
+    path = folder / "damaged"
+    path.write_bytes(content)
+    model, start, options = problem(name)
+    try:
+        mf.solve(model, start, checkpoint=path, resume=True, **options)
+    except mf.CheckpointError:
+        return True
+    return False
+
+
+def main() -> int:
+    report = Report(["run", "what"])
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("adaptive", "modes", "events", "ensemble"):
+            checkpoint = Path(folder) / name
+            unbroken = launch(name, "none")
+            kills = sum(killed(name, checkpoint) for _ in range(KILLS))
+            if name == "adaptive":
+                broken_off = checkpoint.read_bytes()
+            report.compare(name, "kills", predicted=KILLS, measured=kills, tolerance=0)
+            resumed, expected = (p.communicate()[0] for p in (launch(name, checkpoint), unbroken))
+            differing = resumed != expected or not expected.startswith("finished")
+            print(f"{name}: {expected.strip()}")
+            report.compare(name, "differs", predicted=0, measured=differing, tolerance=0)
+        damaged, refused = refusals(broken_off, Path(folder))
+    report.compare("checkpoints", "refused", predicted=damaged, measured=refused, tolerance=0)
+    return report.verdict()
+
+
+if __name__ == "__main__":
+    sys.exit(child(*sys.argv[1:]) if len(sys.argv) == 3 else main())
