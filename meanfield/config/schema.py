@@ -61,7 +61,7 @@ class Solve(Table):
     t_eval: Series | None = Field(
         default=None, min_length=1, description="the output times themselves, instead of outputs"
     )
-    rtol: float = Field(default=1e-8, ge=1e-13, le=0.1, description="relative accuracy")
+    rtol: float = Field(default=1e-8, ge=1e-13, le=1e-3, description="relative accuracy")
     dt: Positive | None = Field(default=None, description="fixed step; by default adaptive")
     until: Literal["steady"] | None = Field(default=None, description="stop at a steady state")
     steady_tolerance: Positive = Field(

@@ -44,8 +44,8 @@ class Accuracy(NamedTuple):
     @classmethod
     def checked(cls, density, rtol, dt, scheme, min_degree, max_degree, max_steps) -> "Accuracy":
         positive(rtol=rtol, max_steps=max_steps, dt=1.0 if dt is None else dt)
-        if not 1e-13 <= rtol <= 0.1:
-            raise ValueError(f"rtol must be between 1e-13 and 0.1; got rtol = {rtol!r}.")
+        if not 1e-13 <= rtol <= 1e-3:
+            raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
         if not isinstance(scheme, Scheme):
             raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
         degrees = _degrees(density, min_degree, max_degree)

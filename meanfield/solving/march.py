@@ -13,7 +13,7 @@ from ..steppers.advance import COARSER, FINER, Clock
 __all__ = ["UNRESOLVED", "March"]
 
 UNRESOLVED = 100
-TAIL, COARSE_TAIL = 0.01, 0.01
+TAIL, COARSE_TAIL = 0.1, 0.01
 SMALLEST_TAIL = 1e-13
 
 
@@ -21,8 +21,8 @@ class March:
     """The state of a run: time, density, step size. All of it, so that a run can be resumed.
 
     The number of modes doubles when a coefficient in the last eighth of the degrees exceeds
-    rtol / 100; the step is then taken again. It is halved once all coefficients that would go,
-    and the last eighth of those that stay, are below rtol / 100000.
+    rtol / 10; the step is then taken again. It is halved once all coefficients that would go,
+    and the last eighth of those that stay, are below rtol / 1000.
 
     Parameters
     ----------

@@ -1,11 +1,25 @@
 """How a run can end, and what to say about it."""
 
+from ..states import Density
 from ..steppers.advance import NOT_FINITE, TOO_SMALL
 from .march import UNRESOLVED, March
 
-__all__ = ["FAILURES", "message"]
+__all__ = ["FAILURES", "message", "negativity"]
 
 FAILURES = {NOT_FINITE: "not_finite", TOO_SMALL: "step_too_small", UNRESOLVED: "unresolved"}
+NEGATIVE = 1e-3
+
+
+def negativity(density: Density, rtol: float) -> str | None:
+    """What to say if a density came out clearly negative somewhere; None if it did not."""
+    lowest, highest = float(density.minimum.min()), float(density.values.max())
+    if lowest >= -NEGATIVE * highest:
+        return None
+    return (
+        f"The final density is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}. Its "
+        "moments are accurate to the tolerance, its values are not: use an rtol below "
+        f"{rtol:g}."
+    )
 
 
 def message(status: str, march: March) -> str:

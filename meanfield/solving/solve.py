@@ -18,7 +18,7 @@ from .arguments import Accuracy, Arguments, Keeping, Problem, Stopping
 from .events import EventWatch
 from .interruption import Interruption
 from .march import March
-from .outcome import FAILURES, message
+from .outcome import FAILURES, message, negativity
 from .progress import Progress
 from .record import Record
 
@@ -68,7 +68,7 @@ def solve(
         By default 101 equally spaced times. The run ends at the last of them.
     rtol : float
         Bound on the error of a step relative to the state, both in H^-1 (the linearisation of
-        W2), for the worst member; coefficients are kept down to rtol / 100. 1e-13 to 0.1.
+        W2), for the worst member; coefficients are kept down to rtol / 10. 1e-13 to 1e-3.
     dt : float, optional
         Fixed steps of at most this size, equal between outputs, instead of error control.
     scheme : Scheme
@@ -109,7 +109,8 @@ def solve(
     Warns
     -----
     UnresolvedWarning
-        If the run stopped because `max_degree` was reached.
+        If the run stopped because `max_degree` was reached, or the final density is clearly
+        negative somewhere because `rtol` is large.
 
     Notes
     -----
@@ -238,6 +239,8 @@ class _Run:
         text = message(status, march)
         if status in FAILURES.values():
             warnings.warn(text, UnresolvedWarning, stacklevel=4)
+        if negative := negativity(record.states[-1], self._arguments.accuracy.rtol):
+            warnings.warn(negative, UnresolvedWarning, stacklevel=4)
         accepted, rejected, weighed = (int(n) for n in march.counts)
         stages = self._arguments.accuracy.scheme.evaluations
         return Solution(
