@@ -104,9 +104,7 @@ def _relaxation(ax, solution: mf.Solution) -> None:
     r = solution.observables.order_parameter.values
     kappas = solution.model.kappa
     late = solution.t > 0
-    for colour, kappa, member in zip(
-        theme.ordered_colours(kappas.size), kappas, r.T, strict=True
-    ):
+    for colour, kappa, member in zip(theme.ordered_colours(kappas.size), kappas, r.T, strict=True):
         ax.axhline(order(kappa), color=colour, lw=0.6, dashes=(4, 3))
         ax.semilogx(solution.t[late], member[late], color=colour)
         place = BELOW_TWO.get(float(kappa), (1500, order(kappa)))

@@ -34,14 +34,41 @@ def exponential_multipliers(beta, degree: int, dimension: int) -> np.ndarray:
     ----------
     DLMF 10.32.2 for l = 0, Rodrigues' formula and integration by parts for the others.
     """
-    from scipy.special import gammaln, ive
+    from scipy.special import gammaln, xlogy
 
     beta = np.asarray(beta, dtype=float)[..., None]
     l, order = np.arange(degree + 1), dimension / 2 - 1
-    size = np.where(beta == 0, 1.0, np.abs(beta))
-    scaled = np.exp(gammaln(dimension / 2) + order * np.log(2 / size)) * ive(l + order, size)
+    size, half = np.abs(beta), l + dimension / 2
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
+        small = size**2 <= 0.4 * half
+        moderate, large = np.where(small, size, 0.0), np.where(small, 1.0, size)
+        constant = gammaln(dimension / 2)
+        power = np.exp(constant - gammaln(half) + xlogy(l, moderate / 2) - moderate)
+        series = power * _hypergeometric(half, moderate**2 / 4)
+        bessel = np.log(_scaled_bessel(l + order, large))
+        closed = np.exp(constant + order * np.log(2 / large) + bessel)
     sign = np.where((beta < 0) & (l % 2 == 1), -1.0, 1.0)
-    return np.where(beta == 0, (l == 0) * 1.0, sign * scaled)
+    return sign * np.where(small, series, closed)
+
+
+def _hypergeometric(half: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """0F1(half; z) for 0 <= z <= half / 10: twelve terms are exact to rounding."""
+    total = np.ones(np.broadcast_shapes(half.shape, z.shape))
+    for k in range(12, 0, -1):
+        total = 1 + total * z / (k * (half + k - 1))
+    return total
+
+
+def _scaled_bessel(order: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """exp(-x) I_order(x), by Hankel's expansion (DLMF 10.40.1) where scipy has none."""
+    from scipy.special import ive
+
+    far = x > 1e8
+    total = np.ones(np.broadcast_shapes(order.shape, x.shape))
+    for k in range(12, 0, -1):
+        total = 1 - total * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k * np.where(far, x, 1e8))
+    expansion = total / np.sqrt(2 * np.pi * x)
+    return np.where(far, expansion, ive(order, np.where(far, 1.0, x)))
 
 
 @dataclass(frozen=True)
@@ -70,19 +97,22 @@ class _Rule:
                 f"numbers of the same shape; got shape {values.shape} for "
                 f"{self.nodes.shape}, {np.count_nonzero(~np.isfinite(values))} not finite."
             )
-        return _gegenbauer(degree, dimension, self.nodes) @ (self.weights * values)
+        if dimension == 2:
+            from scipy.fft import dct
+
+            return dct(values, type=2)[: degree + 1] / (2 * values.size)
+        return _legendre_averages(degree, dimension, self.nodes, self.weights * values)
 
 
-def _gegenbauer(degree: int, dimension: int, t: np.ndarray) -> np.ndarray:
-    """Legendre polynomials of R^d, P_l(1) = 1, at t: shape (degree + 1, t.size)."""
-    if dimension == 2:
-        return np.cos(np.arange(degree + 1)[:, None] * np.arccos(t))
-    p = np.empty((degree + 1, t.size))
-    p[0] = 1
-    p[1:2] = t
-    for l in range(1, degree):
-        p[l + 1] = ((2 * l + dimension - 2) * t * p[l] - l * p[l - 1]) / (l + dimension - 2)
-    return p
+def _legendre_averages(degree: int, dimension: int, t: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """sum f P_l(t) for the Legendre polynomials of R^d, P_l(1) = 1, l = 0, ..., `degree`."""
+    averages = np.empty(degree + 1)
+    p, following = np.ones_like(t), t
+    for l in range(degree + 1):
+        averages[l] = f @ p
+        ahead = ((2 * l + dimension) * t * following - (l + 1) * p) / (l + dimension - 1)
+        p, following = following, ahead
+    return averages
 
 
 def quadrature_multipliers(

@@ -7,17 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meanfield import SA, USA, Interaction, Kuramoto, drifts
+from meanfield import SA, USA, Interaction, Kuramoto
 from meanfield.kernels import exponential_multipliers
 
 DIMENSIONS = [2, 3, 4, 8]
 reproducible = settings(deadline=None, derandomize=True, max_examples=40)
-
-
-@pytest.fixture
-def short_description(monkeypatch):
-    """Series of 64 terms, enough for the potentials below, instead of 4096."""
-    monkeypatch.setattr(drifts, "DESCRIBED", 64)
 
 
 def growth(drift, degree, d):
@@ -196,7 +190,6 @@ def test_high_terms_of_a_chebyshev_series_do_not_alias_into_low_ones():
     ],
     ids=["exp", "pole", "series"],
 )
-@pytest.mark.usefixtures("short_description")
 def test_the_description_of_an_interaction_rebuilds_it(drift):
     series = json.loads(json.dumps(drift.describe()))["chebyshev"]
     # Rounding of quadrature, on a scale given by the largest value 5 of the pole.
@@ -208,7 +201,6 @@ def test_the_description_of_an_interaction_rebuilds_it(drift):
     )
 
 
-@pytest.mark.usefixtures("short_description")
 def test_the_description_names_the_potential():
     def hat(t):
         return t

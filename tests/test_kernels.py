@@ -81,7 +81,7 @@ def power_series(l, d):
 
 
 @pytest.mark.parametrize("d", DIMENSIONS)
-@pytest.mark.parametrize("beta", [1e-3, 0.1, 1.0, 4.0, 30.0, 200.0, 700.0])
+@pytest.mark.parametrize("beta", [1e-9, 0.1, 0.7, 4.0, 30.0, 700.0, 2e8, 1e13])
 def test_multipliers_have_the_digits_of_mpmath(d, beta):
     computed = exponential_multipliers(beta, 40, d)
     with mpmath.workdps(30):

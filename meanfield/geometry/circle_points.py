@@ -10,7 +10,7 @@ def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
     """sum_{|k| <= K} c_k e^{ik theta} at any angles: (*ensemble, *angles.shape). O(n K)."""
     series = np.ascontiguousarray(coefficients.reshape(-1, coefficients.shape[-1]))
     values = _horner(series, np.ascontiguousarray(angles, dtype=float).ravel())
-    return values.reshape(*coefficients.shape[:-1], *np.shape(angles))
+    return values.reshape((*coefficients.shape[:-1], *np.shape(angles)))
 
 
 @njit(cache=True)

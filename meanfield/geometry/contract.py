@@ -1,5 +1,6 @@
 """What a geometry offers to the rest of the package."""
 
+import numbers
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Protocol, Self
@@ -120,7 +121,8 @@ class Geometry(ABC):
 
 def checked_degree(degree, name: str) -> int:
     """`degree` as an int; raises ValueError unless it is a whole number >= 1."""
-    if isinstance(degree, bool) or int(degree) != degree or degree < 1:
+    number = isinstance(degree, numbers.Real) and not isinstance(degree, bool)
+    if not number or not np.isfinite(degree) or degree != int(degree) or degree < 1:
         raise ValueError(
             f"{name} needs a degree that is a whole number >= 1; got degree = {degree!r}."
         )

@@ -21,16 +21,25 @@ def read_sample(path: Path) -> np.ndarray:
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
-        first = path.read_text(encoding="utf-8").partition("\n")[0]
-        header = 0 if _is_numeric(first) else 1
-        return np.loadtxt(path, delimiter=",", skiprows=header)
-    except (ValueError, OSError) as error:
+        return _numbers(path.read_text(encoding="utf-8-sig"))
+    except (ValueError, OSError, EOFError) as error:
         raise StorageError(f"{path} could not be read as numbers: {error}") from error
 
 
-def _is_numeric(line: str) -> bool:
+def _numbers(text: str) -> np.ndarray:
+    """The rows of a comma separated table, without its header if there is one."""
+    rows = [line.split(",") for line in text.splitlines() if line.strip()]
+    if rows and not _is_numeric(rows[0]):
+        del rows[0]
+    if not rows:
+        raise ValueError("it has no numbers")
+    numbers = np.array([[float(entry) for entry in row] for row in rows])
+    return numbers[:, 0] if numbers.shape[1] == 1 else numbers
+
+
+def _is_numeric(row: list[str]) -> bool:
     try:
-        [float(entry) for entry in line.split(",")]
+        [float(entry) for entry in row]
     except ValueError:
         return False
     return True
@@ -77,17 +86,38 @@ def plug_in_bandwidth(angles: np.ndarray) -> float:
     |p'''|^2, and so on for 7 stages; t is the fixed point. On the circle the norms are exact
     sums, |p^(j)|^2 = (1/pi) sum_k k^(2j) e^{-k^2 t} |m_k|^2.
 
+    A sample on a short arc is stretched to half the circle first, so that the rule follows
+    its scale down to any width.
+
     Returns
     -------
     float
         Between 0 and pi. Where there is no fixed point below pi, as for a sample that looks
         uniform, the estimate pi smooths away all modes: the uniform density.
 
+    Raises
+    ------
+    ValueError
+        If all angles coincide.
+
     References
     ----------
     Botev, Grotowski and Kroese, Annals of Statistics 38 (2010), Algorithm 1, from the line to
     the circle.
     """
+    centre = np.angle(np.mean(np.exp(1j * angles)))
+    deviations = np.angle(np.exp(1j * (angles - centre)))
+    reach = np.abs(deviations).max()
+    if reach < 1e-12:
+        raise ValueError(
+            "All points of the sample coincide, so that no bandwidth follows from it; give one: "
+            "estimate(sample, bandwidth=...)."
+        )
+    stretch = max(1.0, np.pi / 2 / reach)
+    return _sheather_jones(deviations * stretch) / stretch
+
+
+def _sheather_jones(angles: np.ndarray) -> float:
     from scipy.optimize import brentq
 
     n, modes = angles.size, 2048
@@ -97,19 +127,20 @@ def plug_in_bandwidth(angles: np.ndarray) -> float:
     def squared_norm(derivative: int, t: float) -> float:
         return np.sum(np.exp(2 * derivative * np.log(k) - k**2 * t) * power) / np.pi
 
-    def improved(t: float) -> float:
+    def excess(t: float) -> float:
         norm = squared_norm(STAGES, t)
-        for stage in range(STAGES - 1, 1, -1):
-            odd = np.prod(np.arange(1, 2 * stage, 2)) / np.sqrt(2 * np.pi)
-            constant = (1 + 0.5 ** (stage + 0.5)) / 3
-            norm = squared_norm(stage, (2 * constant * odd / (n * norm)) ** (2 / (3 + 2 * stage)))
-        return (2 * n * np.sqrt(np.pi) * norm) ** (-0.4)
+        with np.errstate(divide="ignore"):  # no modes left: infinitely smooth
+            for stage in range(STAGES - 1, 1, -1):
+                odd = np.prod(np.arange(1, 2 * stage, 2)) / np.sqrt(2 * np.pi)
+                constant = (1 + 0.5 ** (stage + 0.5)) / 3
+                width = (2 * constant * odd / np.float64(n * norm)) ** (2 / (3 + 2 * stage))
+                norm = squared_norm(stage, width)
+            return t - np.float64(2 * n * np.sqrt(np.pi) * norm) ** (-0.4)
 
     grid = np.geomspace((4 / modes) ** 2, np.pi**2, 400)
-    excess = np.array([t - improved(t) for t in grid])
-    crossings = np.flatnonzero((excess[:-1] < 0) & (excess[1:] >= 0))
+    values = np.array([excess(t) for t in grid])
+    crossings = np.flatnonzero((values[:-1] < 0) & (values[1:] >= 0))
     if crossings.size == 0:
         return float(np.pi)
     first = crossings[0]
-    root = brentq(lambda t: t - improved(t), grid[first], grid[first + 1], xtol=1e-14)
-    return float(np.sqrt(root))
+    return float(np.sqrt(brentq(excess, grid[first], grid[first + 1], xtol=1e-14)))

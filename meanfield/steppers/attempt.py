@@ -85,7 +85,7 @@ def attempt(problem, work, tail_degree, coarse_degree):
     error, tail, coarse_tail = 0.0, 0.0, 0.0
     for member in range(work.u.shape[1]):
         found = _attempt_member(problem, work, member)
-        if not found <= error:
+        if np.isfinite(error) and not found <= error:
             error = found
         new = work.u[1 - work.front[0], member]
         for k in range(new.size):

@@ -25,9 +25,9 @@ RULES = Rules(
     error_order=4.0,
     smallest_step=1e-15,
     tail=0.0,
-    tail_degree=3.0,
+    tail_degree=2.0,
     coarse_tail=0.0,
-    coarse_degree=3.0,
+    coarse_degree=1.0,
     steady=0.0,
 )
 
@@ -236,11 +236,11 @@ def test_a_step_into_the_last_degrees_is_not_taken():
     """FINER comes before the step counts: it is taken again with more modes."""
     state = np.array([[1.0, 0, 0, 0]])
     stepper = build(lambda u: np.roll(u, 1, axis=1), linear=0 * LINEAR, state=state)
-    rules = changed(rtol=0.0, tail=1e-9, tail_degree=2.0)
+    rules = changed(rtol=0.0, tail=1e-9)
     code, now = stepper.advance(clock(0.1), rules, 1.0, 1000)
     assert (code, now.t) == (FINER, 0.0)
     np.testing.assert_array_equal(stepper.state, state)
-    below = changed(rtol=0.0, tail=1.0, tail_degree=2.0)
+    below = changed(rtol=0.0, tail=1.0)
     assert stepper.advance(clock(0.1), below, 0.1, 1000)[0] == REACHED
 
 
@@ -248,7 +248,7 @@ def test_degrees_that_are_not_needed_any_more_are_reported():
     state = np.array([[1.0, 0.1, 1e-3, 1e-3]])
     linear = np.array([[0.0, -1, -4, -9]])
     stepper = build(np.zeros_like, linear=linear, state=state)
-    rules = changed(rtol=0.0, coarse_tail=1e-6, coarse_degree=1.0)
+    rules = changed(rtol=0.0, coarse_tail=1e-6)
     code, now = stepper.advance(clock(0.1), rules, 10.0, 1000)
     assert code == COARSER
     assert now.t == pytest.approx(1.8)  # the first multiple of 0.1 beyond log(1e3)/4 = 1.73

@@ -1,0 +1,237 @@
+"""Adaptivity: the error follows rtol, the modes follow the density, the outputs are exact."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.steppers import SCHEMES
+
+CIRCLE = mf.Circle(16)
+NOISY = mf.Transformer(mf.USA(2.0), 6.0)
+STILL = mf.Transformer(mf.Kuramoto())
+
+every_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+
+
+def bumps(degree=16):
+    """A density without any symmetry."""
+    return mf.Circle(degree).density(
+        lambda x: 1 + 0.3 * np.cos(x) + 0.1 * np.cos(2 * x) + 0.05 * np.sin(3 * x)
+    )
+
+
+def degrees(run):
+    """The degree of every state."""
+    return [density.geometry.degree for density in run]
+
+
+def unresolved(*arguments, **options):
+    """A run that must end unresolved, with a warning that says the same as its message."""
+    with pytest.warns(mf.UnresolvedWarning, match="not resolved by max_degree") as caught:
+        run = mf.solve(*arguments, **options)
+    assert len(caught) == 1 and str(caught[0].message) == run.message
+    assert caught[0].filename == __file__  # it points at the caller
+    return run
+
+
+# Step size ---------------------------------------------------------------------------------
+
+
+@every_scheme
+@pytest.mark.parametrize(("model", "t"), [(NOISY, 0.5), (STILL, 2.0)], ids=["noisy", "still"])
+def test_the_error_is_proportional_to_rtol(model, t, scheme):
+    """dt^4 per unit time, dt ~ rtol^(1/4): the same ratio below 1 over four decades."""
+    options = {"t_eval": [t], "scheme": scheme}
+    exact = mf.solve(model, bumps(), (0, t), rtol=1e-13, **options).final
+    ratios = []
+    for rtol in (1e-7, 1e-8, 1e-9, 1e-10, 1e-11):
+        final = mf.solve(model, bumps(), (0, t), rtol=rtol, **options).final
+        ratios.append(max(abs(final.moment(k) - exact.moment(k)) for k in (1, 2, 3)) / rtol)
+    assert max(ratios) < 1
+    assert max(ratios) < 2 * min(ratios)
+
+
+def test_work_grows_as_rtol_to_the_minus_one_fourth():
+    """Two digits more cost 100^(1/4) = 3.2 times the steps."""
+    steps = [
+        mf.solve(NOISY, bumps(), (0, 5), t_eval=[5], rtol=r).stats["steps"] for r in (1e-9, 1e-11)
+    ]
+    assert steps[1] / steps[0] == pytest.approx(100**0.25, rel=0.15)
+
+
+def test_rejected_steps_are_few():
+    """Orders of magnitude in speed: the collapse of a near-uniform density and its settling."""
+    run = mf.solve(mf.Transformer(mf.USA(5.0), 0.25), bumps(), (0, 5), rtol=1e-9)
+    assert run.stats["rejected"] < 0.02 * run.stats["steps"]
+    assert run.stats["evaluations"] == 4 * (run.stats["steps"] + run.stats["rejected"])
+
+
+def test_a_first_step_that_is_too_long_is_taken_back():
+    """A start at rest says nothing about how fast things will move."""
+    start = CIRCLE.fourier([1, 0, 1e-9])
+    run = mf.solve(mf.Transformer(mf.USA(5.0), 0.25), start, (0, 3), t_eval=[3], rtol=1e-9)
+    exact = mf.solve(mf.Transformer(mf.USA(5.0), 0.25), start, (0, 3), t_eval=[3], rtol=1e-12)
+    assert abs(run.final.moment(2) - exact.final.moment(2)) < 1e-6
+
+
+# Output times ------------------------------------------------------------------------------
+
+
+def test_states_are_returned_at_the_requested_times_exactly():
+    """Irregular ones, with and without the ends, one alone, two neighbouring numbers."""
+    close = float(np.nextafter(0.3, 1))
+    for times in ([0, 0.1, 1 / 3, 0.9], [1e-12, 0.3, close], [0.7], [0.0], (0.2, 1.0), 1.0):
+        run = mf.solve(NOISY, bumps(), (0, 1), t_eval=times)
+        assert run.t.tolist() == np.atleast_1d(times).tolist()
+        assert run.status == "finished" and len(run) == len(run.t)
+
+
+def test_by_default_there_are_101_output_times():
+    run = mf.solve(NOISY, bumps(), (0.5, 1.5))
+    np.testing.assert_array_equal(run.t, np.linspace(0.5, 1.5, 101))
+
+
+def test_the_first_state_is_the_initial_one():
+    run = mf.solve(NOISY, bumps(), (3, 4), t_eval=[3, 4])
+    np.testing.assert_array_equal(run[0].coefficients, bumps().coefficients)
+
+
+def test_output_times_do_not_move_the_solution():
+    """They cut steps short, no more: the same to a few rtol, however many there are."""
+    few = mf.solve(NOISY, bumps(), (0, 1), t_eval=[1], rtol=1e-10).final
+    many = mf.solve(
+        NOISY, bumps(), (0, 1), t_eval=np.sort(np.sin(np.arange(1, 90)) ** 2), rtol=1e-10
+    )
+    last = mf.solve(NOISY, many.final, (many.t[-1], 1), t_eval=[1], rtol=1e-10).final
+    assert abs(few.moment(1) - last.moment(1)) < 1e-9
+
+
+@pytest.mark.parametrize("shift", [-1, 0, 1], ids=["one ulp less", "exactly", "one ulp more"])
+@pytest.mark.parametrize("dt", [None, 0.1], ids=["adaptive", "fixed"])
+def test_the_last_digit_of_the_end_makes_no_difference(shift, dt):
+    end = float(np.nextafter(0.3, shift)) if shift else 0.3
+    run = mf.solve(NOISY, bumps(), (0, end), dt=dt, t_eval=[end])
+    reference = mf.solve(NOISY, bumps(), (0, 0.3), dt=dt, t_eval=[0.3])
+    assert run.t[-1] == end and run.stats["steps"] == reference.stats["steps"]
+    assert abs(run.final.moment(1) - reference.final.moment(1)) < 1e-14
+    if dt:
+        assert run.stats["steps"] == 3
+
+
+def test_fixed_steps_divide_the_time_between_outputs():
+    """At most dt each: 0.25 in 3, 0.25 in 3, 0.01 in 1, 0.49 in 5."""
+    times = []
+    mf.solve(
+        NOISY,
+        bumps(),
+        (0, 1),
+        t_eval=[0, 0.25, 0.5, 0.51, 1],
+        dt=0.1,
+        callback=lambda t, _density: times.append(t),
+    )
+    cuts = [(0, 0.25, 3), (0.25, 0.5, 3), (0.5, 0.51, 1), (0.51, 1, 5)]
+    expected = np.concatenate([np.linspace(a, b, n + 1)[1:] for a, b, n in cuts])
+    np.testing.assert_allclose(times, expected, rtol=1e-15)
+
+
+# Modes -------------------------------------------------------------------------------------
+
+
+def test_the_degree_doubles_while_the_density_concentrates():
+    run = mf.solve(mf.Transformer(mf.USA(4.0), 20.0), bumps(), (0, 1), rtol=1e-8)
+    assert degrees(run)[0] == 16 and degrees(run)[-1] == 256
+    assert set(np.diff(np.log2(degrees(run)))) <= {0, 1, 2}
+    assert run.stats["degree_changes"] == 4 and run.stats["highest_degree"] == 256
+
+
+def test_the_degree_shrinks_while_the_density_spreads():
+    start = mf.Circle(512).von_mises(1.0, 2000.0)
+    run = mf.solve(mf.Transformer(mf.Kuramoto(), 2.5), start, (0, 5), rtol=1e-8)
+    assert degrees(run)[0] == 512 and degrees(run)[-1] == 16
+    assert (np.diff(degrees(run)) <= 0).all()
+
+
+@pytest.mark.parametrize("rtol", [1e-5, 1e-8, 1e-11])
+def test_what_is_cut_off_is_far_below_rtol(rtol):
+    """The largest coefficient in the last eighth stays below rtol/100, at any degree."""
+    run = mf.solve(mf.Transformer(mf.USA(4.0), 20.0), bumps(), (0, 1), rtol=rtol)
+    assert max(density.spectral_tail for density in run) <= rtol / 100
+
+
+def test_adaptive_modes_give_what_many_fixed_modes_give():
+    model = mf.Transformer(mf.USA(4.0), 20.0)
+    adaptive = mf.solve(model, bumps(), (0, 1), t_eval=[0.3, 1], rtol=1e-10)
+    fixed = mf.solve(
+        model, bumps(), (0, 1), t_eval=[0.3, 1], rtol=1e-10, min_degree=512, max_degree=512
+    )
+    assert degrees(fixed) == [512, 512]
+    for one, other in zip(adaptive, fixed, strict=True):
+        difference = one.resample(512).coefficients - other.coefficients
+        assert np.abs(difference).max() < 2e-9  # modes are kept to rtol/100, steps to rtol
+
+
+def test_a_start_on_many_modes_is_cut_to_what_it_needs():
+    run = mf.solve(NOISY, bumps(1024), (0, 0.1))
+    assert degrees(run)[0] == 16
+    np.testing.assert_allclose(run[0].coefficients, bumps(16).coefficients, atol=1e-16)
+
+
+def test_the_number_of_modes_stays_within_its_bounds():
+    run = mf.solve(NOISY, bumps(), (0, 0.5), min_degree=100, max_degree=100)
+    assert set(degrees(run)) == {100} and run.stats["degree_changes"] == 0
+    run = mf.solve(
+        mf.Transformer(mf.USA(4.0), 20.0), bumps(), (0, 1), min_degree=20, max_degree=300
+    )
+    assert run.success and degrees(run)[0] == 20 and max(degrees(run)) <= 300
+
+
+def test_a_circle_of_degree_one_is_enough_to_start():
+    start = mf.Circle(1).fourier([1, 0.2])
+    run = mf.solve(NOISY, start, (0, 1), t_eval=[1], rtol=1e-10)
+    same = mf.solve(NOISY, start.resample(64), (0, 1), t_eval=[1], rtol=1e-10)
+    assert run.success
+    np.testing.assert_array_equal(run.final.coefficients, same.final.coefficients)
+
+
+def test_degree_4096_is_solved_as_exactly_as_degree_128():
+    model, options = mf.Transformer(mf.SA(4.0), 6.0), {"t_eval": [0.3], "rtol": 1e-9}
+    big = mf.solve(model, bumps(4096), (0, 0.3), min_degree=4096, **options)
+    small = mf.solve(model, bumps(), (0, 0.3), min_degree=128, **options)
+    assert degrees(big) == [4096]
+    difference = big.final.resample(128).coefficients - small.final.coefficients
+    assert np.abs(difference).max() < 1e-10
+
+
+# Too few modes -----------------------------------------------------------------------------
+
+
+def test_a_collapse_ends_the_run_before_the_density_is_wrong():
+    """Without noise USA concentrates to a Dirac; the run says so and names the way past it."""
+    run = unresolved(mf.Transformer(mf.USA(2.0)), bumps(), (0, 5), max_degree=128)
+    assert run.status == "unresolved" and not run.success and not run.resolved
+    assert "max_degree = 128" in run.message and "mf.Characteristics" in run.message
+    assert "NOT A COMPLETE RESULT" in repr(run) and "Characteristics" in repr(run)
+    assert 0.5 < run.t[-1] < 5
+    assert max(density.spectral_tail for density in run) <= 1e-10
+
+
+def test_states_before_the_end_of_an_unresolved_run_are_right():
+    run = unresolved(mf.Transformer(mf.USA(2.0)), bumps(), (0, 5), max_degree=64, rtol=1e-9)
+    times = run.t.tolist()
+    more = mf.solve(mf.Transformer(mf.USA(2.0)), bumps(), (0, 5), t_eval=times, rtol=1e-11)
+    for one, other in zip(run, more, strict=True):
+        assert abs(one.moment(1) - other.moment(1)) < 1e-8
+
+
+def test_a_start_that_is_not_resolved_ends_the_run_at_once():
+    start = mf.Circle(16).fourier([1, *[0.0] * 15, 0.2])
+    run = unresolved(NOISY, start, (0, 1), max_degree=16)
+    assert run.t.tolist() == [0] and run.stats["steps"] == 0
+
+
+@pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])
+def test_a_smooth_density_is_not_called_unresolved(rtol):
+    """At t = 0.25 it has 1024 modes, as small fixed steps show; long steps must not blame them."""
+    start = mf.Circle(32).density(lambda x: 1 + 0.5 * np.cos(x) + 0.2 * np.cos(2 * x))
+    run = mf.solve(mf.Transformer(mf.USA(4.0)), start, (0, 0.25), rtol=rtol)
+    assert run.status == "finished" and run.stats["highest_degree"] <= 2048

@@ -1,0 +1,272 @@
+"""How a run can end: steady, at an event, by the callback, by Ctrl-C, after max_steps."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+
+CIRCLE = mf.Circle(32)
+KURAMOTO = mf.Transformer(mf.Kuramoto(), 3.0)
+
+
+def bumps():
+    """A density without any symmetry."""
+    return CIRCLE.density(
+        lambda x: 1 + 0.3 * np.cos(x) + 0.1 * np.cos(2 * x) + 0.05 * np.sin(3 * x)
+    )
+
+
+def order_parameter(level, *, terminal=False, direction=0):
+    """The event: the order parameter passes a level."""
+
+    def passes(_t, density):
+        return abs(density.moment(1)) - level
+
+    passes.terminal, passes.direction = terminal, direction
+    return passes
+
+
+# Steady ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])
+def test_steady_is_reached_at_any_rtol(rtol):
+    """A steady state solves the scheme exactly, so nothing but rounding may keep it moving."""
+    run = mf.solve(mf.Transformer(mf.USA(1.0), 5.0), bumps(), (0, 500), rtol=rtol, until="steady")
+    assert run.status == "steady"
+
+
+def test_a_steady_run_ends_where_nothing_moves_any_more():
+    run = mf.solve(KURAMOTO, bumps(), (0, 500), rtol=1e-12, until="steady", steady_tolerance=1e-6)
+    assert run.status == "steady" and run.success and run.t[-1] < 100
+    assert 1e-7 < run.stats["rate_of_change"] <= 1e-6
+    assert f"Steady at t = {run.t[-1]:g}" in run.message
+    assert (np.diff(run.t) > 0).all()
+
+
+def test_a_smaller_tolerance_waits_longer():
+    """The gap at kappa = 3 is 0.3604, so four digits more take log(1e4)/0.3604 = 25.6."""
+    ends = []
+    for tolerance in (1e-4, 1e-8):
+        options = {"rtol": 1e-12, "until": "steady", "steady_tolerance": tolerance}
+        ends.append(mf.solve(KURAMOTO, bumps(), (0, 500), **options).t[-1])
+    assert ends[1] - ends[0] == pytest.approx(np.log(1e4) / 0.360444151, rel=0.01)
+
+
+def test_a_run_that_is_not_steady_in_time_is_finished():
+    run = mf.solve(KURAMOTO, bumps(), (0, 1), until="steady")
+    assert run.status == "finished" and run.t[-1] == 1
+
+
+# Events ------------------------------------------------------------------------------------
+
+
+def ott_antonsen_time(r0, r):
+    """When the order parameter passes from r0 to r: r^2/(1 - r^2) grows like e^t."""
+    return np.log(r**2 / (1 - r**2)) - np.log(r0**2 / (1 - r0**2))
+
+
+def wrapped_cauchy(r0):
+    """The density with moments r0^k."""
+    return mf.Circle(64).fourier(r0 ** np.arange(65))
+
+
+@pytest.mark.parametrize("level", [0.3, 0.5, 0.65])
+def test_an_event_is_located_to_rounding(level):
+    """No interpolation: the step to the event is a step like any other."""
+    model, event = mf.Transformer(mf.Kuramoto()), order_parameter(level)
+    run = mf.solve(model, wrapped_cauchy(0.2), (0, 3), events=event, rtol=1e-13)
+    (times,) = run.t_events
+    assert times == pytest.approx([ott_antonsen_time(0.2, level)], abs=1e-12)
+    assert run.status == "finished" and len(run) == 101
+
+
+def test_a_terminal_event_ends_the_run_there():
+    model, event = mf.Transformer(mf.Kuramoto()), order_parameter(0.5, terminal=True)
+    run = mf.solve(model, wrapped_cauchy(0.2), (0, 3), events=event, rtol=1e-12)
+    assert run.status == "event" and run.success
+    assert run.t[-1] == run.t_events[0][0] == pytest.approx(ott_antonsen_time(0.2, 0.5), abs=1e-11)
+    assert abs(run.final.moment(1)) == pytest.approx(0.5, abs=1e-14)
+    assert (np.diff(run.t) > 0).all() and len(run) == np.sum(run.t[:-1] < run.t[-1]) + 1
+
+
+def test_of_several_events_each_has_its_own_times():
+    model = mf.Transformer(mf.Kuramoto())
+    late, early = order_parameter(0.6, terminal=True), order_parameter(0.4)
+    never, clock = order_parameter(0.99), lambda t, _density: t - 1.25
+    events = [late, early, never, clock]
+    run = mf.solve(model, wrapped_cauchy(0.2), (0, 5), events=events, rtol=1e-12)
+    expected = [ott_antonsen_time(0.2, 0.6)], [ott_antonsen_time(0.2, 0.4)], [], [1.25]
+    for found, times in zip(run.t_events, expected, strict=True):
+        assert found.tolist() == pytest.approx(times, abs=1e-11)
+
+
+def test_an_event_counts_in_its_direction_only():
+    """cos t falls at pi/2 and rises at 3 pi/2."""
+
+    def cosine(direction):
+        def event(t, _density):
+            return np.cos(t)
+
+        event.direction = direction
+        return event
+
+    run = mf.solve(KURAMOTO, bumps(), (0, 7), events=[cosine(d) for d in (0, 1, -1)])
+    down, up = np.pi / 2, 3 * np.pi / 2
+    for found, expected in zip(run.t_events, ([down, up], [up], [down]), strict=True):
+        assert found.tolist() == pytest.approx(expected, abs=1e-13)
+
+
+def test_an_event_is_found_while_the_degree_changes():
+    """From 16 to 256 modes: the state at the event is on as many as the step has."""
+    model = mf.Transformer(mf.USA(4.0), 20.0)
+    levels = [0.2, 0.25, 0.3, 0.32]
+    events = [order_parameter(level) for level in levels]
+    run = mf.solve(model, bumps(), (0, 1), events=events, rtol=1e-10)
+    for level, times in zip(levels, run.t_events, strict=True):
+        again = mf.solve(model, bumps(), (0, 1), t_eval=times[:1], rtol=1e-10).final
+        assert abs(again.moment(1)) == pytest.approx(level, abs=1e-8)
+    assert run.stats["degree_changes"] > 2
+
+
+def test_watching_does_not_change_the_run():
+    """Steps are the same to the bit, whoever looks on."""
+    watched = mf.solve(KURAMOTO, bumps(), (0, 2), events=order_parameter(0.5))
+    called = mf.solve(KURAMOTO, bumps(), (0, 2), callback=lambda _t, _density: None)
+    plain = mf.solve(KURAMOTO, bumps(), (0, 2))
+    for one, other, third in zip(watched, called, plain, strict=True):
+        np.testing.assert_array_equal(one.coefficients, third.coefficients)
+        np.testing.assert_array_equal(other.coefficients, third.coefficients)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.ones(2), None], ids=["nan", "array", "None"])
+def test_an_event_must_be_a_number(wrong):
+    with pytest.raises((ValueError, TypeError), match="must return one finite number"):
+        mf.solve(KURAMOTO, bumps(), (0, 1), events=lambda _t, _density: wrong)
+
+
+# Callback ----------------------------------------------------------------------------------
+
+
+def test_the_callback_sees_every_step():
+    seen = []
+    run = mf.solve(KURAMOTO, bumps(), (0, 1), callback=lambda t, d: seen.append((t, d)))
+    times = [t for t, _ in seen]
+    assert len(seen) == run.stats["steps"] and times == sorted(set(times)) and times[-1] == 1
+    assert set(run.t[1:]) <= set(times)
+    np.testing.assert_array_equal(seen[-1][1].coefficients, run.final.coefficients)
+
+
+def test_the_callback_can_end_the_run():
+    run = mf.solve(KURAMOTO, bumps(), (0, 10), callback=lambda t, _density: t > 0.35)
+    assert run.status == "stopped" and run.success
+    assert 0.35 < run.t[-1] < 0.5 and run.t[-2] == pytest.approx(0.3)
+    assert "callback" in run.message
+
+
+@pytest.mark.parametrize("answer", [None, False, 1, "yes"], ids=repr)
+def test_only_true_ends_the_run(answer):
+    run = mf.solve(KURAMOTO, bumps(), (0, 0.1), callback=lambda _t, _density: answer)
+    assert run.status == "finished"
+
+
+def test_an_error_in_the_callback_comes_out_as_it_is():
+    def broken(t, _density):
+        raise ZeroDivisionError(f"at {t}")
+
+    with pytest.raises(ZeroDivisionError):
+        mf.solve(KURAMOTO, bumps(), (0, 1), callback=broken)
+
+
+# Ctrl-C ------------------------------------------------------------------------------------
+
+
+def press_ctrl_c():
+    """What the terminal does."""
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_returns_the_states_so_far():
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(t, _density):
+        if t > 0.55:
+            press_ctrl_c()
+
+    run = mf.solve(KURAMOTO, bumps(), (0, 10), callback=interrupt)
+    assert run.status == "interrupted" and not run.success and run.resolved
+    assert "Interrupted at t = " in run.message and "NOT A COMPLETE RESULT" in repr(run)
+    np.testing.assert_allclose(run.t[:-1], np.arange(6) / 10)
+    assert 0.55 < run.t[-1] < 0.7
+    whole = mf.solve(KURAMOTO, bumps(), (0, 10))
+    np.testing.assert_array_equal(run[5].coefficients, whole[5].coefficients)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_is_noticed_by_the_compiled_loop():
+    """Nobody looks on, so the loop returns to Python only now and then: within a second."""
+    timer = threading.Timer(0.3, press_ctrl_c)
+    timer.start()
+    start = time.perf_counter()
+    run = mf.solve(mf.Transformer(mf.USA(2.0), 3.0), bumps(), (0, 1e6), t_eval=[0, 1e6])
+    assert run.status == "interrupted" and run.t.size == 2
+    assert time.perf_counter() - start < 1.3
+
+
+def test_a_second_ctrl_c_does_not_wait():
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(_t, _density):
+        press_ctrl_c()
+        press_ctrl_c()
+
+    with pytest.raises(KeyboardInterrupt):
+        mf.solve(KURAMOTO, bumps(), (0, 10), callback=interrupt)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_other_threads_can_solve_as_well():
+    """Signals belong to the main thread: elsewhere a run neither catches nor loses them."""
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(mf.solve(KURAMOTO, bumps(), (0, 1), t_eval=[1]).final)
+    )
+    thread.start()
+    thread.join()
+    expected = mf.solve(KURAMOTO, bumps(), (0, 1), t_eval=[1]).final
+    np.testing.assert_array_equal(found[0].coefficients, expected.coefficients)
+
+
+# Limits ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [1, 10, 60])
+def test_no_more_than_max_steps_are_attempted(most):
+    run = mf.solve(KURAMOTO, bumps(), (0, 50), t_eval=[0, 50], max_steps=most)
+    assert run.status == "max_steps" and not run.success
+    assert run.stats["steps"] + run.stats["rejected"] == most
+    assert "max_steps" in run.message and 0 < run.t[-1] < 50
+
+
+def test_exactly_enough_steps_are_enough():
+    needed = mf.solve(KURAMOTO, bumps(), (0, 1)).stats["steps"]
+    assert mf.solve(KURAMOTO, bumps(), (0, 1), max_steps=needed).status == "finished"
+
+
+def test_a_fixed_step_that_is_too_long_says_so():
+    """An explosion is reported with a state that is still finite."""
+    with pytest.warns(mf.UnresolvedWarning):
+        run = mf.solve(mf.Transformer(mf.USA(20.0), 1.0), bumps(), (0, 100), dt=1.0, rtol=0.1)
+    assert run.status in ("not_finite", "unresolved") and not run.success
+    assert np.isfinite(run.final.coefficients).all()
+
+
+def test_a_drift_too_strong_for_any_step_says_so():
+    with pytest.warns(mf.UnresolvedWarning, match="No step size meets rtol"):
+        run = mf.solve(mf.Transformer(mf.USA(690.0)), bumps(), (0, 1))
+    assert run.status == "step_too_small" and run.t.tolist() == [0]
