@@ -98,11 +98,16 @@ class _Exponential(Drift):
         return quotient
 
     def interaction(self, degree: int, dimension: int) -> np.ndarray:
-        """Multipliers of exp(beta t)/beta; at beta = 0 of t, its limit without the constant."""
-        weights = USA(self.beta).attraction(degree, dimension)
+        """Multipliers of exp(beta t)/beta; at beta = 0 of t, its limit without the constant.
+
+        Infinite where exp(|beta|) overflows.
+        """
         beta = self.beta
-        mean = exponential_multipliers(beta, 0, dimension)[..., 0] * np.exp(np.abs(beta))
-        weights[..., 0] = np.where(beta == 0, 0.0, mean / np.where(beta == 0, 1.0, beta))
+        with np.errstate(over="ignore"):
+            scale = np.exp(np.abs(beta))[..., None]
+            multipliers = exponential_multipliers(beta, degree, dimension) * scale
+        weights = self._over_beta(multipliers, dimension)
+        weights[..., 0] = np.where(beta == 0, 0.0, multipliers[..., 0] / np.where(beta, beta, 1.0))
         return weights
 
 
@@ -205,7 +210,12 @@ class Interaction(Drift):
         return cls(np.polynomial.Chebyshev(np.asarray(coefficients, dtype=float)), name)
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        return quadrature_multipliers(self.potential, degree, dimension, tolerance=self.tolerance)
+        potential, fewest = self.potential, 128
+        if isinstance(potential, np.polynomial.Chebyshev):
+            fewest = max(fewest, potential.coef.size)
+        return quadrature_multipliers(
+            potential, degree, dimension, tolerance=self.tolerance, fewest=fewest
+        )
 
     def describe(self) -> dict[str, Any]:
         """Its name, and the Chebyshev series of W up to degree 4096 without negligible terms."""

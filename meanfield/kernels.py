@@ -116,7 +116,12 @@ def _legendre_averages(degree: int, dimension: int, t: np.ndarray, f: np.ndarray
 
 
 def quadrature_multipliers(
-    kernel: Callable, degree: int, dimension: int, *, tolerance: float = 1e-14
+    kernel: Callable,
+    degree: int,
+    dimension: int,
+    *,
+    tolerance: float = 1e-14,
+    fewest: int = 128,
 ) -> np.ndarray:
     """Multipliers of any zonal kernel by Gauss-Gegenbauer quadrature.
 
@@ -131,7 +136,9 @@ def quadrature_multipliers(
     kernel : callable
         K(t) for an array t in [-1, 1].
     tolerance : float
-        Accepted difference between two rules, relative to the largest multiplier.
+        Accepted difference between two rules, relative to the largest value of the kernel.
+    fewest : int
+        Nodes of the first rule, at least; more than the degree of a polynomial kernel.
 
     Raises
     ------
@@ -140,19 +147,21 @@ def quadrature_multipliers(
     MeanfieldError
         If the largest rule has not converged to 1e-9.
     """
-    sizes = [2**j for j in range(7, 18 if dimension == 2 else 13) if 2**j > degree]
+    largest = 17 if dimension == 2 else 12
+    sizes = [2**j for j in range(largest + 1) if 2**j > max(degree, fewest - 1)]
     current = _Rule.of(sizes[0], dimension).multipliers(kernel, degree, dimension)
-    change = np.inf
+    scale = max(np.abs(kernel(_Rule.of(sizes[0], dimension).nodes)).max(), 1e-300)
+    changes = []
     for size in sizes[1:]:
         previous = current
         current = _Rule.of(size, dimension).multipliers(kernel, degree, dimension)
-        change = np.abs(current - previous).max() / max(np.abs(current).max(), 1e-300)
-        if change <= tolerance:
-            break
-    if change <= max(tolerance, 1e-9):
+        changes.append(np.abs(current - previous).max() / scale)
+        if changes[-1] <= tolerance:
+            return current
+    if changes[-1] <= 1e-9 and max(changes[-4:]) <= 1e-7:
         return current
     raise MeanfieldError(
         f"The multipliers of the kernel did not converge: {sizes[-1]} quadrature nodes change "
-        f"them by {change:.1e} (relative), expected <= 1e-9. Give a kernel without "
+        f"them by {changes[-1]:.1e} (relative), expected <= 1e-9. Give a kernel without "
         "singularities, or its Chebyshev series, by Interaction.chebyshev."
     )

@@ -97,6 +97,7 @@ class PythonFunction:
         self.address = ctypes.cast(self._callback, ctypes.c_void_p).value
         self.context = 0
         self.error: BaseException | None = None
+        self.speed = np.zeros(1)
 
     def _evaluate(self, _context, _member, source, target):
         u, result = self._array(source), self._array(target)

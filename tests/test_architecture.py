@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "meanfield"
 
 ROOMS = [
-    {"errors"},
+    {"errors", "checks"},
     {"native", "kernels"},
     {"fourier"},
     {"states"},

@@ -9,7 +9,7 @@ and s_k = k^2 (1/2 [k = 1] - 1/kappa) for both at beta = 0. Measured for k = 1, 
 beta = 0, 1, 5, 20, without noise and with kappa = 4/3 of the threshold of degree 1, where some
 degrees grow and others decay: log |c_k(t)/c_k(0)| / t from c_k(0) = 1e-6, at the time t when
 |s_k| t = 1 or, for slow degrees, 10 growth times of the fastest one, which rounding excites.
-The next term of the expansion is a relative 1e-12; rounding and the 400 steps contribute below 1e-7.
+The next term of the expansion is a relative 1e-12; rounding and the 400 steps stay below 1e-7.
 
 Asked: relative error <= 1e-6 (absolute where the rate is zero).
 

@@ -13,7 +13,7 @@ Asked: absolute error of every moment, and error of the density relative to its 
 
     python validation/ott_antonsen.py    # 2 s; exit code 1 on failure
 
-References: Ott and Antonsen, Chaos 18 (2008), equations (7) to (10), without frequencies.
+References: Ott and Antonsen, Chaos 18 (2008) 037113, for equal natural frequencies.
 """
 
 import sys

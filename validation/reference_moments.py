@@ -14,7 +14,7 @@ Asked: absolute error <= 1e-9 at rtol = 1e-10.
 
     python validation/reference_moments.py    # 3 s; exit code 1 on failure
 
-References: Rigollet, arXiv:2512.01868, equations (6) to (9).
+References: Rigollet, arXiv:2512.01868, equations (2), (3) and (9).
 """
 
 import sys

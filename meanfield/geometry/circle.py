@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from ..checks import whole_number
 from ..fourier import good_length, to_coefficients, to_values
 from ..kernels import exponential_multipliers
 from ..states import Density
 from . import circle_points, kernel_estimate
 from .circle_transport import CircleTransport
-from .contract import Geometry, checked_degree
+from .contract import Geometry
 
 __all__ = ["Circle"]
 
@@ -44,7 +45,7 @@ class Circle(Geometry):
     dimension = 2
 
     def __init__(self, degree: int):
-        self.degree = checked_degree(degree, "Circle")
+        self.degree = whole_number("Circle needs a degree that is a whole number", "degree", degree)
         self.degrees = np.arange(self.degree + 1)
         self.parseval = np.where(self.degrees == 0, 1.0, 2.0)
 

@@ -25,6 +25,8 @@ class CircleTransport:
     ----------
     length : int
         Number of grid points.
+    speed : ndarray, (1,)
+        Largest |v| met since it was last set to 0.
     transforms : int
         Real transforms of this length per member and evaluation: 3 (Z = 1) or 4.
     """
@@ -45,7 +47,11 @@ class CircleTransport:
         self.transforms = self._fft.rows + 1
         shape = (degree + 1, band + 1, self.length, tables, self._fft.rows)
         addresses = (self._fft.stride, *self._fft.inverse, *self._fft.forward)
-        buffers = (self._fft.spectrum, self._fft.values, self._velocity, self._normaliser)
+        self.speed = np.zeros(1)
+        buffers = (
+            *(self._fft.spectrum, self._fft.values),
+            *(self._velocity, self._normaliser, self.speed),
+        )
         self._context = np.array([*shape, *addresses, *(b.ctypes.data for b in buffers)], np.int64)
         self.address, self.context = _transport.address, self._context.ctypes.data
         self.error: BaseException | None = None
@@ -63,7 +69,7 @@ class CircleTransport:
 
 @njit(cache=True, error_model="numpy")
 def _transport_member(context, member, source, target):
-    entries = integer_array(context, (14,))
+    entries = integer_array(context, (15,))
     modes, band, length, tables, rows = entries[0], entries[1], entries[2], entries[3], entries[4]
     spectrum_at, values_at = entries[10], entries[11]
     density, result = complex_array(source, (modes,)), complex_array(target, (modes,))
@@ -81,16 +87,29 @@ def _transport_member(context, member, source, target):
         for k in range(modes):
             spectrum[2, k] = normaliser[k] * density[k]
     call(entries[6], entries[7], spectrum_at, values_at)
+    u, v = values[0], values[1]
     if rows == 3:
         for j in range(length):
-            values[0, j] *= values[1, j] / values[2, j]
-    else:
-        for j in range(length):
-            values[0, j] *= values[1, j]
+            v[j] /= values[2, j]
+    speed = _largest(v, length)
+    if rows == 3:
+        speed = min(speed, 1.0)  # a mean of unit vectors; more is rounding where Z * mu is 0
+    highest = float_array(entries[14], (1,))
+    highest[0] = max(highest[0], speed)
+    for j in range(length):
+        u[j] *= v[j]
     call(entries[8], entries[9], values_at, spectrum_at)
     for k in range(modes):
         factor = k / length
         result[k] = complex(factor * spectrum[0, k].imag, -factor * spectrum[0, k].real)
+
+
+@njit(cache=True, fastmath=True)
+def _largest(v, length):
+    largest = 0.0
+    for j in range(length):
+        largest = max(largest, abs(v[j]))
+    return largest
 
 
 @cfunc(types.void(*[types.int64] * 4), cache=True)

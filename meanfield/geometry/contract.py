@@ -1,27 +1,27 @@
 """What a geometry offers to the rest of the package."""
 
-import numbers
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
 
-__all__ = ["Geometry", "Transport", "checked_degree"]
+__all__ = ["Geometry", "Transport"]
 
 
 class Transport(Protocol):
     """The coefficients of -div(mu v[mu]), as the compiled time loop calls them.
 
     `address` is a C function ``void f(context, member, source, target)`` that reads the
-    coefficients of one density, that of the given member, at `source` and writes those of
-    -div(mu v[mu]) at `target`. Members are independent, and each then stays in the cache for
-    all stages of a step.
+    coefficients of one density, that of the given member, at `source`, writes those of
+    -div(mu v[mu]) at `target`, and raises `speed[0]` to the largest |v| that it met. Members
+    are independent, and each stays in the cache for all stages of a step.
     """
 
     address: int
     context: int
     error: BaseException | None
+    speed: np.ndarray
 
     def __call__(self, coefficients: np.ndarray) -> np.ndarray:
         """The same in Python: coefficients (members, modes) to coefficients."""
@@ -117,13 +117,3 @@ class Geometry(ABC):
         `attraction` and `normaliser` are the multipliers of W and Z by degree, (1, degree + 1)
         if shared or (members, degree + 1); `normaliser` None means Z = 1.
         """
-
-
-def checked_degree(degree, name: str) -> int:
-    """`degree` as an int; raises ValueError unless it is a whole number >= 1."""
-    number = isinstance(degree, numbers.Real) and not isinstance(degree, bool)
-    if not number or not np.isfinite(degree) or degree != int(degree) or degree < 1:
-        raise ValueError(
-            f"{name} needs a degree that is a whole number >= 1; got degree = {degree!r}."
-        )
-    return int(degree)

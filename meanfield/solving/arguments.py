@@ -1,17 +1,20 @@
 """The arguments of `solve`, checked before anything is computed."""
 
+import json
 from collections.abc import Callable, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..checks import positive, whole_number
 from ..model import Transformer
 from ..states import Density
 from ..states.density import COMPUTED
 from ..steppers import Scheme
 
-__all__ = ["Accuracy", "Arguments", "Keeping", "Problem", "Stopping"]
+__all__ = ["Accuracy", "Arguments", "Keeping", "Problem", "Stopping", "plain_data"]
 
 OUTPUTS = 101
 
@@ -44,12 +47,13 @@ class Accuracy(NamedTuple):
     @classmethod
     def checked(cls, density, rtol, dt, scheme, min_degree, max_degree, max_steps) -> "Accuracy":
         positive(rtol=rtol, max_steps=max_steps, dt=1.0 if dt is None else dt)
+        max_steps = whole_number("max_steps must be a whole number", "max_steps", max_steps)
         if not 1e-13 <= rtol <= 1e-3:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
         if not isinstance(scheme, Scheme):
             raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
         degrees = _degrees(density, min_degree, max_degree)
-        return cls(float(rtol), None if dt is None else float(dt), scheme, degrees, int(max_steps))
+        return cls(float(rtol), None if dt is None else float(dt), scheme, degrees, max_steps)
 
 
 class Stopping(NamedTuple):
@@ -61,15 +65,15 @@ class Stopping(NamedTuple):
 
     @classmethod
     def checked(cls, until, steady_tolerance, events, callback) -> "Stopping":
-        events = (events,) if callable(events) else tuple(events)
-        if not all(callable(event) for event in events):
+        events = (events,) if callable(events) else events
+        if not isinstance(events, Sequence) or not all(callable(event) for event in events):
             raise TypeError(f"Events are functions g(t, density) -> float; got {events!r}.")
         if callback is not None and not callable(callback):
             raise TypeError(f"callback is a function of (t, density); got {callback!r}.")
         if until not in (None, "steady"):
             raise ValueError(f'until must be None or "steady"; got {until!r}.')
         positive(steady_tolerance=steady_tolerance)
-        return cls(float(steady_tolerance) if until == "steady" else 0.0, events, callback)
+        return cls(float(steady_tolerance) if until == "steady" else 0.0, tuple(events), callback)
 
 
 class Keeping(NamedTuple):
@@ -81,11 +85,12 @@ class Keeping(NamedTuple):
 
     @classmethod
     def checked(cls, checkpoint, checkpoint_every, resume) -> "Keeping":
-        if not checkpoint_every >= 0:
+        every = float(checkpoint_every) if isinstance(checkpoint_every, Real) else np.nan
+        if not every >= 0:
             raise ValueError(f"checkpoint_every must be >= 0 seconds; got {checkpoint_every!r}.")
         if resume and checkpoint is None:
             raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")
-        return cls(None if checkpoint is None else Path(checkpoint), checkpoint_every, resume)
+        return cls(None if checkpoint is None else Path(checkpoint), every, resume)
 
 
 class Arguments(NamedTuple):
@@ -114,13 +119,6 @@ class Arguments(NamedTuple):
         }
 
 
-def positive(**numbers: float) -> None:
-    """Raise ValueError for the first number that is not finite and > 0."""
-    for name, value in numbers.items():
-        if not (np.isreal(value) and np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a finite number > 0; got {name} = {value!r}.")
-
-
 def _ensemble(model: Transformer, density) -> Density:
     if not isinstance(density, Density):
         raise TypeError(
@@ -140,14 +138,14 @@ def _ensemble(model: Transformer, density) -> Density:
 
 
 def _times(t_span: Sequence[float], t_eval) -> tuple[float, np.ndarray]:
-    span = np.asarray(t_span, dtype=float)
+    span = _floats(t_span)
     if span.shape != (2,) or not np.isfinite(span).all() or not span[0] < span[1]:
         raise ValueError(
             f"t_span must be two finite times (start, end), start < end; got {t_span!r}."
         )
     if t_eval is None:
         return float(span[0]), np.linspace(span[0], span[1], OUTPUTS)
-    times = np.atleast_1d(np.asarray(t_eval, dtype=float))
+    times = np.atleast_1d(_floats(t_eval))
     if times.ndim != 1 or times.size == 0 or not np.isfinite(times).all():
         raise ValueError(f"t_eval must be a list of finite times; got {t_eval!r}.")
     if not (np.diff(times) > 0).all():
@@ -160,14 +158,32 @@ def _times(t_span: Sequence[float], t_eval) -> tuple[float, np.ndarray]:
     return float(span[0]), times
 
 
+def plain_data(provenance) -> dict[str, Any]:
+    """`provenance`, or nothing for None; raises TypeError unless it is a dict JSON can write."""
+    try:
+        json.dumps(provenance)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"provenance must be plain data that JSON can write: {error}.") from None
+    if not isinstance(provenance, dict | None):
+        raise TypeError(f"provenance must be a dict of plain data; got {provenance!r}.")
+    return provenance or {}
+
+
+def _floats(values) -> np.ndarray:
+    """The values as floats; one nan, refused later, where they are none."""
+    try:
+        return np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
 def _degrees(density: Density, min_degree: int, max_degree: int) -> tuple[int, int]:
-    for name, value in (("min_degree", min_degree), ("max_degree", max_degree)):
-        if int(value) != value or value < 1:
-            raise ValueError(f"{name} must be a whole number >= 1; got {value!r}.")
+    min_degree = whole_number("min_degree must be a whole number", "min_degree", min_degree)
+    max_degree = whole_number("max_degree must be a whole number", "max_degree", max_degree)
     if min_degree > max_degree or density.geometry.degree > max_degree:
         raise ValueError(
             "solve needs min_degree <= max_degree and an initial density of degree <= "
             f"max_degree; got min_degree = {min_degree}, max_degree = {max_degree} and "
             f"degree {density.geometry.degree}."
         )
-    return int(min_degree), int(max_degree)
+    return min_degree, max_degree

@@ -14,7 +14,7 @@ from ..solution import Solution
 from ..states import Density
 from ..steppers import Krogstad, Scheme
 from ..steppers.advance import STEADY
-from .arguments import Accuracy, Arguments, Keeping, Problem, Stopping
+from .arguments import Accuracy, Arguments, Keeping, Problem, Stopping, plain_data
 from .events import EventWatch
 from .interruption import Interruption
 from .march import March
@@ -127,7 +127,7 @@ def solve(
         Stopping.checked(until, steady_tolerance, events, callback),
         Keeping.checked(checkpoint, checkpoint_every, resume),
         progress,
-        provenance or {},
+        plain_data(provenance),
     )
     return _Run(arguments).to_the_end()
 
@@ -158,13 +158,14 @@ class _Run:
 
     def to_the_end(self) -> Solution:
         """March through the output times, whatever happens on the way."""
-        status = None
+        steady = self._arguments.stopping.steady
+        status = "steady" if steady and self._march.rate <= steady else None
         try:
             with Interruption() as interruption:
                 for target in self._arguments.problem.times:
                     if target < self._march.t:
                         continue
-                    status = self._to(float(target), interruption)
+                    status = status or self._to(float(target), interruption)
                     if status is not None:
                         break
                     self._record.save(self._march.t, self._march.density)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..checks import whole_number
 from ..errors import UnresolvedWarning
 from .tokens import Tokens
 
@@ -142,11 +143,10 @@ class Density:
         """
         if self.shape:
             raise ValueError("Sample the members of an ensemble one by one: density[i].sample(n).")
-        if int(n) != n or n < 1:
-            raise ValueError(f"sample expects a whole number n >= 1; got {n!r}.")
+        n = whole_number("sample expects a whole number n", "n", n)
         self.checked_positive(COMPUTED)
         rng = np.random.default_rng(rng)
-        return Tokens(self.geometry.sample(self.coefficients, int(n), rng))
+        return Tokens(self.geometry.sample(self.coefficients, n, rng))
 
     def rotate(self, rotation) -> "Density":
         """The pushforward by a rotation: an angle in radians on the circle."""
@@ -196,22 +196,25 @@ class Density:
         return _Term([float(weight)], [self])
 
     __rmul__ = __mul__
+    __array_ufunc__ = None  # numpy's numbers leave 0.3 * density to __rmul__
+
+    def __add__(self, other: "_Term") -> "Density | _Term":
+        return _Term([1.0], [self]) + other
 
     # Judging -------------------------------------------------------------------------------
 
     def checked_positive(self, tolerance: float = 1e-10) -> "Density":
         """This density; raises ValueError where it is negative.
 
-        Negative values down to `tolerance` times the maximum, or to 100 times the spectral
-        tail, are truncation and integration errors and pass.
+        Values down to -`tolerance` times the maximum pass as rounding or integration errors.
         """
-        tail = float(self.spectral_tail.max())
-        allowed = max(tolerance * float(self.values.max()), 100 * tail)
+        allowed = tolerance * float(self.values.max())
         worst = float(self.minimum.min())
         if worst < -allowed:
             raise ValueError(
-                f"A density must not be negative; its minimum is {worst:.3g}, and rounding or "
-                f"truncation explain {allowed:.1g} of it. Use smaller coefficients."
+                f"A density must not be negative; its minimum is {worst:.3g}, of which errors of "
+                f"computation explain {allowed:.1g}. Use smaller coefficients or, where the "
+                "series is cut off, a higher degree."
             )
         return self
 
@@ -240,7 +243,9 @@ class _Term:
         if not isinstance(other, _Term):
             return NotImplemented
         weights, densities = self.weights + other.weights, self.densities + other.densities
-        if abs(sum(weights) - 1) > 1e-12:
+        if sum(weights) > 1 + 1e-12:
+            raise ValueError(f"The weights of a mixture must sum to 1; got {weights} so far.")
+        if sum(weights) < 1 - 1e-12:
             return _Term(weights, densities)
         return Density.mixture(weights, densities)
 

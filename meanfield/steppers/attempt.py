@@ -14,6 +14,9 @@ __all__ = ["Problem", "Work", "attempt", "norm", "slope_of", "weigh"]
 class Problem(NamedTuple):
     """du/dt = L u + N(u): the address of N, L, and how to measure u.
 
+    N is transport with at most the speed that its evaluation leaves in `speed`: it moves modes
+    of degree l at rates up to l * speed.
+
     `linear` is (1, modes), or (members, modes) where the members differ; `metric` weighs the
     squared coefficients of an error, `parseval` those of a function (L2).
     """
@@ -24,6 +27,7 @@ class Problem(NamedTuple):
     metric: np.ndarray
     parseval: np.ndarray
     degrees: np.ndarray
+    speed: np.ndarray
 
 
 class Work(NamedTuple):
@@ -78,11 +82,13 @@ def attempt(problem, work, tail_degree, coarse_degree):
     Returns
     -------
     error : relative error in the norm of `metric`, nan or inf if the step failed
+    rate : largest rate at which a mode is moved in excess of its damping, max (l speed + L)
     tail, coarse_tail : largest |coefficient| beyond the two degrees, after the step
 
     each the largest over the members.
     """
     error, tail, coarse_tail = 0.0, 0.0, 0.0
+    problem.speed[0] = 0
     for member in range(work.u.shape[1]):
         found = _attempt_member(problem, work, member)
         if np.isfinite(error) and not found <= error:
@@ -94,7 +100,16 @@ def attempt(problem, work, tail_degree, coarse_degree):
                 coarse_tail = max(coarse_tail, size)
                 if problem.degrees[k] > tail_degree:
                     tail = max(tail, size)
-    return error, np.sqrt(tail), np.sqrt(coarse_tail)
+    return error, _undamped_rate(problem), np.sqrt(tail), np.sqrt(coarse_tail)
+
+
+@njit(cache=True, error_model="numpy")
+def _undamped_rate(problem):
+    rate = 0.0
+    for row in range(problem.linear.shape[0]):
+        for k in range(problem.degrees.size):
+            rate = max(rate, problem.degrees[k] * problem.speed[0] + problem.linear[row, k].real)
+    return rate
 
 
 @njit(cache=True, error_model="numpy")

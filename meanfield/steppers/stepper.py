@@ -15,6 +15,7 @@ class _Nonlinear(Protocol):
     address: int
     context: int
     error: BaseException | None
+    speed: np.ndarray
 
 
 class Stepper:
@@ -25,7 +26,7 @@ class Stepper:
     scheme : Scheme
     linear : ndarray, (1, modes) or (members, modes)
         The diagonal of L, real or complex, real part <= 0.
-    nonlinear : object with `address` and `context`
+    nonlinear : object with `address`, `context`, `error` and `speed`
         N, compiled (a geometry's transport) or a `native.PythonFunction`.
     state : ndarray, (members, modes)
         Shape and dtype of the states; its values are the first state.
@@ -58,6 +59,7 @@ class Stepper:
             ones if metric is None else np.ascontiguousarray(metric, dtype=float),
             ones if parseval is None else np.ascontiguousarray(parseval, dtype=float),
             np.arange(modes) if degrees is None else np.ascontiguousarray(degrees),
+            nonlinear.speed,
         )
         self._table = scheme.table()
         self._work = _work(self._table, self._problem.linear, np.asarray(state))
@@ -105,7 +107,7 @@ class Stepper:
         work.u[0] = u
         work.slope[0] = self.nonlinear(u)
         weigh(self._problem.linear, self._table, float(dt), work)
-        error, _, _ = attempt(self._problem, work, np.inf, np.inf)
+        error, *_ = attempt(self._problem, work, np.inf, np.inf)
         self._raise_kept_error()
         return work.u[1], float(error)
 

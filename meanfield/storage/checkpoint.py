@@ -36,6 +36,10 @@ class Keeper:
     """
 
     def __init__(self, path: Path, identity: dict[str, Any], every: float):
+        if not path.absolute().parent.is_dir() or path.is_dir():
+            raise CheckpointError(
+                f"No checkpoint can be written to {path}: expected a file in an existing folder."
+            )
         self._path, self._identity = path, _digest(identity)
         self._every, self._last = every, time.monotonic()
 
@@ -75,6 +79,7 @@ def _digest(identity: dict[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode())
     for value in identity.values():
         if isinstance(value, np.ndarray):
+            digest.update(f"{value.shape}{value.dtype}".encode())
             digest.update(np.ascontiguousarray(value).tobytes())
     return digest.hexdigest()
 

@@ -40,6 +40,7 @@ def _write(solution: Solution, path: Path) -> None:
         file.attrs["source"] = "meanfield"
         file.attrs["references"] = "Rigollet, arXiv:2512.01868"
         file.attrs["meanfield"] = json.dumps(_header(solution))
+        file.attrs["coordinates"] = " ".join(solution.model.parameters)
         for name, (dims, values) in labelled_arrays(solution).items():
             for dim, size in zip(dims, values.shape, strict=True):
                 if dim not in file.dimensions:
@@ -79,19 +80,32 @@ def load(path: str | Path) -> Solution:
     try:
         with h5netcdf.File(path, "r") as file:
             header = json.loads(file.attrs["meanfield"])
-            t, degrees = file["t"][:], file["degree"][:]
-            coefficients = file["coefficient_re"][:] + 1j * file["coefficient_im"][:]
-    except (OSError, KeyError, ValueError) as error:
+            if header["format"] > FORMAT:
+                raise StorageError(
+                    f"{path} was written by a later version of meanfield "
+                    f"({header['provenance']['versions']['meanfield']}); update to read it."
+                )
+            return _solution(header, file)
+    except StorageError:
+        raise
+    except (OSError, KeyError, ValueError, TypeError) as error:
         raise StorageError(
-            f"{path} is not an intact result of meanfield ({error}). Expected a NetCDF file "
+            f"{path} is not an intact result of meanfield ({error!r}). Expected a NetCDF file "
             "written by Solution.save."
         ) from error
+
+
+def _solution(header: dict[str, Any], file) -> Solution:
+    """The solution in an open file."""
+    coefficients = np.empty(file["coefficient_re"].shape, dtype=complex)
+    coefficients.real = file["coefficient_re"][...]
+    coefficients.imag = file["coefficient_im"][...]
     states = tuple(
         Density(Circle(int(degree)), row[..., : degree + 1])
-        for degree, row in zip(degrees, coefficients, strict=True)
+        for degree, row in zip(file["degree"][...], coefficients, strict=True)
     )
     return Solution(
-        t=t,
+        t=file["t"][...],
         states=states,
         model=_model(header["provenance"]["model"]),
         t_events=[np.array(times) for times in header["t_events"]],

@@ -1,0 +1,54 @@
+"""Sphinx configuration: `make docs`, or sphinx-build -W -b html docs docs/_build/html."""
+
+import re
+
+import meanfield
+
+project = "meanfield"
+author = "The meanfield developers"
+copyright = "the meanfield developers"
+version = release = meanfield.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+nitpicky = False
+
+html_theme = "furo"
+html_title = f"meanfield {version}"
+
+LISTS = {"Parameters", "Returns", "Yields", "Raises", "Warns", "Attributes", "Other Parameters"}
+
+
+def plain_mathematics(_app, _what, _name, _object, _options, lines):
+    """Formulas in docstrings as they are read in the source.
+
+    Indented formulas become literal blocks; elsewhere | and * are characters, not markup.
+    """
+    section, formula, result = "", False, []
+    for i, line in enumerate(lines):
+        if i + 1 < len(lines) and re.fullmatch(r"-{3,}", lines[i + 1]):
+            section = line.strip()
+        if line and not line.startswith(" "):
+            formula = False
+        elif line and section not in LISTS and not formula and not (i and lines[i - 1]):
+            formula = True
+            result += ["::", ""]
+        result.append(line if formula else _escaped(line))
+    lines[:] = result
+
+
+def _escaped(line):
+    """The line with | and * escaped outside of quoted code."""
+    parts = re.split(r"(``.*?``|`[^`]*`)", line)
+    return "".join(p if p.startswith("`") else re.sub(r"([|*])", r"\\\1", p) for p in parts)
+
+
+def setup(app):
+    """Run before numpydoc, which has priority 500."""
+    app.connect("autodoc-process-docstring", plain_mathematics, priority=400)

@@ -1,0 +1,24 @@
+"""Numbers that callers give, checked: one message for each way to be wrong."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+__all__ = ["positive", "whole_number"]
+
+
+def whole_number(wanted: str, name: str, value: Any) -> int:
+    """`value` as an int; raises ValueError, "`wanted` >= 1; got `name` = ...", unless it is one."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or value != int(value) or value < 1:
+        raise ValueError(f"{wanted} >= 1; got {name} = {value!r}.")
+    return int(value)
+
+
+def positive(**values: Any) -> None:
+    """Raise ValueError for the first number that is not finite and > 0."""
+    for name, value in values.items():
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not number or not np.isfinite(value) or not value > 0:
+            raise ValueError(f"{name} must be a finite number > 0; got {name} = {value!r}.")

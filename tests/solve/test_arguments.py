@@ -1,0 +1,214 @@
+"""Arguments that make no sense: each is refused before anything is computed, in clear words."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+
+CIRCLE = mf.Circle(32)
+START = CIRCLE.von_mises(0.3, 1.0)
+MODEL = mf.Transformer(mf.USA(1.0), 3.0)
+NAN, INF = float("nan"), float("inf")
+
+
+def refused(match, *, model=MODEL, density=START, t_span=(0, 1), **options):
+    """`solve` must raise a ValueError or TypeError with this text, and take no step."""
+    steps = []
+    options = {"callback": lambda t, _density: steps.append(t), **options}
+    with pytest.raises((ValueError, TypeError), match=match):
+        mf.solve(model, density, t_span, **options)
+    assert steps == []
+
+
+# The model ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kappa", [0, -1.0, NAN, -INF, [1.0, 0.0], [2.0, NAN]], ids=str)
+def test_kappa_must_be_positive(kappa):
+    with pytest.raises(ValueError, match=r"kappa must be > 0 .*got kappa = "):
+        mf.Transformer(mf.USA(1.0), kappa)
+
+
+@pytest.mark.parametrize("beta", [NAN, INF, -INF, [1.0, NAN]], ids=str)
+@pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=lambda drift: drift.__name__)
+def test_beta_must_be_finite(drift, beta):
+    with pytest.raises(ValueError, match=f"{drift.__name__} needs a finite beta.*got beta = "):
+        drift(beta)
+
+
+def test_beta_must_not_overflow():
+    with pytest.raises(ValueError, match=r"\|beta\| <= 700.*SA takes any beta"):
+        mf.USA(701.0)
+    mf.SA(1e6)
+
+
+def test_parameters_must_broadcast():
+    with pytest.raises(ValueError, match=r"shape \(3,\) and kappa has shape \(2,\).*trailing axis"):
+        mf.Transformer(mf.USA([1.0, 2.0, 3.0]), [1.0, 2.0])
+
+
+@pytest.mark.parametrize("drift", ["USA", mf.USA, None, 4.0], ids=str)
+def test_a_drift_must_be_an_object(drift):
+    with pytest.raises(TypeError, match=r"expects a drift such as USA\(beta=4\.0\)"):
+        mf.Transformer(drift, 3.0)
+
+
+@pytest.mark.parametrize("model", [mf.USA(1.0), "USA", None], ids=["drift", "str", "None"])
+def test_the_model_must_be_a_transformer(model):
+    refused("expects a Transformer as its model; got", model=model)
+
+
+# The density -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("degree", [0, -1, 1.5, True], ids=repr)
+def test_a_degree_is_a_whole_number_from_one(degree):
+    with pytest.raises(ValueError, match=f"whole number >= 1; got degree = {degree!r}"):
+        mf.Circle(degree)
+
+
+WRONG = {
+    "shape": (lambda x: np.ones(3), r"shape of theta, \(100,\); got \(3,\)"),
+    "scalar": (lambda x: 1.0, r"shape of theta, \(100,\); got \(\)"),
+    "nan": (lambda x: np.where(x > 1, NAN, 1.0), "finite values >= 0.* not finite"),
+    "infinity": (lambda x: np.where(x > 6, INF, 1.0), "finite values >= 0.* not finite"),
+    "negative": (np.cos, r"finite values >= 0.*minimum -1\.0"),
+    "zero": (np.zeros_like, "not all zero"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_density_is_a_function_with_values_from_zero(name):
+    f, match = WRONG[name]
+    with pytest.raises(ValueError, match=match):
+        CIRCLE.density(f)
+
+
+def test_coefficients_must_make_a_density():
+    zeros = np.zeros(31)
+    with pytest.raises(ValueError, match="33 coefficients on the last axis; got shape"):
+        mf.Density(CIRCLE, np.ones(5))
+    with pytest.raises(ValueError, match="finite coefficients; 2 are not"):
+        mf.Density(CIRCLE, [1, NAN, INF, *zeros[1:]])
+    with pytest.raises(ValueError, match=r"mass 1, its first coefficient; got a mass off by 0\.5"):
+        mf.Density(CIRCLE, [1.5, 0.1, *zeros])
+    with pytest.raises(ValueError, match=r"must not be negative; its minimum is -0\.6"):
+        CIRCLE.fourier([1, 0.8])
+
+
+def test_a_density_that_is_negative_is_not_solved():
+    """Coefficients are not checked where they are made, for a solved density may ring."""
+    refused("must not be negative; its minimum", density=mf.Density(CIRCLE, [1, 0.8] + [0] * 31))
+
+
+@pytest.mark.parametrize("density", [np.ones(33), mf.Tokens(np.eye(2)), None, CIRCLE])
+def test_only_a_density_is_solved(density):
+    refused("solve moves a Density, such as", density=density)
+
+
+def test_ensembles_must_broadcast():
+    stacked = mf.Density.stack([START] * 2)
+    model = mf.Transformer(mf.USA([1.0, 2.0, 3.0]), 3.0)
+    refused(r"shape \(3,\) and the initial densities \(2,\)", model=model, density=stacked)
+
+
+# Times -------------------------------------------------------------------------------------
+
+
+SPANS = [(1, 0), (0, 0), (0, NAN), (-INF, 0), (0, 1, 2), (0,), 5, None, "ab", (0, "b"), (0, 1j)]
+
+
+@pytest.mark.parametrize("t_span", SPANS, ids=repr)
+def test_a_time_span_is_two_numbers_that_increase(t_span):
+    refused("t_span must be two finite times .start, end., start < end; got", t_span=t_span)
+
+
+@pytest.mark.parametrize("t_eval", [[], [NAN], [0, INF], [[0.1, 0.2]], "abc", [1j]], ids=repr)
+def test_output_times_are_finite_numbers(t_eval):
+    refused("t_eval must be a list of finite times; got", t_eval=t_eval)
+
+
+@pytest.mark.parametrize("t_eval", [[0.5, 0.2], [0.1, 0.1]], ids=repr)
+def test_output_times_increase(t_eval):
+    refused("t_eval must increase strictly", t_eval=t_eval)
+
+
+@pytest.mark.parametrize("t_eval", [[-0.1, 0.5], [0.5, 1.1], [2.0]], ids=repr)
+def test_output_times_lie_within_the_span(t_eval):
+    refused(r"must lie within t_span = \[0, 1\]; got times from", t_eval=t_eval)
+
+
+# Accuracy ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0, -1e-8, NAN, INF, "1e-8", None, [1e-8], 1j], ids=repr)
+@pytest.mark.parametrize("name", ["rtol", "dt", "steady_tolerance", "max_steps"])
+def test_tolerances_and_steps_are_positive_numbers(name, value):
+    if name == "dt" and value is None:
+        pytest.skip("dt = None is the adaptive step")
+    refused(f"{name} must be a finite number > 0; got {name} = ", **{name: value})
+
+
+@pytest.mark.parametrize("rtol", [1e-14, 0.5], ids=repr)
+def test_a_tolerance_can_be_met_and_means_something(rtol):
+    refused(f"rtol must be between .*; got rtol = {rtol}", rtol=rtol)
+
+
+@pytest.mark.parametrize("value", [0, -3, 1.5, NAN, INF, "many", None], ids=repr)
+@pytest.mark.parametrize("name", ["min_degree", "max_degree"])
+def test_bounds_of_the_degree_are_whole_numbers(name, value):
+    refused(f"{name} must be a whole number >= 1; got", **{name: value})
+
+
+@pytest.mark.parametrize("bounds", [(100, 80), (16, 31)], ids=repr)
+def test_bounds_of_the_degree_fit_together(bounds):
+    """Fewest <= most, and the initial density fits into the most."""
+    lowest, highest = bounds
+    refused(
+        f"min_degree = {lowest}, max_degree = {highest} and degree 32",
+        min_degree=lowest,
+        max_degree=highest,
+    )
+
+
+@pytest.mark.parametrize("scheme", ["Krogstad", None, 4], ids=repr)
+def test_a_scheme_is_an_object(scheme):
+    refused("scheme must be one of meanfield.steppers.SCHEMES; got", scheme=scheme)
+
+
+# Stopping and keeping ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("until", ["stady", True, 1.0], ids=repr)
+def test_until_is_steady_or_nothing(until):
+    refused('until must be None or "steady"; got', until=until)
+
+
+@pytest.mark.parametrize("events", [5, [5], None, [None], "events"], ids=repr)
+def test_events_are_functions(events):
+    refused("Events are functions", events=events)
+
+
+@pytest.mark.parametrize("callback", [5, "print"], ids=repr)
+def test_a_callback_is_a_function(callback):
+    refused("callback is a function of .t, density.; got", callback=callback)
+
+
+def test_resuming_needs_a_file():
+    refused("resume=True needs checkpoint=PATH", resume=True)
+
+
+@pytest.mark.parametrize("every", [-1, NAN, "often", None], ids=repr)
+def test_the_time_between_checkpoints_is_not_negative(tmp_path, every):
+    place = tmp_path / "run.ckpt"
+    refused("checkpoint_every must be >= 0 seconds; got", checkpoint=place, checkpoint_every=every)
+
+
+def test_a_misspelt_option_is_refused():
+    refused("unexpected keyword argument 'rtoll'", rtoll=1e-8)
+
+
+def test_what_is_kept_with_a_result_must_be_plain_data():
+    """Found out before the run, not when its result is saved."""
+    refused("provenance", provenance={"sample": np.zeros(3)})
+    refused("provenance", provenance=5)

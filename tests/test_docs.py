@@ -1,0 +1,74 @@
+"""What the pages say is true: their examples run, and every claim has its script."""
+
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import meanfield as mf
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CLAIMS = ROOT / "docs" / "claims.md"
+SCRIPTS = sorted(path.name for path in (ROOT / "validation").glob("[!_]*.py"))
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page, language):
+    """The code blocks of a page, padded so that a traceback names the right line."""
+    text = page.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        if found[1] == language:
+            yield "\n" * text.count("\n", 0, found.start(2)) + found[2]
+
+
+def ids(page):
+    return page.name
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(blocks(p, "python"))], ids=ids)
+def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
+    """A configuration shown on the page is run first, as run.toml, into run.nc."""
+    plt.switch_backend("Agg")
+    monkeypatch.chdir(tmp_path)
+    for configuration in blocks(page, "toml"):
+        Path("run.toml").write_text(configuration.lstrip("\n"), encoding="utf-8")
+        mf.run_config(mf.read_config("run.toml"), out="run.nc", progress=False)
+    names = {"np": np, "mf": mf}
+    try:
+        for block in blocks(page, "python"):
+            exec(compile(block, str(page), "exec"), names)
+    finally:
+        plt.close("all")
+
+
+def test_the_finder_of_blocks_sees_them_all():
+    """A pattern that misses blocks would pass silently: count the fences by hand."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert len(list(blocks(page, "python"))) == len(re.findall(r"^```python$", text, re.M))
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_script_has_a_line_in_the_table_of_claims(script):
+    assert f"`{script}`" in CLAIMS.read_text(encoding="utf-8")
+
+
+def test_every_script_in_the_table_of_claims_exists():
+    named = set(re.findall(r"`(\w+\.py)`", CLAIMS.read_text(encoding="utf-8")))
+    assert named <= set(SCRIPTS), f"no such script: {named - set(SCRIPTS)}"
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_states_its_claim_and_how_to_run_it(script):
+    text = (ROOT / "validation" / script).read_text(encoding="utf-8")
+    assert text.startswith('"""Claim: ') and f"    python validation/{script}" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_links_to_files_of_the_project_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([\w-]*[./][\w./-]*)", text):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
