@@ -54,7 +54,7 @@ def self_consistent_order(kappa: float) -> float:
     return float(found.x[0])
 
 
-def final(kappa, start: mf.Density, rtol: float = 1e-12) -> tuple[mf.Transformer, mf.Density]:
+def final(kappa, start: mf.Density, rtol: float = 1e-10) -> tuple[mf.Transformer, mf.Density]:
     """The model and its steady state from a density."""
     model = mf.Transformer(mf.USA(BETA), kappa)
     options = {"rtol": rtol, "until": "steady", "steady_tolerance": 1e-10}

@@ -51,7 +51,7 @@ def main() -> int:
     start = mf.Circle(32).fourier([1, 0.1])
     model = mf.Transformer(mf.Kuramoto(), KAPPA)
     run = mf.solve(
-        model, start, (0, 5000), t_eval=[5000], rtol=1e-12, until="steady", steady_tolerance=1e-11
+        model, start, (0, 5000), t_eval=[5000], rtol=1e-10, until="steady", steady_tolerance=1e-11
     )
     final = successful(run).final
     report = Report(["kappa", "quantity"])

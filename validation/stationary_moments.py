@@ -45,7 +45,7 @@ KURAMOTO = {
 def steady(model: mf.Transformer) -> mf.Solution:
     """A run from an ordered density to its steady state."""
     start = mf.Circle(64).von_mises(0.0, 5.0)
-    limits = {"rtol": 1e-12, "until": "steady", "steady_tolerance": 1e-10}
+    limits = {"rtol": 1e-10, "until": "steady", "steady_tolerance": 1e-10}
     return successful(mf.solve(model, start, (0, 2000), t_eval=[2000], **limits))
 
 

@@ -41,9 +41,12 @@ def principal_circle(tokens: np.ndarray) -> np.ndarray:
             f"{np.count_nonzero(norms == 0)} zero among {len(tokens)}."
         )
     unit = tokens / norms
-    directions = np.linalg.svd(unit, full_matrices=False)[2][:2]
+    if len(unit) < unit.shape[1]:
+        directions = np.linalg.svd(unit, full_matrices=False)[2][:2]
+    else:
+        directions = np.linalg.eigh(unit.T @ unit)[1].T[:-3:-1]
     largest = np.abs(directions).argmax(axis=1)
-    directions *= np.sign(directions[[0, 1], largest])[:, None]
+    directions = directions * np.sign(directions[[0, 1], largest])[:, None]
     plane = unit @ directions.T
     radius = np.linalg.norm(plane, axis=1, keepdims=True)
     if (radius < 1e-12).any():
