@@ -11,7 +11,7 @@
 
 Asked: the bounds above.
 
-    python validation/conservation.py    # 5 s; exit code 1 on failure
+    python validation/conservation.py    # 6 s; exit code 1 on failure
 
 References: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, section 3.
 """

@@ -13,7 +13,7 @@ The next term of the expansion is a relative 1e-12; rounding and the 400 steps s
 
 Asked: relative error <= 1e-6 (absolute where the rate is zero).
 
-    python validation/growth_of_the_uniform_state.py    # 2 s; exit code 1 on failure
+    python validation/growth_of_the_uniform_state.py    # 3 s; exit code 1 on failure
 
 References: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, section 7, for the
 velocity in Fourier modes; the rates follow by linearisation.

@@ -13,7 +13,7 @@ stays ordered. Their free energies cross at kappa_t = 0.3914751.
     transition  where F(ordered) = F(uniform), by the secant method on the final states of
                 runs, and the order parameter there, 0.66881: <= 1e-7 and 1e-5.
 
-    python validation/hysteresis.py    # 10 s; exit code 1 on failure
+    python validation/hysteresis.py    # 4 s; exit code 1 on failure
 
 References: Mun and Rosenzweig, arXiv:2604.16288, with their K = kappa/2, for the discontinuity
 beyond beta = 2.4469; the numbers come from a branch continuation.

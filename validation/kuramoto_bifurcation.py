@@ -11,7 +11,7 @@ in 1/kappa, and the line through two measured rates vanishes at kappa = 2.
 
 Asked: errors of r and m_2 <= 1e-8, of the threshold <= 1e-7.
 
-    python validation/kuramoto_bifurcation.py    # 5 s; exit code 1 on failure
+    python validation/kuramoto_bifurcation.py    # 2 s; exit code 1 on failure
 
 References: Rigollet, arXiv:2512.01868, equations (8) and (9) and the text below them; Bertini,
 Giacomin and Pakdaman, J. Stat. Phys. 138 (2010), with their K = kappa/2.

@@ -16,7 +16,7 @@ plus 1.
 
 Asked: orders within 0.1 of 4.
 
-    python validation/order_of_convergence.py    # 5 s; exit code 1 on failure
+    python validation/order_of_convergence.py    # 2 s; exit code 1 on failure
 
 References: Krogstad, J. Comput. Phys. 203 (2005), equation (51); Hochbruck and Ostermann,
 SIAM J. Numer. Anal. 43 (2005), equation (5.19).

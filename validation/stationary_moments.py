@@ -9,7 +9,7 @@ is summed directly over the grid points, not in Fourier modes.
 
 Asked: absolute errors of the moments and of F <= 1e-8, deviation <= 1e-8.
 
-    python validation/stationary_moments.py    # 5 s; exit code 1 on failure
+    python validation/stationary_moments.py    # 3 s; exit code 1 on failure
 
 References: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, section 3, for the
 free energy; the stationarity equation follows from its first variation.

@@ -140,12 +140,14 @@ def _sheather_jones(angles: np.ndarray) -> float:
             return t - np.float64(2 * n * np.sqrt(np.pi) * norm) ** (-0.4)
 
     high = np.pi**2
-    if excess(high) < 0:
-        return float(np.pi)
+    above = excess(high) >= 0
     while (low := high / 1.2) > (4 / k.size) ** 2:
-        if excess(low) < 0:
+        below = excess(low) < 0
+        if above and below:
             return float(np.sqrt(brentq(excess, low, high, xtol=1e-14 * high)))
-        high = low
+        high, above = low, not below
+    if not above:
+        return float(np.pi)
     raise ValueError(
         f"The sample is so uneven that its bandwidth is below {4 / k.size:.1g} of its width: "
         "give one, estimate(sample, bandwidth=...)."
