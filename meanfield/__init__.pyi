@@ -9,6 +9,7 @@ from .errors import CheckpointError as CheckpointError
 from .errors import ConfigError as ConfigError
 from .errors import MeanfieldError as MeanfieldError
 from .errors import StorageError as StorageError
+from .errors import StorageWarning as StorageWarning
 from .errors import UnresolvedWarning as UnresolvedWarning
 from .geometry import Circle as Circle
 from .geometry import principal_circle as principal_circle

@@ -5,7 +5,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["positive", "whole_number"]
+__all__ = ["positive", "real_array", "whole_number"]
+
+
+def real_array(what: str, values: Any) -> np.ndarray:
+    """`values` as a new array of floats; raises TypeError, "`what` must be real", for others."""
+    try:
+        array = np.array(values)
+        if array.dtype.kind in "fiubO":
+            return array.astype(float)
+        found = f"an array of {array.dtype}"
+    except (TypeError, ValueError):
+        found = repr(values)
+    raise TypeError(f"{what} must be real numbers; got {found[:200]}.")
 
 
 def whole_number(wanted: str, name: str, value: Any) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import MeanfieldError, UnresolvedWarning
+from .errors import MeanfieldError, StorageWarning, UnresolvedWarning
 
 if TYPE_CHECKING:
     from .solution import Solution
@@ -58,7 +58,8 @@ def _plain_warnings() -> Iterator[list[str]]:
         click.echo(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UnresolvedWarning)
+        for category in (UnresolvedWarning, StorageWarning):
+            warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield shown
 
@@ -124,6 +125,7 @@ def solve(config: Path, out: Path | None, resume: bool, force: bool, quiet: bool
 def _check_out(out: Path, config: Path, resume: bool, force: bool) -> None:
     """Refuse before the run what would fail, or destroy something, after it."""
     from .config import checkpoint_of
+    from .storage.atomic import check_writable
 
     checkpoint = checkpoint_of(out)
     if not out.absolute().parent.is_dir():
@@ -137,11 +139,12 @@ def _check_out(out: Path, config: Path, resume: bool, force: bool) -> None:
                 "resume. Use --force to run it again from the start."
             )
         click.echo(f"no checkpoint {checkpoint}: starting from the beginning", err=True)
-    elif out.exists() and not (resume or force):
+    elif not (resume or force) and (out.exists() or checkpoint.exists()):
         raise MeanfieldError(
-            f"{out} exists. Use --force to overwrite it, --out for another name"
-            + (", or --resume to continue it." if checkpoint.exists() else ".")
+            f"{out if out.exists() else checkpoint} exists. Use --force to overwrite it, --out "
+            "for another name" + (", or --resume to continue it." if checkpoint.exists() else ".")
         )
+    check_writable(out)
 
 
 def _summary(run: "Solution", out: Path) -> str:

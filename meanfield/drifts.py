@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .checks import real_array
 from .kernels import exponential_multipliers, quadrature_multipliers
 
 __all__ = ["SA", "USA", "Drift", "Interaction", "Kuramoto"]
@@ -63,9 +64,11 @@ class Drift:
 
 
 def _inverse_temperature(name: str, beta) -> np.ndarray:
-    array = np.array(beta, dtype=float)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} needs a finite beta (a number or an array); got beta = {beta!r}.")
+    array = real_array(f"The beta of {name}", beta)
+    if array.size == 0 or not np.isfinite(array).all():
+        raise ValueError(
+            f"{name} needs a finite beta (a number, or an array of them); got beta = {beta!r}."
+        )
     array.setflags(write=False)
     return array
 

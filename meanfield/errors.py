@@ -19,3 +19,7 @@ class CheckpointError(StorageError):
 
 class UnresolvedWarning(UserWarning):
     """A density is not represented to the accuracy that was asked for."""
+
+
+class StorageWarning(UserWarning):
+    """A file could not be written, and the run went on without it."""

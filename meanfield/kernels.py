@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .checks import real_array
 from .errors import MeanfieldError
 
 __all__ = ["exponential_multipliers", "quadrature_multipliers"]
@@ -90,7 +91,7 @@ class _Rule:
         return cls(nodes, weights / weights.sum())
 
     def multipliers(self, kernel: Callable, degree: int, dimension: int) -> np.ndarray:
-        values = np.asarray(kernel(self.nodes), dtype=float)
+        values = real_array("The values of a kernel", kernel(self.nodes.copy()))
         if values.shape != self.nodes.shape or not np.isfinite(values).all():
             raise ValueError(
                 "A zonal kernel must map an array of inner products in [-1, 1] to finite "

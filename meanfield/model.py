@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .checks import real_array
 from .drifts import Drift
 
 __all__ = ["Transformer"]
@@ -46,8 +47,8 @@ class Transformer:
                 "Transformer expects a drift such as USA(beta=4.0), SA(beta=4.0) or Kuramoto(); "
                 f"got {drift!r}."
             )
-        array = np.array(kappa, dtype=float)
-        if not (array > 0).all():
+        array = real_array("kappa", kappa)
+        if array.size == 0 or not (array > 0).all():
             raise ValueError(
                 f"kappa must be > 0 (kappa = inf means no noise); got kappa = {kappa!r}."
             )

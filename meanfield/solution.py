@@ -59,6 +59,9 @@ class Solution:
     rtol: float = 1e-8
     stored: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self):
+        self.t.setflags(write=False)
+
     # A sequence of states ------------------------------------------------------------------
 
     def __len__(self) -> int:

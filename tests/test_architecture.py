@@ -19,7 +19,7 @@ PACKAGE = ROOT / "meanfield"
 
 ROOMS = [
     {"errors", "checks"},
-    {"native", "kernels"},
+    {"bits", "native", "kernels"},
     {"fourier"},
     {"states"},
     {"geometry"},
@@ -39,7 +39,7 @@ ROOMS = [
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 
-ONLY = {"steppers": {"errors", "native"}}  # a scheme knows no physics
+ONLY = {"steppers": {"bits", "errors", "native"}}  # a scheme knows no physics
 LATE = {"solution": {"labelled", "storage", "plotting"}}  # its methods import when called
 
 MAX_LINES = 300

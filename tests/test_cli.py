@@ -273,3 +273,24 @@ def test_every_key_of_solve_reaches_solve():
     assert arguments.pop("t_eval").tolist() == given.pop("t_eval")
     span = (given.pop("t_start"), given.pop("t_end"))
     assert arguments == {"t_span": span, "checkpoint_every": 7.0, **given}
+
+
+def test_a_checkpoint_is_kept_unless_told(folder):
+    (folder / "long.toml").write_text(CONFIG.replace("t_end = 0.5", "t_end = 0.5\nmax_steps = 1"))
+    meanfield("solve", "long.toml", code=1)
+    (folder / "long.nc").unlink()
+    before = (folder / "long.nc.checkpoint").read_bytes()
+    err = meanfield("solve", "long.toml", code=2)[1]
+    assert "long.nc.checkpoint exists" in err and "--resume to continue it" in err
+    assert (folder / "long.nc.checkpoint").read_bytes() == before
+
+
+def test_an_initial_density_that_is_negative_is_bad_input(folder):
+    """16 modes do not hold a von Mises density this narrow: cut off, it is negative."""
+    narrow = CONFIG.replace(
+        'kind = "fourier"\ncos = [0.2]', 'kind = "von_mises"\nconcentration = 1e4'
+    )
+    (folder / "run.toml").write_text(narrow)
+    err = meanfield("solve", "run.toml", code=2)[1]
+    assert "run.toml: initial: A density must not be negative" in err
+    assert not (folder / "run.nc").exists()

@@ -143,6 +143,16 @@ def test_equal_transforms_give_equal_bits():
     assert len(set(results)) == 1
 
 
+def test_plans_are_not_timed_unless_asked(monkeypatch):
+    """A timed plan differs between runs, in speed and in its last bits."""
+    estimate, plan, used = 64, fourier._plan, []  # FFTW_ESTIMATE in fftw3.h
+    monkeypatch.setattr(fourier, "_plan", lambda *given: used.append(given[-1]) or plan(*given))
+    RealTransform(30, rows=2)
+    assert used == [estimate, estimate]
+    RealTransform(30, rows=2, measure=True)
+    assert used[2:] == [0, 0]  # FFTW_MEASURE
+
+
 def test_a_measured_plan_computes_the_same_transform():
     transform, spectrum = RealTransform(200, 1, measure=True), random_spectrum(200, 1)
     transform.spectrum[:, :101] = spectrum

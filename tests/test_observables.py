@@ -21,6 +21,7 @@ GRADIENT_FLOWS = [
     (Kuramoto(), 2.5),
     (Interaction(lambda t: np.exp(t) - 2 * t**2), 4.0),
 ]
+NAMES = ["usa", "usa strong", "usa deterministic", "usa repulsive", "kuramoto", "interaction"]
 
 
 def lopsided():
@@ -114,7 +115,7 @@ def test_kuramoto_has_the_energy_of_its_order_parameter():
 # The energy balance ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("drift", "kappa"), GRADIENT_FLOWS, ids=repr)
+@pytest.mark.parametrize(("drift", "kappa"), GRADIENT_FLOWS, ids=NAMES)
 def test_free_energy_falls_at_the_rate_of_dissipation(drift, kappa):
     """dF/dt = -dissipation, by central differences along the flow."""
     model, mu = Transformer(drift, kappa), lopsided()
@@ -131,7 +132,7 @@ def test_free_energy_falls_at_the_rate_of_dissipation(drift, kappa):
     assert dissipation > 0
 
 
-@pytest.mark.parametrize(("drift", "kappa"), GRADIENT_FLOWS, ids=repr)
+@pytest.mark.parametrize(("drift", "kappa"), GRADIENT_FLOWS, ids=NAMES)
 def test_dissipation_is_the_mean_square_of_the_flux_velocity(drift, kappa):
     """int mu |grad(log mu / kappa - W * mu)|^2 dsigma, with derivatives of the logarithm."""
     mu, k = lopsided(), 1j * CIRCLE.degrees

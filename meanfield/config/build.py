@@ -13,7 +13,7 @@ from ..drifts import Kuramoto as KuramotoDrift
 from ..errors import ConfigError
 from ..geometry.circle import Circle
 from ..model import Transformer
-from ..states.density import Density
+from ..states.density import COMPUTED, Density
 from .files import folder_of
 from .initial import Ensemble, Fourier, Initial, Mixture, Perturbed, Sample, Uniform, VonMises
 from .sample import read_sample
@@ -53,7 +53,9 @@ def build_density(config: Config) -> Density:
         If a file cannot be read, or what is described is no density (negative somewhere) or
         does not fit in the degree; the message names the table.
     """
-    return _density(config.initial, build_geometry(config), config, "initial")
+    density = _density(config.initial, build_geometry(config), config, "initial")
+    with _blaming(config, "initial"):
+        return density.checked_positive(COMPUTED)
 
 
 def _density(table: Initial, circle: Circle, config: Config, key: str) -> Density:

@@ -57,7 +57,9 @@ class Solve(Table):
 
     t_start: Finite = Field(default=0.0, description="start time")
     t_end: Finite = Field(description="end time, after t_start")
-    outputs: int = Field(default=101, ge=2, description="number of equally spaced output times")
+    outputs: int = Field(
+        default=101, ge=2, le=1_000_000, description="number of equally spaced output times"
+    )
     t_eval: Series | None = Field(
         default=None, min_length=1, description="the output times themselves, instead of outputs"
     )

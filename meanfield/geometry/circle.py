@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ..checks import whole_number
+from ..checks import real_array, whole_number
 from ..fourier import good_length, to_coefficients, to_values
 from ..kernels import exponential_multipliers
 from ..states import Density
 from . import circle_points, kernel_estimate
 from .circle_transport import CircleTransport
-from .contract import Geometry
+from .contract import Geometry, read_only
 
 __all__ = ["Circle"]
 
@@ -46,8 +46,8 @@ class Circle(Geometry):
 
     def __init__(self, degree: int):
         self.degree = whole_number("Circle needs a degree that is a whole number", "degree", degree)
-        self.degrees = np.arange(self.degree + 1)
-        self.parseval = np.where(self.degrees == 0, 1.0, 2.0)
+        self.degrees = read_only(np.arange(self.degree + 1))
+        self.parseval = read_only(np.where(self.degrees == 0, 1.0, 2.0))
 
     def __repr__(self) -> str:
         return f"Circle(degree={self.degree})"
@@ -61,15 +61,15 @@ class Circle(Geometry):
     @cached_property
     def angles(self) -> np.ndarray:
         length = good_length(3 * self.degree + 1)
-        return 2 * np.pi * np.arange(length) / length
+        return read_only(2 * np.pi * np.arange(length) / length)
 
     @cached_property
     def points(self) -> np.ndarray:
-        return self.embed(self.angles)
+        return read_only(self.embed(self.angles))
 
     @cached_property
     def weights(self) -> np.ndarray:
-        return np.full(self.angles.size, 1 / self.angles.size)
+        return read_only(np.full(self.angles.size, 1 / self.angles.size))
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
@@ -104,7 +104,7 @@ class Circle(Geometry):
         UnresolvedWarning
             If the highest modes are not small: f needs a higher degree.
         """
-        values = np.asarray(f(self.angles), dtype=float)
+        values = real_array("The values f(theta)", f(self.angles.copy()))
         if values.shape != self.angles.shape:
             raise ValueError(
                 f"f(theta) must have the shape of theta, {self.angles.shape}; got {values.shape}. "
@@ -147,10 +147,12 @@ class Circle(Geometry):
         concentration : float
             >= 0; 0 is the uniform density.
         """
-        if not (np.isfinite(mean) and np.isfinite(concentration) and concentration >= 0):
+        given = real_array("mean and concentration", [mean, concentration])
+        if given.shape != (2,) or not np.isfinite(given).all() or given[1] < 0:
             raise ValueError(
                 "von_mises expects a finite mean and a finite concentration >= 0; got "
-                f"mean = {mean!r}, concentration = {concentration!r}."
+                f"mean = {mean!r}, concentration = {concentration!r}. For an ensemble: "
+                "Density.stack."
             )
         multipliers = exponential_multipliers(concentration, self.degree, 2)
         phases = np.exp(-1j * self.degrees * mean)
@@ -255,7 +257,10 @@ class Circle(Geometry):
 
     def rotate(self, coefficients: np.ndarray, rotation: float) -> np.ndarray:
         """Rotation by an angle in radians, anticlockwise."""
-        return coefficients * np.exp(-1j * self.degrees * rotation)
+        angle = real_array("The angle of a rotation", rotation)
+        if angle.shape != () or not np.isfinite(angle):
+            raise ValueError(f"rotate expects one finite angle in radians; got {rotation!r}.")
+        return coefficients * np.exp(-1j * self.degrees * angle)
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return self.embed(circle_points.sample_angles(coefficients, n, rng))

@@ -10,6 +10,7 @@ by Z * mu on the grid; with 3 degree + 1 points the aliases are those of the quo
 import numpy as np
 from numba import cfunc, njit, types
 
+from ..bits import as_bits, from_bits
 from ..fourier import RealTransform, good_length
 from ..native import call, complex_array, float_array, integer_array
 
@@ -104,12 +105,12 @@ def _transport_member(context, member, source, target):
         result[k] = complex(factor * spectrum[0, k].imag, -factor * spectrum[0, k].real)
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True)
 def _largest(v, length):
-    largest = 0.0
+    largest = 0
     for j in range(length):
-        largest = max(largest, abs(v[j]))
-    return largest
+        largest = max(largest, as_bits(abs(v[j])))
+    return from_bits(largest)
 
 
 @cfunc(types.void(*[types.int64] * 4), cache=True)

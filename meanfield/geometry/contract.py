@@ -6,7 +6,13 @@ from typing import Protocol, Self
 
 import numpy as np
 
-__all__ = ["Geometry", "Transport"]
+__all__ = ["Geometry", "Transport", "read_only"]
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The array, which many share, so that none of them can change it."""
+    array.setflags(write=False)
+    return array
 
 
 class Transport(Protocol):
@@ -74,7 +80,7 @@ class Geometry(ABC):
     @cached_property
     def laplacian(self) -> np.ndarray:
         """Eigenvalue -l (l + d - 2) of every coefficient."""
-        return -self.degrees * (self.degrees + self.dimension - 2.0)
+        return read_only(-self.degrees * (self.degrees + self.dimension - 2.0))
 
     @abstractmethod
     def with_degree(self, degree: int) -> Self:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..checks import real_array
 from ..errors import StorageError
 
 __all__ = ["checked_angles", "plug_in_bandwidth", "read_sample"]
@@ -52,7 +53,11 @@ def checked_angles(sample) -> np.ndarray:
     ValueError
         For another shape, n < 2, values that are not finite or vectors not of unit length.
     """
-    sample = np.asarray(sample, dtype=float)
+    if hasattr(sample, "masses"):
+        raise TypeError(
+            f"A sample is an array; got {sample!r}. Its points are an array: estimate(tokens.x)."
+        )
+    sample = real_array("A sample", sample)
     if sample.ndim not in (1, 2) or (sample.ndim == 2 and sample.shape[1] != 2) or len(sample) < 2:
         raise ValueError(
             "A sample on the circle is at least 2 angles (n,) in radians or unit vectors (n, 2); "

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ..checks import real_array
+
 __all__ = ["principal_circle"]
 
 
@@ -28,7 +30,7 @@ def principal_circle(tokens: np.ndarray) -> np.ndarray:
     -----
     The sign of each direction is fixed so that its entry of largest modulus is positive.
     """
-    tokens = np.asarray(tokens, dtype=float)
+    tokens = real_array("Tokens", tokens)
     if tokens.ndim != 2 or min(tokens.shape) < 2:
         raise ValueError(
             f"principal_circle expects tokens of shape (n, d), n and d >= 2; got {tokens.shape}."
@@ -41,10 +43,8 @@ def principal_circle(tokens: np.ndarray) -> np.ndarray:
             f"{np.count_nonzero(norms == 0)} zero among {len(tokens)}."
         )
     unit = tokens / norms
-    if len(unit) < unit.shape[1]:
-        directions = np.linalg.svd(unit, full_matrices=False)[2][:2]
-    else:
-        directions = np.linalg.eigh(unit.T @ unit)[1].T[:-3:-1]
+    triangle = np.linalg.qr(unit, mode="r")  # the same singular vectors, at most (d, d)
+    directions = np.linalg.svd(triangle, full_matrices=False)[2][:2]
     largest = np.abs(directions).argmax(axis=1)
     directions = directions * np.sign(directions[[0, 1], largest])[:, None]
     plane = unit @ directions.T

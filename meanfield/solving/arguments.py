@@ -152,8 +152,8 @@ def _times(t_span: Sequence[float], t_eval) -> tuple[float, np.ndarray]:
         raise ValueError("t_eval must increase strictly.")
     if times[0] < span[0] or times[-1] > span[1]:
         raise ValueError(
-            f"t_eval must lie within t_span = [{span[0]:g}, {span[1]:g}]; got times from "
-            f"{times[0]:g} to {times[-1]:g}."
+            f"t_eval must lie within t_span = [{span[0]}, {span[1]}]; got times from "
+            f"{times[0]} to {times[-1]}."
         )
     return float(span[0]), times
 

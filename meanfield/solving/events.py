@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..checks import real_array
 from ..states import Density
 from .march import March
 
@@ -19,14 +20,14 @@ class EventWatch:
     < 0 falling ones.
     """
 
-    def __init__(self, functions: tuple[Callable, ...], t: float, density: Density):
-        self._functions = functions
-        self._before = t, density
-        self._values = [self._value(g, t, density) for g in functions]
+    def __init__(self, functions: tuple[Callable, ...], march: March):
+        self._functions, self._start = functions, march.t - march.elapsed
+        self._before = march.elapsed, march.density
+        self._values = [self._value(g, *self._before) for g in functions]
 
     def crossed(self, march: March) -> list[tuple[int, float, Density, bool]]:
         """Events of the step just taken, in the order of time: (index, t, density, terminal)."""
-        (start, density), (end, after) = self._before, (march.t, march.density)
+        (start, density), (end, after) = self._before, (march.elapsed, march.density)
         values = [self._value(g, end, after) for g in self._functions]
         found = []
         for index, (g, old, new) in enumerate(
@@ -34,14 +35,15 @@ class EventWatch:
         ):
             direction = getattr(g, "direction", 0)
             if (old < 0 <= new and direction >= 0) or (old > 0 >= new and direction <= 0):
-                t, state = self._locate(g, march, start, density, end, after)
-                found.append((index, t, state, bool(getattr(g, "terminal", False))))
+                elapsed, state = self._locate(g, march, start, density, end, after)
+                terminal = bool(getattr(g, "terminal", False))
+                found.append((index, self._start + elapsed, state, terminal))
         self._before, self._values = (end, after), values
         return sorted(found, key=lambda event: event[1])
 
-    @staticmethod
-    def _value(g: Callable, t: float, density: Density) -> float:
-        value = np.asarray(g(t, density), dtype=float)
+    def _value(self, g: Callable, elapsed: float, density: Density) -> float:
+        t = self._start + elapsed
+        value = real_array("The value of an event function", g(t, density))
         if value.shape != () or not np.isfinite(value):
             raise ValueError(
                 f"An event function must return one finite number; {g!r} returned {value!r} at "
@@ -52,10 +54,18 @@ class EventWatch:
     def _locate(self, g, march, start, density, end, after) -> tuple[float, Density]:
         from scipy.optimize import brentq
 
-        def at(t: float) -> Density:
-            if t == start:
+        def at(elapsed: float) -> Density:
+            if elapsed == start:
                 return density
-            return after if t == end else march.step_from(density, t - start)
+            return after if elapsed == end else march.step_from(density, elapsed - start)
 
-        t = brentq(lambda t: self._value(g, t, at(t)), start, end, xtol=1e-14 * max(1, abs(end)))
-        return t, at(t)
+        # A function with a jump there has no zero: then the shortest interval found will do.
+        elapsed = brentq(
+            lambda elapsed: self._value(g, elapsed, at(elapsed)),
+            start,
+            end,
+            xtol=2 * np.spacing(end),
+            maxiter=1000,
+            disp=False,
+        )
+        return elapsed, at(elapsed)

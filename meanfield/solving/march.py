@@ -20,6 +20,8 @@ SMALLEST_TAIL = 1e-13
 class March:
     """The state of a run: time, density, step size. All of it, so that a run can be resumed.
 
+    The clock counts from the start: times far from zero lose no digits.
+
     The number of modes doubles when a coefficient in the last eighth of the degrees exceeds
     rtol / 10; the step is then taken again. It is halved once all coefficients that would go,
     and the last eighth of those that stay, are below rtol / 1000.
@@ -29,7 +31,6 @@ class March:
     model : Transformer
     density : Density
         Its ensemble shape is that of the run.
-    t : float
     scheme : Scheme
     rtol : float
         Relative error of a step in H^-1, where it is adapted; and the accuracy of the modes.
@@ -39,7 +40,8 @@ class March:
         Rate of change, in L2, at which to stop; 0 never.
     degrees : (int, int)
         Fewest and most modes.
-    span : (float, float)
+    start, duration : float
+        The first time, and how far the run goes from there, at most.
     """
 
     def __init__(
@@ -52,10 +54,12 @@ class March:
         dt: float | None,
         steady: float,
         degrees: tuple[int, int],
-        span: tuple[float, float],
+        start: float,
+        duration: float,
     ):
         self._model, self._scheme, self._degrees = model, scheme, degrees
-        self._rtol, self._dt, self._steady, self._span = rtol, dt, steady, span
+        self._rtol, self._dt, self._steady = rtol, dt, steady
+        self._start, self._duration = start, duration
         self._shape = density.shape
         self._steppers: dict[int, tuple[DensityEvolution, Stepper]] = {}
         self._counts = np.zeros(3, dtype=np.int64)
@@ -63,12 +67,17 @@ class March:
         self.highest_degree = 0
         self._enter(self._first_density(density))
         proposal = self._first_step() if dt is None else dt
-        self.clock = Clock(float(span[0]), float(span[0]), 0.0, 0, 0, proposal, 1.0)
+        self.clock = Clock(0.0, 0.0, 0.0, 0, 0, proposal, 1.0)
 
     # The present ---------------------------------------------------------------------------
 
     @property
     def t(self) -> float:
+        return self._start + self.clock.t
+
+    @property
+    def elapsed(self) -> float:
+        """Time since the start."""
         return self.clock.t
 
     @property
@@ -94,7 +103,7 @@ class March:
     # Moving --------------------------------------------------------------------------------
 
     def advance(self, target: float, limit: int) -> int:
-        """Towards the time `target`, at most `limit` attempts; returns why it came back."""
+        """Towards `target` after the start, at most `limit` attempts; why it came back."""
         code, self.clock = self._stepper.advance(self.clock, self._rules, target, limit)
         if code == FINER:
             if self._geometry.degree >= self._degrees[1]:
@@ -165,11 +174,10 @@ class March:
     def _rules_for(self, degree: int) -> Rules:
         tail = max(TAIL * self._rtol, SMALLEST_TAIL)
         coarser = self._coarser(degree)
-        start, end = self._span
         return Rules(
             rtol=0.0 if self._dt else self._rtol,
             error_order=self._scheme.estimate_order + 1.0,
-            smallest_step=1e-15 * max(abs(start), abs(end)),
+            smallest_step=1e-15 * self._duration,
             tail=tail,
             tail_degree=0.875 * degree,
             coarse_tail=COARSE_TAIL * tail if coarser < degree else 0.0,
@@ -193,6 +201,5 @@ class March:
 
     def _first_step(self) -> float:
         """A step that changes the state by rtol^(1/4) / 20 in the norm of errors."""
-        start, end = self._span
-        rate = max(self._stepper.rate_in_metric, 1 / (end - start))
-        return min(end - start, 0.05 * self._rtol**0.25 / rate)
+        changes = max(1.0, self._stepper.rate_in_metric * self._duration)
+        return self._duration * min(1.0, 0.05 * self._rtol**0.25 / changes)

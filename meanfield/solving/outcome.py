@@ -1,19 +1,29 @@
 """How a run can end, and what to say about it."""
 
+import numpy as np
+
 from ..states import Density
+from ..states.density import COMPUTED
 from ..steppers.advance import NOT_FINITE, TOO_SMALL
+from .arguments import Arguments
 from .march import UNRESOLVED, March
 
-__all__ = ["FAILURES", "message", "negativity"]
+__all__ = ["FAILURES", "asks_to_stop", "message", "negativity"]
 
 FAILURES = {NOT_FINITE: "not_finite", TOO_SMALL: "step_too_small", UNRESOLVED: "unresolved"}
-NEGATIVE = 1e-3
+
+
+def asks_to_stop(answer) -> bool:
+    """Whether a callback's answer ends the run: True does, None and False do not."""
+    if answer is None or isinstance(answer, bool | np.bool_):
+        return bool(answer)
+    raise TypeError(f"A callback returns True to end the run, else None or False; got {answer!r}.")
 
 
 def negativity(density: Density, rtol: float) -> str | None:
     """What to say if a density came out clearly negative somewhere; None if it did not."""
     lowest, highest = float(density.minimum.min()), float(density.values.max())
-    if lowest >= -NEGATIVE * highest:
+    if lowest >= -COMPUTED * highest:
         return None
     return (
         f"The final density is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}. Its "
@@ -22,11 +32,12 @@ def negativity(density: Density, rtol: float) -> str | None:
     )
 
 
-def message(status: str, march: March) -> str:
+def message(status: str, march: March, arguments: Arguments) -> str:
     """The status in words, and what to do where it is not a success."""
-    t = march.t
+    t, steady = march.t, arguments.stopping.steady
+    not_yet = f", not steady yet: rate of change {march.rate:.1e} > {steady:g}" if steady else ""
     return {
-        "finished": f"Reached t = {t:g}.",
+        "finished": f"Reached t = {t:g}{not_yet}.",
         "steady": f"Steady at t = {t:g}: rate of change {march.rate:.1e}.",
         "event": "A terminal event occurred.",
         "stopped": f"The callback ended the run at t = {t:g}.",
@@ -34,8 +45,14 @@ def message(status: str, march: March) -> str:
         "max_steps": f"max_steps was reached at t = {t:g}; the states so far are kept.",
         "unresolved": (
             f"The density is not resolved by max_degree = {march.highest_degree} modes after "
-            f"t = {t:g}. Raise max_degree or, where a density without noise concentrates to "
-            "Diracs, follow mf.Characteristics(density), which needs no modes."
+            f"t = {t:g}. "
+            + (
+                "Use a smaller dt, if the steps were too long; else raise"
+                if arguments.accuracy.dt
+                else "Raise"
+            )
+            + " max_degree or, where a density without noise concentrates to Diracs, follow "
+            "mf.Characteristics(density), which needs no modes."
         ),
         "step_too_small": (
             f"No step size meets rtol at t = {t:g}. Without noise the density may be "

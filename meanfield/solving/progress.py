@@ -6,10 +6,10 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """tqdm over [start, end]; `enabled` None shows it on a terminal only, after one second."""
+    """tqdm over a duration; `enabled` None shows it on a terminal only, after one second."""
 
-    def __init__(self, start: float, end: float, enabled: bool | None):
-        self._start, self._end, self._bar = start, end, None
+    def __init__(self, duration: float, enabled: bool | None):
+        self._duration, self._bar = duration, None
         if enabled or (enabled is None and sys.stderr.isatty()):
             from tqdm.auto import tqdm
 
@@ -20,12 +20,12 @@ class Progress:
                 desc="solve",
             )
 
-    def update(self, t: float, degree: int) -> None:
-        """Show that the run has reached t."""
+    def update(self, t: float, elapsed: float, degree: int) -> None:
+        """Show that the run has reached t, `elapsed` after its start."""
         if self._bar is None:
             return
         self._bar.set_description_str(f"solve t = {t:.4g}, degree {degree}", refresh=False)
-        self._bar.update((t - self._start) / (self._end - self._start) - self._bar.n)
+        self._bar.update(elapsed / self._duration - self._bar.n)
 
     def close(self) -> None:
         """Remove or finish the bar."""

@@ -18,7 +18,7 @@ from .arguments import Accuracy, Arguments, Keeping, Problem, Stopping, plain_da
 from .events import EventWatch
 from .interruption import Interruption
 from .march import March
-from .outcome import FAILURES, message, negativity
+from .outcome import FAILURES, asks_to_stop, message, negativity
 from .progress import Progress
 from .record import Record
 
@@ -138,7 +138,7 @@ class _Run:
     def __init__(self, arguments: Arguments):
         self._arguments, self._began = arguments, time.perf_counter()
         problem, accuracy = arguments.problem, arguments.accuracy
-        end = float(problem.times[-1])
+        duration = float(problem.times[-1] - problem.start)
         self._march = March(
             problem.model,
             problem.density,
@@ -147,14 +147,15 @@ class _Run:
             dt=accuracy.dt,
             steady=arguments.stopping.steady,
             degrees=accuracy.degrees,
-            span=(problem.start, max(end, float(np.nextafter(problem.start, np.inf)))),
+            start=problem.start,
+            duration=duration,
         )
         self._record = Record(len(arguments.stopping.events))
         self._keeper = self._open_checkpoint()
-        self._progress = Progress(problem.start, end, arguments.progress)
+        self._progress = Progress(duration, arguments.progress)
         self._watch = None
         if arguments.stopping.events:
-            self._watch = EventWatch(arguments.stopping.events, self._march.t, self._march.density)
+            self._watch = EventWatch(arguments.stopping.events, self._march)
 
     def to_the_end(self) -> Solution:
         """March through the output times, whatever happens on the way."""
@@ -163,36 +164,37 @@ class _Run:
         try:
             with Interruption() as interruption:
                 for target in self._arguments.problem.times:
-                    if target < self._march.t:
+                    elapsed = float(target - self._arguments.problem.start)
+                    if elapsed < self._march.elapsed:
                         continue
-                    status = status or self._to(float(target), interruption)
+                    status = status or self._to(elapsed, interruption)
                     if status is not None:
                         break
-                    self._record.save(self._march.t, self._march.density)
+                    self._record.save(float(target), self._march.density)
         finally:
             self._progress.close()
         return self._solution(status or "finished")
 
-    def _to(self, target: float, interruption: Interruption) -> str | None:
-        """Reach the time `target`; returns why the run ends there, or None."""
+    def _to(self, elapsed: float, interruption: Interruption) -> str | None:
+        """Go on until this time since the start; returns why the run ends there, or None."""
         march, stopping = self._march, self._arguments.stopping
         looked_at = bool(stopping.callback or stopping.events)
         size = march.density.coefficients.size
         limit = 1 if looked_at else max(1, min(1024, COEFFICIENTS_PER_PAUSE // size))
-        while march.t < target:
-            before, left = march.t, self._arguments.accuracy.max_steps - march.attempts
+        while march.elapsed < elapsed:
+            before, left = march.elapsed, self._arguments.accuracy.max_steps - march.attempts
             if left <= 0:
                 return "max_steps"
-            code = march.advance(target, min(limit, left))
+            code = march.advance(elapsed, min(limit, left))
             if code in FAILURES:
                 return FAILURES[code]
-            if looked_at and march.t > before and (status := self._look()):
+            if looked_at and march.elapsed > before and (status := self._look()):
                 return status
             if code == STEADY:
                 return "steady"
             if interruption.requested:
                 return "interrupted"
-            self._progress.update(march.t, march.highest_degree)
+            self._progress.update(march.t, march.elapsed, march.highest_degree)
             if self._keeper:
                 self._keeper.save_now_and_then(march, self._record, self._seconds())
         return None
@@ -206,7 +208,7 @@ class _Run:
                     self._record.save(t, density)
                     return "event"
         callback = self._arguments.stopping.callback
-        if callback and callback(self._march.t, self._march.density) is True:
+        if callback and asks_to_stop(callback(self._march.t, self._march.density)):
             return "stopped"
         return None
 
@@ -224,7 +226,7 @@ class _Run:
             "options": self._arguments.options(),
             "initial": problem.density.coefficients,
         }
-        keeper = Keeper(keeping.path, identity, keeping.every)
+        keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
         if keeping.resume and keeping.path.exists():
             snapshot = keeper.load()
             self._march.restore(snapshot["march"])
@@ -237,7 +239,7 @@ class _Run:
             if self._keeper:  # before the state where the run happened to end is added
                 self._keeper.save(march, record, self._seconds())
             record.save(march.t, march.density)
-        text = message(status, march)
+        text = message(status, march, self._arguments)
         if status in FAILURES.values():
             warnings.warn(text, UnresolvedWarning, stacklevel=4)
         if negative := negativity(record.states[-1], self._arguments.accuracy.rtol):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..checks import whole_number
+from ..checks import real_array, whole_number
 from ..errors import UnresolvedWarning
 from .tokens import Tokens
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Density"]
 
 NOT_SMALL = 1e-8
+UNIT = 1e-9
 COMPUTED = 1e-4  # a solved density may be this negative, relative to its maximum, at a large rtol
 
 
@@ -44,7 +45,7 @@ class Density:
     def __init__(self, geometry: "Geometry", coefficients):
         coefficients = np.array(coefficients, dtype=complex)
         modes = geometry.degrees.size
-        if coefficients.ndim < 1 or coefficients.shape[-1] != modes:
+        if coefficients.shape[-1:] != (modes,) or coefficients.size == 0:
             raise ValueError(
                 f"A density on {geometry!r} has {modes} coefficients on the last axis; got shape "
                 f"{coefficients.shape}."
@@ -81,25 +82,28 @@ class Density:
 
     def at(self, points) -> np.ndarray:
         """Values at any unit vectors (..., d); shape (*ensemble, ...)."""
-        points = np.asarray(points, dtype=float)
+        points = real_array("points", points)
         d = self.geometry.dimension
         if points.shape[-1:] != (d,):
             raise ValueError(
                 f"at() expects unit vectors of shape (..., {d}); got shape {points.shape}. "
                 "Angles on the circle: at(circle.embed(theta))."
             )
+        error = np.abs(np.linalg.norm(points, axis=-1) - 1).max(initial=0)
+        if not error <= UNIT:
+            raise ValueError(f"at() expects unit vectors; the worst length is off by {error:.2g}.")
         return self.geometry.at(self.coefficients, points)
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """int f dmu, shape (*ensemble,); f maps unit vectors (N, d) to (N,).
+        """int f dmu, shape (*ensemble,); f maps unit vectors (N, d) to (N,), real or complex.
 
         Exact for f of harmonic degree up to twice the geometry's degree.
         """
-        values = np.asarray(f(self.geometry.points), dtype=float)
-        if values.shape != self.geometry.weights.shape:
+        values = np.asarray(f(self.geometry.points.copy()))
+        if values.shape != self.geometry.weights.shape or values.dtype.kind not in "fiubc":
             raise ValueError(
                 f"f must map points {self.geometry.points.shape} to values of shape "
-                f"{self.geometry.weights.shape}; got {values.shape}."
+                f"{self.geometry.weights.shape}; got {values.shape} of {values.dtype}."
             )
         return self.values @ (self.geometry.weights * values)
 
@@ -192,13 +196,13 @@ class Density:
         total = sum(w * density.coefficients for w, density in zip(weights, fine, strict=True))
         return cls(fine[0].geometry, total)
 
-    def __mul__(self, weight: float) -> "_Term":
-        return _Term([float(weight)], [self])
+    def __mul__(self, weight: float) -> "Density | _Term":
+        return self if weight == 1 else _Term([float(weight)], [self])
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # numpy's numbers leave 0.3 * density to __rmul__
 
-    def __add__(self, other: "_Term") -> "Density | _Term":
+    def __add__(self, other: "Density | _Term") -> "Density | _Term":
         return _Term([1.0], [self]) + other
 
     # Judging -------------------------------------------------------------------------------
@@ -239,7 +243,9 @@ class _Term:
     def __repr__(self) -> str:
         return f"unfinished mixture of total weight {sum(self.weights):g}: add up to weight 1"
 
-    def __add__(self, other: "_Term") -> "Density | _Term":
+    def __add__(self, other: "Density | _Term") -> "Density | _Term":
+        if isinstance(other, Density):
+            other = _Term([1.0], [other])
         if not isinstance(other, _Term):
             return NotImplemented
         weights, densities = self.weights + other.weights, self.densities + other.densities

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..checks import real_array
+
 __all__ = ["Tokens"]
 
 
@@ -25,7 +27,7 @@ class Tokens:
     """
 
     def __init__(self, x, masses=None):
-        x = np.array(x, dtype=float)
+        x = real_array("x", x)
         if x.ndim != 2 or min(x.shape) < 1 or x.shape[1] < 2:
             raise ValueError(f"Tokens expects x of shape (n, d) with d >= 2; got {x.shape}.")
         lengths = np.linalg.norm(x, axis=1)
@@ -36,7 +38,7 @@ class Tokens:
                 "Divide by the norms first: x / np.linalg.norm(x, axis=1, keepdims=True)."
             )
         n = len(x)
-        masses = np.full(n, 1 / n) if masses is None else np.array(masses, dtype=float)
+        masses = np.full(n, 1 / n) if masses is None else real_array("masses", masses)
         valid = masses.shape == (n,) and (masses >= 0).all() and abs(masses.sum() - 1) <= 1e-9
         if not valid:
             raise ValueError(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from ..bits import as_bits, from_bits
 from ..native import evaluate
 from .phi import HIGHEST, phi_functions
 
@@ -87,7 +88,7 @@ def attempt(problem, work, tail_degree, coarse_degree):
 
     each the largest over the members.
     """
-    error, tail, coarse_tail = 0.0, 0.0, 0.0
+    error, tail, coarse_tail = 0.0, 0, 0
     problem.speed[0] = 0
     for member in range(work.u.shape[1]):
         found = _attempt_member(problem, work, member)
@@ -95,21 +96,21 @@ def attempt(problem, work, tail_degree, coarse_degree):
             error = found
         new = work.u[1 - work.front[0], member]
         for k in range(new.size):
-            if problem.degrees[k] > coarse_degree:
-                size = new[k].real * new[k].real + new[k].imag * new[k].imag
-                coarse_tail = max(coarse_tail, size)
-                if problem.degrees[k] > tail_degree:
-                    tail = max(tail, size)
-    return error, _undamped_rate(problem), np.sqrt(tail), np.sqrt(coarse_tail)
+            size = as_bits(new[k].real * new[k].real + new[k].imag * new[k].imag)
+            tail = max(tail, size if problem.degrees[k] > tail_degree else 0)
+            coarse_tail = max(coarse_tail, size if problem.degrees[k] > coarse_degree else 0)
+    tails = np.sqrt(from_bits(tail)), np.sqrt(from_bits(coarse_tail))
+    return error, _undamped_rate(problem), *tails
 
 
 @njit(cache=True, error_model="numpy")
 def _undamped_rate(problem):
-    rate = 0.0
+    speed, rate = problem.speed[0], 0
     for row in range(problem.linear.shape[0]):
-        for k in range(problem.degrees.size):
-            rate = max(rate, problem.degrees[k] * problem.speed[0] + problem.linear[row, k].real)
-    return rate
+        linear = problem.linear[row]
+        for k in range(linear.size):
+            rate = max(rate, as_bits(problem.degrees[k] * speed + linear[k].real))
+    return from_bits(rate)
 
 
 @njit(cache=True, error_model="numpy")

@@ -4,7 +4,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["write_atomically"]
+from ..errors import StorageError
+
+__all__ = ["check_writable", "write_atomically"]
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
@@ -12,7 +14,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
 
     If anything fails, a full disk for instance, the old file stays and the temporary one goes.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = _beside(path)
     try:
         write(temporary)
         with open(temporary, "rb+") as file:
@@ -21,3 +23,19 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
     finally:
         temporary.unlink(missing_ok=True)
     return path
+
+
+def check_writable(path: Path) -> None:
+    """Raise StorageError, with the reason, if `write_atomically` could not write `path`."""
+    if path.is_dir():
+        raise StorageError(f"{path} is a folder: expected the name of a file to write.")
+    try:
+        with open(_beside(path), "xb"):
+            pass
+        _beside(path).unlink()
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.part")

@@ -10,13 +10,14 @@ import hashlib
 import io
 import json
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import CheckpointError
-from .atomic import write_atomically
+from ..errors import CheckpointError, StorageWarning
+from .atomic import check_writable, write_atomically
 
 __all__ = ["Keeper"]
 
@@ -33,13 +34,21 @@ class Keeper:
         What determines the result: plain data, and arrays. It must agree on resuming.
     every : float
         Seconds of wall time between two checkpoints.
+    resume : bool
+        Whether the file, if it exists, is read first; else it must be a checkpoint, or empty.
     """
 
-    def __init__(self, path: Path, identity: dict[str, Any], every: float):
+    def __init__(self, path: Path, identity: dict[str, Any], every: float, resume: bool):
         if not path.absolute().parent.is_dir() or path.is_dir():
             raise CheckpointError(
                 f"No checkpoint can be written to {path}: expected a file in an existing folder."
             )
+        if path.exists() and not resume and not _may_be_overwritten(path):
+            raise CheckpointError(
+                f"{path} exists and is not a checkpoint: it would be overwritten. Choose another "
+                "name, or remove it."
+            )
+        check_writable(path)
         self._path, self._identity = path, _digest(identity)
         self._every, self._last = every, time.monotonic()
 
@@ -49,10 +58,22 @@ class Keeper:
             self.save(march, record, seconds)
 
     def save(self, march, record, seconds: float) -> None:
-        """Write the checkpoint, replacing the previous one atomically."""
+        """Write the checkpoint, replacing the previous one atomically.
+
+        Where that fails, on a full disk for instance, the run is worth more than its
+        checkpoint: it goes on, with a warning.
+        """
         payload = _pack(self._identity, march.snapshot(), record.snapshot(), seconds)
         sealed = MAGIC + hashlib.sha256(payload).digest() + payload
-        write_atomically(self._path, lambda path: path.write_bytes(sealed))
+        try:
+            write_atomically(self._path, lambda path: path.write_bytes(sealed))
+        except OSError as error:
+            warnings.warn(
+                f"The checkpoint {self._path} could not be written "
+                f"({error.strerror or error}); the run goes on without it.",
+                StorageWarning,
+                stacklevel=2,
+            )
         self._last = time.monotonic()
 
     def load(self) -> dict[str, dict[str, Any]]:
@@ -72,6 +93,11 @@ class Keeper:
                 "or tolerances differ. Resume with the same arguments, or use another file."
             )
         return _unpack(content)
+
+
+def _may_be_overwritten(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) in (b"", MAGIC)
 
 
 def _digest(identity: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from ..labelled import ATTRIBUTES, labelled_arrays
 from ..model import Transformer
 from ..solution import Solution
 from ..states import Density
-from .atomic import write_atomically
+from .atomic import check_writable, write_atomically
 
 __all__ = ["load", "save"]
 
@@ -25,10 +25,20 @@ FORMAT = 1
 
 
 def save(solution: Solution, path: Path) -> Path:
-    """Write a solution to `path`; an existing file is replaced atomically."""
-    if not path.parent.is_dir():
+    """Write a solution to `path`; an existing file is replaced atomically.
+
+    Raises
+    ------
+    StorageError
+        If there is no such folder, it is not writable, or the disk is full.
+    """
+    if not path.absolute().parent.is_dir():
         raise StorageError(f"The folder {path.parent} does not exist; create it first.")
-    return write_atomically(path, lambda temporary: _write(solution, temporary))
+    check_writable(path)
+    try:
+        return write_atomically(path, lambda temporary: _write(solution, temporary))
+    except OSError as error:
+        raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
 
 
 def _write(solution: Solution, path: Path) -> None:
@@ -75,7 +85,9 @@ def load(path: str | Path) -> Solution:
     import h5netcdf
 
     path = Path(path)
-    if not path.is_file():
+    if path.is_dir():
+        raise StorageError(f"{path} is a folder; expected a file written by Solution.save.")
+    if not path.exists():
         raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
     try:
         with h5netcdf.File(path, "r") as file:

@@ -174,6 +174,30 @@ def test_both_attentions_are_kuramoto_at_beta_zero(degree, seed):
         )
 
 
+# The largest speed -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("drift", "beta", "softmax"), [(USA(3.0), 3.0, False), (SA(3.0), 3.0, True)], ids=["USA", "SA"]
+)
+def test_the_speed_is_the_largest_velocity_met_so_far(drift, beta, softmax):
+    fast, slow = rough(20, 3, positive=True), (np.arange(21) == 0) + 1e-3 * (np.arange(21) == 2)
+    move = transport(drift, 20)
+    assert move.speed.shape == (1,)
+    largest = np.abs(velocity(fast, beta, move.length, softmax=softmax)[1]).max()
+    move(slow[None])
+    small = move.speed[0]
+    assert 0 < small < 0.1 * largest
+    move(fast[None])
+    # The kernel's modes beyond the grid, I_60(3) < 1e-70, do not count: rounding.
+    assert move.speed[0] == pytest.approx(largest, rel=1e-12)
+    move(slow[None])
+    assert move.speed[0] == pytest.approx(largest, rel=1e-12)
+    move.speed[0] = 0
+    move(slow[None])
+    assert move.speed[0] == small
+
+
 # Symmetries --------------------------------------------------------------------------------
 
 

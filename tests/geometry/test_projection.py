@@ -82,6 +82,20 @@ def test_the_largest_entry_of_each_direction_is_positive():
     assert (np.sign(result[:, 1]) == np.sign(theta)).all()  # second direction is +e_3
 
 
+@pytest.mark.parametrize("n", [3, 200], ids=["fewer than dimensions", "many"])
+def test_a_tight_cluster_is_seen_along_its_longest_direction(n):
+    """Tokens 1e-9 apart, as late in a run: their second moment alone has lost that to rounding."""
+    rng = np.random.default_rng(0)
+    frame = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    deviations = rng.standard_normal((n, 4)) * [1e-9, 1e-11, 1e-11, 1e-11]
+    deviations -= deviations.mean(axis=0)
+    tokens = np.hstack([np.ones((n, 1)), deviations]) @ frame.T
+    result = principal_circle(tokens)
+    spread = np.std(result @ [-result[0, 1], result[0, 0]])
+    # The other directions turn the axis by 1e-2 at most; unit vectors are rounded to 1e-16.
+    assert spread == pytest.approx(deviations[:, 0].std(), rel=1e-2)
+
+
 @pytest.mark.parametrize("shape", [(5,), (1, 3), (4, 1), (0, 3), (2, 3, 4), ()], ids=str)
 def test_another_shape_is_refused(shape):
     with pytest.raises(ValueError, match=r"expects tokens of shape \(n, d\), n and d >= 2"):

@@ -210,3 +210,13 @@ def test_going_on_from_where_one_stopped_is_going_all_the_way(model):
     rest = mf.solve(model, half, (5, 5.3), t_eval=[5.3], rtol=1e-10).final
     for k in (1, 2, 3, 8):
         assert abs(rest.moment(k) - whole.moment(k)) <= 1e-9
+
+
+def test_far_from_zero_no_digit_of_time_is_lost():
+    """At t = 2^40 doubles are 2e-4 apart, which the steps, of 1e-2, would otherwise feel."""
+    far, model = 2.0**40, mf.Transformer(mf.USA(2.0), 6.0)
+    near = mf.solve(model, bumps(), (0, 1), t_eval=[0.25, 1.0])
+    late = mf.solve(model, bumps(), (far, far + 1), t_eval=[far + 0.25, far + 1])
+    assert late.t.tolist() == [far + 0.25, far + 1]
+    for one, two in zip(near, late, strict=True):
+        np.testing.assert_array_equal(one.coefficients, two.coefficients)

@@ -235,3 +235,16 @@ def test_a_smooth_density_is_not_called_unresolved(rtol):
     start = mf.Circle(32).density(lambda x: 1 + 0.5 * np.cos(x) + 0.2 * np.cos(2 * x))
     run = mf.solve(mf.Transformer(mf.USA(4.0)), start, (0, 0.25), rtol=rtol)
     assert run.status == "finished" and run.stats["highest_degree"] <= 2048
+
+
+# Without noise -----------------------------------------------------------------------------
+
+
+def test_without_noise_rounding_in_the_highest_modes_does_not_grow_into_the_tail():
+    """Ott-Antonsen moments 0.1^k, then r(8)^k: long after the step has become large."""
+    start = mf.Circle(16).fourier(0.1 ** np.arange(15))
+    run = mf.solve(STILL, start, (0, 8), t_eval=[8.0], rtol=1e-8)
+    growth = 0.01 / 0.99 * np.exp(8)
+    exact = np.sqrt(growth / (1 + growth))
+    assert run.status == "finished"
+    assert abs(run.final.moment(1) - exact) <= 1e-8

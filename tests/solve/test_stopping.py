@@ -178,10 +178,21 @@ def test_the_callback_can_end_the_run():
     assert "callback" in run.message
 
 
-@pytest.mark.parametrize("answer", [None, False, 1, "yes"], ids=repr)
-def test_only_true_ends_the_run(answer):
+@pytest.mark.parametrize("answer", [None, False, np.False_], ids=repr)
+def test_none_and_false_let_it_go_on(answer):
     run = mf.solve(KURAMOTO, bumps(), (0, 0.1), callback=lambda _t, _density: answer)
     assert run.status == "finished"
+
+
+def test_a_comparison_of_numpy_ends_it_too():
+    run = mf.solve(KURAMOTO, bumps(), (0, 10), callback=lambda t, _density: np.float64(t) > 0.35)
+    assert run.status == "stopped" and run.t[-1] < 0.5
+
+
+@pytest.mark.parametrize("answer", [1, "yes", np.array([True, False])], ids=repr)
+def test_another_answer_of_the_callback_is_refused(answer):
+    with pytest.raises(TypeError, match="A callback returns True to end the run, else None"):
+        mf.solve(KURAMOTO, bumps(), (0, 0.1), callback=lambda _t, _density: answer)
 
 
 def test_an_error_in_the_callback_comes_out_as_it_is():

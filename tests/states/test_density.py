@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import meanfield as mf
 from meanfield import Circle, Density
 
 EPS = np.finfo(float).eps
@@ -205,3 +206,66 @@ def test_weights_of_a_mixture_are_a_probability(weights):
 def test_a_negative_weight_is_refused_by_the_sum_too():
     with pytest.raises(ValueError, match="one weight >= 0"):
         1.5 * rough(4) + (-0.5) * rough(4)
+
+
+# What is shared cannot be changed ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["angles", "points", "weights", "degrees", "parseval", "laplacian"]
+)
+def test_the_arrays_of_a_circle_are_read_only(name):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(mf.Circle(4), name)[0] = 7
+
+
+def test_a_function_may_work_in_place_on_what_it_is_given():
+    circle = mf.Circle(8)
+
+    def from_the_other_side(theta):
+        theta -= np.pi
+        return 1 + 0.5 * np.cos(theta)
+
+    density = circle.density(from_the_other_side)
+    assert density.moment(1) == pytest.approx(-0.25)
+    np.testing.assert_array_equal(circle.angles, mf.Circle(8).angles)
+
+    def first(x):
+        x *= 2
+        return x[:, 0]
+
+    assert density.expect(first) == pytest.approx(-0.5)
+    assert density.expect(first) == pytest.approx(-0.5)
+
+
+# Only real numbers ---------------------------------------------------------------------------
+
+
+def test_complex_numbers_are_refused_where_they_would_lose_their_imaginary_part():
+    circle = mf.Circle(8)
+    for wrong in (
+        lambda: circle.density(lambda theta: 1 + 0.1 * np.exp(1j * theta)),
+        lambda: circle.von_mises(1j, 2.0),
+        lambda: circle.estimate(np.exp(1j * circle.angles), bandwidth=1.0),
+        lambda: mf.Tokens([[1.0 + 0j, 0.0]]),
+        lambda: mf.USA(1j),
+        lambda: mf.Transformer(mf.Kuramoto(), 2j),
+        lambda: circle.uniform().rotate(1j),
+        lambda: mf.principal_circle(np.eye(3) * 1j),
+    ):
+        with pytest.raises(TypeError, match="must be real numbers; got an array of complex128"):
+            wrong()
+    assert circle.fourier([1, 0.25]).expect(lambda x: x @ [1, 1j]) == pytest.approx(0.25)
+
+
+def test_values_are_asked_for_at_unit_vectors():
+    with pytest.raises(ValueError, match="unit vectors; the worst length is off by 1"):
+        mf.Circle(4).uniform().at([[1.0, 0.0], [0.0, 2.0]])
+
+
+def test_an_ensemble_has_members():
+    with pytest.raises(ValueError, match="coefficients on the last axis"):
+        mf.Density(mf.Circle(4), np.empty((0, 5)))
+    for wrong in (lambda: mf.USA([]), lambda: mf.Transformer(mf.Kuramoto(), [])):
+        with pytest.raises(ValueError, match=r"an array|must be > 0"):
+            wrong()

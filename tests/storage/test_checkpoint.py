@@ -226,9 +226,29 @@ def test_without_a_checkpoint_resuming_is_starting(tmp_path, unbroken):
 
 def test_without_resume_a_checkpoint_is_overwritten(tmp_path, unbroken):
     path = tmp_path / "run.ckpt"
-    path.write_bytes(b"something old")
+    mf.solve(mf.Transformer(mf.SA(1.0)), initial(), (0, 0.01), checkpoint=path)
     assert_same_bits(solve(checkpoint=path), unbroken)
     assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
+
+
+def test_a_file_that_is_no_checkpoint_is_not_overwritten(tmp_path):
+    path = tmp_path / "thesis.tex"
+    path.write_bytes(b"ten years of work")
+    with pytest.raises(mf.CheckpointError, match=r"thesis.tex exists and is not a checkpoint"):
+        solve(checkpoint=path)
+    assert path.read_bytes() == b"ten years of work"
+
+
+def test_a_run_outlives_a_checkpoint_that_cannot_be_written(tmp_path, unbroken, monkeypatch):
+    """The disk may fill up during the night; the result must not be lost for that."""
+
+    def full(*_arguments):
+        raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.warns(mf.StorageWarning, match=r"run.ckpt could not be written \(no space left"):
+        assert_same_bits(solve(checkpoint=tmp_path / "run.ckpt"), unbroken)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_time_spent_is_that_of_all_sessions(tmp_path):

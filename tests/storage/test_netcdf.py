@@ -151,7 +151,7 @@ def refuse(path, match):
 def test_a_missing_file_says_where_it_was_looked_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refuse("nowhere.nc", f"nowhere.nc does not exist .looked in {tmp_path}")
-    refuse(tmp_path, "does not exist")
+    refuse(tmp_path, "is a folder; expected a file written by")
 
 
 def test_a_damaged_file_is_refused(tmp_path, run):
@@ -215,7 +215,7 @@ def test_a_failure_while_saving_leaves_the_older_file(tmp_path, monkeypatch, run
     before = path.read_bytes()
 
     def full(*_arguments, **_options):
-        raise OSError("no space left on device")
+        raise OSError(28, "no space left on device")
 
     place = {
         "writing": "h5netcdf.File.create_variable",
@@ -224,7 +224,7 @@ def test_a_failure_while_saving_leaves_the_older_file(tmp_path, monkeypatch, run
     }
     with monkeypatch.context() as patched:
         patched.setattr(place[moment], full)
-        with pytest.raises(OSError, match="no space left"):
+        with pytest.raises(mf.StorageError, match=r"run.nc could not be written: no space left"):
             run.save(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["run.nc"]
