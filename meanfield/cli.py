@@ -185,7 +185,7 @@ def _table(run: "Solution") -> str:
     metavar="FIGURE",
     required=True,
     type=click.Path(path_type=Path),
-    help="File to write: .png, .pdf, .svg, ..., or .mp4 and .gif for a movie.",
+    help="File to write: .png (default), .pdf, .svg, ..., or .mp4 and .gif for a movie.",
 )
 @click.option("--kind", help="overview (default), spacetime, snapshots, polar or observables.")
 @_refuses_cleanly
@@ -193,6 +193,7 @@ def plot(result: Path, output: Path, kind: str | None) -> None:
     """Draw the figure, or the movie, of a result."""
     from .storage import load
 
+    output = output if output.suffix else output.with_suffix(".png")
     movie = output.suffix.lower() in MOVIES
     if movie and kind is not None:
         raise MeanfieldError(f"--kind is for figures; {output} is a movie: leave it out")

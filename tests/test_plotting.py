@@ -287,6 +287,7 @@ def test_a_member_that_does_not_exist_is_refused(ensemble, member):
 def test_a_map_of_a_single_time_is_refused():
     run = mf.solve(mf.Transformer(mf.Kuramoto()), BUMP, (0, 0.1), t_eval=[0.1])
     run.plot("polar")
+    assert len(run.plot().axes) == len(run.plot("snapshots").axes)
     with pytest.raises(ValueError, match="two saved times"):
         run.plot("spacetime")
 

@@ -50,7 +50,8 @@ def overview(
 ) -> Figure:
     """One page: the space-time map, snapshots over the angle and around the circle, observables.
 
-    An ensemble gives the maps of its members, at most nine, above observables of all.
+    An ensemble gives the maps of its members, at most nine, above observables of all; a single
+    saved time gives its snapshot.
 
     Parameters
     ----------
@@ -64,10 +65,12 @@ def overview(
     Raises
     ------
     ValueError
-        If there are fewer than two saved times, the member does not exist, or there are too many.
+        If the member does not exist, or there are too many.
     TypeError
         If the states are not densities on the circle.
     """
+    if len(solution) == 1:
+        return snapshots(solution, member=member, scale=scale, title=title)
     members = ensemble.choose(solution, member)
     with theme.style():
         draw = _one_member if len(members) == 1 else _all_members

@@ -5,7 +5,7 @@ import numpy as np
 from ..states import Density
 from ..states.density import COMPUTED
 from ..steppers.advance import NOT_FINITE, TOO_SMALL
-from .arguments import Arguments
+from .arguments import Accuracy, Arguments
 from .march import UNRESOLVED, March
 
 __all__ = ["FAILURES", "asks_to_stop", "message", "negativity"]
@@ -20,15 +20,15 @@ def asks_to_stop(answer) -> bool:
     raise TypeError(f"A callback returns True to end the run, else None or False; got {answer!r}.")
 
 
-def negativity(density: Density, rtol: float) -> str | None:
+def negativity(density: Density, accuracy: Accuracy) -> str | None:
     """What to say if a density came out clearly negative somewhere; None if it did not."""
     lowest, highest = float(density.minimum.min()), float(density.values.max())
     if lowest >= -COMPUTED * highest:
         return None
+    remedy = f"a dt below {accuracy.dt:g}" if accuracy.dt else f"an rtol below {accuracy.rtol:g}"
     return (
         f"The final density is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}. Its "
-        "moments are accurate to the tolerance, its values are not: use an rtol below "
-        f"{rtol:g}."
+        f"moments may be accurate to the tolerance, its values are not: use {remedy}."
     )
 
 

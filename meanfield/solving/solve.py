@@ -242,7 +242,7 @@ class _Run:
         text = message(status, march, self._arguments)
         if status in FAILURES.values():
             warnings.warn(text, UnresolvedWarning, stacklevel=4)
-        if negative := negativity(record.states[-1], self._arguments.accuracy.rtol):
+        elif negative := negativity(record.states[-1], self._arguments.accuracy):
             warnings.warn(negative, UnresolvedWarning, stacklevel=4)
         accepted, rejected, weighed = (int(n) for n in march.counts)
         stages = self._arguments.accuracy.scheme.evaluations
