@@ -1,5 +1,6 @@
 """Numbers that callers give, checked: one message for each way to be wrong."""
 
+import math
 import numbers
 from typing import Any
 
@@ -12,8 +13,10 @@ def real_array(what: str, values: Any) -> np.ndarray:
     """`values` as a new array of floats; raises TypeError, "`what` must be real", for others."""
     try:
         array = np.array(values)
-        if array.dtype.kind in "fiubO":
+        if array.dtype.kind in "fiub":
             return array.astype(float)
+        if array.dtype.kind == "O":  # long integers, fractions; None has no float
+            return np.array([float(value) for value in array.flat]).reshape(array.shape)
         found = f"an array of {array.dtype}"
     except (TypeError, ValueError):
         found = repr(values)
@@ -23,7 +26,7 @@ def real_array(what: str, values: Any) -> np.ndarray:
 def whole_number(wanted: str, name: str, value: Any) -> int:
     """`value` as an int; raises ValueError, "`wanted` >= 1; got `name` = ...", unless it is one."""
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value != int(value) or value < 1:
+    if not number or not -math.inf < value < math.inf or value != int(value) or value < 1:
         raise ValueError(f"{wanted} >= 1; got {name} = {value!r}.")
     return int(value)
 
@@ -32,5 +35,5 @@ def positive(**values: Any) -> None:
     """Raise ValueError for the first number that is not finite and > 0."""
     for name, value in values.items():
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not number or not np.isfinite(value) or not value > 0:
+        if not number or not 0 < value < math.inf:
             raise ValueError(f"{name} must be a finite number > 0; got {name} = {value!r}.")

@@ -107,8 +107,8 @@ def solve(config: Path, out: Path | None, resume: bool, force: bool, quiet: bool
     """
     from .config import read_config
 
-    out = Path(config.with_suffix(".nc").name) if out is None else out
     checked = read_config(config)
+    out = Path(config.with_suffix(".nc").name) if out is None else out
     _check_out(out, config, resume, force)
     from .config import run_config  # loads the solver
 
@@ -193,6 +193,8 @@ def plot(result: Path, output: Path, kind: str | None) -> None:
     """Draw the figure, or the movie, of a result."""
     from .storage import load
 
+    if output.is_dir() or not output.name:
+        raise MeanfieldError(f"{output}: expected the name of a figure (-o FIGURE.png)")
     output = output if output.suffix else output.with_suffix(".png")
     movie = output.suffix.lower() in MOVIES
     if movie and kind is not None:

@@ -160,6 +160,11 @@ class SA(_Exponential):
     -----
     With noise SA is not a Wasserstein gradient flow, so it has no free energy.
 
+    Z * mu, by which the velocity is divided, is computed with an absolute error of rounding. For
+    beta > 0 it is large where the density is, and nothing is lost. For beta < 0 it is smallest
+    there, e^(2 beta) relative to its maximum for a narrow density: below beta = -10 narrow
+    densities lose their digits, and a run is then reported as unresolved.
+
     References
     ----------
     Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, equation (SA).

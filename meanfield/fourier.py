@@ -79,8 +79,9 @@ class RealTransform:
     ----------
     length : int
         Number of points n, even.
-    rows : int
-        The inverse transform takes `rows` spectra at a time; the forward one the first row.
+    rows, forward_rows : int
+        The inverse transform takes `rows` spectra at a time, the forward one `forward_rows`
+        rows of values.
     measure : bool
         Plan with FFTW_MEASURE: faster by some per cent, but not repeatable (benchmarks only).
 
@@ -94,7 +95,7 @@ class RealTransform:
         Address of the executing function and of the plan, for `native.call`.
     """
 
-    def __init__(self, length: int, rows: int, *, measure: bool = False):
+    def __init__(self, length: int, rows: int, *, forward_rows: int = 1, measure: bool = False):
         library = _library()
         stride = -(-(length // 2 + 1) // 4) * 4
         self.length, self.rows, self.stride = length, rows, stride
@@ -108,7 +109,7 @@ class RealTransform:
         )
         self.forward = (
             _address(library.fftw_execute_dft_r2c),
-            _plan(library.fftw_plan_many_dft_r2c, length, 1, values, spectrum, flags),
+            _plan(library.fftw_plan_many_dft_r2c, length, forward_rows, values, spectrum, flags),
         )
         for _, plan in (self.inverse, self.forward):
             destroy = weakref.finalize(self, library.fftw_destroy_plan, ctypes.c_void_p(plan))

@@ -10,7 +10,7 @@ import numpy as np
 from ..drifts import SA, USA
 from ..drifts import Interaction as InteractionDrift
 from ..drifts import Kuramoto as KuramotoDrift
-from ..errors import ConfigError
+from ..errors import CheckpointError, ConfigError, MeanfieldError
 from ..geometry.circle import Circle
 from ..model import Transformer
 from ..states.density import COMPUTED, Density
@@ -19,19 +19,19 @@ from .initial import Ensemble, Fourier, Initial, Mixture, Perturbed, Sample, Uni
 from .sample import read_sample
 from .schema import Attention, Config, Interaction
 
-__all__ = ["build_density", "build_geometry", "build_model", "solve_arguments"]
+__all__ = ["blaming", "build_density", "build_geometry", "build_model", "solve_arguments"]
 
 
 def build_model(config: Config) -> Transformer:
     """The model that [model] describes."""
-    with _blaming(config, "model"):
+    with blaming(config, "model"):
         return Transformer(_drift(config), kappa=np.array(config.model.kappa))
 
 
 def _drift(config: Config):
     model = config.model
     if isinstance(model, Attention):
-        return {"USA": USA, "SA": SA}[model.drift](np.array(model.beta))
+        return {"USA": USA, "SA": SA}[model.drift](model.beta)
     if isinstance(model, Interaction):
         # cos(k theta) is the Chebyshev polynomial T_k of the inner product cos(theta)
         potential = np.polynomial.Chebyshev(model.cosines)
@@ -54,19 +54,20 @@ def build_density(config: Config) -> Density:
         does not fit in the degree; the message names the table.
     """
     density = _density(config.initial, build_geometry(config), config, "initial")
-    with _blaming(config, "initial"):
+    with blaming(config, "initial"):
         return density.checked_positive(COMPUTED)
 
 
 def _density(table: Initial, circle: Circle, config: Config, key: str) -> Density:
-    match table:
-        case Ensemble(members=members):
-            return Density.stack(_densities(members, circle, config, f"{key}.members"))
-        case Mixture(components=parts):
-            total = sum(part.weight for part in parts)
-            shares = [part.weight / total for part in parts]
-            return Density.mixture(shares, _densities(parts, circle, config, f"{key}.components"))
-    with _blaming(config, key):
+    with blaming(config, key):
+        match table:
+            case Ensemble(members=members):
+                return Density.stack(_densities(members, circle, config, f"{key}.members"))
+            case Mixture(components=parts):
+                total = sum(part.weight for part in parts)
+                shares = [part.weight / total for part in parts]
+                densities = _densities(parts, circle, config, f"{key}.components")
+                return Density.mixture(shares, densities)
         return _single(table, circle, folder_of(config.source))
 
 
@@ -114,10 +115,12 @@ def solve_arguments(config: Config) -> dict[str, Any]:
 
 
 @contextmanager
-def _blaming(config: Config, key: str) -> Iterator[None]:
+def blaming(config: Config, key: str) -> Iterator[None]:
     """Turns what the package refuses into an error that names the file and the table."""
     try:
         yield
-    except (ValueError, TypeError) as error:
+    except (ConfigError, CheckpointError):
+        raise  # says itself what is wrong
+    except (MeanfieldError, ValueError, TypeError) as error:
         prefix = "" if config.source is None else f"{config.source}: "
         raise ConfigError(f"{prefix}{key}: {error}") from error

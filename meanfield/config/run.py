@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..solving import solve
-from .build import build_density, build_model, solve_arguments
+from .build import blaming, build_density, build_model, solve_arguments
 from .files import checkpoint_of, checksum, folder_of
 from .initial import Ensemble, Mixture, Sample
 from .schema import Config, plain
@@ -55,15 +55,17 @@ def run_config(
     if resume and out is None:
         raise ValueError("resume=True needs out, the result file whose checkpoint is continued")
     checkpoint = None if out is None else checkpoint_of(out)
-    run = solve(
-        build_model(config),
-        build_density(config),
-        **solve_arguments(config),
-        progress=progress,
-        checkpoint=checkpoint,
-        resume=resume,
-        provenance=_provenance(config),
-    )
+    model, density = build_model(config), build_density(config)
+    with blaming(config, "solve"):
+        run = solve(
+            model,
+            density,
+            **solve_arguments(config),
+            progress=progress,
+            checkpoint=checkpoint,
+            resume=resume,
+            provenance=_provenance(config),
+        )
     if out is not None and checkpoint is not None:
         run.save(Path(out))
         if run.success:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..checks import real_array, whole_number
+from ..checks import positive, real_array, whole_number
 from ..fourier import good_length, to_coefficients, to_values
 from ..kernels import exponential_multipliers
 from ..states import Density
@@ -78,6 +78,7 @@ class Circle(Geometry):
     @staticmethod
     def embed(theta) -> np.ndarray:
         """Unit vectors (cos theta, sin theta), shape (..., 2), of angles in radians."""
+        theta = real_array("Angles", theta)
         return np.stack([np.cos(theta), np.sin(theta)], axis=-1)
 
     # Densities -----------------------------------------------------------------------------
@@ -110,13 +111,15 @@ class Circle(Geometry):
                 f"f(theta) must have the shape of theta, {self.angles.shape}; got {values.shape}. "
                 "Write it with numpy functions of the array theta."
             )
-        if not np.isfinite(values).all() or (values < 0).any() or not values.any():
+        with np.errstate(over="ignore"):
+            mean = values.mean()
+        if not (values >= 0).all() or not 0 < mean < np.inf:
             raise ValueError(
                 "A density needs finite values >= 0, not all zero; f(theta) has minimum "
                 f"{np.min(values)} and {np.count_nonzero(~np.isfinite(values))} values that are "
                 "not finite."
             )
-        density = Density(self, self.to_coefficients(values / values.mean()))
+        density = Density(self, self.to_coefficients(values / mean))
         density.warn_if_unresolved()
         return density
 
@@ -179,11 +182,16 @@ class Circle(Geometry):
         ValueError
             If a degree is outside 1, ..., degree, or the density is negative somewhere.
         """
+        amplitude = float(real_array("The amplitude", amplitude))
         chosen = np.arange(1, min(8, self.degree) + 1) if degrees is None else np.array(degrees)
-        if chosen.size == 0 or chosen.min() < 1 or chosen.max() > self.degree:
+        if not set(chosen.ravel().tolist()) <= set(range(1, self.degree + 1)) or (
+            chosen.size == 0 or chosen.size > np.unique(chosen).size
+        ):
             raise ValueError(
-                f"perturbed expects degrees between 1 and {self.degree}; got {degrees!r}."
+                f"perturbed expects different whole degrees between 1 and {self.degree}; got "
+                f"{degrees!r}."
             )
+        chosen = chosen.astype(int)
         noise = np.random.default_rng(rng).standard_normal((chosen.size, 2))
         coefficients = np.zeros(self.degree + 1, dtype=complex)
         coefficients[0] = 1
@@ -222,8 +230,7 @@ class Circle(Geometry):
         modes = circle_points.empirical_coefficients(angles, self.degree)
         if bandwidth is None:
             bandwidth = kernel_estimate.plug_in_bandwidth(angles)
-        elif not (np.isfinite(bandwidth) and bandwidth > 0):
-            raise ValueError(f"bandwidth must be > 0 radians; got {bandwidth!r}.")
+        positive(bandwidth=bandwidth)
         density = Density(self, modes * np.exp(-0.5 * (self.degrees * bandwidth) ** 2))
         density.warn_if_unresolved()
         return density

@@ -18,6 +18,10 @@ __all__ = ["CircleTransport"]
 
 NEGLIGIBLE = 2.0**-60
 
+# Where Z * mu is below this, it is rounding, and so is what mass there is: less than NO_MASS in
+# all. Dividing by it there moves that mass too slowly instead of at a random speed.
+NO_MASS = 2.0**-40
+
 
 class CircleTransport:
     """mu -> -(mu v[mu])' with v = (W * mu)' / (Z * mu); see `Geometry.transport`.
@@ -91,7 +95,7 @@ def _transport_member(context, member, source, target):
     u, v = values[0], values[1]
     if rows == 3:
         for j in range(length):
-            v[j] /= values[2, j]
+            v[j] /= values[2, j] if values[2, j] > NO_MASS else NO_MASS
     speed = _largest(v, length)
     if rows == 3:
         speed = min(speed, 1.0)  # a mean of unit vectors; more is rounding where Z * mu is 0

@@ -17,6 +17,7 @@ from ..steppers import Scheme
 __all__ = ["Accuracy", "Arguments", "Keeping", "Problem", "Stopping", "plain_data"]
 
 OUTPUTS = 101
+RECORDED = {"model", "options", "versions", "machine", "written"}
 
 
 class Problem(NamedTuple):
@@ -143,9 +144,13 @@ def _times(t_span: Sequence[float], t_eval) -> tuple[float, np.ndarray]:
         raise ValueError(
             f"t_span must be two finite times (start, end), start < end; got {t_span!r}."
         )
-    if t_eval is None:
-        return float(span[0]), np.linspace(span[0], span[1], OUTPUTS)
-    times = np.atleast_1d(_floats(t_eval))
+    times = (
+        np.linspace(span[0], span[1], OUTPUTS) if t_eval is None else np.atleast_1d(_floats(t_eval))
+    )
+    if t_eval is None and not (np.diff(times) > 0).all():
+        raise ValueError(
+            f"t_span = {t_span!r} has no room for {OUTPUTS} different times; let it start at 0."
+        )
     if times.ndim != 1 or times.size == 0 or not np.isfinite(times).all():
         raise ValueError(f"t_eval must be a list of finite times; got {t_eval!r}.")
     if not (np.diff(times) > 0).all():
@@ -159,13 +164,15 @@ def _times(t_span: Sequence[float], t_eval) -> tuple[float, np.ndarray]:
 
 
 def plain_data(provenance) -> dict[str, Any]:
-    """`provenance`, or nothing for None; raises TypeError unless it is a dict JSON can write."""
+    """`provenance`, or nothing for None; it must be a dict JSON can write, without our keys."""
     try:
-        json.dumps(provenance)
+        json.dumps(provenance, ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:
         raise TypeError(f"provenance must be plain data that JSON can write: {error}.") from None
     if not isinstance(provenance, dict | None):
         raise TypeError(f"provenance must be a dict of plain data; got {provenance!r}.")
+    if reserved := sorted(RECORDED & set(provenance or {})):
+        raise ValueError(f"provenance has {reserved} already, of the run itself; rename yours.")
     return provenance or {}
 
 

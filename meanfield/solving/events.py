@@ -43,11 +43,11 @@ class EventWatch:
 
     def _value(self, g: Callable, elapsed: float, density: Density) -> float:
         t = self._start + elapsed
-        value = real_array("The value of an event function", g(t, density))
-        if value.shape != () or not np.isfinite(value):
+        value = real_array("The value of an event function", answer := g(t, density))
+        if value.shape != () or not np.isfinite(value) or isinstance(answer, bool | np.bool_):
             raise ValueError(
-                f"An event function must return one finite number; {g!r} returned {value!r} at "
-                f"t = {t:g}."
+                "An event function must return one finite number, which changes its sign at the "
+                f"event; {g!r} returned {answer!r} at t = {t:g}."
             )
         return float(value)
 

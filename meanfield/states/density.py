@@ -109,7 +109,9 @@ class Density:
 
     def moment(self, k: int):
         """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle."""
-        return self.geometry.moment(self.coefficients, k)
+        if not isinstance(k, int | np.integer) or isinstance(k, bool):
+            raise TypeError(f"moment expects a whole number k; got {k!r}.")
+        return self.geometry.moment(self.coefficients, int(k))
 
     @property
     def mass(self) -> np.ndarray:

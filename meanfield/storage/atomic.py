@@ -14,6 +14,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
 
     If anything fails, a full disk for instance, the old file stays and the temporary one goes.
     """
+    path = path.resolve()  # what a link points to is written, the link stays
     temporary = _beside(path)
     try:
         write(temporary)
@@ -27,8 +28,9 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
 
 def check_writable(path: Path) -> None:
     """Raise StorageError, with the reason, if `write_atomically` could not write `path`."""
-    if path.is_dir():
-        raise StorageError(f"{path} is a folder: expected the name of a file to write.")
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise StorageError(f"{path} is not a file: expected the name of a file to write.")
     try:
         with open(_beside(path), "xb"):
             pass

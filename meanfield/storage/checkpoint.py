@@ -39,7 +39,7 @@ class Keeper:
     """
 
     def __init__(self, path: Path, identity: dict[str, Any], every: float, resume: bool):
-        if not path.absolute().parent.is_dir() or path.is_dir():
+        if not path.absolute().parent.is_dir() or (path.exists() and not path.is_file()):
             raise CheckpointError(
                 f"No checkpoint can be written to {path}: expected a file in an existing folder."
             )

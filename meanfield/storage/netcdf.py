@@ -1,6 +1,6 @@
 """Solutions as NetCDF files: the labelled arrays, and what `load` needs to give them back.
 
-Written with h5netcdf alone, so that saving does not wait for xarray to be imported. Padding
+Written with h5netcdf and read as HDF5, so that neither waits for xarray to be imported. Padding
 with zeros to a common degree loses nothing: `load` cuts each state back to its own degree.
 """
 
@@ -55,7 +55,8 @@ def _write(solution: Solution, path: Path) -> None:
             for dim, size in zip(dims, values.shape, strict=True):
                 if dim not in file.dimensions:
                     file.dimensions[dim] = size
-            variable = file.create_variable(name, dims, data=values)
+            checked = {"fletcher32": True} if values.size > 1 else {}  # refused if altered
+            variable = file.create_variable(name, dims, data=values, **checked)
             for attribute, text in ATTRIBUTES.get(name, {}).items():
                 variable.attrs[attribute] = text
 
@@ -82,7 +83,7 @@ def load(path: str | Path) -> Solution:
     StorageError
         If the file does not exist, is damaged, or was not written by this package.
     """
-    import h5netcdf
+    import h5py
 
     path = Path(path)
     if path.is_dir():
@@ -90,7 +91,7 @@ def load(path: str | Path) -> Solution:
     if not path.exists():
         raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
     try:
-        with h5netcdf.File(path, "r") as file:
+        with h5py.File(path, "r") as file:
             header = json.loads(file.attrs["meanfield"])
             if header["format"] > FORMAT:
                 raise StorageError(
@@ -100,7 +101,7 @@ def load(path: str | Path) -> Solution:
             return _solution(header, file)
     except StorageError:
         raise
-    except (OSError, KeyError, ValueError, TypeError) as error:
+    except (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError) as error:
         raise StorageError(
             f"{path} is not an intact result of meanfield ({error!r}). Expected a NetCDF file "
             "written by Solution.save."

@@ -62,7 +62,7 @@ def test_angles_vectors_and_files_give_the_same_density(tmp_path):
 
 @pytest.mark.parametrize("bandwidth", [0, -0.1, np.nan, np.inf])
 def test_a_bandwidth_is_positive(bandwidth):
-    with pytest.raises(ValueError, match="bandwidth must be > 0 radians; got"):
+    with pytest.raises(ValueError, match="bandwidth must be a finite number > 0; got"):
         CIRCLE.estimate(ANGLES, bandwidth)
 
 

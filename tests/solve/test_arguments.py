@@ -215,3 +215,30 @@ def test_what_is_kept_with_a_result_must_be_plain_data():
     """Found out before the run, not when its result is saved."""
     refused("provenance", provenance={"sample": np.zeros(3)})
     refused("provenance", provenance=5)
+
+
+def test_provenance_does_not_replace_what_the_run_records():
+    with pytest.raises(ValueError, match=r"provenance has \['model'\] already"):
+        mf.solve(MODEL, START, (0, 1), provenance={"model": "mine"})
+    with pytest.raises(TypeError, match="plain data"):
+        mf.solve(MODEL, START, (0, 1), provenance={"name": "\ud800"})
+
+
+def test_a_span_without_room_for_the_default_times_is_refused():
+    with pytest.raises(ValueError, match="no room for 101 different times"):
+        mf.solve(MODEL, START, (1e15, 1e15 + 0.25))
+
+
+@pytest.mark.parametrize("degrees", [[2, 2], [1.5], [0], [], [[1, 40]]], ids=repr)
+def test_perturbed_degrees_are_different_whole_numbers(degrees):
+    with pytest.raises(ValueError, match="different whole degrees between 1 and 16"):
+        mf.Circle(16).perturbed(0.01, rng=0, degrees=degrees)
+
+
+def test_numbers_beyond_all_measure_are_refused_like_others():
+    with pytest.raises(ValueError, match="finite values >= 0"):
+        mf.Circle(4).density(lambda theta: 1e308 * (1 + 0.1 * np.cos(theta)))
+    with pytest.raises(ValueError, match="min_degree <= max_degree"):
+        mf.solve(MODEL, START, (0, 1), min_degree=10**30)
+    with pytest.raises(TypeError, match="whole number k"):
+        START.moment(1.0)

@@ -248,3 +248,23 @@ def test_without_noise_rounding_in_the_highest_modes_does_not_grow_into_the_tail
     exact = np.sqrt(growth / (1 + growth))
     assert run.status == "finished"
     assert abs(run.final.moment(1) - exact) <= 1e-8
+
+
+@pytest.mark.parametrize("beta, kappa, concentration", [(50, 20, 20), (30, 20, 20), (200, 50, 40)])
+def test_softmax_far_from_the_mass_does_not_matter(beta, kappa, concentration):
+    """Opposite the peak Z * mu is rounding; where mass is, v is that of a positive sum.
+
+    The reference: d/dt int cos dmu from an N x N sum of positive terms, which has no rounding
+    to speak of, against the change of the moment over a short time.
+    """
+    start = mf.Circle(128).von_mises(0.0, concentration)
+    theta, h = 2 * np.pi * np.arange(512) / 512, 1e-4
+    mass = start.at(mf.Circle.embed(theta)) / 512
+    gaps = theta[:, None] - theta
+    weights = np.exp(beta * (np.cos(gaps) - 1)) * mass
+    velocity = -(np.sin(gaps) * weights).sum(1) / weights.sum(1)
+    rate = np.sum(-np.sin(theta) * velocity * mass) - np.sum(np.cos(theta) * mass) / kappa
+    run = mf.solve(mf.Transformer(mf.SA(beta), kappa), start, (0, 2 * h), t_eval=[0, h, 2 * h])
+    m0, m1, m2 = (density.moment(1).real for density in run)
+    assert (-3 * m0 + 4 * m1 - m2) / (2 * h) == pytest.approx(rate, abs=1e-4 * abs(rate))
+    assert mf.solve(mf.Transformer(mf.SA(beta), kappa), start, (0, 1)).success

@@ -155,7 +155,9 @@ def test_a_progress_bar_shows_time_and_degree_and_changes_nothing(capfd):
 
 @pytest.mark.parametrize("wrong", [np.nan, np.ones(2), None], ids=["nan", "array", "None"])
 def test_an_event_must_be_a_number(wrong):
-    with pytest.raises((ValueError, TypeError), match="must return one finite number"):
+    with pytest.raises(
+        (ValueError, TypeError), match=r"must return one finite number|must be real numbers"
+    ):
         mf.solve(KURAMOTO, bumps(), (0, 1), events=lambda _t, _density: wrong)
 
 
@@ -290,3 +292,10 @@ def test_a_drift_too_strong_for_any_step_says_so():
     with pytest.warns(mf.UnresolvedWarning, match="No step size meets rtol"):
         run = mf.solve(mf.Transformer(mf.USA(690.0)), bumps(), (0, 1))
     assert run.status == "step_too_small" and run.t.tolist() == [0]
+
+
+@pytest.mark.parametrize("answer", [True, np.True_, None, np.ones(2), np.nan, 1j], ids=repr)
+def test_an_event_must_be_a_number_with_a_sign(answer):
+    """A condition, for instance, is never negative: it would never be seen to happen."""
+    with pytest.raises((ValueError, TypeError), match="event function must"):
+        mf.solve(KURAMOTO, bumps(), (0, 1), events=lambda _t, _density: answer)
