@@ -3,5 +3,6 @@
 from .circle import Circle
 from .contract import Geometry
 from .projection import principal_circle
+from .sphere import Sphere
 
-__all__ = ["Circle", "Geometry", "principal_circle"]
+__all__ = ["Circle", "Geometry", "Sphere", "principal_circle"]

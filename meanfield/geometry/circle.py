@@ -105,21 +105,7 @@ class Circle(Geometry):
         UnresolvedWarning
             If the highest modes are not small: f needs a higher degree.
         """
-        values = real_array("The values f(theta)", f(self.angles.copy()))
-        if values.shape != self.angles.shape:
-            raise ValueError(
-                f"f(theta) must have the shape of theta, {self.angles.shape}; got {values.shape}. "
-                "Write it with numpy functions of the array theta."
-            )
-        with np.errstate(over="ignore"):
-            mean = values.mean()
-        if not (values >= 0).all() or not 0 < mean < np.inf:
-            raise ValueError(
-                "A density needs finite values >= 0, not all zero; f(theta) has minimum "
-                f"{np.min(values)} and {np.count_nonzero(~np.isfinite(values))} values that are "
-                "not finite."
-            )
-        density = Density(self, self.to_coefficients(values / mean))
+        density = self.density_of_values(f(self.angles.copy()), "f(theta)")
         density.warn_if_unresolved()
         return density
 
@@ -183,15 +169,7 @@ class Circle(Geometry):
             If a degree is outside 1, ..., degree, or the density is negative somewhere.
         """
         amplitude = float(real_array("The amplitude", amplitude))
-        chosen = np.arange(1, min(8, self.degree) + 1) if degrees is None else np.array(degrees)
-        if not set(chosen.ravel().tolist()) <= set(range(1, self.degree + 1)) or (
-            chosen.size == 0 or chosen.size > np.unique(chosen).size
-        ):
-            raise ValueError(
-                f"perturbed expects different whole degrees between 1 and {self.degree}; got "
-                f"{degrees!r}."
-            )
-        chosen = chosen.astype(int)
+        chosen = self.chosen_degrees(degrees)
         noise = np.random.default_rng(rng).standard_normal((chosen.size, 2))
         coefficients = np.zeros(self.degree + 1, dtype=complex)
         coefficients[0] = 1

@@ -6,6 +6,9 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from ..checks import real_array
+from ..states import Density
+
 __all__ = ["Geometry", "Transport", "read_only"]
 
 
@@ -81,6 +84,38 @@ class Geometry(ABC):
     def laplacian(self) -> np.ndarray:
         """Eigenvalue -l (l + d - 2) of every coefficient."""
         return read_only(-self.degrees * (self.degrees + self.dimension - 2.0))
+
+    def density_of_values(self, values, what: str) -> Density:
+        """The density proportional to values at `points`, checked; `what` is their name."""
+        values = real_array(f"The values {what}", values)
+        if values.shape != self.weights.shape:
+            raise ValueError(
+                f"{what} must have the shape of its arguments, {self.weights.shape}; got "
+                f"{values.shape}. Write it with numpy functions of arrays."
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            mass = values @ self.weights
+        if not (values >= 0).all() or not 0 < mass < np.inf:
+            raise ValueError(
+                f"A density needs finite values >= 0, not all zero; {what} has minimum "
+                f"{np.min(values)} and {np.count_nonzero(~np.isfinite(values))} values that are "
+                "not finite."
+            )
+        coefficients = self.to_coefficients(values / mass)
+        coefficients[0] = 1
+        return Density(self, coefficients)
+
+    def chosen_degrees(self, degrees) -> np.ndarray:
+        """Degrees to perturb, 1 to 8 by default; raises ValueError for what is none."""
+        chosen = np.arange(1, min(8, self.degree) + 1) if degrees is None else np.array(degrees)
+        if not set(chosen.ravel().tolist()) <= set(range(1, self.degree + 1)) or (
+            chosen.size == 0 or chosen.size > np.unique(chosen).size
+        ):
+            raise ValueError(
+                f"perturbed expects different whole degrees between 1 and {self.degree}; got "
+                f"{degrees!r}."
+            )
+        return chosen.astype(int)
 
     @abstractmethod
     def with_degree(self, degree: int) -> Self:

@@ -105,7 +105,7 @@ def test_the_uniform_density_is_the_constant_one():
 @pytest.mark.parametrize(
     ("f", "message"),
     [
-        (lambda theta: 1.0, r"must have the shape of theta, \(\d+,\); got \(\)"),
+        (lambda theta: 1.0, r"must have the shape of its arguments, \(\d+,\); got \(\)"),
         (lambda theta: theta[:4], r"got \(4,\). Write it with numpy"),
         (lambda theta: np.cos(theta), "minimum -1.0 and 0 values that are not finite"),
         (lambda theta: 0 * theta, "not all zero"),

@@ -1,0 +1,98 @@
+"""Gauss latitudes of S^(d-1) with all that sums over degrees and latitudes need, per order.
+
+On S^2 a function is sum_m f_m(x) e^{im phi}, x = cos(polar angle); axisymmetric functions on
+S^(d-1) have the order m = 0 only.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+
+from . import legendre
+from .contract import read_only
+from .legendre import BLOCK
+
+__all__ = ["Latitudes"]
+
+NEGLIGIBLE = 2.0**-60
+
+
+class Latitudes:
+    """2 * `half` Gauss latitudes, exact to degree 4 * half - 1, and recurrences to a degree.
+
+    Parameters
+    ----------
+    half : int
+        Number of latitudes with x > 0.
+    degree : int
+        Highest degree of the sums, over l = m, ..., `degree`.
+    orders : int
+        Highest order m; 0 for axisymmetric functions.
+    dimension : int
+        d, which is 3 where orders > 0.
+
+    Attributes
+    ----------
+    x, weights : ndarray, (half,)
+        Nodes in (0, 1), from the pole to the equator; their weights, of sum 1/2.
+    start : ndarray, (orders + 1, half)
+        p_m of every order m.
+    first : ndarray of int, (orders + 1,)
+        Latitudes before this one, near the pole, are passed over: all p_l of the order are
+        below 2^-60 there.
+    offsets : ndarray of int, (orders + 2,)
+        Where the recurrence of an order begins in `a` and `b`; each is long enough for a
+        multiple of BLOCK degrees and one block more.
+    a, b : ndarray
+        p_{l+1} = a x p_l - b p_{l-1}.
+    """
+
+    def __init__(self, half: int, degree: int, orders: int = 0, dimension: int = 3):
+        nodes, weights = legendre.gauss(2 * half, dimension)
+        self.degree, self.orders, self.dimension = degree, orders, dimension
+        self.x, self.weights = read_only(nodes[:half].copy()), read_only(weights[:half].copy())
+        sizes = [self.padded(m) + BLOCK for m in range(orders + 1)]
+        self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.a, self.b = np.zeros(self.offsets[-1]), np.zeros(self.offsets[-1])
+        for m in range(orders + 1):
+            e = legendre.recurrence(degree + 1, m, dimension)[m:]
+            count, begin = degree - m + 1, self.offsets[m]
+            self.a[begin : begin + count] = 1 / e[1:]
+            self.b[begin : begin + count] = e[:-1] / e[1:]
+            self.a[begin + count - 1] = self.b[begin + count - 1] = 0  # nothing beyond the degree
+        sine = np.sqrt((1 - self.x) * (1 + self.x))
+        order = np.arange(1, orders + 1)[:, None]
+        steps = np.vstack([np.ones_like(sine), np.sqrt((2 * order + 1) / (2 * order)) * sine])
+        self.start = np.cumprod(steps, axis=0)
+        self.first = np.array([self._first(m) for m in range(orders + 1)], dtype=np.int64)
+
+    def padded(self, order: int) -> int:
+        """Number of degrees of an order, rounded up to a multiple of BLOCK."""
+        return -(-(self.degree - order + 1) // BLOCK) * BLOCK
+
+    @cached_property
+    def sines_squared(self) -> np.ndarray:
+        """1 - x^2, (half,)."""
+        return (1 - self.x) * (1 + self.x)
+
+    def _first(self, order: int) -> int:
+        if order == 0:
+            return 0
+        begin, count = self.offsets[order], self.degree - order + 1
+        largest = _largest(self.x, self.start[order], self.a[begin:], self.b[begin:], count)
+        seen = np.flatnonzero(largest > NEGLIGIBLE)
+        return int(seen[0]) // 8 * 8 if seen.size else self.x.size
+
+
+@njit(cache=True)
+def _largest(x, start, a, b, count):
+    """The largest |p_l| over the degrees, at every latitude."""
+    largest = np.empty(x.size)
+    for j in range(x.size):
+        before, p, size = 0.0, start[j], abs(start[j])
+        for i in range(count - 1):
+            before, p = p, a[i] * x[j] * p - b[i] * before
+            size = max(size, abs(p))
+        largest[j] = size
+    return largest
