@@ -13,6 +13,7 @@ from .errors import StorageWarning as StorageWarning
 from .errors import UnresolvedWarning as UnresolvedWarning
 from .geometry import Circle as Circle
 from .geometry import Sphere as Sphere
+from .geometry import Zonal as Zonal
 from .geometry import principal_circle as principal_circle
 from .model import Transformer as Transformer
 from .solution import Solution as Solution

@@ -21,11 +21,16 @@ Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
 ATTRIBUTES = {
     "t": {"long_name": "time"},
     "theta": {"long_name": "angle", "units": "radian"},
+    "z": {"long_name": "height, the cosine of the polar angle"},
+    "phi": {"long_name": "longitude", "units": "radian"},
+    "x": {"long_name": "inner product with the axis"},
+    "l": {"long_name": "degree of the harmonic"},
+    "m": {"long_name": "order of the harmonic"},
     "k": {"long_name": "degree of the moment"},
-    "mode": {"long_name": "degree of the Fourier coefficient"},
+    "mode": {"long_name": "number of the coefficient; its degree where there is one of each"},
     "density": {"long_name": "density with respect to the uniform probability measure"},
 }
-COORDINATES = ("t", "theta", "k", "mode", "beta", "kappa")
+COORDINATES = ("t", "theta", "z", "phi", "x", "k", "mode", "l", "m", "beta", "kappa")
 
 
 def observable_arrays(solution: Solution) -> Arrays:
@@ -52,7 +57,7 @@ def labelled_arrays(solution: Solution) -> Arrays:
     sizes = [axis.size for axis in geometry.axes.values()]
     return observable_arrays(solution) | {
         **grid,
-        "mode": (("mode",), geometry.degrees),
+        **{name: (("mode",), labels) for name, labels in geometry.mode_axes.items()},
         "density": ((*dims, *grid), values.reshape(*values.shape[:-1], *sizes)),
         "coefficient_re": ((*dims, "mode"), coefficients.real),
         "coefficient_im": ((*dims, "mode"), coefficients.imag),

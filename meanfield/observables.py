@@ -21,8 +21,10 @@ def measure(model: Transformer, density: Density) -> dict[str, np.ndarray]:
     dict of ndarray, each of the ensemble shape
         mass : int dmu
         minimum : smallest value on the grid
-        moment : (*ensemble, 8) int e^{ik theta} dmu for k = 1, ..., 8, complex
-        order_parameter : |moment 1|, the length of the mean of the tokens on the circle
+        moment : (*ensemble, 8), for the degrees k = 1, ..., 8. On the circle int e^{ik theta} dmu,
+            complex; for axisymmetric densities int P_k(<x, e>) dmu; on S^2 its modulus for a
+            density with an axis, and in general sqrt(sum_m |c_km|^2 / (2k + 1)).
+        order_parameter : |moment 1|, the length of the mean of the tokens
         entropy : int mu log |mu| dsigma
         interaction_energy : E = (1/2) int int W dmu dmu, W = e^(beta t)/beta for USA and SA
         free_energy : F = entropy/kappa - E (USA, Kuramoto and Interaction; nan for SA)
@@ -38,11 +40,13 @@ def measure(model: Transformer, density: Density) -> dict[str, np.ndarray]:
     """
     energy = _interaction_energy(model, density)
     entropy = _mean(density, density.values * _log(density.values))
-    moments = [density.moment(k) for k in range(1, MOMENTS + 1)]
+    moments = [
+        density.geometry.scalar_moment(density.coefficients, k) for k in range(1, MOMENTS + 1)
+    ]
     result = {
         "mass": density.mass,
         "minimum": density.minimum,
-        "moment": np.stack(moments, axis=-1),
+        "moment": np.stack(moments, axis=-1).astype(complex),
         "order_parameter": np.abs(moments[0]),
         "entropy": entropy,
         "interaction_energy": energy,

@@ -4,5 +4,6 @@ from .circle import Circle
 from .contract import Geometry
 from .projection import principal_circle
 from .sphere import Sphere
+from .zonal import Zonal
 
-__all__ = ["Circle", "Geometry", "Sphere", "principal_circle"]
+__all__ = ["Circle", "Geometry", "Sphere", "Zonal", "principal_circle"]

@@ -240,6 +240,9 @@ class Circle(Geometry):
             return np.zeros(coefficients.shape[:-1], dtype=complex)
         return np.conj(coefficients[..., k]) if k >= 0 else coefficients[..., -k]
 
+    def scalar_moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
+        return self.moment(coefficients, k)
+
     def rotate(self, coefficients: np.ndarray, rotation: float) -> np.ndarray:
         """Rotation by an angle in radians, anticlockwise."""
         angle = real_array("The angle of a rotation", rotation)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -36,6 +36,15 @@ class Transport(Protocol):
         """The same in Python: coefficients (members, modes) to coefficients."""
 
 
+def dimension_of_harmonics(degree: int, dimension: int) -> float:
+    """dim H_l on S^(d-1): (2l + d - 2)/(l + d - 2) binomial(l + d - 2, l), and 1 for l = 0."""
+    if degree == 0:
+        return 1.0
+    l, d = degree, dimension
+    ways = np.prod([(d - 2 + i) / i for i in range(1, l)])  # binomial(l + d - 3, l - 1)
+    return float((2 * l + d - 2) / l * ways)
+
+
 class Geometry(ABC):
     """The unit sphere of R^d with a harmonic basis in which the Laplacian is diagonal.
 
@@ -52,6 +61,8 @@ class Geometry(ABC):
         Highest harmonic degree kept.
     degrees : ndarray of int, (modes,)
         Harmonic degree of every coefficient.
+    dtype : numpy dtype
+        Of the coefficients: complex, or float.
     parseval : ndarray, (modes,)
         int f^2 dsigma = sum parseval |coefficients|^2.
     points : ndarray, (N, d)
@@ -62,6 +73,7 @@ class Geometry(ABC):
 
     dimension: int
     degree: int
+    dtype: np.dtype = np.dtype(complex)
     degrees: np.ndarray
     parseval: np.ndarray
 
@@ -79,6 +91,11 @@ class Geometry(ABC):
     @abstractmethod
     def axes(self) -> dict[str, np.ndarray]:
         """Names and values of the coordinates whose product is the grid of `points`."""
+
+    @property
+    def judged(self) -> np.ndarray | slice:
+        """The points at which values are free of rounding errors, so that their sign counts."""
+        return slice(None)
 
     @cached_property
     def laplacian(self) -> np.ndarray:
@@ -140,6 +157,28 @@ class Geometry(ABC):
     @abstractmethod
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """The moment of degree k of a density."""
+
+    def amplitude(self, coefficients: np.ndarray, k: int) -> np.ndarray:
+        """sqrt(sum |c|^2 / dim H_k) over the modes of degree k: the same in every frame.
+
+        It is 1 for a Dirac, and |int P_k(<x, e>) dmu| for a density symmetric about e.
+        """
+        chosen = self.degrees == k
+        power = (self.parseval[chosen] * np.abs(coefficients[..., chosen]) ** 2).sum(axis=-1)
+        return np.sqrt(power / dimension_of_harmonics(k, self.dimension))
+
+    def scalar_moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
+        """One number for degree k, shape (*ensemble,): `amplitude`, or what says more."""
+        return self.amplitude(coefficients, k)
+
+    def describe(self) -> dict[str, Any]:
+        """The space without its degree, as plain data."""
+        return {"kind": type(self).__name__}
+
+    @property
+    def mode_axes(self) -> dict[str, np.ndarray]:
+        """Labels of the modes, (modes,) each; the first is the coordinate "mode" itself."""
+        return {"mode": self.degrees}
 
     @abstractmethod
     def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:

@@ -85,6 +85,10 @@ class Sphere(Geometry):
     def axes(self) -> dict[str, np.ndarray]:
         return {"z": self.grid.z, "phi": self.grid.longitudes}
 
+    @property
+    def mode_axes(self) -> dict[str, np.ndarray]:
+        return {"mode": np.arange(self.degrees.size), "l": self.degrees, "m": self.orders}
+
     # Densities -----------------------------------------------------------------------------
 
     def uniform(self) -> Density:

@@ -21,7 +21,7 @@ from .circle_transport import NO_MASS
 from .latitudes import Latitudes
 from .legendre import analyse, recurrence, synthesise
 
-__all__ = ["SphereTransport"]
+__all__ = ["SphereTransport", "band_of"]
 
 NEGLIGIBLE = 2.0**-60
 PAIRS = 8  # pairs of latitudes taken at a time: a cache line of each sum
@@ -43,7 +43,7 @@ class SphereTransport:
 
     def __init__(self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int):
         degree, fields = attraction.shape[1] - 1, 3 if normaliser is None else 4
-        band = _band(attraction)
+        band = band_of(attraction)
         points = 2 * degree + (band if normaliser is None else degree) + 1
         half = -(-points // (4 * PAIRS)) * PAIRS
         self.latitudes = Latitudes(half, degree + 1, degree)
@@ -94,7 +94,7 @@ class SphereTransport:
         return target
 
 
-def _band(attraction: np.ndarray) -> int:
+def band_of(attraction: np.ndarray) -> int:
     """The highest degree of the potential that counts."""
     size = np.abs(attraction).max(axis=0)
     size[0] = 0

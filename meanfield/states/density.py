@@ -43,7 +43,12 @@ class Density:
     """
 
     def __init__(self, geometry: "Geometry", coefficients):
-        coefficients = np.array(coefficients, dtype=complex)
+        coefficients = np.array(coefficients)
+        if geometry.dtype.kind == "f" or coefficients.dtype.kind not in "fiubc":
+            coefficients = real_array(
+                f"The coefficients of a density on {geometry!r}", coefficients
+            )
+        coefficients = coefficients.astype(geometry.dtype)
         modes = geometry.degrees.size
         if coefficients.shape[-1:] != (modes,) or coefficients.size == 0:
             raise ValueError(
@@ -121,7 +126,7 @@ class Density:
     @property
     def minimum(self) -> np.ndarray:
         """Smallest value on the grid; slightly negative values are truncation error."""
-        return self.values.min(axis=-1)
+        return self.values[..., self.geometry.judged].min(axis=-1)
 
     @cached_property
     def spectral_tail(self) -> np.ndarray:
@@ -214,7 +219,7 @@ class Density:
 
         Values down to -`tolerance` times the maximum pass as rounding or integration errors.
         """
-        allowed = tolerance * float(self.values.max())
+        allowed = tolerance * float(self.values[..., self.geometry.judged].max())
         worst = float(self.minimum.min())
         if worst < -allowed:
             raise ValueError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..drifts import SA, USA, Drift, Interaction, Kuramoto
 from ..errors import StorageError
-from ..geometry import Circle
+from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..labelled import ATTRIBUTES, labelled_arrays
 from ..model import Transformer
 from ..solution import Solution
@@ -64,7 +64,7 @@ def _write(solution: Solution, path: Path) -> None:
 def _header(solution: Solution) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "geometry": "Circle",
+        "geometry": solution.final.geometry.describe(),
         "status": solution.status,
         "message": solution.message,
         "stats": solution.stats,
@@ -110,12 +110,15 @@ def load(path: str | Path) -> Solution:
 
 def _solution(header: dict[str, Any], file) -> Solution:
     """The solution in an open file."""
-    coefficients = np.empty(file["coefficient_re"].shape, dtype=complex)
+    degrees = file["degree"][...].astype(int)
+    common = _geometry(header["geometry"], int(degrees.max()))
+    coefficients = np.empty(file["coefficient_re"].shape, dtype=common.dtype)
     coefficients.real = file["coefficient_re"][...]
-    coefficients.imag = file["coefficient_im"][...]
+    if common.dtype.kind == "c":
+        coefficients.imag = file["coefficient_im"][...]
     states = tuple(
-        Density(Circle(int(degree)), row[..., : degree + 1])
-        for degree, row in zip(file["degree"][...], coefficients, strict=True)
+        Density(common.with_degree(degree), common.resample(row, degree))
+        for degree, row in zip(degrees, coefficients, strict=True)
     )
     return Solution(
         t=file["t"][...],
@@ -125,6 +128,20 @@ def _solution(header: dict[str, Any], file) -> Solution:
         stored={"provenance": header["provenance"]},
         **{name: header[name] for name in ("status", "message", "stats", "rtol", "options")},
     )
+
+
+def _geometry(described: str | dict[str, Any], degree: int) -> Geometry:
+    """The space a file describes; the first files had its name alone."""
+    if isinstance(described, str):
+        described = {"kind": described}
+    match described:
+        case {"kind": "Circle"}:
+            return Circle(degree)
+        case {"kind": "Sphere"}:
+            return Sphere(degree)
+        case {"kind": "Zonal", "dimension": dimension}:
+            return Zonal(dimension, degree)
+    raise StorageError(f"its geometry is unknown to this version: {described}")
 
 
 def _model(described: dict[str, Any]) -> Transformer:
