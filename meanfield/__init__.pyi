@@ -15,6 +15,7 @@ from .geometry import Circle as Circle
 from .geometry import Sphere as Sphere
 from .geometry import Zonal as Zonal
 from .geometry import principal_circle as principal_circle
+from .geometry import principal_sphere as principal_sphere
 from .model import Transformer as Transformer
 from .solution import Solution as Solution
 from .solving import solve as solve

@@ -131,7 +131,11 @@ IMPOSSIBLE = [
     ("geometry", {"degree": 0}, "geometry.degree: expected a number >= 1; got 0"),
     ("geometry", {"degree": 8.0}, "geometry.degree: expected a whole number; got 8.0"),
     ("geometry", {"degree": 9999}, "geometry.degree <= solve.max_degree; got 9999 > 4096"),
-    ("geometry", {"kind": "torus", "degree": 8}, 'geometry.kind: expected "circle"; got "torus"'),
+    (
+        "geometry",
+        {"kind": "torus", "degree": 8},
+        'geometry.kind: expected "circle" or "sphere" or "zonal"; got "torus"',
+    ),
     ("geometry", 8, "geometry: expected a table; got 8"),
     ("initial", {"kind": "vonmises"}, 'initial.kind: .* did you mean "von_mises"'),
     ("initial", {**FOURIER, "cos": [0, "a"]}, r'initial.cos\[1\]: expected a number; got "a"'),

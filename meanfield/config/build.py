@@ -11,13 +11,32 @@ from ..drifts import SA, USA
 from ..drifts import Interaction as InteractionDrift
 from ..drifts import Kuramoto as KuramotoDrift
 from ..errors import CheckpointError, ConfigError, MeanfieldError
-from ..geometry.circle import Circle
+from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..model import Transformer
 from ..states.density import COMPUTED, Density
 from .files import folder_of
-from .initial import Ensemble, Fourier, Initial, Mixture, Perturbed, Sample, Uniform, VonMises
+from .initial import (
+    Ensemble,
+    Fourier,
+    Initial,
+    Legendre,
+    Mixture,
+    Perturbed,
+    Sample,
+    Uniform,
+    VonMises,
+    VonMisesFisher,
+)
 from .sample import read_sample
 from .schema import Attention, Config, Interaction
+
+E_Z = (0.0, 0.0, 1.0)
+GENERAL = ("uniform", "perturbed", "mixture", "ensemble")
+KINDS = {
+    Circle: (*GENERAL, "fourier", "von_mises", "sample"),
+    Sphere: (*GENERAL, "legendre", "von_mises_fisher", "sample"),
+    Zonal: (*GENERAL, "legendre", "von_mises_fisher"),
+}
 
 __all__ = ["blaming", "build_density", "build_geometry", "build_model", "solve_arguments"]
 
@@ -39,9 +58,17 @@ def _drift(config: Config):
     return KuramotoDrift()
 
 
-def build_geometry(config: Config) -> Circle:
+def build_geometry(config: Config) -> Geometry:
     """The space that [geometry] describes."""
-    return Circle(config.geometry.degree)
+    table = config.geometry
+    with blaming(config, "geometry"):
+        match table.kind:
+            case "circle":
+                return Circle(table.degree)
+            case "sphere":
+                return Sphere(table.degree)
+            case _:
+                return Zonal(table.dimension, table.degree)
 
 
 def build_density(config: Config) -> Density:
@@ -58,37 +85,50 @@ def build_density(config: Config) -> Density:
         return density.checked_positive(COMPUTED)
 
 
-def _density(table: Initial, circle: Circle, config: Config, key: str) -> Density:
+def _density(table: Initial, space: Geometry, config: Config, key: str) -> Density:
     with blaming(config, key):
         match table:
             case Ensemble(members=members):
-                return Density.stack(_densities(members, circle, config, f"{key}.members"))
+                return Density.stack(_densities(members, space, config, f"{key}.members"))
             case Mixture(components=parts):
                 total = sum(part.weight for part in parts)
                 shares = [part.weight / total for part in parts]
-                densities = _densities(parts, circle, config, f"{key}.components")
+                densities = _densities(parts, space, config, f"{key}.components")
                 return Density.mixture(shares, densities)
-        return _single(table, circle, folder_of(config.source))
+        return _single(table, space, folder_of(config.source))
 
 
-def _densities(tables: tuple, circle: Circle, config: Config, key: str) -> list[Density]:
-    return [_density(table, circle, config, f"{key}[{i}]") for i, table in enumerate(tables)]
+def _densities(tables: tuple, space: Geometry, config: Config, key: str) -> list[Density]:
+    return [_density(table, space, config, f"{key}[{i}]") for i, table in enumerate(tables)]
 
 
-def _single(table: Initial, circle: Circle, directory: Path) -> Density:
-    match table:
-        case Uniform():
-            return circle.uniform()
-        case Fourier(cos=cos, sin=sin):
-            return circle.fourier(_fourier_coefficients(cos, sin))
-        case VonMises(mean=mean, concentration=concentration):
-            return circle.von_mises(mean, concentration)
-        case Perturbed(amplitude=amplitude, seed=seed, degrees=degrees):
-            rng = np.random.default_rng(seed)
-            return circle.perturbed(amplitude, rng=rng, degrees=degrees)
-        case Sample(file=file, bandwidth=bandwidth):
-            return circle.estimate(read_sample(table, directory / file), bandwidth=bandwidth)
-    raise TypeError(f"expected a table of initial.py; got {type(table).__name__}")
+def _single(table: Initial, space: Geometry, directory: Path) -> Density:
+    match table, space:
+        case Uniform(), _:
+            return space.uniform()
+        case Perturbed(amplitude=amplitude, seed=seed, degrees=degrees), _:
+            return space.perturbed(amplitude, rng=np.random.default_rng(seed), degrees=degrees)
+        case Fourier(cos=cos, sin=sin), Circle():
+            return space.fourier(_fourier_coefficients(cos, sin))
+        case VonMises(mean=mean, concentration=concentration), Circle():
+            return space.von_mises(mean, concentration)
+        case VonMisesFisher(mean=mean, concentration=concentration), Sphere():
+            return space.von_mises_fisher(mean or E_Z, concentration)
+        case VonMisesFisher(mean=None, concentration=concentration), Zonal():
+            return space.von_mises_fisher(concentration)
+        case Legendre(coefficients=coefficients, axis=axis), Sphere():
+            return space.zonal([1, *coefficients], axis or E_Z)
+        case Legendre(coefficients=coefficients, axis=None), Zonal():
+            return space.zonal([1, *coefficients])
+        case Sample(file=file, bandwidth=bandwidth), Circle() | Sphere():
+            sample = read_sample(table, directory / file, space.dimension)
+            return space.estimate(sample, bandwidth=bandwidth)
+        case VonMisesFisher() | Legendre(), Zonal():
+            raise ValueError("the axis of geometry kind zonal is fixed; leave mean and axis out")
+    raise ValueError(
+        f"kind {table.kind!r} is not for geometry kind {type(space).__name__.lower()!r}; expected "
+        + ", ".join(KINDS[type(space)])
+    )
 
 
 def _fourier_coefficients(cos: tuple[float, ...], sin: tuple[float, ...]) -> np.ndarray:

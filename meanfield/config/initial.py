@@ -11,11 +11,13 @@ __all__ = [
     "Ensemble",
     "Fourier",
     "Initial",
+    "Legendre",
     "Mixture",
     "Perturbed",
     "Sample",
     "Uniform",
     "VonMises",
+    "VonMisesFisher",
 ]
 
 SAMPLE_FORMATS = (".npy", ".npz", ".csv")
@@ -43,16 +45,36 @@ class VonMises(Table):
     concentration: NonNegative = Field(description="0 is uniform, large is narrow")
 
 
+class VonMisesFisher(Table):
+    """The von Mises-Fisher density, proportional to exp(concentration <x, mean>)."""
+
+    kind: Literal["von_mises_fisher"]
+    mean: Series | None = Field(
+        default=None, description="unit vector; by default the last axis, the only one if zonal"
+    )
+    concentration: NonNegative = Field(description="0 is uniform, large is narrow")
+
+
+class Legendre(Table):
+    """The density 1 + sum_l a_l P_l(<x, axis>) with Legendre polynomials, P_l(1) = 1."""
+
+    kind: Literal["legendre"]
+    coefficients: Series = Field(min_length=1, description="a_1, a_2, ...")
+    axis: Series | None = Field(
+        default=None, description="unit vector; by default the last axis, the only one if zonal"
+    )
+
+
 class Perturbed(Table):
     """The uniform density with a seeded random perturbation."""
 
     kind: Literal["perturbed"]
     amplitude: Positive = Field(
-        description="standard deviation of the coefficients of cos(k theta) and sin(k theta)"
+        description="standard deviation of the coefficients, such as that of cos(k theta)"
     )
     seed: Index = Field(description="seed of the random numbers")
     degrees: Annotated[tuple[Natural, ...], Strict(False)] | None = Field(
-        default=None, min_length=1, description="the modes k that are perturbed; by default 1 to 8"
+        default=None, min_length=1, description="the degrees that are perturbed; by default 1 to 8"
     )
 
 
@@ -106,6 +128,14 @@ class VonMisesComponent(VonMises, Component):
     """A von Mises density, as a part of a mixture."""
 
 
+class VonMisesFisherComponent(VonMisesFisher, Component):
+    """A von Mises-Fisher density, as a part of a mixture."""
+
+
+class LegendreComponent(Legendre, Component):
+    """A Legendre series, as a part of a mixture."""
+
+
 class PerturbedComponent(Perturbed, Component):
     """A perturbed uniform density, as a part of a mixture."""
 
@@ -115,7 +145,13 @@ class SampleComponent(Sample, Component):
 
 
 Part = Annotated[
-    UniformComponent | FourierComponent | VonMisesComponent | PerturbedComponent | SampleComponent,
+    UniformComponent
+    | FourierComponent
+    | VonMisesComponent
+    | VonMisesFisherComponent
+    | LegendreComponent
+    | PerturbedComponent
+    | SampleComponent,
     Field(discriminator="kind"),
 ]
 
@@ -130,7 +166,8 @@ class Mixture(Table):
 
 
 Single = Annotated[
-    Uniform | Fourier | VonMises | Perturbed | Sample | Mixture, Field(discriminator="kind")
+    Uniform | Fourier | VonMises | VonMisesFisher | Legendre | Perturbed | Sample | Mixture,
+    Field(discriminator="kind"),
 ]
 
 
@@ -144,6 +181,14 @@ class Ensemble(Table):
 
 
 Initial = Annotated[
-    Uniform | Fourier | VonMises | Perturbed | Sample | Mixture | Ensemble,
+    Uniform
+    | Fourier
+    | VonMises
+    | VonMisesFisher
+    | Legendre
+    | Perturbed
+    | Sample
+    | Mixture
+    | Ensemble,
     Field(discriminator="kind"),
 ]

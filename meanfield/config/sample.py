@@ -1,4 +1,4 @@
-"""From a file of numbers to points of the circle."""
+"""From a file of numbers to points of the circle or the sphere."""
 
 import zipfile
 from pathlib import Path
@@ -6,18 +6,19 @@ from pathlib import Path
 import numpy as np
 
 from ..geometry.kernel_estimate import read_sample as read_array
-from ..geometry.projection import principal_circle
+from ..geometry.projection import principal_circle, principal_sphere
 from .initial import Sample
 
 __all__ = ["read_sample"]
 
 
-def read_sample(sample: Sample, path: Path) -> np.ndarray:
-    """Angles (n,) or unit vectors (n, 2) from the file of a `sample` table.
+def read_sample(sample: Sample, path: Path, dimension: int = 2) -> np.ndarray:
+    """Angles (n,) or unit vectors (n, dimension) from the file of a `sample` table.
 
-    An array (n,) holds angles in radians and one of shape (n, 2) unit vectors; both are
-    returned as they are. Hidden states (n, d), or one layer of (layers, n, d), d >= 3, are
-    projected on their two leading principal directions and then onto the circle.
+    For the circle, dimension 2, an array (n,) holds angles in radians and one of shape (n, 2)
+    unit vectors; for the sphere, dimension 3, unit vectors have shape (n, 3). They are returned
+    as they are. Hidden states (n, d), or one layer of (layers, n, d), of larger d are projected
+    on their leading principal directions, as many as `dimension`, and then normalised.
 
     Raises
     ------
@@ -28,9 +29,9 @@ def read_sample(sample: Sample, path: Path) -> np.ndarray:
     if not np.isfinite(tokens).all():
         count = np.count_nonzero(~np.isfinite(tokens))
         raise ValueError(f"expected finite numbers in {path.name}; {count} are nan or infinite")
-    if tokens.ndim == 1 or tokens.shape[1] == 2:
+    if tokens.ndim == 1 or tokens.shape[1] <= dimension:
         return tokens
-    return principal_circle(tokens)
+    return principal_circle(tokens) if dimension == 2 else principal_sphere(tokens)
 
 
 def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:

@@ -8,7 +8,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from .initial import Ensemble, Initial
 from .values import Betas, Finite, Kappas, Natural, Positive, Series, Table, shape_of
@@ -48,8 +55,29 @@ class Circle(Table):
     degree: Natural = Field(description="highest Fourier mode of the initial density")
 
 
-# Sphere and zonal tables join here: Annotated[Circle | ..., Field(discriminator="kind")].
-Geometry = Circle
+class Sphere(Table):
+    """The unit sphere S^2."""
+
+    kind: Literal["sphere"] = Field(description="the space")
+    degree: Natural = Field(description="highest spherical harmonic of the initial density")
+
+
+class Zonal(Table):
+    """Densities on S^(d-1) that are symmetric about an axis."""
+
+    kind: Literal["zonal"] = Field(description="the space")
+    dimension: int = Field(ge=2, description="d: the dimension of the tokens")
+    degree: Natural = Field(description="highest Gegenbauer polynomial of the initial density")
+
+
+def _circle_by_default(table: Any) -> Any:
+    return {"kind": "circle", **table} if isinstance(table, dict) else table
+
+
+Geometry = Annotated[
+    Annotated[Circle | Sphere | Zonal, Field(discriminator="kind")],
+    BeforeValidator(_circle_by_default),
+]
 
 
 class Solve(Table):

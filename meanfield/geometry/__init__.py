@@ -2,8 +2,8 @@
 
 from .circle import Circle
 from .contract import Geometry
-from .projection import principal_circle
+from .projection import principal_circle, principal_sphere
 from .sphere import Sphere
 from .zonal import Zonal
 
-__all__ = ["Circle", "Geometry", "Sphere", "Zonal", "principal_circle"]
+__all__ = ["Circle", "Geometry", "Sphere", "Zonal", "principal_circle", "principal_sphere"]

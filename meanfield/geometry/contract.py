@@ -135,6 +135,14 @@ class Geometry(ABC):
         return chosen.astype(int)
 
     @abstractmethod
+    def uniform(self) -> Density:
+        """The uniform density: the constant 1."""
+
+    @abstractmethod
+    def perturbed(self, amplitude: float, *, rng, degrees=None) -> Density:
+        """The uniform density plus random harmonics of size `amplitude`."""
+
+    @abstractmethod
     def with_degree(self, degree: int) -> Self:
         """The same space with another number of harmonics."""
 

@@ -111,5 +111,5 @@ def test_tokens_without_a_direction_are_counted():
 
 def test_a_token_orthogonal_to_the_plane_is_refused():
     tokens = np.array([[1.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
-    with pytest.raises(ValueError, match="1 tokens are orthogonal to the two leading"):
+    with pytest.raises(ValueError, match="1 tokens are orthogonal to the 2 leading"):
         principal_circle(tokens)
