@@ -14,8 +14,10 @@ from .errors import UnresolvedWarning as UnresolvedWarning
 from .geometry import Circle as Circle
 from .geometry import Sphere as Sphere
 from .geometry import Zonal as Zonal
+from .geometry import from_pyshtools as from_pyshtools
 from .geometry import principal_circle as principal_circle
 from .geometry import principal_sphere as principal_sphere
+from .geometry import to_pyshtools as to_pyshtools
 from .model import Transformer as Transformer
 from .solution import Solution as Solution
 from .solving import solve as solve

@@ -3,7 +3,17 @@
 from .circle import Circle
 from .contract import Geometry
 from .projection import principal_circle, principal_sphere
+from .pyshtools_exchange import from_pyshtools, to_pyshtools
 from .sphere import Sphere
 from .zonal import Zonal
 
-__all__ = ["Circle", "Geometry", "Sphere", "Zonal", "principal_circle", "principal_sphere"]
+__all__ = [
+    "Circle",
+    "Geometry",
+    "Sphere",
+    "Zonal",
+    "from_pyshtools",
+    "principal_circle",
+    "principal_sphere",
+    "to_pyshtools",
+]
