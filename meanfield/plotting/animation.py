@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..geometry import Circle, Geometry
+from ..geometry import Circle, Geometry, Sphere
 from . import ensemble, theme
 from .circle_movie import circle_scene
 from .digits import distinct
@@ -17,6 +17,7 @@ from .geometries import entry_of
 from .movies import Update, check_movie_path, write_movie
 from .observables import draw_observables
 from .panels import title_page
+from .sphere_movie import sphere_scene
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -26,6 +27,7 @@ __all__ = ["animate"]
 # The moving panels of each space: (figure, solution, members, scale, **options) -> updates.
 SCENES: dict[type[Geometry], Callable[..., list[Update]]] = {
     Circle: circle_scene,
+    Sphere: sphere_scene,
 }
 
 
@@ -43,12 +45,14 @@ def animate(
     """Write a movie with one frame for each saved state.
 
     A single density on the circle is shown over the angle and around the circle, several members
+    of an ensemble over the angle in one panel each; on the sphere, each is shown from two opposite
     sides. Beneath runs the order parameter. States that are not resolved are dotted, or outlined,
     in red.
 
     Parameters
     ----------
     solution : Solution
+        Densities on the circle or the sphere. Frames are equally long, so that equally spaced `t_eval` give a
         movie in which time runs evenly.
     path : path
         Ends in ".mp4" (needs ffmpeg) or ".gif".
@@ -59,6 +63,7 @@ def animate(
     dpi : float
         Dots per inch, > 0; the frame is 8 inches wide.
     **options
+        On the sphere `seen_from`, as for `orthographic`.
 
     Returns
     -------

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from ..geometry import Circle, Geometry
+from ..geometry import Circle, Geometry, Sphere
 from .circle import snapshots, spacetime
 from .circle_overview import circle_overview
 from .geometries import entry_of
 from .observables import observables
 from .polar import polar
+from .sphere import mollweide, orthographic
+from .sphere_overview import sphere_overview
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -25,6 +27,12 @@ KINDS: dict[type[Geometry], dict[str, Draw]] = {
         "spacetime": spacetime,
         "snapshots": snapshots,
         "polar": polar,
+        "observables": observables,
+    },
+    Sphere: {
+        "overview": sphere_overview,
+        "orthographic": orthographic,
+        "map": mollweide,
         "observables": observables,
     },
 }
