@@ -52,8 +52,8 @@ def animate(
     Parameters
     ----------
     solution : Solution
-        Densities on the circle or the sphere. Frames are equally long, so that equally spaced `t_eval` give a
-        movie in which time runs evenly.
+        Densities on the circle or the sphere. Frames are equally long, so that equally spaced
+        `t_eval` give a movie in which time runs evenly.
     path : path
         Ends in ".mp4" (needs ffmpeg) or ".gif".
     fps : float

@@ -203,9 +203,9 @@ def _sheet(
     if len(members) == 1 and columns > most:
         columns = -(-count // -(-count // most))
     rows = -(-count // columns)
-    width = min(6.2, 6.6 / columns, 3.2 * ratio)
+    width = min(5.8, 6.2 / columns, 3.0 * ratio)
     figure = theme.figure(
-        width=max(3.4, width * columns + 1.1), height=0.6 + rows * (width / ratio + 0.3)
+        width=max(3.4, width * columns + 1.6), height=0.4 + rows * (width / ratio + 0.3)
     )
     axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
     for spare in axes[count:]:

@@ -74,7 +74,7 @@ def _one_member(
     shown = pick_times(solution, [member], None, 6)
     columns = min(len(shown), 3)
     rows = -(-len(shown) // columns)
-    heights = [1.4 * rows if len(shown) > 1 else 3.0, 2.9, *([2.1] if len(solution) > 1 else [])]
+    heights = [1.4 * rows if len(shown) > 1 else 3.2, 3.5, *([2.1] if len(solution) > 1 else [])]
     figure = theme.figure(width=7.5, height=sum(heights) + 0.4)
     top, middle, *bottom = figure.subfigures(len(heights), 1, height_ratios=heights)
     axes = top.subplots(rows, columns, squeeze=False).ravel()
@@ -96,7 +96,7 @@ def _one_member(
 
 def _all_members(solution: "Solution", members: list[Member], scale: str, clusters: bool) -> Figure:
     rows = -(-len(members) // 3)
-    above = 0.6 + 1.5 * rows
+    above = 0.5 + 1.3 * rows
     figure = theme.figure(width=8.2, height=above + 2.8)
     top, bottom = figure.subfigures(2, 1, height_ratios=[above, 2.4])
     target = grid(top, members, solution)

@@ -105,8 +105,8 @@ def paint(
 
 def name_sides(ax: Axes, pair: OrthographicPair) -> None:
     """Write beside the discs from where each is seen."""
-    x, y, z = (f"{number:.2f}".replace("-0.00", "0.00") for number in pair.frame[2])
-    names = (f"seen from $({x}, {y}, {z})$", "from behind")
+    numbers = ", ".join(f"{{{number:.2f}}}" for number in pair.frame[2]).replace("-0.00", "0.00")
+    names = (f"seen from $({numbers})$", "from behind")
     for (right, up), name in zip(pair.centres, names, strict=True):
         if pair.beside:
             place = {"x": right, "y": up - 1.07, "va": "top", "ha": "center"}
@@ -134,14 +134,17 @@ def direction_of(density: Density) -> np.ndarray:
 def _mark_clusters(view: View) -> None:
     """A ring at every cluster, and its share of the mass beside it."""
     halo = [withStroke(linewidth=1.6, foreground="white")]
+    left, right = view.projection.box[:2]
     for cluster in clusters_of(view.density):
         place = view.projection.place(cluster.point)
+        inwards = place[0] > 0.85 * right + 0.15 * left  # else the text would leave the panel
         view.ax.plot(*place, "o", mfc="none", mec="white", ms=4.6, mew=1.7, zorder=4)
         view.ax.plot(*place, "o", mfc="none", mec=theme.INK, ms=4.6, mew=0.8, zorder=4)
         view.ax.annotate(
             f"{100 * cluster.share:.0f}%",
             place,
-            xytext=(4, 3),
+            xytext=(-4 if inwards else 4, 3),
+            ha="right" if inwards else "left",
             textcoords="offset points",
             fontsize=7.5,
             zorder=5,
