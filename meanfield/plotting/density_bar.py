@@ -20,12 +20,19 @@ def density_bar(
     label: str,
     *,
     rows: int = 1,
+    short: bool = False,
 ) -> None:
-    """One bar for the maps in `axes`, in `rows` rows; its mark is the uniform state, 1."""
+    """One bar for the maps in `axes`, in `rows` rows; its mark is the uniform state, 1.
+
+    The label of a `short` bar is broken where it would be longer than the bar is high.
+    """
+    note = scale.note
+    if short:
+        note = note.replace(" (power", "\n(power").replace(" exponent", "\nexponent")
     bar = figure.colorbar(
         image,
         ax=axes,
-        label=label + scale.note,
+        label=label + note,
         extend="min" if scale.cut else "neither",
         aspect=26 * rows,
         pad=0.02,

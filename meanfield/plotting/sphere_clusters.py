@@ -1,6 +1,7 @@
 """Clusters of a density on the sphere: its high maxima, and the mass that belongs to each."""
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -11,7 +12,9 @@ __all__ = ["Cluster", "clusters_of"]
 
 HIGH = 2.0  # times the mean
 PROMINENT = 0.1  # a lesser dip, relative to the lower peak, does not separate two peaks
-GRID = Sphere(48)  # points 2.4 degrees apart
+GRID = Sphere(48)
+SPACING = np.radians(2.4)  # of its points
+AROUND = np.array(list(product((-1.0, 0.0, 1.0), repeat=3)))
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Cluster:
 
 
 def clusters_of(density: Density) -> list[Cluster]:
-    """Maxima above twice the mean, the heaviest first; found on a grid of 2.4 degrees.
+    """Maxima above twice the mean, the heaviest first; two within 2.4 degrees may count as one.
 
     The basin of a maximum is what steepest ascent leads to it. Peaks that are parted by a dip of
     less than a tenth of the lower one count as one.
@@ -35,12 +38,25 @@ def clusters_of(density: Density) -> list[Cluster]:
     peak_of = _basins(values, _neighbours(GRID.grid.z.size, GRID.grid.longitudes.size))
     masses = np.append(GRID.weights, [0.0, 0.0]) * values
     shares = np.bincount(peak_of, masses, minlength=values.size) / masses.sum()
+    peaks = np.unique(peak_of)
+    peaks = peaks[values[peaks] > HIGH]
+    if not peaks.size:
+        return []
+    places = _climbed(density, points[peaks])
     found = [
-        Cluster(points[i], float(values[i]), float(shares[i]))
-        for i in np.unique(peak_of)
-        if values[i] > HIGH
+        Cluster(place, float(height), float(share))
+        for place, height, share in zip(places, density.at(places), shares[peaks], strict=True)
     ]
     return sorted(found, key=lambda cluster: -cluster.share)
+
+
+def _climbed(density: Density, places: np.ndarray) -> np.ndarray:
+    """The places (n, 3) moved up to the maxima near them, by a search in steps that shrink."""
+    for step in SPACING * 0.6 ** np.arange(12):
+        tried = places[:, None] + step * AROUND
+        tried /= np.linalg.norm(tried, axis=-1, keepdims=True)
+        places = tried[np.arange(len(tried)), density.at(tried).argmax(axis=1)]
+    return places
 
 
 def _neighbours(rows: int, columns: int) -> list[np.ndarray]:

@@ -43,7 +43,8 @@ def sphere_scene(
         updates.append(_moving_pair(ax, pair, solution, member, chosen))
         if len(members) == 1:
             name_sides(ax, pair)
-    density_bar(top, target.axes, target.axes[-1].images[0], chosen, DENSITY, rows=target.rows)
+    picture, rows = target.axes[-1].images[0], target.rows
+    density_bar(top, target.axes, picture, chosen, DENSITY, rows=rows, short=rows == 1)
     return updates
 
 

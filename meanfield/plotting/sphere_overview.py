@@ -74,7 +74,7 @@ def _one_member(
     shown = pick_times(solution, [member], None, 6)
     columns = min(len(shown), 3)
     rows = -(-len(shown) // columns)
-    heights = [1.4 * rows if len(shown) > 1 else 3.2, 3.5, *([2.1] if len(solution) > 1 else [])]
+    heights = [(3.2, 1.8, 1.4)[columns - 1] * rows, 3.5, *([2.1] if len(solution) > 1 else [])]
     figure = theme.figure(width=7.5, height=sum(heights) + 0.4)
     top, middle, *bottom = figure.subfigures(len(heights), 1, height_ratios=heights)
     axes = top.subplots(rows, columns, squeeze=False).ravel()

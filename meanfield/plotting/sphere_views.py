@@ -73,7 +73,7 @@ def draw_views(
         if clusters:
             _mark_clusters(view)
     axes = [view.ax for view in views]
-    density_bar(figure, axes, picture, chosen, DENSITY, rows=rows)
+    density_bar(figure, axes, picture, chosen, DENSITY, rows=rows, short=rows == 1)
 
 
 def paint(
