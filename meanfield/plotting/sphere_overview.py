@@ -41,7 +41,8 @@ def sphere_overview(
     Parameters
     ----------
     solution, seen_from, clusters, member, scale, title
-        As for `orthographic`; all maps have the meridian phi = 0 in the middle.
+        As for `orthographic`; all maps have the meridian phi = 0 in the middle. Several members
+        are shown by maps alone, which need no `seen_from`.
 
     Returns
     -------
