@@ -187,7 +187,11 @@ def _table(run: "Solution") -> str:
     type=click.Path(path_type=Path),
     help="File to write: .png (default), .pdf, .svg, ..., or .mp4 and .gif for a movie.",
 )
-@click.option("--kind", help="overview (default), spacetime, snapshots, polar or observables.")
+@click.option(
+    "--kind",
+    help="overview (default), observables; on the circle spacetime, snapshots, polar; "
+    "on the sphere orthographic, map.",
+)
 @_refuses_cleanly
 def plot(result: Path, output: Path, kind: str | None) -> None:
     """Draw the figure, or the movie, of a result."""

@@ -137,7 +137,10 @@ class Solution:
         return save(self, Path(path))
 
     def plot(self, kind: str = "overview", **options) -> "Figure":
-        """A figure of the run: "overview", "spacetime", "snapshots", "polar", "observables"."""
+        """A figure of the run: "overview", "observables", or a kind that its space has.
+
+        On the circle "spacetime", "snapshots", "polar"; on the sphere "orthographic", "map".
+        """
         from .plotting import plot
 
         return plot(self, kind=kind, **options)

@@ -1,4 +1,4 @@
-"""Figures and movies of a solution: space-time maps, snapshots, observables.
+"""Figures and movies of a solution: maps, views, snapshots, observables.
 
 Every function returns a matplotlib Figure that keeps its own style, so that neither pyplot nor
 its settings are touched: `figure.savefig("run.pdf")` writes it for print, and a notebook shows it
@@ -15,10 +15,13 @@ from .circle import snapshots, spacetime
 from .kinds import overview, plot
 from .observables import observables
 from .polar import polar
+from .sphere import mollweide, orthographic
 
 __all__ = [
     "animate",
+    "mollweide",
     "observables",
+    "orthographic",
     "overview",
     "plot",
     "polar",

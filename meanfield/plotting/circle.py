@@ -11,15 +11,17 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 
 from . import resolution, theme
+from .density_bar import density_bar
 from .digits import distinct
 from .panels import Panels, into, page, title_page
-from .profiles import ANGLE_LABELS, ANGLE_TICKS, profiles, story
+from .profiles import ANGLE_LABELS, ANGLE_TICKS, profiles
 from .scales import EXPONENT, Scale, choose_scale
+from .times import pick_times
 
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["draw_snapshots", "draw_spacetime", "pick_times", "snapshots", "spacetime", "time_bar"]
+__all__ = ["draw_snapshots", "draw_spacetime", "snapshots", "spacetime", "time_bar"]
 
 MOST_COLUMNS, MOST_ROWS = 2000, 1536  # beyond, a heat map has more cells than a page has dots
 FEWEST_COLUMNS = 600  # below, its cells show
@@ -101,17 +103,7 @@ def draw_spacetime(target: Panels, solution: "Solution", scale: str) -> None:
         for spine in ax.spines.values():
             spine.set_visible(True)
         resolution.hatch(ax, solution)
-    bar = target.figure.colorbar(
-        mesh,
-        ax=target.axes,
-        label=DENSITY + chosen.note,
-        extend="min" if chosen.cut else "neither",
-        aspect=26 * target.rows,
-        pad=0.02,
-    )
-    if chosen.low < 1.0 < chosen.high:
-        bar.ax.axhline(1.0, color="white", linewidth=2.4)
-        bar.ax.axhline(1.0, color=theme.INK, linewidth=1.0)
+    density_bar(target.figure, target.axes, mesh, chosen, DENSITY, rows=target.rows)
 
 
 def _between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -162,7 +154,7 @@ def snapshots(
     """
     with theme.style():
         target = into(ax, solution, member) if ax else page(solution, member, width=6, height=3.4)
-        draw_snapshots(target, solution, pick_times(solution, target, times, count), scale)
+        draw_snapshots(target, solution, pick_times(solution, target.members, times, count), scale)
         if ax is None:
             return title_page(target.figure, solution, title)
         resolution.mark(ax, solution)
@@ -213,25 +205,6 @@ def _power(values: np.ndarray) -> np.ndarray:
 
 def _root(values: np.ndarray) -> np.ndarray:
     return np.sign(values) * np.abs(values) ** (1 / EXPONENT)
-
-
-def pick_times(
-    solution: "Solution", target: Panels, times: Sequence[float] | None, count: int
-) -> np.ndarray:
-    """Indices of the saved states to show, increasing."""
-    if times is None:
-        if count < 1:
-            raise ValueError(f"count must be at least 1; got {count}.")
-        return story(solution, target.members, count)
-    wanted = np.atleast_1d(np.asarray(times, dtype=float))
-    begin, end = solution.t[0], solution.t[-1]
-    slack = 1e-9 * max(abs(begin), abs(end))
-    if not wanted.size or not ((wanted >= begin - slack) & (wanted <= end + slack)).all():
-        raise ValueError(
-            f"times must lie between {begin:g} and {end:g}, where this solution was saved; "
-            f"got {times!r}."
-        )
-    return np.unique(np.abs(np.asarray(solution.t)[:, None] - wanted).argmin(axis=0))
 
 
 def time_bar(target: Panels, solution: "Solution", times: np.ndarray) -> None:

@@ -15,7 +15,9 @@ from PIL import Image
 
 from ..errors import MeanfieldError
 
-__all__ = ["check_movie_path", "ffmpeg_program", "write_movie"]
+__all__ = ["Update", "check_movie_path", "ffmpeg_program", "write_movie"]
+
+Update = Callable[[int], object]  # sets a part of a figure to frame i
 
 
 def check_movie_path(path: str | os.PathLike) -> Path:
@@ -52,9 +54,7 @@ def ffmpeg_program() -> str:
         ) from error
 
 
-def write_movie(
-    figure: Figure, show: Callable[[int], object], count: int, path: Path, fps: float
-) -> None:
+def write_movie(figure: Figure, show: Update, count: int, path: Path, fps: float) -> None:
     """Write `count` frames at `figure.dpi`; `show(i)` sets the figure to frame i."""
     write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
     write(figure, show, count, path, fps)
@@ -90,10 +90,12 @@ def _write_gif(figure, show, count: int, path: Path, fps: float) -> None:
     )
 
 
-def _frames(figure: Figure, show: Callable[[int], object], count: int) -> Iterator[Image.Image]:
+def _frames(figure: Figure, show: Update, count: int) -> Iterator[Image.Image]:
     canvas = FigureCanvasAgg(figure)
+    # Without k-means the few pixels of a peak get the colour of something else; it takes a while.
+    refine = int(any(ax.images for ax in figure.axes))
     for i in range(count):
         show(i)
         canvas.draw()
         pixels = np.array(canvas.buffer_rgba())[..., :3]
-        yield Image.fromarray(pixels).quantize(256, dither=Image.Dither.NONE)
+        yield Image.fromarray(pixels).quantize(256, kmeans=refine, dither=Image.Dither.NONE)

@@ -18,7 +18,7 @@ from .panels import title_page
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["QUANTITIES", "Quantity", "draw_observables", "observables", "present"]
+__all__ = ["QUANTITIES", "Quantity", "draw_observables", "energy_name", "observables"]
 
 MOST_IN_LEGEND = 9
 SHOWN_MOMENTS = 4
@@ -113,7 +113,7 @@ def observables(
         return title_page(figure, solution, title)
 
 
-def present(solution: "Solution", name: str) -> bool:
+def _present(solution: "Solution", name: str) -> bool:
     """Whether a solution has this observable, with a finite value at some time."""
     data = solution.observables
     if name == "moments":
@@ -121,14 +121,19 @@ def present(solution: "Solution", name: str) -> bool:
     return name in data and bool(np.isfinite(data[name]).any())
 
 
+def energy_name(solution: "Solution") -> str:
+    """The free energy where it exists, and else the entropy, which every density has."""
+    return "free_energy" if _present(solution, "free_energy") else "entropy"
+
+
 def _chosen(solution: "Solution", names: Sequence[str] | None, *, single: bool) -> list[str]:
     if names is None:
         other = "order_parameter" if single else "moments"
-        return [name for name in QUANTITIES if name != other and present(solution, name)]
+        return [name for name in QUANTITIES if name != other and _present(solution, name)]
     wanted = [names] if isinstance(names, str) else list(names)
-    missing = [name for name in wanted if not present(solution, name)]
+    missing = [name for name in wanted if not _present(solution, name)]
     if missing or not wanted:
-        available = [name for name in QUANTITIES if present(solution, name)]
+        available = [name for name in QUANTITIES if _present(solution, name)]
         raise ValueError(
             f"names must be observables of this solution, some of {', '.join(available)}; got "
             f"{', '.join(map(repr, missing)) or 'none'}. The free energy and its dissipation "

@@ -9,10 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from . import resolution, theme
-from .circle import pick_times, time_bar
+from .circle import time_bar
 from .panels import Panels, into, page, title_page
 from .profiles import profiles
 from .scales import Scale, choose_scale
+from .times import pick_times
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -62,7 +63,7 @@ def polar(
     with theme.style():
         size = {"width": 5.2, "height": 4.4}
         target = into(ax, solution, member) if ax else page(solution, member, **size)
-        draw_polar(target, solution, pick_times(solution, target, times, count), scale)
+        draw_polar(target, solution, pick_times(solution, target.members, times, count), scale)
         if ax is None:
             return title_page(target.figure, solution, title)
         resolution.mark(ax, solution)

@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..geometry import Circle
+from .geometries import expect_densities_on
+
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["ANGLE_LABELS", "ANGLE_TICKS", "profiles", "story"]
+__all__ = ["ANGLE_LABELS", "ANGLE_TICKS", "profiles"]
 
 ANGLE_TICKS = np.pi * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 ANGLE_LABELS = (r"$-\pi$", r"$-\pi/2$", "$0$", r"$\pi/2$", r"$\pi$")
@@ -49,8 +52,9 @@ def profiles(
     TypeError
         If the states are not densities on the circle.
     """
+    expect_densities_on(solution, Circle)
     states = [solution[int(i)] for i in (range(len(solution.t)) if times is None else times)]
-    degree = max(SMOOTH_DEGREE, *(_degree(state) for state in states))
+    degree = max(SMOOTH_DEGREE, *(state.geometry.degree for state in states))
     frames = []
     for state in states:
         fine = state.resample(degree)
@@ -65,15 +69,6 @@ def profiles(
     return theta, np.concatenate([values[..., -1:], values, values[..., :1]], axis=-1)
 
 
-def _degree(state) -> int:
-    if getattr(state.geometry, "dimension", None) != 2:
-        raise TypeError(
-            "These plots need densities on the circle; got a state on "
-            f"{type(state.geometry).__name__}. kind='observables' draws any solution."
-        )
-    return state.geometry.degree
-
-
 def _averaged(values: np.ndarray, most: int | None) -> np.ndarray:
     """Means of equally many neighbours along the last axis (the last block may be shorter)."""
     count = values.shape[-1]
@@ -81,22 +76,3 @@ def _averaged(values: np.ndarray, most: int | None) -> np.ndarray:
         return values
     starts = np.arange(0, count, -(-count // most))
     return np.add.reduceat(values, starts, axis=-1) / np.diff(starts, append=count)
-
-
-def story(solution: "Solution", members: Sequence[tuple[int, ...]], count: int) -> np.ndarray:
-    """Indices of at most `count` saved states, evenly spread along the path of the density.
-
-    Distance along the path is measured in the first 16 Fourier coefficients, so that fast and
-    slow phases are shown alike. The first and the last state are always among them.
-    """
-    rows = []
-    for state in solution:
-        head = np.stack([state.coefficients[index][:17] for index in members])
-        rows.append(np.pad(head, ((0, 0), (0, 17 - head.shape[1]))).ravel())
-    if len(rows) == 1:
-        return np.array([0])
-    steps = np.linalg.norm(np.diff(np.array(rows), axis=0), axis=1)
-    # A little of the plain index keeps the path increasing where the density rests.
-    path = np.concatenate([[0.0], np.cumsum(steps + 1e-3 * steps.mean() + 1e-300)])
-    wanted = np.linspace(0.0, path[-1], min(count, len(path)))
-    return np.unique(np.abs(path[:, None] - wanted).argmin(axis=0))

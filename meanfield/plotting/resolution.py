@@ -28,8 +28,7 @@ def resolved_states(solution: "Solution") -> np.ndarray:
     """Whether each saved state comes before the first whose spectral tail exceeds rtol, (m,)."""
     if solution.resolved:
         return np.ones(len(solution.t), dtype=bool)
-    tail = solution.observables["spectral_tail"]
-    worst = tail.max(dim=[dim for dim in tail.dims if dim != "t"], skipna=False).to_numpy()
+    worst = np.array([state.spectral_tail.max() for state in solution])
     return np.logical_and.accumulate(worst <= solution.rtol)
 
 
