@@ -264,7 +264,7 @@ class Sphere(Geometry):
     def at(self, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
         members = coefficients.reshape(-1, self.degrees.size)
         values = sphere_points.evaluate(members, self.degree, points.reshape(-1, 3))
-        return values.reshape(*coefficients.shape[:-1], *points.shape[:-1])
+        return values.reshape((*coefficients.shape[:-1], *points.shape[:-1]))
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """int conj(C_km) dmu for m = 0, ..., k, complex (*ensemble, k + 1); 0 beyond the degree.
