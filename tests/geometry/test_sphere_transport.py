@@ -1,7 +1,10 @@
 """The transport on the sphere, against its definition and the symmetries it must have."""
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
+from numba import njit
 from scipy.spatial.transform import Rotation
 from weak_form import WeakForm
 
@@ -28,6 +31,9 @@ SOFTMAX = {
 }
 DRIFTS = [Kuramoto(), USA(5.0), SA(5.0), SA(-2.0), POTENTIAL]
 every_drift = pytest.mark.parametrize("drift", DRIFTS, ids=repr)
+
+
+weak_form = lru_cache(WeakForm)  # building one takes a second
 
 
 def transport(drift, degree, members=1):
@@ -70,7 +76,7 @@ def test_rough_data_give_the_exact_galerkin_projection(name, degree):
     drift, slope = Z_IS_ONE[name]
     c = rough(degree)
     # The kernel e^(6 t) has multipliers below 1e-16 from degree 36 on.
-    expected, _ = WeakForm(degree, 2 * degree + 40)(c, slope)
+    expected, _ = weak_form(degree, 2 * degree + 40)(c, slope)
     scale = degree**2 * np.abs(c).sum() * max(1, np.abs(slope(np.linspace(-1, 1))).max())
     np.testing.assert_allclose(change(drift, c), expected, rtol=0, atol=20 * EPS * scale)
 
@@ -79,7 +85,7 @@ def test_rough_data_give_the_exact_galerkin_projection(name, degree):
 def test_softmax_of_a_smooth_density_is_exact_to_rounding(name):
     drift, kernel = SOFTMAX[name]
     c = smooth(20)
-    expected, speed = WeakForm(20, 72)(c, kernel, kernel)
+    expected, speed = weak_form(20, 72)(c, kernel, kernel)
     computed = transport(drift, 20)
     # The largest coefficients are of size 1; |v| <= 1, and 20 derivatives of rounding.
     np.testing.assert_allclose(computed(c[None])[0], expected, rtol=0, atol=2e-13)
@@ -89,7 +95,7 @@ def test_softmax_of_a_smooth_density_is_exact_to_rounding(name):
 @pytest.mark.parametrize("name", Z_IS_ONE)
 def test_smooth_data_agree_to_rounding(name):
     drift, slope = Z_IS_ONE[name]
-    expected, _ = WeakForm(20, 72)(smooth(20), slope)
+    expected, _ = weak_form(20, 72)(smooth(20), slope)
     scale = max(1, np.abs(slope(np.linspace(-1, 1))).max())
     np.testing.assert_allclose(change(drift, smooth(20)), expected, rtol=0, atol=1e-13 * scale)
 
@@ -101,14 +107,16 @@ def test_softmax_of_a_rough_density_errs_by_aliases_only():
         c = rough(8, 3)
         c[1:] *= 0.3 / np.abs(c[1:]).sum()
         kernel = lambda t, beta=beta: np.exp(beta * (t - 1))  # noqa: E731
-        expected, _ = WeakForm(8, 100)(c, kernel, kernel)
+        expected, _ = weak_form(8, 72)(c, kernel, kernel)
         errors.append(np.abs(change(SA(beta), c) - expected).max())
-    assert errors[0] <= 1e-15 and errors[1] <= 1e-12 and errors[2] <= 1e-6
+    assert errors[0] <= 1e-14 and errors[1] <= 1e-12 and errors[2] <= 1e-6
 
 
 def test_a_constant_interaction_moves_nothing():
-    computed = transport(Interaction(lambda t: 3 + 0 * t), 9)
-    np.testing.assert_allclose(computed(rough(9)[None]), 0, rtol=0, atol=1e-12)
+    """Its multipliers beyond the constant are 0 up to the quadrature's 5e-14."""
+    c = rough(9)
+    changed = change(Interaction(lambda t: 3 + 0 * t), c)
+    np.testing.assert_allclose(changed, 0, rtol=0, atol=5e-14 * 9 * 10 * np.abs(c).sum())
 
 
 # Laws --------------------------------------------------------------------------------------
@@ -153,7 +161,7 @@ def test_it_commutes_with_rotations_and_reflections(drift, degree, matrix):
     if degree < 24 and not isinstance(drift, SA):
         c = rough(degree, 2)
     elif degree < 24:
-        c = Sphere(24).resample(0.05 * c, degree)  # so close to uniform that nothing aliases
+        c = Sphere(24).resample(0.005 * c, degree)  # so close to uniform that nothing aliases
         c[0] = 1
     turned = Density(sphere, c).rotate(matrix).coefficients
     expected = sphere.rotate(change(drift, c), matrix)
@@ -181,7 +189,7 @@ def test_the_speed_is_the_largest_velocity(name):
     computed = transport((Z_IS_ONE | SOFTMAX)[name][0], 20)
     slope, c = (Z_IS_ONE | SOFTMAX)[name][1], smooth(20)
     computed(c[None])
-    weak = WeakForm(20, 72)
+    weak = weak_form(20, 72)
     velocity = weak.velocity(c, slope, slope if name.startswith("SA") else None)
     largest = np.linalg.norm(velocity, axis=1).max()
     assert computed.speed[0] == pytest.approx(largest, rel=0.01)
@@ -223,12 +231,21 @@ def test_members_with_their_own_beta():
             np.testing.assert_allclose(together[member], alone, rtol=0, atol=1e-13 * np.exp(beta))
 
 
-def test_the_compiled_function_is_the_one_of_python():
-    computed, c = transport(SA(2.0), 12, 2), np.stack([smooth(12), rough(12)])
+@njit
+def _evaluate(address, context, member, source, target):
+    evaluate(address, context, member, source, target)
+
+
+@pytest.mark.parametrize("family", [USA, SA])
+def test_compiled_code_gets_the_same_bits(family):
+    computed, c = transport(family(np.array([1.0, 30.0])), 12, 2), np.stack([smooth(12), rough(12)])
     expected = computed(c)
-    target = np.empty_like(c)
-    evaluate(computed.address, computed.context, c, target)
-    np.testing.assert_array_equal(target, expected)
+    for member in (1, 0):
+        target = np.full(c.shape[1], np.nan, complex)
+        source = c[member].ctypes.data
+        _evaluate(computed.address, computed.context, member, source, target.ctypes.data)
+        np.testing.assert_array_equal(target, expected[member])
+    assert computed.error is None
 
 
 def test_nothing_is_left_over_from_the_call_before():
