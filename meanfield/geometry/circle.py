@@ -218,6 +218,9 @@ class Circle(Geometry):
     def with_degree(self, degree: int) -> "Circle":
         return Circle(degree)
 
+    def with_modes(self, modes: int) -> "Circle":
+        return Circle(modes - 1)
+
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
         kept = min(coefficients.shape[-1], degree + 1)
         result = np.zeros((*coefficients.shape[:-1], degree + 1), dtype=complex)

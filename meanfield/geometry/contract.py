@@ -147,6 +147,10 @@ class Geometry(ABC):
         """The same space with another number of harmonics."""
 
     @abstractmethod
+    def with_modes(self, modes: int) -> Self:
+        """The same space with this number of coefficients."""
+
+    @abstractmethod
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
         """Coefficients up to `degree`: cut off, or filled up with zeros."""
 

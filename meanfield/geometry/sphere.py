@@ -250,9 +250,11 @@ class Sphere(Geometry):
     def with_degree(self, degree: int) -> "Sphere":
         return Sphere(degree)
 
+    def with_modes(self, modes: int) -> "Sphere":
+        return Sphere(int(np.sqrt(2 * modes)) - 1)  # modes = (degree + 1) (degree + 2)/2
+
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
-        other = Sphere(degree)
-        given = Sphere(int(np.sqrt(2 * coefficients.shape[-1])) - 1)
+        other, given = Sphere(degree), self.with_modes(coefficients.shape[-1])
         result = np.zeros((*coefficients.shape[:-1], other.degrees.size), dtype=complex)
         result[..., other.degrees <= given.degree] = coefficients[..., given.degrees <= degree]
         return result

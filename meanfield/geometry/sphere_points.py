@@ -59,6 +59,8 @@ def evaluate(coefficients: np.ndarray, degree: int, points: np.ndarray) -> np.nd
 
     loc, signs = _angles(points), _signs(degree)
     values = np.empty((len(coefficients), len(points)))
+    if not len(points):
+        return values
     for member, series in enumerate(coefficients):
         values[member] = synthesis_general(
             alm=(series * signs)[None],
@@ -95,11 +97,9 @@ def rotate(coefficients: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndar
     if improper:  # minus the identity turns Y_l into (-1)^l Y_l
         matrix, coefficients = -matrix, coefficients * (-1.0) ** degrees
     beta = np.arctan2(np.hypot(matrix[0, 2], matrix[1, 2]), matrix[2, 2])
-    if np.hypot(matrix[0, 2], matrix[1, 2]) > 1e-14:
-        alpha = np.arctan2(matrix[1, 2], matrix[0, 2])
-        gamma = np.arctan2(matrix[2, 1], -matrix[2, 0])
-    else:  # about the vertical axis, up to a half turn
-        alpha, gamma = np.arctan2(matrix[1, 0], matrix[1, 1]), 0.0
+    alpha = np.arctan2(matrix[1, 2], matrix[0, 2])  # any angle if the axis stays vertical
+    rest = np.cos(alpha) * matrix[1] - np.sin(alpha) * matrix[0]  # of R_y(beta) R_z(gamma)
+    gamma = np.arctan2(rest[0], rest[1])
     signs = _signs(degree)
     return rotate_alm(coefficients * signs, degree, gamma, beta, alpha, nthreads=1) / signs
 

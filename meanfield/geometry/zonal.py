@@ -231,7 +231,7 @@ class Zonal(Geometry):
     def at(self, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
         series = coefficients.reshape(-1, self.degrees.size)
         values = zonal_points.evaluate(self._latitudes, series, points[..., -1].ravel())
-        return values.reshape(*coefficients.shape[:-1], *points.shape[:-1])
+        return values.reshape((*coefficients.shape[:-1], *points.shape[:-1]))  # () for one point
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """int P_k(x) dmu with Legendre's polynomial, P_k(1) = 1; 0 beyond the degree."""

@@ -134,7 +134,7 @@ class March:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
         coefficients = snapshot["coefficients"]
-        geometry = self._geometry.with_degree(coefficients.shape[-1] - 1)
+        geometry = self._geometry.with_modes(coefficients.shape[-1])
         self._enter(Density(geometry, coefficients))
         self.clock = Clock(*snapshot["clock"])
         self._counts = np.array(snapshot["counts"]) - self._stepper.counts

@@ -42,7 +42,7 @@ class Record:
     def restored(cls, snapshot: dict[str, Any], geometry) -> "Record":
         """The record in a snapshot; `geometry` is that of the run, at any degree."""
         coefficients = [np.asarray(c) for c in snapshot["coefficients"]]
-        states = [Density(geometry.with_degree(c.shape[-1] - 1), c) for c in coefficients]
+        states = [Density(geometry.with_modes(c.shape[-1]), c) for c in coefficients]
         t_events = [list(map(float, times)) for times in snapshot["t_events"]]
         times = list(map(float, snapshot["times"]))
         return cls(len(t_events), times, states, t_events, float(snapshot["seconds"]))

@@ -34,7 +34,8 @@ class Density:
     Raises
     ------
     ValueError
-        For another number of modes, values that are not finite, or a mass other than 1.
+        For another number of modes, values that are not finite, a mass other than 1, or
+        coefficients that no real function has.
 
     Notes
     -----
@@ -63,6 +64,12 @@ class Density:
             raise ValueError(
                 f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
                 "Divide by the mass, or let the weights of a mixture sum to 1."
+            )
+        imaginary = np.abs(coefficients[..., geometry.parseval == 1].imag).max(initial=0)
+        if imaginary > 1e-12:
+            raise ValueError(
+                "A density has real coefficients of order 0; got one with the imaginary part "
+                f"{imaginary:.3g}."
             )
         coefficients.setflags(write=False)
         self.geometry, self.coefficients = geometry, coefficients
