@@ -31,7 +31,7 @@ from scipy.special import iv
 
 import meanfield as mf
 from meanfield.evolution import DensityEvolution
-from meanfield.steppers import SCHEMES, Stepper
+from meanfield.steppers import EXPONENTIAL, Stepper
 
 DEGREE, BETA, KAPPA = 40, 2.0, 3.0
 COUNTS = (40, 80, 160, 320)
@@ -97,7 +97,7 @@ def cases() -> list[Case]:
 def main() -> int:
     report = Report(["equation", "scheme", "what", "steps"], digits=4)
     for case in cases():
-        for scheme in SCHEMES:
+        for scheme in EXPONENTIAL:
             measures = {"solution": (case.error, scheme.order)}
             measures["estimate"] = case.estimate, scheme.estimate_order + 1
             for what, (measure, order) in measures.items():

@@ -98,7 +98,9 @@ class Solve(Table):
         default=1e-10, description="largest rate of change of a steady state"
     )
     min_degree: Natural = Field(default=16, description="resolution never shrinks below this")
-    max_degree: Natural = Field(default=4096, description="resolution never grows beyond this")
+    max_degree: Natural | None = Field(
+        default=None, description="resolution never grows beyond this; 4096, on the sphere 512"
+    )
     max_steps: Natural = Field(default=10_000_000, description="most steps taken")
 
     @field_validator("t_end")
@@ -131,7 +133,7 @@ class Solve(Table):
             raise ValueError("outputs and t_eval exclude each other; keep one of them")
         if "steady_tolerance" in given and self.until is None:
             raise ValueError('steady_tolerance has an effect only with until = "steady"')
-        if self.min_degree > self.max_degree:
+        if self.max_degree is not None and self.min_degree > self.max_degree:
             raise ValueError(
                 f"expected min_degree <= max_degree; got {self.min_degree} > {self.max_degree}"
             )
@@ -172,10 +174,11 @@ class Config(Table):
 
     @model_validator(mode="after")
     def _tables_agree(self) -> Self:
-        if self.geometry.degree > self.solve.max_degree:
+        largest = self.solve.max_degree
+        if largest is not None and self.geometry.degree > largest:
             raise ValueError(
                 f"expected geometry.degree <= solve.max_degree; "
-                f"got {self.geometry.degree} > {self.solve.max_degree}"
+                f"got {self.geometry.degree} > {largest}"
             )
         shapes = {
             "model.beta": shape_of(getattr(self.model, "beta", 0.0)),

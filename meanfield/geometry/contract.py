@@ -63,6 +63,8 @@ class Geometry(ABC):
         Harmonic degree of every coefficient.
     dtype : numpy dtype
         Of the coefficients: complex, or float.
+    largest_degree : int
+        Up to which `solve` refines by default.
     parseval : ndarray, (modes,)
         int f^2 dsigma = sum parseval |coefficients|^2.
     points : ndarray, (N, d)
@@ -74,6 +76,7 @@ class Geometry(ABC):
     dimension: int
     degree: int
     dtype: np.dtype = np.dtype(complex)
+    largest_degree: int = 4096
     degrees: np.ndarray
     parseval: np.ndarray
 
@@ -96,6 +99,14 @@ class Geometry(ABC):
     def judged(self) -> np.ndarray | slice:
         """The points at which values are free of rounding errors, so that their sign counts."""
         return slice(None)
+
+    def dirac(self, degree: int) -> float:
+        """What coefficients of this degree are measured by: the largest of a Dirac, d <= 3.
+
+        Beyond, where it grows like a power d - 2 of the degree, the square root of
+        (2 l + d - 2)/(d - 2), by which Legendre's expansion of a Dirac grows.
+        """
+        return 1.0
 
     @cached_property
     def laplacian(self) -> np.ndarray:

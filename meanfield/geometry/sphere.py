@@ -32,7 +32,7 @@ class Sphere(Geometry):
     Parameters
     ----------
     degree : int
-        Highest degree, >= 1.
+        Highest degree, >= 1; another value raises ValueError.
 
     Attributes
     ----------
@@ -40,14 +40,10 @@ class Sphere(Geometry):
         The order m of every coefficient.
     grid : SphereGrid
         Heights and longitudes whose product is `points`.
-
-    Raises
-    ------
-    ValueError
-        If the degree is not a whole number >= 1.
     """
 
     dimension = 3
+    largest_degree = 512
 
     def __init__(self, degree: int):
         self.degree = whole_number("Sphere needs a degree that is a whole number", "degree", degree)
@@ -252,6 +248,9 @@ class Sphere(Geometry):
 
     def with_modes(self, modes: int) -> "Sphere":
         return Sphere(int(np.sqrt(2 * modes)) - 1)  # modes = (degree + 1) (degree + 2)/2
+
+    def dirac(self, degree: int) -> float:
+        return np.sqrt(2 * degree + 1)
 
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
         other, given = Sphere(degree), self.with_modes(coefficients.shape[-1])

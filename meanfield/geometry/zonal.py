@@ -21,6 +21,12 @@ LARGEST = 300 * log(10)
 HEAVY = 2.0**-40
 
 
+def _overflows(dimension: int, degree: int) -> bool:
+    """Whether p_l(1) = sqrt(dim H_l) is beyond 1e300."""
+    l, d = degree, dimension
+    return (lgamma(l + d) - lgamma(d) - lgamma(l + 1)) / 2 > LARGEST
+
+
 class Zonal(Geometry):
     """Densities on S^(d-1) that are symmetric about the axis e_d, for any d >= 2.
 
@@ -65,10 +71,12 @@ class Zonal(Geometry):
         if self.dimension < 2:
             raise ValueError(f"Zonal needs a dimension >= 2; got dimension = {dimension}.")
         l, d = self.degree, self.dimension
-        if (lgamma(l + d) - lgamma(d) - lgamma(l + 1)) / 2 > LARGEST:
+        if _overflows(d, l):
             raise ValueError(
                 f"Zonal(dimension={d}, degree={l}): the harmonics overflow. Use a lower degree."
             )
+        fine = (k for k in (4096, 2048, 1024, 512, 256, 128) if not _overflows(d, k))
+        self.largest_degree = next(fine, l)
         self.degrees = read_only(np.arange(l + 1))
         self.parseval = read_only(np.ones(l + 1))
 
@@ -211,6 +219,14 @@ class Zonal(Geometry):
 
     def with_degree(self, degree: int) -> "Zonal":
         return Zonal(self.dimension, degree)
+
+    def with_modes(self, modes: int) -> "Zonal":
+        return Zonal(self.dimension, modes - 1)
+
+    def dirac(self, degree: int) -> float:
+        if self.dimension == 2:
+            return np.sqrt(2)
+        return np.sqrt((2 * degree + self.dimension - 2) / (self.dimension - 2))
 
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
         kept = min(coefficients.shape[-1], degree + 1)

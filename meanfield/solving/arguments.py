@@ -184,7 +184,9 @@ def _floats(values) -> np.ndarray:
         return np.array(np.nan)
 
 
-def _degrees(density: Density, min_degree: int, max_degree: int) -> tuple[int, int]:
+def _degrees(density: Density, min_degree: int, max_degree: int | None) -> tuple[int, int]:
+    if max_degree is None:
+        max_degree = max(density.geometry.largest_degree, density.geometry.degree)
     min_degree = whole_number("min_degree must be a whole number", "min_degree", min_degree)
     max_degree = whole_number("max_degree must be a whole number", "max_degree", max_degree)
     if min_degree > max_degree or density.geometry.degree > max_degree:

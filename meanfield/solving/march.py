@@ -65,6 +65,7 @@ class March:
         self._counts = np.zeros(3, dtype=np.int64)
         self.degree_changes = 0
         self.highest_degree = 0
+        self._geometry = density.geometry
         self._enter(self._first_density(density))
         proposal = self._first_step() if dt is None else dt
         self.clock = Clock(0.0, 0.0, 0.0, 0, 0, proposal, 1.0)
@@ -172,7 +173,7 @@ class March:
         self.degree_changes += 1
 
     def _rules_for(self, degree: int) -> Rules:
-        tail = max(TAIL * self._rtol, SMALLEST_TAIL)
+        tail = self._tail(degree)
         coarser = self._coarser(degree)
         return Rules(
             rtol=0.0 if self._dt else self._rtol,
@@ -185,6 +186,10 @@ class March:
             steady=self._steady,
         )
 
+    def _tail(self, degree: int) -> float:
+        """How large the last coefficients may be: relative to those of a Dirac."""
+        return max(TAIL * self._rtol, SMALLEST_TAIL) * self._geometry.dirac(degree)
+
     def _coarser(self, degree: int) -> int:
         return max((degree + 1) // 2, min(self._degrees[0], degree))
 
@@ -192,7 +197,7 @@ class March:
         """The initial density on the fewest modes that the rules allow."""
         degree = max(density.geometry.degree, self._degrees[0])
         sizes = np.abs(density.coefficients).reshape(-1, density.geometry.degrees.size).max(axis=0)
-        limit = COARSE_TAIL * max(TAIL * self._rtol, SMALLEST_TAIL)
+        limit = COARSE_TAIL * self._tail(density.geometry.degree)
         while (coarser := self._coarser(degree)) < degree:
             if sizes[density.geometry.degrees > 0.875 * coarser].max(initial=0) > limit:
                 break

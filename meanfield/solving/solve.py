@@ -41,7 +41,7 @@ def solve(
     events: Callable | Sequence[Callable] = (),
     callback: Callable[[float, Density], Any] | None = None,
     min_degree: int = 16,
-    max_degree: int = 4096,
+    max_degree: int | None = None,
     max_steps: int = 10_000_000,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
@@ -72,7 +72,8 @@ def solve(
     dt : float, optional
         Fixed steps of at most this size, equal between outputs, instead of error control.
     scheme : Scheme
-        `steppers.Krogstad`, or another of `steppers.SCHEMES`.
+        `steppers.Krogstad`, or another of `steppers.SCHEMES`: `steppers.DormandPrince`, of order
+        8, needs fewer evaluations where accuracy and not noise bounds the step.
     until : "steady", optional
         Stop when the rate of change |d mu/dt| in L2, of all members, is <= `steady_tolerance`.
     events : function or list of functions
@@ -81,8 +82,9 @@ def solve(
     callback : function, optional
         Called as callback(t, density) after every step; returning True ends the run.
     min_degree, max_degree : int
-        Bounds of the number of modes. A density that needs more than `max_degree` ends the run
-        with status "unresolved" and a warning. Equal bounds fix the number of modes.
+        Bounds of the degree. A density that needs more than `max_degree` ends the run with
+        status "unresolved" and a warning. Equal bounds fix the number of modes. By default at
+        most 4096, and 512 on S^2, where the number of modes is its square.
     max_steps : int
         Largest number of attempted steps.
     progress : bool, optional

@@ -1,10 +1,21 @@
-"""Exponential integrators for du/dt = L u + N(u) with L diagonal. They know no physics."""
+"""Integrators for du/dt = L u + N(u) with L diagonal. They know no physics."""
 
+from .dormand_prince import DormandPrince
 from .hochbruck_ostermann import HochbruckOstermann
 from .krogstad import Krogstad
 from .scheme import Scheme, Term
 from .stepper import Rules, Stepper
 
-SCHEMES = (Krogstad, HochbruckOstermann)
+EXPONENTIAL = (Krogstad, HochbruckOstermann)
+SCHEMES = (*EXPONENTIAL, DormandPrince)
 
-__all__ = ["SCHEMES", "HochbruckOstermann", "Krogstad", "Rules", "Scheme", "Stepper", "Term"]
+__all__ = [
+    "SCHEMES",
+    "DormandPrince",
+    "HochbruckOstermann",
+    "Krogstad",
+    "Rules",
+    "Scheme",
+    "Stepper",
+    "Term",
+]

@@ -16,10 +16,6 @@ __all__ = ["PAUSED", "REACHED", "STEADY", "Clock", "Rules", "advance"]
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
 
-# Steps times the undamped rate of transport: explicit schemes of order 4 are stable up to 2.8.
-# Beyond, the highest modes grow, too weak for the norm of errors to see in time.
-STABLE = 2.2
-
 
 class Clock(NamedTuple):
     """The time, and a plan of `planned` equal steps from `start`, of which `taken` are done.
@@ -69,7 +65,8 @@ def advance(problem, table, work, clock, rules, target, limit):
             problem, work, rules.tail_degree, rules.coarse_degree
         )
         if rules.rtol > 0:
-            error = max(error, rules.rtol * (rate * clock.step / STABLE) ** rules.error_order)
+            excess = rate * clock.step / table.stability
+            error = max(error, rules.rtol * excess**rules.error_order)
         verdict = _judge(rules, error, tail)
         if verdict == _ACCEPTED:
             clock = _accept(clock, work, rules, error, target)

@@ -18,13 +18,15 @@ class Problem(NamedTuple):
     N is transport with at most the speed that its evaluation leaves in `speed`: it moves modes
     of degree l at rates up to l * speed.
 
-    `linear` is (1, modes), or (members, modes) where the members differ; `metric` weighs the
-    squared coefficients of an error, `parseval` those of a function (L2).
+    `linear` is (1, modes), or (members, modes) where the members differ. For an explicit scheme
+    it is (1, 1), 0, and L is `added` to N, (rows, modes); else `added` is empty. `metric` weighs
+    the squared coefficients of an error, `parseval` those of a function (L2).
     """
 
     nonlinear: int
     context: int
     linear: np.ndarray
+    added: np.ndarray
     metric: np.ndarray
     parseval: np.ndarray
     degrees: np.ndarray
@@ -36,9 +38,10 @@ class Work(NamedTuple):
 
     u, slope : (2, members, modes) the state and N of it, before and after a step; front : (1,)
         says which of the two is the present one
-    slopes : (s + 2, modes) N of every stage, of one member
+    slopes : (s + 2, modes) N of every stage, of one member; rows below are s + 2, or s + 3 with
+        a second estimate; modes below are 1 for an explicit scheme
     stage : (modes,) argument of a stage, of one member
-    decay : (s + 2, rows, modes) factor of u in every stage, the solution and the estimate (0)
+    decay : (s + 2, rows, modes) factor of u in every stage, the solution and the estimates (0)
     weights : (s + 2, rows, slots, modes) factors of N, with `columns` : (s + 2, slots) saying of
         which stages; an even number of slots, those to spare with weight 0
     weighed_step : (1,); counts : (3,) steps accepted, rejected, weights computed
@@ -83,7 +86,8 @@ def attempt(problem, work, tail_degree, coarse_degree):
     Returns
     -------
     error : relative error in the norm of `metric`, nan or inf if the step failed
-    rate : largest rate at which a mode is moved in excess of its damping, max (l speed + L)
+    rate : largest rate at which a mode is moved in excess of its damping, max (l speed + L); or
+        for an explicit scheme max |i l speed + L|
     tail, coarse_tail : largest |coefficient| beyond the two degrees, after the step
 
     each the largest over the members.
@@ -100,7 +104,8 @@ def attempt(problem, work, tail_degree, coarse_degree):
             tail = max(tail, size if problem.degrees[k] > tail_degree else 0)
             coarse_tail = max(coarse_tail, size if problem.degrees[k] > coarse_degree else 0)
     tails = np.sqrt(from_bits(tail)), np.sqrt(from_bits(coarse_tail))
-    return error, _undamped_rate(problem), *tails
+    rate = _total_rate(problem) if problem.added.size > 0 else _undamped_rate(problem)
+    return error, rate, *tails
 
 
 @njit(cache=True, error_model="numpy")
@@ -110,6 +115,17 @@ def _undamped_rate(problem):
         linear = problem.linear[row]
         for k in range(linear.size):
             rate = max(rate, as_bits(problem.degrees[k] * speed + linear[k].real))
+    return from_bits(rate)
+
+
+@njit(cache=True, error_model="numpy")
+def _total_rate(problem):
+    speed, rate = problem.speed[0], 0
+    for row in range(problem.added.shape[0]):
+        linear = problem.added[row]
+        for k in range(linear.size):
+            transport, damping = problem.degrees[k] * speed, np.abs(linear[k])
+            rate = max(rate, as_bits(np.sqrt(transport * transport + damping * damping)))
     return from_bits(rate)
 
 
@@ -131,18 +147,33 @@ def _attempt_member(problem, work, member):
     i = last
     _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
     size = max(norm(u, problem.metric), norm(new, problem.metric))
-    return norm(work.stage, problem.metric) / size
+    error = norm(work.stage, problem.metric)
+    if work.columns.shape[0] > last + 1:
+        i = last + 1
+        _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
+        second = norm(work.stage, problem.metric)
+        if error > 0:
+            error *= error / np.sqrt(error * error + 0.01 * second * second)
+    return error / size
 
 
 @njit(cache=True)
 def slope_of(problem, member, u, slope):
     """slope = N(u) for one member."""
     evaluate(problem.nonlinear, problem.context, member, u.ctypes.data, slope.ctypes.data)
+    rows = problem.added.shape[0]
+    if rows > 0:
+        added = problem.added[member if rows > 1 else 0]
+        for k in range(u.size):
+            slope[k] += added[k] * u[k]
 
 
 @njit(cache=True, error_model="numpy")
 def _combine(target, u, decay, weights, columns, slopes):
     """target = decay u + sum_slot weights_slot slopes_{columns_slot}, two slots at a time."""
+    if weights.shape[1] < target.size:
+        _combine_plainly(target, u, decay[0], weights, columns, slopes)
+        return
     a, b = weights[0], weights[1]
     f, g = slopes[columns[0]], slopes[columns[1]]
     for k in range(target.size):
@@ -154,6 +185,20 @@ def _combine(target, u, decay, weights, columns, slopes):
         f, g = slopes[columns[slot]], slopes[columns[slot + 1]]
         for k in range(target.size):
             target[k] += a[k] * f[k] + b[k] * g[k]
+
+
+@njit(cache=True, error_model="numpy")
+def _combine_plainly(target, u, decay, weights, columns, slopes):
+    """The same with weights that all modes share."""
+    for k in range(target.size):
+        target[k] = decay * u[k]
+    for slot in range(0, columns.size, 2):
+        if columns[slot] < 0:
+            return
+        a, b = weights[slot, 0], weights[slot + 1, 0]
+        f, g = slopes[columns[slot]], slopes[columns[slot + 1]]
+        for k in range(target.size):
+            target[k] += a * f[k] + b * g[k]
 
 
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})

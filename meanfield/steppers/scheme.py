@@ -1,4 +1,4 @@
-"""A scheme is a table: the weights of an explicit exponential Runge-Kutta method."""
+"""A scheme is a table: the weights of a Runge-Kutta method, exponential in L or not."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,13 +25,16 @@ class Table(NamedTuple):
     decay : (s + 1,) which of them e^(node z) each stage, and the solution, multiplies u by
     entries : (terms, 5) rows of [row, slot, node, order of phi, factor]
     columns : (s + 2, slots) the stage that each slot of each row refers to. A spare slot that
-        fills up a pair repeats a stage, with weight 0; unused pairs are -1
+        fills up a pair repeats a stage, with weight 0; unused pairs are -1. One row more for a
+        second estimate
+    stability : the largest step times rate
     """
 
     nodes: np.ndarray
     decay: np.ndarray
     entries: np.ndarray
     columns: np.ndarray
+    stability: float
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Scheme:
         u'  = e^z u + dt sum_j b_j(z) N(u_j),   u_0 = u
         error estimate = dt sum_j e_j(z) N(u_j),  j = 0, ..., s + 1,  u_{s+1} = u'
 
-    N(u') serves as the first stage of the next step, so the estimate costs nothing.
+    N(u') serves as the first stage of the next step, so the estimate costs nothing. A classical
+    Runge-Kutta scheme is one with z = 0, and L u in N.
 
     Attributes
     ----------
@@ -58,6 +62,15 @@ class Scheme:
     solution, estimate : {j: [Term, ...]}
         b_j and e_j.
     reference : str
+    second_estimate : {j: [Term, ...]}
+        Weights of an estimate E3 beside the first, E5: the error is then
+        E5^2 / sqrt(E5^2 + E3^2 / 100), as in DOP853.
+    explicit : bool
+        Whether L u is part of N.
+    stability : float
+        Bound of the step size times the largest rate: at which transport moves a mode in excess
+        of its damping, or for an explicit scheme of transport and damping together. Beyond, the
+        highest modes grow, too weak for the norm of errors to see in time.
     """
 
     name: str
@@ -68,6 +81,9 @@ class Scheme:
     solution: dict[int, list[Term]]
     estimate: dict[int, list[Term]]
     reference: str
+    second_estimate: dict[int, list[Term]] | None = None
+    explicit: bool = False
+    stability: float = 2.2
 
     @property
     def evaluations(self) -> int:
@@ -75,8 +91,9 @@ class Scheme:
         return len(self.nodes) + 1
 
     def rows(self) -> list[dict[int, list[Term]]]:
-        """The weights of every stage, of the solution and of the estimate."""
-        return [*self.stages, self.solution, self.estimate]
+        """The weights of every stage, of the solution and of the estimates."""
+        second = [] if self.second_estimate is None else [self.second_estimate]
+        return [*self.stages, self.solution, self.estimate, *second]
 
     def table(self) -> "Table":
         """The scheme as arrays for compiled code."""
@@ -94,4 +111,4 @@ class Scheme:
         if max(entry[3] for entry in entries) > HIGHEST:
             raise ValueError(f"phi functions are available up to order {HIGHEST}, not beyond.")
         decay = np.array([nodes.index(node) for node in (*self.nodes, 1.0)])
-        return Table(np.array(nodes), decay, np.array(entries), columns)
+        return Table(np.array(nodes), decay, np.array(entries), columns, self.stability)

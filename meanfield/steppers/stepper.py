@@ -51,11 +51,13 @@ class Stepper:
     ):
         self.scheme, self._nonlinear = scheme, nonlinear
         modes = state.shape[1]
-        ones = np.ones(modes)
+        ones, linear = np.ones(modes), np.ascontiguousarray(linear)
+        none = np.zeros((0, modes), linear.dtype)
         self._problem = Problem(
             nonlinear.address,
             nonlinear.context,
-            np.ascontiguousarray(linear),
+            np.zeros((1, 1), linear.dtype) if scheme.explicit else linear,
+            linear if scheme.explicit else none,
             ones if metric is None else np.ascontiguousarray(metric, dtype=float),
             ones if parseval is None else np.ascontiguousarray(parseval, dtype=float),
             np.arange(modes) if degrees is None else np.ascontiguousarray(degrees),
@@ -138,10 +140,10 @@ def _work(table: Table, linear: np.ndarray, state: np.ndarray) -> Work:
         u=np.zeros((2, *state.shape), dtype=state.dtype),
         slope=np.zeros((2, *state.shape), dtype=state.dtype),
         front=np.zeros(1, dtype=np.int64),
-        slopes=np.zeros((rows, modes), dtype=state.dtype),
+        slopes=np.zeros((table.decay.size + 1, modes), dtype=state.dtype),
         stage=np.zeros(modes, dtype=state.dtype),
         decay=np.zeros((rows, *linear.shape), dtype=linear.dtype),
-        weights=np.zeros((rows, len(linear), slots, modes), dtype=linear.dtype),
+        weights=np.zeros((rows, len(linear), slots, linear.shape[1]), dtype=linear.dtype),
         columns=table.columns,
         weighed_step=np.full(1, np.nan),
         counts=np.zeros(3, dtype=np.int64),

@@ -157,7 +157,7 @@ def test_a_tolerance_can_be_met_and_means_something(rtol):
     refused(f"rtol must be between .*; got rtol = {rtol}", rtol=rtol)
 
 
-@pytest.mark.parametrize("value", [0, -3, 1.5, NAN, INF, "many", None], ids=repr)
+@pytest.mark.parametrize("value", [0, -3, 1.5, NAN, INF, "many"], ids=repr)
 @pytest.mark.parametrize("name", ["min_degree", "max_degree"])
 def test_bounds_of_the_degree_are_whole_numbers(name, value):
     refused(f"{name} must be a whole number >= 1; got", **{name: value})

@@ -1,6 +1,6 @@
 """The schemes: the algebra of their weights, and the order they show.
 
-Every test runs over `steppers.SCHEMES`, so a new scheme is tested the day it is listed.
+Every test runs over `steppers.EXPONENTIAL`, so a new scheme is tested the day it is listed.
 """
 
 import mpmath
@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from meanfield.native import PythonFunction
-from meanfield.steppers import SCHEMES, Scheme, Stepper, Term
+from meanfield.steppers import EXPONENTIAL, Scheme, Stepper, Term
 
 PROBLEMS = {-3.0: (2.0, 1.0, 1.0), -40.0: (8.0, 6.0, 0.25), 2j: (2.0, 1.0, 1.0)}
 PROBLEMS[-1 + 5j] = PROBLEMS[2j]  # linear part: b, c and end time of the Riccati equation below
 POINTS = [0j, -1e-3 + 0j, -0.7 + 0j, -30 + 0j, 2j, -1 + 5j, -4 - 0.5j]
 ROUNDING = 1e-14  # sums of at most 20 terms of size <= 8, known to 30 digits, taken in doubles
 
-every_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+every_scheme = pytest.mark.parametrize("scheme", EXPONENTIAL, ids=lambda scheme: scheme.name)
 at_every_point = pytest.mark.parametrize("z", POINTS, ids=str)
 
 
@@ -100,7 +100,7 @@ def _residuals(b, weights, c):
 @at_every_point
 def test_hochbruck_ostermann_meets_the_stage_conditions_that_order_four_needs_when_stiff(z):
     """sum_j a_ij c_j = c_i^2 phi_2(c_i z) in every stage that enters the solution; (5.7)."""
-    scheme = next(scheme for scheme in SCHEMES if scheme.name == "HochbruckOstermann")
+    scheme = next(scheme for scheme in EXPONENTIAL if scheme.name == "HochbruckOstermann")
     weights, c = matrix(scheme, z), nodes(scheme)
     entering = [j for j in scheme.solution if j > 0]
     assert entering == [3, 4]
