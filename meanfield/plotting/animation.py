@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..geometry import Circle, Geometry, Sphere
+from ..geometry import Circle, Geometry, Sphere, Zonal
 from . import ensemble, theme
-from .circle_movie import circle_scene
+from .circle_movie import circle_scene, curves_scene
 from .digits import distinct
 from .geometries import entry_of
 from .movies import Update, check_movie_path, write_movie
@@ -28,6 +28,7 @@ __all__ = ["animate"]
 SCENES: dict[type[Geometry], Callable[..., list[Update]]] = {
     Circle: circle_scene,
     Sphere: sphere_scene,
+    Zonal: curves_scene,
 }
 
 

@@ -1,4 +1,4 @@
-"""Densities on the circle over the angle: the space-time heat map, and snapshots."""
+"""Densities over the angle, on the circle or from an axis: space-time map, and snapshots."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from . import resolution, theme
 from .density_bar import density_bar
 from .digits import distinct
 from .panels import Panels, into, page, title_page
-from .profiles import ANGLE_LABELS, ANGLE_TICKS, profiles
+from .profiles import AngleAxis, angles_of, profiles
 from .scales import EXPONENT, Scale, choose_scale
 from .times import pick_times
 
@@ -44,7 +44,7 @@ def spacetime(
     Parameters
     ----------
     solution : Solution
-        Densities on the circle at two saved times or more.
+        Densities on the circle, or axisymmetric, at two saved times or more.
     ax : Axes, optional
         Draw here rather than in a new figure.
     member : int or tuple of int, optional
@@ -63,7 +63,7 @@ def spacetime(
     ValueError
         If there are fewer than two saved times, the member does not exist, or there are too many.
     TypeError
-        If the states are not densities on the circle.
+        If the states are neither densities on the circle nor axisymmetric.
     """
     with theme.style():
         target = into(ax, solution, member) if ax else page(solution, member, width=7, height=3.2)
@@ -84,7 +84,8 @@ def draw_spacetime(target: Panels, solution: "Solution", scale: str) -> None:
     count = len(solution.t)
     kept = np.unique(np.linspace(0, count - 1, min(count, MOST_COLUMNS)).round().astype(int))
     theta, values = profiles(solution, target.members, times=kept, most_angles=MOST_ROWS)
-    chosen = choose_scale(values, scale)
+    angles = angles_of(solution)
+    chosen = choose_scale(_within(theta, values, angles), scale)
     for (ax, bottom, left), density in zip(target.outer, chosen.shown(values), strict=True):
         times, smooth = _between(np.asarray(solution.t)[kept], density)
         mesh = ax.pcolormesh(
@@ -96,10 +97,10 @@ def draw_spacetime(target: Panels, solution: "Solution", scale: str) -> None:
             shading="nearest",
             rasterized=True,
         )
-        ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=(-np.pi, np.pi))
-        ax.set_yticks(ANGLE_TICKS, ANGLE_LABELS if left else [])
+        ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=angles.limits)
+        ax.set_yticks(angles.ticks, angles.labels if left else [])
         ax.set_xlabel("time $t$" if bottom else "")
-        ax.set_ylabel(r"angle $\theta$" if left else "")
+        ax.set_ylabel(angles.name if left else "")
         for spine in ax.spines.values():
             spine.set_visible(True)
         resolution.hatch(ax, solution)
@@ -150,7 +151,7 @@ def snapshots(
     ValueError
         If a time lies outside the solution, the member does not exist, or there are too many.
     TypeError
-        If the states are not densities on the circle.
+        If the states are neither densities on the circle nor axisymmetric.
     """
     with theme.style():
         target = into(ax, solution, member) if ax else page(solution, member, width=6, height=3.4)
@@ -166,15 +167,16 @@ def draw_snapshots(
 ) -> None:
     """Curves in all panels at the saved times of index `times`, and one bar of the times."""
     theta, values = profiles(solution, target.members, times=times)
-    chosen = choose_scale(values, scale)
+    angles = angles_of(solution)
+    chosen = choose_scale(_within(theta, values, angles), scale)
     resolved = resolution.resolved_states(solution)[times]
     colours = theme.ordered_colours(len(times))
     for (ax, bottom, left), curves in zip(target.outer, values, strict=True):
         for curve, colour, known in zip(curves, colours, resolved, strict=True):
             ax.plot(theta, curve, color=colour, linestyle="-" if known else ":")
         uniform_line(ax)
-        angle_axis(ax, chosen)
-        ax.set_xlabel(r"angle $\theta$" if bottom else "")
+        angle_axis(ax, chosen, angles)
+        ax.set_xlabel(angles.name if bottom else "")
         ax.set_ylabel(DENSITY + chosen.note if left else "")
     if bar:
         time_bar(target, solution, times)
@@ -185,10 +187,14 @@ def uniform_line(ax: Axes) -> None:
     ax.axhline(1.0, color=theme.FAINT, linewidth=1.0, linestyle=(0, (5, 3)), zorder=1)
 
 
-def angle_axis(ax: Axes, scale: Scale) -> None:
-    """Angles from -pi to pi beneath, densities on `scale` at the side."""
-    ax.set_xlim(-np.pi, np.pi)
-    ax.set_xticks(ANGLE_TICKS, ANGLE_LABELS)
+def _within(theta: np.ndarray, values: np.ndarray, angles: AngleAxis) -> np.ndarray:
+    return values[..., (theta >= angles.limits[0]) & (theta <= angles.limits[1])]
+
+
+def angle_axis(ax: Axes, scale: Scale, angles: AngleAxis) -> None:
+    """Angles beneath, densities on `scale` at the side."""
+    ax.set_xlim(angles.limits)
+    ax.set_xticks(angles.ticks, angles.labels)
     if scale.name == "log":
         ax.set_yscale("log")
         ax.set_ylim(scale.low, 1.4 * scale.high)

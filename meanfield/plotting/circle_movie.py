@@ -10,20 +10,20 @@ from .circle import DENSITY, angle_axis, uniform_line
 from .movies import Update
 from .panels import grid
 from .polar import RADIUS, dress, quiet_angle, ring
-from .profiles import profiles
+from .profiles import angles_of, profiles
 from .scales import choose_scale
 
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["circle_scene"]
+__all__ = ["circle_scene", "curves_scene"]
 
 
 def circle_scene(
     top: SubFigure, solution: "Solution", members: list[tuple[int, ...]], scale: str
 ) -> list[Update]:
     """One density over the angle and around the circle; several over the angle, a panel each."""
-    draw = _curve_and_ring if len(members) == 1 else _curves
+    draw = _curve_and_ring if len(members) == 1 else curves_scene
     return draw(top, solution, members, scale)
 
 
@@ -36,8 +36,9 @@ def _curve_and_ring(
         over.set_title(ensemble.label(solution, members[0]))
     chosen = choose_scale(values, scale)
     uniform_line(over)
-    angle_axis(over, chosen)
-    over.set(xlabel=r"angle $\theta$", ylabel=DENSITY + chosen.note)
+    angles = angles_of(solution)
+    angle_axis(over, chosen, angles)
+    over.set(xlabel=angles.name, ylabel=DENSITY + chosen.note)
     radial = choose_scale(values, scale, heavy="power")
     dress(around, radial, quiet_angle(theta, values[0]))
     around.set_xlabel(RADIUS + radial.note)
@@ -49,18 +50,21 @@ def _curve_and_ring(
     ]
 
 
-def _curves(
+def curves_scene(
     top: SubFigure, solution: "Solution", members: list[tuple[int, ...]], scale: str
 ) -> list[Update]:
+    """Each density over the angle, in a panel of its own."""
     theta, values = profiles(solution, members)
-    chosen = choose_scale(values, scale)
+    angles = angles_of(solution)
+    inside = (theta >= angles.limits[0]) & (theta <= angles.limits[1])
+    chosen = choose_scale(values[..., inside], scale)
     target = grid(top, members, solution)
     colours = theme.ordered_colours(len(members))
     updates = []
     for (ax, bottom, _), curves, colour in zip(target.outer, values, colours, strict=True):
         uniform_line(ax)
-        angle_axis(ax, chosen)
-        ax.set_xlabel(r"angle $\theta$" if bottom else "")
+        angle_axis(ax, chosen, angles)
+        ax.set_xlabel(angles.name if bottom else "")
         updates.append(_moving_line(ax, solution, [(theta, c) for c in curves], colour))
     top.supylabel(DENSITY + chosen.note, fontsize=10)
     return updates

@@ -14,7 +14,7 @@ from .times import pick_times
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["circle_overview"]
+__all__ = ["all_members", "circle_overview"]
 
 
 def circle_overview(
@@ -49,7 +49,7 @@ def circle_overview(
         return snapshots(solution, member=member, scale=scale, title=title)
     members = ensemble.choose(solution, member)
     with theme.style():
-        draw = _one_member if len(members) == 1 else _all_members
+        draw = _one_member if len(members) == 1 else all_members
         figure = draw(solution, members, scale)
         return title_page(figure, solution, title)
 
@@ -70,7 +70,8 @@ def _one_member(solution: "Solution", members: list[tuple[int, ...]], scale: str
     return figure
 
 
-def _all_members(solution: "Solution", members: list[tuple[int, ...]], scale: str) -> Figure:
+def all_members(solution: "Solution", members: list[tuple[int, ...]], scale: str) -> Figure:
+    """The maps of several members above observables of all."""
     rows = -(-len(members) // 3)
     above = 0.4 + 1.7 * rows
     figure = theme.figure(width=8.2, height=above + 2.8)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from ..geometry import Circle, Geometry, Sphere
+from ..geometry import Circle, Geometry, Sphere, Zonal
 from .circle import snapshots, spacetime
 from .circle_overview import circle_overview
 from .geometries import entry_of
@@ -13,6 +13,7 @@ from .observables import observables
 from .polar import polar
 from .sphere import mollweide, orthographic
 from .sphere_overview import sphere_overview
+from .zonal_overview import zonal_overview
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -35,6 +36,12 @@ KINDS: dict[type[Geometry], dict[str, Draw]] = {
         "map": mollweide,
         "observables": observables,
     },
+    Zonal: {
+        "overview": zonal_overview,
+        "spacetime": spacetime,
+        "snapshots": snapshots,
+        "observables": observables,
+    },
 }
 
 
@@ -46,7 +53,8 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
     solution : Solution
     kind : str
         For densities on the circle "overview", "spacetime", "snapshots", "polar" or
-        "observables"; on the sphere "overview", "orthographic", "map" or "observables".
+        "observables"; on the sphere "overview", "orthographic", "map" or "observables"; for
+        axisymmetric densities "overview", "spacetime", "snapshots" or "observables".
     **options
         Of the function of that name in this room, `mollweide` for "map": `member`, `scale`,
         `times`, `ax`, ...

@@ -1,20 +1,44 @@
-"""Values of the saved densities on one common grid of angles that closes on itself."""
+"""Values of the saved densities on one common grid of angles, and the axis it needs.
+
+On the circle the grid closes on itself; for axisymmetric densities it runs over polar angles.
+"""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..geometry import Circle
+from ..geometry import Circle, Zonal
 from .geometries import expect_densities_on
 
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["ANGLE_LABELS", "ANGLE_TICKS", "profiles"]
+__all__ = ["AngleAxis", "angles_of", "profiles"]
 
-ANGLE_TICKS = np.pi * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
-ANGLE_LABELS = (r"$-\pi$", r"$-\pi/2$", "$0$", r"$\pi/2$", r"$\pi$")
+
+class AngleAxis(NamedTuple):
+    """Limits, ticks and name of the axis of angles."""
+
+    limits: tuple[float, float]
+    ticks: np.ndarray
+    labels: tuple[str, ...]
+    name: str
+
+
+AROUND = AngleAxis(
+    (-np.pi, np.pi),
+    np.pi * np.array([-1.0, -0.5, 0.0, 0.5, 1.0]),
+    (r"$-\pi$", r"$-\pi/2$", "$0$", r"$\pi/2$", r"$\pi$"),
+    r"angle $\theta$",
+)
+FROM_POLE_TO_POLE = AngleAxis(
+    (0.0, np.pi),
+    np.pi * np.array([0.0, 0.25, 0.5, 0.75, 1.0]),
+    ("$0$", r"$\pi/4$", r"$\pi/2$", r"$3\pi/4$", r"$\pi$"),
+    r"polar angle $\theta$",
+)
+POLAR_ANGLES = 1025
 SMOOTH_DEGREE = 256  # at least this degree, or a curve shows its corners
 
 
@@ -50,10 +74,12 @@ def profiles(
     Raises
     ------
     TypeError
-        If the states are not densities on the circle.
+        If the states are neither densities on the circle nor axisymmetric.
     """
-    expect_densities_on(solution, Circle)
+    expect_densities_on(solution, Circle, Zonal)
     states = [solution[int(i)] for i in (range(len(solution.t)) if times is None else times)]
+    if isinstance(solution.final.geometry, Zonal):
+        return _polar_profiles(states, members)
     degree = max(SMOOTH_DEGREE, *(state.geometry.degree for state in states))
     frames = []
     for state in states:
@@ -67,6 +93,33 @@ def profiles(
     theta = np.concatenate([[theta[-1] - 2 * np.pi], theta, [theta[0] + 2 * np.pi]])
     values = np.stack(frames, axis=1)
     return theta, np.concatenate([values[..., -1:], values, values[..., :1]], axis=-1)
+
+
+def angles_of(solution: "Solution") -> AngleAxis:
+    """The axis for `profiles`. In high dimension only angles where there is mass are shown."""
+    geometry = solution.final.geometry
+    if isinstance(geometry, Circle):
+        return AROUND
+    axis = FROM_POLE_TO_POLE
+    low = max(0.0, np.arccos(geometry.x[geometry.judged].max()) - 0.02)
+    if low < 0.1:
+        return axis
+    middle = np.pi / 2
+    ticks = np.linspace(low, np.pi - low, 5)
+    return AngleAxis(
+        (low, np.pi - low),
+        ticks,
+        tuple(f"${tick / middle / 2:.2f}\\pi$" for tick in ticks),
+        axis.name,
+    )
+
+
+def _polar_profiles(states, members) -> tuple[np.ndarray, np.ndarray]:
+    theta = np.linspace(0, np.pi, POLAR_ANGLES)
+    points = np.zeros((theta.size, states[0].geometry.dimension))
+    points[:, 0], points[:, -1] = np.sin(theta), np.cos(theta)
+    values = [np.stack([state.at(points)[index] for index in members]) for state in states]
+    return theta, np.stack(values, axis=1)
 
 
 def _averaged(values: np.ndarray, most: int | None) -> np.ndarray:
