@@ -7,6 +7,7 @@ import numpy as np
 
 from .checks import real_array
 from .errors import MeanfieldError
+from .legendre import gauss
 
 __all__ = ["exponential_multipliers", "quadrature_multipliers"]
 
@@ -81,14 +82,7 @@ class _Rule:
 
     @classmethod
     def of(cls, size: int, dimension: int) -> "_Rule":
-        if dimension == 2:  # Gauss-Chebyshev in closed form
-            angles = np.pi * (np.arange(size) + 0.5) / size
-            return cls(np.cos(angles), np.full(size, 1 / size))
-        from scipy.special import roots_jacobi
-
-        exponent = (dimension - 3) / 2
-        nodes, weights = roots_jacobi(size, exponent, exponent)
-        return cls(nodes, weights / weights.sum())
+        return cls(*gauss(size, dimension))
 
     def multipliers(self, kernel: Callable, degree: int, dimension: int) -> np.ndarray:
         values = real_array("The values of a kernel", kernel(self.nodes.copy()))

@@ -19,7 +19,8 @@ PACKAGE = ROOT / "meanfield"
 
 ROOMS = [
     {"errors", "checks"},
-    {"bits", "native", "kernels"},
+    {"bits", "native", "legendre"},
+    {"kernels"},
     {"fourier"},
     {"states"},
     {"geometry"},

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from . import legendre
+from .. import legendre
+from ..legendre import BLOCK
 from .contract import read_only
-from .legendre import BLOCK
 
 __all__ = ["Latitudes"]
 

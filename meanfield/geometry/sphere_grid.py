@@ -4,8 +4,8 @@ import numpy as np
 from numba import njit
 
 from ..fourier import good_length
+from ..legendre import analyse, synthesise
 from .latitudes import Latitudes
-from .legendre import analyse, synthesise
 
 __all__ = ["SphereGrid"]
 

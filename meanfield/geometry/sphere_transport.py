@@ -16,10 +16,10 @@ from numba import cfunc, njit, types
 
 from ..bits import as_bits, from_bits
 from ..fourier import RealTransform, good_length
+from ..legendre import analyse, recurrence, synthesise
 from ..native import call, complex_array, float_array, integer_array
 from .circle_transport import NO_MASS
 from .latitudes import Latitudes
-from .legendre import analyse, recurrence, synthesise
 
 __all__ = ["SphereTransport", "band_of"]
 

@@ -5,8 +5,8 @@ from math import lgamma
 import numpy as np
 from numba import njit
 
+from ..legendre import analyse, recurrence, synthesise
 from .latitudes import Latitudes
-from .legendre import analyse, recurrence, synthesise
 
 __all__ = ["evaluate", "sample_points", "to_coefficients", "to_values"]
 

@@ -9,10 +9,10 @@ The weak form of `sphere_transport` with the order m = 0 only, for any d:
 import numpy as np
 from numba import cfunc, njit, types
 
+from ..legendre import analyse, recurrence, synthesise
 from ..native import float_array, integer_array
 from .circle_transport import NO_MASS
 from .latitudes import Latitudes
-from .legendre import analyse, recurrence, synthesise
 from .sphere_transport import band_of
 
 __all__ = ["ZonalTransport"]

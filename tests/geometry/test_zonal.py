@@ -6,7 +6,7 @@ from scipy.special import eval_gegenbauer
 
 import meanfield as mf
 from meanfield.geometry.contract import dimension_of_harmonics
-from meanfield.geometry.legendre import gauss
+from meanfield.legendre import gauss
 
 EPS = np.finfo(float).eps
 every_dimension = pytest.mark.parametrize("d", [2, 3, 4, 5, 8, 64, 1024])

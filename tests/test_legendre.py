@@ -6,7 +6,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import assoc_legendre_p, gammaln
 
 from meanfield.geometry.latitudes import Latitudes
-from meanfield.geometry.legendre import BLOCK, analyse, gauss, recurrence, synthesise
+from meanfield.legendre import BLOCK, analyse, gauss, recurrence, synthesise
 
 EPS = np.finfo(float).eps
 DIMENSIONS = [2, 3, 4, 8, 64, 1024]
