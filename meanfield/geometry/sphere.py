@@ -238,7 +238,7 @@ class Sphere(Geometry):
         axis = real_array("The axis", axis)
         if axis.shape != (3,) or not abs(np.linalg.norm(axis) - 1) <= 1e-9:
             raise ValueError(f"Expected a unit vector (3,) as the axis or mean; got {axis}.")
-        at_axis = sphere_points.harmonics_at(axis, self.degree)
+        at_axis = sphere_points.harmonics_at(axis / np.linalg.norm(axis), self.degree)
         return Density(self, multipliers[self.degrees] * np.conj(at_axis))
 
     # The contract --------------------------------------------------------------------------
