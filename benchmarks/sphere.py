@@ -33,7 +33,7 @@ from meanfield.evolution import DensityEvolution
 from meanfield.geometry import sphere_transport as transport
 from meanfield.native import call, integer_array
 from meanfield.steppers import SCHEMES, Krogstad, Rules, Scheme, Stepper
-from meanfield.steppers.advance import Clock
+from meanfield.steppers.clock import Clock
 
 BETA, KAPPA, T_END = 4.0, 8.0, 2.0
 MODEL = mf.Transformer(mf.USA(BETA), KAPPA)

@@ -1,3 +1,4 @@
+from .characteristics import Characteristics as Characteristics
 from .config import read_config as read_config
 from .config import run_config as run_config
 from .drifts import SA as SA

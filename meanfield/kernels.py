@@ -49,6 +49,11 @@ def exponential_multipliers(beta, degree: int, dimension: int) -> np.ndarray:
         series = power * _hypergeometric(half, moderate**2 / 4)
         bessel = np.log(_scaled_bessel(l + order, large))
         closed = np.exp(constant + order * np.log(2 / large) + bessel)
+        tiny = ~small & np.isneginf(bessel)  # I_l underflows, the multiplier need not
+        if tiny.any():
+            large = np.where(tiny, size, 0.0)
+            logs = constant - gammaln(half) + xlogy(l, large / 2) - large
+            closed = np.where(tiny, np.exp(logs + _log_hypergeometric(half, large)), closed)
     sign = np.where((beta < 0) & (l % 2 == 1), -1.0, 1.0)
     return sign * np.where(small, series, closed)
 
@@ -59,6 +64,19 @@ def _hypergeometric(half: np.ndarray, z: np.ndarray) -> np.ndarray:
     for k in range(12, 0, -1):
         total = 1 + total * z / (k * (half + k - 1))
     return total
+
+
+def _log_hypergeometric(half: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """log 0F1(half; x^2 / 4) for x >= 0, by its series, whose terms are positive."""
+    total = np.ones(np.broadcast_shapes(half.shape, x.shape))
+    term, log_scale, k = total.copy(), np.zeros_like(total), 0
+    while (term > 1e-17 * total).any():
+        k += 1
+        term *= x**2 / 4 / (k * (half + k - 1))
+        total += term
+        large = np.where(total > 1e200, 1e200, 1.0)
+        term, total, log_scale = term / large, total / large, log_scale + np.log(large)
+    return np.log(total) + log_scale
 
 
 def _scaled_bessel(order: np.ndarray, x: np.ndarray) -> np.ndarray:

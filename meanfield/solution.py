@@ -1,6 +1,6 @@
 """The result of a run: states at the requested times, and the proof that comes with them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .characteristics import Characteristics
 from .model import Transformer
 from .states import Density
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Solution"]
 
+State = Density | Characteristics
 SUCCESSFUL = ("finished", "steady", "event", "stopped")
 
 
@@ -28,8 +30,8 @@ class Solution:
     ----------
     t : ndarray, (m,)
         The requested times that were reached; the last is where the run ended.
-    states : tuple of Density
-        The state at each time, on as many modes as it needed.
+    states : tuple of Density, or of Characteristics
+        The state at each time; densities are on as many modes as they needed.
     model : Transformer
     status : str
         "finished"; "steady" (the rate of change fell below the tolerance); "event" (a terminal
@@ -49,7 +51,7 @@ class Solution:
     """
 
     t: np.ndarray
-    states: tuple[Density, ...]
+    states: tuple[State, ...]
     model: Transformer
     status: str
     message: str
@@ -67,14 +69,14 @@ class Solution:
     def __len__(self) -> int:
         return len(self.states)
 
-    def __getitem__(self, i: int) -> Density:
+    def __getitem__(self, i: int) -> State:
         return self.states[i]
 
-    def __iter__(self) -> Iterator[Density]:
+    def __iter__(self) -> Iterator[State]:
         return iter(self.states)
 
     @property
-    def final(self) -> Density:
+    def final(self) -> State:
         """The last state."""
         return self.states[-1]
 
@@ -90,8 +92,11 @@ class Solution:
 
     @property
     def resolved(self) -> bool:
-        """Whether the density stayed within max_degree modes to the accuracy asked for."""
-        return self.status != "unresolved"
+        """Whether the density stayed within max_degree modes to the accuracy asked for.
+
+        For characteristics: whether their nodes resolve the last state.
+        """
+        return self.status != "unresolved" and getattr(self.final, "resolved", True)
 
     def __repr__(self) -> str:
         flag = "" if self.success else "  <-- NOT A COMPLETE RESULT"
@@ -105,9 +110,11 @@ class Solution:
 
     @cached_property
     def observables(self) -> "xr.Dataset":
-        """mass, minimum, moments, order_parameter, entropy, energies, ... on the times `t`.
+        """mass, moments, order_parameter, energies, ... on the times `t`; of densities also
+        entropy and minimum, of characteristics w2_to_dirac, limit_point and clusters.
 
-        See `observables.measure` for the formulas. Computed at the first call.
+        See `observables.density.measure` and `observables.characteristics.measure` for the
+        formulas. Computed at the first call.
         """
         from .labelled import observables_dataset
 
@@ -125,7 +132,7 @@ class Solution:
     # Elsewhere -----------------------------------------------------------------------------
 
     def to_xarray(self) -> "xr.Dataset":
-        """Densities on a common grid, coefficients and observables as one labelled dataset."""
+        """States and observables as one labelled dataset: densities are put on a common grid."""
         from .labelled import solution_dataset
 
         return solution_dataset(self)
@@ -150,8 +157,3 @@ class Solution:
         from .plotting import animate
 
         return animate(self, Path(path), **options)
-
-
-def common_degree(states: Sequence[Density]) -> int:
-    """The highest degree among the states."""
-    return max(state.geometry.degree for state in states)

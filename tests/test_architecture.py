@@ -24,6 +24,7 @@ ROOMS = [
     {"fourier"},
     {"states"},
     {"geometry"},
+    {"characteristics"},
     {"drifts"},
     {"model"},
     {"evolution"},

@@ -13,6 +13,7 @@ from .latitudes import Latitudes
 __all__ = [
     "empirical_coefficients",
     "evaluate",
+    "gradient",
     "harmonics_at",
     "orders_of",
     "rotate",
@@ -71,6 +72,28 @@ def evaluate(coefficients: np.ndarray, degree: int, points: np.ndarray) -> np.nd
             nthreads=1,
         )[0]
     return values
+
+
+def gradient(series: np.ndarray, degree: int, points: np.ndarray) -> np.ndarray:
+    """Gradients (n, 3), tangent, of one series (modes,) at unit vectors (n, 3)."""
+    from ducc0.sht import synthesis_general
+
+    loc = _angles(points)
+    slope, turn = synthesis_general(
+        alm=(series * _signs(degree))[None],
+        loc=loc,
+        spin=1,
+        lmax=degree,
+        epsilon=ACCURACY,
+        nthreads=1,
+        mode="DERIV1",
+    )
+    cosine, sine = np.cos(loc[:, 1]), np.sin(loc[:, 1])
+    height, radius = np.cos(loc[:, 0]), np.sin(loc[:, 0])
+    along = slope * height
+    return np.stack(
+        [along * cosine - turn * sine, along * sine + turn * cosine, -slope * radius], 1
+    )
 
 
 def empirical_coefficients(points: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:

@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..characteristics import Characteristics
 from ..checks import positive, whole_number
 from ..model import Transformer
 from ..states import Density
 from ..states.density import COMPUTED
-from ..steppers import Scheme
+from ..steppers import DormandPrince, Krogstad, Scheme
 
 __all__ = ["Accuracy", "Arguments", "Keeping", "Problem", "Stopping", "plain_data"]
 
 OUTPUTS = 101
+FEWEST_MODES = 16
 RECORDED = {"model", "options", "versions", "machine", "written"}
 
 
@@ -24,16 +26,18 @@ class Problem(NamedTuple):
     """What to solve, and where to look at it."""
 
     model: Transformer
-    density: Density
+    state: Any
     start: float
     times: np.ndarray
 
     @classmethod
-    def checked(cls, model, density, t_span, t_eval) -> "Problem":
+    def checked(cls, model, state, t_span, t_eval) -> "Problem":
         if not isinstance(model, Transformer):
             raise TypeError(f"solve expects a Transformer as its model; got {model!r}.")
         start, times = _times(t_span, t_eval)
-        return cls(model, _ensemble(model, density), start, times)
+        if not isinstance(state, Characteristics):
+            state = _ensemble(model, state)
+        return cls(model, state, start, times)
 
 
 class Accuracy(NamedTuple):
@@ -46,14 +50,17 @@ class Accuracy(NamedTuple):
     max_steps: int
 
     @classmethod
-    def checked(cls, density, rtol, dt, scheme, min_degree, max_degree, max_steps) -> "Accuracy":
+    def checked(cls, state, rtol, dt, scheme, min_degree, max_degree, max_steps) -> "Accuracy":
         positive(rtol=rtol, max_steps=max_steps, dt=1.0 if dt is None else dt)
         max_steps = whole_number("max_steps must be a whole number", "max_steps", max_steps)
         if not 1e-13 <= rtol <= 1e-3:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
-        if not isinstance(scheme, Scheme):
+        if scheme is not None and not isinstance(scheme, Scheme):
             raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
-        degrees = _degrees(density, min_degree, max_degree)
+        if isinstance(state, Characteristics):
+            scheme, degrees = _without_modes(scheme, min_degree, max_degree), (0, 0)
+        else:
+            scheme, degrees = scheme or Krogstad, _degrees(state, min_degree, max_degree)
         return cls(float(rtol), None if dt is None else float(dt), scheme, degrees, max_steps)
 
 
@@ -68,9 +75,9 @@ class Stopping(NamedTuple):
     def checked(cls, until, steady_tolerance, events, callback) -> "Stopping":
         events = (events,) if callable(events) else events
         if not isinstance(events, Sequence) or not all(callable(event) for event in events):
-            raise TypeError(f"Events are functions g(t, density) -> float; got {events!r}.")
+            raise TypeError(f"Events are functions g(t, state) -> float; got {events!r}.")
         if callback is not None and not callable(callback):
-            raise TypeError(f"callback is a function of (t, density); got {callback!r}.")
+            raise TypeError(f"callback is a function of (t, state); got {callback!r}.")
         if until not in (None, "steady"):
             raise ValueError(f'until must be None or "steady"; got {until!r}.')
         positive(steady_tolerance=steady_tolerance)
@@ -123,8 +130,8 @@ class Arguments(NamedTuple):
 def _ensemble(model: Transformer, density) -> Density:
     if not isinstance(density, Density):
         raise TypeError(
-            "solve moves a Density, such as circle.density(f) or circle.von_mises(0, 1); "
-            f"got {type(density).__name__}."
+            "solve moves a Density, such as circle.density(f) or circle.von_mises(0, 1), or "
+            f"Characteristics(density); got {type(density).__name__}."
         )
     density.checked_positive(COMPUTED)
     try:
@@ -184,7 +191,23 @@ def _floats(values) -> np.ndarray:
         return np.array(np.nan)
 
 
-def _degrees(density: Density, min_degree: int, max_degree: int | None) -> tuple[int, int]:
+def _without_modes(scheme: Scheme | None, min_degree, max_degree) -> Scheme:
+    """The scheme for points that move, which have no modes."""
+    if min_degree is not None or max_degree is not None:
+        raise ValueError(
+            "min_degree and max_degree bound the modes of a Density; Characteristics has none. "
+            "Its accuracy is that of its nodes: Characteristics(density, nodes=...)."
+        )
+    scheme = scheme or DormandPrince
+    if not scheme.explicit:
+        raise ValueError(
+            f"Characteristics needs an explicit scheme, steppers.DormandPrince; got {scheme.name}."
+        )
+    return scheme
+
+
+def _degrees(density: Density, min_degree, max_degree) -> tuple[int, int]:
+    min_degree = FEWEST_MODES if min_degree is None else min_degree
     if max_degree is None:
         max_degree = max(density.geometry.largest_degree, density.geometry.degree)
     min_degree = whole_number("min_degree must be a whole number", "min_degree", min_degree)

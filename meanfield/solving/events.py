@@ -5,14 +5,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ..checks import real_array
-from ..states import Density
-from .march import March
+from .march import March, State
 
 __all__ = ["EventWatch"]
 
 
 class EventWatch:
-    """Looks for sign changes of g(t, density) over every step and locates them.
+    """Looks for sign changes of g(t, state) over every step and locates them.
 
     An event is located by taking the step from its beginning again, shorter, until g is zero:
     the located state is as accurate as the steps themselves, no interpolation is involved.
@@ -22,12 +21,12 @@ class EventWatch:
 
     def __init__(self, functions: tuple[Callable, ...], march: March):
         self._functions, self._start = functions, march.t - march.elapsed
-        self._before = march.elapsed, march.density
+        self._before = march.elapsed, march.state
         self._values = [self._value(g, *self._before) for g in functions]
 
-    def crossed(self, march: March) -> list[tuple[int, float, Density, bool]]:
-        """Events of the step just taken, in the order of time: (index, t, density, terminal)."""
-        (start, density), (end, after) = self._before, (march.elapsed, march.density)
+    def crossed(self, march: March) -> list[tuple[int, float, State, bool]]:
+        """Events of the step just taken, in the order of time: (index, t, state, terminal)."""
+        (start, before), (end, after) = self._before, (march.elapsed, march.state)
         values = [self._value(g, end, after) for g in self._functions]
         found = []
         for index, (g, old, new) in enumerate(
@@ -35,15 +34,15 @@ class EventWatch:
         ):
             direction = getattr(g, "direction", 0)
             if (old < 0 <= new and direction >= 0) or (old > 0 >= new and direction <= 0):
-                elapsed, state = self._locate(g, march, start, density, end, after)
+                elapsed, state = self._locate(g, march, start, before, end, after)
                 terminal = bool(getattr(g, "terminal", False))
                 found.append((index, self._start + elapsed, state, terminal))
         self._before, self._values = (end, after), values
         return sorted(found, key=lambda event: event[1])
 
-    def _value(self, g: Callable, elapsed: float, density: Density) -> float:
+    def _value(self, g: Callable, elapsed: float, state: State) -> float:
         t = self._start + elapsed
-        value = real_array("The value of an event function", answer := g(t, density))
+        value = real_array("The value of an event function", answer := g(t, state))
         if value.shape != () or not np.isfinite(value) or isinstance(answer, bool | np.bool_):
             raise ValueError(
                 "An event function must return one finite number, which changes its sign at the "
@@ -51,13 +50,13 @@ class EventWatch:
             )
         return float(value)
 
-    def _locate(self, g, march, start, density, end, after) -> tuple[float, Density]:
+    def _locate(self, g, march, start, before, end, after) -> tuple[float, State]:
         from scipy.optimize import brentq
 
-        def at(elapsed: float) -> Density:
+        def at(elapsed: float) -> State:
             if elapsed == start:
-                return density
-            return after if elapsed == end else march.step_from(density, elapsed - start)
+                return before
+            return after if elapsed == end else march.step_from(before, elapsed - start)
 
         # A function with a jump there has no zero: then the shortest interval found will do.
         elapsed = brentq(

@@ -20,11 +20,11 @@ class Progress:
                 desc="solve",
             )
 
-    def update(self, t: float, elapsed: float, degree: int) -> None:
+    def update(self, t: float, elapsed: float, size: str) -> None:
         """Show that the run has reached t, `elapsed` after its start."""
         if self._bar is None:
             return
-        self._bar.set_description_str(f"solve t = {t:.4g}, degree {degree}", refresh=False)
+        self._bar.set_description_str(f"solve t = {t:.4g}, {size}", refresh=False)
         self._bar.update(elapsed / self._duration - self._bar.n)
 
     def close(self) -> None:

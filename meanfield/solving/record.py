@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..states import Density
+from .march import March, State
 
 __all__ = ["Record"]
 
@@ -16,33 +16,32 @@ class Record:
 
     events: int
     times: list[float] = field(default_factory=list)
-    states: list[Density] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
     t_events: list[list[float]] = field(default_factory=list)
     seconds: float = 0.0
 
     def __post_init__(self):
         self.t_events = self.t_events or [[] for _ in range(self.events)]
 
-    def save(self, t: float, density: Density) -> None:
+    def save(self, t: float, state: State) -> None:
         """Keep a state; a second one at the same time is not kept."""
         if not self.times or self.times[-1] != t:
             self.times.append(float(t))
-            self.states.append(density)
+            self.states.append(state)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self, march: March) -> dict[str, Any]:
         """Everything as numbers and arrays."""
         return {
             "times": np.array(self.times),
-            "coefficients": [state.coefficients for state in self.states],
+            "states": [march.array(state) for state in self.states],
             "t_events": [np.array(times) for times in self.t_events],
             "seconds": self.seconds,
         }
 
     @classmethod
-    def restored(cls, snapshot: dict[str, Any], geometry) -> "Record":
-        """The record in a snapshot; `geometry` is that of the run, at any degree."""
-        coefficients = [np.asarray(c) for c in snapshot["coefficients"]]
-        states = [Density(geometry.with_modes(c.shape[-1]), c) for c in coefficients]
+    def restored(cls, snapshot: dict[str, Any], march: March) -> "Record":
+        """The record in a snapshot of a run on the same march."""
+        states = [march.state_of(np.asarray(array)) for array in snapshot["states"]]
         t_events = [list(map(float, times)) for times in snapshot["t_events"]]
         times = list(map(float, snapshot["times"]))
         return cls(len(t_events), times, states, t_events, float(snapshot["seconds"]))

@@ -11,36 +11,33 @@ import numpy as np
 from ..errors import UnresolvedWarning
 from ..model import Transformer
 from ..solution import Solution
-from ..states import Density
-from ..steppers import Krogstad, Scheme
+from ..steppers import Scheme
 from ..steppers.advance import STEADY
 from .arguments import Accuracy, Arguments, Keeping, Problem, Stopping, plain_data
 from .events import EventWatch
 from .interruption import Interruption
-from .march import March
-from .outcome import FAILURES, asks_to_stop, message, negativity
+from .march import State, march_of
+from .outcome import FAILURES, asks_to_stop, message
 from .progress import Progress
 from .record import Record
 
 __all__ = ["solve"]
 
-COEFFICIENTS_PER_PAUSE = 200_000
-
 
 def solve(
     model: Transformer,
-    density: Density,
+    state: State,
     t_span: Sequence[float],
     *,
     t_eval=None,
     rtol: float = 1e-8,
     dt: float | None = None,
-    scheme: Scheme = Krogstad,
+    scheme: Scheme | None = None,
     until: str | None = None,
     steady_tolerance: float = 1e-10,
     events: Callable | Sequence[Callable] = (),
-    callback: Callable[[float, Density], Any] | None = None,
-    min_degree: int = 16,
+    callback: Callable[[float, State], Any] | None = None,
+    min_degree: int | None = None,
     max_degree: int | None = None,
     max_steps: int = 10_000_000,
     progress: bool | None = None,
@@ -49,42 +46,47 @@ def solve(
     resume: bool = False,
     provenance: dict[str, Any] | None = None,
 ) -> Solution:
-    """Move a density under a model: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
+    """Move a state under a model: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
 
-    Spectral in space, with as many modes as the density needs at each time; an exponential
-    Runge-Kutta scheme of order 4 with an embedded error estimate in time.
+    A `Density` is solved for spectrally, with as many modes as it needs at each time, and by an
+    exponential Runge-Kutta scheme of order 4; `Characteristics` are moved by an explicit scheme
+    of order 8. Both have an embedded error estimate and adapt their steps.
 
     Parameters
     ----------
     model : Transformer
         Drift and noise. Arrays of beta and kappa, and stacked initial densities, make an
         ensemble by broadcasting: all members are solved at once, with common steps and modes.
-    density : Density
-        The initial density.
+        Characteristics take a single model without noise.
+    state : Density or Characteristics
+        The initial state.
     t_span : (float, float)
         First and last time.
     t_eval : array, optional
         Times at which to keep the state, increasing, within `t_span`; they are hit exactly.
         By default 101 equally spaced times. The run ends at the last of them.
     rtol : float
-        Bound on the error of a step relative to the state, both in H^-1 (the linearisation of
-        W2), for the worst member; coefficients are kept down to rtol / 10. 1e-13 to 1e-3.
+        1e-13 to 1e-3. For a density: bound on the error of a step relative to the state, both
+        in H^-1 (the linearisation of W2), for the worst member; coefficients are kept down to
+        rtol / 10. For characteristics: on the error of a step relative to W2 to a Dirac.
     dt : float, optional
         Fixed steps of at most this size, equal between outputs, instead of error control.
-    scheme : Scheme
-        `steppers.Krogstad`, or another of `steppers.SCHEMES`: `steppers.DormandPrince`, of order
-        8, needs fewer evaluations where accuracy and not noise bounds the step.
+    scheme : Scheme, optional
+        For a density `steppers.Krogstad`, the default, or another of `steppers.SCHEMES`:
+        `steppers.DormandPrince`, of order 8, needs fewer evaluations where accuracy and not
+        noise bounds the step, and is the one for characteristics.
     until : "steady", optional
-        Stop when the rate of change |d mu/dt| in L2, of all members, is <= `steady_tolerance`.
+        Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, of
+        all members; for characteristics the speed (int |v|^2 dmu)^(1/2).
     events : function or list of functions
-        g(t, density) -> float, whose zeros are located to rounding and returned in `t_events`;
+        g(t, state) -> float, whose zeros are located to rounding and returned in `t_events`;
         g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or falling.
     callback : function, optional
-        Called as callback(t, density) after every step; returning True ends the run.
-    min_degree, max_degree : int
-        Bounds of the degree. A density that needs more than `max_degree` ends the run with
-        status "unresolved" and a warning. Equal bounds fix the number of modes. By default at
-        most 4096, and 512 on S^2, where the number of modes is its square.
+        Called as callback(t, state) after every step; returning True ends the run.
+    min_degree, max_degree : int, optional
+        Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
+        number of modes is its square. A density that needs more than `max_degree` ends the run
+        with status "unresolved" and a warning. Equal bounds fix the number of modes.
     max_steps : int
         Largest number of attempted steps.
     progress : bool, optional
@@ -105,27 +107,30 @@ def solve(
     ------
     ValueError, TypeError
         For arguments that make no sense; see the message.
+    MeanfieldError
+        For characteristics under an interaction that is not smooth.
     CheckpointError
         If the checkpoint is damaged or belongs to another run.
 
     Warns
     -----
     UnresolvedWarning
-        If the run stopped because `max_degree` was reached, or the final density is clearly
-        negative somewhere because `rtol` is large.
+        If the run stopped because `max_degree` was reached, the final density is clearly
+        negative somewhere because `rtol` is large, or nodes of characteristics are too few.
 
     Notes
     -----
-    A step costs four evaluations, each one pair of inverse transforms (triple for SA) and one
-    forward transform of about 2 to 3 times the degree.
+    A step of Krogstad costs four evaluations, each one pair of inverse transforms (triple for
+    SA) and one forward transform of about 2 to 3 times the degree; a step of DormandPrince
+    twelve. For characteristics an evaluation is two sums over nodes and harmonics.
 
     References
     ----------
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
     """
     arguments = Arguments(
-        Problem.checked(model, density, t_span, t_eval),
-        Accuracy.checked(density, rtol, dt, scheme, min_degree, max_degree, max_steps),
+        Problem.checked(model, state, t_span, t_eval),
+        Accuracy.checked(state, rtol, dt, scheme, min_degree, max_degree, max_steps),
         Stopping.checked(until, steady_tolerance, events, callback),
         Keeping.checked(checkpoint, checkpoint_every, resume),
         progress,
@@ -139,21 +144,11 @@ class _Run:
 
     def __init__(self, arguments: Arguments):
         self._arguments, self._began = arguments, time.perf_counter()
-        problem, accuracy = arguments.problem, arguments.accuracy
-        duration = float(problem.times[-1] - problem.start)
-        self._march = March(
-            problem.model,
-            problem.density,
-            scheme=accuracy.scheme,
-            rtol=accuracy.rtol,
-            dt=accuracy.dt,
-            steady=arguments.stopping.steady,
-            degrees=accuracy.degrees,
-            start=problem.start,
-            duration=duration,
-        )
+        problem = arguments.problem
+        self._march = march_of(arguments)
         self._record = Record(len(arguments.stopping.events))
         self._keeper = self._open_checkpoint()
+        duration = float(problem.times[-1] - problem.start)
         self._progress = Progress(duration, arguments.progress)
         self._watch = None
         if arguments.stopping.events:
@@ -172,7 +167,7 @@ class _Run:
                     status = status or self._to(elapsed, interruption)
                     if status is not None:
                         break
-                    self._record.save(float(target), self._march.density)
+                    self._record.save(float(target), self._march.state)
         finally:
             self._progress.close()
         return self._solution(status or "finished")
@@ -181,8 +176,7 @@ class _Run:
         """Go on until this time since the start; returns why the run ends there, or None."""
         march, stopping = self._march, self._arguments.stopping
         looked_at = bool(stopping.callback or stopping.events)
-        size = march.density.coefficients.size
-        limit = 1 if looked_at else max(1, min(1024, COEFFICIENTS_PER_PAUSE // size))
+        limit = 1 if looked_at else march.pause
         while march.elapsed < elapsed:
             before, left = march.elapsed, self._arguments.accuracy.max_steps - march.attempts
             if left <= 0:
@@ -196,7 +190,7 @@ class _Run:
                 return "steady"
             if interruption.requested:
                 return "interrupted"
-            self._progress.update(march.t, march.elapsed, march.highest_degree)
+            self._progress.update(march.t, march.elapsed, march.size)
             if self._keeper:
                 self._keeper.save_now_and_then(march, self._record, self._seconds())
         return None
@@ -204,13 +198,13 @@ class _Run:
     def _look(self) -> str | None:
         """Events and callback after a step."""
         if self._watch:
-            for index, t, density, terminal in self._watch.crossed(self._march):
+            for index, t, state, terminal in self._watch.crossed(self._march):
                 self._record.t_events[index].append(t)
                 if terminal:
-                    self._record.save(t, density)
+                    self._record.save(t, state)
                     return "event"
         callback = self._arguments.stopping.callback
-        if callback and asks_to_stop(callback(self._march.t, self._march.density)):
+        if callback and asks_to_stop(callback(self._march.t, self._march.state)):
             return "stopped"
         return None
 
@@ -226,13 +220,13 @@ class _Run:
         identity = {
             "model": problem.model.describe(),
             "options": self._arguments.options(),
-            "initial": problem.density.coefficients,
+            "initial": self._march.array(problem.state),
         }
         keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
         if keeping.resume and keeping.path.exists():
             snapshot = keeper.load()
             self._march.restore(snapshot["march"])
-            self._record = Record.restored(snapshot["record"], problem.density.geometry)
+            self._record = Record.restored(snapshot["record"], self._march)
         return keeper
 
     def _solution(self, status: str) -> Solution:
@@ -240,27 +234,19 @@ class _Run:
         if status != "event":
             if self._keeper:  # before the state where the run happened to end is added
                 self._keeper.save(march, record, self._seconds())
-            record.save(march.t, march.density)
-        text = message(status, march, self._arguments)
-        if status in FAILURES.values():
-            warnings.warn(text, UnresolvedWarning, stacklevel=4)
-        elif negative := negativity(record.states[-1], self._arguments.accuracy):
-            warnings.warn(negative, UnresolvedWarning, stacklevel=4)
-        accepted, rejected, weighed = (int(n) for n in march.counts)
-        stages = self._arguments.accuracy.scheme.evaluations
+            record.save(march.t, march.state)
+        text = message(status, march, self._arguments.stopping.steady)
+        doubt = None if status in FAILURES.values() else march.doubt(record.states[-1])
+        if status in FAILURES.values() or doubt:
+            warnings.warn(doubt or text, UnresolvedWarning, stacklevel=4)
         return Solution(
             t=np.array(record.times),
             states=tuple(record.states),
             model=self._arguments.problem.model,
             status=status,
-            message=text,
+            message=f"{text} {doubt}" if doubt else text,
             stats={
-                "steps": accepted,
-                "rejected": rejected,
-                "evaluations": stages * (accepted + rejected),
-                "weights": weighed,
-                "degree_changes": march.degree_changes,
-                "highest_degree": march.highest_degree,
+                **march.stats(),
                 "rate_of_change": march.rate,
                 "seconds": self._seconds(),
             },

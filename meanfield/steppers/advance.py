@@ -1,7 +1,6 @@
 """The compiled time loop: error control, step sizes, and when to stop and ask.
 
 `advance` returns to Python with a code whenever something other than another step is due.
-All it remembers is the clock and the state, so where it pauses has no influence on the steps.
 """
 
 from typing import NamedTuple
@@ -10,26 +9,12 @@ import numpy as np
 from numba import njit
 
 from .attempt import attempt, norm, weigh
+from .clock import accepted, planned_to, rejected, replanned
 
-__all__ = ["PAUSED", "REACHED", "STEADY", "Clock", "Rules", "advance"]
+__all__ = ["PAUSED", "REACHED", "STEADY", "Rules", "advance"]
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
-
-
-class Clock(NamedTuple):
-    """The time, and a plan of `planned` equal steps from `start`, of which `taken` are done.
-
-    `proposal` is the step size that the error control asks for; `previous_error` its memory.
-    """
-
-    t: float
-    start: float
-    step: float
-    planned: int
-    taken: int
-    proposal: float
-    previous_error: float
 
 
 class Rules(NamedTuple):
@@ -57,8 +42,7 @@ class Rules(NamedTuple):
 def advance(problem, table, work, clock, rules, target, limit):
     """Step towards `target`, at most `limit` attempts; returns (code, clock)."""
     for _ in range(limit):
-        if clock.taken == clock.planned:
-            clock = _plan(clock, target)
+        clock = planned_to(clock, target)
         if clock.step != work.weighed_step[0]:
             weigh(problem.linear, table, clock.step, work)
         error, rate, tail, coarse_tail = attempt(
@@ -69,38 +53,23 @@ def advance(problem, table, work, clock, rules, target, limit):
             error = max(error, rules.rtol * excess**rules.error_order)
         verdict = _judge(rules, error, tail)
         if verdict == _ACCEPTED:
-            clock = _accept(clock, work, rules, error, target)
+            work.front[0] = 1 - work.front[0]
+            work.counts[0] += 1
+            relative = error / rules.rtol if rules.rtol > 0 else -1.0
+            clock = accepted(clock, relative, rules.error_order, target)
             verdict = _look_around(problem, work, rules, coarse_tail, clock.t == target)
             if verdict == COARSER:
-                clock = _replan(clock, clock.proposal)
+                clock = replanned(clock, clock.proposal)
         elif verdict == FINER:
-            clock = _replan(clock, clock.proposal)
+            clock = replanned(clock, clock.proposal)
         else:
-            clock = _replan(clock, clock.step * _shrinkage(error / rules.rtol, rules))
+            clock = rejected(clock, error / rules.rtol, rules.error_order)
             work.counts[1] += 1
             if verdict == _REJECTED:
                 verdict = TOO_SMALL if clock.proposal < rules.smallest_step else PAUSED
         if verdict != PAUSED:
             return verdict, clock
     return PAUSED, clock
-
-
-@njit(cache=True, error_model="numpy")
-def _steps_to(target, t, step):
-    """The number of equal steps, each at most `step` long, from t to the target."""
-    return max(1, int(np.ceil((target - t) / step * (1 - 1e-12))))
-
-
-@njit(cache=True, error_model="numpy")
-def _plan(clock, target):
-    planned = _steps_to(target, clock.t, clock.proposal)
-    step = (target - clock.t) / planned
-    return Clock(clock.t, clock.t, step, planned, 0, clock.proposal, clock.previous_error)
-
-
-@njit(cache=True, error_model="numpy")
-def _replan(clock, proposal):
-    return Clock(clock.t, clock.t, clock.step, 0, 0, proposal, clock.previous_error)
 
 
 @njit(cache=True, error_model="numpy")
@@ -112,35 +81,6 @@ def _judge(rules, error, tail):
     if rules.tail > 0 and tail > rules.tail:
         return FINER
     return _ACCEPTED
-
-
-@njit(cache=True, error_model="numpy")
-def _shrinkage(error, rules):
-    if not np.isfinite(error):
-        return 0.25
-    return max(0.2, 0.9 * error ** (-1 / rules.error_order))
-
-
-@njit(cache=True, error_model="numpy")
-def _accept(clock, work, rules, error, target):
-    """Move on to the new state. The plan changes only if its number of steps would."""
-    work.front[0] = 1 - work.front[0]
-    work.counts[0] += 1
-    taken, planned = clock.taken + 1, clock.planned
-    t = target if taken == planned else clock.start + taken * clock.step
-    proposal, previous = clock.proposal, clock.previous_error
-    if rules.rtol > 0:
-        relative = max(error / rules.rtol, 1e-10)
-        factor = 0.9 * relative ** (-0.7 / rules.error_order)
-        factor = min(3.0, factor * previous ** (0.4 / rules.error_order))
-        previous = max(relative, 1e-4)
-        if factor > 1.2:
-            proposal = max(proposal, factor * clock.step)
-        elif factor < 0.9:
-            proposal = max(0.2, factor) * clock.step
-    if taken < planned and _steps_to(target, t, proposal) != planned - taken:
-        return Clock(t, t, clock.step, 0, 0, proposal, previous)
-    return Clock(t, clock.start, clock.step, planned, taken, proposal, previous)
 
 
 @njit(cache=True, error_model="numpy")

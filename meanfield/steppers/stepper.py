@@ -4,8 +4,9 @@ from typing import Protocol
 
 import numpy as np
 
-from .advance import Clock, Rules, advance, rate_of_change
+from .advance import Rules, advance, rate_of_change
 from .attempt import Problem, Work, attempt, slope_of, weigh
+from .clock import Clock
 from .scheme import Scheme, Table
 
 __all__ = ["Rules", "Stepper"]

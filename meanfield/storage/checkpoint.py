@@ -21,7 +21,7 @@ from .atomic import check_writable, write_atomically
 
 __all__ = ["Keeper"]
 
-MAGIC = b"meanfield ckpt 1"
+MAGIC = b"meanfield ckpt 2"
 
 
 class Keeper:
@@ -63,7 +63,7 @@ class Keeper:
         Where that fails, on a full disk for instance, the run is worth more than its
         checkpoint: it goes on, with a warning.
         """
-        payload = _pack(self._identity, march.snapshot(), record.snapshot(), seconds)
+        payload = _pack(self._identity, march.snapshot(), record.snapshot(march), seconds)
         sealed = MAGIC + hashlib.sha256(payload).digest() + payload
         try:
             write_atomically(self._path, lambda path: path.write_bytes(sealed))
@@ -114,7 +114,7 @@ def _pack(identity: str, march: dict, record: dict, seconds: float) -> bytes:
     arrays = {f"march.{name}": np.array(value) for name, value in march.items()}
     arrays |= {"identity": np.array(identity), "record.times": record["times"]}
     arrays["record.seconds"] = np.array(seconds)
-    for name in ("coefficients", "t_events"):
+    for name in ("states", "t_events"):
         for i, array in enumerate(record[name]):
             arrays[f"record.{name}.{i:09d}"] = array
     buffer = io.BytesIO()
@@ -126,14 +126,11 @@ def _unpack(content: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
     def listed(name: str) -> list[np.ndarray]:
         return [content[key] for key in sorted(content) if key.startswith(f"record.{name}.")]
 
-    clock = content["march.clock"].tolist()
-    clock[3:5] = int(clock[3]), int(clock[4])
-    names = ("coefficients", "counts", "degree_changes", "highest_degree")
-    march = {name: content[f"march.{name}"] for name in names}
+    march = {key[6:]: value for key, value in content.items() if key.startswith("march.")}
     record = {
         "times": content["record.times"],
         "seconds": content["record.seconds"],
-        "coefficients": listed("coefficients"),
+        "states": listed("states"),
         "t_events": listed("t_events"),
     }
-    return {"march": {**march, "clock": tuple(clock)}, "record": record}
+    return {"march": march, "record": record}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..characteristics import Characteristics
 from ..drifts import SA, USA, Drift, Interaction, Kuramoto
 from ..errors import StorageError
 from ..geometry import Circle, Geometry, Sphere, Zonal
@@ -46,7 +47,7 @@ def _write(solution: Solution, path: Path) -> None:
 
     with h5netcdf.File(path, "w") as file:
         file.attrs["Conventions"] = "CF-1.11"
-        file.attrs["title"] = f"Density under {solution.model!r}"
+        file.attrs["title"] = f"{type(solution.final).__name__} under {solution.model!r}"
         file.attrs["source"] = "meanfield"
         file.attrs["references"] = "Rigollet, arXiv:2512.01868"
         file.attrs["meanfield"] = json.dumps(_header(solution))
@@ -64,7 +65,9 @@ def _write(solution: Solution, path: Path) -> None:
 def _header(solution: Solution) -> dict[str, Any]:
     return {
         "format": FORMAT,
+        "state": type(solution.final).__name__,
         "geometry": solution.final.geometry.describe(),
+        "degree": solution.final.geometry.degree,
         "status": solution.status,
         "message": solution.message,
         "stats": solution.stats,
@@ -110,24 +113,43 @@ def load(path: str | Path) -> Solution:
 
 def _solution(header: dict[str, Any], file) -> Solution:
     """The solution in an open file."""
+    states: list[Any]
+    match header.get("state", "Density"):
+        case "Density":
+            states = _densities(header, file)
+        case "Characteristics":
+            states = _characteristics(header, file)
+        case unknown:
+            raise StorageError(f"its states are unknown to this version: {unknown}")
+    return Solution(
+        t=file["t"][...],
+        states=tuple(states),
+        model=_model(header["provenance"]["model"]),
+        t_events=[np.array(times) for times in header["t_events"]],
+        stored={"provenance": header["provenance"]},
+        **{name: header[name] for name in ("status", "message", "stats", "rtol", "options")},
+    )
+
+
+def _densities(header: dict[str, Any], file) -> list[Density]:
     degrees = file["degree"][...].astype(int)
     common = _geometry(header["geometry"], int(degrees.max()))
     coefficients = np.empty(file["coefficient_re"].shape, dtype=common.dtype)
     coefficients.real = file["coefficient_re"][...]
     if common.dtype.kind == "c":
         coefficients.imag = file["coefficient_im"][...]
-    states = tuple(
+    return [
         Density(common.with_degree(degree), common.resample(row, degree))
         for degree, row in zip(degrees, coefficients, strict=True)
-    )
-    return Solution(
-        t=file["t"][...],
-        states=states,
-        model=_model(header["provenance"]["model"]),
-        t_events=[np.array(times) for times in header["t_events"]],
-        stored={"provenance": header["provenance"]},
-        **{name: header[name] for name in ("status", "message", "stats", "rtol", "options")},
-    )
+    ]
+
+
+def _characteristics(header: dict[str, Any], file) -> list[Characteristics]:
+    fixed = _geometry(header["geometry"], header["degree"]), file["limit"][...]
+    masses, halves = file["masses"][...], list(file["half"][...] == 1)
+    return [
+        Characteristics.of_nodes(*fixed, row, masses, halves) for row in file["coordinates"][...]
+    ]
 
 
 def _geometry(described: str | dict[str, Any], degree: int) -> Geometry:

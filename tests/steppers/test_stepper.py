@@ -13,8 +13,8 @@ from meanfield.steppers.advance import (
     REACHED,
     STEADY,
     TOO_SMALL,
-    Clock,
 )
+from meanfield.steppers.clock import Clock
 
 LINEAR = np.array([[-3.0, -1 + 5j, 0, -40]])
 START = np.array([[1.0, 0.3 - 0.2j, 0.5, 0.1j], [0.2, -0.4, 0.6j, 1.0]])

@@ -1,12 +1,10 @@
-"""What is measured along a run: mass, moments, entropy, energies, resolution."""
-
-from collections.abc import Sequence
+"""What is measured of a density: mass, moments, entropy, energies, resolution."""
 
 import numpy as np
 
-from .evolution import DensityEvolution
-from .model import Transformer
-from .states import Density
+from ..evolution import DensityEvolution
+from ..model import Transformer
+from ..states import Density
 
 __all__ = ["MOMENTS", "measure"]
 
@@ -58,14 +56,6 @@ def measure(model: Transformer, density: Density) -> dict[str, np.ndarray]:
         result["free_energy"] = entropy / model.kappa - energy
         result["dissipation"] = _dissipation(model, density)
     return result
-
-
-def measure_all(model: Transformer, densities: Sequence[Density]) -> dict[str, np.ndarray]:
-    """`measure` at every time, stacked on a first axis; and the degree of each density."""
-    rows = [measure(model, density) for density in densities]
-    table = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-    table["degree"] = np.array([density.geometry.degree for density in densities])
-    return table
 
 
 def _mean(density: Density, values: np.ndarray) -> np.ndarray:

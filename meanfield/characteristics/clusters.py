@@ -1,0 +1,81 @@
+"""Clusters among weighted points of a sphere: how many, where, and of which mass."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Cluster", "cap_at", "clusters_among"]
+
+ISOLATED = 0.1  # the ring around a cluster holds at most this share of the cluster's mass
+BLOCK = 256
+
+
+class Cluster(NamedTuple):
+    """A cap of points that stands alone: its centre of mass on the sphere, (d,), and mass."""
+
+    point: np.ndarray
+    mass: float
+
+
+def cap_at(
+    point: np.ndarray, distances: np.ndarray, masses: np.ndarray, radius: float
+) -> Cluster | None:
+    """The cap of this radius at `point`, if it stands alone; `distances` of the points from it."""
+    mass = float(masses[distances < radius].sum())
+    around = float(masses[distances < 2 * radius].sum())
+    return Cluster(point, mass) if 0 < around <= (1 + ISOLATED) * mass else None
+
+
+def clusters_among(
+    points: np.ndarray, masses: np.ndarray, *, radius: float, least: float
+) -> list[Cluster]:
+    """Caps of this radius in radians that hold at least the mass `least` and stand alone.
+
+    A cap stands alone if the ring around it, up to twice its radius, holds at most a tenth of
+    its mass. The heaviest come first; no point is counted twice.
+
+    Cost: O(n) for each of the cells of side `radius` that the points occupy.
+    """
+    free, found = masses.copy(), []
+    centres = _occupied(points, masses, radius)
+    heights = _masses_around(centres, points, masses, radius)
+    for centre in centres[np.argsort(-heights, kind="stable")[: np.sum(heights >= least)]]:
+        for _ in range(3):
+            centre = _centre(points, np.where(_distances(points, centre) < radius, free, 0), centre)
+        distances = _distances(points, centre)
+        cap = cap_at(centre, distances, masses, radius)
+        if cap and free[distances < radius].sum() >= max(least, (1 - ISOLATED) * cap.mass):
+            found.append(cap)
+            free[distances < radius] = 0
+    return sorted(found, key=lambda cluster: -cluster.mass)
+
+
+def _distances(points: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """Angles from the chord 2 sin(angle / 2), which small ones do not lose."""
+    chords = np.linalg.norm(points - centre, axis=1)
+    return 2 * np.arcsin(np.minimum(chords / 2, 1.0))
+
+
+def _centre(points: np.ndarray, masses: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    mean = masses @ points
+    length = np.linalg.norm(mean)
+    return mean / length if length > 0 else otherwise
+
+
+def _occupied(points: np.ndarray, masses: np.ndarray, side: float) -> np.ndarray:
+    """The centre of mass, on the sphere, of every cubic cell with mass in it."""
+    _, cell = np.unique(np.floor(points / side), axis=0, return_inverse=True)
+    sums = np.stack([np.bincount(cell, masses * column) for column in points.T], axis=1)
+    lengths = np.linalg.norm(sums, axis=1)
+    return sums[lengths > 0] / lengths[lengths > 0, None]
+
+
+def _masses_around(
+    centres: np.ndarray, points: np.ndarray, masses: np.ndarray, radius: float
+) -> np.ndarray:
+    """The mass within `radius` of every centre, in blocks."""
+    sums = [
+        (points @ centres[i : i + BLOCK].T > np.cos(radius)).T @ masses
+        for i in range(0, len(centres), BLOCK)
+    ]
+    return np.concatenate(sums) if sums else np.zeros(0)

@@ -1,0 +1,95 @@
+"""The motion of characteristics: x' = v[mu](x), v = grad (W * mu) / (Z * mu), by harmonics."""
+
+import numpy as np
+from scipy.special import gammaln
+
+from ..characteristics import Characteristics
+from ..drifts import Drift
+from ..errors import MeanfieldError
+from ..model import Transformer
+
+__all__ = ["CharacteristicsMotion"]
+
+NEGLIGIBLE = 1e-17
+DEGREES = (64, 256, 1024, 4096)
+FINEST = 1e-5  # distances to which W2 keeps its relative accuracy, or coarser with rtol
+
+
+class CharacteristicsMotion:
+    """Velocities of the nodes of a quadrature under a deterministic model.
+
+    Parameters
+    ----------
+    model : Transformer
+        A single one, without noise.
+    state : Characteristics
+    rtol : float
+        The error control will ask for this accuracy.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a model with noise, an ensemble.
+    MeanfieldError
+        If the kernel's harmonics do not decay.
+    """
+
+    def __init__(self, model: Transformer, state: Characteristics, rtol: float = 1e-8):
+        if np.isfinite(model.kappa).any():
+            raise ValueError(
+                "Characteristics carries densities without noise, kappa = inf; got kappa = "
+                f"{model.kappa.tolist()}. Solve for the density itself, or for Tokens."
+            )
+        if model.shape:
+            raise ValueError(
+                f"Characteristics expects a single model; got an ensemble {model.shape}. Solve "
+                "its members one by one."
+            )
+        self.chart, self.masses = state.chart, state.masses
+        dimension = state.geometry.dimension
+        self.degree = kernel_degree(model.drift, dimension)
+        self.attraction = model.drift.attraction(self.degree, dimension)
+        self.normaliser = model.drift.normaliser(self.degree, dimension)
+        self._finest = max(FINEST, 1e-15 / rtol)
+
+    def velocity(self, x: np.ndarray) -> np.ndarray:
+        """Rates of change of the coordinates."""
+        return self.chart.velocity(x, self.masses, self.attraction, self.normaliser)
+
+    def relative_error(self, error: np.ndarray, x: np.ndarray) -> float:
+        """As `Chart.relative_error`."""
+        return self.chart.relative_error(error, x, self.masses, self._finest)
+
+    def projected(self, x: np.ndarray) -> np.ndarray:
+        """As `Chart.projected`."""
+        return self.chart.projected(x)
+
+    def rate(self, x: np.ndarray, velocity: np.ndarray) -> float:
+        """(int |v|^2 dmu)^(1/2), the speed in W2."""
+        return float(np.sqrt(self.masses @ self.chart.lengths(x, velocity) ** 2))
+
+
+def kernel_degree(drift: Drift, dimension: int) -> int:
+    """The highest degree that contributes to a velocity, to rounding.
+
+    At most the degree l contributes lambda_l dim H_l l (l + d - 2)/(d - 1), at a Dirac.
+    """
+    for degree in DEGREES:
+        l = np.arange(1, degree + 1)
+        d = dimension
+        harmonics = np.log((2 * l + d - 2) / l) + gammaln(l + d - 2) - gammaln(d - 1) - gammaln(l)
+        with np.errstate(divide="ignore"):
+            size = np.log(np.abs(drift.attraction(degree, d)[1:])) + harmonics
+        size += np.log(l * (l + d - 2.0) / (d - 1))
+        if np.isneginf(size).all():
+            return 1
+        counted = np.flatnonzero(size > size.max() + np.log(NEGLIGIBLE))
+        if not counted.size:  # one of them is not a number
+            break
+        if counted[-1] < 0.9 * degree:
+            return int(l[counted[-1]])
+    raise MeanfieldError(
+        f"The interaction's harmonics do not decay up to degree {DEGREES[-1]}: it is not smooth, "
+        "and has no velocity at points where mass gathers. Characteristics needs a smooth "
+        "potential, as USA, SA and Kuramoto have; else solve for the density."
+    )

@@ -1,0 +1,113 @@
+"""Names, dimensions and values of what a solution holds."""
+
+from typing import Any
+
+import numpy as np
+
+from ..characteristics import Characteristics
+from ..observables import MOMENTS, measure_all
+from ..solution import Solution
+
+__all__ = ["ATTRIBUTES", "Arrays", "labelled_arrays", "observable_arrays", "state_arrays"]
+
+Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
+
+ATTRIBUTES = {
+    "t": {"long_name": "time"},
+    "theta": {"long_name": "angle", "units": "radian"},
+    "z": {"long_name": "height, the cosine of the polar angle"},
+    "phi": {"long_name": "longitude", "units": "radian"},
+    "x": {"long_name": "inner product with the axis"},
+    "l": {"long_name": "degree of the harmonic"},
+    "m": {"long_name": "order of the harmonic"},
+    "k": {"long_name": "degree of the moment"},
+    "mode": {"long_name": "number of the coefficient; its degree where there is one of each"},
+    "density": {"long_name": "density with respect to the uniform probability measure"},
+    "coordinates": {"long_name": "coordinates of the nodes, see Characteristics"},
+    "masses": {"long_name": "masses of the nodes, which the flow does not change"},
+    "w2_to_dirac": {"long_name": "W2 to the Dirac at limit_point", "units": "radian"},
+    "limit_point": {"long_name": "direction of the mean"},
+}
+MORE_DIMENSIONS = {
+    "limit_point": ("component",),
+    "cluster_mass": ("cluster",),
+    "cluster_point": ("cluster", "component"),
+}
+
+
+def observable_arrays(solution: Solution) -> Arrays:
+    """`observables.measure` at every time."""
+    dims = ("t", *member_dims(solution.shape))
+    table = measure_all(solution.model, solution.states)
+    moment, degree = table.pop("moment"), table.pop("degree", None)
+    arrays = {
+        name: ((*dims, *MORE_DIMENSIONS.get(name, ())), values) for name, values in table.items()
+    }
+    arrays["moment_re"] = (*dims, "k"), moment.real
+    arrays["moment_im"] = (*dims, "k"), moment.imag
+    if degree is not None:
+        arrays["degree"] = ("t",), degree
+    arrays["t"] = ("t",), solution.t
+    arrays["k"] = ("k",), np.arange(1, MOMENTS + 1)
+    return arrays | _parameters(solution)
+
+
+def state_arrays(solution: Solution) -> Arrays:
+    """The states themselves, on axes that all times share."""
+    if isinstance(solution.final, Characteristics):
+        return _nodes(solution)
+    return _densities(solution)
+
+
+def labelled_arrays(solution: Solution) -> Arrays:
+    """Observables and states."""
+    return observable_arrays(solution) | state_arrays(solution)
+
+
+def _densities(solution: Solution) -> Arrays:
+    """Densities on the grid of the highest degree, and their coefficients."""
+    states: list[Any] = list(solution.states)
+    highest = max(state.geometry.degree for state in states)
+    fine = [state.resample(highest) for state in states]
+    geometry, dims = fine[0].geometry, ("t", *member_dims(solution.shape))
+    coefficients = np.stack([state.coefficients for state in fine])
+    values = np.stack([state.values for state in fine])
+    grid: Arrays = {name: ((name,), axis) for name, axis in geometry.axes.items()}
+    sizes = [axis.size for axis in geometry.axes.values()]
+    return {
+        **grid,
+        **{name: (("mode",), labels) for name, labels in geometry.mode_axes.items()},
+        "density": ((*dims, *grid), values.reshape(*values.shape[:-1], *sizes)),
+        "coefficient_re": ((*dims, "mode"), coefficients.real),
+        "coefficient_im": ((*dims, "mode"), coefficients.imag),
+    }
+
+
+def _nodes(solution: Solution) -> Arrays:
+    """Coordinates of the nodes at every time; masses, and what else stays."""
+    states: list[Any] = list(solution.states)
+    first = states[0]
+    dims = ("t", "node", "coordinate")[: 1 + first.coordinates.ndim]
+    return {
+        "coordinates": (dims, np.stack([state.coordinates for state in states])),
+        "masses": (("node",), first.masses),
+        "half": (("halving", "node"), np.array(first.halves, dtype=np.int8)),
+        "limit": (("component",), first.limit),
+    }
+
+
+def member_dims(shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the ensemble axes."""
+    return ("member",) if len(shape) == 1 else tuple(f"member_{i}" for i in range(len(shape)))
+
+
+def _parameters(solution: Solution) -> Arrays:
+    """beta and kappa along the ensemble axes where they vary."""
+    shape, dims = solution.shape, member_dims(solution.shape)
+    arrays: Arrays = {}
+    for name, values in solution.model.parameters.items():
+        if values.ndim:
+            own = (1,) * (len(shape) - values.ndim) + values.shape
+            kept = tuple(i for i, size in enumerate(own) if size > 1)
+            arrays[name] = tuple(dims[i] for i in kept), values.reshape([own[i] for i in kept])
+    return arrays
