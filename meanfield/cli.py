@@ -29,6 +29,9 @@ SHOWN = (
     "dissipation",
     "minimum",
     "spectral_tail",
+    "w2_to_dirac",
+    "cluster_count",
+    "quadrature_error",
 )
 MOST_ROWS = 20
 MOVIES = (".mp4", ".gif")
@@ -165,7 +168,7 @@ def _table(run: "Solution") -> str:
 
     found = {name: v for name, v in run.model.parameters.items() if v.ndim}
     measured = measure(run.model, run.final)
-    found |= {name: measured[name] for name in SHOWN if not np.isnan(measured[name]).all()}
+    found |= {name: measured[name] for name in SHOWN if _is_known(measured, name)}
     columns = {name: np.broadcast_to(v, run.shape).ravel() for name, v in found.items()}
     rows = list(zip(*columns.values(), strict=True))
     widths = [max(len(name), 12) for name in columns]
@@ -174,7 +177,18 @@ def _table(run: "Solution") -> str:
         lines.append("  ".join(f"{v:>{w}.6g}" for v, w in zip(row, widths, strict=True)))
     if len(rows) > MOST_ROWS:
         lines.append(f"... and {len(rows) - MOST_ROWS} more members in the file")
-    return "\n".join([f"at t = {run.t[-1]:g}, degree {run.final.geometry.degree}:", *lines])
+    return "\n".join([f"at t = {run.t[-1]:g}, {_size(run)}:", *lines])
+
+
+def _is_known(measured: dict, name: str) -> bool:
+    import numpy as np
+
+    return name in measured and not np.isnan(measured[name]).all()
+
+
+def _size(run: "Solution") -> str:
+    nodes = run.stats.get("nodes")
+    return f"degree {run.final.geometry.degree}" if nodes is None else f"{nodes} nodes"
 
 
 @main.command()

@@ -24,7 +24,7 @@ CHARTS: dict[type[Geometry], tuple[type[Chart], int]] = {
 MOMENTS = 8
 UNIT = 1e-9
 EXACT = 1e-10  # accuracy of the initial quadrature
-RESOLVED = 1e-4
+RESOLVED = 1e-3
 
 
 class Characteristics:
@@ -92,14 +92,14 @@ class Characteristics:
         degree = _degree_of(density)
         coordinates, weights, self.halves = self.chart.nodes(count, degree)
         self._enter(coordinates, weights * density.at(self.chart.points(coordinates)))
-        self._check_quadrature(density, degree)
+        self._check_quadrature(density, degree, usual)
 
     def _enter(self, coordinates: np.ndarray, masses: np.ndarray) -> None:
         for array in (coordinates, masses):
             array.setflags(write=False)
         self.coordinates, self.masses = coordinates, masses
 
-    def _check_quadrature(self, density: Density, degree: int) -> None:
+    def _check_quadrature(self, density: Density, degree: int, usual: int) -> None:
         degree = max(degree, 1)
         exact = density.resample(degree).coefficients
         found = self.chart.moments(self.coordinates, self.masses, degree)
@@ -107,8 +107,8 @@ class Characteristics:
         if error > EXACT:
             raise ValueError(
                 f"{len(self)} nodes do not integrate this density: they change its moments by "
-                f"{error:.1e}, expected <= {EXACT:.0e}. Use more nodes, {2 * len(self)} for "
-                "instance."
+                f"{error:.1e}, expected <= {EXACT:.0e}. Use more nodes, for instance "
+                f"nodes = {max(usual, 4 * len(self))}."
             )
 
     @classmethod
@@ -230,7 +230,7 @@ class Characteristics:
 
     @property
     def resolved(self) -> bool:
-        """Whether the nodes still resolve the density: a quadrature error <= 1e-4."""
+        """Whether the nodes still resolve the density: a quadrature error <= 1e-3."""
         return self.quadrature_error <= RESOLVED
 
     @cached_property

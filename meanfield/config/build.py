@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..characteristics import Characteristics
 from ..drifts import SA, USA
 from ..drifts import Interaction as InteractionDrift
 from ..drifts import Kuramoto as KuramotoDrift
@@ -38,7 +39,14 @@ KINDS = {
     Zonal: (*GENERAL, "legendre", "von_mises_fisher"),
 }
 
-__all__ = ["blaming", "build_density", "build_geometry", "build_model", "solve_arguments"]
+__all__ = [
+    "blaming",
+    "build_density",
+    "build_geometry",
+    "build_model",
+    "build_state",
+    "solve_arguments",
+]
 
 
 def build_model(config: Config) -> Transformer:
@@ -83,6 +91,16 @@ def build_density(config: Config) -> Density:
     density = _density(config.initial, build_geometry(config), config, "initial")
     with blaming(config, "initial"):
         return density.checked_positive(COMPUTED)
+
+
+def build_state(config: Config) -> Density | Characteristics:
+    """The initial density, or the nodes of it that [characteristics] asks for."""
+    density = build_density(config)
+    if config.characteristics is None:
+        return density
+    with blaming(config, "characteristics"):
+        table = config.characteristics
+        return Characteristics(density, nodes=table.nodes, limit=table.limit)
 
 
 def _density(table: Initial, space: Geometry, config: Config, key: str) -> Density:
@@ -145,7 +163,9 @@ def solve_arguments(config: Config) -> dict[str, Any]:
     table = config.solve
     span = (table.t_start, table.t_end)
     times = np.linspace(*span, table.outputs) if table.t_eval is None else np.array(table.t_eval)
-    names = ("rtol", "dt", "until", "steady_tolerance", "min_degree", "max_degree", "max_steps")
+    names = ["rtol", "dt", "until", "steady_tolerance", "max_steps"]
+    if config.characteristics is None:
+        names += ["min_degree", "max_degree"]
     return {
         "t_span": span,
         "t_eval": times,

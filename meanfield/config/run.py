@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..solving import solve
-from .build import blaming, build_density, build_model, solve_arguments
+from .build import blaming, build_model, build_state, solve_arguments
 from .files import checkpoint_of, checksum, folder_of
 from .initial import Ensemble, Mixture, Sample
 from .schema import Config, plain
@@ -55,11 +55,11 @@ def run_config(
     if resume and out is None:
         raise ValueError("resume=True needs out, the result file whose checkpoint is continued")
     checkpoint = None if out is None else checkpoint_of(out)
-    model, density = build_model(config), build_density(config)
+    model, state = build_model(config), build_state(config)
     with blaming(config, "solve"):
         run = solve(
             model,
-            density,
+            state,
             **solve_arguments(config),
             progress=progress,
             checkpoint=checkpoint,

@@ -22,6 +22,7 @@ from .values import Betas, Finite, Kappas, Natural, Positive, Series, Table, sha
 
 __all__ = ["Attention", "Config", "Interaction", "Kuramoto", "plain", "schema"]
 
+FEWEST_MODES = 16  # as in solving.arguments, whose import would cost half a second
 KAPPA = Field(default=math.inf, description="noise parameter; inf means no noise")
 
 
@@ -80,6 +81,17 @@ Geometry = Annotated[
 ]
 
 
+class Characteristics(Table):
+    """Follow the density, without noise, by nodes that the flow carries, instead of by modes."""
+
+    nodes: Natural | None = Field(
+        default=None, description="how many; 4096 on the circle, 16384 on the sphere, 1024 zonal"
+    )
+    limit: tuple[Finite, ...] | None = Field(
+        default=None, description="unit vector at which the density is expected to gather"
+    )
+
+
 class Solve(Table):
     """Times, accuracy and limits."""
 
@@ -97,7 +109,9 @@ class Solve(Table):
     steady_tolerance: Positive = Field(
         default=1e-10, description="largest rate of change of a steady state"
     )
-    min_degree: Natural = Field(default=16, description="resolution never shrinks below this")
+    min_degree: Natural | None = Field(
+        default=None, description="resolution never shrinks below this; 16"
+    )
     max_degree: Natural | None = Field(
         default=None, description="resolution never grows beyond this; 4096, on the sphere 512"
     )
@@ -133,10 +147,9 @@ class Solve(Table):
             raise ValueError("outputs and t_eval exclude each other; keep one of them")
         if "steady_tolerance" in given and self.until is None:
             raise ValueError('steady_tolerance has an effect only with until = "steady"')
-        if self.max_degree is not None and self.min_degree > self.max_degree:
-            raise ValueError(
-                f"expected min_degree <= max_degree; got {self.min_degree} > {self.max_degree}"
-            )
+        least = FEWEST_MODES if self.min_degree is None else self.min_degree
+        if self.max_degree is not None and least > self.max_degree:
+            raise ValueError(f"expected min_degree <= max_degree; got {least} > {self.max_degree}")
         return self
 
 
@@ -159,6 +172,9 @@ class Config(Table):
     )
     geometry: Geometry = Field(description="the space and its resolution")
     initial: Initial = Field(description="the density at t_start")
+    characteristics: Characteristics | None = Field(
+        default=None, description="nodes that the flow carries, instead of modes; may be empty"
+    )
     solve: Solve = Field(description="times, accuracy and limits")
     checkpoint: Checkpoint = Field(default=Checkpoint(), description="checkpoints")
 
@@ -180,6 +196,13 @@ class Config(Table):
                 f"expected geometry.degree <= solve.max_degree; "
                 f"got {self.geometry.degree} > {largest}"
             )
+        if self.characteristics is not None:
+            given = sorted({"min_degree", "max_degree"} & self.solve.model_fields_set)
+            if given:
+                raise ValueError(
+                    f"solve.{given[0]} bounds the modes of a density; with [characteristics], "
+                    "which have none, leave it out"
+                )
         shapes = {
             "model.beta": shape_of(getattr(self.model, "beta", 0.0)),
             "model.kappa": shape_of(self.model.kappa),
