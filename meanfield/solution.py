@@ -144,16 +144,17 @@ class Solution:
         return save(self, Path(path))
 
     def plot(self, kind: str = "overview", **options) -> "Figure":
-        """A figure of the run: "overview", "observables", or a kind that its space has.
+        """A figure of the run: "overview", "observables", or a kind that its states have.
 
-        On the circle "spacetime", "snapshots", "polar"; on the sphere "orthographic", "map".
+        On the sphere "orthographic", "map"; of densities on the circle "spacetime", "snapshots",
+        "polar"; of characteristics there "trajectories", "distribution".
         """
         from .plotting import plot
 
         return plot(self, kind=kind, **options)
 
     def animate(self, path: str | Path, **options) -> Path:
-        """A film of the density, .mp4 or .gif."""
+        """A film of the states, .mp4 or .gif."""
         from .plotting import animate
 
         return animate(self, Path(path), **options)

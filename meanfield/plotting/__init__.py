@@ -6,26 +6,34 @@ when it is the last line of a cell. `pyplot.show()` does not know these figures;
 one of your own, pass `ax=`.
 
 The uniform probability measure is the reference, so the uniform state is the density 1 and is
-drawn in every plot of a density. A solution that is not resolved is framed in red.
+drawn in every plot of a density. Characteristics, whose nodes have very different masses, are
+drawn as curves or dots of equal mass. A solution that is not resolved is framed in red.
 """
 
 from . import theme
 from .animation import animate
 from .circle import snapshots, spacetime
+from .distribution import distribution
+from .dots import mollweide_dots, orthographic_dots
 from .kinds import overview, plot
 from .observables import observables
 from .polar import polar
 from .sphere import mollweide, orthographic
+from .trajectories import trajectories
 
 __all__ = [
     "animate",
+    "distribution",
     "mollweide",
+    "mollweide_dots",
     "observables",
     "orthographic",
+    "orthographic_dots",
     "overview",
     "plot",
     "polar",
     "snapshots",
     "spacetime",
     "theme",
+    "trajectories",
 ]

@@ -1,4 +1,4 @@
-"""Movies of a density: one frame for each saved state."""
+"""Movies of a solution: one frame for each saved state."""
 
 import os
 from collections.abc import Callable
@@ -9,8 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..characteristics import Characteristics
 from ..geometry import Circle, Geometry, Sphere, Zonal
+from ..states import Density
 from . import ensemble, theme
+from .characteristics_movie import dots_scene, meridian_scene
 from .circle_movie import circle_scene, curves_scene
 from .digits import distinct
 from .geometries import entry_of
@@ -24,11 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["animate"]
 
-# The moving panels of each space: (figure, solution, members, scale, **options) -> updates.
-SCENES: dict[type[Geometry], Callable[..., list[Update]]] = {
-    Circle: circle_scene,
-    Sphere: sphere_scene,
-    Zonal: curves_scene,
+# The moving panels of each kind of state and space:
+# (figure, solution, members, scale, **options) -> updates.
+SCENES: dict[type, dict[type[Geometry], Callable[..., list[Update]]]] = {
+    Density: {Circle: circle_scene, Sphere: sphere_scene, Zonal: curves_scene},
+    Characteristics: {Circle: meridian_scene, Sphere: dots_scene, Zonal: meridian_scene},
 }
 
 
@@ -47,20 +50,21 @@ def animate(
 
     A single density on the circle is shown over the angle and around the circle, several members
     of an ensemble over the angle in one panel each; on the sphere, each is shown from two opposite
-    sides. Beneath runs the order parameter. States that are not resolved are dotted, or outlined,
-    in red.
+    sides. Characteristics are shown as dots of equal mass, with the shares of clusters; on the
+    circle, or axisymmetric, also the mass below each angle. Beneath runs the order parameter.
+    States that are not resolved are dotted, or outlined, in red.
 
     Parameters
     ----------
     solution : Solution
-        Densities on the circle or the sphere. Frames are equally long, so that equally spaced
+        Densities or characteristics. Frames are equally long, so that equally spaced
         `t_eval` give a movie in which time runs evenly.
     path : path
         Ends in ".mp4" (needs ffmpeg) or ".gif".
     fps : float
         Frames a second, > 0. In a .gif a frame lasts whole hundredths of a second, 2 at least.
     member, scale, title
-        As for `spacetime`.
+        As for `spacetime`; characteristics have one member, and no scale.
     dpi : float
         Dots per inch, > 0; the frame is 8 inches wide.
     **options
@@ -78,7 +82,7 @@ def animate(
     MeanfieldError
         If there is no ffmpeg for an .mp4, or it fails.
     TypeError
-        If there is no movie of densities on this space.
+        If there is no movie of such states on this space.
     """
     path = check_movie_path(path)
     for name, value in (("fps", fps), ("dpi", dpi)):

@@ -16,7 +16,7 @@ from .scales import choose_scale
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["circle_scene", "curves_scene"]
+__all__ = ["circle_scene", "curves_scene", "moving_line"]
 
 
 def circle_scene(
@@ -45,8 +45,8 @@ def _curve_and_ring(
     curves = [(theta, curve) for curve in values[0]]
     rings = [tuple(ring(theta, curve, radial)) for curve in values[0]]
     return [
-        _moving_line(over, solution, curves, theme.PALETTE[0]),
-        _moving_line(around, solution, rings, theme.PALETTE[0]),
+        moving_line(over, solution, curves, theme.PALETTE[0]),
+        moving_line(around, solution, rings, theme.PALETTE[0]),
     ]
 
 
@@ -65,12 +65,12 @@ def curves_scene(
         uniform_line(ax)
         angle_axis(ax, chosen, angles)
         ax.set_xlabel(angles.name if bottom else "")
-        updates.append(_moving_line(ax, solution, [(theta, c) for c in curves], colour))
+        updates.append(moving_line(ax, solution, [(theta, c) for c in curves], colour))
     top.supylabel(DENSITY + chosen.note, fontsize=10)
     return updates
 
 
-def _moving_line(ax: Axes, solution: "Solution", frames: list, colour) -> Update:
+def moving_line(ax: Axes, solution: "Solution", frames: list, colour) -> Update:
     """A curve that goes through `frames`, each (x, y)."""
     (line,) = ax.plot(*frames[0])
     resolved = resolution.resolved_states(solution)

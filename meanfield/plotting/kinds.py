@@ -1,18 +1,24 @@
-"""The kinds of figure by name, for each space that densities live on."""
+"""The kinds of figure by name, for each kind of state and the space it lives on."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
+from ..characteristics import Characteristics
 from ..geometry import Circle, Geometry, Sphere, Zonal
+from ..states import Density
+from .characteristics_overview import dots_overview, trajectories_overview
 from .circle import snapshots, spacetime
 from .circle_overview import circle_overview
-from .geometries import entry_of
+from .distribution import distribution
+from .dots import mollweide_dots, orthographic_dots
+from .geometries import describe_states, entry_of
 from .observables import observables
 from .polar import polar
 from .sphere import mollweide, orthographic
 from .sphere_overview import sphere_overview
+from .trajectories import trajectories
 from .zonal_overview import zonal_overview
 
 if TYPE_CHECKING:
@@ -22,25 +28,43 @@ __all__ = ["KINDS", "overview", "plot"]
 
 Draw = Callable[..., Figure]
 
-KINDS: dict[type[Geometry], dict[str, Draw]] = {
-    Circle: {
-        "overview": circle_overview,
-        "spacetime": spacetime,
-        "snapshots": snapshots,
-        "polar": polar,
-        "observables": observables,
+ANGULAR: dict[str, Draw] = {
+    "overview": trajectories_overview,
+    "trajectories": trajectories,
+    "distribution": distribution,
+    "observables": observables,
+}
+KINDS: dict[type, dict[type[Geometry], dict[str, Draw]]] = {
+    Density: {
+        Circle: {
+            "overview": circle_overview,
+            "spacetime": spacetime,
+            "snapshots": snapshots,
+            "polar": polar,
+            "observables": observables,
+        },
+        Sphere: {
+            "overview": sphere_overview,
+            "orthographic": orthographic,
+            "map": mollweide,
+            "observables": observables,
+        },
+        Zonal: {
+            "overview": zonal_overview,
+            "spacetime": spacetime,
+            "snapshots": snapshots,
+            "observables": observables,
+        },
     },
-    Sphere: {
-        "overview": sphere_overview,
-        "orthographic": orthographic,
-        "map": mollweide,
-        "observables": observables,
-    },
-    Zonal: {
-        "overview": zonal_overview,
-        "spacetime": spacetime,
-        "snapshots": snapshots,
-        "observables": observables,
+    Characteristics: {
+        Circle: ANGULAR,
+        Sphere: {
+            "overview": dots_overview,
+            "orthographic": orthographic_dots,
+            "map": mollweide_dots,
+            "observables": observables,
+        },
+        Zonal: ANGULAR,
     },
 }
 
@@ -54,10 +78,13 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
     kind : str
         For densities on the circle "overview", "spacetime", "snapshots", "polar" or
         "observables"; on the sphere "overview", "orthographic", "map" or "observables"; for
-        axisymmetric densities "overview", "spacetime", "snapshots" or "observables".
+        axisymmetric densities "overview", "spacetime", "snapshots" or "observables". For
+        characteristics on the sphere the same as for densities; on the circle, or axisymmetric,
+        "overview", "trajectories", "distribution" or "observables".
     **options
-        Of the function of that name in this room, `mollweide` for "map": `member`, `scale`,
-        `times`, `ax`, ...
+        Of the function of that name in this room: `member`, `scale`, `times`, `ax`, ... For
+        "map" it is `mollweide`; for characteristics on the sphere `orthographic_dots` and
+        `mollweide_dots`.
 
     Returns
     -------
@@ -67,25 +94,25 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
     Raises
     ------
     ValueError
-        If there is no such kind for densities on this space; and as the function of that name.
+        If there is no such kind for these states on this space; and as the function of that name.
     """
     kinds = entry_of(solution, KINDS)
     if kind not in kinds:
         raise ValueError(
-            f"kind must be one of {', '.join(map(repr, kinds))} for densities on the "
-            f"{type(solution.final.geometry).__name__}; got {kind!r}."
+            f"kind must be one of {', '.join(map(repr, kinds))} for {describe_states(solution)}; "
+            f"got {kind!r}."
         )
     return kinds[kind](solution, **options)
 
 
 def overview(solution: "Solution", **options: Any) -> Figure:
-    """One page with the density at several times and its observables.
+    """One page with the states at several times and their observables.
 
     Parameters
     ----------
     solution : Solution
     **options
-        `member`, `scale` and `title`, as for `spacetime`; on the sphere also `seen_from` and
-        `clusters`, as for `orthographic`.
+        `title`, and of densities `member` and `scale`, as for `spacetime`; on the sphere also
+        `seen_from` and `clusters`, as for `orthographic`.
     """
     return plot(solution, "overview", **options)

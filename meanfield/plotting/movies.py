@@ -92,8 +92,9 @@ def _write_gif(figure, show, count: int, path: Path, fps: float) -> None:
 
 def _frames(figure: Figure, show: Update, count: int) -> Iterator[Image.Image]:
     canvas = FigureCanvasAgg(figure)
-    # Without k-means the few pixels of a peak get the colour of something else; it takes a while.
-    refine = int(any(ax.images for ax in figure.axes))
+    # Without k-means the few pixels of a peak, or of dots, get the colour of something else; it
+    # takes a while.
+    refine = int(any(ax.images or ax.collections for ax in figure.axes))
     for i in range(count):
         show(i)
         canvas.draw()

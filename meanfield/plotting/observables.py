@@ -12,8 +12,10 @@ from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 
+from ..characteristics import Characteristics
 from . import ensemble, resolution, theme
 from .panels import title_page
+from .portions import colours_of
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -32,16 +34,16 @@ class Quantity:
     ----------
     symbol : str
         Label of its axis.
-    may_be_log : bool
-        Whether a logarithmic axis is taken where positive values span a factor of 100.
+    log_from : float
+        The factor that positive values span from which on the axis is logarithmic.
     offset : float
         Subtracted before drawing.
     steps : bool
-        Whether it is constant between saved times.
+        Whether it is a whole number, constant between saved times.
     """
 
     symbol: str
-    may_be_log: bool = False
+    log_from: float = np.inf
     offset: float = 0.0
     steps: bool = False
 
@@ -50,13 +52,18 @@ QUANTITIES = {
     "moments": Quantity(r"moments $|m_k|$"),
     "order_parameter": Quantity(r"order parameter $|m_1|$"),
     "free_energy": Quantity(r"free energy $F(\mu_t)$"),
-    "dissipation": Quantity(r"dissipation $-\mathrm{d}F/\mathrm{d}t$", may_be_log=True),
+    "dissipation": Quantity(r"dissipation $-\mathrm{d}F/\mathrm{d}t$", log_from=100.0),
+    "w2_to_dirac": Quantity(r"$W_2$ to a Dirac (rad)", log_from=100.0),
+    "speed": Quantity(r"speed in $W_2$", log_from=100.0),
+    "cluster_count": Quantity("clusters", steps=True),
+    "cluster_mass": Quantity("masses of clusters"),
     "interaction_energy": Quantity(r"interaction energy $E(\mu_t)$"),
     "entropy": Quantity(r"$\int \mu_t \log \mu_t \,\mathrm{d}\sigma$"),
-    "minimum": Quantity(r"minimum $\min\,\mu_t$", may_be_log=True),
+    "minimum": Quantity(r"minimum $\min\,\mu_t$", log_from=100.0),
     "mass": Quantity(r"mass drift $\int \mathrm{d}\mu_t - 1$", offset=1.0),
-    "spectral_tail": Quantity("spectral tail", may_be_log=True),
+    "spectral_tail": Quantity("spectral tail", log_from=100.0),
     "degree": Quantity("degree", steps=True),
+    "quadrature_error": Quantity("quadrature error", log_from=1.0),
 }
 
 
@@ -122,14 +129,17 @@ def _present(solution: "Solution", name: str) -> bool:
 
 
 def energy_name(solution: "Solution") -> str:
-    """The free energy where it exists, and else the entropy, which every density has."""
-    return "free_energy" if _present(solution, "free_energy") else "entropy"
+    """The free energy where it exists; else the entropy, or what has none, its interaction."""
+    names = ("free_energy", "entropy", "interaction_energy")
+    return next(name for name in names if _present(solution, name))
 
 
 def _chosen(solution: "Solution", names: Sequence[str] | None, *, single: bool) -> list[str]:
     if names is None:
         other = "order_parameter" if single else "moments"
-        return [name for name in QUANTITIES if name != other and _present(solution, name)]
+        # Characteristics have the mass that they had at first, to the last bit.
+        left_out = (other, "mass") if isinstance(solution.final, Characteristics) else (other,)
+        return [name for name in QUANTITIES if name not in left_out and _present(solution, name)]
     wanted = [names] if isinstance(names, str) else list(names)
     missing = [name for name in wanted if not _present(solution, name)]
     if missing or not wanted:
@@ -164,6 +174,8 @@ def draw_observables(
         quantity = QUANTITIES.get(name, Quantity(name.replace("_", " ")))
         if name == "moments":
             _moments(ax, solution, members[0])
+        elif name == "cluster_mass":
+            _cluster_masses(ax, solution)
         else:
             _curves(ax, solution.t, _series(solution.observables[name], members), quantity, colours)
         ax.set_ylabel(quantity.symbol)
@@ -196,16 +208,12 @@ def _curves(ax: Axes, t: np.ndarray, series: np.ndarray, quantity: Quantity, col
         ax.plot(t, values - quantity.offset, color=colour, **style)
     positive = series[series > 0]
     negative = (series < 0).any()  # a logarithmic axis would hide it
-    if (
-        quantity.may_be_log
-        and not negative
-        and positive.size
-        and positive.max() > 100 * positive.min()
-    ):
+    if not negative and positive.size and positive.max() >= quantity.log_from * positive.min():
         ax.set_yscale("log", nonpositive="mask")
         ax.set_ylim(bottom=max(0.5 * positive.min(), 1e-20 * positive.max()))
     elif quantity.steps:
-        ax.set_ylim(0, 1.08 * np.nanmax(series))
+        ax.set_ylim(0, 1.08 * np.nanmax(series, initial=1))
+        ax.yaxis.get_major_locator().set_params(integer=True)  # they count something
 
 
 def _moments(ax: Axes, solution: "Solution", index: tuple[int, ...]) -> None:
@@ -224,6 +232,24 @@ def _moments(ax: Axes, solution: "Solution", index: tuple[int, ...]) -> None:
         handletextpad=0.4,
         borderaxespad=0.0,
     )
+
+
+def _cluster_masses(ax: Axes, solution: "Solution") -> None:
+    """A mark for each cluster at each time, in the colour of the cluster in which it ends."""
+    data = solution.observables
+    masses = data["cluster_mass"].transpose("t", "cluster").to_numpy()
+    points = data["cluster_point"].transpose("t", "cluster", "component").to_numpy()
+    known = np.isfinite(masses)
+    nodes = [
+        (places[there] @ state.points.T).argmax(axis=1)
+        for state, places, there in zip(solution, points, known, strict=True)
+    ]
+    colours = np.array(colours_of(solution, np.concatenate(nodes)))
+    times = np.broadcast_to(solution.t[:, None], masses.shape)[known]
+    for colour in sorted(set(colours), key=lambda c: -masses[known][colours == c].max()):
+        here = colours == colour
+        ax.plot(times[here], masses[known][here], ".", color=colour, markersize=2.5)
+    ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=(0, 1.08 * np.nanmax(masses, initial=0.1)))
 
 
 def _member_colours(count: int) -> list:

@@ -14,7 +14,7 @@ from .geometries import expect_densities_on
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["AngleAxis", "angles_of", "profiles"]
+__all__ = ["AngleAxis", "angles_of", "axis_on", "profiles"]
 
 
 class AngleAxis(NamedTuple):
@@ -98,9 +98,9 @@ def profiles(
 def angles_of(solution: "Solution") -> AngleAxis:
     """The axis for `profiles`. In high dimension only angles where there is mass are shown."""
     geometry = solution.final.geometry
+    axis = axis_on(geometry)
     if isinstance(geometry, Circle):
-        return AROUND
-    axis = FROM_POLE_TO_POLE
+        return axis
     low = max(0.0, np.arccos(geometry.x[geometry.judged].max()) - 0.02)
     if low < 0.1:
         return axis
@@ -112,6 +112,11 @@ def angles_of(solution: "Solution") -> AngleAxis:
         tuple(f"${tick / middle / 2:.2f}\\pi$" for tick in ticks),
         axis.name,
     )
+
+
+def axis_on(geometry: Circle | Zonal) -> AngleAxis:
+    """The axis of all angles of a space."""
+    return AROUND if isinstance(geometry, Circle) else FROM_POLE_TO_POLE
 
 
 def _polar_profiles(states, members) -> tuple[np.ndarray, np.ndarray]:

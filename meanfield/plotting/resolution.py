@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..characteristics import Characteristics
 from . import theme
 
 if TYPE_CHECKING:
@@ -25,11 +26,19 @@ def verdict(solution: "Solution") -> tuple[str, str] | None:
 
 
 def resolved_states(solution: "Solution") -> np.ndarray:
-    """Whether each saved state comes before the first whose spectral tail exceeds rtol, (m,)."""
+    """Whether each saved state comes before the first that is not resolved, (m,).
+
+    A density is while its spectral tail is at most rtol; characteristics judge themselves.
+    """
     if solution.resolved:
         return np.ones(len(solution.t), dtype=bool)
-    worst = np.array([state.spectral_tail.max() for state in solution])
-    return np.logical_and.accumulate(worst <= solution.rtol)
+    resolved = [
+        state.resolved
+        if isinstance(state, Characteristics)
+        else state.spectral_tail.max() <= solution.rtol
+        for state in solution
+    ]
+    return np.logical_and.accumulate(resolved)
 
 
 def last_resolved_time(solution: "Solution") -> float:

@@ -3,26 +3,21 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..geometry import Sphere
 from ..states import Density
-from . import ensemble, resolution, theme
-from .digits import distinct
+from . import theme
 from .geometries import expect_densities_on
-from .panels import into, title_page
-from .projections import Mollweide, OrthographicPair, Projection, frame_of
-from .sphere_views import View, direction_of, draw_views, name_sides
-from .times import pick_times
+from .projections import Mollweide, OrthographicPair, frame_of
+from .sphere_sheet import choose, finished, member_of, sheet, time_views
+from .sphere_views import direction_of, draw_views, name_sides
 
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["member_of", "mollweide", "orthographic", "pair_for", "time_views"]
-
-Member = tuple[int, ...]
+__all__ = ["mollweide", "orthographic", "pair_for"]
 
 
 def orthographic(
@@ -82,17 +77,17 @@ def orthographic(
         If the states are not densities on the sphere.
     """
     expect_densities_on(solution, Sphere)
-    members, shown = _choose(solution, ax, member, times, count, 5)
+    members, shown = choose(solution, ax, member, times, count, 5)
     with theme.style():
         beside = len(members) > 1 or len(shown) == 1
-        axes, rows = _sheet(ax, members, shown, ratio=2.0 if beside else 0.5, most=6)
+        axes, rows = sheet(ax, members, shown, ratio=2.0 if beside else 0.5, most=6)
         pairs = [pair_for(member_of(solution[shown[-1]], m), seen_from, beside) for m in members]
         views = time_views(solution, axes, pairs, members, shown)
         figure = axes[0][0].figure
         draw_views(figure, views, scale, rows=rows if beside else 2 * rows, clusters=clusters)
         for row, pair in zip(axes, pairs, strict=True):
             name_sides(row[0], pair)
-        return _finished(figure, solution, ax, title)
+        return finished(figure.figure, solution, ax, title)
 
 
 def mollweide(
@@ -130,91 +125,16 @@ def mollweide(
         If the states are not densities on the sphere.
     """
     expect_densities_on(solution, Sphere)
-    members, shown = _choose(solution, ax, member, times, count, 6)
+    members, shown = choose(solution, ax, member, times, count, 6)
     with theme.style():
-        axes, rows = _sheet(ax, members, shown, ratio=2.0, most=3)
+        axes, rows = sheet(ax, members, shown, ratio=2.0, most=3)
         maps = [Mollweide(centre)] * len(members)
         views = time_views(solution, axes, maps, members, shown)
         draw_views(axes[0][0].figure, views, scale, rows=rows, clusters=clusters)
-        return _finished(axes[0][0].figure, solution, ax, title)
+        return finished(axes[0][0].figure.figure, solution, ax, title)
 
 
 def pair_for(density: Density, seen_from: Sequence[float] | None, beside: bool) -> OrthographicPair:
     """Views from a direction, or from where a density is best seen."""
     direction = direction_of(density) if seen_from is None else seen_from
     return OrthographicPair(frame_of(direction), beside)
-
-
-def member_of(state: Density, member: Member) -> Density:
-    """A member of an ensemble; a single density is its only member, ()."""
-    return state[member] if member else state
-
-
-def time_views(
-    solution: "Solution",
-    axes: Sequence[Sequence[Axes]],
-    projections: Sequence[Projection],
-    members: Sequence[Member],
-    shown: np.ndarray,
-) -> list[View]:
-    """Members in rows at the saved times of index `shown` in columns, titled with the times."""
-    texts = [f"$t = {text}$" for text in distinct(np.asarray(solution.t)[shown])]
-    resolved = resolution.resolved_states(solution)[shown]
-    views = []
-    for row, projection, member in zip(axes, projections, members, strict=True):
-        if member:
-            row[0].set_ylabel(ensemble.label(solution, member))
-        for ax, i, text, known in zip(row, shown, texts, resolved, strict=True):
-            title = text if row is axes[0] else ""
-            views.append(View(ax, projection, member_of(solution[i], member), title, known))
-    return views
-
-
-def _choose(
-    solution: "Solution",
-    ax: Axes | None,
-    member: int | Member | None,
-    times: Sequence[float] | None,
-    count: int | None,
-    usual: int,
-) -> tuple[list[Member], np.ndarray]:
-    """The members and the indices of the saved times to show."""
-    members = into(ax, solution, member).members if ax else ensemble.choose(solution, member)
-    if ax is not None and times is None:
-        times = solution.t[-1:]
-    usual = usual if len(members) == 1 else 3
-    shown = pick_times(solution, members, times, usual if count is None else count)
-    if ax is not None and len(shown) > 1:
-        raise ValueError(f"One `ax` holds one time; got times = {times!r}. Give one time.")
-    return members, shown
-
-
-def _sheet(
-    ax: Axes | None, members: list[Member], shown: np.ndarray, *, ratio: float, most: int
-) -> tuple[list[list[Axes]], int]:
-    """Panels of width / height `ratio`, one row for each member, and the number of rows.
-
-    The times of a single member are broken into rows of at most `most`.
-    """
-    if ax is not None:
-        return [[ax]], 1
-    count = len(members) * len(shown)
-    columns = len(shown)
-    if len(members) == 1 and columns > most:
-        columns = -(-count // -(-count // most))
-    rows = -(-count // columns)
-    width = min(5.8, 6.2 / columns, 3.0 * ratio)
-    figure = theme.figure(
-        width=max(3.4, width * columns + 1.6), height=0.4 + rows * (width / ratio + 0.3)
-    )
-    axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
-    for spare in axes[count:]:
-        spare.remove()
-    return [axes[i : i + len(shown)] for i in range(0, count, len(shown))], rows
-
-
-def _finished(figure: Figure, solution: "Solution", ax: Axes | None, title: str | None) -> Figure:
-    if ax is None:
-        return title_page(figure, solution, title)
-    resolution.mark(ax, solution)
-    return figure

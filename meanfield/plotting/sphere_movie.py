@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import SubFigure
+from matplotlib.patches import PathPatch
 
 from . import resolution, theme
 from .density_bar import density_bar
@@ -13,13 +14,14 @@ from .movies import Update
 from .panels import grid
 from .projections import OrthographicPair
 from .scales import Scale, choose_scale
-from .sphere import member_of, pair_for
+from .sphere import pair_for
+from .sphere_sheet import member_of
 from .sphere_views import DENSITY, name_sides, paint, pixels
 
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["sphere_scene"]
+__all__ = ["reddened", "sphere_scene"]
 
 PER_UNIT = 160
 
@@ -56,18 +58,24 @@ def _moving_pair(
     scale: Scale,
 ) -> Update:
     """Views that go through the states; the outline of what is not resolved is red."""
-    resolved = resolution.resolved_states(solution)
 
     def image(i: int) -> np.ndarray:
         return scale.shown(pixels(pair, member_of(solution[i], member), PER_UNIT))
 
     picture, outline = paint(ax, pair, image(0), scale)
+    redden = reddened(outline, solution)
 
     def update(i: int) -> None:
         picture.set_data(image(i))
-        outline.set(
-            edgecolor=theme.INK if resolved[i] else theme.WARNING,
-            linewidth=0.7 if resolved[i] else 2.0,
-        )
+        redden(i)
 
     return update
+
+
+def reddened(outline: PathPatch, solution: "Solution") -> Update:
+    """An outline that is red where the state is not resolved."""
+    resolved = resolution.resolved_states(solution)
+    return lambda i: outline.set(
+        edgecolor=theme.INK if resolved[i] else theme.WARNING,
+        linewidth=0.7 if resolved[i] else 2.0,
+    )

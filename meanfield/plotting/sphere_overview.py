@@ -12,7 +12,8 @@ from .geometries import expect_densities_on
 from .observables import draw_observables, energy_name
 from .panels import grid, title_page
 from .projections import Mollweide
-from .sphere import member_of, pair_for, time_views
+from .sphere import pair_for
+from .sphere_sheet import member_of, time_views
 from .sphere_views import View, draw_views, name_sides
 from .times import pick_times
 
@@ -83,7 +84,7 @@ def _one_member(
         spare.remove()
     maps = time_views(solution, [list(axes[: len(shown)])], [Mollweide()], [member], shown)
     draw_views(top, maps, scale, rows=rows, clusters=clusters)
-    pair = pair_for(maps[-1].density, seen_from, beside=True)
+    pair = pair_for(maps[-1].state, seen_from, beside=True)
     sides = time_views(solution, [[middle.subplots()]], [pair], [member], shown[-1:])
     draw_views(middle, sides, scale, clusters=clusters)
     name_sides(sides[0].ax, pair)

@@ -1,9 +1,10 @@
-"""One density on the sphere in one projection: its pixels, and what is drawn around them."""
+"""One state on the sphere in one projection: its pixels, and what is drawn around them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.image import AxesImage
@@ -11,14 +12,26 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
 
+from ..characteristics import Characteristics
 from ..states import Density
 from . import theme
 from .density_bar import density_bar
+from .portions import percent
 from .projections import OrthographicPair, Projection, graticule
 from .scales import Scale, choose_scale
 from .sphere_clusters import clusters_of
 
-__all__ = ["DENSITY", "View", "direction_of", "draw_views", "name_sides", "paint", "pixels"]
+__all__ = [
+    "DENSITY",
+    "View",
+    "direction_of",
+    "draw_views",
+    "globe",
+    "mark_cluster",
+    "name_sides",
+    "paint",
+    "pixels",
+]
 
 DENSITY = r"density $\mu_t(x)$"
 PER_UNIT = 240  # pixels in the radius of a disc, and in half the height of a map
@@ -27,21 +40,25 @@ MARGIN = 0.02
 
 @dataclass(frozen=True)
 class View:
-    """A density, not an ensemble, in the projection in which `ax` shows it.
+    """A state, not an ensemble, in the projection in which `ax` shows it.
 
     Attributes
     ----------
     title : str
         Above the panel.
     resolved : bool
-        Whether the density is; else its title is red.
+        Whether the state is; else its title is red.
     """
 
     ax: Axes
     projection: Projection
-    density: Density
+    state: Density | Characteristics
     title: str = ""
     resolved: bool = True
+
+    def head(self) -> None:
+        """Write the title."""
+        self.ax.set_title(self.title, color=theme.INK if self.resolved else theme.WARNING)
 
 
 def pixels(projection: Projection, density: Density, per_unit: int = PER_UNIT) -> np.ndarray:
@@ -65,13 +82,13 @@ def draw_views(
     figure: FigureBase, views: Sequence[View], scale: str, *, rows: int = 1, clusters: bool = False
 ) -> None:
     """All views on one scale of colours, with one bar, which is as high as `rows` panels."""
-    images = [pixels(view.projection, view.density) for view in views]
+    images = [pixels(view.projection, view.state) for view in views]
     chosen = choose_scale(np.concatenate([image.ravel() for image in images]), scale)
     for view, image in zip(views, images, strict=True):
         picture, _ = paint(view.ax, view.projection, image, chosen)
-        view.ax.set_title(view.title, color=theme.INK if view.resolved else theme.WARNING)
-        if clusters:
-            _mark_clusters(view)
+        view.head()
+        for cluster in clusters_of(view.state) if clusters else []:
+            mark_cluster(view.ax, view.projection, cluster.point, cluster.share)
     axes = [view.ax for view in views]
     density_bar(figure, axes, picture, chosen, DENSITY, rows=rows, short=rows == 1)
 
@@ -81,6 +98,7 @@ def paint(
 ) -> tuple[AxesImage, PathPatch]:
     """The picture, cut at the outline, beneath the graticule; and the outline."""
     left, right, bottom, top = projection.box
+    outline = globe(ax, projection, "white")
     picture = ax.imshow(
         scale.shown(image),
         extent=(left, right, bottom, top),
@@ -88,19 +106,32 @@ def paint(
         norm=scale.norm,
         cmap=theme.DENSITY_MAP,
     )
+    picture.set_clip_path(outline)
+    ax.set(**_limits(projection))
+    return picture, outline
+
+
+def globe(ax: Axes, projection: Projection, lines: str) -> PathPatch:
+    """The outline of a view, which is returned, and its graticule in the colour `lines`."""
     path = Outline.make_compound_path(*(Outline(c, closed=True) for c in projection.outlines))
     outline = PathPatch(path, facecolor="none", edgecolor=theme.INK, linewidth=0.7, zorder=3)
     ax.add_patch(outline)
-    picture.set_clip_path(outline)
     fine, main = graticule(projection)
     for curves, alpha in ((fine, 0.3), (main, 0.65)):
         for curve in curves:
-            ax.plot(*curve.T, color="white", linewidth=0.45, alpha=alpha, zorder=2)
-    ax.set(xlim=(left - MARGIN, right + MARGIN), ylim=(bottom - MARGIN, top + MARGIN))
-    ax.set(xticks=[], yticks=[], aspect="equal")
+            ax.plot(*curve.T, color=lines, linewidth=0.45, alpha=alpha, zorder=2)
+    ax.set(**_limits(projection), xticks=[], yticks=[], aspect="equal")
     for spine in ax.spines.values():
         spine.set_visible(False)
-    return picture, outline
+    return outline
+
+
+def _limits(projection: Projection) -> dict[str, tuple[float, float]]:
+    left, right, bottom, top = projection.box
+    return {
+        "xlim": (left - MARGIN, right + MARGIN),
+        "ylim": (bottom - MARGIN, top + MARGIN),
+    }
 
 
 def name_sides(ax: Axes, pair: OrthographicPair) -> None:
@@ -131,22 +162,31 @@ def direction_of(density: Density) -> np.ndarray:
     return points[np.argmax(values > values.max() * (1 - 1e-6))]
 
 
-def _mark_clusters(view: View) -> None:
-    """A ring at every cluster, and its share of the mass beside it."""
+def mark_cluster(ax: Axes, projection: Projection, point: np.ndarray, share: float) -> list[Artist]:
+    """A ring at a cluster, and its share of the mass beside it."""
     halo = [withStroke(linewidth=1.6, foreground="white")]
-    left, right = view.projection.box[:2]
-    for cluster in clusters_of(view.density):
-        place = view.projection.place(cluster.point)
-        inwards = place[0] > 0.85 * right + 0.15 * left  # else the text would leave the panel
-        view.ax.plot(*place, "o", mfc="none", mec="white", ms=4.6, mew=1.7, zorder=4)
-        view.ax.plot(*place, "o", mfc="none", mec=theme.INK, ms=4.6, mew=0.8, zorder=4)
-        view.ax.annotate(
-            f"{100 * cluster.share:.0f}%",
-            place,
-            xytext=(-4 if inwards else 4, 3),
-            ha="right" if inwards else "left",
-            textcoords="offset points",
-            fontsize=7.5,
-            zorder=5,
-            path_effects=halo,
-        )
+    place = projection.place(point)
+    left, down = _near_the_end(projection, place)  # else the text would leave the outline
+    free = {"zorder": 4, "clip_on": False, "mfc": "none", "ms": 4.6}
+    rings = ax.plot(*place, "o", mec="white", mew=1.7, **free)
+    rings += ax.plot(*place, "o", mec=theme.INK, mew=0.8, **free)
+    label = ax.annotate(
+        percent(share),
+        place,
+        xytext=(-4 if left else 4, -3 if down else 3),
+        ha="right" if left else "left",
+        va="top" if down else "baseline",
+        textcoords="offset points",
+        fontsize=7.5,
+        zorder=5,
+        path_effects=halo,
+    )
+    return [*rings, label]
+
+
+def _near_the_end(projection: Projection, place: np.ndarray) -> tuple[bool, bool]:
+    """Whether a place is near the right and the upper end of the outline it lies in."""
+    ends = [(outline.min(axis=0), outline.max(axis=0)) for outline in projection.outlines]
+    low, high = min(ends, key=lambda box: np.linalg.norm(place - (box[0] + box[1]) / 2))
+    right, top = (place - low) / (high - low) > 0.85
+    return bool(right), bool(top)

@@ -1,9 +1,13 @@
 """Which saved states to show."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ..characteristics import Characteristics
+from ..states import Density
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -42,19 +46,25 @@ def pick_times(
 
 
 def story(solution: "Solution", members: Sequence[tuple[int, ...]], count: int) -> np.ndarray:
-    """Indices of at most `count` saved states, evenly spread along the path of the density.
+    """Indices of at most `count` saved states, evenly spread along the path of the measure.
 
-    Distance along the path is measured in the harmonics of degree 16 at most, so that fast and
-    slow phases are shown alike. The first and the last state are always among them.
+    Distance along the path is measured in the harmonics of degree 16 at most, or by how far the
+    nodes of characteristics move, in the mean square: fast and slow phases are shown alike. The
+    first and the last state are always among them.
     """
-    rows = []
-    for state in solution:
-        head = state.resample(COARSE_DEGREE).coefficients
-        rows.append(np.concatenate([head[index] for index in members]))
-    if len(rows) == 1:
+    if len(solution) == 1:
         return np.array([0])
-    steps = np.linalg.norm(np.diff(np.array(rows), axis=0), axis=1)
-    # A little of the plain index keeps the path increasing where the density rests.
+    places = (_place(state, members) for state in solution)
+    steps = np.array([np.linalg.norm(after - before) for before, after in pairwise(places)])
+    # A little of the plain index keeps the path increasing where the measure rests.
     path = np.concatenate([[0.0], np.cumsum(steps + 1e-3 * steps.mean() + 1e-300)])
     wanted = np.linspace(0.0, path[-1], min(count, len(path)))
     return np.unique(np.abs(path[:, None] - wanted).argmin(axis=0))
+
+
+def _place(state: Density | Characteristics, members: Sequence[tuple[int, ...]]) -> np.ndarray:
+    """A state as a vector: the distance between two of them is how far apart they are."""
+    if isinstance(state, Characteristics):
+        return (np.sqrt(state.masses)[:, None] * state.points).ravel()
+    head = state.resample(COARSE_DEGREE).coefficients
+    return np.concatenate([head[index] for index in members])

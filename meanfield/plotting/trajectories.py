@@ -1,0 +1,156 @@
+"""Characteristics on the circle, or from pole to pole: quantiles of the mass over time."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+
+from ..characteristics import Characteristics
+from ..geometry import Circle, Zonal
+from . import resolution, theme
+from .geometries import expect
+from .panels import into, page, title_page
+from .portions import angles_along, colours_of, final_clusters, percent, quantiles
+from .profiles import AngleAxis, axis_on
+
+if TYPE_CHECKING:
+    from ..solution import Solution
+
+__all__ = ["CURVES", "angle_of", "draw_trajectories", "trajectories"]
+
+CURVES = 50
+LINE = 9.5  # height of a label in points
+
+
+def trajectories(
+    solution: "Solution",
+    *,
+    count: int = CURVES,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Quantiles of the mass over time: between each two curves lies the same mass.
+
+    A curve is a characteristic: it belongs to a node that the flow carries, and has the colour of
+    the cluster in which it ends. The clusters at the end are marked with their share of the mass.
+
+    Parameters
+    ----------
+    solution : Solution
+        Characteristics on the circle, or axisymmetric, at two saved times or more.
+    count : int
+        How many curves.
+    ax : Axes, optional
+        Draw here rather than in a new figure.
+    title : str, optional
+        Heading; by default the model, and none if it is "". Not used with `ax`.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two saved times, or `count` is not positive.
+    TypeError
+        If the states are not characteristics on the circle or axisymmetric.
+    """
+    with theme.style():
+        target = into(ax, solution, None) if ax else page(solution, None, width=7, height=3.6)
+        draw_trajectories(target.axes[0], solution, count)
+        if ax is None:
+            return title_page(target.figure, solution, title)
+        resolution.mark(ax, solution)
+        return ax.figure
+
+
+def draw_trajectories(ax: Axes, solution: "Solution", count: int = CURVES) -> None:
+    """The curves and, at the end, the clusters."""
+    expect(solution, Characteristics, Circle, Zonal)
+    if len(solution) < 2:
+        raise ValueError(
+            f"Trajectories need at least two saved times; got {len(solution)}. Use "
+            "kind='distribution', or solve with more times in t_eval."
+        )
+    if count < 1:
+        raise ValueError(f"count must be at least 1; got {count}.")
+    nodes = quantiles(solution[0], count)
+    angles = np.array([angles_along(state)[nodes] for state in solution])
+    axis = axis_on(solution.final.geometry)
+    for curve, colour in zip(angles.T, colours_of(solution, nodes), strict=True):
+        for copy in _copies(curve, solution):
+            ax.plot(solution.t, copy, color=colour, linewidth=0.8, alpha=0.8)
+    ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=axis.limits)
+    ax.set_yticks(axis.ticks, axis.labels)
+    ax.set(xlabel="time $t$", ylabel=axis.name)
+    ax.set_title(f"{percent(1 / count)} of the mass between curves", loc="left", fontsize=9)
+    resolution.hatch(ax, solution)
+    _mark_clusters(ax, solution, axis)
+
+
+def _copies(curve: np.ndarray, solution: "Solution") -> list[np.ndarray]:
+    """A curve on the circle at all the turns at which it is seen in [-pi, pi].
+
+    One that crosses pi leaves the panel at the top while its copy enters at the bottom.
+    """
+    if isinstance(solution.final.geometry, Zonal):
+        return [curve]
+    turns = np.floor((np.array([curve.min(), curve.max()]) + np.pi) / (2 * np.pi)).astype(int)
+    return [curve - 2 * np.pi * turn for turn in range(turns[0], turns[1] + 1)]
+
+
+def angle_of(point: np.ndarray) -> float:
+    """The angle of a point on the circle, in [-pi, pi); for a pole of an axis its polar angle."""
+    if point.size == 2:
+        return float(np.mod(np.arctan2(point[1], point[0]) + np.pi, 2 * np.pi) - np.pi)
+    return 0.0 if point[-1] > 0 else np.pi
+
+
+def _mark_clusters(ax: Axes, solution: "Solution", axis: AngleAxis) -> None:
+    """A disc for each cluster of the last state, and its share of the mass beside the panel."""
+    clusters = final_clusters(solution)
+    if not clusters:
+        return
+    angles = np.array([angle_of(cluster.point) for cluster in clusters])
+    height = 72 * ax.figure.bbox.height / ax.figure.dpi * ax.get_position().height
+    room = LINE / height * (axis.limits[1] - axis.limits[0])
+    places = _apart(angles, room, axis.limits)
+    halo = [withStroke(linewidth=1.6, foreground="white")]
+    for i, (cluster, angle, place) in enumerate(zip(clusters, angles, places, strict=True)):
+        colour = theme.PALETTE[i % len(theme.PALETTE)]
+        size = 2.5 + 4.0 * np.sqrt(cluster.mass)
+        ax.plot(solution.t[-1], angle, "o", color=colour, ms=size, clip_on=False, zorder=6)
+        ax.annotate(
+            percent(cluster.mass),
+            (1.0, place),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(6, 0),
+            textcoords="offset points",
+            ha="left",
+            va="center",
+            color=colour,
+            fontsize=9,
+            path_effects=halo,
+        )
+
+
+def _apart(places: np.ndarray, room: float, limits: tuple[float, float]) -> np.ndarray:
+    """The places moved as little as it takes to lie `room` apart, inside the limits if they fit."""
+    order = np.argsort(places, kind="stable")
+    steps = room * np.arange(len(places))
+    # Without the steps, places at least 0 apart: the nearest increasing sequence.
+    free = places[order] - steps
+    rising = np.array([_isotonic(free, i) for i in range(len(free))])
+    low, high = limits[0], limits[1] - steps[-1]
+    moved = np.empty_like(places)
+    moved[order] = np.clip(rising, low, max(low, high)) + steps
+    return moved
+
+
+def _isotonic(values: np.ndarray, i: int) -> float:
+    """The value at i of the increasing sequence nearest to `values`, by its min-max formula."""
+    n = len(values)
+    return max(min(values[a : b + 1].mean() for b in range(i, n)) for a in range(i + 1))
