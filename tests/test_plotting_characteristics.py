@@ -52,8 +52,8 @@ def parted(circle):
     start = circle[0]
     few = (angles_along(start) > 0.5) & (start.masses.cumsum() < 0.25)
     angle = np.where(few, 1.0, np.pi) - np.arctan2(-start.limit[1], -start.limit[0])
-    last = start.moved(angle + 1e-3 * np.linspace(-1, 1, len(start)))
-    assert not last.resolved  # no run has parted the nodes there
+    last = start.moved(angle + 2e-3 * (-1.0) ** np.arange(len(start)))
+    assert not last.resolved  # every second node lies elsewhere
     return replace(circle, states=(*circle.states[:-1], last), message="nodes too few")
 
 

@@ -75,13 +75,15 @@ def test_a_finished_run_says_so(run):
 def test_statistics_add_up(run):
     stats = run.stats
     assert stats["steps"] > 10 and stats["rejected"] >= 0
-    assert stats["evaluations"] == 4 * (stats["steps"] + stats["rejected"])
+    assert sum(stats["schemes"].values()) == stats["steps"]
+    most = 12 * (stats["steps"] + stats["rejected"])
+    assert 4 * (stats["steps"] + stats["rejected"]) <= stats["evaluations"] <= most
     assert 0 < stats["weights"] <= stats["steps"] + stats["rejected"] + stats["degree_changes"]
     assert 0 < stats["seconds"] < 60 and stats["rate_of_change"] > 0
 
 
 def test_options_and_provenance_are_plain_data(run):
-    assert run.options["t_eval"] == TIMES and run.options["scheme"] == "Krogstad"
+    assert run.options["t_eval"] == TIMES and run.options["scheme"] is None
     assert run.rtol == run.options["rtol"] == 1e-8
     assert run.provenance["model"] == {"drift": "USA", "beta": 4.0, "kappa": 20.0}
     assert run.provenance is run.provenance

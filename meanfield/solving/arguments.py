@@ -13,7 +13,7 @@ from ..checks import positive, whole_number
 from ..model import Transformer
 from ..states import Density
 from ..states.density import COMPUTED
-from ..steppers import DormandPrince, Krogstad, Scheme
+from ..steppers import Krogstad, Scheme
 
 __all__ = ["Accuracy", "Arguments", "Keeping", "Problem", "Stopping", "plain_data"]
 
@@ -45,7 +45,7 @@ class Accuracy(NamedTuple):
 
     rtol: float
     dt: float | None
-    scheme: Scheme
+    scheme: Scheme | None
     degrees: tuple[int, int]
     max_steps: int
 
@@ -60,7 +60,9 @@ class Accuracy(NamedTuple):
         if isinstance(state, Characteristics):
             scheme, degrees = _without_modes(scheme, min_degree, max_degree), (0, 0)
         else:
-            scheme, degrees = scheme or Krogstad, _degrees(state, min_degree, max_degree)
+            if scheme is None and dt is not None:
+                scheme = Krogstad
+            degrees = _degrees(state, min_degree, max_degree)
         return cls(float(rtol), None if dt is None else float(dt), scheme, degrees, max_steps)
 
 
@@ -119,7 +121,7 @@ class Arguments(NamedTuple):
             "t_eval": self.problem.times.tolist(),
             "rtol": self.accuracy.rtol,
             "dt": self.accuracy.dt,
-            "scheme": self.accuracy.scheme.name,
+            "scheme": self.accuracy.scheme and self.accuracy.scheme.name,
             "steady_tolerance": self.stopping.steady,
             "min_degree": self.accuracy.degrees[0],
             "max_degree": self.accuracy.degrees[1],
@@ -191,15 +193,14 @@ def _floats(values) -> np.ndarray:
         return np.array(np.nan)
 
 
-def _without_modes(scheme: Scheme | None, min_degree, max_degree) -> Scheme:
+def _without_modes(scheme: Scheme | None, min_degree, max_degree) -> Scheme | None:
     """The scheme for points that move, which have no modes."""
     if min_degree is not None or max_degree is not None:
         raise ValueError(
             "min_degree and max_degree bound the modes of a Density; Characteristics has none. "
             "Its accuracy is that of its nodes: Characteristics(density, nodes=...)."
         )
-    scheme = scheme or DormandPrince
-    if not scheme.explicit:
+    if scheme is not None and not scheme.explicit:
         raise ValueError(
             f"Characteristics needs an explicit scheme, steppers.DormandPrince; got {scheme.name}."
         )

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..characteristics import Characteristics
 from ..evolution import CharacteristicsMotion
+from ..steppers import DormandPrince
 from ..steppers.clock import restored, started
 from ..steppers.flow import Flow
 from .arguments import Accuracy, Problem
@@ -23,9 +24,9 @@ class CharacteristicsMarch:
         self._rtol, self._dt = accuracy.rtol, accuracy.dt
         duration = float(problem.times[-1] - problem.start)
         self._motion = CharacteristicsMotion(problem.model, problem.state, accuracy.rtol)
-        self._scheme = accuracy.scheme
+        self._scheme = accuracy.scheme or DormandPrince
         self._flow = Flow(
-            accuracy.scheme,
+            self._scheme,
             self._motion,
             problem.state.coordinates,
             rtol=0.0 if self._dt else self._rtol,
@@ -77,7 +78,7 @@ class CharacteristicsMarch:
             "steps": accepted,
             "rejected": rejected,
             "evaluations": self._scheme.evaluations * (accepted + rejected),
-            "scheme": self._scheme.name,
+            "schemes": {self._scheme.name: accepted},
             "nodes": len(self._first),
             "kernel_degree": self._motion.degree,
             "quadrature_error": self.state.quadrature_error,

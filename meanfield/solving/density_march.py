@@ -7,10 +7,11 @@ import numpy as np
 from ..evolution import DensityEvolution
 from ..states import Density
 from ..states.density import COMPUTED
-from ..steppers import Rules, Stepper
+from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
-from ..steppers.clock import restored, started
+from ..steppers.clock import replanned, restored, started
 from .arguments import Accuracy, Problem
+from .degrees import coarser, finer
 
 __all__ = ["UNRESOLVED", "DensityMarch"]
 
@@ -18,14 +19,21 @@ UNRESOLVED = 100
 TAIL, COARSE_TAIL = 0.1, 0.01
 SMALLEST_TAIL = 1e-13
 COEFFICIENTS_PER_PAUSE = 200_000
+SCHEMES = (Krogstad, DormandPrince)  # for what is stiff, and for what is not
+REVIEW, SOON = 64, 16  # attempts until the schemes are compared, and after a change of degree
+WORTHWHILE = 1.2  # a change of the scheme has to gain this much
 
 
 class DensityMarch:
     """See `March`. The clock counts from the start: times far from zero lose no digits.
 
-    The number of modes doubles when a coefficient in the last eighth of the degrees exceeds
-    rtol / 10; the step is then taken again. It is halved once all coefficients that would go,
-    and the last eighth of those that stay, are below rtol / 1000.
+    When a coefficient in the last eighth of the degrees exceeds rtol / 10 the degree grows, to
+    the next 2^k or 3 * 2^k, and the step is taken again. It shrinks once all coefficients that
+    would go, and the last eighth of those that stay, are below rtol / 1000.
+
+    Where no scheme is asked for, the present one of SCHEMES is compared with the others every
+    REVIEW steps: with the longest step that is stable, then by trying one. The one that goes
+    furthest for its evaluations is taken.
 
     Parameters
     ----------
@@ -40,16 +48,19 @@ class DensityMarch:
 
     def __init__(self, problem: Problem, accuracy: Accuracy, steady: float):
         self._model, self._steady, self._start = problem.model, steady, problem.start
-        self._rtol, self._dt, self._scheme = accuracy.rtol, accuracy.dt, accuracy.scheme
+        self._rtol, self._dt = accuracy.rtol, accuracy.dt
+        self._schemes = SCHEMES if accuracy.scheme is None else (accuracy.scheme,)
+        self._scheme, self._reviewed = self._schemes[0], SOON - REVIEW
         self._degrees, density = accuracy.degrees, problem.state
         self._duration = float(problem.times[-1] - problem.start)
-        self._shape = density.shape
-        self._steppers: dict[int, tuple[DensityEvolution, Stepper]] = {}
-        self._counts = np.zeros(3, dtype=np.int64)
+        self._shape, self._members = density.shape, int(np.prod(density.shape))
+        self._evolutions: dict[int, DensityEvolution] = {}
+        self._steppers: dict[tuple[int, str], Stepper] = {}
+        self._counts = np.zeros((len(self._schemes), 3), dtype=np.int64)
         self.degree_changes = 0
         self.highest_degree = 0
         self._geometry = density.geometry
-        self._enter(self._first_density(density))
+        self._enter(self._first_density(density), self._scheme)
         self.clock = started(self._dt or self._first_step())
 
     # The present ---------------------------------------------------------------------------
@@ -69,14 +80,9 @@ class DensityMarch:
         return Density(self._geometry, state.reshape(*self._shape, -1))
 
     @property
-    def counts(self) -> np.ndarray:
-        """Steps accepted, steps rejected, weights computed."""
-        return self._counts + self._stepper.counts
-
-    @property
     def attempts(self) -> int:
         """Steps tried so far, accepted or rejected."""
-        return int(self.counts[:2].sum())
+        return int(self._counts[:, :2].sum())
 
     @property
     def rate(self) -> float:
@@ -87,14 +93,36 @@ class DensityMarch:
 
     def advance(self, target: float, limit: int) -> int:
         """Towards `target` after the start, at most `limit` attempts; why it came back."""
-        code, self.clock = self._stepper.advance(self.clock, self._rules, target, limit)
+        until_review = REVIEW - (self.attempts - self._reviewed)
+        before = self._stepper.counts.copy()
+        code, self.clock = self._stepper.advance(
+            self.clock, self._rules, target, min(limit, until_review)
+        )
+        self._counts[self._schemes.index(self._scheme)] += self._stepper.counts - before
         if code == FINER:
             if self._geometry.degree >= self._degrees[1]:
                 return UNRESOLVED
-            self._change_degree(min(2 * self._geometry.degree, self._degrees[1]))
+            self._change_degree(min(finer(self._geometry.degree), self._degrees[1]))
         elif code == COARSER:
             self._change_degree(self._coarser(self._geometry.degree))
+        if self.attempts - self._reviewed >= REVIEW:
+            self._review()
         return code
+
+    def _review(self) -> None:
+        """Take another scheme if it goes further for its evaluations from here."""
+        self._reviewed = self.attempts
+        density, present = self.state, self._scheme
+        state, reach = self._stepper.state, self.clock.proposal / present.evaluations
+        for scheme in self._schemes:
+            other = self._stepper_for(density, scheme)
+            if scheme is present or other.longest_step / scheme.evaluations < WORTHWHILE * reach:
+                continue
+            step = other.expected_step(state, self.clock.proposal, self._rtol)
+            if step / scheme.evaluations > WORTHWHILE * reach:
+                self._enter(density, scheme)
+                self.clock = replanned(self.clock, step)
+                return
 
     def step_from(self, density: Density, dt: float) -> Density:
         """The density one single step after another one, on the present modes."""
@@ -115,12 +143,17 @@ class DensityMarch:
 
     def stats(self) -> dict[str, Any]:
         """Counts for the result."""
-        accepted, rejected, weighed = (int(n) for n in self.counts)
+        accepted, rejected, weighed = (int(n) for n in self._counts.sum(axis=0))
+        each = self._counts[:, :2].sum(axis=1)
+        evaluations = sum(s.evaluations * int(n) for s, n in zip(self._schemes, each, strict=True))
         return {
             "steps": accepted,
             "rejected": rejected,
-            "evaluations": self._scheme.evaluations * (accepted + rejected),
+            "evaluations": evaluations,
             "weights": weighed,
+            "schemes": {
+                s.name: int(n) for s, n in zip(self._schemes, self._counts[:, 0], strict=True)
+            },
             "degree_changes": self.degree_changes,
             "highest_degree": self.highest_degree,
         }
@@ -172,7 +205,9 @@ class DensityMarch:
         return {
             "clock": tuple(self.clock),
             "coefficients": self.state.coefficients,
-            "counts": self.counts,
+            "counts": self._counts,
+            "scheme": self._schemes.index(self._scheme),
+            "reviewed": self._reviewed,
             "degree_changes": self.degree_changes,
             "highest_degree": self.highest_degree,
         }
@@ -181,53 +216,57 @@ class DensityMarch:
         """Go back to a snapshot."""
         coefficients = snapshot["coefficients"]
         geometry = self._geometry.with_modes(coefficients.shape[-1])
-        self._enter(Density(geometry, coefficients))
+        self._enter(Density(geometry, coefficients), self._schemes[int(snapshot["scheme"])])
         self.clock = restored(snapshot["clock"])
-        self._counts = np.array(snapshot["counts"]) - self._stepper.counts
+        self._counts = np.array(snapshot["counts"])
+        self._reviewed = int(snapshot["reviewed"])
         self.degree_changes = int(snapshot["degree_changes"])
         self.highest_degree = int(snapshot["highest_degree"])
 
     # Degrees -------------------------------------------------------------------------------
 
-    def _enter(self, density: Density) -> None:
-        degree = density.geometry.degree
-        state = density.coefficients.reshape(int(np.prod(self._shape)), -1)
-        if degree in self._steppers:
-            evolution, self._stepper = self._steppers[degree]
-            self._stepper.state = state
-        else:
-            evolution = DensityEvolution(self._model, density.geometry, self._shape)
-            self._stepper = Stepper(
-                self._scheme,
+    def _enter(self, density: Density, scheme: Scheme) -> None:
+        """Go on from this density, on its modes and with this scheme."""
+        self._stepper = self._stepper_for(density, scheme)
+        self._stepper.state = density.coefficients.reshape(self._members, -1)
+        self._geometry, self._scheme = density.geometry, scheme
+        self._rules = self._rules_for(density.geometry.degree)
+        self.highest_degree = max(self.highest_degree, density.geometry.degree)
+
+    def _stepper_for(self, density: Density, scheme: Scheme) -> Stepper:
+        """The stepper of a scheme on the modes of a density, where it starts if it is new."""
+        geometry, degree = density.geometry, density.geometry.degree
+        if degree not in self._evolutions:
+            self._evolutions[degree] = DensityEvolution(self._model, geometry, self._shape)
+        if (degree, scheme.name) not in self._steppers:
+            evolution = self._evolutions[degree]
+            self._steppers[degree, scheme.name] = Stepper(
+                scheme,
                 evolution.linear,
                 evolution.nonlinear,
-                state,
+                density.coefficients.reshape(self._members, -1),
                 metric=evolution.metric,
-                parseval=density.geometry.parseval,
-                degrees=density.geometry.degrees,
+                parseval=geometry.parseval,
+                degrees=geometry.degrees,
             )
-            self._steppers[degree] = evolution, self._stepper
-        self._geometry = density.geometry
-        self._rules = self._rules_for(degree)
-        self.highest_degree = max(self.highest_degree, degree)
+        return self._steppers[degree, scheme.name]
 
     def _change_degree(self, degree: int) -> None:
-        density, counts = self.state, self.counts
-        self._enter(density.resample(degree))
-        self._counts = counts - self._stepper.counts
+        self._enter(self.state.resample(degree), self._scheme)
         self.degree_changes += 1
+        self._reviewed = min(self._reviewed, self.attempts - REVIEW + SOON)
 
     def _rules_for(self, degree: int) -> Rules:
         tail = self._tail(degree)
-        coarser = self._coarser(degree)
+        fewer = self._coarser(degree)
         return Rules(
             rtol=0.0 if self._dt else self._rtol,
             error_order=self._scheme.estimate_order + 1.0,
             smallest_step=1e-15 * self._duration,
             tail=tail,
             tail_degree=0.875 * degree,
-            coarse_tail=COARSE_TAIL * tail if coarser < degree else 0.0,
-            coarse_degree=0.875 * coarser,
+            coarse_tail=COARSE_TAIL * tail if fewer < degree else 0.0,
+            coarse_degree=0.875 * fewer,
             steady=self._steady,
         )
 
@@ -236,17 +275,18 @@ class DensityMarch:
         return max(TAIL * self._rtol, SMALLEST_TAIL) * self._geometry.dirac(degree)
 
     def _coarser(self, degree: int) -> int:
-        return max((degree + 1) // 2, min(self._degrees[0], degree))
+        """The degree to shrink to from this one: the same if there is no lower one."""
+        return max(coarser(degree), min(self._degrees[0], degree))
 
     def _first_density(self, density: Density) -> Density:
         """The initial density on the fewest modes that the rules allow."""
         degree = max(density.geometry.degree, self._degrees[0])
         sizes = np.abs(density.coefficients).reshape(-1, density.geometry.degrees.size).max(axis=0)
         limit = COARSE_TAIL * self._tail(density.geometry.degree)
-        while (coarser := self._coarser(degree)) < degree:
-            if sizes[density.geometry.degrees > 0.875 * coarser].max(initial=0) > limit:
+        while (fewer := self._coarser(degree)) < degree:
+            if sizes[density.geometry.degrees > 0.875 * fewer].max(initial=0) > limit:
                 break
-            degree = coarser
+            degree = fewer
         return density.resample(degree)
 
     def _first_step(self) -> float:

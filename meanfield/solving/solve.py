@@ -48,9 +48,9 @@ def solve(
 ) -> Solution:
     """Move a state under a model: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
 
-    A `Density` is solved for spectrally, with as many modes as it needs at each time, and by an
-    exponential Runge-Kutta scheme of order 4; `Characteristics` are moved by an explicit scheme
-    of order 8. Both have an embedded error estimate and adapt their steps.
+    A `Density` is solved for spectrally, with as many modes as it needs at each time, by an
+    exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; `Characteristics` are
+    moved by the latter. Both have an embedded error estimate and adapt their steps.
 
     Parameters
     ----------
@@ -72,9 +72,10 @@ def solve(
     dt : float, optional
         Fixed steps of at most this size, equal between outputs, instead of error control.
     scheme : Scheme, optional
-        For a density `steppers.Krogstad`, the default, or another of `steppers.SCHEMES`:
-        `steppers.DormandPrince`, of order 8, needs fewer evaluations where accuracy and not
-        noise bounds the step, and is the one for characteristics.
+        One of `steppers.SCHEMES`. By default, for a density, whichever goes further for its
+        evaluations, as the run finds out: the exponential `Krogstad`, of order 4, or the explicit
+        `DormandPrince`, of order 8; `stats["schemes"]` has the steps of each. `Krogstad` where
+        `dt` is given. For characteristics `DormandPrince`.
     until : "steady", optional
         Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, of
         all members; for characteristics the speed (int |v|^2 dmu)^(1/2).

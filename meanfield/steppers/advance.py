@@ -15,6 +15,7 @@ __all__ = ["PAUSED", "REACHED", "STEADY", "Rules", "advance"]
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
+TAIL_ERROR = 0.05  # how much of the last coefficients allowed may be the error of a step
 
 
 class Rules(NamedTuple):
@@ -45,12 +46,14 @@ def advance(problem, table, work, clock, rules, target, limit):
         clock = planned_to(clock, target)
         if clock.step != work.weighed_step[0]:
             weigh(problem.linear, table, clock.step, work)
-        error, rate, tail, coarse_tail = attempt(
+        error, rate, tail, coarse_tail, tail_error = attempt(
             problem, work, rules.tail_degree, rules.coarse_degree
         )
         if rules.rtol > 0:
             excess = rate * clock.step / table.stability
             error = max(error, rules.rtol * excess**rules.error_order)
+            if rules.tail > 0:
+                error = max(error, rules.rtol * tail_error / (TAIL_ERROR * rules.tail))
         verdict = _judge(rules, error, tail)
         if verdict == _ACCEPTED:
             work.front[0] = 1 - work.front[0]

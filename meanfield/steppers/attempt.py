@@ -9,7 +9,9 @@ from ..bits import as_bits, from_bits
 from ..native import evaluate
 from .phi import HIGHEST, phi_functions
 
-__all__ = ["Problem", "Work", "attempt", "norm", "slope_of", "weigh"]
+__all__ = ["Problem", "Work", "attempt", "fastest_rate", "norm", "slope_of", "weigh"]
+
+TRANSPORT = 0.75  # velocities that are gradients have zeros: no mode is carried at full speed
 
 
 class Problem(NamedTuple):
@@ -87,25 +89,32 @@ def attempt(problem, work, tail_degree, coarse_degree):
     -------
     error : relative error in the norm of `metric`, nan or inf if the step failed
     rate : largest rate at which a mode is moved in excess of its damping, max (l speed + L); or
-        for an explicit scheme max |i l speed + L|
+        for an explicit scheme max |i l speed / 2 + L|
     tail, coarse_tail : largest |coefficient| beyond the two degrees, after the step
+    tail_error : largest error of a coefficient beyond `tail_degree`
 
     each the largest over the members.
     """
-    error, tail, coarse_tail = 0.0, 0, 0
+    error, tail_error, tail, coarse_tail = 0.0, 0.0, 0, 0
     problem.speed[0] = 0
     for member in range(work.u.shape[1]):
-        found = _attempt_member(problem, work, member)
+        found, found_in_tail = _attempt_member(problem, work, member, tail_degree)
         if np.isfinite(error) and not found <= error:
             error = found
+        tail_error = max(tail_error, found_in_tail)
         new = work.u[1 - work.front[0], member]
         for k in range(new.size):
             size = as_bits(new[k].real * new[k].real + new[k].imag * new[k].imag)
             tail = max(tail, size if problem.degrees[k] > tail_degree else 0)
             coarse_tail = max(coarse_tail, size if problem.degrees[k] > coarse_degree else 0)
     tails = np.sqrt(from_bits(tail)), np.sqrt(from_bits(coarse_tail))
-    rate = _total_rate(problem) if problem.added.size > 0 else _undamped_rate(problem)
-    return error, rate, *tails
+    return error, fastest_rate(problem), *tails, tail_error
+
+
+@njit(cache=True, error_model="numpy")
+def fastest_rate(problem):
+    """The rate that bounds a step, at the speed met last: see `attempt`."""
+    return _total_rate(problem) if problem.added.size > 0 else _undamped_rate(problem)
 
 
 @njit(cache=True, error_model="numpy")
@@ -120,7 +129,7 @@ def _undamped_rate(problem):
 
 @njit(cache=True, error_model="numpy")
 def _total_rate(problem):
-    speed, rate = problem.speed[0], 0
+    speed, rate = TRANSPORT * problem.speed[0], 0
     for row in range(problem.added.shape[0]):
         linear = problem.added[row]
         for k in range(linear.size):
@@ -130,8 +139,11 @@ def _total_rate(problem):
 
 
 @njit(cache=True, error_model="numpy")
-def _attempt_member(problem, work, member):
-    """The step of one member: all its stages while its arrays are in the cache."""
+def _attempt_member(problem, work, member, tail_degree):
+    """The step of one member: all its stages while its arrays are in the cache.
+
+    Returns its relative error, and the largest one of a coefficient beyond `tail_degree`.
+    """
     front, back = work.front[0], 1 - work.front[0]
     u, new, new_slope = work.u[front, member], work.u[back, member], work.slope[back, member]
     slopes, last = work.slopes, work.slopes.shape[0] - 1
@@ -147,14 +159,18 @@ def _attempt_member(problem, work, member):
     i = last
     _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
     size = max(norm(u, problem.metric), norm(new, problem.metric))
-    error = norm(work.stage, problem.metric)
+    error, tail, share = norm(work.stage, problem.metric), 0, 1.0
+    for k in range(work.stage.size):
+        f = work.stage[k]
+        bits = as_bits(f.real * f.real + f.imag * f.imag)
+        tail = max(tail, bits if problem.degrees[k] > tail_degree else 0)
     if work.columns.shape[0] > last + 1:
         i = last + 1
         _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
         second = norm(work.stage, problem.metric)
         if error > 0:
-            error *= error / np.sqrt(error * error + 0.01 * second * second)
-    return error / size
+            share = error / np.sqrt(error * error + 0.01 * second * second)
+    return share * error / size, share * np.sqrt(from_bits(tail))
 
 
 @njit(cache=True)

@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from .advance import Rules, advance, rate_of_change
-from .attempt import Problem, Work, attempt, slope_of, weigh
+from .attempt import Problem, Work, attempt, fastest_rate, slope_of, weigh
 from .clock import Clock
 from .scheme import Scheme, Table
 
@@ -103,6 +103,20 @@ class Stepper:
     def rate_in_metric(self) -> float:
         """The same in the norm of errors."""
         return float(rate_of_change(self._problem, self._work, self._problem.metric))
+
+    @property
+    def longest_step(self) -> float:
+        """The longest step that is stable at the speed that the last evaluations met."""
+        return float(self.scheme.stability / max(fastest_rate(self._problem), 1e-300))
+
+    def expected_step(self, u: np.ndarray, dt: float, rtol: float) -> float:
+        """The step that error control would take from u, by the error of one of size dt."""
+        _, error = self.step(u, dt)
+        if not np.isfinite(error):
+            return 0.1 * dt
+        relative = max(error / rtol, 1e-10)
+        step = 0.9 * dt * relative ** (-1 / (self.scheme.estimate_order + 1))
+        return min(step, 10 * dt, self.longest_step)
 
     def step(self, u: np.ndarray, dt: float) -> tuple[np.ndarray, float]:
         """The state one step after u, and the relative error estimate. Leaves `state` alone."""
