@@ -43,7 +43,7 @@ class CircleChart(Chart):
 
     def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
         turned = coordinates + (self._origin - np.arctan2(point[1], point[0]))
-        return np.abs(np.remainder(turned + np.pi, 2 * np.pi) - np.pi)
+        return np.abs(turned - 2 * np.pi * np.round(turned / (2 * np.pi)))
 
 
 @njit(cache=True)
