@@ -8,7 +8,7 @@ from ..geometry import Geometry
 
 __all__ = ["Chart"]
 
-ROUNDING = 1e-15
+ROUNDING = 1e-12
 
 
 class Chart(ABC):

@@ -8,7 +8,7 @@ import numpy as np
 from ..checks import positive, real_array, whole_number
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..states import Density
-from .chart import Chart
+from .chart import ROUNDING, Chart
 from .circle import CircleChart
 from .clusters import Cluster, cap_at, clusters_among
 from .sphere import SphereChart
@@ -254,10 +254,10 @@ def _limit_of(density: Density) -> np.ndarray:
     """The direction of the mean; the last axis if there is none. On the axis if symmetric."""
     last = np.eye(density.geometry.dimension)[-1]
     if isinstance(density.geometry, Zonal):
-        return -last if density.coefficients[1] < 0 else last
+        return -last if density.moment(1) < -ROUNDING else last
     mean = density.geometry.weights * density.values @ density.geometry.points
     length = np.linalg.norm(mean)
-    return mean / length if length > 1e-12 else last
+    return mean / length if length > ROUNDING else last
 
 
 def _checked(point, geometry: Geometry) -> np.ndarray:

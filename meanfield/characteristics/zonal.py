@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from ..legendre import recurrence
-from .chart import Chart
+from .chart import ROUNDING, Chart
 from .rule import graded_rule
 
 __all__ = ["ZonalChart"]
@@ -51,7 +51,8 @@ class ZonalChart(Chart):
         return 2 * np.arctan(np.exp(side * coordinates))
 
     def mean_direction(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        return -self.limit if masses @ self._heights(coordinates) < 0 else self.limit
+        mean = masses @ self._heights(coordinates)
+        return -self.limit if mean < -ROUNDING else self.limit
 
     def relative_error(
         self, error: np.ndarray, coordinates: np.ndarray, masses: np.ndarray, finest: float

@@ -63,7 +63,7 @@ def test_powers_of_the_distance_to_both_poles_are_integrated(d):
 @every_dimension
 def test_the_rule_reaches_as_far_as_it_says(d):
     """A cap at the first node, of mass about the first weight, is e^-40; at the last e^-55."""
-    s, weights = graded_rule(4096, d)
+    s, _ = graded_rule(4096, d)
     p = d - 1
     constant = gammaln(d / 2) - gammaln(p / 2) - np.log(np.pi) / 2
     for end, amount in ((s[0], 40), (s[-1], 55)):
