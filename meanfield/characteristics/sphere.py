@@ -17,9 +17,11 @@ class SphereChart(Chart):
 
     geometry: Sphere
 
-    def nodes(self, count: int, degree: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    def nodes(
+        self, count: int, degree: int, peak: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
         around = max(FEWEST_LONGITUDES, 4 * (degree + 1))
-        s, weights = graded_rule(max(count // around, 2), 3)
+        s, weights = graded_rule(max(count // around, 2), 3, peak)
         phi = 2 * np.pi * np.arange(around) / around
         upright = np.empty((s.size, around, 3))
         upright[..., 0] = np.cos(phi) / np.cosh(s)[:, None]

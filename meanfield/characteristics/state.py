@@ -90,7 +90,8 @@ class Characteristics:
         self.limit = _limit_of(density) if limit is None else _checked(limit, density.geometry)
         self.chart = kind(density.geometry, self.limit)
         degree = _degree_of(density)
-        coordinates, weights, self.halves = self.chart.nodes(count, degree)
+        peak = max(1.0, float(density.values[..., density.geometry.judged].max()))
+        coordinates, weights, self.halves = self.chart.nodes(count, degree, peak)
         self._enter(coordinates, weights * density.at(self.chart.points(coordinates)))
         self._check_quadrature(density, degree)
 
@@ -108,7 +109,7 @@ class Characteristics:
             raise ValueError(
                 f"{len(self)} nodes do not integrate this density: they change its moments by "
                 f"{error:.1e}, expected <= {EXACT:.0e}. Use more nodes, {2 * len(self)} for "
-                "instance."
+                "instance; if that changes nothing, in high dimension, a less narrow density."
             )
 
     @classmethod

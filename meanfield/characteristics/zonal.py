@@ -18,8 +18,10 @@ class ZonalChart(Chart):
     Every distance from the limit, and from its antipode, keeps its relative accuracy.
     """
 
-    def nodes(self, count: int, degree: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-        s, weights = graded_rule(max(count, 2), self.geometry.dimension)
+    def nodes(
+        self, count: int, degree: int, peak: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+        s, weights = graded_rule(max(count, 2), self.geometry.dimension, peak)
         return s, weights, [np.arange(s.size) % 2 == 0]
 
     def _heights(self, coordinates: np.ndarray) -> np.ndarray:
