@@ -131,6 +131,9 @@ class Characteristics:
                 f"moved expects finite coordinates of shape {self.coordinates.shape}; got shape "
                 f"{coordinates.shape}."
             )
+        off = np.abs(np.linalg.norm(coordinates, axis=1) - 1).max() if coordinates.ndim > 1 else 0
+        if not off <= UNIT:
+            raise ValueError(f"moved expects unit vectors; the worst length is off by {off:.2g}.")
         return self.of_nodes(self.geometry, self.limit, coordinates, self.masses, self.halves)
 
     def __len__(self) -> int:
