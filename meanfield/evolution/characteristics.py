@@ -89,7 +89,8 @@ def kernel_degree(drift: Drift, dimension: int) -> int:
         if counted[-1] < 0.9 * degree:
             return int(l[counted[-1]])
     raise MeanfieldError(
-        f"The interaction's harmonics do not decay up to degree {DEGREES[-1]}: it is not smooth, "
-        "and has no velocity at points where mass gathers. Characteristics needs a smooth "
-        "potential, as USA, SA and Kuramoto have; else solve for the density."
+        f"The harmonics of {drift!r} do not decay up to degree {DEGREES[-1]}: it has no velocity "
+        "at points where mass gathers, or varies over too small angles. Characteristics needs a "
+        "smooth potential, as USA, Kuramoto, and SA with |beta| <= 1e5 have; else solve for the "
+        "density."
     )
