@@ -139,7 +139,9 @@ def test_off_the_circle_degrees_are_not_negative(density):
 def test_expect_takes_functions_of_arrays():
     state = mf.Characteristics(ZONAL, nodes=256)
     for f in (lambda x: x.sum(), lambda x: x[:5, 0], lambda x: ["a"] * 256):
-        with pytest.raises(ValueError, match=r"f must map points \(256, 4\) to values \(256, ...\)"):
+        with pytest.raises(
+            ValueError, match=r"f must map points \(256, 4\) to values \(256, ...\)"
+        ):
             state.expect(f)
 
 
