@@ -194,7 +194,8 @@ def test_what_is_not_smooth_is_refused(drift, match):
 def test_a_function_is_as_good_as_its_formula(d):
     """Multipliers by quadrature are cut at their rounding.
 
-    Measured: 1e-14, and 5e-12 in d = 8, 4e-8 in d = 64: there harmonics are so many that what is below rounding counts where mass gathers.
+    Measured: 1e-14, and 5e-12 in d = 8, 4e-8 in d = 64. There harmonics are so many that what
+    is below rounding counts where mass gathers.
     """
     state = mf.Characteristics(mf.Zonal(d, 4).zonal([1, 0.3, 0.1]))
     state = state.moved(state.coordinates - 2)
