@@ -44,6 +44,7 @@ S2 = [  # E P_1, E P_2, E P_3 from 1 + 0.5 cos(polar angle)
     ("USA", 4, 0.25, [0.321758026190, 0.109886350497, 0.04841075116]),
 ]
 DRIFTS = {"USA": mf.USA, "SA": mf.SA}
+GAUSS = np.polynomial.legendre.leggauss(200)
 
 
 def final(drift, state, t, **options):
@@ -115,7 +116,7 @@ def moebius_moments(a, d):
 
     1 - 2 a x + a^2 = (1 - a)^2 + 4 a sin^2(theta/2) has no cancellation.
     """
-    y, w = np.polynomial.legendre.leggauss(200)
+    y, w = GAUSS
     theta = np.pi * (1 - y) ** 2 / 4
     x, near = np.cos(theta), (1 - a) ** 2 + 4 * a * np.sin(theta / 2) ** 2
     w = w * (1 - y) * np.sin(theta) ** (d - 2) * ((1 - a**2) / near) ** (d - 1)
