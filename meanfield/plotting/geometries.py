@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+from ..characteristics import Characteristics
 from ..geometry import Geometry
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ def entry_of(solution: "Solution", table: Mapping[type[Geometry], Entry]) -> Ent
 
 
 def expect_densities_on(solution: "Solution", *spaces: type[Geometry]) -> None:
-    """Raise TypeError for densities on another space."""
+    """Raise TypeError for densities on another space, and for states that are no densities."""
+    if isinstance(solution.final, Characteristics):
+        raise TypeError(
+            "This plot needs densities; got Characteristics, which has nodes and no values. "
+            "kind='observables' draws any solution."
+        )
     geometry = solution.final.geometry
     if not isinstance(geometry, spaces):
         names = " or the ".join(space.__name__.lower() for space in spaces)

@@ -68,7 +68,11 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
     ------
     ValueError
         If there is no such kind for densities on this space; and as the function of that name.
+    TypeError
+        For characteristics, of which only "observables" are drawn.
     """
+    if kind == "observables":
+        return observables(solution, **options)
     kinds = entry_of(solution, KINDS)
     if kind not in kinds:
         raise ValueError(

@@ -135,6 +135,16 @@ def test_falling_and_rising_are_told_apart():
     assert [len(times) for times in run.t_events] == [1, 0, 1]
 
 
+def test_only_observables_are_drawn(tmp_path):
+    run = mf.solve(MODEL, CIRCLE, (0, 1), t_eval=[0.0, 1.0])
+    for kind in ("overview", "spacetime", "snapshots", "polar"):
+        with pytest.raises(TypeError, match="needs densities; got Characteristics.*'observables'"):
+            run.plot(kind)
+    with pytest.raises(TypeError, match="needs densities; got Characteristics"):
+        run.animate(tmp_path / "run.gif")
+    assert list(tmp_path.iterdir()) == [] and run.plot("observables").axes
+
+
 # Refused -----------------------------------------------------------------------------------
 
 NOISY = mf.Transformer(mf.USA(1.0), 3.0)
