@@ -83,6 +83,21 @@ def test_printed_moments_on_s2(drift, beta, t, moments):
     np.testing.assert_allclose(found, moments, rtol=0, atol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")  # nodes part between them
+@pytest.mark.parametrize(
+    ("drift", "t", "mass"),
+    [(mf.USA(2.0), 12, 0.791), (mf.USA(5.0), 12, 0.666), (mf.SA(2.0), 30, 0.84)],
+    ids=["USA(2)", "USA(5)", "SA(2)"],
+)
+def test_two_clusters_are_left(drift, t, mass):
+    """At 0 and pi, of masses known to 0.002; measured: 0.0003."""
+    heavy, light = final(drift, mf.Characteristics(COSINES), t, rtol=1e-8).clusters()
+    assert heavy.mass == pytest.approx(mass, abs=0.002)
+    assert heavy.mass + light.mass == pytest.approx(1, abs=1e-3)
+    np.testing.assert_allclose(heavy.point, [1, 0], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(light.point, [-1, 0], rtol=0, atol=1e-6)
+
+
 # Exact solutions ---------------------------------------------------------------------------
 
 
