@@ -141,8 +141,8 @@ def quadrature_multipliers(
         lambda_l = E[K(t) P_l(t)],   t = <x, y>,  x uniform on S^(d-1),  P_l(1) = 1
 
     The rule is doubled until two answers agree. A kernel with a kink converges algebraically
-    only: the largest rule (2^17 nodes on the circle, 2^12 elsewhere) is then accepted if it
-    agrees with the one before to 1e-9.
+    only: the largest rule (2^17 nodes on the circle, 2^12 elsewhere, or more
+    for degrees above 2^10) is then accepted if it agrees with the one before to 1e-9.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def quadrature_multipliers(
     MeanfieldError
         If the largest rule has not converged to 1e-9.
     """
-    largest = 17 if dimension == 2 else 12
+    largest = max(17 if dimension == 2 else 12, degree.bit_length() + 1)
     sizes = [2**j for j in range(largest + 1) if 2**j > max(degree, fewest - 1)]
     current = _Rule.of(sizes[0], dimension).multipliers(kernel, degree, dimension)
     scale = max(np.abs(kernel(_Rule.of(sizes[0], dimension).nodes)).max(), 1e-300)

@@ -8,7 +8,7 @@ from ..geometry import Geometry
 
 __all__ = ["Chart"]
 
-ROUNDING = 1e-15
+ROUNDING = 1e-12
 
 
 class Chart(ABC):
@@ -27,11 +27,13 @@ class Chart(ABC):
         self.geometry, self.limit = geometry, limit
 
     @abstractmethod
-    def nodes(self, count: int, degree: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    def nodes(
+        self, count: int, degree: int, peak: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
         """At most `count` nodes, if a density of this degree allows: coordinates, weights, halves.
 
-        A half is a mask of every second node along one direction; with twice the weights it is
-        a quadrature too.
+        `peak` is the maximum of the density. A half is a mask of every second node along one
+        direction; with twice the weights it is a quadrature too.
         """
 
     @abstractmethod

@@ -18,9 +18,11 @@ class CircleChart(Chart):
     def _origin(self) -> float:
         return float(np.arctan2(-self.limit[1], -self.limit[0]))
 
-    def nodes(self, count: int, degree: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    def nodes(
+        self, count: int, degree: int, peak: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
         half = max(count // 2, 2)
-        s, weights = graded_rule(half, 2)
+        s, weights = graded_rule(half, 2, peak)
         side = 2 * np.arctan(np.exp(-s))
         every_second = np.tile(np.arange(half) % 2 == 0, 2)
         return np.concatenate([side, -side]), np.tile(weights / 2, 2), [every_second]
@@ -43,7 +45,7 @@ class CircleChart(Chart):
 
     def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
         turned = coordinates + (self._origin - np.arctan2(point[1], point[0]))
-        return np.abs(np.remainder(turned + np.pi, 2 * np.pi) - np.pi)
+        return np.abs(turned - 2 * np.pi * np.round(turned / (2 * np.pi)))
 
 
 @njit(cache=True)

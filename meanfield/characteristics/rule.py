@@ -20,11 +20,11 @@ __all__ = ["graded_rule"]
 NEAR, FAR = 40.0, 55.0  # the rule leaves out the mass e^-40 at theta = 0, e^-55 at the antipode
 
 
-def graded_rule(nodes: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """s, increasing, and weights of sum 1."""
+def graded_rule(nodes: int, dimension: int, peak: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """s, increasing, and weights of sum 1, for densities with the maximum `peak`."""
     power = dimension - 1
     constant = lgamma(dimension / 2) - lgamma(power / 2) - log(pi) / 2
-    near, far = (_beyond((amount + constant) / power) for amount in (NEAR, FAR))
+    near, far = (_beyond((amount + log(peak) + constant) / power) for amount in (NEAR, FAR))
     bulk, extra = 3 / sqrt(power), (near + far) / 2
     ends = [s + extra * np.tanh(s / bulk) for s in (-near, far)]
     spacing = (ends[1] - ends[0]) / nodes

@@ -1,5 +1,7 @@
 """Nodes on S^2: unit vectors; sums over harmonics by ducc0's transforms at scattered points."""
 
+from math import sqrt
+
 import numpy as np
 
 from ..geometry import Sphere
@@ -17,9 +19,11 @@ class SphereChart(Chart):
 
     geometry: Sphere
 
-    def nodes(self, count: int, degree: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-        around = max(FEWEST_LONGITUDES, 4 * (degree + 1))
-        s, weights = graded_rule(max(count // around, 2), 3)
+    def nodes(
+        self, count: int, degree: int, peak: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+        around = max(FEWEST_LONGITUDES, 4 * (degree + 1), 2 * int(sqrt(count) / 4))
+        s, weights = graded_rule(max(count // around, 2), 3, peak)
         phi = 2 * np.pi * np.arange(around) / around
         upright = np.empty((s.size, around, 3))
         upright[..., 0] = np.cos(phi) / np.cosh(s)[:, None]

@@ -8,7 +8,7 @@ import numpy as np
 from ..checks import positive, real_array, whole_number
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..states import Density
-from .chart import Chart
+from .chart import ROUNDING, Chart
 from .circle import CircleChart
 from .clusters import Cluster, cap_at, clusters_among
 from .sphere import SphereChart
@@ -90,7 +90,8 @@ class Characteristics:
         self.limit = _limit_of(density) if limit is None else _checked(limit, density.geometry)
         self.chart = kind(density.geometry, self.limit)
         degree = _degree_of(density)
-        coordinates, weights, self.halves = self.chart.nodes(count, degree)
+        peak = max(1.0, float(density.values[..., density.geometry.judged].max()))
+        coordinates, weights, self.halves = self.chart.nodes(count, degree, peak)
         self._enter(coordinates, weights * density.at(self.chart.points(coordinates)))
         self._check_quadrature(density, degree, usual)
 
@@ -107,8 +108,9 @@ class Characteristics:
         if error > EXACT:
             raise ValueError(
                 f"{len(self)} nodes do not integrate this density: they change its moments by "
-                f"{error:.1e}, expected <= {EXACT:.0e}. Use more nodes, for instance "
-                f"nodes = {max(usual, 4 * len(self))}."
+                f"{error:.1e}, expected <= {EXACT:.0e}. Use more nodes, for instance nodes = "
+                f"{max(usual, 4 * len(self))}; if that changes nothing, in high dimension, a less "
+                "narrow density."
             )
 
     @classmethod
@@ -130,6 +132,9 @@ class Characteristics:
                 f"moved expects finite coordinates of shape {self.coordinates.shape}; got shape "
                 f"{coordinates.shape}."
             )
+        off = np.abs(np.linalg.norm(coordinates, axis=1) - 1).max() if coordinates.ndim > 1 else 0
+        if not off <= UNIT:
+            raise ValueError(f"moved expects unit vectors; the worst length is off by {off:.2g}.")
         return self.of_nodes(self.geometry, self.limit, coordinates, self.masses, self.halves)
 
     def __len__(self) -> int:
@@ -254,10 +259,10 @@ def _limit_of(density: Density) -> np.ndarray:
     """The direction of the mean; the last axis if there is none. On the axis if symmetric."""
     last = np.eye(density.geometry.dimension)[-1]
     if isinstance(density.geometry, Zonal):
-        return -last if density.coefficients[1] < 0 else last
+        return -last if density.moment(1) < -ROUNDING else last
     mean = density.geometry.weights * density.values @ density.geometry.points
     length = np.linalg.norm(mean)
-    return mean / length if length > 1e-12 else last
+    return mean / length if length > ROUNDING else last
 
 
 def _checked(point, geometry: Geometry) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from ..legendre import recurrence
-from .chart import Chart
+from .chart import ROUNDING, Chart
 from .rule import graded_rule
 
 __all__ = ["ZonalChart"]
@@ -18,8 +18,10 @@ class ZonalChart(Chart):
     Every distance from the limit, and from its antipode, keeps its relative accuracy.
     """
 
-    def nodes(self, count: int, degree: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-        s, weights = graded_rule(max(count, 2), self.geometry.dimension)
+    def nodes(
+        self, count: int, degree: int, peak: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+        s, weights = graded_rule(max(count, 2), self.geometry.dimension, peak)
         return s, weights, [np.arange(s.size) % 2 == 0]
 
     def _heights(self, coordinates: np.ndarray) -> np.ndarray:
@@ -28,7 +30,7 @@ class ZonalChart(Chart):
 
     def points(self, coordinates: np.ndarray) -> np.ndarray:
         points = np.zeros((coordinates.size, self.geometry.dimension))
-        points[:, 0] = 1 / np.cosh(coordinates)
+        points[:, 0] = _sech(coordinates)
         points[:, -1] = self._heights(coordinates) * self.limit[-1]
         return points
 
@@ -44,20 +46,28 @@ class ZonalChart(Chart):
         return _slope(x, attraction * moments, weights, e)
 
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
-        return np.abs(rates) / np.cosh(coordinates)
+        return np.abs(rates) * _sech(coordinates)
 
     def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
-        side = -1.0 if point @ self.limit < 0 else 1.0
-        return 2 * np.arctan(np.exp(side * coordinates))
+        s = -coordinates if point @ self.limit < 0 else coordinates
+        near = 2 * np.arctan(np.exp(-np.abs(s)))
+        return np.where(s > 0, np.pi - near, near)
 
     def mean_direction(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        return -self.limit if masses @ self._heights(coordinates) < 0 else self.limit
+        mean = masses @ self._heights(coordinates)
+        return -self.limit if mean < -ROUNDING else self.limit
 
     def relative_error(
         self, error: np.ndarray, coordinates: np.ndarray, masses: np.ndarray, finest: float
     ) -> float:
         """Root mean square of the errors of s: relative errors of the distances to both poles."""
         return float(np.sqrt(np.mean(error**2)))
+
+
+def _sech(s: np.ndarray) -> np.ndarray:
+    """1/cosh(s), which does not overflow however far a pole is."""
+    small = np.exp(-np.abs(s))
+    return 2 * small / (1 + small**2)
 
 
 @njit(cache=True)

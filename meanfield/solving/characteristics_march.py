@@ -109,6 +109,10 @@ class CharacteristicsMarch:
         """The coordinates."""
         return state.coordinates
 
+    def fixed(self) -> dict[str, np.ndarray]:
+        """Masses and limit."""
+        return {"masses": self._first.masses, "limit": self._first.limit}
+
     def state_of(self, array: np.ndarray) -> Characteristics:
         """The state with these coordinates."""
         return self._first.moved(array)

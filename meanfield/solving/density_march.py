@@ -196,6 +196,10 @@ class DensityMarch:
         """The coefficients."""
         return state.coefficients
 
+    def fixed(self) -> dict[str, np.ndarray]:
+        """Nothing."""
+        return {}
+
     def state_of(self, array: np.ndarray) -> Density:
         """The density with these coefficients."""
         return Density(self._geometry.with_modes(array.shape[-1]), array)

@@ -72,6 +72,9 @@ class March(Protocol):
     def array(self, state: Any) -> np.ndarray:
         """The numbers that differ between states of a run."""
 
+    def fixed(self) -> dict[str, np.ndarray]:
+        """What all states of a run share, beside their space."""
+
     def state_of(self, array: np.ndarray) -> Any:
         """The state with these numbers."""
 

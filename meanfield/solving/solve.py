@@ -221,7 +221,9 @@ class _Run:
         identity = {
             "model": problem.model.describe(),
             "options": self._arguments.options(),
+            "space": problem.state.geometry.describe(),
             "initial": self._march.array(problem.state),
+            **self._march.fixed(),
         }
         keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
         if keeping.resume and keeping.path.exists():
