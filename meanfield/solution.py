@@ -94,9 +94,9 @@ class Solution:
     def resolved(self) -> bool:
         """Whether the density stayed within max_degree modes to the accuracy asked for.
 
-        For characteristics: whether their nodes resolve the last state.
+        For characteristics: whether their nodes resolved every state.
         """
-        return self.status != "unresolved" and getattr(self.final, "resolved", True)
+        return self.status != "unresolved" and self.stats.get("unresolved_since") is None
 
     def __repr__(self) -> str:
         flag = "" if self.success else "  <-- NOT A COMPLETE RESULT"

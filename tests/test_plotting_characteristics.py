@@ -52,9 +52,11 @@ def parted(circle):
     start = circle[0]
     few = (angles_along(start) > 0.5) & (start.masses.cumsum() < 0.25)
     angle = np.where(few, 1.0, np.pi) - np.arctan2(-start.limit[1], -start.limit[0])
-    last = start.moved(angle + 2e-3 * (-1.0) ** np.arange(len(start)))
+    last = start.moved(angle + 2e-2 * (-1.0) ** np.arange(len(start)))
     assert not last.resolved  # every second node lies elsewhere
-    return replace(circle, states=(*circle.states[:-1], last), message="nodes too few")
+    stats = {**circle.stats, "unresolved_since": float(circle.t[-1])}
+    states = (*circle.states[:-1], last)
+    return replace(circle, states=states, stats=stats, message="nodes too few")
 
 
 def panels(figure):

@@ -43,9 +43,9 @@ def clusters_among(
         for _ in range(3):
             centre = _centre(points, np.where(_distances(points, centre) < radius, free, 0), centre)
         distances = _distances(points, centre)
-        cap = cap_at(centre, distances, masses, radius)
-        if cap and free[distances < radius].sum() >= max(least, (1 - ISOLATED) * cap.mass):
-            found.append(cap)
+        cap, own = cap_at(centre, distances, masses, radius), free[distances < radius].sum()
+        if cap and own >= max(least, (1 - ISOLATED) * cap.mass):
+            found.append(Cluster(cap.point, float(own)))
             free[distances < radius] = 0
     return sorted(found, key=lambda cluster: -cluster.mass)
 

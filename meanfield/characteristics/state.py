@@ -24,7 +24,8 @@ CHARTS: dict[type[Geometry], tuple[type[Chart], int]] = {
 MOMENTS = 8
 UNIT = 1e-9
 EXACT = 1e-10  # accuracy of the initial quadrature
-RESOLVED = 1e-3
+RESOLVED = 1e-2
+MOST_NODES = 10**8
 
 
 class Characteristics:
@@ -34,16 +35,17 @@ class Characteristics:
     no grid can follow it; a quadrature that moves along does, to rounding.
 
     The nodes are graded: their number per e-fold of the distance from `limit`, and from its
-    antipode, is constant, and about half of them are in between. As the last mass to arrive is
-    that near the antipode, W2 to the limit is followed down to about 1e-11.
+    antipode, is constant, and about half of them are in between. If the last mass to arrive is
+    that near the antipode, W2 to the limit is followed down to about 1e-11. For a density without
+    symmetry it is elsewhere: then the run says where, and is to be repeated with that `limit`.
 
     Parameters
     ----------
     density : Density
         A single one, on the circle, S^2, or axisymmetric.
     nodes : int, optional
-        At most this many; by default 4096 on the circle, 16384 on S^2, 1024 for axisymmetric
-        densities, which have one node for each latitude.
+        About this many, at most 10^8; by default 4096 on the circle, 16384 on S^2, 1024 for
+        axisymmetric densities, which have one node for each latitude.
     limit : array (d,), optional
         The unit vector at which the density is expected to gather; by default its mean
         direction, or the last axis if it has none. For axisymmetric densities e_d or -e_d.
@@ -87,6 +89,8 @@ class Characteristics:
         self.geometry = density.geometry
         kind, usual = CHARTS[type(density.geometry)]
         count = usual if nodes is None else whole_number("nodes must be a number", "nodes", nodes)
+        if count > MOST_NODES:
+            raise ValueError(f"nodes must be at most {MOST_NODES}; got nodes = {count}.")
         self.limit = _limit_of(density) if limit is None else _checked(limit, density.geometry)
         self.chart = kind(density.geometry, self.limit)
         degree = _degree_of(density)
@@ -235,8 +239,16 @@ class Characteristics:
 
     @property
     def resolved(self) -> bool:
-        """Whether the nodes still resolve the density: a quadrature error <= 1e-3."""
+        """Whether the nodes still resolve the density: a quadrature error <= 1e-2."""
         return self.quadrature_error <= RESOLVED
+
+    @cached_property
+    def w2_error(self) -> float:
+        """Relative change of `w2_to_dirac()` if only every second node is used."""
+        w2, centre = self.w2_to_dirac(), self.mean_direction
+        squares = self.masses * self.chart.distances(self.coordinates, centre) ** 2
+        halved = [np.sqrt(max(2 * squares[half].sum(), 0.0)) for half in self.halves]
+        return max(abs(w2 - other) for other in halved) / max(w2, np.finfo(float).tiny)
 
     @cached_property
     def quadrature_error(self) -> float:

@@ -6,6 +6,7 @@ from scipy.special import gammaln
 from ..characteristics import Characteristics
 from ..drifts import Drift, Interaction
 from ..errors import MeanfieldError
+from ..geometry.contract import dimension_of_harmonics
 from ..model import Transformer
 
 __all__ = ["CharacteristicsMotion"]
@@ -13,6 +14,7 @@ __all__ = ["CharacteristicsMotion"]
 NEGLIGIBLE = 1e-17
 ROUNDED = 3e-14  # times max W / sqrt(dim H_l) is at least the error of multipliers by quadrature
 DEGREES = (64, 256, 1024, 4096)
+EPSILON = 2.0**-52
 FINEST = 1e-5  # distances to which W2 keeps its relative accuracy, or coarser with rtol
 
 
@@ -56,6 +58,35 @@ class CharacteristicsMotion:
     def velocity(self, x: np.ndarray) -> np.ndarray:
         """Rates of change of the coordinates."""
         return self.chart.velocity(x, self.masses, self.attraction, self.normaliser)
+
+    def halved_error(self, x: np.ndarray, halves: list[np.ndarray]) -> float:
+        """Change of the velocities if only every second node is used.
+
+        Relative to W'(1) / Z(1), the rate at which points move towards a Dirac next to them.
+        """
+        l, d = np.arange(self.degree + 1), self.chart.geometry.dimension
+        harmonics = np.array([dimension_of_harmonics(int(k), d) for k in l])
+        scale = (np.abs(self.attraction) * harmonics * l * (l + d - 2) / (d - 1)).sum()
+        if self.normaliser is not None:
+            scale /= np.abs(self.normaliser * harmonics).sum()
+        velocity, change = self.velocity(x), 0.0
+        for half in halves:
+            masses = np.where(half, 2 * self.masses, 0.0)
+            other = self.chart.velocity(x, masses, self.attraction, self.normaliser)
+            change = max(change, float(self.chart.lengths(x, other - velocity).max()))
+        return change / scale if scale > 0 else 0.0
+
+    def rounding(self, state: Characteristics) -> float:
+        """Relative error of velocities by rounding, where there is least mass around.
+
+        v = grad (W * mu) / (Z * mu): both have the absolute accuracy of their largest values.
+        """
+        if self.normaliser is None:
+            return EPSILON
+        fine = state.geometry.with_degree(self.degree)
+        level = self.normaliser[fine.degrees] * state.coefficients(self.degree)
+        values = fine.at(level, state.points)
+        return float(EPSILON * values.max() / max(values.min(), np.finfo(float).tiny))
 
     def relative_error(self, error: np.ndarray, x: np.ndarray) -> float:
         """As `Chart.relative_error`."""

@@ -28,17 +28,15 @@ def verdict(solution: "Solution") -> tuple[str, str] | None:
 def resolved_states(solution: "Solution") -> np.ndarray:
     """Whether each saved state comes before the first that is not resolved, (m,).
 
-    A density is while its spectral tail is at most rtol; characteristics judge themselves.
+    A density is while its spectral tail is at most rtol; a run of characteristics knows since
+    when they are not.
     """
     if solution.resolved:
         return np.ones(len(solution.t), dtype=bool)
-    resolved = [
-        state.resolved
-        if isinstance(state, Characteristics)
-        else state.spectral_tail.max() <= solution.rtol
-        for state in solution
-    ]
-    return np.logical_and.accumulate(resolved)
+    if isinstance(solution.final, Characteristics):
+        return solution.t < solution.stats["unresolved_since"]
+    worst = np.array([state.spectral_tail.max() for state in solution])
+    return np.logical_and.accumulate(worst <= solution.rtol)
 
 
 def last_resolved_time(solution: "Solution") -> float:

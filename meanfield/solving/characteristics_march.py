@@ -1,5 +1,6 @@
 """A quadrature on its way through time, carried by the flow."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from ..steppers import DormandPrince
 from ..steppers.clock import restored, started
 from ..steppers.flow import Flow
 from .arguments import Accuracy, Problem
+from .doubts import Doubts
 
 __all__ = ["CharacteristicsMarch"]
 
@@ -34,6 +36,7 @@ class CharacteristicsMarch:
             smallest_step=1e-15 * duration,
         )
         self.clock = started(self._dt or self._first_step(duration))
+        self._doubts = Doubts(problem.state, self._motion)
 
     @property
     def t(self) -> float:
@@ -62,7 +65,10 @@ class CharacteristicsMarch:
 
     def advance(self, target: float, limit: int) -> int:
         """Towards `target` after the start, at most `limit` attempts; why it came back."""
+        before = self.elapsed
         code, self.clock = self._flow.advance(self.clock, target, limit)
+        if self.elapsed > before:
+            self._doubts.look(self.t, self.state)
         return code
 
     def step_from(self, state: Characteristics, dt: float) -> Characteristics:
@@ -82,6 +88,8 @@ class CharacteristicsMarch:
             "nodes": len(self._first),
             "kernel_degree": self._motion.degree,
             "quadrature_error": self.state.quadrature_error,
+            "unresolved_since": self._doubts.since,
+            "last_to_arrive": self._doubts.last_to_arrive,
         }
 
     def failure(self, status: str) -> str:
@@ -94,16 +102,9 @@ class CharacteristicsMarch:
             "not_finite": f"The state was not finite after t = {self.t:g}: use a smaller dt.",
         }[status]
 
-    def doubt(self, state: Characteristics) -> str | None:
-        """Whether the nodes still resolve the density."""
-        if state.resolved:
-            return None
-        return (
-            f"The {len(state)} nodes no longer resolve the density: half of them give moments "
-            f"that differ by {state.quadrature_error:.1e}. Between two clusters the nodes lie "
-            "ever further apart; masses of clusters are uncertain by about as much. Use more "
-            "nodes, Characteristics(density, nodes=...)."
-        )
+    def doubt(self, _state: Characteristics) -> str | None:
+        """Whether the nodes resolved the density all the way."""
+        return self._doubts.text
 
     def array(self, state: Characteristics) -> np.ndarray:
         """The coordinates."""
@@ -123,6 +124,7 @@ class CharacteristicsMarch:
             "clock": tuple(self.clock),
             "coordinates": self._flow.x,
             "counts": self._flow.counts,
+            "doubts": json.dumps(self._doubts.snapshot()),
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -130,6 +132,7 @@ class CharacteristicsMarch:
         self._flow.restart(np.array(snapshot["coordinates"]))
         self._flow.counts[:] = snapshot["counts"]
         self.clock = restored(snapshot["clock"])
+        self._doubts.restore(json.loads(str(snapshot["doubts"])))
 
     def _first_step(self, duration: float) -> float:
         """A step in which the state changes by about rtol^(1/8) / 10, relative."""
