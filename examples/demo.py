@@ -9,14 +9,24 @@ and writes NetCDF files and figures. The exit code is 1 if a verdict fails.
 import sys
 import time
 
+import collapse
 import hysteresis
 import kuramoto_bifurcation
 import metastable
 import minilm
 import ott_antonsen
+import sphere
 from report import Row, folder, print_table
 
-EXPERIMENTS = (kuramoto_bifurcation, metastable, hysteresis, ott_antonsen, minilm)
+EXPERIMENTS = (
+    kuramoto_bifurcation,
+    metastable,
+    hysteresis,
+    ott_antonsen,
+    sphere,
+    collapse,
+    minilm,
+)
 
 
 def main() -> int:
