@@ -29,7 +29,7 @@ def sphere_overview(
     solution: "Solution",
     *,
     seen_from: Sequence[float] | None = None,
-    clusters: bool = False,
+    clusters: bool = True,
     member: int | tuple[int, ...] | None = None,
     scale: str = "auto",
     title: str | None = None,
@@ -42,8 +42,8 @@ def sphere_overview(
     Parameters
     ----------
     solution, seen_from, clusters, member, scale, title
-        As for `orthographic`; all maps have the meridian phi = 0 in the middle. Several members
-        are shown by maps alone, which need no `seen_from`.
+        As for `orthographic`, `clusters` for the two sides; all maps have the meridian phi = 0
+        in the middle. Several members are shown by maps alone, which need no `seen_from`.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def sphere_overview(
     members = ensemble.choose(solution, member)
     with theme.style():
         if len(members) > 1:
-            figure = _all_members(solution, members, scale, clusters)
+            figure = _all_members(solution, members, scale)
         else:
             figure = _one_member(solution, members[0], seen_from, scale, clusters)
         return title_page(figure, solution, title)
@@ -83,7 +83,7 @@ def _one_member(
     for spare in axes[len(shown) :]:
         spare.remove()
     maps = time_views(solution, [list(axes[: len(shown)])], [Mollweide()], [member], shown)
-    draw_views(top, maps, scale, rows=rows, clusters=clusters)
+    draw_views(top, maps, scale, rows=rows)
     pair = pair_for(maps[-1].state, seen_from, beside=True)
     sides = time_views(solution, [[middle.subplots()]], [pair], [member], shown[-1:])
     draw_views(middle, sides, scale, clusters=clusters)
@@ -96,7 +96,7 @@ def _one_member(
     return figure
 
 
-def _all_members(solution: "Solution", members: list[Member], scale: str, clusters: bool) -> Figure:
+def _all_members(solution: "Solution", members: list[Member], scale: str) -> Figure:
     rows = -(-len(members) // 3)
     above = 0.5 + 1.3 * rows
     figure = theme.figure(width=8.2, height=above + 2.8)
@@ -108,7 +108,7 @@ def _all_members(solution: "Solution", members: list[Member], scale: str, cluste
         View(ax, Mollweide(), member_of(solution.final, m), f"{ax.get_title()}, {text}", known)
         for ax, m in zip(target.axes, members, strict=True)
     ]
-    draw_views(top, views, scale, rows=target.rows, clusters=clusters)
+    draw_views(top, views, scale, rows=target.rows)
     names = ["order_parameter", energy_name(solution)]
     draw_observables(bottom, bottom.subplots(1, 2), solution, names, None, columns=2)
     return figure
