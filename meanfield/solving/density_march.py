@@ -50,7 +50,7 @@ class DensityMarch:
         self._model, self._steady, self._start = problem.model, steady, problem.start
         self._rtol, self._dt = accuracy.rtol, accuracy.dt
         self._schemes = SCHEMES if accuracy.scheme is None else (accuracy.scheme,)
-        self._scheme, self._reviewed = self._schemes[0], SOON - REVIEW
+        self._scheme, self._reviewed, self._tried = self._schemes[0], SOON - REVIEW, 0
         self._degrees, density = accuracy.degrees, problem.state
         self._duration = float(problem.times[-1] - problem.start)
         self._shape, self._members = density.shape, int(np.prod(density.shape))
@@ -118,6 +118,7 @@ class DensityMarch:
             other = self._stepper_for(density, scheme)
             if scheme is present or other.longest_step / scheme.evaluations < WORTHWHILE * reach:
                 continue
+            self._tried += scheme.evaluations + 1
             step = other.expected_step(state, self.clock.proposal, self._rtol)
             if step / scheme.evaluations > WORTHWHILE * reach:
                 self._enter(density, scheme)
@@ -149,7 +150,7 @@ class DensityMarch:
         return {
             "steps": accepted,
             "rejected": rejected,
-            "evaluations": evaluations,
+            "evaluations": evaluations + self._tried,
             "weights": weighed,
             "schemes": {
                 s.name: int(n) for s, n in zip(self._schemes, self._counts[:, 0], strict=True)
@@ -212,6 +213,7 @@ class DensityMarch:
             "counts": self._counts,
             "scheme": self._schemes.index(self._scheme),
             "reviewed": self._reviewed,
+            "tried": self._tried,
             "degree_changes": self.degree_changes,
             "highest_degree": self.highest_degree,
         }
@@ -223,7 +225,7 @@ class DensityMarch:
         self._enter(Density(geometry, coefficients), self._schemes[int(snapshot["scheme"])])
         self.clock = restored(snapshot["clock"])
         self._counts = np.array(snapshot["counts"])
-        self._reviewed = int(snapshot["reviewed"])
+        self._reviewed, self._tried = int(snapshot["reviewed"]), int(snapshot["tried"])
         self.degree_changes = int(snapshot["degree_changes"])
         self.highest_degree = int(snapshot["highest_degree"])
 
