@@ -145,16 +145,15 @@ class DensityMarch:
     def stats(self) -> dict[str, Any]:
         """Counts for the result."""
         accepted, rejected, weighed = (int(n) for n in self._counts.sum(axis=0))
-        each = self._counts[:, :2].sum(axis=1)
-        evaluations = sum(s.evaluations * int(n) for s, n in zip(self._schemes, each, strict=True))
+        each = [int(n) for n in self._counts[:, :2].sum(axis=1)]
+        steps = {s.name: int(n) for s, n in zip(self._schemes, self._counts[:, 0], strict=True)}
+        spent = sum(s.evaluations * n for s, n in zip(self._schemes, each, strict=True))
         return {
             "steps": accepted,
             "rejected": rejected,
-            "evaluations": evaluations + self._tried,
+            "evaluations": spent + self._tried,
             "weights": weighed,
-            "schemes": {
-                s.name: int(n) for s, n in zip(self._schemes, self._counts[:, 0], strict=True)
-            },
+            "schemes": steps,
             "degree_changes": self.degree_changes,
             "highest_degree": self.highest_degree,
         }
