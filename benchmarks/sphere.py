@@ -97,23 +97,23 @@ def _floor(nonlinear: transport.SphereTransport, evaluations: int) -> Callable[[
     arrays = (rules.x, rules.start, rules.a, rules.b, rules.first, rules.offsets)
     work, series = np.zeros((2, half)), np.zeros((4, rules.padded(0)))
     sums, products = np.zeros((4, half)), np.zeros((8, half))
-    values = nonlinear._fft.values
-    source = values.reshape(3, -1)[1].ctypes.data  # where mu G and mu H are
+    fft = nonlinear._fft
 
     def run() -> None:
+        fft.spectrum[:], fft.values[:] = 0, 0  # so that nothing overflows
         _repeat(
-            *(nonlinear.context, source, (*arrays, work)),
+            *(nonlinear.context, (*arrays, work)),
             *(series, sums, products, degree, band, evaluations),
         )
-        values[:] = 0
 
     return run
 
 
 @njit(cache=True)
-def _repeat(context, source, rules, series, sums, products, degree, band, evaluations):
-    c = integer_array(context, (31,))
+def _repeat(context, rules, series, sums, products, degree, band, evaluations):
+    c = integer_array(context, (29,))
     x, start, a, b, first, offsets, work = rules
+    size = 16 * c[5] * transport.PAIRS
     for _ in range(evaluations):
         for m in range(degree + 1):
             transport._sum_order(m, degree + 1 - m, rules, series, sums)
@@ -121,8 +121,10 @@ def _repeat(context, source, rules, series, sums, products, degree, band, evalua
                 transport._sum_order(m, band + 2 - m, rules, series, sums)
                 transport._sum_order(m, band + 1 - m, rules, series, sums)
         for _ in range(0, x.size, transport.PAIRS):
-            call(c[9], c[10], c[13], c[14])
-            call(c[11], c[12], source, c[13])
+            for f in range(c[4]):
+                call(c[8], c[9], c[11] + f * size, c[12] + f * size)
+            for f in range(2):
+                call(c[8], c[10], c[12] + (f + 1) * size, c[12] + f * size)
         for m in range(degree + 1):
             n = transport._padded(degree + 2 - m)
             o = offsets[m]

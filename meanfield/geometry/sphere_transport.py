@@ -15,7 +15,7 @@ import numpy as np
 from numba import cfunc, njit, types
 
 from ..bits import as_bits, from_bits
-from ..fourier import RealTransform, good_length
+from ..fourier import ColumnTransform, good_column_length
 from ..legendre import analyse, recurrence, synthesise
 from ..native import call, complex_array, float_array, integer_array
 from .circle_transport import NO_MASS
@@ -24,7 +24,7 @@ from .latitudes import Latitudes
 __all__ = ["SphereTransport", "band_of"]
 
 NEGLIGIBLE = 2.0**-60
-PAIRS = 8  # pairs of latitudes taken at a time: a cache line of each sum
+PAIRS = 8  # pairs of latitudes transformed at a time: a cache line of each sum
 
 
 class SphereTransport:
@@ -47,18 +47,18 @@ class SphereTransport:
         points = 2 * degree + (band if normaliser is None else degree) + 1
         half = -(-points // (4 * PAIRS)) * PAIRS
         self.latitudes = Latitudes(half, degree + 1, degree)
-        self.length = good_length(points)
-        self._fft = RealTransform(self.length, rows=2 * PAIRS * fields, forward_rows=4 * PAIRS)
+        self.length = good_column_length(points)
+        self._fft = ColumnTransform(self.length, PAIRS, fields)
         self.speed = np.zeros(1)
         self.error: BaseException | None = None
         series = np.zeros((4, self.latitudes.padded(0)))
-        fixed = (degree, band, half, len(attraction), fields, self.length, self._fft.stride)
-        buffers = self._arrays(attraction, normaliser)
+        fixed = (degree, band, half, len(attraction), fields, self.length)
+        buffers = self._arrays(attraction, normaliser, band)
         self._buffers = [*buffers, series, np.zeros((2, half)), self.speed]
         self._context = np.array(
             [
                 *(*fixed, self.latitudes.a.size, series.shape[1]),
-                *(*self._fft.inverse, *self._fft.forward),
+                *(*self._fft.inverse, self._fft.forward[1]),
                 *(self._fft.spectrum.ctypes.data, self._fft.values.ctypes.data),
                 *(array.ctypes.data for array in self._buffers),
             ],
@@ -67,18 +67,19 @@ class SphereTransport:
         self.address, self.context = _transport.address, self._context.ctypes.data
         self._shape = (members, (degree + 1) * (degree + 2) // 2)
 
-    def _arrays(self, attraction, normaliser) -> list[np.ndarray]:
+    def _arrays(self, attraction, normaliser, band) -> list[np.ndarray]:
         """Tables and scratch memory, in the order in which the compiled code knows them."""
         rules, degree = self.latitudes, attraction.shape[1] - 1
         half, fields = rules.x.size, 3 if normaliser is None else 4
+        sines = np.sqrt(rules.sines_squared)
         return [
             *(rules.first, rules.offsets),
             np.array(attraction, dtype=float),
             np.zeros((1, 1)) if normaliser is None else np.array(normaliser, dtype=float),
             np.stack([recurrence(degree + 2, m, 3) for m in range(degree + 1)]),
             rules.x,
-            rules.weights / (rules.sines_squared * self.length),
-            rules.sines_squared,
+            rules.weights / (2 * self.length * sines),
+            rules.start[: band + 1] / sines,
             *(rules.start, rules.a, rules.b),
             np.zeros((fields, degree + 1, 4, half)),
             np.zeros((degree + 1, 8, half)),
@@ -104,34 +105,34 @@ def band_of(attraction: np.ndarray) -> int:
 
 @njit(cache=True, error_model="numpy")
 def _transport_member(context, member, source, target):
-    c = integer_array(context, (31,))
+    c = integer_array(context, (29,))
     degree, band, half, tables, fields = c[0], c[1], c[2], c[3], c[4]
     modes = (degree + 1) * (degree + 2) // 2
     density, result = complex_array(source, (modes,)), complex_array(target, (modes,))
-    first, offsets = integer_array(c[15], (degree + 1,)), integer_array(c[16], (degree + 2,))
+    first, offsets = integer_array(c[13], (degree + 1,)), integer_array(c[14], (degree + 2,))
     table = member if tables > 1 else 0
-    attraction = float_array(c[17], (tables, degree + 1))[table]
-    e = float_array(c[19], (degree + 1, degree + 3))
-    x, weights = float_array(c[20], (half,)), float_array(c[21], (half,))
-    sines, start = float_array(c[22], (half,)), float_array(c[23], (degree + 1, half))
-    a, b = float_array(c[24], (c[7],)), float_array(c[25], (c[7],))
-    sums = float_array(c[26], (fields, degree + 1, 4, half))
-    products = float_array(c[27], (degree + 1, 8, half))
-    series, work = float_array(c[28], (4, c[8])), float_array(c[29], (2, half))
-    rules = (x, start, a, b, first, offsets, work)
+    attraction = float_array(c[15], (tables, degree + 1))[table]
+    e = float_array(c[17], (degree + 1, degree + 3))
+    x, weights = float_array(c[18], (half,)), float_array(c[19], (half,))
+    short, start = float_array(c[20], (band + 1, half)), float_array(c[21], (degree + 1, half))
+    a, b = float_array(c[22], (c[6],)), float_array(c[23], (c[6],))
+    sums = float_array(c[24], (fields, degree + 1, 4, half))
+    products = float_array(c[25], (degree + 1, 8, half))
+    series, work = float_array(c[26], (4, c[7])), float_array(c[27], (2, half))
+    rules, divided = (x, start, a, b, first, offsets, work), (x, short, a, b, first, offsets, work)
 
     begin = 0
     for m in range(degree + 1):
         mine = density[begin : begin + degree + 1 - m]
         _sum_density(mine, m, rules, series, sums[0, m])
         if m <= band:
-            _sum_potential(mine, attraction, band, e[m], m, rules, series, sums[1, m], sums[2, m])
+            _sum_potential(mine, attraction, band, e[m], m, divided, series, sums[1, m], sums[2, m])
         if fields == 4:
-            normaliser = float_array(c[18], (tables, degree + 1))[table]
+            normaliser = float_array(c[16], (tables, degree + 1))[table]
             _sum_normaliser(mine, normaliser, m, rules, series, sums[3, m])
         begin += degree + 1 - m
-    speed = _multiply(c, sums, sines, weights, degree, band, products)
-    highest = float_array(c[30], (1,))
+    speed = _multiply(c, sums, weights, products)
+    highest = float_array(c[28], (1,))
     highest[0] = max(highest[0], speed)
     begin = 0
     for m in range(degree + 1):
@@ -192,51 +193,73 @@ def _sum_potential(density, attraction, band, e, m, rules, series, slope, turn):
 
 
 @njit(cache=True, error_model="numpy")
-def _multiply(c, sums, sines, weights, degree, band, products):
-    """mu v on every pair of latitudes, with quadrature weights; returns the largest |v|."""
-    half, fields, length, stride = c[2], c[4], c[5], c[6]
-    spectrum = complex_array(c[13], (fields, 2, PAIRS, stride))
-    values = float_array(c[14], (fields, 2, PAIRS, 2 * stride))
+def _multiply(c, sums, weights, products):
+    """mu v on every pair of latitudes, with quadrature weights; returns the largest |v|.
+
+    The values at x and -x are the real and the imaginary part of one complex function.
+    """
+    degree, band, half, fields, length = c[0], c[1], c[2], c[4], c[5]
+    spectra = float_array(c[11], (fields, length, 2 * PAIRS))
+    fluxes = float_array(c[12], (fields, length, 2 * PAIRS))
+    values = float_array(c[12], (fields, length * 2 * PAIRS))
+    spectra_at, values_at, size = c[11], c[12], 8 * length * 2 * PAIRS
     largest = 0.0
     for j in range(0, half, PAIRS):
         for f in range(fields):
             last = band if f == 1 or f == 2 else degree
-            for m in range(last + 1):
-                for i in range(PAIRS):
-                    even = complex(sums[f, m, 0, j + i], sums[f, m, 1, j + i])
-                    odd = complex(sums[f, m, 2, j + i], sums[f, m, 3, j + i])
-                    spectrum[f, 0, i, m], spectrum[f, 1, i, m] = even + odd, even - odd
-            spectrum[f, :, :, last + 1 :] = 0
-        call(c[9], c[10], c[13], c[14])
-        for side in range(2):
-            for i in range(PAIRS):
-                rows = values[:, side, i]
-                size = _flux(rows[0], rows[1], rows[2], rows[fields - 1], length, fields == 4)
-                largest = max(largest, size / sines[j + i])
-        # mu G and mu H, which are one after the other, into the first half of the spectra
-        call(c[11], c[12], values[1].ctypes.data, c[13])
-        for m in range(degree + 1):
-            for f in range(2):
-                for i in range(PAIRS):
-                    weight = weights[j + i]
-                    north, south = spectrum[f, 0, i, m], spectrum[f, 1, i, m]
-                    products[m, 2 * f, j + i] = weight * (north.real + south.real)
-                    products[m, 2 * f + 1, j + i] = weight * (north.imag + south.imag)
-                    products[m, 4 + 2 * f, j + i] = weight * (north.real - south.real)
-                    products[m, 5 + 2 * f, j + i] = weight * (north.imag - south.imag)
+            _join(sums[f], last, j, spectra[f])
+            call(c[8], c[9], spectra_at + f * size, values_at + f * size)
+        if fields == 4:
+            _divide(values[1], values[2], values[3])
+        largest = max(largest, _flux(values[0], values[1], values[2]))
+        for f in range(2):  # of mu v, the spectrum of each component to where a field was
+            call(c[8], c[10], values_at + (f + 1) * size, values_at + f * size)
+            _part(fluxes[f], f, degree, j, weights, products)
     return min(np.sqrt(largest), 1.0) if fields == 4 else np.sqrt(largest)
 
 
+@njit(cache=True)
+def _join(sums, last, j, spectrum):
+    """The spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the even and odd sums."""
+    for m in range(last, -1, -1):
+        back = len(spectrum) - m if m > 0 else 0
+        for i in range(PAIRS):
+            even_re, even_im = sums[m, 0, j + i], sums[m, 1, j + i]
+            odd_re, odd_im = sums[m, 2, j + i], sums[m, 3, j + i]
+            p, q, r, s = even_re + odd_re, even_im - odd_im, even_im + odd_im, even_re - odd_re
+            spectrum[back, 2 * i], spectrum[back, 2 * i + 1] = p + q, s - r
+            spectrum[m, 2 * i], spectrum[m, 2 * i + 1] = p - q, s + r
+
+
+@njit(cache=True)
+def _part(spectrum, f, degree, j, weights, products):
+    """The inverse of `_join`: twice the even and odd sums, with weights."""
+    for m in range(degree + 1):
+        back = len(spectrum) - m if m > 0 else 0
+        for i in range(PAIRS):
+            re, im = spectrum[m, 2 * i], spectrum[m, 2 * i + 1]
+            back_re, back_im = spectrum[back, 2 * i], spectrum[back, 2 * i + 1]
+            p, q, r, s = re + back_re, im - back_im, im + back_im, back_re - re
+            weight = weights[j + i]
+            products[m, 2 * f, j + i] = weight * (p + r)
+            products[m, 2 * f + 1, j + i] = weight * (q + s)
+            products[m, 4 + 2 * f, j + i] = weight * (p - r)
+            products[m, 5 + 2 * f, j + i] = weight * (q - s)
+
+
 @njit(cache=True, error_model="numpy")
-def _flux(density, slope, turn, normaliser, length, divide):
-    """mu G and mu H in the place of G and H; returns the largest G^2 + H^2."""
-    if divide:
-        for i in range(length):
-            z = max(normaliser[i], NO_MASS)
-            slope[i] /= z
-            turn[i] /= z
+def _divide(slope, turn, normaliser):
+    for i in range(slope.size):
+        z = max(normaliser[i], NO_MASS)
+        slope[i] /= z
+        turn[i] /= z
+
+
+@njit(cache=True)
+def _flux(density, slope, turn):
+    """mu v in the place of the components of v; returns the largest |v|^2."""
     largest = 0
-    for i in range(length):
+    for i in range(density.size):
         largest = max(largest, as_bits(slope[i] * slope[i] + turn[i] * turn[i]))
         slope[i] *= density[i]
         turn[i] *= density[i]
