@@ -31,6 +31,8 @@ from scipy.integrate import solve_ivp
 import meanfield as mf
 from meanfield.evolution import DensityEvolution
 from meanfield.geometry import sphere_transport as transport
+from meanfield.geometry.latitudes import aligned
+from meanfield.legendre import BLOCK, analyse, synthesise
 from meanfield.native import call, integer_array
 from meanfield.steppers import SCHEMES, Krogstad, Rules, Scheme, Stepper
 from meanfield.steppers.advance import Clock
@@ -91,44 +93,40 @@ def _stepper(scheme: Scheme, evolution: DensityEvolution, density: mf.Density) -
 def _floor(nonlinear: transport.SphereTransport, evaluations: int) -> Callable[[], None]:
     """The transforms of one evaluation, in a compiled loop: one full synthesis, two short ones,
     the FFTs, two analyses at once."""
-    rules = nonlinear.latitudes
-    half, degree = rules.x.size, rules.orders
-    band = int(nonlinear._context[1])
-    arrays = (rules.x, rules.start, rules.a, rules.b, rules.first, rules.offsets)
-    work, series = np.zeros((2, half)), np.zeros((4, rules.padded(0)))
-    sums, products = np.zeros((4, half)), np.zeros((8, half))
-    fft = nonlinear._fft
+    latitudes, fft = nonlinear.latitudes, nonlinear._fft
+    degree, band = latitudes.orders, int(nonlinear._context[1])
+    folded, rows = aligned(8, latitudes.pairs(0)), aligned(8, latitudes.x.size)
 
     def run() -> None:
         fft.spectrum[:], fft.values[:] = 0, 0  # so that nothing overflows
-        _repeat(
-            *(nonlinear.context, (*arrays, work)),
-            *(series, sums, products, degree, band, evaluations),
-        )
+        _repeat(nonlinear.context, latitudes.rules(), folded, rows, degree, band, evaluations)
 
     return run
 
 
 @njit(cache=True)
-def _repeat(context, rules, series, sums, products, degree, band, evaluations):
-    c = integer_array(context, (29,))
-    x, start, a, b, first, offsets, work = rules
+def _repeat(context, rules, folded, rows, degree, band, evaluations):
+    c = integer_array(context, (31,))
     size = 16 * c[5] * transport.PAIRS
     for _ in range(evaluations):
         for m in range(degree + 1):
-            transport._sum_order(m, degree + 1 - m, rules, series, sums)
+            synthesise(m, rules, folded, _steps_of(degree + 1 - m, BLOCK), rows[:4])
             if m <= band:
-                transport._sum_order(m, band + 2 - m, rules, series, sums)
-                transport._sum_order(m, band + 1 - m, rules, series, sums)
-        for _ in range(0, x.size, transport.PAIRS):
+                synthesise(m, rules, folded, _steps_of(band + 2 - m, BLOCK), rows[:4])
+                synthesise(m, rules, folded, _steps_of(band + 1 - m, BLOCK), rows[:4])
+        for _ in range(0, rows.shape[1], transport.PAIRS):
             for f in range(c[4]):
                 call(c[8], c[9], c[11] + f * size, c[12] + f * size)
             for f in range(2):
                 call(c[8], c[10], c[12] + (f + 1) * size, c[12] + f * size)
         for m in range(degree + 1):
-            n = transport._padded(degree + 2 - m)
-            o = offsets[m]
-            transport.analyse(first[m], x, start[m], a[o:], b[o:], products, series, n, work)
+            analyse(m, rules, rows, folded, _steps_of(degree + 2 - m, 2))
+
+
+@njit(cache=True)
+def _steps_of(degrees, block):
+    """Pairs of degrees, in whole blocks."""
+    return (degrees + 2 * block - 1) // (2 * block) * block
 
 
 # Work and precision ------------------------------------------------------------------------

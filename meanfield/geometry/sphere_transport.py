@@ -16,10 +16,10 @@ from numba import cfunc, njit, types
 
 from ..bits import as_bits, from_bits
 from ..fourier import ColumnTransform, good_column_length
-from ..legendre import analyse, recurrence, synthesise
+from ..legendre import analyse, fold, recurrence, synthesise, unfold
 from ..native import call, complex_array, float_array, integer_array
 from .circle_transport import NO_MASS
-from .latitudes import Latitudes
+from .latitudes import Latitudes, aligned, aligned_copy
 
 __all__ = ["SphereTransport", "band_of"]
 
@@ -51,13 +51,11 @@ class SphereTransport:
         self._fft = ColumnTransform(self.length, PAIRS, fields)
         self.speed = np.zeros(1)
         self.error: BaseException | None = None
-        series = np.zeros((4, self.latitudes.padded(0)))
+        self._buffers = self._arrays(attraction, normaliser, band)
         fixed = (degree, band, half, len(attraction), fields, self.length)
-        buffers = self._arrays(attraction, normaliser, band)
-        self._buffers = [*buffers, series, np.zeros((2, half)), self.speed]
         self._context = np.array(
             [
-                *(*fixed, self.latitudes.a.size, series.shape[1]),
+                *(*fixed, self.latitudes.rungs[-1], self.latitudes.pairs(0)),
                 *(*self._fft.inverse, self._fft.forward[1]),
                 *(self._fft.spectrum.ctypes.data, self._fft.values.ctypes.data),
                 *(array.ctypes.data for array in self._buffers),
@@ -68,21 +66,24 @@ class SphereTransport:
         self._shape = (members, (degree + 1) * (degree + 2) // 2)
 
     def _arrays(self, attraction, normaliser, band) -> list[np.ndarray]:
-        """Tables and scratch memory, in the order in which the compiled code knows them."""
-        rules, degree = self.latitudes, attraction.shape[1] - 1
-        half, fields = rules.x.size, 3 if normaliser is None else 4
-        sines = np.sqrt(rules.sines_squared)
+        """Tables and scratch memory, in the order in which the compiled code knows them.
+
+        Sums over degrees are rows of (order, 8, latitudes): those of mu and of Z * mu, where
+        the products come later; those of the two components of v sin(theta) / sin(theta).
+        """
+        latitudes, degree = self.latitudes, attraction.shape[1] - 1
+        half, sines = latitudes.x.size, np.sqrt(latitudes.sines_squared)
+        weights = latitudes.weights / (2 * self.length * sines)
+        pairs = latitudes.pairs(0)
         return [
-            *(rules.first, rules.offsets),
             np.array(attraction, dtype=float),
             np.zeros((1, 1)) if normaliser is None else np.array(normaliser, dtype=float),
             np.stack([recurrence(degree + 2, m, 3) for m in range(degree + 1)]),
-            rules.x,
-            rules.weights / (2 * self.length * sines),
-            rules.start[: band + 1] / sines,
-            *(rules.start, rules.a, rules.b),
-            np.zeros((fields, degree + 1, 4, half)),
-            np.zeros((degree + 1, 8, half)),
+            *(latitudes.x, aligned_copy(np.stack([weights, weights * latitudes.x]))),
+            aligned_copy(latitudes.start[: band + 1] / sines),
+            *latitudes.rules(),
+            *(aligned(degree + 1, 8, half), aligned(band + 1, 8, half)),
+            *(aligned(8, pairs), np.zeros((2, 2 * pairs), dtype=complex), self.speed),
         ]
 
     def __call__(self, coefficients: np.ndarray) -> np.ndarray:
@@ -105,146 +106,126 @@ def band_of(attraction: np.ndarray) -> int:
 
 @njit(cache=True, error_model="numpy")
 def _transport_member(context, member, source, target):
-    c = integer_array(context, (29,))
-    degree, band, half, tables, fields = c[0], c[1], c[2], c[3], c[4]
+    c = integer_array(context, (31,))
+    degree, band, half, tables, fields, pairs = c[0], c[1], c[2], c[3], c[4], c[7]
     modes = (degree + 1) * (degree + 2) // 2
     density, result = complex_array(source, (modes,)), complex_array(target, (modes,))
-    first, offsets = integer_array(c[13], (degree + 1,)), integer_array(c[14], (degree + 2,))
     table = member if tables > 1 else 0
-    attraction = float_array(c[15], (tables, degree + 1))[table]
-    e = float_array(c[17], (degree + 1, degree + 3))
-    x, weights = float_array(c[18], (half,)), float_array(c[19], (half,))
-    short, start = float_array(c[20], (band + 1, half)), float_array(c[21], (degree + 1, half))
-    a, b = float_array(c[22], (c[6],)), float_array(c[23], (c[6],))
-    sums = float_array(c[24], (fields, degree + 1, 4, half))
-    products = float_array(c[25], (degree + 1, 8, half))
-    series, work = float_array(c[26], (4, c[7])), float_array(c[27], (2, half))
-    rules, divided = (x, start, a, b, first, offsets, work), (x, short, a, b, first, offsets, work)
+    attraction = float_array(c[13], (tables, degree + 1))[table]
+    e = float_array(c[15], (degree + 1, degree + 3))
+    squares, start = float_array(c[19], (half,)), float_array(c[20], (degree + 1, half))
+    ladder, first = float_array(c[21], (5, c[6])), integer_array(c[22], (degree + 1,))
+    rungs, work = integer_array(c[23], (degree + 2,)), float_array(c[24], (2, half))
+    rules = squares, start, ladder, first, rungs, work
+    divided = squares, float_array(c[18], (band + 1, half)), ladder, first, rungs, work
+    sums = float_array(c[25], (degree + 1, 8, half))
+    slopes = float_array(c[26], (band + 1, 8, half))
+    folded, series = float_array(c[27], (8, pairs)), complex_array(c[28], (2, 2 * pairs))
 
     begin = 0
     for m in range(degree + 1):
         mine = density[begin : begin + degree + 1 - m]
-        _sum_density(mine, m, rules, series, sums[0, m])
+        synthesise(m, rules, folded, fold(m, rules, mine, folded), sums[m, :4])
         if m <= band:
-            _sum_potential(mine, attraction, band, e[m], m, divided, series, sums[1, m], sums[2, m])
+            _sum_potential(mine, attraction, band, e[m], m, divided, series[0], folded, slopes[m])
         if fields == 4:
-            normaliser = float_array(c[16], (tables, degree + 1))[table]
-            _sum_normaliser(mine, normaliser, m, rules, series, sums[3, m])
+            normaliser = float_array(c[14], (tables, degree + 1))[table]
+            _sum_normaliser(mine, normaliser, m, rules, series[0], folded, sums[m, 4:])
         begin += degree + 1 - m
-    speed = _multiply(c, sums, weights, products)
-    highest = float_array(c[28], (1,))
+    speed = _multiply(c, sums, slopes)
+    highest = float_array(c[29], (1,))
     highest[0] = max(highest[0], speed)
     begin = 0
     for m in range(degree + 1):
-        _project(
-            products[m], e[m], degree, m, rules, series, result[begin : begin + degree + 1 - m]
-        )
+        mine = result[begin : begin + degree + 1 - m]
+        _project(sums[m], e[m], degree, m, rules, folded, series, mine)
         begin += degree + 1 - m
 
 
 @njit(cache=True)
-def _padded(count):
-    return (count + 3) // 4 * 4
-
-
-@njit(cache=True)
-def _sum_order(m, count, rules, series, sums):
-    """Sums over the first `count` degrees of order m, which are in `series`."""
-    x, start, a, b, first, offsets, work = rules
-    n, o = _padded(count), offsets[m]
-    series[:2, count:n] = 0
-    synthesise(first[m], x, start[m], a[o:], b[o:], series, n, sums, work)
-
-
-@njit(cache=True)
-def _sum_density(density, m, rules, series, sums):
+def _sum_normaliser(density, normaliser, m, rules, series, folded, sums):
     for i in range(density.size):
-        series[0, i], series[1, i] = density[i].real, density[i].imag
-    _sum_order(m, density.size, rules, series, sums)
+        z = density[i]
+        series[i] = complex(normaliser[m + i] * z.real, normaliser[m + i] * z.imag)
+    n = fold(m, rules, series[: density.size], folded)
+    synthesise(m, rules, folded, n, sums)
 
 
 @njit(cache=True)
-def _sum_normaliser(density, normaliser, m, rules, series, sums):
-    for i in range(density.size):
-        z = normaliser[m + i] * density[i]
-        series[0, i], series[1, i] = z.real, z.imag
-    _sum_order(m, density.size, rules, series, sums)
-
-
-@njit(cache=True)
-def _sum_potential(density, attraction, band, e, m, rules, series, slope, turn):
+def _sum_potential(density, attraction, band, e, m, rules, series, folded, sums):
     """G = sin(theta) d_theta g and H = d_phi g for the potential g = W * mu, of one order."""
     count = band + 1 - m
-    series[:2, : count + 1] = 0
+    series[: count + 1] = 0
     for i in range(count):
         l = m + i
-        g = attraction[l] * density[i]
+        re, im = attraction[l] * density[i].real, attraction[l] * density[i].imag
         up, down = l * e[l + 1], (l + 1) * e[l]
-        series[0, i + 1] += up * g.real
-        series[1, i + 1] += up * g.imag
+        series[i + 1] += complex(up * re, up * im)
         if i > 0:
-            series[0, i - 1] -= down * g.real
-            series[1, i - 1] -= down * g.imag
-    _sum_order(m, count + 1, rules, series, slope)
+            series[i - 1] -= complex(down * re, down * im)
+    n = fold(m, rules, series[: count + 1], folded)
+    synthesise(m, rules, folded, n, sums[:4])
     for i in range(count):
-        g = attraction[m + i] * density[i]
-        series[0, i], series[1, i] = -m * g.imag, m * g.real
-    _sum_order(m, count, rules, series, turn)
+        factor = m * attraction[m + i]
+        series[i] = complex(-factor * density[i].imag, factor * density[i].real)
+    synthesise(m, rules, folded, fold(m, rules, series[:count], folded), sums[4:])
 
 
 @njit(cache=True, error_model="numpy")
-def _multiply(c, sums, weights, products):
+def _multiply(c, sums, slopes):
     """mu v on every pair of latitudes, with quadrature weights; returns the largest |v|.
 
     The values at x and -x are the real and the imaginary part of one complex function.
     """
     degree, band, half, fields, length = c[0], c[1], c[2], c[4], c[5]
+    x, weights = float_array(c[16], (half,)), float_array(c[17], (2, half))
     spectra = float_array(c[11], (fields, length, 2 * PAIRS))
     fluxes = float_array(c[12], (fields, length, 2 * PAIRS))
     values = float_array(c[12], (fields, length * 2 * PAIRS))
     spectra_at, values_at, size = c[11], c[12], 8 * length * 2 * PAIRS
     largest = 0.0
     for j in range(0, half, PAIRS):
+        _join(sums, 0, degree, j, x, spectra[0])
+        _join(slopes, 0, band, j, x, spectra[1])
+        _join(slopes, 4, band, j, x, spectra[2])
+        if fields == 4:
+            _join(sums, 4, degree, j, x, spectra[3])
         for f in range(fields):
-            last = band if f == 1 or f == 2 else degree
-            _join(sums[f], last, j, spectra[f])
             call(c[8], c[9], spectra_at + f * size, values_at + f * size)
         if fields == 4:
             _divide(values[1], values[2], values[3])
         largest = max(largest, _flux(values[0], values[1], values[2]))
         for f in range(2):  # of mu v, the spectrum of each component to where a field was
             call(c[8], c[10], values_at + (f + 1) * size, values_at + f * size)
-            _part(fluxes[f], f, degree, j, weights, products)
+            _part(fluxes[f], 2 * f, degree, j, weights, sums)
     return min(np.sqrt(largest), 1.0) if fields == 4 else np.sqrt(largest)
 
 
 @njit(cache=True)
-def _join(sums, last, j, spectrum):
-    """The spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the even and odd sums."""
+def _join(sums, row, last, j, x, spectrum):
+    """The spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the sums E and O."""
     for m in range(last, -1, -1):
         back = len(spectrum) - m if m > 0 else 0
         for i in range(PAIRS):
-            even_re, even_im = sums[m, 0, j + i], sums[m, 1, j + i]
-            odd_re, odd_im = sums[m, 2, j + i], sums[m, 3, j + i]
+            z, even_re, even_im = x[j + i], sums[m, row, j + i], sums[m, row + 1, j + i]
+            odd_re, odd_im = z * sums[m, row + 2, j + i], z * sums[m, row + 3, j + i]
             p, q, r, s = even_re + odd_re, even_im - odd_im, even_im + odd_im, even_re - odd_re
             spectrum[back, 2 * i], spectrum[back, 2 * i + 1] = p + q, s - r
             spectrum[m, 2 * i], spectrum[m, 2 * i + 1] = p - q, s + r
 
 
 @njit(cache=True)
-def _part(spectrum, f, degree, j, weights, products):
-    """The inverse of `_join`: twice the even and odd sums, with weights."""
+def _part(spectrum, row, degree, j, weights, products):
+    """f(x) + f(-x) and x (f(x) - f(-x)) with weights, from the spectra of f(x) + i f(-x)."""
     for m in range(degree + 1):
         back = len(spectrum) - m if m > 0 else 0
         for i in range(PAIRS):
             re, im = spectrum[m, 2 * i], spectrum[m, 2 * i + 1]
             back_re, back_im = spectrum[back, 2 * i], spectrum[back, 2 * i + 1]
             p, q, r, s = re + back_re, im - back_im, im + back_im, back_re - re
-            weight = weights[j + i]
-            products[m, 2 * f, j + i] = weight * (p + r)
-            products[m, 2 * f + 1, j + i] = weight * (q + s)
-            products[m, 4 + 2 * f, j + i] = weight * (p - r)
-            products[m, 5 + 2 * f, j + i] = weight * (q - s)
+            even, odd = weights[0, j + i], weights[1, j + i]
+            products[m, row, j + i], products[m, row + 1, j + i] = even * (p + r), even * (q + s)
+            products[m, row + 4, j + i], products[m, row + 5, j + i] = odd * (p - r), odd * (q - s)
 
 
 @njit(cache=True, error_model="numpy")
@@ -267,19 +248,18 @@ def _flux(density, slope, turn):
 
 
 @njit(cache=True)
-def _project(products, e, degree, m, rules, series, result):
+def _project(products, e, degree, m, rules, folded, series, result):
     """Coefficients of -div(mu v) of one order."""
-    x, start, a, b, first, offsets, work = rules
-    n, o = _padded(degree + 2 - m), offsets[m]
-    analyse(first[m], x, start[m], a[o:], b[o:], products, series, n, work)
+    pairs = (degree + 3 - m) // 2
+    analyse(m, rules, products, folded, (pairs + 1) // 2 * 2)
+    unfold(m, rules, folded, series[:, : 2 * pairs])
     for i in range(degree + 1 - m):
         l = m + i
-        up, down = l * e[l + 1], (l + 1) * e[l]
-        re = up * series[0, i + 1] + m * series[3, i]
-        im = up * series[1, i + 1] - m * series[2, i]
+        up, above, turned = l * e[l + 1], series[0, i + 1], series[1, i]
+        re, im = up * above.real + m * turned.imag, up * above.imag - m * turned.real
         if i > 0:
-            re -= down * series[0, i - 1]
-            im -= down * series[1, i - 1]
+            down, below = (l + 1) * e[l], series[0, i - 1]
+            re, im = re - down * below.real, im - down * below.imag
         result[i] = complex(re, im)
 
 
