@@ -29,11 +29,12 @@ from numba import njit
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
+from meanfield.columns import ROW, radices, transform, twiddles
 from meanfield.evolution import DensityEvolution
 from meanfield.geometry import sphere_transport as transport
 from meanfield.geometry.latitudes import aligned
+from meanfield.lanes import LANES
 from meanfield.legendre import BLOCK, analyse, synthesise
-from meanfield.native import call, integer_array
 from meanfield.steppers import SCHEMES, Krogstad, Rules, Scheme, Stepper
 from meanfield.steppers.advance import Clock
 
@@ -93,32 +94,35 @@ def _stepper(scheme: Scheme, evolution: DensityEvolution, density: mf.Density) -
 def _floor(nonlinear: transport.SphereTransport, evaluations: int) -> Callable[[], None]:
     """The transforms of one evaluation, in a compiled loop: one full synthesis, two short ones,
     the FFTs, two analyses at once."""
-    latitudes, fft = nonlinear.latitudes, nonlinear._fft
-    degree, band = latitudes.orders, int(nonlinear._context[1])
+    latitudes, n = nonlinear.latitudes, nonlinear.length
+    degree, band, fields = (int(nonlinear._context[i]) for i in (0, 1, 4))
     folded, rows = aligned(8, latitudes.pairs(0)), aligned(8, latitudes.x.size)
+    arrays = aligned(fields, n, ROW // 8), aligned(fields, n, ROW // 8), aligned(n, ROW // 8)
+    factors = radices(n)
+    plan = (*arrays, np.array(factors), twiddles(factors))
 
     def run() -> None:
-        fft.spectrum[:], fft.values[:] = 0, 0  # so that nothing overflows
-        _repeat(nonlinear.context, latitudes.rules(), folded, rows, degree, band, evaluations)
+        _repeat(latitudes.rules(), folded, rows, plan, degree, band, evaluations)
 
     return run
 
 
 @njit(cache=True)
-def _repeat(context, rules, folded, rows, degree, band, evaluations):
-    c = integer_array(context, (31,))
-    size = 16 * c[5] * transport.PAIRS
+def _repeat(rules, folded, rows, plan, degree, band, evaluations):
+    spectra, values, scratch, factors, table = plan
     for _ in range(evaluations):
         for m in range(degree + 1):
             synthesise(m, rules, folded, _steps_of(degree + 1 - m, BLOCK), rows[:4])
             if m <= band:
                 synthesise(m, rules, folded, _steps_of(band + 2 - m, BLOCK), rows[:4])
                 synthesise(m, rules, folded, _steps_of(band + 1 - m, BLOCK), rows[:4])
-        for _ in range(0, rows.shape[1], transport.PAIRS):
-            for f in range(c[4]):
-                call(c[8], c[9], c[11] + f * size, c[12] + f * size)
+        for _ in range(0, rows.shape[1], LANES):
+            for f in range(len(spectra)):
+                source, target = spectra[f].ctypes.data, values[f].ctypes.data
+                transform(source, target, scratch.ctypes.data, factors, table)
             for f in range(2):
-                call(c[8], c[10], c[12] + (f + 1) * size, c[12] + f * size)
+                source, target = values[f + 1].ctypes.data, values[f].ctypes.data
+                transform(source, target, scratch.ctypes.data, factors, table)
         for m in range(degree + 1):
             analyse(m, rules, rows, folded, _steps_of(degree + 2 - m, 2))
 

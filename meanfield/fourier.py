@@ -15,10 +15,9 @@ import pyfftw
 
 from .errors import MeanfieldError
 
-__all__ = ["ColumnTransform", "RealTransform", "fftw_version", "good_column_length", "good_length"]
+__all__ = ["RealTransform", "fftw_version", "good_length"]
 
 ESTIMATE, MEASURE = 1 << 6, 0
-FORWARD, BACKWARD = -1, 1
 
 # Even lengths that no longer one beats when FFTW plans by ESTIMATE: benchmarks/lengths.py.
 # fmt: off
@@ -27,10 +26,6 @@ FAST = (
     300, 320, 384, 400, 480, 512, 576, 640, 768, 1024, 1152, 1200, 1280, 1536, 1600, 2048,
     2560, 3072, 3200, 4096, 5120, 6400, 7680, 8000, 8192, 10240, 11520, 12800, 15360, 16000,
     16384,
-)
-# The same for complex transforms of 8 columns.
-FAST_COLUMNS = (
-    12, 16, 20, 32, 64, 80, 96, 128, 160, 200, 256, 320, 512, 640, 1024, 1280,
 )
 # fmt: on
 
@@ -42,8 +37,8 @@ def _library() -> ctypes.CDLL:
     for path in [module, *sorted(module.parent.glob("*fftw3-3*.dll"))]:
         library = ctypes.CDLL(str(path))
         if hasattr(library, "fftw_plan_many_dft_c2r"):
-            for kind in ("_c2r", "_r2c", ""):
-                getattr(library, "fftw_plan_many_dft" + kind).restype = ctypes.c_void_p
+            for planner in (library.fftw_plan_many_dft_c2r, library.fftw_plan_many_dft_r2c):
+                planner.restype = ctypes.c_void_p
             return library
     raise MeanfieldError(
         f"FFTW was not found behind pyfftw ({module}); expected the function "
@@ -60,17 +55,8 @@ def fftw_version() -> str:
 
 def good_length(n: int) -> int:
     """The shortest fast length >= n: in FAST, or a multiple of 512 without primes beyond 5."""
-    return _good_length(n, FAST)
-
-
-def good_column_length(n: int) -> int:
-    """The same for `ColumnTransform`: in FAST_COLUMNS, or such a multiple of 512."""
-    return _good_length(n, FAST_COLUMNS)
-
-
-def _good_length(n: int, fast: tuple[int, ...]) -> int:
-    if n <= fast[-1]:
-        return next(length for length in fast if length >= n)
+    if n <= FAST[-1]:
+        return next(length for length in FAST if length >= n)
     candidate = -(-n // 512) * 512
     while not _is_smooth(candidate):
         candidate += 512
@@ -126,71 +112,8 @@ class RealTransform:
             _plan(library.fftw_plan_many_dft_r2c, length, forward_rows, values, spectrum, flags),
         )
         for _, plan in (self.inverse, self.forward):
-            _destroy_with(self, plan)
-
-
-class ColumnTransform:
-    """Complex transforms of the columns of arrays (length, columns), from one array to another.
-
-        inverse:  values[j] = sum_k spectrum[k] e^{2 pi i j k / n}
-        forward:  spectrum[k] = sum_j values[j] e^{-2 pi i j k / n}
-
-    They keep what they read. Where it comes and goes side by side for many latitudes, this
-    spares the transposition that transforms of rows need.
-
-    Parameters
-    ----------
-    length : int
-        Number of points n.
-    arrays, columns : int
-        Number of arrays in each buffer, and of columns in each array.
-
-    Attributes
-    ----------
-    spectrum, values : ndarray of complex, (arrays, length, columns)
-        Buffers, 64-byte aligned. Any of their arrays may be source or target.
-    inverse, forward : (int, int)
-        Address of the executing function and of the plan, for `native.call`.
-    """
-
-    def __init__(self, length: int, columns: int, arrays: int):
-        library = _library()
-        self.length, self.columns = length, columns
-        shape = (arrays, length, columns)
-        self.spectrum = pyfftw.zeros_aligned(shape, "complex128", n=64)
-        self.values = pyfftw.zeros_aligned(shape, "complex128", n=64)
-        buffers = self.spectrum[0], self.values[0]
-        execute = _address(library.fftw_execute_dft)
-        self.inverse = execute, _plan_columns(*buffers, BACKWARD)
-        self.forward = execute, _plan_columns(*buffers, FORWARD)
-        for _, plan in (self.inverse, self.forward):
-            _destroy_with(self, plan)
-
-
-def _plan_columns(source, target, sign) -> int:
-    length, columns = source.shape
-    plan = _library().fftw_plan_many_dft(
-        1,
-        (ctypes.c_int * 1)(length),
-        columns,
-        *(ctypes.c_void_p(source.ctypes.data), None, columns, 1),
-        *(ctypes.c_void_p(target.ctypes.data), None, columns, 1),
-        sign,
-        ctypes.c_uint(ESTIMATE),
-    )
-    return _checked(plan, length)
-
-
-def _checked(plan, length) -> int:
-    if not plan:
-        raise MeanfieldError(f"FFTW could not plan a transform of length {length}.")
-    return plan
-
-
-def _destroy_with(owner, plan) -> None:
-    """Destroy a plan when its owner goes, but not at the end of the process."""
-    destroy = weakref.finalize(owner, _library().fftw_destroy_plan, ctypes.c_void_p(plan))
-    destroy.atexit = False
+            destroy = weakref.finalize(self, library.fftw_destroy_plan, ctypes.c_void_p(plan))
+            destroy.atexit = False
 
 
 def _plan(planner, length, rows, source, target, flags) -> int:
@@ -203,7 +126,9 @@ def _plan(planner, length, rows, source, target, flags) -> int:
         *(ctypes.c_void_p(target.ctypes.data), None, 1, target_stride),
         ctypes.c_uint(flags),
     )
-    return _checked(plan, length)
+    if not plan:
+        raise MeanfieldError(f"FFTW could not plan a transform of length {length}.")
+    return plan
 
 
 def _address(function) -> int:

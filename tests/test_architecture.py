@@ -19,9 +19,9 @@ PACKAGE = ROOT / "meanfield"
 
 ROOMS = [
     {"errors", "checks"},
-    {"bits", "native", "legendre"},
+    {"bits", "native", "legendre", "lanes"},
     {"kernels"},
-    {"fourier"},
+    {"fourier", "columns"},
     {"states"},
     {"geometry"},
     {"drifts"},

@@ -15,16 +15,17 @@ import numpy as np
 from numba import cfunc, njit, types
 
 from ..bits import as_bits, from_bits
-from ..fourier import ColumnTransform, good_column_length
+from ..columns import ROW, good_length, radices, read_row, transform, twiddles, write_row
+from ..lanes import LANES, load, store
 from ..legendre import analyse, fold, recurrence, synthesise, unfold
-from ..native import call, complex_array, float_array, integer_array
+from ..native import complex_array, float_array, integer_array
 from .circle_transport import NO_MASS
 from .latitudes import Latitudes, aligned, aligned_copy
 
 __all__ = ["SphereTransport", "band_of"]
 
 NEGLIGIBLE = 2.0**-60
-PAIRS = 8  # pairs of latitudes transformed at a time: a cache line of each sum
+PAIRS = LANES  # pairs of latitudes transformed at a time: a cache line of each sum
 
 
 class SphereTransport:
@@ -47,21 +48,15 @@ class SphereTransport:
         points = 2 * degree + (band if normaliser is None else degree) + 1
         half = -(-points // (4 * PAIRS)) * PAIRS
         self.latitudes = Latitudes(half, degree + 1, degree)
-        self.length = good_column_length(points)
-        self._fft = ColumnTransform(self.length, PAIRS, fields)
+        self.length = good_length(points)
         self.speed = np.zeros(1)
         self.error: BaseException | None = None
         self._buffers = self._arrays(attraction, normaliser, band)
         fixed = (degree, band, half, len(attraction), fields, self.length)
-        self._context = np.array(
-            [
-                *(*fixed, self.latitudes.rungs[-1], self.latitudes.pairs(0)),
-                *(*self._fft.inverse, self._fft.forward[1]),
-                *(self._fft.spectrum.ctypes.data, self._fft.values.ctypes.data),
-                *(array.ctypes.data for array in self._buffers),
-            ],
-            dtype=np.int64,
-        )
+        sizes = [self.latitudes.ladder.shape[1], self.latitudes.pairs(0)]
+        sizes += [array.size for array in self._buffers[-2:]]
+        addresses = (array.ctypes.data for array in self._buffers)
+        self._context = np.array([*fixed, *sizes, *addresses], dtype=np.int64)
         self.address, self.context = _transport.address, self._context.ctypes.data
         self._shape = (members, (degree + 1) * (degree + 2) // 2)
 
@@ -74,16 +69,21 @@ class SphereTransport:
         latitudes, degree = self.latitudes, attraction.shape[1] - 1
         half, sines = latitudes.x.size, np.sqrt(latitudes.sines_squared)
         weights = latitudes.weights / (2 * self.length * sines)
-        pairs = latitudes.pairs(0)
+        pairs, fields = latitudes.pairs(0), 3 if normaliser is None else 4
+        factors = radices(self.length)
         return [
+            *(aligned(fields, self.length, 2, PAIRS) for _ in range(2)),
+            aligned(self.length, 2, PAIRS),
             np.array(attraction, dtype=float),
             np.zeros((1, 1)) if normaliser is None else np.array(normaliser, dtype=float),
             np.stack([recurrence(degree + 2, m, 3) for m in range(degree + 1)]),
-            *(latitudes.x, aligned_copy(np.stack([weights, weights * latitudes.x]))),
+            aligned_copy(latitudes.x),
+            aligned_copy(np.stack([weights, weights * latitudes.x])),
             aligned_copy(latitudes.start[: band + 1] / sines),
             *latitudes.rules(),
             *(aligned(degree + 1, 8, half), aligned(band + 1, 8, half)),
             *(aligned(8, pairs), np.zeros((2, 2 * pairs), dtype=complex), self.speed),
+            *(np.array(factors), twiddles(factors)),
         ]
 
     def __call__(self, coefficients: np.ndarray) -> np.ndarray:
@@ -106,7 +106,7 @@ def band_of(attraction: np.ndarray) -> int:
 
 @njit(cache=True, error_model="numpy")
 def _transport_member(context, member, source, target):
-    c = integer_array(context, (31,))
+    c = integer_array(context, (32,))
     degree, band, half, tables, fields, pairs = c[0], c[1], c[2], c[3], c[4], c[7]
     modes = (degree + 1) * (degree + 2) // 2
     density, result = complex_array(source, (modes,)), complex_array(target, (modes,))
@@ -132,7 +132,7 @@ def _transport_member(context, member, source, target):
             normaliser = float_array(c[14], (tables, degree + 1))[table]
             _sum_normaliser(mine, normaliser, m, rules, series[0], folded, sums[m, 4:])
         begin += degree + 1 - m
-    speed = _multiply(c, sums, slopes)
+    speed = _multiply(c)
     highest = float_array(c[29], (1,))
     highest[0] = max(highest[0], speed)
     begin = 0
@@ -172,60 +172,74 @@ def _sum_potential(density, attraction, band, e, m, rules, series, folded, sums)
 
 
 @njit(cache=True, error_model="numpy")
-def _multiply(c, sums, slopes):
+def _multiply(c):
     """mu v on every pair of latitudes, with quadrature weights; returns the largest |v|.
 
     The values at x and -x are the real and the imaginary part of one complex function.
     """
     degree, band, half, fields, length = c[0], c[1], c[2], c[4], c[5]
-    x, weights = float_array(c[16], (half,)), float_array(c[17], (2, half))
-    spectra = float_array(c[11], (fields, length, 2 * PAIRS))
-    fluxes = float_array(c[12], (fields, length, 2 * PAIRS))
-    values = float_array(c[12], (fields, length * 2 * PAIRS))
-    spectra_at, values_at, size = c[11], c[12], 8 * length * 2 * PAIRS
-    largest = 0.0
+    spectra, values_at, scratch, x, weights, sums, slopes = (
+        c[10],
+        c[11],
+        c[12],
+        c[16],
+        c[17],
+        c[25],
+        c[26],
+    )
+    factors, table = integer_array(c[30], (c[8],)), float_array(c[31], (c[9],))
+    size, largest = length * ROW, 0.0
+    values = float_array(values_at, (fields, size // 8))
     for j in range(0, half, PAIRS):
-        _join(sums, 0, degree, j, x, spectra[0])
-        _join(slopes, 0, band, j, x, spectra[1])
-        _join(slopes, 4, band, j, x, spectra[2])
+        _join(sums, degree, j, half, x, length, spectra)
+        _join(slopes, band, j, half, x, length, spectra + size)
+        _join(slopes + 32 * half, band, j, half, x, length, spectra + 2 * size)
         if fields == 4:
-            _join(sums, 4, degree, j, x, spectra[3])
+            _join(sums + 32 * half, degree, j, half, x, length, spectra + 3 * size)
         for f in range(fields):
-            call(c[8], c[9], spectra_at + f * size, values_at + f * size)
+            transform(spectra + f * size, values_at + f * size, scratch, factors, table)
         if fields == 4:
             _divide(values[1], values[2], values[3])
         largest = max(largest, _flux(values[0], values[1], values[2]))
         for f in range(2):  # of mu v, the spectrum of each component to where a field was
-            call(c[8], c[10], values_at + (f + 1) * size, values_at + f * size)
-            _part(fluxes[f], 2 * f, degree, j, weights, sums)
+            target = values_at + f * size
+            transform(target + size, target, scratch, factors, table)
+            _part(target, length, degree, j, half, weights, sums + 16 * half * f)
     return min(np.sqrt(largest), 1.0) if fields == 4 else np.sqrt(largest)
 
 
 @njit(cache=True)
-def _join(sums, row, last, j, x, spectrum):
-    """The spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the sums E and O."""
+def _join(sums, last, j, half, x, length, spectrum):
+    """The spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the sums E and O.
+
+    All arrays by their addresses. Rows of sums lie 8 * half bytes apart, orders 8 rows.
+    """
+    step, z = 8 * half, load(x + 8 * j)
     for m in range(last, -1, -1):
-        back = len(spectrum) - m if m > 0 else 0
-        for i in range(PAIRS):
-            z, even_re, even_im = x[j + i], sums[m, row, j + i], sums[m, row + 1, j + i]
-            odd_re, odd_im = z * sums[m, row + 2, j + i], z * sums[m, row + 3, j + i]
-            p, q, r, s = even_re + odd_re, even_im - odd_im, even_im + odd_im, even_re - odd_re
-            spectrum[back, 2 * i], spectrum[back, 2 * i + 1] = p + q, s - r
-            spectrum[m, 2 * i], spectrum[m, 2 * i + 1] = p - q, s + r
+        at, back = sums + (8 * m * half + j) * 8, length - m if m > 0 else 0
+        even_re, even_im = load(at), load(at + step)
+        odd_re, odd_im = z * load(at + 2 * step), z * load(at + 3 * step)
+        p, q, r, s = even_re + odd_re, even_im - odd_im, even_im + odd_im, even_re - odd_re
+        write_row(spectrum + back * ROW, p + q, s - r)
+        write_row(spectrum + m * ROW, p - q, s + r)
 
 
 @njit(cache=True)
-def _part(spectrum, row, degree, j, weights, products):
-    """f(x) + f(-x) and x (f(x) - f(-x)) with weights, from the spectra of f(x) + i f(-x)."""
+def _part(spectrum, length, degree, j, half, weights, products):
+    """f(x) + f(-x) and x (f(x) - f(-x)) with weights, from the spectra of f(x) + i f(-x).
+
+    The transform was that to values: order m is at n - m.
+    """
+    step, even, odd = 8 * half, load(weights + 8 * j), load(weights + 8 * half + 8 * j)
     for m in range(degree + 1):
-        back = len(spectrum) - m if m > 0 else 0
-        for i in range(PAIRS):
-            re, im = spectrum[m, 2 * i], spectrum[m, 2 * i + 1]
-            back_re, back_im = spectrum[back, 2 * i], spectrum[back, 2 * i + 1]
-            p, q, r, s = re + back_re, im - back_im, im + back_im, back_re - re
-            even, odd = weights[0, j + i], weights[1, j + i]
-            products[m, row, j + i], products[m, row + 1, j + i] = even * (p + r), even * (q + s)
-            products[m, row + 4, j + i], products[m, row + 5, j + i] = odd * (p - r), odd * (q - s)
+        at, back = products + (8 * m * half + j) * 8, length - m if m > 0 else 0
+        re, im = read_row(spectrum + back * ROW)
+        back_re, back_im = read_row(spectrum + m * ROW)
+        p, q, r, s = re + back_re, im - back_im, im + back_im, back_re - re
+        store(at, even * (p + r))
+        store(at + step, even * (q + s))
+        store(at + 4 * step, odd * (p - r))
+        store(at + 5 * step, odd * (q - s))
 
 
 @njit(cache=True, error_model="numpy")
