@@ -41,7 +41,7 @@ class Latitudes:
         p_m of every order m.
     first : ndarray of int, (orders + 1,)
         Latitudes before this one, near the pole, are passed over: all p_l of the order are
-        below 2^-60 there.
+        below 2^-60 there. It is a multiple of 8 and does not fall with the order.
     offsets : ndarray of int, (orders + 2,)
         Where the recurrence of an order begins in `a` and `b`, one longer than its degrees.
     a, b : ndarray
@@ -65,7 +65,8 @@ class Latitudes:
         order = np.arange(1, orders + 1)[:, None]
         steps = np.vstack([np.ones_like(sine), np.sqrt((2 * order + 1) / (2 * order)) * sine])
         self.start = aligned_copy(np.cumprod(steps, axis=0))
-        self.first = np.array([self._first(m) for m in range(orders + 1)], dtype=np.int64)
+        first = np.array([self._first(m) for m in range(orders + 1)], dtype=np.int64)
+        self.first = np.minimum.accumulate(first[::-1])[::-1].copy()
 
     def pairs(self, order: int) -> int:
         """Number of pairs of degrees of an order, rounded up to a multiple of BLOCK."""

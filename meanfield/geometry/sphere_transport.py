@@ -178,24 +178,22 @@ def _multiply(c):
     The values at x and -x are the real and the imaginary part of one complex function.
     """
     degree, band, half, fields, length = c[0], c[1], c[2], c[4], c[5]
-    spectra, values_at, scratch, x, weights, sums, slopes = (
-        c[10],
-        c[11],
-        c[12],
-        c[16],
-        c[17],
-        c[25],
-        c[26],
-    )
+    spectra, values_at, scratch, x, weights = c[10], c[11], c[12], c[16], c[17]
+    sums, slopes, first = c[25], c[26], integer_array(c[22], (degree + 1,))
     factors, table = integer_array(c[30], (c[8],)), float_array(c[31], (c[9],))
     size, largest = length * ROW, 0.0
     values = float_array(values_at, (fields, size // 8))
+    count = 0
     for j in range(0, half, PAIRS):
-        _join(sums, degree, j, half, x, length, spectra)
-        _join(slopes, band, j, half, x, length, spectra + size)
-        _join(slopes + 32 * half, band, j, half, x, length, spectra + 2 * size)
+        while count <= degree and first[count] <= j:
+            count += 1  # orders that do not pass over these latitudes
+        _join(sums, count, degree, j, half, x, length, spectra)
+        _join(slopes, min(count, band + 1), band, j, half, x, length, spectra + size)
+        _join(
+            slopes + 32 * half, min(count, band + 1), band, j, half, x, length, spectra + 2 * size
+        )
         if fields == 4:
-            _join(sums + 32 * half, degree, j, half, x, length, spectra + 3 * size)
+            _join(sums + 32 * half, count, degree, j, half, x, length, spectra + 3 * size)
         for f in range(fields):
             transform(spectra + f * size, values_at + f * size, scratch, factors, table)
         if fields == 4:
@@ -204,18 +202,23 @@ def _multiply(c):
         for f in range(2):  # of mu v, the spectrum of each component to where a field was
             target = values_at + f * size
             transform(target + size, target, scratch, factors, table)
-            _part(target, length, degree, j, half, weights, sums + 16 * half * f)
+            _part(target, length, count, j, half, weights, sums + 16 * half * f)
     return min(np.sqrt(largest), 1.0) if fields == 4 else np.sqrt(largest)
 
 
 @njit(cache=True)
-def _join(sums, last, j, half, x, length, spectrum):
+def _join(sums, count, last, j, half, x, length, spectrum):
     """The spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the sums E and O.
 
-    All arrays by their addresses. Rows of sums lie 8 * half bytes apart, orders 8 rows.
+    Orders from `count` to the last one are 0. All arrays by their addresses: rows of sums lie
+    8 * half bytes apart, orders 8 rows.
     """
     step, z = 8 * half, load(x + 8 * j)
-    for m in range(last, -1, -1):
+    nothing = z - z
+    for m in range(count, last + 1):
+        write_row(spectrum + m * ROW, nothing, nothing)
+        write_row(spectrum + (length - m) * ROW, nothing, nothing)
+    for m in range(count - 1, -1, -1):
         at, back = sums + (8 * m * half + j) * 8, length - m if m > 0 else 0
         even_re, even_im = load(at), load(at + step)
         odd_re, odd_im = z * load(at + 2 * step), z * load(at + 3 * step)
@@ -225,13 +228,13 @@ def _join(sums, last, j, half, x, length, spectrum):
 
 
 @njit(cache=True)
-def _part(spectrum, length, degree, j, half, weights, products):
+def _part(spectrum, length, count, j, half, weights, products):
     """f(x) + f(-x) and x (f(x) - f(-x)) with weights, from the spectra of f(x) + i f(-x).
 
     The transform was that to values: order m is at n - m.
     """
     step, even, odd = 8 * half, load(weights + 8 * j), load(weights + 8 * half + 8 * j)
-    for m in range(degree + 1):
+    for m in range(count):
         at, back = products + (8 * m * half + j) * 8, length - m if m > 0 else 0
         re, im = read_row(spectrum + back * ROW)
         back_re, back_im = read_row(spectrum + m * ROW)
