@@ -97,49 +97,50 @@ def ladder(e: np.ndarray, pairs: int) -> np.ndarray:
 
 
 @njit(cache=True)
-def fold(m, rules, coefficients, folded):
+def fold(m, rules, coefficients, count, folded):
     """Coefficients of p_m, p_{m+1}, ... to those of q_k in E and in O; returns how many.
 
     Parameters
     ----------
     m, rules : the order; see `Latitudes.rules`
+    coefficients : `count` real and imaginary parts in turn
     folded : (4, size) result: real and imaginary parts for E, then for O; zeros are added up to
         a multiple of BLOCK, which is the number returned
     """
     _, _, table, _, rungs, _ = rules
     c, u, v = table[2][rungs[m] :], table[3][rungs[m] :], table[4][rungs[m] :]
-    size = coefficients.size
-    pairs = (size + 1) // 2
-    n = (pairs + BLOCK - 1) // BLOCK * BLOCK
-    folded[:, pairs:n] = 0
+    even_re, even_im, odd_re, odd_im = folded[0], folded[1], folded[2], folded[3]
+    half = count // 2
+    n = (half + count % 2 + BLOCK - 1) // BLOCK * BLOCK
+    for k in range(half, n):
+        even_re[k] = even_im[k] = odd_re[k] = odd_im[k] = 0.0
+    if count > 2 * half:
+        even_re[half] = c[half] * coefficients[4 * half]
+        even_im[half] = c[half] * coefficients[4 * half + 1]
     re, im = 0.0, 0.0
-    for k in range(pairs - 1, -1, -1):
-        even = coefficients[2 * k]
-        folded[0, k], folded[1, k] = c[k] * even.real, c[k] * even.imag
-        odd = coefficients[2 * k + 1] if 2 * k + 1 < size else 0j
-        re, im = u[k] * odd.real - v[k] * re, u[k] * odd.imag - v[k] * im
-        folded[2, k], folded[3, k] = re, im
+    for k in range(half - 1, -1, -1):
+        even_re[k], even_im[k] = c[k] * coefficients[4 * k], c[k] * coefficients[4 * k + 1]
+        re = u[k] * coefficients[4 * k + 2] - v[k] * re
+        im = u[k] * coefficients[4 * k + 3] - v[k] * im
+        odd_re[k], odd_im[k] = re, im
     return n
 
 
 @njit(cache=True)
-def unfold(m, rules, folded, series):
-    """The transpose of `fold` for the sums of two functions from `analyse`.
+def unfold(m, rules, folded, pairs, coefficients):
+    """The transpose of `fold` for the first of two functions whose sums `analyse` found.
 
-    folded : (8, size); series : (2, 2 * pairs) complex, all of it is computed
+    folded : (8, size); coefficients : result, 2 * pairs real and imaginary parts in turn
     """
     _, _, table, _, rungs, _ = rules
     c, u, v = table[2][rungs[m] :], table[3][rungs[m] :], table[4][rungs[m] :]
-    re, im, turned_re, turned_im, before = 0.0, 0.0, 0.0, 0.0, 0.0
-    for k in range(series.shape[1] // 2):
-        series[0, 2 * k] = complex(c[k] * folded[0, k], c[k] * folded[1, k])
-        series[1, 2 * k] = complex(c[k] * folded[2, k], c[k] * folded[3, k])
-        re, im = folded[4, k] - before * re, folded[5, k] - before * im
-        turned_re = folded[6, k] - before * turned_re
-        turned_im = folded[7, k] - before * turned_im
-        series[0, 2 * k + 1] = complex(u[k] * re, u[k] * im)
-        series[1, 2 * k + 1] = complex(u[k] * turned_re, u[k] * turned_im)
-        before = v[k]
+    even_re, even_im, odd_re, odd_im = folded[0], folded[1], folded[4], folded[5]
+    re, im, factor = 0.0, 0.0, 0.0
+    for k in range(pairs):
+        coefficients[4 * k], coefficients[4 * k + 1] = c[k] * even_re[k], c[k] * even_im[k]
+        re, im = odd_re[k] - factor * re, odd_im[k] - factor * im
+        coefficients[4 * k + 2], coefficients[4 * k + 3] = u[k] * re, u[k] * im
+        factor = v[k]
 
 
 @njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc"})

@@ -41,7 +41,9 @@ class SphereGrid:
         shape = (len(coefficients), self.z.size, self.longitudes.size // 2 + 1)
         spectra = np.zeros(shape, dtype=complex)
         for member, series in enumerate(np.ascontiguousarray(coefficients)):
-            _synthesise_all(self._latitudes.x, self._rules, self.degree, series, spectra[member])
+            _synthesise_all(
+                self._latitudes.x, self._rules, self.degree, series.view(float), spectra[member]
+            )
         return np.fft.irfft(spectra, n=self.longitudes.size, norm="forward")
 
     def coefficients(self, values: np.ndarray) -> np.ndarray:
@@ -61,7 +63,7 @@ def _synthesise_all(x, rules, degree, coefficients, spectrum):
     last, begin, first = len(spectrum) - 1, 0, rules[3]
     for m in range(degree + 1):
         count = degree + 1 - m
-        n = fold(m, rules, coefficients[begin : begin + count], folded)
+        n = fold(m, rules, coefficients[2 * begin :], count, folded)
         begin += count
         synthesise(m, rules, folded, n, sums)
         for j in range(first[m], x.size):
@@ -72,7 +74,7 @@ def _synthesise_all(x, rules, degree, coefficients, spectrum):
 @njit(cache=True)
 def _analyse_all(x, rules, degree, spectrum, coefficients):
     values, folded = np.zeros((8, x.size)), np.zeros((8, degree // 2 + 1 + BLOCK))
-    series = np.empty((2, degree + 2), dtype=np.complex128)
+    series = np.empty(2 * degree + 4)
     last, begin = len(spectrum) - 1, 0
     for m in range(degree + 1):
         count = degree + 1 - m
@@ -83,6 +85,7 @@ def _analyse_all(x, rules, degree, spectrum, coefficients):
             values[0, j], values[1, j] = plus.real, plus.imag
             values[4, j], values[5, j] = minus.real, minus.imag
         analyse(m, rules, values, folded, (pairs + 1) // 2 * 2)
-        unfold(m, rules, folded, series[:, : 2 * pairs])
-        coefficients[begin : begin + count] = series[0, :count]
+        unfold(m, rules, folded, pairs, series)
+        for i in range(count):
+            coefficients[begin + i] = complex(series[2 * i], series[2 * i + 1])
         begin += count

@@ -17,8 +17,8 @@ from numba import cfunc, njit, types
 from ..bits import as_bits, from_bits
 from ..columns import ROW, good_length, radices, read_row, transform, twiddles, write_row
 from ..lanes import LANES, load, store
-from ..legendre import analyse, fold, recurrence, synthesise, unfold
-from ..native import complex_array, float_array, integer_array
+from ..legendre import analyse, fold, recurrence, synthesise
+from ..native import float_array, integer_array
 from .circle_transport import NO_MASS
 from .latitudes import Latitudes, aligned, aligned_copy
 
@@ -76,13 +76,13 @@ class SphereTransport:
             aligned(self.length, 2, PAIRS),
             np.array(attraction, dtype=float),
             np.zeros((1, 1)) if normaliser is None else np.array(normaliser, dtype=float),
-            np.stack([recurrence(degree + 2, m, 3) for m in range(degree + 1)]),
+            _slopes(degree),
             aligned_copy(latitudes.x),
             aligned_copy(np.stack([weights, weights * latitudes.x])),
             aligned_copy(latitudes.start[: band + 1] / sines),
             *latitudes.rules(),
             *(aligned(degree + 1, 8, half), aligned(band + 1, 8, half)),
-            *(aligned(8, pairs), np.zeros((2, 2 * pairs), dtype=complex), self.speed),
+            *(aligned(8, pairs), aligned(2, 4 * pairs + 8), self.speed),
             *(np.array(factors), twiddles(factors)),
         ]
 
@@ -94,6 +94,18 @@ class SphereTransport:
             addresses = source[member].ctypes.data, target[member].ctypes.data
             _transport_member(self.context, member, *addresses)
         return target
+
+
+def _slopes(degree: int) -> np.ndarray:
+    """l e_{l+1} and (l + 1) e_l in the order of modes, (2, modes + 3), a 0 before the first one.
+
+    sin(theta) d_theta p_l = l e_{l+1} p_{l+1} - (l + 1) e_l p_{l-1}
+    """
+    rows = []
+    for m in range(degree + 1):
+        l, e = np.arange(m, degree + 1), recurrence(degree + 1, m, 3)
+        rows.append([l * e[l + 1], (l + 1) * e[l]])
+    return np.pad(np.hstack(rows), ((0, 0), (1, 2)))
 
 
 def band_of(attraction: np.ndarray) -> int:
@@ -109,10 +121,10 @@ def _transport_member(context, member, source, target):
     c = integer_array(context, (32,))
     degree, band, half, tables, fields, pairs = c[0], c[1], c[2], c[3], c[4], c[7]
     modes = (degree + 1) * (degree + 2) // 2
-    density, result = complex_array(source, (modes,)), complex_array(target, (modes,))
+    density, result = float_array(source, (2 * modes,)), float_array(target, (2 * modes,))
     table = member if tables > 1 else 0
     attraction = float_array(c[13], (tables, degree + 1))[table]
-    e = float_array(c[15], (degree + 1, degree + 3))
+    steps = float_array(c[15], (2, modes + 3))
     squares, start = float_array(c[19], (half,)), float_array(c[20], (degree + 1, half))
     ladder, first = float_array(c[21], (5, c[6])), integer_array(c[22], (degree + 1,))
     rungs, work = integer_array(c[23], (degree + 2,)), float_array(c[24], (2, half))
@@ -120,55 +132,58 @@ def _transport_member(context, member, source, target):
     divided = squares, float_array(c[18], (band + 1, half)), ladder, first, rungs, work
     sums = float_array(c[25], (degree + 1, 8, half))
     slopes = float_array(c[26], (band + 1, 8, half))
-    folded, series = float_array(c[27], (8, pairs)), complex_array(c[28], (2, 2 * pairs))
+    folded, series = float_array(c[27], (8, pairs)), float_array(c[28], (2, 4 * pairs + 8))
 
     begin = 0
     for m in range(degree + 1):
-        mine = density[begin : begin + degree + 1 - m]
-        synthesise(m, rules, folded, fold(m, rules, mine, folded), sums[m, :4])
+        count, mine = degree + 1 - m, density[2 * begin :]
+        synthesise(m, rules, folded, fold(m, rules, mine, count, folded), sums[m, :4])
         if m <= band:
-            _sum_potential(mine, attraction, band, e[m], m, divided, series[0], folded, slopes[m])
+            up, down = steps[0, begin:], steps[1, begin:]
+            _take(mine, attraction[m:], band + 1 - m, series[0, 2:])
+            _sum_potential(m, band + 1 - m, up, down, divided, series, folded, slopes[m])
         if fields == 4:
             normaliser = float_array(c[14], (tables, degree + 1))[table]
-            _sum_normaliser(mine, normaliser, m, rules, series[0], folded, sums[m, 4:])
-        begin += degree + 1 - m
+            _take(mine, normaliser[m:], count, series[0])
+            synthesise(m, rules, folded, fold(m, rules, series[0], count, folded), sums[m, 4:])
+        begin += count
     speed = _multiply(c)
     highest = float_array(c[29], (1,))
     highest[0] = max(highest[0], speed)
     begin = 0
     for m in range(degree + 1):
-        mine = result[begin : begin + degree + 1 - m]
-        _project(sums[m], e[m], degree, m, rules, folded, series, mine)
+        up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
+        _project(m, degree, sums[m], up, down, rules, folded, result[2 * begin :])
         begin += degree + 1 - m
 
 
 @njit(cache=True)
-def _sum_normaliser(density, normaliser, m, rules, series, folded, sums):
-    for i in range(density.size):
-        z = density[i]
-        series[i] = complex(normaliser[m + i] * z.real, normaliser[m + i] * z.imag)
-    n = fold(m, rules, series[: density.size], folded)
-    synthesise(m, rules, folded, n, sums)
+def _take(density, factors, count, series):
+    """The coefficients of an order times factors; real and imaginary parts in turn."""
+    for i in range(count):
+        series[2 * i], series[2 * i + 1] = (
+            factors[i] * density[2 * i],
+            factors[i] * density[2 * i + 1],
+        )
 
 
 @njit(cache=True)
-def _sum_potential(density, attraction, band, e, m, rules, series, folded, sums):
-    """G = sin(theta) d_theta g and H = d_phi g for the potential g = W * mu, of one order."""
-    count = band + 1 - m
-    series[: count + 1] = 0
+def _sum_potential(m, count, up, down, rules, series, folded, sums):
+    """G = sin(theta) d_theta g and H = d_phi g for the potential g = W * mu, of one order.
+
+    g is in series[0] from entry 2 on; `up` and `down` begin one before.
+    """
+    g, turned = series[0], series[1]
+    g[0] = g[1] = 0.0
+    for i in range(2 * count + 2, 2 * count + 6):
+        g[i] = 0.0
+    for i in range(count + 1):
+        turned[2 * i] = up[i] * g[2 * i] - down[i + 2] * g[2 * i + 4]
+        turned[2 * i + 1] = up[i] * g[2 * i + 1] - down[i + 2] * g[2 * i + 5]
+    synthesise(m, rules, folded, fold(m, rules, turned, count + 1, folded), sums[:4])
     for i in range(count):
-        l = m + i
-        re, im = attraction[l] * density[i].real, attraction[l] * density[i].imag
-        up, down = l * e[l + 1], (l + 1) * e[l]
-        series[i + 1] += complex(up * re, up * im)
-        if i > 0:
-            series[i - 1] -= complex(down * re, down * im)
-    n = fold(m, rules, series[: count + 1], folded)
-    synthesise(m, rules, folded, n, sums[:4])
-    for i in range(count):
-        factor = m * attraction[m + i]
-        series[i] = complex(-factor * density[i].imag, factor * density[i].real)
-    synthesise(m, rules, folded, fold(m, rules, series[:count], folded), sums[4:])
+        turned[2 * i], turned[2 * i + 1] = -m * g[2 * i + 3], m * g[2 * i + 2]
+    synthesise(m, rules, folded, fold(m, rules, turned, count, folded), sums[4:])
 
 
 @njit(cache=True, error_model="numpy")
@@ -265,19 +280,36 @@ def _flux(density, slope, turn):
 
 
 @njit(cache=True)
-def _project(products, e, degree, m, rules, folded, series, result):
-    """Coefficients of -div(mu v) of one order."""
+def _project(m, degree, products, up, down, rules, folded, result):
+    """Coefficients of -div(mu v) of one order.
+
+    With the coefficients g_l and h_l of the products, see `unfold`, they are
+    l e_{l+1} g_{l+1} - (l + 1) e_l g_{l-1} - i m h_l.
+    """
     pairs = (degree + 3 - m) // 2
     analyse(m, rules, products, folded, (pairs + 1) // 2 * 2)
-    unfold(m, rules, folded, series[:, : 2 * pairs])
-    for i in range(degree + 1 - m):
-        l = m + i
-        up, above, turned = l * e[l + 1], series[0, i + 1], series[1, i]
-        re, im = up * above.real + m * turned.imag, up * above.imag - m * turned.real
-        if i > 0:
-            down, below = (l + 1) * e[l], series[0, i - 1]
-            re, im = re - down * below.real, im - down * below.imag
-        result[i] = complex(re, im)
+    _, _, table, _, rungs, _ = rules
+    c, u, v = table[2][rungs[m] :], table[3][rungs[m] :], table[4][rungs[m] :]
+    f0, f1, f2, f3 = folded[0], folded[1], folded[2], folded[3]
+    g0, g1, g2, g3 = folded[4], folded[5], folded[6], folded[7]
+    last, factor = degree - m, 0.0
+    b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0  # the chains of `unfold`
+    even_re, even_im, odd_re, odd_im, turned_re, turned_im = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(pairs):
+        re, im = c[k] * f0[k], c[k] * f1[k]
+        i = 2 * k - 1
+        if k > 0:
+            result[2 * i] = up[i] * re - down[i] * even_re + turned_im
+            result[2 * i + 1] = up[i] * im - down[i] * even_im - turned_re
+        even_re, even_im = re, im
+        b0, b1 = g0[k] - factor * b0, g1[k] - factor * b1
+        b2, b3 = g2[k] - factor * b2, g3[k] - factor * b3
+        re, im, i, factor = u[k] * b0, u[k] * b1, 2 * k, v[k]
+        if i <= last:
+            result[2 * i] = up[i] * re - down[i] * odd_re + m * c[k] * f3[k]
+            result[2 * i + 1] = up[i] * im - down[i] * odd_im - m * c[k] * f2[k]
+        odd_re, odd_im = re, im
+        turned_re, turned_im = m * u[k] * b2, m * u[k] * b3
 
 
 @cfunc(types.void(*[types.int64] * 4), cache=True)

@@ -57,11 +57,11 @@ def sample_points(
 @njit(cache=True)
 def _values(x, rules, coefficients, values):
     count = coefficients.shape[1]
-    series, folded = np.zeros(count, dtype=np.complex128), np.zeros((4, count // 2 + 1 + BLOCK))
+    series, folded = np.zeros(2 * count), np.zeros((4, count // 2 + 1 + BLOCK))
     sums = np.zeros((4, x.size))
     for member in range(len(coefficients)):
-        series[:] = coefficients[member]
-        synthesise(0, rules, folded, fold(0, rules, series, folded), sums)
+        series[::2] = coefficients[member]
+        synthesise(0, rules, folded, fold(0, rules, series, count, folded), sums)
         for j in range(x.size):
             values[member, j] = sums[0, j] + x[j] * sums[2, j]
             values[member, values.shape[1] - 1 - j] = sums[0, j] - x[j] * sums[2, j]
@@ -72,14 +72,14 @@ def _coefficients(x, rules, rows, coefficients):
     count = coefficients.shape[1]
     pairs = (count + 1) // 2
     values, folded = np.zeros((8, x.size)), np.zeros((8, pairs + BLOCK))
-    series = np.empty((2, 2 * pairs), dtype=np.complex128)
+    series = np.empty(4 * pairs)
     for member in range(len(rows)):
         for j in range(x.size):
             north, south = rows[member, j], rows[member, rows.shape[1] - 1 - j]
             values[0, j], values[4, j] = north + south, x[j] * (north - south)
         analyse(0, rules, values, folded, (pairs + 1) // 2 * 2)
-        unfold(0, rules, folded, series)
-        coefficients[member] = series[0, :count].real
+        unfold(0, rules, folded, pairs, series)
+        coefficients[member] = series[: 2 * count : 2]
 
 
 @njit(cache=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import cfunc, njit, types
 
 from ..legendre import analyse, fold, recurrence, synthesise, unfold
-from ..native import complex_array, float_array, integer_array
+from ..native import float_array, integer_array
 from .circle_transport import NO_MASS
 from .latitudes import Latitudes, aligned
 from .sphere_transport import band_of
@@ -51,7 +51,7 @@ class ZonalTransport:
             *(rules.x, rules.weights / rules.sines_squared, rules.sines_squared),
             *(squares, start, ladder, first, rungs, work),
             *(aligned(fields, 4, half), aligned(8, half), aligned(8, pairs)),
-            *(np.zeros((2, 2 * pairs), dtype=complex), self.speed),
+            *(aligned(4 * pairs), self.speed),
         ]
         fixed = (degree, band, half, len(attraction), fields, dimension)
         addresses = (array.ctypes.data for array in self._buffers)
@@ -85,42 +85,42 @@ def _transport_member(context, member, source, target):
         *(integer_array(c[17], (2,)), float_array(c[18], (2, half))),
     )
     sums, products = float_array(c[19], (fields, 4, half)), float_array(c[20], (8, half))
-    folded, series = float_array(c[21], (8, pairs)), complex_array(c[22], (2, 2 * pairs))
+    folded, series = float_array(c[21], (8, pairs)), float_array(c[22], (4 * pairs,))
 
-    _sum(density, np.ones(modes), rules, series[0], folded, sums[0])
-    _sum_slope(density, attraction, band, e, d, rules, series[0], folded, sums[1])
+    _sum(density, np.ones(modes), rules, series, folded, sums[0])
+    _sum_slope(density, attraction, band, e, d, rules, series, folded, sums[1])
     if fields == 3:
         normaliser = float_array(c[8], (tables, modes))[table]
-        _sum(density, normaliser, rules, series[0], folded, sums[2])
+        _sum(density, normaliser, rules, series, folded, sums[2])
     speed = _multiply(sums, x, weights, sines, fields, products)
     highest = float_array(c[23], (1,))
     highest[0] = max(highest[0], speed)
     analyse(0, rules, products, folded, pairs)
-    unfold(0, rules, folded, series)
+    unfold(0, rules, folded, pairs, series)
     result[0] = 0.0
     for l in range(1, modes):
-        up, down = series[0, l + 1].real, series[0, l - 1].real
-        result[l] = l * e[l + 1] * up - (l + d - 2) * e[l] * down
+        up, down = l * e[l + 1], (l + d - 2) * e[l]
+        result[l] = up * series[2 * l + 2] - down * series[2 * l - 2]
 
 
 @njit(cache=True)
 def _sum(density, multipliers, rules, series, folded, sums):
+    series[:] = 0
     for l in range(density.size):
-        series[l] = multipliers[l] * density[l]
-    n = fold(0, rules, series[: density.size], folded)
-    synthesise(0, rules, folded, n, sums)
+        series[2 * l] = multipliers[l] * density[l]
+    synthesise(0, rules, folded, fold(0, rules, series, density.size, folded), sums)
 
 
 @njit(cache=True)
 def _sum_slope(density, attraction, band, e, dimension, rules, series, folded, sums):
     """G = sin(theta) d_theta g for the potential g = W * mu."""
-    series[: band + 2] = 0
+    series[:] = 0
     for l in range(band + 1):
         g = attraction[l] * density[l]
-        series[l + 1] += l * e[l + 1] * g
+        series[2 * l + 2] += l * e[l + 1] * g
         if l > 0:
-            series[l - 1] -= (l + dimension - 2) * e[l] * g
-    synthesise(0, rules, folded, fold(0, rules, series[: band + 2], folded), sums)
+            series[2 * l - 2] -= (l + dimension - 2) * e[l] * g
+    synthesise(0, rules, folded, fold(0, rules, series, band + 2, folded), sums)
 
 
 @njit(cache=True, error_model="numpy")
