@@ -1,20 +1,22 @@
 """Eight floats as one value of compiled code, for loops that compilers do not vectorise.
 
 `load` and `store` move them from and to memory, + - and * act on all eight, and so does a float
-times them. A processor has them in one register of AVX-512, in two of AVX2, in four of NEON.
+times them. A processor has them in one register of AVX-512, in two of AVX2, in four of NEON. An
+address that is a multiple of 64 is faster than others.
 """
 
 import operator
 
+import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic, models, overload, register_model
 
-__all__ = ["LANES", "load", "store"]
+__all__ = ["LANES", "address_of", "load", "scatter", "spread", "store", "sums_of"]
 
 LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-_BYTES = 8 * LANES
+_INDICES = ir.VectorType(ir.IntType(32), LANES)
 
 
 class _Lanes(types.Type):
@@ -31,39 +33,85 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(manager, kind, _VECTOR)
 
 
+@njit(inline="always")
+def address_of(array):
+    """Where an array begins, as the integer that `load` and `store` take."""
+    return np.int64(array.ctypes.data)
+
+
 @intrinsic
 def load(_typing, address):
-    """The eight floats at an address, a multiple of 64."""
+    """The eight floats at an address."""
 
     def codegen(_context, builder, _signature, arguments):
-        return builder.load(builder.inttoptr(arguments[0], _VECTOR.as_pointer()), align=_BYTES)
+        return builder.load(builder.inttoptr(arguments[0], _VECTOR.as_pointer()), align=8)
 
     return _LANES(types.int64), codegen
 
 
 @intrinsic
 def store(_typing, address, value):
-    """Write eight floats to an address, a multiple of 64."""
+    """Write eight floats to an address."""
 
     def codegen(context, builder, _signature, arguments):
         pointer = builder.inttoptr(arguments[0], _VECTOR.as_pointer())
-        builder.store(arguments[1], pointer, align=_BYTES)
+        builder.store(arguments[1], pointer, align=8)
         return context.get_dummy_value()
 
     return types.void(types.int64, _LANES), codegen
 
 
 @intrinsic
-def _repeated(_typing, number):
+def scatter(_typing, address, step, value):
+    """Write eight floats, the first to an address and each `step` bytes after the one before."""
+
+    def codegen(context, builder, _signature, arguments):
+        address, step, value = arguments
+        for i in range(LANES):
+            place = builder.inttoptr(address, ir.DoubleType().as_pointer())
+            builder.store(builder.extract_element(value, ir.Constant(ir.IntType(32), i)), place)
+            address = builder.add(address, step)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, _LANES), codegen
+
+
+@intrinsic
+def spread(_typing, number):
     """A float in all eight places."""
 
     def codegen(_context, builder, _signature, arguments):
-        nothing, index = ir.Constant(_VECTOR, ir.Undefined), ir.IntType(32)
-        one = builder.insert_element(nothing, arguments[0], ir.Constant(index, 0))
-        places = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
-        return builder.shuffle_vector(one, nothing, places)
+        nothing, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+        one = builder.insert_element(nothing, arguments[0], first)
+        return builder.shuffle_vector(one, nothing, ir.Constant(_INDICES, [0] * LANES))
 
     return _LANES(types.float64), codegen
+
+
+@intrinsic
+def sums_of(_typing, a, b, c, d, e, f, g, h):
+    """The sum of the eight floats of a, that of b, and so on."""
+
+    def codegen(_context, builder, _signature, arguments):
+        for step in (1, 2, 4):  # numbers that are added lie so far apart
+            arguments = [
+                _add_neighbours(builder, *pair, step)
+                for pair in zip(arguments[::2], arguments[1::2], strict=True)
+            ]
+        return arguments[0]
+
+    return _LANES(*[_LANES] * LANES), codegen
+
+
+def _add_neighbours(builder, a, b, step):
+    """Sums of two blocks of `step` floats each: those of a and those of b in turn."""
+    left = [i for i in range(2 * LANES) if i // step % 2 == 0]
+    order = sorted(left, key=lambda i: (i % LANES // (2 * step), i // LANES, i))
+    parts = [
+        builder.shuffle_vector(a, b, ir.Constant(_INDICES, [i + shift for i in order]))
+        for shift in (0, step)
+    ]
+    return builder.fadd(*parts)
 
 
 def _operation(instruction):
@@ -95,5 +143,5 @@ def _multiply(a, b):
     if b != _LANES:
         return None
     if a == types.float64:
-        return lambda a, b: _product(_repeated(a), b)
+        return lambda a, b: _product(spread(a), b)
     return (lambda a, b: _product(a, b)) if a == _LANES else None

@@ -19,6 +19,8 @@ and `unfold` turn coefficients of the p_l into those of E and O, and sums back.
 import numpy as np
 from numba import njit
 
+from .lanes import LANES, address_of, load, scatter, spread, store, sums_of
+
 __all__ = ["BLOCK", "analyse", "fold", "gauss", "ladder", "recurrence", "synthesise", "unfold"]
 
 BLOCK = 4  # pairs of degrees that `synthesise` takes in one pass over the latitudes
@@ -143,7 +145,7 @@ def unfold(m, rules, folded, pairs, coefficients):
         factor = v[k]
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(cache=True)
 def synthesise(m, rules, folded, n, sums):
     """Sums over q_k on all latitudes: sums[0] + i sums[1] is E, sums[2] + i sums[3] is O.
 
@@ -154,35 +156,48 @@ def synthesise(m, rules, folded, n, sums):
     n : number of q_k, a multiple of BLOCK
     sums : (4, latitudes) result; 0 is not written where latitudes are passed over
     """
-    squares, start, table, first, rungs, work = rules
-    j0, o = first[m], rungs[m]
-    y, p, q, q0 = squares[j0:], work[0][j0:], work[1][j0:], start[m][j0:]
-    even_re, even_im, odd_re, odd_im = sums[0][j0:], sums[1][j0:], sums[2][j0:], sums[3][j0:]
-    for j in range(y.size):
-        p[j], q[j] = 0.0, q0[j]
-        even_re[j] = even_im[j] = odd_re[j] = odd_im[j] = 0.0
+    squares, y, begin, end, p, q, o = _begin(m, rules)
+    s0 = address_of(sums)
+    s1, s2, s3 = s0 + 8 * squares.size, s0 + 16 * squares.size, s0 + 24 * squares.size
+    for j in range(begin, end, 8 * LANES):
+        for s in (s0, s1, s2, s3):
+            store(s + j, spread(0.0))
+    table, even_re, even_im, odd_re, odd_im = rules[2], folded[0], folded[1], folded[2], folded[3]
     a, b = table[0][o:], table[1][o:]
-    r, s, t, w = folded[0], folded[1], folded[2], folded[3]
     for k in range(0, n, BLOCK):
         a0, a1, a2, a3 = a[k], a[k + 1], a[k + 2], a[k + 3]
-        b0, b1, b2, b3 = b[k], b[k + 1], b[k + 2], b[k + 3]
-        r0, r1, r2, r3 = r[k], r[k + 1], r[k + 2], r[k + 3]
-        s0, s1, s2, s3 = s[k], s[k + 1], s[k + 2], s[k + 3]
-        t0, t1, t2, t3 = t[k], t[k + 1], t[k + 2], t[k + 3]
-        w0, w1, w2, w3 = w[k], w[k + 1], w[k + 2], w[k + 3]
-        for j in range(y.size):
-            p0 = q[j]
-            p1 = (a0 * y[j] + b0) * p0 - p[j]
-            p2 = (a1 * y[j] + b1) * p1 - p0
-            p3 = (a2 * y[j] + b2) * p2 - p1
-            even_re[j] += r0 * p0 + r1 * p1 + r2 * p2 + r3 * p3
-            even_im[j] += s0 * p0 + s1 * p1 + s2 * p2 + s3 * p3
-            odd_re[j] += t0 * p0 + t1 * p1 + t2 * p2 + t3 * p3
-            odd_im[j] += w0 * p0 + w1 * p1 + w2 * p2 + w3 * p3
-            p[j], q[j] = p3, (a3 * y[j] + b3) * p3 - p2
+        b0, b1, b2, b3 = spread(b[k]), spread(b[k + 1]), spread(b[k + 2]), spread(b[k + 3])
+        r0, r1, r2, r3 = even_re[k], even_re[k + 1], even_re[k + 2], even_re[k + 3]
+        i0, i1, i2, i3 = even_im[k], even_im[k + 1], even_im[k + 2], even_im[k + 3]
+        t0, t1, t2, t3 = odd_re[k], odd_re[k + 1], odd_re[k + 2], odd_re[k + 3]
+        w0, w1, w2, w3 = odd_im[k], odd_im[k + 1], odd_im[k + 2], odd_im[k + 3]
+        for j in range(begin, end, 8 * LANES):
+            x, p0 = load(y + j), load(q + j)
+            p1 = (a0 * x + b0) * p0 - load(p + j)
+            p2 = (a1 * x + b1) * p1 - p0
+            p3 = (a2 * x + b2) * p2 - p1
+            store(s0 + j, load(s0 + j) + r0 * p0 + r1 * p1 + r2 * p2 + r3 * p3)
+            store(s1 + j, load(s1 + j) + i0 * p0 + i1 * p1 + i2 * p2 + i3 * p3)
+            store(s2 + j, load(s2 + j) + t0 * p0 + t1 * p1 + t2 * p2 + t3 * p3)
+            store(s3 + j, load(s3 + j) + w0 * p0 + w1 * p1 + w2 * p2 + w3 * p3)
+            store(p + j, p3)
+            store(q + j, (a3 * x + b3) * p3 - p2)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(cache=True)
+def _begin(m, rules):
+    """q_{-1} = 0 and q_0 to the scratch memory; addresses and offsets in bytes."""
+    squares, start, _, first, rungs, work = rules
+    begin, end, q0 = 8 * first[m], 8 * squares.size, address_of(start[m])
+    p = address_of(work)
+    q = p + end
+    for j in range(begin, end, 8 * LANES):
+        store(p + j, spread(0.0))
+        store(q + j, load(q0 + j))
+    return squares, address_of(squares), begin, end, p, q, rungs[m]
+
+
+@njit(cache=True)
 def analyse(m, rules, values, folded, n):
     """Sums over latitudes with every q_k, of two complex functions at a time.
 
@@ -194,39 +209,27 @@ def analyse(m, rules, values, folded, n):
     folded : (8, size) result, in the same order
     n : number of q_k, an even number; more than that is not touched
     """
-    squares, start, table, first, rungs, work = rules
-    j0, o = first[m], rungs[m]
-    y, p, q, q0 = squares[j0:], work[0][j0:], work[1][j0:], start[m][j0:]
-    f0, f1, f2, f3 = values[0][j0:], values[1][j0:], values[2][j0:], values[3][j0:]
-    g0, g1, g2, g3 = values[4][j0:], values[5][j0:], values[6][j0:], values[7][j0:]
-    for j in range(y.size):
-        p[j], q[j] = 0.0, q0[j]
-    a, b = table[0][o:], table[1][o:]
+    squares, y, begin, end, p, q, o = _begin(m, rules)
+    a, b = rules[2][0][o:], rules[2][1][o:]
+    row, zero = 8 * squares.size, spread(0.0)
+    target, step = address_of(folded), 8 * folded.shape[1]
+    v0 = address_of(values)
+    v1, v2, v3, v4 = v0 + row, v0 + 2 * row, v0 + 3 * row, v0 + 4 * row
+    v5, v6, v7 = v4 + row, v4 + 2 * row, v4 + 3 * row
     for k in range(0, n, 2):
-        a0, b0, a1, b1 = a[k], b[k], a[k + 1], b[k + 1]
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-        t0 = t1 = t2 = t3 = t4 = t5 = t6 = t7 = 0.0
-        for j in range(y.size):
-            p0 = q[j]
-            p1 = (a0 * y[j] + b0) * p0 - p[j]
-            s0 += f0[j] * p0
-            s1 += f1[j] * p0
-            s2 += f2[j] * p0
-            s3 += f3[j] * p0
-            s4 += g0[j] * p0
-            s5 += g1[j] * p0
-            s6 += g2[j] * p0
-            s7 += g3[j] * p0
-            t0 += f0[j] * p1
-            t1 += f1[j] * p1
-            t2 += f2[j] * p1
-            t3 += f3[j] * p1
-            t4 += g0[j] * p1
-            t5 += g1[j] * p1
-            t6 += g2[j] * p1
-            t7 += g3[j] * p1
-            p[j], q[j] = p1, (a1 * y[j] + b1) * p1 - p0
-        folded[0, k], folded[1, k], folded[2, k], folded[3, k] = s0, s1, s2, s3
-        folded[4, k], folded[5, k], folded[6, k], folded[7, k] = s4, s5, s6, s7
-        folded[0, k + 1], folded[1, k + 1], folded[2, k + 1], folded[3, k + 1] = t0, t1, t2, t3
-        folded[4, k + 1], folded[5, k + 1], folded[6, k + 1], folded[7, k + 1] = t4, t5, t6, t7
+        a0, b0, a1, b1 = a[k], spread(b[k]), a[k + 1], spread(b[k + 1])
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = zero
+        t0 = t1 = t2 = t3 = t4 = t5 = t6 = t7 = zero
+        for j in range(begin, end, 8 * LANES):
+            x, p0 = load(y + j), load(q + j)
+            p1 = (a0 * x + b0) * p0 - load(p + j)
+            f0, f1, f2, f3 = load(v0 + j), load(v1 + j), load(v2 + j), load(v3 + j)
+            f4, f5, f6, f7 = load(v4 + j), load(v5 + j), load(v6 + j), load(v7 + j)
+            s0, s1, s2, s3 = s0 + f0 * p0, s1 + f1 * p0, s2 + f2 * p0, s3 + f3 * p0
+            s4, s5, s6, s7 = s4 + f4 * p0, s5 + f5 * p0, s6 + f6 * p0, s7 + f7 * p0
+            t0, t1, t2, t3 = t0 + f0 * p1, t1 + f1 * p1, t2 + f2 * p1, t3 + f3 * p1
+            t4, t5, t6, t7 = t4 + f4 * p1, t5 + f5 * p1, t6 + f6 * p1, t7 + f7 * p1
+            store(p + j, p1)
+            store(q + j, (a1 * x + b1) * p1 - p0)
+        scatter(target + 8 * k, step, sums_of(s0, s1, s2, s3, s4, s5, s6, s7))
+        scatter(target + 8 * k + 8, step, sums_of(t0, t1, t2, t3, t4, t5, t6, t7))

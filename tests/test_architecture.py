@@ -19,7 +19,8 @@ PACKAGE = ROOT / "meanfield"
 
 ROOMS = [
     {"errors", "checks"},
-    {"bits", "native", "legendre", "lanes"},
+    {"bits", "native", "lanes"},
+    {"legendre"},
     {"kernels"},
     {"fourier", "columns"},
     {"states"},

@@ -138,27 +138,29 @@ def test_the_derivative_identity_holds_for_every_order(order):
 def sums_of(rules, order, series):
     """`synthesise` for one order: complex values at x and at -x."""
     arrays, folded = rules.rules(), np.full((4, rules.pairs(order)), np.nan)
-    count, sums = series.size, np.zeros((4, rules.x.size))
+    count, sums = series.size, np.zeros((4, arrays[0].size))
     n = fold(order, arrays, series.astype(complex).view(float), count, folded)
     synthesise(order, arrays, folded, n, sums)
+    sums = sums[:, : rules.x.size]
     even, odd = sums[0] + 1j * sums[1], rules.x * (sums[2] + 1j * sums[3])
     return even + odd, even - odd
 
 
 def analysis_of(rules, order, functions):
     """`analyse` for one order of two complex functions, given at x and -x with weights."""
-    count, values = rules.degree - order + 1, np.zeros((8, rules.x.size))
+    arrays, half = rules.rules(), rules.x.size
+    count, values = rules.degree - order + 1, np.zeros((8, arrays[0].size))
     for f, (north, south) in enumerate(functions):
         plus, minus = north + south, rules.x * (north - south)
-        values[2 * f : 2 * f + 2] = plus.real, plus.imag
-        values[4 + 2 * f : 6 + 2 * f] = minus.real, minus.imag
+        values[2 * f : 2 * f + 2, :half] = plus.real, plus.imag
+        values[4 + 2 * f : 6 + 2 * f, :half] = minus.real, minus.imag
     pairs = -(-count // 2)
     folded = np.full((8, rules.pairs(order)), np.nan)
     found = []
-    analyse(order, rules.rules(), values, folded, -(-pairs // 2) * 2)
+    analyse(order, arrays, values, folded, -(-pairs // 2) * 2)
     for rows in (folded, np.roll(folded, -2, axis=0)):
         series = np.empty(2 * pairs, dtype=complex)
-        unfold(order, rules.rules(), rows, pairs, series.view(float))
+        unfold(order, arrays, rows, pairs, series.view(float))
         found.append(series[:count])
     return found
 

@@ -11,6 +11,7 @@ import pyfftw
 from numba import njit
 
 from .. import legendre
+from ..lanes import LANES
 from ..legendre import BLOCK
 from .contract import read_only
 
@@ -89,9 +90,18 @@ class Latitudes:
         return table
 
     def rules(self) -> tuple[np.ndarray, ...]:
-        """What `synthesise` and `analyse` need, with scratch memory that is not shared."""
-        work = aligned(2, self.x.size)
-        return aligned_copy(self.x**2), self.start, self.ladder, self.first, self.rungs, work
+        """What `synthesise` and `analyse` need, with scratch memory that is not shared.
+
+        Latitudes are as many as a multiple of LANES; p_m is 0 on those that are added.
+        """
+        half = self.x.size
+        width = -(-half // LANES) * LANES
+        squares, start, work = aligned(width), self.start, aligned(2, width)
+        squares[:half] = self.x**2
+        if width > half:
+            start = aligned(self.orders + 1, width)
+            start[:, :half] = self.start
+        return squares, start, self.ladder, self.first, self.rungs, work
 
     @cached_property
     def sines_squared(self) -> np.ndarray:
@@ -104,7 +114,7 @@ class Latitudes:
         begin, count = self.offsets[order], self.degree - order + 1
         largest = _largest(self.x, self.start[order], self.a[begin:], self.b[begin:], count)
         seen = np.flatnonzero(largest > NEGLIGIBLE)
-        return int(seen[0]) // 8 * 8 if seen.size else self.x.size
+        return int(seen[0]) // LANES * LANES if seen.size else -(-self.x.size // LANES) * LANES
 
 
 def aligned(*shape: int) -> np.ndarray:

@@ -59,7 +59,7 @@ class SphereGrid:
 
 @njit(cache=True)
 def _synthesise_all(x, rules, degree, coefficients, spectrum):
-    sums, folded = np.zeros((4, x.size)), np.zeros((4, degree // 2 + 1 + BLOCK))
+    sums, folded = np.zeros((4, rules[0].size)), np.zeros((4, degree // 2 + 1 + BLOCK))
     last, begin, first = len(spectrum) - 1, 0, rules[3]
     for m in range(degree + 1):
         count = degree + 1 - m
@@ -73,7 +73,7 @@ def _synthesise_all(x, rules, degree, coefficients, spectrum):
 
 @njit(cache=True)
 def _analyse_all(x, rules, degree, spectrum, coefficients):
-    values, folded = np.zeros((8, x.size)), np.zeros((8, degree // 2 + 1 + BLOCK))
+    values, folded = np.zeros((8, rules[0].size)), np.zeros((8, degree // 2 + 1 + BLOCK))
     series = np.empty(2 * degree + 4)
     last, begin = len(spectrum) - 1, 0
     for m in range(degree + 1):

@@ -58,7 +58,7 @@ def sample_points(
 def _values(x, rules, coefficients, values):
     count = coefficients.shape[1]
     series, folded = np.zeros(2 * count), np.zeros((4, count // 2 + 1 + BLOCK))
-    sums = np.zeros((4, x.size))
+    sums = np.zeros((4, rules[0].size))
     for member in range(len(coefficients)):
         series[::2] = coefficients[member]
         synthesise(0, rules, folded, fold(0, rules, series, count, folded), sums)
@@ -71,7 +71,7 @@ def _values(x, rules, coefficients, values):
 def _coefficients(x, rules, rows, coefficients):
     count = coefficients.shape[1]
     pairs = (count + 1) // 2
-    values, folded = np.zeros((8, x.size)), np.zeros((8, pairs + BLOCK))
+    values, folded = np.zeros((8, rules[0].size)), np.zeros((8, pairs + BLOCK))
     series = np.empty(4 * pairs)
     for member in range(len(rows)):
         for j in range(x.size):

@@ -9,6 +9,7 @@ The weak form of `sphere_transport` with the order m = 0 only, for any d:
 import numpy as np
 from numba import cfunc, njit, types
 
+from ..lanes import LANES
 from ..legendre import analyse, fold, recurrence, synthesise, unfold
 from ..native import float_array, integer_array
 from .circle_transport import NO_MASS
@@ -50,7 +51,7 @@ class ZonalTransport:
             recurrence(degree + 2, 0, dimension),
             *(rules.x, rules.weights / rules.sines_squared, rules.sines_squared),
             *(squares, start, ladder, first, rungs, work),
-            *(aligned(fields, 4, half), aligned(8, half), aligned(8, pairs)),
+            *(aligned(fields, 4, squares.size), aligned(8, squares.size), aligned(8, pairs)),
             *(aligned(4 * pairs), self.speed),
         ]
         fixed = (degree, band, half, len(attraction), fields, dimension)
@@ -79,12 +80,13 @@ def _transport_member(context, member, source, target):
     attraction = float_array(c[7], (tables, modes))[table]
     e, x = float_array(c[9], (degree + 3,)), float_array(c[10], (half,))
     weights, sines = float_array(c[11], (half,)), float_array(c[12], (half,))
+    width = (half + LANES - 1) // LANES * LANES
     rules = (
-        *(float_array(c[13], (half,)), float_array(c[14], (1, half))),
+        *(float_array(c[13], (width,)), float_array(c[14], (1, width))),
         *(float_array(c[15], (5, pairs)), integer_array(c[16], (1,))),
-        *(integer_array(c[17], (2,)), float_array(c[18], (2, half))),
+        *(integer_array(c[17], (2,)), float_array(c[18], (2, width))),
     )
-    sums, products = float_array(c[19], (fields, 4, half)), float_array(c[20], (8, half))
+    sums, products = float_array(c[19], (fields, 4, width)), float_array(c[20], (8, width))
     folded, series = float_array(c[21], (8, pairs)), float_array(c[22], (4 * pairs,))
 
     _sum(density, np.ones(modes), rules, series, folded, sums[0])
