@@ -96,19 +96,20 @@ def _floor(nonlinear: transport.SphereTransport, evaluations: int) -> Callable[[
     the FFTs, two analyses at once."""
     latitudes, n = nonlinear.latitudes, nonlinear.length
     degree, band, fields = (int(nonlinear._context[i]) for i in (0, 1, 4))
-    folded, rows = aligned(8, latitudes.pairs(0)), aligned(8, latitudes.x.size)
+    pairs, rows = latitudes.pairs(0), aligned(8, latitudes.x.size)
+    folded, found = aligned(4, pairs), aligned(pairs, 8)
     arrays = aligned(fields, n, ROW // 8), aligned(fields, n, ROW // 8), aligned(n, ROW // 8)
     factors = radices(n)
     plan = (*arrays, np.array(factors), twiddles(factors))
 
     def run() -> None:
-        _repeat(latitudes.rules(), folded, rows, plan, degree, band, evaluations)
+        _repeat(latitudes.rules(), folded, found, rows, plan, degree, band, evaluations)
 
     return run
 
 
 @njit(cache=True)
-def _repeat(rules, folded, rows, plan, degree, band, evaluations):
+def _repeat(rules, folded, found, rows, plan, degree, band, evaluations):
     spectra, values, scratch, factors, table = plan
     for _ in range(evaluations):
         for m in range(degree + 1):
@@ -124,7 +125,7 @@ def _repeat(rules, folded, rows, plan, degree, band, evaluations):
                 source, target = values[f + 1].ctypes.data, values[f].ctypes.data
                 transform(source, target, scratch.ctypes.data, factors, table)
         for m in range(degree + 1):
-            analyse(m, rules, rows, folded, _steps_of(degree + 2 - m, 2))
+            analyse(m, rules, rows, found, _steps_of(degree + 2 - m, 2))
 
 
 @njit(cache=True)

@@ -12,7 +12,17 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic, models, overload, register_model
 
-__all__ = ["LANES", "address_of", "load", "scatter", "spread", "store", "sums_of"]
+__all__ = [
+    "LANES",
+    "address_of",
+    "load",
+    "spread",
+    "store",
+    "store_first_two",
+    "store_middle_two",
+    "sums_of",
+    "turned",
+]
 
 LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
@@ -61,19 +71,35 @@ def store(_typing, address, value):
     return types.void(types.int64, _LANES), codegen
 
 
+def _store_two_from(first):
+    @intrinsic
+    def operation(_typing, address, value):
+        def codegen(context, builder, _signature, arguments):
+            pair, places = ir.VectorType(ir.DoubleType(), 2), ir.VectorType(ir.IntType(32), 2)
+            index = ir.Constant(places, [first, first + 1])
+            two = builder.shuffle_vector(arguments[1], arguments[1], index)
+            builder.store(two, builder.inttoptr(arguments[0], pair.as_pointer()), align=8)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, _LANES), codegen
+
+    return operation
+
+
+store_first_two = _store_two_from(0)
+store_middle_two = _store_two_from(LANES // 2)
+
+
 @intrinsic
-def scatter(_typing, address, step, value):
-    """Write eight floats, the first to an address and each `step` bytes after the one before."""
+def turned(_typing, value):
+    """(a, b, ..., g, h) -> (h, -g, ..., b, -a): -i times complex numbers, the last one first."""
 
-    def codegen(context, builder, _signature, arguments):
-        address, step, value = arguments
-        for i in range(LANES):
-            place = builder.inttoptr(address, ir.DoubleType().as_pointer())
-            builder.store(builder.extract_element(value, ir.Constant(ir.IntType(32), i)), place)
-            address = builder.add(address, step)
-        return context.get_dummy_value()
+    def codegen(_context, builder, _signature, arguments):
+        order = ir.Constant(_INDICES, list(reversed(range(LANES))))
+        signs = ir.Constant(_VECTOR, [1.0, -1.0] * (LANES // 2))
+        return builder.fmul(builder.shuffle_vector(arguments[0], arguments[0], order), signs)
 
-    return types.void(types.int64, types.int64, _LANES), codegen
+    return _LANES(_LANES), codegen
 
 
 @intrinsic

@@ -19,7 +19,7 @@ and `unfold` turn coefficients of the p_l into those of E and O, and sums back.
 import numpy as np
 from numba import njit
 
-from .lanes import LANES, address_of, load, scatter, spread, store, sums_of
+from .lanes import LANES, address_of, load, spread, store, sums_of
 
 __all__ = ["BLOCK", "analyse", "fold", "gauss", "ladder", "recurrence", "synthesise", "unfold"]
 
@@ -132,15 +132,15 @@ def fold(m, rules, coefficients, count, folded):
 def unfold(m, rules, folded, pairs, coefficients):
     """The transpose of `fold` for the first of two functions whose sums `analyse` found.
 
-    folded : (8, size); coefficients : result, 2 * pairs real and imaginary parts in turn
+    folded : (size, 8); coefficients : result, 2 * pairs real and imaginary parts in turn
     """
     _, _, table, _, rungs, _ = rules
     c, u, v = table[2][rungs[m] :], table[3][rungs[m] :], table[4][rungs[m] :]
-    even_re, even_im, odd_re, odd_im = folded[0], folded[1], folded[4], folded[5]
     re, im, factor = 0.0, 0.0, 0.0
     for k in range(pairs):
-        coefficients[4 * k], coefficients[4 * k + 1] = c[k] * even_re[k], c[k] * even_im[k]
-        re, im = odd_re[k] - factor * re, odd_im[k] - factor * im
+        row = folded[k]
+        coefficients[4 * k], coefficients[4 * k + 1] = c[k] * row[0], c[k] * row[1]
+        re, im = row[4] - factor * re, row[5] - factor * im
         coefficients[4 * k + 2], coefficients[4 * k + 3] = u[k] * re, u[k] * im
         factor = v[k]
 
@@ -206,13 +206,12 @@ def analyse(m, rules, values, folded, n):
     m, rules : the order; see `Latitudes.rules`
     values : (8, latitudes) with their weights: real and imaginary part of the first function and
         of the second, f(x) + f(-x); then the same four of x (f(x) - f(-x))
-    folded : (8, size) result, in the same order
+    folded : (size, 8) result, in the same order
     n : number of q_k, an even number; more than that is not touched
     """
     squares, y, begin, end, p, q, o = _begin(m, rules)
     a, b = rules[2][0][o:], rules[2][1][o:]
-    row, zero = 8 * squares.size, spread(0.0)
-    target, step = address_of(folded), 8 * folded.shape[1]
+    row, target, zero = 8 * squares.size, address_of(folded), spread(0.0)
     v0 = address_of(values)
     v1, v2, v3, v4 = v0 + row, v0 + 2 * row, v0 + 3 * row, v0 + 4 * row
     v5, v6, v7 = v4 + row, v4 + 2 * row, v4 + 3 * row
@@ -231,5 +230,5 @@ def analyse(m, rules, values, folded, n):
             t4, t5, t6, t7 = t4 + f4 * p1, t5 + f5 * p1, t6 + f6 * p1, t7 + f7 * p1
             store(p + j, p1)
             store(q + j, (a1 * x + b1) * p1 - p0)
-        scatter(target + 8 * k, step, sums_of(s0, s1, s2, s3, s4, s5, s6, s7))
-        scatter(target + 8 * k + 8, step, sums_of(t0, t1, t2, t3, t4, t5, t6, t7))
+        store(target + 8 * LANES * k, sums_of(s0, s1, s2, s3, s4, s5, s6, s7))
+        store(target + 8 * LANES * (k + 1), sums_of(t0, t1, t2, t3, t4, t5, t6, t7))

@@ -155,10 +155,10 @@ def analysis_of(rules, order, functions):
         values[2 * f : 2 * f + 2, :half] = plus.real, plus.imag
         values[4 + 2 * f : 6 + 2 * f, :half] = minus.real, minus.imag
     pairs = -(-count // 2)
-    folded = np.full((8, rules.pairs(order)), np.nan)
+    folded = np.full((rules.pairs(order), 8), np.nan)
     found = []
     analyse(order, arrays, values, folded, -(-pairs // 2) * 2)
-    for rows in (folded, np.roll(folded, -2, axis=0)):
+    for rows in (folded, np.roll(folded, -2, axis=1)):
         series = np.empty(2 * pairs, dtype=complex)
         unfold(order, arrays, rows, pairs, series.view(float))
         found.append(series[:count])

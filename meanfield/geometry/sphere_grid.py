@@ -73,7 +73,7 @@ def _synthesise_all(x, rules, degree, coefficients, spectrum):
 
 @njit(cache=True)
 def _analyse_all(x, rules, degree, spectrum, coefficients):
-    values, folded = np.zeros((8, rules[0].size)), np.zeros((8, degree // 2 + 1 + BLOCK))
+    values, folded = np.zeros((8, rules[0].size)), np.zeros((degree // 2 + 1 + BLOCK, 8))
     series = np.empty(2 * degree + 4)
     last, begin = len(spectrum) - 1, 0
     for m in range(degree + 1):

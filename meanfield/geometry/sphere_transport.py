@@ -15,6 +15,7 @@ import numpy as np
 from numba import cfunc, njit, types
 
 from ..columns import good_length, radices, twiddles
+from ..lanes import LANES, address_of, load, spread, store_first_two, store_middle_two, turned
 from ..legendre import analyse, fold, recurrence, synthesise
 from ..native import float_array, integer_array
 from .latitudes import Latitudes, aligned, aligned_copy
@@ -129,7 +130,8 @@ def _transport_member(context, member, source, target):
     divided = squares, float_array(c[18], (band + 1, half)), ladder, first, rungs, work
     sums = float_array(c[25], (degree + 1, 8, half))
     slopes = float_array(c[26], (band + 1, 8, half))
-    folded, series = float_array(c[27], (8, pairs)), float_array(c[28], (2, 4 * pairs + 8))
+    folded, found = float_array(c[27], (4, pairs)), float_array(c[27], (pairs, 8))
+    series = float_array(c[28], (2, 4 * pairs + 8))
 
     begin = 0
     for m in range(degree + 1):
@@ -152,7 +154,7 @@ def _transport_member(context, member, source, target):
     begin = 0
     for m in range(degree + 1):
         up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
-        _project(m, degree, sums[m], up, down, rules, folded, result[2 * begin :])
+        _project(m, degree, sums[m], up, down, rules, found, result[2 * begin :])
         begin += degree + 1 - m
 
 
@@ -186,36 +188,27 @@ def _sum_potential(m, count, up, down, rules, series, folded, sums):
 
 
 @njit(cache=True)
-def _project(m, degree, products, up, down, rules, folded, result):
+def _project(m, degree, products, up, down, rules, found, result):
     """Coefficients of -div(mu v) of one order.
 
     With the coefficients g_l and h_l of the products, see `unfold`, they are
     l e_{l+1} g_{l+1} - (l + 1) e_l g_{l-1} - i m h_l.
     """
     pairs = (degree + 3 - m) // 2
-    analyse(m, rules, products, folded, (pairs + 1) // 2 * 2)
-    _, _, table, _, rungs, _ = rules
-    c, u, v = table[2][rungs[m] :], table[3][rungs[m] :], table[4][rungs[m] :]
-    f0, f1, f2, f3 = folded[0], folded[1], folded[2], folded[3]
-    g0, g1, g2, g3 = folded[4], folded[5], folded[6], folded[7]
-    last, factor = degree - m, 0.0
-    b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0  # the chains of `unfold`
-    even_re, even_im, odd_re, odd_im, turned_re, turned_im = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    analyse(m, rules, products, found, (pairs + 1) // 2 * 2)
+    table, o = rules[2], rules[4][m]
+    c, u, v = table[2][o:], table[3][o:], table[4][o:]
+    row, at, last, factor, m = address_of(found), address_of(result), degree - m, 0.0, float(m)
+    even = odd = chain = spread(0.0)  # (g, h) of an even and (., ., g, h) of an odd degree
     for k in range(pairs):
-        re, im = c[k] * f0[k], c[k] * f1[k]
-        i = 2 * k - 1
+        sums = load(row + 8 * LANES * k)
+        before, even, i = even, c[k] * sums, 2 * k - 1
         if k > 0:
-            result[2 * i] = up[i] * re - down[i] * even_re + turned_im
-            result[2 * i + 1] = up[i] * im - down[i] * even_im - turned_re
-        even_re, even_im = re, im
-        b0, b1 = g0[k] - factor * b0, g1[k] - factor * b1
-        b2, b3 = g2[k] - factor * b2, g3[k] - factor * b3
-        re, im, i, factor = u[k] * b0, u[k] * b1, 2 * k, v[k]
+            store_first_two(at + 16 * i, up[i] * even - down[i] * before + m * turned(odd))
+        before, chain, i = odd, sums - factor * chain, 2 * k
+        odd, factor = u[k] * chain, v[k]
         if i <= last:
-            result[2 * i] = up[i] * re - down[i] * odd_re + m * c[k] * f3[k]
-            result[2 * i + 1] = up[i] * im - down[i] * odd_im - m * c[k] * f2[k]
-        odd_re, odd_im = re, im
-        turned_re, turned_im = m * u[k] * b2, m * u[k] * b3
+            store_middle_two(at + 16 * i, up[i] * odd - down[i] * before + m * turned(even))
 
 
 @cfunc(types.void(*[types.int64] * 4), cache=True)

@@ -71,7 +71,7 @@ def _values(x, rules, coefficients, values):
 def _coefficients(x, rules, rows, coefficients):
     count = coefficients.shape[1]
     pairs = (count + 1) // 2
-    values, folded = np.zeros((8, rules[0].size)), np.zeros((8, pairs + BLOCK))
+    values, folded = np.zeros((8, rules[0].size)), np.zeros((pairs + BLOCK, 8))
     series = np.empty(4 * pairs)
     for member in range(len(rows)):
         for j in range(x.size):

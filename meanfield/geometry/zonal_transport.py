@@ -87,7 +87,7 @@ def _transport_member(context, member, source, target):
         *(integer_array(c[17], (2,)), float_array(c[18], (2, width))),
     )
     sums, products = float_array(c[19], (fields, 4, width)), float_array(c[20], (8, width))
-    folded, series = float_array(c[21], (8, pairs)), float_array(c[22], (4 * pairs,))
+    folded, series = float_array(c[21], (4, pairs)), float_array(c[22], (4 * pairs,))
 
     _sum(density, np.ones(modes), rules, series, folded, sums[0])
     _sum_slope(density, attraction, band, e, d, rules, series, folded, sums[1])
@@ -97,8 +97,9 @@ def _transport_member(context, member, source, target):
     speed = _multiply(sums, x, weights, sines, fields, products)
     highest = float_array(c[23], (1,))
     highest[0] = max(highest[0], speed)
-    analyse(0, rules, products, folded, pairs)
-    unfold(0, rules, folded, pairs, series)
+    found = float_array(c[21], (pairs, 8))
+    analyse(0, rules, products, found, pairs)
+    unfold(0, rules, found, pairs, series)
     result[0] = 0.0
     for l in range(1, modes):
         up, down = l * e[l + 1], (l + d - 2) * e[l]
