@@ -151,21 +151,15 @@ def _transport_member(context, member, source, target):
     speed = multiply((degree, band, half, fields, c[5]), addresses, first, factors, turns)
     highest = float_array(c[29], (1,))
     highest[0] = max(highest[0], speed)
-    begin = 0
-    for m in range(degree + 1):
-        up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
-        _project(m, degree, sums[m], up, down, rules, found, result[2 * begin :])
-        begin += degree + 1 - m
+    _project_all(degree, sums, steps, rules, found, result)
 
 
 @njit(cache=True)
 def _take(density, factors, count, series):
     """The coefficients of an order times factors; real and imaginary parts in turn."""
     for i in range(count):
-        series[2 * i], series[2 * i + 1] = (
-            factors[i] * density[2 * i],
-            factors[i] * density[2 * i + 1],
-        )
+        series[2 * i] = factors[i] * density[2 * i]
+        series[2 * i + 1] = factors[i] * density[2 * i + 1]
 
 
 @njit(cache=True)
@@ -174,17 +168,26 @@ def _sum_potential(m, count, up, down, rules, series, folded, sums):
 
     g is in series[0] from entry 2 on; `up` and `down` begin one before.
     """
-    g, turned = series[0], series[1]
+    g, sought = series[0], series[1]
     g[0] = g[1] = 0.0
     for i in range(2 * count + 2, 2 * count + 6):
         g[i] = 0.0
     for i in range(count + 1):
-        turned[2 * i] = up[i] * g[2 * i] - down[i + 2] * g[2 * i + 4]
-        turned[2 * i + 1] = up[i] * g[2 * i + 1] - down[i + 2] * g[2 * i + 5]
-    synthesise(m, rules, folded, fold(m, rules, turned, count + 1, folded), sums[:4])
+        sought[2 * i] = up[i] * g[2 * i] - down[i + 2] * g[2 * i + 4]
+        sought[2 * i + 1] = up[i] * g[2 * i + 1] - down[i + 2] * g[2 * i + 5]
+    synthesise(m, rules, folded, fold(m, rules, sought, count + 1, folded), sums[:4])
     for i in range(count):
-        turned[2 * i], turned[2 * i + 1] = -m * g[2 * i + 3], m * g[2 * i + 2]
-    synthesise(m, rules, folded, fold(m, rules, turned, count, folded), sums[4:])
+        sought[2 * i], sought[2 * i + 1] = -m * g[2 * i + 3], m * g[2 * i + 2]
+    synthesise(m, rules, folded, fold(m, rules, sought, count, folded), sums[4:])
+
+
+@njit(cache=True)
+def _project_all(degree, products, steps, rules, found, result):
+    begin = 0
+    for m in range(degree + 1):
+        up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
+        _project(m, degree, products[m], up, down, rules, found, result[2 * begin :])
+        begin += degree + 1 - m
 
 
 @njit(cache=True)
