@@ -152,8 +152,8 @@ def _missing() -> str:
     except ImportError as error:
         return (
             f"Dedalus is not installed: {error}. It needs MPI and an FFTW built with it: on Debian "
-            "apt install libopenmpi-dev libfftw3-dev libfftw3-mpi-dev, then pip install numpy "
-            "cython mpi4py, then MPI_PATH=... FFTW_PATH=... pip install --no-build-isolation dedalus"
+            "apt install libopenmpi-dev libfftw3-dev libfftw3-mpi-dev, then pip install numpy cython "
+            "mpi4py, then MPI_PATH=... FFTW_PATH=... pip install --no-build-isolation dedalus"
         )
     return ""
 
