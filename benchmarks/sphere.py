@@ -10,7 +10,7 @@ precision  error at t = 2 against run time on USA, beta = 4, kappa = 8, from
            solution of that Galerkin system; imports, compilation and planning excluded
 
 Everything runs on one core. Times are the best of several repeats; a run of more than 5 seconds
-is not repeated. With Dedalus, all takes about five minutes.
+is not repeated. With Dedalus, all takes about six minutes.
 """
 
 import argparse
@@ -152,8 +152,8 @@ def _missing() -> str:
     except ImportError as error:
         return (
             f"Dedalus is not installed: {error}. It needs MPI and an FFTW built with it: on Debian "
-            "apt install libopenmpi-dev libfftw3-dev libfftw3-mpi-dev, then pip install numpy cython "
-            "mpi4py, then MPI_PATH=... FFTW_PATH=... pip install --no-build-isolation dedalus"
+            "apt install libopenmpi-dev libfftw3-dev libfftw3-mpi-dev; pip install numpy cython "
+            "mpi4py; MPI_PATH=... FFTW_PATH=... pip install --no-build-isolation dedalus"
         )
     return ""
 
