@@ -30,6 +30,12 @@ class DuccTransport:
             "nthreads": 1,
         }
 
+    def coefficients(self, values: np.ndarray) -> np.ndarray:
+        """Coefficients of values on Gauss latitudes from the north times longitudes from 0."""
+        options = {"lmax": self._degree, "geometry": "GL", "nthreads": 1}
+        alm = ducc0.sht.analysis_2d(map=values[None], spin=0, **options)[0]
+        return alm / self._to_ducc
+
     def slope(self, _t: float, state: np.ndarray) -> np.ndarray:
         """d mu/dt of the real vector of coefficients."""
         c, options = state.view(complex), self._grid

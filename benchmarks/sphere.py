@@ -1,15 +1,16 @@
 """How fast `meanfield` is on the 2-sphere: tables in Markdown.
 
-    python benchmarks/sphere.py [--parts steps precision] [--repeats 7]
+    python benchmarks/sphere.py [--parts steps precision] [--degrees 31 63 127] [--repeats 7]
 
 steps      microseconds per step against the raw transforms of a step (the sums over degrees and the
            FFTs, as many and as large, and nothing else), degrees 31, 63, 127, 255
 precision  error at t = 2 against run time on USA, beta = 4, kappa = 8, from
-           1 + 0.3 z + 0.2 xy + 0.1 (x^2 - z^2), for meanfield's schemes and for scipy's DOP853 over
-           a right-hand side by ducc0; all with the same degree, 31 and 63, against the exact
+           1 + 0.3 z + 0.2 xy + 0.1 (x^2 - z^2), for meanfield's schemes, for scipy's DOP853 over
+           a right-hand side by ducc0, and for Dedalus; all with the same degree, against the exact
            solution of that Galerkin system; imports, compilation and planning excluded
 
-Everything runs on one core. Times are the best of several repeats.
+Everything runs on one core. Times are the best of several repeats; a run of more than 5 seconds
+is not repeated. With Dedalus, all takes about six minutes.
 """
 
 import argparse
@@ -17,34 +18,26 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["DUCC0_NUM_THREADS"] = "1"
 
 import numpy as np
 from _ducc import DuccTransport
+from _sphere_equation import MODEL, T_END, exact, relative_error, start
+from _sphere_floor import transforms
 from _timing import fastest
-from numba import njit
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
 from meanfield.evolution import DensityEvolution
-from meanfield.geometry import sphere_transport as transport
-from meanfield.native import call, integer_array
 from meanfield.steppers import SCHEMES, Krogstad, Rules, Scheme, Stepper
 from meanfield.steppers.clock import Clock
 
-BETA, KAPPA, T_END = 4.0, 8.0, 2.0
-MODEL = mf.Transformer(mf.USA(BETA), KAPPA)
 PARTS = ("steps", "precision")
-
-
-def initial(degree: int) -> mf.Density:
-    """The density that all runs start from."""
-    return mf.Sphere(degree).density(
-        lambda x, y, z: 1 + 0.3 * z + 0.2 * x * y + 0.1 * (x**2 - z**2)
-    )
+LONG = 5.0  # seconds; runs that take longer are not repeated
+Run = Callable[[], np.ndarray]
 
 
 # A step against its transforms -------------------------------------------------------------
@@ -55,12 +48,12 @@ def print_steps(repeats: int) -> None:
     print("| degree | latitudes | longitudes | step | transforms | ratio |\n|" + " --- |" * 6)
     for degree in (31, 63, 127, 255):
         evolution = DensityEvolution(MODEL, mf.Sphere(degree))
-        steps = max(4, 40_000 // degree**2)
-        run = _steps(evolution, initial(degree), steps)
-        floor = _floor(evolution.nonlinear, Krogstad.evaluations * steps)
+        steps = max(1, 8000 // degree**2)
+        run = _steps(evolution, start(degree), steps)
+        floor = transforms(evolution.nonlinear, Krogstad.evaluations * steps)
         for function in (run, floor):
             function()
-        step, raw = (1e6 * seconds / steps for seconds in fastest([run, floor], repeats))
+        step, raw = (1e6 * seconds / steps for seconds in fastest([run, floor], 20 * repeats))
         size = 2 * evolution.nonlinear.latitudes.x.size, evolution.nonlinear.length
         print(f"| {degree} | {size[0]} | {size[1]} | {step:.0f} | {raw:.0f} | {step / raw:.2f} |")
 
@@ -88,105 +81,87 @@ def _stepper(scheme: Scheme, evolution: DensityEvolution, density: mf.Density) -
     )
 
 
-def _floor(nonlinear: transport.SphereTransport, evaluations: int) -> Callable[[], None]:
-    """The transforms of one evaluation, in a compiled loop: one full synthesis, two short ones,
-    the FFTs, two analyses at once."""
-    rules = nonlinear.latitudes
-    half, degree = rules.x.size, rules.orders
-    band = int(nonlinear._context[1])
-    arrays = (rules.x, rules.start, rules.a, rules.b, rules.first, rules.offsets)
-    work, series = np.zeros((2, half)), np.zeros((4, rules.padded(0)))
-    sums, products = np.zeros((4, half)), np.zeros((8, half))
-    values = nonlinear._fft.values
-    source = values.reshape(3, -1)[1].ctypes.data  # where mu G and mu H are
-
-    def run() -> None:
-        _repeat(
-            *(nonlinear.context, source, (*arrays, work)),
-            *(series, sums, products, degree, band, evaluations),
-        )
-        values[:] = 0
-
-    return run
-
-
-@njit(cache=True)
-def _repeat(context, source, rules, series, sums, products, degree, band, evaluations):
-    c = integer_array(context, (31,))
-    x, start, a, b, first, offsets, work = rules
-    for _ in range(evaluations):
-        for m in range(degree + 1):
-            transport._sum_order(m, degree + 1 - m, rules, series, sums)
-            if m <= band:
-                transport._sum_order(m, band + 2 - m, rules, series, sums)
-                transport._sum_order(m, band + 1 - m, rules, series, sums)
-        for _ in range(0, x.size, transport.PAIRS):
-            call(c[9], c[10], c[13], c[14])
-            call(c[11], c[12], source, c[13])
-        for m in range(degree + 1):
-            n = transport._padded(degree + 2 - m)
-            o = offsets[m]
-            transport.analyse(first[m], x, start[m], a[o:], b[o:], products, series, n, work)
-
-
 # Work and precision ------------------------------------------------------------------------
 
 
-def print_precision(repeats: int) -> None:
-    for degree in (31, 63):
-        density = initial(degree)
-        evolution = DensityEvolution(MODEL, density.geometry)
-        exact = _exact(evolution, density)
+def print_precision(degrees: list[int], repeats: int) -> None:
+    missing = _missing()
+    for degree in degrees:
+        reference = exact(degree)
         print(f"\n## Work and precision, degree {degree}\n")
-        print("| solver | rtol | error | ms |\n|" + " --- |" * 4)
-        runs = {}
-        for scheme in SCHEMES:
-            for rtol in (1e-6, 1e-7, 1e-8):
-                runs[f"meanfield, {scheme.name}", rtol] = _run(scheme, evolution, density, rtol)
-        ducc = DuccTransport(degree, MODEL)
+        print("| solver | setting | error | ms |\n|" + " --- |" * 4)
+        runs = [*_meanfield(degree), *_scipy(degree), *([] if missing else _dedalus(degree))]
+        errors, seconds = _measure([run for _, _, run in runs], reference, repeats)
+        for (name, setting, _), error, time_taken in zip(runs, errors, seconds, strict=True):
+            print(f"| {name} | {setting} | {error:.1e} | {1e3 * time_taken:.0f} |")
+    if missing:
+        print(f"\n{missing}")
+
+
+def _measure(runs: list[Run], reference: np.ndarray, repeats: int) -> tuple[list, list]:
+    """Errors and seconds. The first run gives the error; where it is long, the time as well."""
+    errors, seconds = [], []
+    for run in runs:
+        began = time.perf_counter()
+        errors.append(relative_error(run(), reference))
+        seconds.append(time.perf_counter() - began)
+    short = [i for i, took in enumerate(seconds) if took <= LONG]
+    for i, took in zip(short, fastest([runs[i] for i in short], repeats, 20.0), strict=True):
+        seconds[i] = took
+    return errors, seconds
+
+
+def _meanfield(degree: int) -> Iterator[tuple[str, str, Run]]:
+    density = start(degree)
+    evolution = DensityEvolution(MODEL, density.geometry)
+    for scheme in SCHEMES:
         for rtol in (1e-6, 1e-7, 1e-8):
-            runs["scipy DOP853 over ducc0", rtol] = _scipy(ducc, density, rtol)
-        errors = [np.linalg.norm(run() - exact) / np.linalg.norm(exact) for run in runs.values()]
-        times = fastest(list(runs.values()), repeats, budget=20.0)
-        for (name, rtol), error, seconds in zip(runs, errors, times, strict=True):
-            print(f"| {name} | {rtol:.0e} | {error:.1e} | {1e3 * seconds:.0f} |")
+
+            def run(scheme=scheme, rtol=rtol) -> np.ndarray:
+                stepper = _stepper(scheme, evolution, density)
+                order = scheme.estimate_order + 1.0
+                rules = Rules(rtol, order, 0.0, 0.0, np.inf, 0.0, np.inf, 0.0)
+                stepper.advance(Clock(0.0, 0.0, 0.0, 0, 0, 1e-3, 1.0), rules, T_END, 10**7)
+                return stepper.state[0]
+
+            yield f"meanfield, {scheme.name}", f"rtol = {rtol:.0e}", run
 
 
-def _run(scheme: Scheme, evolution, density, rtol: float) -> Callable[[], np.ndarray]:
-    def run() -> np.ndarray:
-        stepper = _stepper(scheme, evolution, density)
-        rules = Rules(rtol, scheme.estimate_order + 1.0, 0.0, 0.0, np.inf, 0.0, np.inf, 0.0)
-        stepper.advance(Clock(0.0, 0.0, 0.0, 0, 0, 1e-3, 1.0), rules, T_END, 10**7)
-        return stepper.state[0]
+def _scipy(degree: int) -> Iterator[tuple[str, str, Run]]:
+    ducc, y0 = DuccTransport(degree, MODEL), start(degree).coefficients.copy().view(float)
+    for rtol in (1e-6, 1e-7, 1e-8):
 
-    return run
+        def run(rtol=rtol) -> np.ndarray:
+            options = {"method": "DOP853", "rtol": rtol, "atol": rtol}
+            return solve_ivp(ducc.slope, (0, T_END), y0, **options).y[:, -1].view(complex)
 
-
-def _scipy(ducc: DuccTransport, density, rtol: float) -> Callable[[], np.ndarray]:
-    start = density.coefficients.copy().view(float)
-
-    def run() -> np.ndarray:
-        options = {"method": "DOP853", "rtol": rtol, "atol": rtol}
-        return solve_ivp(ducc.slope, (0, T_END), start, **options).y[:, -1].view(complex)
-
-    return run
+        yield "scipy DOP853 over ducc0", f"rtol = {rtol:.0e}", run
 
 
-def _exact(evolution: DensityEvolution, density: mf.Density) -> np.ndarray:
-    """By DOP853 at 1e-12, over our right-hand side, which the tests check by another."""
+def _dedalus(degree: int) -> Iterator[tuple[str, str, Run]]:
+    from _dedalus_sphere import SCHEME, prepare, steps_to_reach_1e_8
 
-    def slope(_t, y):
-        c = y.view(complex)[None]
-        return (evolution.linear * c + evolution.nonlinear(c)).ravel().view(float)
+    steps = steps_to_reach_1e_8(degree)
+    yield f"Dedalus, {SCHEME}", f"{steps} steps", prepare(degree, steps)
 
-    start = density.coefficients.copy().view(float)
-    run = solve_ivp(slope, (0, T_END), start, method="DOP853", rtol=1e-12, atol=1e-14)
-    return run.y[:, -1].view(complex)
+
+def _missing() -> str:
+    """What to say if Dedalus cannot be imported, else nothing."""
+    try:
+        import _dedalus_sphere  # noqa: F401
+    except ImportError as error:
+        return (
+            f"Dedalus is not installed: {error}. It needs MPI and an FFTW built with it: on Debian "
+            "apt install libopenmpi-dev libfftw3-dev libfftw3-mpi-dev; pip install numpy cython "
+            "mpi4py; MPI_PATH=... FFTW_PATH=... pip install --no-build-isolation dedalus"
+        )
+    return ""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--degrees", nargs="+", type=int, default=[31, 63, 127])
     parser.add_argument("--repeats", type=int, default=7)
     arguments = parser.parse_args()
     print(f"machine {platform.processor() or platform.machine()}, numpy {np.__version__}")
@@ -194,7 +169,7 @@ def main() -> int:
     if "steps" in arguments.parts:
         print_steps(arguments.repeats)
     if "precision" in arguments.parts:
-        print_precision(arguments.repeats)
+        print_precision(arguments.degrees, arguments.repeats)
     print(f"\n{time.perf_counter() - began:.0f} s")
     return 0
 

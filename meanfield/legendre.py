@@ -6,17 +6,24 @@ For a fixed order m the functions p_l, l = m, m + 1, ..., of x = cos(polar angle
     sin(theta) d/dtheta p_l = l e_{l+1} p_{l+1} - (l + d - 2) e_l p_{l-1}.
 
 Nothing is tabulated in l and x at once: the recurrence runs beside the sums, in registers,
-which is faster than to read a table from memory. Latitudes come in pairs x and -x, on which
-p_l is even or odd as l - m is, so that only those with x > 0, from the pole to the equator,
-are visited.
+which is faster than to read a table from memory. Latitudes come in pairs x and -x, so that
+only those with x > 0, from the pole to the equator, are visited. Every function is
+E(x) + x O(x) with E and O even, and both are sums over the same q_k = p_{m+2k} / c_k, where
+
+    q_{k+1} = (a_k x^2 + b_k) q_k - q_{k-1},
+
+which takes two degrees in two operations (Ishioka, J. Meteor. Soc. Japan 96 (2018)). `fold`
+and `unfold` turn coefficients of the p_l into those of E and O, and sums back.
 """
 
 import numpy as np
 from numba import njit
 
-__all__ = ["BLOCK", "analyse", "gauss", "recurrence", "synthesise"]
+from .lanes import LANES, address_of, load, spread, store, sums_of
 
-BLOCK = 4  # degrees taken in one pass over the latitudes
+__all__ = ["BLOCK", "analyse", "fold", "gauss", "ladder", "recurrence", "synthesise", "unfold"]
+
+BLOCK = 4  # pairs of degrees that `synthesise` takes in one pass over the latitudes
 
 
 def recurrence(degree: int, order: int, dimension: int) -> np.ndarray:
@@ -73,89 +80,155 @@ def _polish(nodes, weights, e, dimension):
         nodes[n - 1 - i] = -nodes[i]
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def synthesise(first, x, start, a, b, series, n, sums, work):
-    """Sums over degrees on all latitudes: sums[0] + i sums[1] the part even in x, then the odd.
+def ladder(e: np.ndarray, pairs: int) -> np.ndarray:
+    """a, b, c, u, v for k = 0, ..., pairs - 1, (5, pairs), from e_m, e_{m+1}, ...
+
+    With e_0 for e_m, and c chosen so that q_{k-1} has the factor 1,
+
+        a_k = c_k / (c_{k+1} e_{2k+1} e_{2k+2}),      b_k = -a_k (e_{2k}^2 + e_{2k+1}^2),
+        u_k = c_k / e_{2k+1},                         v_k = u_k e_{2k+2} / c_{k+1}.
+    """
+    before, even, odd, after = (e[i : i + 2 * pairs : 2] for i in (1, 2, 3, 4))
+    ratio = before * even / (odd * after)
+    c = np.ones(pairs + 1)
+    for k in (2, 3):
+        c[k::2] = np.cumprod(ratio[k - 2 : pairs - 1 : 2])
+    even, odd, after = (e[i : i + 2 * pairs : 2] for i in (0, 1, 2))
+    a, u = c[:-1] / (c[1:] * odd * after), c[:-1] / odd
+    return np.stack([a, -a * (even**2 + odd**2), c[:-1], u, u * after / c[1:]])
+
+
+@njit(cache=True)
+def fold(m, rules, coefficients, count, folded):
+    """Coefficients of p_m, p_{m+1}, ... to those of q_k in E and in O; returns how many.
 
     Parameters
     ----------
-    first : the latitudes before this one are passed over
-    x, start : (latitudes,) with x > 0, and p_m there
-    a, b : (n + BLOCK,) p_{l+1} = a x p_l - b p_{l-1} for l = m, m + 1, ...; 0 beyond the last
-    series : (2, size) real and imaginary parts of the coefficients of l = m, m + 1, ...
-    n : number of degrees, a multiple of BLOCK
+    m, rules : the order; see `Latitudes.rules`
+    coefficients : `count` real and imaginary parts in turn
+    folded : (4, size) result: real and imaginary parts for E, then for O; zeros are added up to
+        a multiple of BLOCK, which is the number returned
+    """
+    _, _, table, _, rungs, _ = rules
+    c, u, v = table[2][rungs[m] :], table[3][rungs[m] :], table[4][rungs[m] :]
+    even_re, even_im, odd_re, odd_im = folded[0], folded[1], folded[2], folded[3]
+    half = count // 2
+    n = (half + count % 2 + BLOCK - 1) // BLOCK * BLOCK
+    for k in range(half, n):
+        even_re[k] = even_im[k] = odd_re[k] = odd_im[k] = 0.0
+    if count > 2 * half:
+        even_re[half] = c[half] * coefficients[4 * half]
+        even_im[half] = c[half] * coefficients[4 * half + 1]
+    re, im = 0.0, 0.0
+    for k in range(half - 1, -1, -1):
+        even_re[k], even_im[k] = c[k] * coefficients[4 * k], c[k] * coefficients[4 * k + 1]
+        re = u[k] * coefficients[4 * k + 2] - v[k] * re
+        im = u[k] * coefficients[4 * k + 3] - v[k] * im
+        odd_re[k], odd_im[k] = re, im
+    return n
+
+
+@njit(cache=True)
+def unfold(m, rules, folded, pairs, coefficients):
+    """The transpose of `fold` for the first of two functions whose sums `analyse` found.
+
+    folded : (size, 8); coefficients : result, 2 * pairs real and imaginary parts in turn
+    """
+    _, _, table, _, rungs, _ = rules
+    c, u, v = table[2][rungs[m] :], table[3][rungs[m] :], table[4][rungs[m] :]
+    re, im, factor = 0.0, 0.0, 0.0
+    for k in range(pairs):
+        row = folded[k]
+        coefficients[4 * k], coefficients[4 * k + 1] = c[k] * row[0], c[k] * row[1]
+        re, im = row[4] - factor * re, row[5] - factor * im
+        coefficients[4 * k + 2], coefficients[4 * k + 3] = u[k] * re, u[k] * im
+        factor = v[k]
+
+
+@njit(cache=True)
+def synthesise(m, rules, folded, n, sums):
+    """Sums over q_k on all latitudes: sums[0] + i sums[1] is E, sums[2] + i sums[3] is O.
+
+    Parameters
+    ----------
+    m, rules : the order; see `Latitudes.rules`
+    folded : (4, size) from `fold`
+    n : number of q_k, a multiple of BLOCK
     sums : (4, latitudes) result; 0 is not written where latitudes are passed over
-    work : (2, latitudes)
     """
-    x, start, p, q = x[first:], start[first:], work[0][first:], work[1][first:]
-    even_re, even_im = sums[0][first:], sums[1][first:]
-    odd_re, odd_im = sums[2][first:], sums[3][first:]
-    for j in range(x.size):
-        p[j], q[j] = start[j], a[0] * x[j] * start[j]
-        even_re[j] = even_im[j] = odd_re[j] = odd_im[j] = 0.0
-    re, im = series[0], series[1]
+    squares, y, begin, end, p, q, o = _begin(m, rules)
+    s0 = address_of(sums)
+    s1, s2, s3 = s0 + 8 * squares.size, s0 + 16 * squares.size, s0 + 24 * squares.size
+    for j in range(begin, end, 8 * LANES):
+        for s in (s0, s1, s2, s3):
+            store(s + j, spread(0.0))
+    table, even_re, even_im, odd_re, odd_im = rules[2], folded[0], folded[1], folded[2], folded[3]
+    a, b = table[0][o:], table[1][o:]
     for k in range(0, n, BLOCK):
-        a1, a2, a3, a4 = a[k + 1], a[k + 2], a[k + 3], a[k + 4]
-        b1, b2, b3, b4 = b[k + 1], b[k + 2], b[k + 3], b[k + 4]
-        r0, r1, r2, r3 = re[k], re[k + 1], re[k + 2], re[k + 3]
-        i0, i1, i2, i3 = im[k], im[k + 1], im[k + 2], im[k + 3]
-        for j in range(x.size):
-            t, p0, p1 = x[j], p[j], q[j]
-            p2 = a1 * t * p1 - b1 * p0
-            p3 = a2 * t * p2 - b2 * p1
-            p4 = a3 * t * p3 - b3 * p2
-            even_re[j] += r0 * p0 + r2 * p2
-            even_im[j] += i0 * p0 + i2 * p2
-            odd_re[j] += r1 * p1 + r3 * p3
-            odd_im[j] += i1 * p1 + i3 * p3
-            p[j], q[j] = p4, a4 * t * p4 - b4 * p3
+        a0, a1, a2, a3 = a[k], a[k + 1], a[k + 2], a[k + 3]
+        b0, b1, b2, b3 = spread(b[k]), spread(b[k + 1]), spread(b[k + 2]), spread(b[k + 3])
+        r0, r1, r2, r3 = even_re[k], even_re[k + 1], even_re[k + 2], even_re[k + 3]
+        i0, i1, i2, i3 = even_im[k], even_im[k + 1], even_im[k + 2], even_im[k + 3]
+        t0, t1, t2, t3 = odd_re[k], odd_re[k + 1], odd_re[k + 2], odd_re[k + 3]
+        w0, w1, w2, w3 = odd_im[k], odd_im[k + 1], odd_im[k + 2], odd_im[k + 3]
+        for j in range(begin, end, 8 * LANES):
+            x, p0 = load(y + j), load(q + j)
+            p1 = (a0 * x + b0) * p0 - load(p + j)
+            p2 = (a1 * x + b1) * p1 - p0
+            p3 = (a2 * x + b2) * p2 - p1
+            store(s0 + j, load(s0 + j) + r0 * p0 + r1 * p1 + r2 * p2 + r3 * p3)
+            store(s1 + j, load(s1 + j) + i0 * p0 + i1 * p1 + i2 * p2 + i3 * p3)
+            store(s2 + j, load(s2 + j) + t0 * p0 + t1 * p1 + t2 * p2 + t3 * p3)
+            store(s3 + j, load(s3 + j) + w0 * p0 + w1 * p1 + w2 * p2 + w3 * p3)
+            store(p + j, p3)
+            store(q + j, (a3 * x + b3) * p3 - p2)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def analyse(first, x, start, a, b, values, series, n, work):
-    """Sums over latitudes for all degrees, of two complex functions at a time.
+@njit(cache=True)
+def _begin(m, rules):
+    """q_{-1} = 0 and q_0 to the scratch memory; addresses and offsets in bytes."""
+    squares, start, _, first, rungs, work = rules
+    begin, end, q0 = 8 * first[m], 8 * squares.size, address_of(start[m])
+    p = address_of(work)
+    q = p + end
+    for j in range(begin, end, 8 * LANES):
+        store(p + j, spread(0.0))
+        store(q + j, load(q0 + j))
+    return squares, address_of(squares), begin, end, p, q, rungs[m]
+
+
+@njit(cache=True)
+def analyse(m, rules, values, folded, n):
+    """Sums over latitudes with every q_k, of two complex functions at a time.
 
     Parameters
     ----------
-    first, x, start, a, b, work : as for `synthesise`
+    m, rules : the order; see `Latitudes.rules`
     values : (8, latitudes) with their weights: real and imaginary part of the first function and
-        of the second, f(x) + f(-x); then the same four of f(x) - f(-x)
-    series : (4, size) result: the coefficients, in the same order
-    n : number of degrees, a multiple of BLOCK; more than that is not touched
+        of the second, f(x) + f(-x); then the same four of x (f(x) - f(-x))
+    folded : (size, 8) result, in the same order
+    n : number of q_k, an even number; more than that is not touched
     """
-    x, start, p, q = x[first:], start[first:], work[0][first:], work[1][first:]
-    f0, f1, f2, f3 = values[0][first:], values[1][first:], values[2][first:], values[3][first:]
-    g0, g1, g2, g3 = values[4][first:], values[5][first:], values[6][first:], values[7][first:]
-    for j in range(x.size):
-        p[j], q[j] = start[j], a[0] * x[j] * start[j]
-    for k in range(0, n, BLOCK):
-        a1, a2, a3, a4 = a[k + 1], a[k + 2], a[k + 3], a[k + 4]
-        b1, b2, b3, b4 = b[k + 1], b[k + 2], b[k + 3], b[k + 4]
-        s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
-        s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = 0.0
-        for j in range(x.size):
-            t, p0, p1 = x[j], p[j], q[j]
-            p2 = a1 * t * p1 - b1 * p0
-            p3 = a2 * t * p2 - b2 * p1
-            p4 = a3 * t * p3 - b3 * p2
-            s00 += f0[j] * p0
-            s01 += f1[j] * p0
-            s02 += f2[j] * p0
-            s03 += f3[j] * p0
-            s10 += g0[j] * p1
-            s11 += g1[j] * p1
-            s12 += g2[j] * p1
-            s13 += g3[j] * p1
-            s20 += f0[j] * p2
-            s21 += f1[j] * p2
-            s22 += f2[j] * p2
-            s23 += f3[j] * p2
-            s30 += g0[j] * p3
-            s31 += g1[j] * p3
-            s32 += g2[j] * p3
-            s33 += g3[j] * p3
-            p[j], q[j] = p4, a4 * t * p4 - b4 * p3
-        series[0, k], series[1, k], series[2, k], series[3, k] = s00, s01, s02, s03
-        series[0, k + 1], series[1, k + 1], series[2, k + 1], series[3, k + 1] = s10, s11, s12, s13
-        series[0, k + 2], series[1, k + 2], series[2, k + 2], series[3, k + 2] = s20, s21, s22, s23
-        series[0, k + 3], series[1, k + 3], series[2, k + 3], series[3, k + 3] = s30, s31, s32, s33
+    squares, y, begin, end, p, q, o = _begin(m, rules)
+    a, b = rules[2][0][o:], rules[2][1][o:]
+    row, target, zero = 8 * squares.size, address_of(folded), spread(0.0)
+    v0 = address_of(values)
+    v1, v2, v3, v4 = v0 + row, v0 + 2 * row, v0 + 3 * row, v0 + 4 * row
+    v5, v6, v7 = v4 + row, v4 + 2 * row, v4 + 3 * row
+    for k in range(0, n, 2):
+        a0, b0, a1, b1 = a[k], spread(b[k]), a[k + 1], spread(b[k + 1])
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = zero
+        t0 = t1 = t2 = t3 = t4 = t5 = t6 = t7 = zero
+        for j in range(begin, end, 8 * LANES):
+            x, p0 = load(y + j), load(q + j)
+            p1 = (a0 * x + b0) * p0 - load(p + j)
+            f0, f1, f2, f3 = load(v0 + j), load(v1 + j), load(v2 + j), load(v3 + j)
+            f4, f5, f6, f7 = load(v4 + j), load(v5 + j), load(v6 + j), load(v7 + j)
+            s0, s1, s2, s3 = s0 + f0 * p0, s1 + f1 * p0, s2 + f2 * p0, s3 + f3 * p0
+            s4, s5, s6, s7 = s4 + f4 * p0, s5 + f5 * p0, s6 + f6 * p0, s7 + f7 * p0
+            t0, t1, t2, t3 = t0 + f0 * p1, t1 + f1 * p1, t2 + f2 * p1, t3 + f3 * p1
+            t4, t5, t6, t7 = t4 + f4 * p1, t5 + f5 * p1, t6 + f6 * p1, t7 + f7 * p1
+            store(p + j, p1)
+            store(q + j, (a1 * x + b1) * p1 - p0)
+        store(target + 8 * LANES * k, sums_of(s0, s1, s2, s3, s4, s5, s6, s7))
+        store(target + 8 * LANES * (k + 1), sums_of(t0, t1, t2, t3, t4, t5, t6, t7))

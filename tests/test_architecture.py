@@ -19,9 +19,10 @@ PACKAGE = ROOT / "meanfield"
 
 ROOMS = [
     {"errors", "checks"},
-    {"bits", "native", "legendre"},
+    {"bits", "native", "lanes"},
+    {"legendre"},
     {"kernels"},
-    {"fourier"},
+    {"fourier", "columns"},
     {"states"},
     {"geometry"},
     {"characteristics"},

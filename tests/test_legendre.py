@@ -6,7 +6,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import assoc_legendre_p, gammaln
 
 from meanfield.geometry.latitudes import Latitudes
-from meanfield.legendre import BLOCK, analyse, gauss, recurrence, synthesise
+from meanfield.legendre import BLOCK, analyse, fold, gauss, ladder, recurrence, synthesise, unfold
 
 EPS = np.finfo(float).eps
 DIMENSIONS = [2, 3, 4, 8, 64, 1024]
@@ -137,33 +137,32 @@ def test_the_derivative_identity_holds_for_every_order(order):
 
 def sums_of(rules, order, series):
     """`synthesise` for one order: complex values at x and at -x."""
-    n, o = rules.padded(order), rules.offsets[order]
-    padded = np.zeros((2, n))
-    padded[:, : series.size] = series.real, series.imag
-    sums, work = np.zeros((4, rules.x.size)), np.empty((2, rules.x.size))
-    synthesise(
-        *(rules.first[order], rules.x, rules.start[order], rules.a[o:], rules.b[o:]),
-        *(padded, n, sums, work),
-    )
-    even, odd = sums[0] + 1j * sums[1], sums[2] + 1j * sums[3]
+    arrays, folded = rules.rules(), np.full((4, rules.pairs(order)), np.nan)
+    count, sums = series.size, np.zeros((4, arrays[0].size))
+    n = fold(order, arrays, series.astype(complex).view(float), count, folded)
+    synthesise(order, arrays, folded, n, sums)
+    sums = sums[:, : rules.x.size]
+    even, odd = sums[0] + 1j * sums[1], rules.x * (sums[2] + 1j * sums[3])
     return even + odd, even - odd
 
 
 def analysis_of(rules, order, functions):
     """`analyse` for one order of two complex functions, given at x and -x with weights."""
-    n, o = rules.padded(order), rules.offsets[order]
-    values, series = np.zeros((8, rules.x.size)), np.full((4, n), np.nan)
+    arrays, half = rules.rules(), rules.x.size
+    count, values = rules.degree - order + 1, np.zeros((8, arrays[0].size))
     for f, (north, south) in enumerate(functions):
-        plus, minus = north + south, north - south
-        values[2 * f : 2 * f + 2] = plus.real, plus.imag
-        values[4 + 2 * f : 6 + 2 * f] = minus.real, minus.imag
-    work = np.empty((2, rules.x.size))
-    analyse(
-        *(rules.first[order], rules.x, rules.start[order], rules.a[o:], rules.b[o:]),
-        *(values, series, n, work),
-    )
-    count = rules.degree - order + 1
-    return series[0, :count] + 1j * series[1, :count], series[2, :count] + 1j * series[3, :count]
+        plus, minus = north + south, rules.x * (north - south)
+        values[2 * f : 2 * f + 2, :half] = plus.real, plus.imag
+        values[4 + 2 * f : 6 + 2 * f, :half] = minus.real, minus.imag
+    pairs = -(-count // 2)
+    folded = np.full((rules.pairs(order), 8), np.nan)
+    found = []
+    analyse(order, arrays, values, folded, -(-pairs // 2) * 2)
+    for rows in (folded, np.roll(folded, -2, axis=1)):
+        series = np.empty(2 * pairs, dtype=complex)
+        unfold(order, arrays, rows, pairs, series.view(float))
+        found.append(series[:count])
+    return found
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 5, 8, 31])
@@ -221,8 +220,38 @@ def test_high_degrees_are_orthonormal_as_sums():
         np.testing.assert_allclose(turned, 1j * c, rtol=0, atol=1e-11)
 
 
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+@pytest.mark.parametrize("order", [0, 1, 20])
+def test_a_step_of_two_degrees_is_two_steps_of_one(order, dimension):
+    """q_k = p_{m+2k} / c_k by its own recurrence, against the p_l by theirs."""
+    if order > 0 and dimension != 3:
+        return
+    x, pairs = np.linspace(0, 0.999, 12), 12
+    e = recurrence(order + 2 * pairs + 4, order, dimension)
+    a, b, c, _, _ = ladder(e[order:], pairs)
+    table = legendre_table(order + 2 * pairs, order, x, dimension)
+    before, q = np.zeros_like(x), table[:, 0]
+    for k in range(pairs):
+        size = np.abs(table[:, : 2 * k + 1]).max()
+        np.testing.assert_allclose(c[k] * q, table[:, 2 * k], rtol=0, atol=1e-12 * size)
+        before, q = q, (a[k] * x**2 + b[k]) * q - before
+
+
 def test_the_table_is_padded_to_whole_blocks():
     rules = Latitudes(4, 9, 9)
-    assert [rules.padded(m) for m in (0, 5, 6, 9)] == [12, 8, 4, 4]
-    assert (np.diff(rules.offsets) == [rules.padded(m) + BLOCK for m in range(10)]).all()
+    assert [rules.pairs(m) for m in (0, 1, 2, 3, 9)] == [8, 8, 4, 4, 4] and BLOCK == 4
+    assert (np.diff(rules.rungs) == [rules.pairs(m) for m in range(10)]).all()
     np.testing.assert_allclose(rules.sines_squared, 1 - rules.x**2, atol=4 * EPS)
+
+
+def test_folding_keeps_the_size_of_coefficients():
+    """The odd ones are found from the top down: the errors made on the way must not grow."""
+    for dimension in DIMENSIONS:
+        rules = Latitudes(4, 2001, 0, dimension)
+        folded = np.empty((4, rules.pairs(0)))
+        for l in (1, 101, 2001):
+            unit = np.zeros((2002, 2))
+            unit[l] = 1
+            fold(0, rules.rules(), unit.ravel(), 2002, folded)
+            g = folded[2] / rules.ladder[2]
+            assert np.abs(g).max() <= 1.001 * np.sqrt(2) / recurrence(1, 0, dimension)[1]

@@ -14,17 +14,16 @@ longitudes. SA divides by Z * mu on the grid, with 3 degree + 1 longitudes.
 import numpy as np
 from numba import cfunc, njit, types
 
-from ..bits import as_bits, from_bits
-from ..fourier import RealTransform, good_length
-from ..legendre import analyse, recurrence, synthesise
-from ..native import call, complex_array, float_array, integer_array
-from .circle_transport import NO_MASS
-from .latitudes import Latitudes
+from ..columns import good_length, radices, twiddles
+from ..lanes import LANES, address_of, load, spread, store_first_two, store_middle_two, turned
+from ..legendre import analyse, fold, recurrence, synthesise
+from ..native import float_array, integer_array
+from .latitudes import Latitudes, aligned, aligned_copy
+from .sphere_product import PAIRS, multiply
 
 __all__ = ["SphereTransport", "band_of"]
 
 NEGLIGIBLE = 2.0**-60
-PAIRS = 8  # pairs of latitudes taken at a time: a cache line of each sum
 
 
 class SphereTransport:
@@ -48,40 +47,41 @@ class SphereTransport:
         half = -(-points // (4 * PAIRS)) * PAIRS
         self.latitudes = Latitudes(half, degree + 1, degree)
         self.length = good_length(points)
-        self._fft = RealTransform(self.length, rows=2 * PAIRS * fields, forward_rows=4 * PAIRS)
         self.speed = np.zeros(1)
         self.error: BaseException | None = None
-        series = np.zeros((4, self.latitudes.padded(0)))
-        fixed = (degree, band, half, len(attraction), fields, self.length, self._fft.stride)
-        buffers = self._arrays(attraction, normaliser)
-        self._buffers = [*buffers, series, np.zeros((2, half)), self.speed]
-        self._context = np.array(
-            [
-                *(*fixed, self.latitudes.a.size, series.shape[1]),
-                *(*self._fft.inverse, *self._fft.forward),
-                *(self._fft.spectrum.ctypes.data, self._fft.values.ctypes.data),
-                *(array.ctypes.data for array in self._buffers),
-            ],
-            dtype=np.int64,
-        )
+        self._buffers = self._arrays(attraction, normaliser, band)
+        fixed = (degree, band, half, len(attraction), fields, self.length)
+        sizes = [self.latitudes.ladder.shape[1], self.latitudes.pairs(0)]
+        sizes += [array.size for array in self._buffers[-2:]]
+        addresses = (array.ctypes.data for array in self._buffers)
+        self._context = np.array([*fixed, *sizes, *addresses], dtype=np.int64)
         self.address, self.context = _transport.address, self._context.ctypes.data
         self._shape = (members, (degree + 1) * (degree + 2) // 2)
 
-    def _arrays(self, attraction, normaliser) -> list[np.ndarray]:
-        """Tables and scratch memory, in the order in which the compiled code knows them."""
-        rules, degree = self.latitudes, attraction.shape[1] - 1
-        half, fields = rules.x.size, 3 if normaliser is None else 4
+    def _arrays(self, attraction, normaliser, band) -> list[np.ndarray]:
+        """Tables and scratch memory, in the order in which the compiled code knows them.
+
+        Sums over degrees are rows of (order, 8, latitudes): those of mu and of Z * mu, where
+        the products come later; those of the two components of v sin(theta) / sin(theta).
+        """
+        latitudes, degree = self.latitudes, attraction.shape[1] - 1
+        half, sines = latitudes.x.size, np.sqrt(latitudes.sines_squared)
+        weights = latitudes.weights / (2 * self.length * sines)
+        pairs, fields = latitudes.pairs(0), 3 if normaliser is None else 4
+        factors = radices(self.length)
         return [
-            *(rules.first, rules.offsets),
+            *(aligned(fields, self.length, 2, PAIRS) for _ in range(2)),
+            aligned(self.length, 2, PAIRS),
             np.array(attraction, dtype=float),
             np.zeros((1, 1)) if normaliser is None else np.array(normaliser, dtype=float),
-            np.stack([recurrence(degree + 2, m, 3) for m in range(degree + 1)]),
-            rules.x,
-            rules.weights / (rules.sines_squared * self.length),
-            rules.sines_squared,
-            *(rules.start, rules.a, rules.b),
-            np.zeros((fields, degree + 1, 4, half)),
-            np.zeros((degree + 1, 8, half)),
+            _slopes(degree),
+            aligned_copy(latitudes.x),
+            aligned_copy(np.stack([weights, weights * latitudes.x])),
+            aligned_copy(latitudes.start[: band + 1] / sines),
+            *latitudes.rules(),
+            *(aligned(degree + 1, 8, half), aligned(band + 1, 8, half)),
+            *(aligned(8, pairs), aligned(2, 4 * pairs + 8), self.speed),
+            *(np.array(factors), twiddles(factors)),
         ]
 
     def __call__(self, coefficients: np.ndarray) -> np.ndarray:
@@ -94,6 +94,18 @@ class SphereTransport:
         return target
 
 
+def _slopes(degree: int) -> np.ndarray:
+    """l e_{l+1} and (l + 1) e_l in the order of modes, (2, modes + 3), a 0 before the first one.
+
+    sin(theta) d_theta p_l = l e_{l+1} p_{l+1} - (l + 1) e_l p_{l-1}
+    """
+    rows = []
+    for m in range(degree + 1):
+        l, e = np.arange(m, degree + 1), recurrence(degree + 1, m, 3)
+        rows.append([l * e[l + 1], (l + 1) * e[l]])
+    return np.pad(np.hstack(rows), ((0, 0), (1, 2)))
+
+
 def band_of(attraction: np.ndarray) -> int:
     """The highest degree of the potential that counts."""
     size = np.abs(attraction).max(axis=0)
@@ -104,160 +116,102 @@ def band_of(attraction: np.ndarray) -> int:
 
 @njit(cache=True, error_model="numpy")
 def _transport_member(context, member, source, target):
-    c = integer_array(context, (31,))
-    degree, band, half, tables, fields = c[0], c[1], c[2], c[3], c[4]
+    c = integer_array(context, (32,))
+    degree, band, half, tables, fields, pairs = c[0], c[1], c[2], c[3], c[4], c[7]
     modes = (degree + 1) * (degree + 2) // 2
-    density, result = complex_array(source, (modes,)), complex_array(target, (modes,))
-    first, offsets = integer_array(c[15], (degree + 1,)), integer_array(c[16], (degree + 2,))
+    density, result = float_array(source, (2 * modes,)), float_array(target, (2 * modes,))
     table = member if tables > 1 else 0
-    attraction = float_array(c[17], (tables, degree + 1))[table]
-    e = float_array(c[19], (degree + 1, degree + 3))
-    x, weights = float_array(c[20], (half,)), float_array(c[21], (half,))
-    sines, start = float_array(c[22], (half,)), float_array(c[23], (degree + 1, half))
-    a, b = float_array(c[24], (c[7],)), float_array(c[25], (c[7],))
-    sums = float_array(c[26], (fields, degree + 1, 4, half))
-    products = float_array(c[27], (degree + 1, 8, half))
-    series, work = float_array(c[28], (4, c[8])), float_array(c[29], (2, half))
-    rules = (x, start, a, b, first, offsets, work)
+    attraction = float_array(c[13], (tables, degree + 1))[table]
+    steps = float_array(c[15], (2, modes + 3))
+    squares, start = float_array(c[19], (half,)), float_array(c[20], (degree + 1, half))
+    ladder, first = float_array(c[21], (5, c[6])), integer_array(c[22], (degree + 1,))
+    rungs, work = integer_array(c[23], (degree + 2,)), float_array(c[24], (2, half))
+    rules = squares, start, ladder, first, rungs, work
+    divided = squares, float_array(c[18], (band + 1, half)), ladder, first, rungs, work
+    sums = float_array(c[25], (degree + 1, 8, half))
+    slopes = float_array(c[26], (band + 1, 8, half))
+    folded, found = float_array(c[27], (4, pairs)), float_array(c[27], (pairs, 8))
+    series = float_array(c[28], (2, 4 * pairs + 8))
 
     begin = 0
     for m in range(degree + 1):
-        mine = density[begin : begin + degree + 1 - m]
-        _sum_density(mine, m, rules, series, sums[0, m])
+        count, mine = degree + 1 - m, density[2 * begin :]
+        synthesise(m, rules, folded, fold(m, rules, mine, count, folded), sums[m, :4])
         if m <= band:
-            _sum_potential(mine, attraction, band, e[m], m, rules, series, sums[1, m], sums[2, m])
+            up, down = steps[0, begin:], steps[1, begin:]
+            _take(mine, attraction[m:], band + 1 - m, series[0, 2:])
+            _sum_potential(m, band + 1 - m, up, down, divided, series, folded, slopes[m])
         if fields == 4:
-            normaliser = float_array(c[18], (tables, degree + 1))[table]
-            _sum_normaliser(mine, normaliser, m, rules, series, sums[3, m])
-        begin += degree + 1 - m
-    speed = _multiply(c, sums, sines, weights, degree, band, products)
-    highest = float_array(c[30], (1,))
+            normaliser = float_array(c[14], (tables, degree + 1))[table]
+            _take(mine, normaliser[m:], count, series[0])
+            synthesise(m, rules, folded, fold(m, rules, series[0], count, folded), sums[m, 4:])
+        begin += count
+    addresses = c[10], c[11], c[12], c[16], c[17], c[25], c[26]
+    factors, turns = integer_array(c[30], (c[8],)), float_array(c[31], (c[9],))
+    speed = multiply((degree, band, half, fields, c[5]), addresses, first, factors, turns)
+    highest = float_array(c[29], (1,))
     highest[0] = max(highest[0], speed)
+    _project_all(degree, sums, steps, rules, found, result)
+
+
+@njit(cache=True)
+def _take(density, factors, count, series):
+    """The coefficients of an order times factors; real and imaginary parts in turn."""
+    for i in range(count):
+        series[2 * i] = factors[i] * density[2 * i]
+        series[2 * i + 1] = factors[i] * density[2 * i + 1]
+
+
+@njit(cache=True)
+def _sum_potential(m, count, up, down, rules, series, folded, sums):
+    """G = sin(theta) d_theta g and H = d_phi g for the potential g = W * mu, of one order.
+
+    g is in series[0] from entry 2 on; `up` and `down` begin one before.
+    """
+    g, sought = series[0], series[1]
+    g[0] = g[1] = 0.0
+    for i in range(2 * count + 2, 2 * count + 6):
+        g[i] = 0.0
+    for i in range(count + 1):
+        sought[2 * i] = up[i] * g[2 * i] - down[i + 2] * g[2 * i + 4]
+        sought[2 * i + 1] = up[i] * g[2 * i + 1] - down[i + 2] * g[2 * i + 5]
+    synthesise(m, rules, folded, fold(m, rules, sought, count + 1, folded), sums[:4])
+    for i in range(count):
+        sought[2 * i], sought[2 * i + 1] = -m * g[2 * i + 3], m * g[2 * i + 2]
+    synthesise(m, rules, folded, fold(m, rules, sought, count, folded), sums[4:])
+
+
+@njit(cache=True)
+def _project_all(degree, products, steps, rules, found, result):
     begin = 0
     for m in range(degree + 1):
-        _project(
-            products[m], e[m], degree, m, rules, series, result[begin : begin + degree + 1 - m]
-        )
+        up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
+        _project(m, degree, products[m], up, down, rules, found, result[2 * begin :])
         begin += degree + 1 - m
 
 
 @njit(cache=True)
-def _padded(count):
-    return (count + 3) // 4 * 4
+def _project(m, degree, products, up, down, rules, found, result):
+    """Coefficients of -div(mu v) of one order.
 
-
-@njit(cache=True)
-def _sum_order(m, count, rules, series, sums):
-    """Sums over the first `count` degrees of order m, which are in `series`."""
-    x, start, a, b, first, offsets, work = rules
-    n, o = _padded(count), offsets[m]
-    series[:2, count:n] = 0
-    synthesise(first[m], x, start[m], a[o:], b[o:], series, n, sums, work)
-
-
-@njit(cache=True)
-def _sum_density(density, m, rules, series, sums):
-    for i in range(density.size):
-        series[0, i], series[1, i] = density[i].real, density[i].imag
-    _sum_order(m, density.size, rules, series, sums)
-
-
-@njit(cache=True)
-def _sum_normaliser(density, normaliser, m, rules, series, sums):
-    for i in range(density.size):
-        z = normaliser[m + i] * density[i]
-        series[0, i], series[1, i] = z.real, z.imag
-    _sum_order(m, density.size, rules, series, sums)
-
-
-@njit(cache=True)
-def _sum_potential(density, attraction, band, e, m, rules, series, slope, turn):
-    """G = sin(theta) d_theta g and H = d_phi g for the potential g = W * mu, of one order."""
-    count = band + 1 - m
-    series[:2, : count + 1] = 0
-    for i in range(count):
-        l = m + i
-        g = attraction[l] * density[i]
-        up, down = l * e[l + 1], (l + 1) * e[l]
-        series[0, i + 1] += up * g.real
-        series[1, i + 1] += up * g.imag
-        if i > 0:
-            series[0, i - 1] -= down * g.real
-            series[1, i - 1] -= down * g.imag
-    _sum_order(m, count + 1, rules, series, slope)
-    for i in range(count):
-        g = attraction[m + i] * density[i]
-        series[0, i], series[1, i] = -m * g.imag, m * g.real
-    _sum_order(m, count, rules, series, turn)
-
-
-@njit(cache=True, error_model="numpy")
-def _multiply(c, sums, sines, weights, degree, band, products):
-    """mu v on every pair of latitudes, with quadrature weights; returns the largest |v|."""
-    half, fields, length, stride = c[2], c[4], c[5], c[6]
-    spectrum = complex_array(c[13], (fields, 2, PAIRS, stride))
-    values = float_array(c[14], (fields, 2, PAIRS, 2 * stride))
-    largest = 0.0
-    for j in range(0, half, PAIRS):
-        for f in range(fields):
-            last = band if f == 1 or f == 2 else degree
-            for m in range(last + 1):
-                for i in range(PAIRS):
-                    even = complex(sums[f, m, 0, j + i], sums[f, m, 1, j + i])
-                    odd = complex(sums[f, m, 2, j + i], sums[f, m, 3, j + i])
-                    spectrum[f, 0, i, m], spectrum[f, 1, i, m] = even + odd, even - odd
-            spectrum[f, :, :, last + 1 :] = 0
-        call(c[9], c[10], c[13], c[14])
-        for side in range(2):
-            for i in range(PAIRS):
-                rows = values[:, side, i]
-                size = _flux(rows[0], rows[1], rows[2], rows[fields - 1], length, fields == 4)
-                largest = max(largest, size / sines[j + i])
-        # mu G and mu H, which are one after the other, into the first half of the spectra
-        call(c[11], c[12], values[1].ctypes.data, c[13])
-        for m in range(degree + 1):
-            for f in range(2):
-                for i in range(PAIRS):
-                    weight = weights[j + i]
-                    north, south = spectrum[f, 0, i, m], spectrum[f, 1, i, m]
-                    products[m, 2 * f, j + i] = weight * (north.real + south.real)
-                    products[m, 2 * f + 1, j + i] = weight * (north.imag + south.imag)
-                    products[m, 4 + 2 * f, j + i] = weight * (north.real - south.real)
-                    products[m, 5 + 2 * f, j + i] = weight * (north.imag - south.imag)
-    return min(np.sqrt(largest), 1.0) if fields == 4 else np.sqrt(largest)
-
-
-@njit(cache=True, error_model="numpy")
-def _flux(density, slope, turn, normaliser, length, divide):
-    """mu G and mu H in the place of G and H; returns the largest G^2 + H^2."""
-    if divide:
-        for i in range(length):
-            z = max(normaliser[i], NO_MASS)
-            slope[i] /= z
-            turn[i] /= z
-    largest = 0
-    for i in range(length):
-        largest = max(largest, as_bits(slope[i] * slope[i] + turn[i] * turn[i]))
-        slope[i] *= density[i]
-        turn[i] *= density[i]
-    return from_bits(largest)
-
-
-@njit(cache=True)
-def _project(products, e, degree, m, rules, series, result):
-    """Coefficients of -div(mu v) of one order."""
-    x, start, a, b, first, offsets, work = rules
-    n, o = _padded(degree + 2 - m), offsets[m]
-    analyse(first[m], x, start[m], a[o:], b[o:], products, series, n, work)
-    for i in range(degree + 1 - m):
-        l = m + i
-        up, down = l * e[l + 1], (l + 1) * e[l]
-        re = up * series[0, i + 1] + m * series[3, i]
-        im = up * series[1, i + 1] - m * series[2, i]
-        if i > 0:
-            re -= down * series[0, i - 1]
-            im -= down * series[1, i - 1]
-        result[i] = complex(re, im)
+    With the coefficients g_l and h_l of the products, see `unfold`, they are
+    l e_{l+1} g_{l+1} - (l + 1) e_l g_{l-1} - i m h_l.
+    """
+    pairs = (degree + 3 - m) // 2
+    analyse(m, rules, products, found, (pairs + 1) // 2 * 2)
+    table, o = rules[2], rules[4][m]
+    c, u, v = table[2][o:], table[3][o:], table[4][o:]
+    row, at, last, factor, m = address_of(found), address_of(result), degree - m, 0.0, float(m)
+    even = odd = chain = spread(0.0)  # (g, h) of an even and (., ., g, h) of an odd degree
+    for k in range(pairs):
+        sums = load(row + 8 * LANES * k)
+        before, even, i = even, c[k] * sums, 2 * k - 1
+        if k > 0:
+            store_first_two(at + 16 * i, up[i] * even - down[i] * before + m * turned(odd))
+        before, chain, i = odd, sums - factor * chain, 2 * k
+        odd, factor = u[k] * chain, v[k]
+        if i <= last:
+            store_middle_two(at + 16 * i, up[i] * odd - down[i] * before + m * turned(even))
 
 
 @cfunc(types.void(*[types.int64] * 4), cache=True)

@@ -5,7 +5,7 @@ from math import lgamma
 import numpy as np
 from numba import njit
 
-from ..legendre import analyse, recurrence, synthesise
+from ..legendre import BLOCK, analyse, fold, recurrence, synthesise, unfold
 from .latitudes import Latitudes
 
 __all__ = ["evaluate", "sample_points", "to_coefficients", "to_values"]
@@ -14,14 +14,14 @@ __all__ = ["evaluate", "sample_points", "to_coefficients", "to_values"]
 def to_values(rules: Latitudes, coefficients: np.ndarray) -> np.ndarray:
     """(members, modes) -> (members, latitudes), from x = 1 to -1."""
     values = np.empty((len(coefficients), 2 * rules.x.size))
-    _values(rules.x, rules.start[0], rules.a, rules.b, coefficients, values)
+    _values(rules.x, rules.rules(), coefficients, values)
     return values
 
 
 def to_coefficients(rules: Latitudes, values: np.ndarray) -> np.ndarray:
     """The sums over latitudes of values, (members, latitudes), that carry their weights."""
     coefficients = np.empty((len(values), rules.degree + 1))
-    _coefficients(rules.x, rules.start[0], rules.a, rules.b, values, coefficients)
+    _coefficients(rules.x, rules.rules(), values, coefficients)
     return coefficients
 
 
@@ -55,28 +55,31 @@ def sample_points(
 
 
 @njit(cache=True)
-def _values(x, start, a, b, coefficients, values):
+def _values(x, rules, coefficients, values):
     count = coefficients.shape[1]
-    series, sums, work = np.zeros((2, count + 4)), np.zeros((4, x.size)), np.empty((2, x.size))
+    series, folded = np.zeros(2 * count), np.zeros((4, count // 2 + 1 + BLOCK))
+    sums = np.zeros((4, rules[0].size))
     for member in range(len(coefficients)):
-        series[0, :count] = coefficients[member]
-        synthesise(0, x, start, a, b, series, (count + 3) // 4 * 4, sums, work)
+        series[::2] = coefficients[member]
+        synthesise(0, rules, folded, fold(0, rules, series, count, folded), sums)
         for j in range(x.size):
-            values[member, j] = sums[0, j] + sums[2, j]
-            values[member, values.shape[1] - 1 - j] = sums[0, j] - sums[2, j]
+            values[member, j] = sums[0, j] + x[j] * sums[2, j]
+            values[member, values.shape[1] - 1 - j] = sums[0, j] - x[j] * sums[2, j]
 
 
 @njit(cache=True)
-def _coefficients(x, start, a, b, rows, coefficients):
+def _coefficients(x, rules, rows, coefficients):
     count = coefficients.shape[1]
-    values, series = np.zeros((8, x.size)), np.zeros((4, count + 4))
-    work = np.empty((2, x.size))
+    pairs = (count + 1) // 2
+    values, folded = np.zeros((8, rules[0].size)), np.zeros((pairs + BLOCK, 8))
+    series = np.empty(4 * pairs)
     for member in range(len(rows)):
         for j in range(x.size):
             north, south = rows[member, j], rows[member, rows.shape[1] - 1 - j]
-            values[0, j], values[4, j] = north + south, north - south
-        analyse(0, x, start, a, b, values, series, (count + 3) // 4 * 4, work)
-        coefficients[member] = series[0, :count]
+            values[0, j], values[4, j] = north + south, x[j] * (north - south)
+        analyse(0, rules, values, folded, (pairs + 1) // 2 * 2)
+        unfold(0, rules, folded, pairs, series)
+        coefficients[member] = series[: 2 * count : 2]
 
 
 @njit(cache=True)

@@ -248,10 +248,14 @@ def test_compiled_code_gets_the_same_bits(family):
     assert computed.error is None
 
 
-def test_nothing_is_left_over_from_the_call_before():
-    computed, c = transport(SA(2.0), 12), smooth(12)
+@pytest.mark.parametrize("drift", [SA(2.0), USA(2.0)], ids=str)
+@pytest.mark.parametrize("degree", [12, 150])
+def test_nothing_is_left_over_from_the_call_before(drift, degree):
+    """At degree 150 high orders pass over the latitudes near the poles."""
+    computed, c = transport(drift, degree), smooth(degree)
+    assert (computed.latitudes.first.max() > 0) == (degree == 150)
     first = computed(c[None])
-    computed(rough(12)[None])
+    computed(rough(degree)[None])
     np.testing.assert_array_equal(computed(c[None]), first)
 
 
