@@ -1,5 +1,7 @@
 """The command line on spheres of every dimension."""
 
+import re
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -76,3 +78,51 @@ def test_a_density_of_another_space_is_refused_by_name(folder):
     err = solve(folder, 'kind = "zonal"\ndimension = 4', LEGENDRE, code=2)[1]
     assert "the axis of geometry kind zonal is fixed" in err
     assert read_config("run.toml").geometry.dimension == 4
+
+
+COLLAPSE = """
+[model]
+drift = "USA"
+beta = 0.5
+[geometry]
+kind = "sphere"
+degree = 8
+[initial]
+kind = "legendre"
+coefficients = [0.5]
+[characteristics]
+nodes = 4096
+limit = [0.0, 0, 1]
+[solve]
+t_end = 1.0
+outputs = 3
+"""
+
+
+def test_characteristics_from_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.toml").write_text(COLLAPSE)
+    done = CliRunner().invoke(main, ["solve", "run.toml"])
+    assert done.exit_code == 0, done.output
+    run = mf.load("run.nc")
+    assert run.final.limit.tolist() == [0, 0, 1] and "w2_to_dirac" in done.output
+    assert run.stats["nodes"] == len(run.final) <= 4096
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ("nodes = 4096", "node = 4096", "did you mean nodes?"),
+        ("nodes = 4096", "nodes = 0", "characteristics.nodes: expected"),
+        ("nodes = 4096", "nodes = 4", "characteristics: .* do not integrate this density"),
+        ("[0.0, 0, 1]", "[0.0, 1]", "characteristics: Expected a point as a unit vector"),
+        ("[0.0, 0, 1]", "1", "characteristics.limit: expected"),
+        ("t_end = 1.0", "t_end = 1.0\nmax_degree = 64", "solve.max_degree bounds the modes"),
+        ("beta = 0.5", "beta = 0.5\nkappa = 3.0", "without noise, kappa = inf"),
+    ],
+)
+def test_what_is_wrong_with_characteristics_is_named(tmp_path, monkeypatch, old, new, match):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.toml").write_text(COLLAPSE.replace(old, new))
+    done = CliRunner().invoke(main, ["solve", "run.toml"])
+    assert done.exit_code == 2 and re.search(match, done.output), done.output

@@ -21,7 +21,7 @@ ANGULAR = ("overview", "trajectories", "distribution", "observables")
 VIEWS = ("overview", "orthographic", "map", "observables")
 SPACES = {"circle": ANGULAR, "zonal": ANGULAR, "sphere": VIEWS}
 DRAWN = [(space, kind) for space, kinds in SPACES.items() for kind in kinds]
-SEAM = mf.Circle(8).von_mises(2.8, 0.5)  # gathers where the axis of angles is cut
+SEAM = mf.Circle(16).von_mises(2.8, 0.5)  # gathers where the axis of angles is cut
 
 
 def solved(density, drift, end, **options):

@@ -48,7 +48,7 @@ def branches(drift, dimension: int) -> tuple[float, float]:
 def decay(drift, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Times, and W2 to the Dirac at the limit point."""
     start = mf.Characteristics(mf.Zonal(dimension, 4).zonal([1, 0.95]))
-    end = 30 / min(branches(drift, dimension))
+    end = 23 / min(branches(drift, dimension))
     times = np.linspace(0, end, 301)
     run = mf.solve(mf.Transformer(drift), start, (0, end), t_eval=times, rtol=1e-10)
     return run.t, successful(run).observables["w2_to_dirac"].to_numpy()

@@ -21,7 +21,11 @@ class Chart(ABC):
     geometry : Geometry
         The space; of its degree nothing is used.
     limit : ndarray, (d,)
+    smallest_w2 : float
+        W2 to a Dirac is lost below it: by the mass that the rule leaves out, or by rounding.
     """
+
+    smallest_w2 = 4e-11
 
     def __init__(self, geometry: Geometry, limit: np.ndarray):
         self.geometry, self.limit = geometry, limit

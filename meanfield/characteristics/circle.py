@@ -12,7 +12,12 @@ BLOCK = 256
 
 
 class CircleChart(Chart):
-    """The angle of a node is that of -limit plus its coordinate."""
+    """The angle of a node is that of -limit plus its coordinate.
+
+    Rounding moves the point that repels by about 1e-16, and with it as much mass.
+    """
+
+    smallest_w2 = 3e-8
 
     @property
     def _origin(self) -> float:

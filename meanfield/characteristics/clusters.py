@@ -37,9 +37,9 @@ def clusters_among(
     Cost: O(n) for each of the cells of side `radius` that the points occupy.
     """
     free, found = masses.copy(), []
-    centres = _occupied(points, masses, radius)
-    heights = _masses_around(centres, points, masses, radius)
-    for centre in centres[np.argsort(-heights, kind="stable")[: np.sum(heights >= least)]]:
+    centres, shares = _occupied(points, masses, radius)
+    heights = _masses_around(centres, shares, 1.25 * radius)  # roughly those of the caps there
+    for centre in centres[np.argsort(-heights, kind="stable")[: np.sum(heights >= least / 2)]]:
         for _ in range(3):
             centre = _centre(points, np.where(_distances(points, centre) < radius, free, 0), centre)
         distances = _distances(points, centre)
@@ -62,20 +62,19 @@ def _centre(points: np.ndarray, masses: np.ndarray, otherwise: np.ndarray) -> np
     return mean / length if length > 0 else otherwise
 
 
-def _occupied(points: np.ndarray, masses: np.ndarray, side: float) -> np.ndarray:
-    """The centre of mass, on the sphere, of every cubic cell with mass in it."""
+def _occupied(points: np.ndarray, masses: np.ndarray, side: float) -> tuple:
+    """The centre of mass, on the sphere, of every cubic cell with mass in it; and its mass."""
     _, cell = np.unique(np.floor(points / side), axis=0, return_inverse=True)
     sums = np.stack([np.bincount(cell, masses * column) for column in points.T], axis=1)
-    lengths = np.linalg.norm(sums, axis=1)
-    return sums[lengths > 0] / lengths[lengths > 0, None]
+    lengths, shares = np.linalg.norm(sums, axis=1), np.bincount(cell, masses)
+    full = lengths > 0
+    return sums[full] / lengths[full, None], shares[full]
 
 
-def _masses_around(
-    centres: np.ndarray, points: np.ndarray, masses: np.ndarray, radius: float
-) -> np.ndarray:
-    """The mass within `radius` of every centre, in blocks."""
+def _masses_around(centres: np.ndarray, shares: np.ndarray, radius: float) -> np.ndarray:
+    """The mass of the cells whose centres are within `radius` of every centre, in blocks."""
     sums = [
-        (points @ centres[i : i + BLOCK].T > np.cos(radius)).T @ masses
+        (centres @ centres[i : i + BLOCK].T > np.cos(radius)).T @ shares
         for i in range(0, len(centres), BLOCK)
     ]
     return np.concatenate(sums) if sums else np.zeros(0)

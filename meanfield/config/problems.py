@@ -80,6 +80,9 @@ def _follow(place: tuple[int | str, ...], root: dict[str, Any]) -> tuple[str, di
 
 
 def _resolve(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    given = [branch for branch in node.get("anyOf", []) if "$ref" in branch]
+    if given:  # a table that may be left out
+        node = {**given[0], **{name: node[name] for name in node if name != "anyOf"}}
     if "$ref" in node:
         target = root["$defs"][node["$ref"].rsplit("/", 1)[-1]]
         return {**target, **{name: node[name] for name in node if name != "$ref"}}

@@ -87,7 +87,7 @@ class Characteristics(Table):
     nodes: Natural | None = Field(
         default=None, description="how many; 4096 on the circle, 16384 on the sphere, 1024 zonal"
     )
-    limit: tuple[Finite, ...] | None = Field(
+    limit: Series | None = Field(
         default=None, description="unit vector at which the density is expected to gather"
     )
 

@@ -1,5 +1,7 @@
 """The motion of characteristics: x' = v[mu](x), v = grad (W * mu) / (Z * mu), by harmonics."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import gammaln
 
@@ -59,7 +61,7 @@ class CharacteristicsMotion:
         """Rates of change of the coordinates."""
         return self.chart.velocity(x, self.masses, self.attraction, self.normaliser)
 
-    def halved_error(self, x: np.ndarray, halves: list[np.ndarray]) -> float:
+    def halved_error(self, x: np.ndarray, halves: Sequence[np.ndarray]) -> float:
         """Change of the velocities if only every second node is used.
 
         Relative to W'(1) / Z(1), the rate at which points move towards a Dirac next to them.

@@ -100,6 +100,10 @@ class Geometry(ABC):
         """The points at which values are free of rounding errors, so that their sign counts."""
         return slice(None)
 
+    def check_symmetry(self, f, points: np.ndarray, values: np.ndarray) -> None:
+        """Raise ValueError if f, of these values at these points, lacks the space's symmetry."""
+        return
+
     def dirac(self, degree: int) -> float:
         """What coefficients of this degree are measured by: the largest of a Dirac, d <= 3.
 
@@ -136,9 +140,8 @@ class Geometry(ABC):
     def chosen_degrees(self, degrees) -> np.ndarray:
         """Degrees to perturb, 1 to 8 by default; raises ValueError for what is none."""
         chosen = np.arange(1, min(8, self.degree) + 1) if degrees is None else np.array(degrees)
-        if not set(chosen.ravel().tolist()) <= set(range(1, self.degree + 1)) or (
-            chosen.size == 0 or chosen.size > np.unique(chosen).size
-        ):
+        within = chosen.dtype.kind in "iuf" and np.isin(chosen, self.degrees[1:]).all()
+        if chosen.ndim != 1 or not within or not 0 < chosen.size == np.unique(chosen).size:
             raise ValueError(
                 f"perturbed expects different whole degrees between 1 and {self.degree}; got "
                 f"{degrees!r}."

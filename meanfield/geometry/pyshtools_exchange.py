@@ -52,7 +52,7 @@ def to_pyshtools(density: Density) -> "pyshtools.SHCoeffs":
     """
     from pyshtools import SHCoeffs
 
-    sphere = density.geometry
+    sphere = density.geometry if isinstance(density, Density) else None
     if not isinstance(sphere, Sphere) or density.shape:
         raise TypeError(f"to_pyshtools expects a single density on a Sphere; got {density!r}.")
     real = np.zeros((2, sphere.degree + 1, sphere.degree + 1))

@@ -34,6 +34,8 @@ class SphereGrid:
         half, weights = self._latitudes.x, self._latitudes.weights
         self.z = np.concatenate([half, -half[::-1]])
         self.weights = np.concatenate([weights, weights[::-1]])
+        for array in (self.longitudes, self.z, self.weights):  # many densities share them
+            array.setflags(write=False)
         self._rules = self._latitudes.rules()
 
     def values(self, coefficients: np.ndarray) -> np.ndarray:

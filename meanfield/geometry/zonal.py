@@ -19,6 +19,7 @@ __all__ = ["Zonal"]
 
 LARGEST = 300 * log(10)
 HEAVY = 2.0**-40
+MOST = 10**6
 
 
 def _overflows(dimension: int, degree: int) -> bool:
@@ -68,8 +69,8 @@ class Zonal(Geometry):
     def __init__(self, dimension: int, degree: int):
         self.dimension = whole_number("Zonal needs a dimension", "dimension", dimension)
         self.degree = whole_number("Zonal needs a degree that is a whole number", "degree", degree)
-        if self.dimension < 2:
-            raise ValueError(f"Zonal needs a dimension >= 2; got dimension = {dimension}.")
+        if not 2 <= self.dimension <= MOST:
+            raise ValueError(f"Zonal needs a dimension from 2 to {MOST}; got {dimension!r}.")
         l, d = self.degree, self.dimension
         if _overflows(d, l):
             raise ValueError(
@@ -217,6 +218,18 @@ class Zonal(Geometry):
     def describe(self) -> dict[str, Any]:
         return {"kind": "Zonal", "dimension": self.dimension}
 
+    def check_symmetry(self, f, points: np.ndarray, values: np.ndarray) -> None:
+        mirrored = points.copy()
+        mirrored[:, 0] *= -1
+        turned = points[:, [1, 0, *range(2, self.dimension)]] if self.dimension > 2 else mirrored
+        for other in (mirrored, turned):
+            change = np.abs(np.asarray(f(other.copy())) - values).max(initial=0)
+            if not change <= 1e-9 * np.abs(values).max(initial=0):
+                raise ValueError(
+                    "f must be symmetric about the axis e_d, a function of the last coordinate: "
+                    f"it changes by {change:.2g} under a rotation about it."
+                )
+
     def with_degree(self, degree: int) -> "Zonal":
         return Zonal(self.dimension, degree)
 
@@ -262,7 +275,7 @@ class Zonal(Geometry):
 
     def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
         """Refused but for the reflection x -> -x, rotation = -1, or 1: the axis is fixed."""
-        if rotation not in (1, -1):
+        if np.ndim(rotation) or rotation not in (1, -1):
             raise ValueError(
                 "Zonal densities are symmetric about the fixed axis e_d: rotate takes 1 or -1, "
                 f"the reflection of the axis; got {rotation!r}. In d = 3, use Sphere."

@@ -102,8 +102,9 @@ class CharacteristicsMarch:
             "not_finite": f"The state was not finite after t = {self.t:g}: use a smaller dt.",
         }[status]
 
-    def doubt(self, _state: Characteristics) -> str | None:
+    def doubt(self, _state: Characteristics, t: float) -> str | None:
         """Whether the nodes resolved the density all the way."""
+        self._doubts.forget_after(t)
         return self._doubts.text
 
     def array(self, state: Characteristics) -> np.ndarray:

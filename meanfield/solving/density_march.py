@@ -6,11 +6,12 @@ import numpy as np
 
 from ..evolution import DensityEvolution
 from ..states import Density
-from ..states.density import COMPUTED
-from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
+from ..states.density import COMPUTED, tail_start
+from ..steppers import Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
 from ..steppers.clock import replanned, restored, started
 from .arguments import Accuracy, Problem
+from .choice import SCHEMES, Choice
 from .degrees import coarser, finer
 
 __all__ = ["UNRESOLVED", "DensityMarch"]
@@ -19,9 +20,6 @@ UNRESOLVED = 100
 TAIL, COARSE_TAIL = 0.1, 0.01
 SMALLEST_TAIL = 1e-13
 COEFFICIENTS_PER_PAUSE = 200_000
-SCHEMES = (Krogstad, DormandPrince)  # for what is stiff, and for what is not
-REVIEW, SOON = 64, 16  # attempts until the schemes are compared, and after a change of degree
-WORTHWHILE = 1.2  # a change of the scheme has to gain this much
 
 
 class DensityMarch:
@@ -31,8 +29,8 @@ class DensityMarch:
     the next 2^k or 3 * 2^k, and the step is taken again. It shrinks once all coefficients that
     would go, and the last eighth of those that stay, are below rtol / 1000.
 
-    Where no scheme is asked for, the present one of SCHEMES is compared with the others every
-    REVIEW steps: with the longest step that is stable, then by trying one. The one that goes
+    Where no scheme is asked for, the present one of SCHEMES is compared with the others now and
+    then, first with the longest step that is stable, then by trying one. The one that goes
     furthest for its evaluations is taken.
 
     Parameters
@@ -50,9 +48,9 @@ class DensityMarch:
         self._model, self._steady, self._start = problem.model, steady, problem.start
         self._rtol, self._dt = accuracy.rtol, accuracy.dt
         self._schemes = SCHEMES if accuracy.scheme is None else (accuracy.scheme,)
-        self._scheme, self._reviewed, self._tried = self._schemes[0], SOON - REVIEW, 0
         self._degrees, density = accuracy.degrees, problem.state
         self._duration = float(problem.times[-1] - problem.start)
+        self._scheme, self._choice = self._schemes[0], Choice(self._duration)
         self._shape, self._members = density.shape, int(np.prod(density.shape))
         self._evolutions: dict[int, DensityEvolution] = {}
         self._steppers: dict[tuple[int, str], Stepper] = {}
@@ -93,11 +91,9 @@ class DensityMarch:
 
     def advance(self, target: float, limit: int) -> int:
         """Towards `target` after the start, at most `limit` attempts; why it came back."""
-        until_review = REVIEW - (self.attempts - self._reviewed)
+        left = self._choice.attempts_left(self.attempts, target, self.clock.t)
         before = self._stepper.counts.copy()
-        code, self.clock = self._stepper.advance(
-            self.clock, self._rules, target, min(limit, until_review)
-        )
+        code, self.clock = self._stepper.advance(self.clock, self._rules, target, min(limit, left))
         self._counts[self._schemes.index(self._scheme)] += self._stepper.counts - before
         if code == FINER:
             if self._geometry.degree >= self._degrees[1]:
@@ -105,25 +101,22 @@ class DensityMarch:
             self._change_degree(min(finer(self._geometry.degree), self._degrees[1]))
         elif code == COARSER:
             self._change_degree(self._coarser(self._geometry.degree))
-        if self.attempts - self._reviewed >= REVIEW:
-            self._review()
+        if self._choice.attempts_left(self.attempts, target, self.clock.t) <= 0:
+            self._choice.reviewed(self.attempts, changed=self._review())
         return code
 
-    def _review(self) -> None:
-        """Take another scheme if it goes further for its evaluations from here."""
-        self._reviewed = self.attempts
-        density, present = self.state, self._scheme
-        state, reach = self._stepper.state, self.clock.proposal / present.evaluations
+    def _review(self) -> bool:
+        """Take another scheme if it is better from here; whether it is."""
+        density, state = self.state, self._stepper.state
         for scheme in self._schemes:
-            other = self._stepper_for(density, scheme)
-            if scheme is present or other.longest_step / scheme.evaluations < WORTHWHILE * reach:
-                continue
-            self._tried += scheme.evaluations + 1
-            step = other.expected_step(state, self.clock.proposal, self._rtol)
-            if step / scheme.evaluations > WORTHWHILE * reach:
-                self._enter(density, scheme)
-                self.clock = replanned(self.clock, step)
-                return
+            if scheme is not self._scheme:
+                other, step = self._stepper_for(density, scheme), self.clock.proposal
+                better = self._choice.better_step(other, state, self._scheme, step, self._rtol)
+                if better is not None:
+                    self._enter(density, scheme)
+                    self.clock = replanned(self.clock, better)
+                    return True
+        return False
 
     def step_from(self, density: Density, dt: float) -> Density:
         """The density one single step after another one, on the present modes."""
@@ -151,7 +144,7 @@ class DensityMarch:
         return {
             "steps": accepted,
             "rejected": rejected,
-            "evaluations": spent + self._tried,
+            "evaluations": spent + self._choice.evaluations,
             "weights": weighed,
             "schemes": steps,
             "degree_changes": self.degree_changes,
@@ -179,7 +172,7 @@ class DensityMarch:
             "not_finite": f"The state was not finite after t = {self.t:g}: use a smaller dt.",
         }[status]
 
-    def doubt(self, density: Density) -> str | None:
+    def doubt(self, density: Density, _t: float) -> str | None:
         """Whether a density came out clearly negative somewhere."""
         lowest, highest = float(density.minimum.min()), float(density.values.max())
         if lowest >= -COMPUTED * highest:
@@ -211,8 +204,7 @@ class DensityMarch:
             "coefficients": self.state.coefficients,
             "counts": self._counts,
             "scheme": self._schemes.index(self._scheme),
-            "reviewed": self._reviewed,
-            "tried": self._tried,
+            "choice": self._choice.snapshot(),
             "degree_changes": self.degree_changes,
             "highest_degree": self.highest_degree,
         }
@@ -224,7 +216,7 @@ class DensityMarch:
         self._enter(Density(geometry, coefficients), self._schemes[int(snapshot["scheme"])])
         self.clock = restored(snapshot["clock"])
         self._counts = np.array(snapshot["counts"])
-        self._reviewed, self._tried = int(snapshot["reviewed"]), int(snapshot["tried"])
+        self._choice.restore(snapshot["choice"])
         self.degree_changes = int(snapshot["degree_changes"])
         self.highest_degree = int(snapshot["highest_degree"])
 
@@ -259,7 +251,7 @@ class DensityMarch:
     def _change_degree(self, degree: int) -> None:
         self._enter(self.state.resample(degree), self._scheme)
         self.degree_changes += 1
-        self._reviewed = min(self._reviewed, self.attempts - REVIEW + SOON)
+        self._choice.review_soon(self.attempts)
 
     def _rules_for(self, degree: int) -> Rules:
         tail = self._tail(degree)
@@ -269,9 +261,9 @@ class DensityMarch:
             error_order=self._scheme.estimate_order + 1.0,
             smallest_step=1e-15 * self._duration,
             tail=tail,
-            tail_degree=0.875 * degree,
+            tail_degree=tail_start(degree),
             coarse_tail=COARSE_TAIL * tail if fewer < degree else 0.0,
-            coarse_degree=0.875 * fewer,
+            coarse_degree=tail_start(fewer),
             steady=self._steady,
         )
 
@@ -289,7 +281,7 @@ class DensityMarch:
         sizes = np.abs(density.coefficients).reshape(-1, density.geometry.degrees.size).max(axis=0)
         limit = COARSE_TAIL * self._tail(density.geometry.degree)
         while (fewer := self._coarser(degree)) < degree:
-            if sizes[density.geometry.degrees > 0.875 * fewer].max(initial=0) > limit:
+            if sizes[density.geometry.degrees > tail_start(fewer)].max(initial=0) > limit:
                 break
             degree = fewer
         return density.resample(degree)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from ..characteristics import Characteristics
 from ..evolution import CharacteristicsMotion
 
@@ -10,6 +12,7 @@ __all__ = ["Doubts"]
 INTERACTION = 1e-6  # largest change of the first velocities if half of the nodes are left out
 W2 = 0.05  # of W2 to a Dirac, relative
 ROUNDING = 0.01  # of velocities, relative
+AT_THE_ANTIPODE = 1e-12
 
 
 class Doubts:
@@ -45,14 +48,15 @@ class Doubts:
                 "clusters the nodes lie ever further apart; masses of clusters are uncertain by "
                 "about as much. Use more nodes, Characteristics(density, nodes=...)."
             )
+        elif state.w2_to_dirac() < state.chart.smallest_w2:
+            self.text = (
+                f"After t = {t:g} W2 to a Dirac is below {state.chart.smallest_w2:g}, where the "
+                "mass that is too close to the antipode for any node, or for rounding, counts: "
+                "take it for 0. Moments and clusters are as accurate as before."
+            )
         elif state.w2_error > W2:
             self.last_to_arrive = self._farthest(state)
-            place = ", ".join(f"{x:.4f}" for x in self.last_to_arrive)
-            self.text = (
-                f"After t = {t:g} W2 to a Dirac is not resolved: the last mass to arrive starts "
-                f"near [{place}], and the nodes are graded towards the antipode of limit. Use "
-                'limit = -p with p that point, to its last digit stats["last_to_arrive"].'
-            )
+            self.text = f"After t = {t:g} W2 to a Dirac is not resolved: " + self._remedy()
         elif (rounding := self._motion.rounding(state)) > ROUNDING:
             self.text = (
                 f"After t = {t:g} velocities far from all mass are lost in rounding: their "
@@ -60,6 +64,22 @@ class Doubts:
                 "moves at random; a smaller beta, or USA, has no such bound."
             )
         self.since = t if self.text else None
+
+    def _remedy(self) -> str:
+        place = np.array(self.last_to_arrive)
+        if np.linalg.norm(place + self._first.limit) < AT_THE_ANTIPODE:
+            return "half of the nodes change it. Use more: Characteristics(density, nodes=...)."
+        return (
+            "the last mass to arrive starts near "
+            f"[{', '.join(f'{x:.4f}' for x in place)}], and the nodes are graded towards the "
+            'antipode of limit. Use limit = -p with p that point; stats["last_to_arrive"] has '
+            "its last digit."
+        )
+
+    def forget_after(self, t: float) -> None:
+        """Nothing is known after the end of a run, which was within the last step."""
+        if self.since is not None and self.since > t:
+            self.since = self.text = self.last_to_arrive = None
 
     def _farthest(self, state: Characteristics) -> list[float]:
         """Where the node that is now the farthest from the mean direction started."""

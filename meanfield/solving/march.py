@@ -66,8 +66,8 @@ class March(Protocol):
     def failure(self, status: str) -> str:
         """Why the run could not go on, and what to do."""
 
-    def doubt(self, state: Any) -> str | None:
-        """What to warn of if this is the last state; None if all is well."""
+    def doubt(self, state: Any, t: float) -> str | None:
+        """What to warn of if the run ends with this state, at t; None if all is well."""
 
     def array(self, state: Any) -> np.ndarray:
         """The numbers that differ between states of a run."""

@@ -239,7 +239,11 @@ class _Run:
                 self._keeper.save(march, record, self._seconds())
             record.save(march.t, march.state)
         text = message(status, march, self._arguments.stopping.steady)
-        doubt = None if status in FAILURES.values() else march.doubt(record.states[-1])
+        doubt = (
+            None
+            if status in FAILURES.values()
+            else march.doubt(record.states[-1], record.times[-1])
+        )
         if status in FAILURES.values() or doubt:
             warnings.warn(doubt or text, UnresolvedWarning, stacklevel=4)
         return Solution(

@@ -109,7 +109,8 @@ class Density:
     def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """int f dmu, shape (*ensemble,); f maps unit vectors (N, d) to (N,), real or complex.
 
-        Exact for f of harmonic degree up to twice the geometry's degree.
+        Exact for f of harmonic degree up to twice the geometry's degree. For an axisymmetric
+        density f must have that symmetry too.
         """
         values = np.asarray(f(self.geometry.points.copy()))
         if values.shape != self.geometry.weights.shape or values.dtype.kind not in "fiubc":
@@ -117,6 +118,7 @@ class Density:
                 f"f must map points {self.geometry.points.shape} to values of shape "
                 f"{self.geometry.weights.shape}; got {values.shape} of {values.dtype}."
             )
+        self.geometry.check_symmetry(f, self.geometry.points, values)
         return self.values @ (self.geometry.weights * values)
 
     def moment(self, k: int):
@@ -191,8 +193,7 @@ class Density:
         """An ensemble of densities, on the geometry of the highest degree among them."""
         if not densities:
             raise ValueError("stack expects at least one density; got none.")
-        degree = max(density.geometry.degree for density in densities)
-        fine = [density.resample(degree) for density in densities]
+        fine = _on_one_space(densities)
         return cls(fine[0].geometry, np.stack([density.coefficients for density in fine]))
 
     @classmethod
@@ -205,8 +206,7 @@ class Density:
                 "A mixture expects one weight >= 0 for each density, of sum 1; got weights "
                 f"{weights} for {len(densities)} densities."
             )
-        degree = max(density.geometry.degree for density in densities)
-        fine = [density.resample(degree) for density in densities]
+        fine = _on_one_space(densities)
         total = sum(w * density.coefficients for w, density in zip(weights, fine, strict=True))
         return cls(fine[0].geometry, total)
 
@@ -270,6 +270,21 @@ class _Term:
         return Density.mixture(weights, densities)
 
 
-def tail_of(geometry: "Geometry", degree: int | None = None) -> np.ndarray:
-    """Mask of the modes in the last eighth of the degrees up to `degree`, and beyond it."""
-    return geometry.degrees > 0.875 * (geometry.degree if degree is None else degree)
+def _on_one_space(densities: Sequence[Density]) -> list[Density]:
+    """The densities on the highest degree among them; ValueError if their spaces differ."""
+    degree = max(density.geometry.degree for density in densities)
+    spaces = [density.geometry.with_degree(degree) for density in densities]
+    if any(space != spaces[0] for space in spaces):
+        different = sorted({repr(density.geometry) for density in densities})
+        raise ValueError(f"These densities live on different spaces: {', '.join(different)}.")
+    return [density.resample(degree) for density in densities]
+
+
+def tail_start(degree: int) -> float:
+    """The tail begins above this degree: the last eighth, and never one parity alone."""
+    return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
+
+
+def tail_of(geometry: "Geometry") -> np.ndarray:
+    """Mask of the modes in the tail."""
+    return geometry.degrees > tail_start(geometry.degree)

@@ -127,10 +127,25 @@ def test_of_the_uniform_density_on_s2():
 
 @every_density
 def test_expectations_are_those_of_the_density(density):
-    state, d = mf.Characteristics(density), density.geometry.dimension
+    state = mf.Characteristics(density)
     for f in (lambda x: x[:, -1] ** 2, lambda x: np.exp(1j * x[:, -1])):
         assert state.expect(f) == pytest.approx(density.expect(f), abs=1e-12)
-    assert state.expect(lambda x: x).shape == (d,)
+    assert state.expect(lambda x: x[:, -1:] ** np.arange(5)).shape == (5,)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda density: density, mf.Characteristics], ids=["density", "nodes"]
+)
+@pytest.mark.parametrize("d", [2, 3, 6])
+def test_what_is_not_symmetric_about_the_axis_has_no_expectation(d, make):
+    """The nodes lie on one meridian: its values would be taken for those of the sphere."""
+    state = make(mf.Zonal(d, 8).zonal([1, 0.5]))
+    for f in (lambda x: x[:, 0], lambda x: np.exp(x[:, 0] + x[:, -1])):
+        with pytest.raises(ValueError, match="f must be symmetric about the axis e_d"):
+            state.expect(f)
+    if d > 2:
+        with pytest.raises(ValueError, match="changes by"):
+            state.expect(lambda x: x[:, 1] ** 2)
 
 
 def test_moments_follow_the_conventions_of_the_space():
