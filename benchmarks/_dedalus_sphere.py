@@ -4,8 +4,8 @@ Its Galerkin system is ours: real densities with harmonics up to the same degree
 two without aliases. W * mu is exact too, by multipliers on its coefficients; the noise is
 implicit, the transport explicit. Of its schemes SBDF3 is the fastest to 1e-8: with uniform
 steps, its start by lower orders limits it to second order, but a step costs one evaluation. At
-degree 31 the others take: SBDF4 as long, RK443 twice as long, SBDF2 and CNAB2 more than ten times
-as many steps. Below 2000 steps SBDF3 is not stable.
+degree 31 SBDF4 takes as long and RK443 twice as long, while SBDF2 and CNAB2 are at 8e-7 and 5e-7
+after 4800 steps.
 """
 
 import logging
