@@ -25,6 +25,7 @@ import numpy as np
 from _report import Report
 
 import meanfield as mf
+from meanfield.steppers import Krogstad
 
 EVERY, KILLS = 0.02, 3
 
@@ -46,7 +47,7 @@ def problem(name: str) -> tuple[mf.Transformer, mf.Density, dict]:
         return model, start, {"t_span": (0, 3), "t_eval": [0.1, 1, 3], "rtol": 1e-11}
     if name == "events":
         model = mf.Transformer(mf.Kuramoto(), 6.0)
-        options = {"t_span": (0, 60), "rtol": 1e-12, "events": [crosses_half]}
+        options = {"t_span": (0, 20), "rtol": 1e-12, "events": [crosses_half], "scheme": Krogstad}
         return model, start, options
     model = mf.Transformer(mf.USA(np.linspace(1, 5, 5)), np.linspace(2, 0.3, 5))
     return model, start, {"t_span": (0, 8), "t_eval": [5, 8], "rtol": 1e-12}
