@@ -65,6 +65,8 @@ class Geometry(ABC):
         Of the coefficients: complex, or float.
     largest_degree : int
         Up to which `solve` refines by default.
+    halfway : bool
+        Whether twice the degree is so dear that `solve` takes 3/2 and 4/3 of it.
     parseval : ndarray, (modes,)
         int f^2 dsigma = sum parseval |coefficients|^2.
     points : ndarray, (N, d)
@@ -77,6 +79,7 @@ class Geometry(ABC):
     degree: int
     dtype: np.dtype = np.dtype(complex)
     largest_degree: int = 4096
+    halfway: bool = False
     degrees: np.ndarray
     parseval: np.ndarray
 

@@ -44,6 +44,7 @@ class Sphere(Geometry):
 
     dimension = 3
     largest_degree = 512
+    halfway = True
 
     def __init__(self, degree: int):
         self.degree = whole_number("Sphere needs a degree that is a whole number", "degree", degree)

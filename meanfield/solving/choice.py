@@ -36,16 +36,17 @@ class Choice:
         """After a change of the degree."""
         self._at, self._interval = min(self._at, attempts + SOON), OFTEN
 
+    def may_be_better(self, other: Scheme, longest: float, present: Scheme, step: float) -> bool:
+        """Whether another scheme would be better with the longest step that is stable."""
+        return self._reach(other, longest) >= WORTHWHILE * self._reach(present, step)
+
     def better_step(
         self, other: Stepper, state, present: Scheme, step: float, rtol: float
     ) -> float | None:
         """The step of another scheme from this state if it is better, otherwise None."""
-        enough = WORTHWHILE * self._reach(present, step)
-        if self._reach(other.scheme, other.longest_step) < enough:
-            return None
         self.evaluations += other.scheme.evaluations + 1
         expected = other.expected_step(state, step, rtol)
-        return expected if self._reach(other.scheme, expected) > enough else None
+        return expected if self.may_be_better(other.scheme, expected, present, step) else None
 
     def _reach(self, scheme: Scheme, step: float) -> float:
         if not step > 0:

@@ -25,9 +25,9 @@ COEFFICIENTS_PER_PAUSE = 200_000
 class DensityMarch:
     """See `March`. The clock counts from the start: times far from zero lose no digits.
 
-    When a coefficient in the last eighth of the degrees exceeds rtol / 10 the degree grows, to
-    the next 2^k or 3 * 2^k, and the step is taken again. It shrinks once all coefficients that
-    would go, and the last eighth of those that stay, are below rtol / 1000.
+    When a coefficient in the last eighth of the degrees exceeds rtol / 10 the degree grows to the
+    next 2^k, on S^2 also 3 * 2^k, and the step is taken again. It shrinks once all coefficients
+    that would go, and the last eighth of those that stay, are below rtol / 1000.
 
     Where no scheme is asked for, the present one of SCHEMES is compared with the others now and
     then, first with the longest step that is stable, then by trying one. The one that goes
@@ -98,7 +98,9 @@ class DensityMarch:
         if code == FINER:
             if self._geometry.degree >= self._degrees[1]:
                 return UNRESOLVED
-            self._change_degree(min(finer(self._geometry.degree), self._degrees[1]))
+            self._change_degree(
+                min(finer(self._geometry.degree, self._geometry.halfway), self._degrees[1])
+            )
         elif code == COARSER:
             self._change_degree(self._coarser(self._geometry.degree))
         if self._choice.attempts_left(self.attempts, target, self.clock.t) <= 0:
@@ -110,7 +112,10 @@ class DensityMarch:
         density, state = self.state, self._stepper.state
         for scheme in self._schemes:
             if scheme is not self._scheme:
-                other, step = self._stepper_for(density, scheme), self.clock.proposal
+                step, longest = self.clock.proposal, self._stepper.longest_step(scheme)
+                if not self._choice.may_be_better(scheme, longest, self._scheme, step):
+                    continue
+                other = self._stepper_for(density, scheme)
                 better = self._choice.better_step(other, state, self._scheme, step, self._rtol)
                 if better is not None:
                     self._enter(density, scheme)
@@ -273,7 +278,7 @@ class DensityMarch:
 
     def _coarser(self, degree: int) -> int:
         """The degree to shrink to from this one: the same if there is no lower one."""
-        return max(coarser(degree), min(self._degrees[0], degree))
+        return max(coarser(degree, self._geometry.halfway), min(self._degrees[0], degree))
 
     def _first_density(self, density: Density) -> Density:
         """The initial density on the fewest modes that the rules allow."""

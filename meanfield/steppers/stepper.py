@@ -52,18 +52,18 @@ class Stepper:
     ):
         self.scheme, self._nonlinear = scheme, nonlinear
         modes = state.shape[1]
-        ones, linear = np.ones(modes), np.ascontiguousarray(linear)
-        none = np.zeros((0, modes), linear.dtype)
-        self._problem = Problem(
+        ones, self._linear = np.ones(modes), np.ascontiguousarray(linear)
+        problem = Problem(
             nonlinear.address,
             nonlinear.context,
-            np.zeros((1, 1), linear.dtype) if scheme.explicit else linear,
-            linear if scheme.explicit else none,
+            self._linear,
+            self._linear,
             ones if metric is None else np.ascontiguousarray(metric, dtype=float),
             ones if parseval is None else np.ascontiguousarray(parseval, dtype=float),
             np.arange(modes) if degrees is None else np.ascontiguousarray(degrees),
             nonlinear.speed,
         )
+        self._problem = _for_scheme(problem, scheme, self._linear)
         self._table = scheme.table()
         self._work = _work(self._table, self._problem.linear, np.asarray(state))
         self.state = state
@@ -104,10 +104,10 @@ class Stepper:
         """The same in the norm of errors."""
         return float(rate_of_change(self._problem, self._work, self._problem.metric))
 
-    @property
-    def longest_step(self) -> float:
-        """The longest step that is stable at the speed that the last evaluations met."""
-        return float(self.scheme.stability / max(fastest_rate(self._problem), 1e-300))
+    def longest_step(self, scheme: Scheme) -> float:
+        """The longest step of a scheme that is stable at the speed that the last step met."""
+        problem = _for_scheme(self._problem, scheme, self._linear)
+        return float(scheme.stability / max(fastest_rate(problem), 1e-300))
 
     def expected_step(self, u: np.ndarray, dt: float, rtol: float) -> float:
         """The step that error control would take from u, by the error of one of size dt."""
@@ -116,7 +116,7 @@ class Stepper:
             return 0.1 * dt
         relative = max(error / rtol, 1e-10)
         step = 0.9 * dt * relative ** (-1 / (self.scheme.estimate_order + 1))
-        return min(step, 10 * dt, self.longest_step)
+        return min(step, 10 * dt, self.longest_step(self.scheme))
 
     def step(self, u: np.ndarray, dt: float) -> tuple[np.ndarray, float]:
         """The state one step after u, and the relative error estimate. Leaves `state` alone."""
@@ -146,6 +146,13 @@ class Stepper:
         error, self._nonlinear.error = self._nonlinear.error, None
         if error is not None:
             raise error
+
+
+def _for_scheme(problem: Problem, scheme: Scheme, linear: np.ndarray) -> Problem:
+    """L as the scheme takes it: added to N, or in the exponentials."""
+    if scheme.explicit:
+        return problem._replace(linear=np.zeros((1, 1), linear.dtype), added=linear)
+    return problem._replace(linear=linear, added=np.zeros((0, linear.shape[1]), linear.dtype))
 
 
 def _work(table: Table, linear: np.ndarray, state: np.ndarray) -> Work:

@@ -78,14 +78,14 @@ def test_a_run_that_changes_its_scheme_resumes(tmp_path, cut):
     mu0 = mf.Circle(64).density(lambda a: 1 + 0.3 * np.cos(a) + 0.1 * np.sin(2 * a))
     options = {"t_eval": [5.0, 10.0], "checkpoint": path, "checkpoint_every": 0}
     whole = mf.solve(model, mu0, (0, 10), t_eval=[5.0, 10.0])
-    assert min(whole.stats["schemes"].values()) > 10 and whole.stats["degree_changes"] > 3
+    assert min(whole.stats["schemes"].values()) > 10 and whole.stats["degree_changes"] >= 3
     assert mf.solve(model, mu0, (0, 10), max_steps=cut, **options).status == "max_steps"
     assert_same_bits(mf.solve(model, mu0, (0, 10), resume=True, **options), whole)
 
 
 def test_the_run_of_these_tests_is_not_an_easy_one(unbroken):
     degrees = [density.geometry.degree for density in unbroken]
-    assert degrees[0] == 192 and min(degrees) <= 32 and degrees[-1] > min(degrees)
+    assert degrees[0] == 256 and min(degrees) <= 32 and degrees[-1] > min(degrees)
     assert unbroken.stats["degree_changes"] >= 4 and unbroken.t_events[0].size > 0
     assert unbroken.status == "finished" and unbroken.stats["steps"] > 200
 
