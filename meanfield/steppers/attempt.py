@@ -159,18 +159,15 @@ def _attempt_member(problem, work, member, tail_degree):
     i = last
     _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
     size = max(norm(u, problem.metric), norm(new, problem.metric))
-    error, tail, share = norm(work.stage, problem.metric), 0, 1.0
-    for k in range(work.stage.size):
-        f = work.stage[k]
-        bits = as_bits(f.real * f.real + f.imag * f.imag)
-        tail = max(tail, bits if problem.degrees[k] > tail_degree else 0)
+    error, tail = _norm_and_tail(work.stage, problem.metric, problem.degrees, tail_degree)
+    share = 1.0
     if work.columns.shape[0] > last + 1:
         i = last + 1
         _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
         second = norm(work.stage, problem.metric)
         if error > 0:
             share = error / np.sqrt(error * error + 0.01 * second * second)
-    return share * error / size, share * np.sqrt(from_bits(tail))
+    return share * error / size, share * tail
 
 
 @njit(cache=True)
@@ -215,6 +212,17 @@ def _combine_plainly(target, u, decay, weights, columns, slopes):
         f, g = slopes[columns[slot]], slopes[columns[slot + 1]]
         for k in range(target.size):
             target[k] += a * f[k] + b * g[k]
+
+
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _norm_and_tail(f, weights, degrees, tail_degree):
+    """`norm`, and the largest |coefficient| beyond a degree."""
+    total, tail = 0.0, 0
+    for k in range(f.size):
+        square = f[k].real * f[k].real + f[k].imag * f[k].imag
+        total += weights[k] * square
+        tail = max(tail, as_bits(square) if degrees[k] > tail_degree else 0)
+    return np.sqrt(total), np.sqrt(from_bits(tail))
 
 
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
