@@ -167,7 +167,7 @@ def _attempt_member(problem, work, member, tail_degree):
         second = norm(work.stage, problem.metric)
         if error > 0:
             share = error / np.sqrt(error * error + 0.01 * second * second)
-    return share * error / size, share * tail
+    return share * error / size, tail
 
 
 @njit(cache=True)

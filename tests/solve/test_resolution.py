@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.solving.degrees import coarser, finer
-from meanfield.steppers import EXPONENTIAL, Krogstad
+from meanfield.steppers import EXPONENTIAL, SCHEMES, Krogstad
 
 CIRCLE = mf.Circle(16)
 NOISY = mf.Transformer(mf.USA(2.0), 6.0)
@@ -286,3 +286,14 @@ def test_softmax_far_from_the_mass_does_not_matter(beta, kappa, concentration):
     m0, m1, m2 = (density.moment(1).real for density in run)
     assert (-3 * m0 + 4 * m1 - m2) / (2 * h) == pytest.approx(rate, abs=1e-4 * abs(rate))
     assert mf.solve(mf.Transformer(mf.SA(beta), kappa), start, (0, 1)).success
+
+
+@pytest.mark.parametrize("outputs", [1, 25])
+@pytest.mark.parametrize("scheme", [None, *SCHEMES], ids=lambda scheme: scheme and scheme.name)
+def test_errors_of_long_steps_do_not_ask_for_more_modes(scheme, outputs):
+    """A step too long for the highest modes fills them; the density needs 1024 of them."""
+    mu0 = mf.Circle(16).density(lambda a: 1 + 0.5 * np.cos(a) + 0.2 * np.cos(2 * a))
+    times = np.linspace(0, 0.25, outputs + 1)[1:]
+    options = {"t_eval": times, "rtol": 1e-10, "scheme": scheme}
+    run = mf.solve(mf.Transformer(mf.USA(4.0)), mu0, (0, 0.25), **options)
+    assert run.status == "finished" and run.stats["highest_degree"] == 1024

@@ -195,4 +195,4 @@ def test_rounding_does_not_ask_for_more_modes():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mf.UnresolvedWarning)
         run = mf.solve(mf.Transformer(mf.Kuramoto()), mu0, (0, 2.9), **options)
-    assert run.status == "finished" and run.stats["highest_degree"] == 256
+    assert run.status == "finished" and run.stats["highest_degree"] in (192, 256)

@@ -92,14 +92,14 @@ def test_it_agrees_with_the_exponential_scheme(start, model):
     np.testing.assert_allclose(one_c, other_c, rtol=0, atol=1e-10)
 
 
-def test_without_noise_it_needs_far_fewer_evaluations():
+def test_without_noise_it_needs_fewer_than_half_of_the_evaluations():
     counts = [
         mf.solve(STILL, SPACES["sphere"], (0, 0.5), t_eval=[0.5], rtol=1e-12, scheme=s).stats[
             "evaluations"
         ]
         for s in (DormandPrince, Krogstad)
     ]
-    assert counts[0] < counts[1] / 3
+    assert counts[0] < counts[1] / 2
 
 
 def test_an_ensemble_with_different_noise_is_its_members():
