@@ -8,6 +8,7 @@ with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu). A drift gives the Fu
 multipliers of W and Z; the geometry does the rest.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ __all__ = ["SA", "USA", "Drift", "Interaction", "Kuramoto"]
 DESCRIBED = 4096
 
 
-class Drift:
+class Drift(ABC):
     """A velocity field v[mu] = grad (W * mu) / (Z * mu) on the unit sphere of R^d.
 
     Attributes
@@ -40,9 +41,9 @@ class Drift:
     def shape(self) -> tuple[int, ...]:
         return ()
 
+    @abstractmethod
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         """Multipliers of W, shape (*shape, degree + 1); entry 0 has no effect on v."""
-        raise NotImplementedError
 
     def normaliser(self, degree: int, dimension: int) -> np.ndarray | None:
         """Multipliers of Z, shape (*shape, degree + 1), or None where Z = 1."""

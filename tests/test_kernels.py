@@ -239,3 +239,11 @@ def test_a_kernel_with_a_jump_is_refused(d):
 def test_a_kernel_must_map_arrays_to_finite_arrays(kernel, message):
     with pytest.raises(ValueError, match=message):
         quadrature_multipliers(kernel, 4, 2)
+
+
+@pytest.mark.parametrize(("beta", "dimension"), [(40.0, 1024), (100.0, 1024), (25.0, 300)])
+def test_multipliers_do_not_underflow_with_the_bessel_function(beta, dimension):
+    """I_511(40) is below 1e-308, the mean of exp(40 (t - 1)) is not; errors of lgamma: 1e-12."""
+    found = exponential_multipliers(beta, 6, dimension)
+    expected = quadrature_multipliers(lambda t: np.exp(beta * (t - 1)), 6, dimension)
+    np.testing.assert_allclose(found[:3], expected[:3], rtol=1e-9)

@@ -185,3 +185,18 @@ def test_a_run_may_go_on_as_long_as_it_likes():
     assert run.status == "finished" and run.final.w2_to_dirac() == 0
     assert run.final.w2_to_dirac([0, 0, -1]) == pytest.approx(np.pi)
     assert run.observables.cluster_mass[-1] == pytest.approx(1) and run.observables.speed[-1] == 0
+
+
+def test_what_comes_after_a_terminal_event_is_no_reason_for_doubt():
+    """The nodes part in the step that the event cuts short: the run ends before they do."""
+    mu0 = mf.Circle(16).density(lambda a: 1 + 0.5 * np.cos(a) + 0.2 * np.cos(2 * a))
+    model, start = mf.Transformer(mf.USA(3.0)), mf.Characteristics(mu0, nodes=512)
+    with pytest.warns(mf.UnresolvedWarning):
+        since = mf.solve(model, start, (0, 2), t_eval=[2.0]).stats["unresolved_since"]
+
+    def passed(t, _state):
+        return t - (since - 1e-6)
+
+    passed.terminal = True
+    run = mf.solve(model, start, (0, 2), t_eval=[2.0], events=passed)
+    assert run.status == "event" and run.resolved and run.stats["unresolved_since"] is None
