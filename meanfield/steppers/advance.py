@@ -16,7 +16,6 @@ __all__ = ["PAUSED", "REACHED", "STEADY", "Rules", "advance"]
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
 TAIL_ERROR = 0.5  # how much of the last coefficients allowed may be the error of a step
-DOUBTFUL = 0.1  # with such an error last coefficients that are too large ask for a shorter step
 
 
 class Rules(NamedTuple):
@@ -55,8 +54,6 @@ def advance(problem, table, work, clock, rules, target, limit):
             error = max(error, rules.rtol * excess**rules.error_order)
             if rules.tail > 0:
                 error = max(error, rules.rtol * tail_error / (TAIL_ERROR * rules.tail))
-            if rules.tail > 0 and tail > rules.tail and tail_error > DOUBTFUL * tail:
-                error = max(error, rules.rtol * 2.0**rules.error_order)
         verdict = _judge(rules, error, tail)
         if verdict == _ACCEPTED:
             work.front[0] = 1 - work.front[0]
