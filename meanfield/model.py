@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from .checks import real_array
-from .drifts import Drift
+from .drifts import Drift, ZonalDrift
+from .errors import MeanfieldError
 
 __all__ = ["Transformer"]
 
@@ -68,6 +69,17 @@ class Transformer:
                 f"{self.kappa.shape}: these do not broadcast. For a table of both, give beta "
                 "a trailing axis: USA(beta[:, None]) with kappa of shape (n,)."
             ) from None
+
+    @property
+    def zonal(self) -> ZonalDrift:
+        """The drift; raises MeanfieldError unless densities can be moved by it."""
+        if not isinstance(self.drift, ZonalDrift):
+            raise MeanfieldError(
+                f"{type(self.drift).__name__} does not depend on inner products alone, so it has "
+                "no harmonics to move a density by: solve for Tokens. Densities and "
+                "Characteristics take USA, SA, Kuramoto and Interaction."
+            )
+        return self.drift
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:

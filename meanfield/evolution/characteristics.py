@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..characteristics import Characteristics
-from ..drifts import Drift, Interaction
+from ..drifts import Interaction, ZonalDrift
 from ..errors import MeanfieldError
 from ..geometry.contract import dimension_of_harmonics
 from ..model import Transformer
@@ -52,9 +52,9 @@ class CharacteristicsMotion:
             )
         self.chart, self.masses = state.chart, state.masses
         dimension = state.geometry.dimension
-        self.degree = kernel_degree(model.drift, dimension)
-        self.attraction = model.drift.attraction(self.degree, dimension)
-        self.normaliser = model.drift.normaliser(self.degree, dimension)
+        self.degree = kernel_degree(model.zonal, dimension)
+        self.attraction = model.zonal.attraction(self.degree, dimension)
+        self.normaliser = model.zonal.normaliser(self.degree, dimension)
         self._finest = max(FINEST, 1e-15 / rtol)
 
     def velocity(self, x: np.ndarray) -> np.ndarray:
@@ -103,7 +103,7 @@ class CharacteristicsMotion:
         return float(np.sqrt(self.masses @ self.chart.lengths(x, velocity) ** 2))
 
 
-def kernel_degree(drift: Drift, dimension: int) -> int:
+def kernel_degree(drift: ZonalDrift, dimension: int) -> int:
     """The highest degree that contributes to a velocity, to rounding.
 
     At most the degree l contributes lambda_l dim H_l l (l + d - 2)/(d - 1), at a Dirac.

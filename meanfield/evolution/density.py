@@ -39,12 +39,12 @@ class DensityEvolution:
                 return table[None]
             return np.broadcast_to(table, (*shape, table.shape[-1])).reshape(members, -1)
 
-        normaliser = model.drift.normaliser(degree, dimension)
+        normaliser = model.zonal.normaliser(degree, dimension)
 
         self.geometry, self.shape, self.members = geometry, shape, members
         self.linear = rows(geometry.laplacian / model.kappa[..., None])
         self.nonlinear = geometry.transport(
-            rows(model.drift.attraction(degree, dimension)),
+            rows(model.zonal.attraction(degree, dimension)),
             None if normaliser is None else rows(normaliser),
             members,
         )

@@ -54,6 +54,6 @@ def measure(model: Transformer, state: Characteristics) -> dict[str, np.ndarray]
 
 def _interaction_energy(model: Transformer, state: Characteristics, degree: int) -> np.ndarray:
     fine = state.geometry.with_degree(degree)
-    weights = model.drift.interaction(degree, fine.dimension)
+    weights = model.zonal.interaction(degree, fine.dimension)
     power = fine.parseval * np.abs(state.coefficients(degree)) ** 2
     return np.asarray(0.5 * (weights[fine.degrees] * power).sum())

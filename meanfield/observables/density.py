@@ -68,7 +68,7 @@ def _log(values: np.ndarray) -> np.ndarray:
 
 def _interaction_energy(model: Transformer, density: Density) -> np.ndarray:
     geometry = density.geometry
-    weights = model.drift.interaction(geometry.degree, geometry.dimension)
+    weights = model.zonal.interaction(geometry.degree, geometry.dimension)
     power = geometry.parseval * np.abs(density.coefficients) ** 2
     return 0.5 * (weights[..., geometry.degrees] * power).sum(axis=-1)
 
@@ -79,7 +79,7 @@ def _dissipation(model: Transformer, density: Density) -> np.ndarray:
     coefficients = density.coefficients.reshape(evolution.members, -1)
     change = evolution.linear * coefficients + evolution.nonlinear(coefficients)
     change = change.reshape(density.coefficients.shape)
-    weights = model.drift.attraction(geometry.degree, geometry.dimension)
+    weights = model.zonal.attraction(geometry.degree, geometry.dimension)
     pairing = change * np.conj(weights[..., geometry.degrees] * density.coefficients)
     gain = (geometry.parseval * pairing.real).sum(axis=-1)
     loss = _mean(density, geometry.to_values(change) * _log(density.values))

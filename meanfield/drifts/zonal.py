@@ -1,67 +1,25 @@
-"""The drifts of mean-field attention: v[mu] = grad (W * mu) / (Z * mu) with zonal W and Z.
+"""Zonal drifts: v[mu] = grad (W * mu) / (Z * mu) with W and Z functions of the inner product.
 
     USA        W = exp(beta t) / beta                Z = 1
     SA         W = exp(beta t) / beta                Z = exp(beta t)
     Kuramoto   W = t                                 Z = 1
 
-with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu). A drift gives the Funk-Hecke
-multipliers of W and Z; the geometry does the rest.
+with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .checks import real_array
-from .kernels import exponential_multipliers, quadrature_multipliers
+from ..checks import real_array
+from ..kernels import exponential_multipliers, quadrature_multipliers
+from .contract import ZonalDrift
 
-__all__ = ["SA", "USA", "Drift", "Interaction", "Kuramoto"]
+__all__ = ["SA", "USA", "Interaction", "Kuramoto"]
 
 DESCRIBED = 4096
-
-
-class Drift(ABC):
-    """A velocity field v[mu] = grad (W * mu) / (Z * mu) on the unit sphere of R^d.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Ensemble shape of the parameters; () for a single drift.
-    gradient_flow : bool
-        Whether Z = 1, so that mu follows the Wasserstein gradient of the interaction energy
-        (1/2) int int W dmu dmu.
-    """
-
-    gradient_flow = True
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return ()
-
-    @abstractmethod
-    def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        """Multipliers of W, shape (*shape, degree + 1); entry 0 has no effect on v."""
-
-    def normaliser(self, degree: int, dimension: int) -> np.ndarray | None:
-        """Multipliers of Z, shape (*shape, degree + 1), or None where Z = 1."""
-        return None
-
-    def interaction(self, degree: int, dimension: int) -> np.ndarray:
-        """Multipliers of W in the interaction energy, its additive constant included."""
-        return self.attraction(degree, dimension)
-
-    @property
-    def parameters(self) -> dict[str, np.ndarray]:
-        """The numbers that may differ between the members of an ensemble."""
-        return {}
-
-    def describe(self) -> dict[str, Any]:
-        """The drift as plain data: its name and parameters."""
-        parameters = {name: values.tolist() for name, values in self.parameters.items()}
-        return {"drift": type(self).__name__, **parameters}
 
 
 def _inverse_temperature(name: str, beta) -> np.ndarray:
@@ -75,7 +33,7 @@ def _inverse_temperature(name: str, beta) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Exponential(Drift):
+class _Exponential(ZonalDrift):
     beta: np.ndarray
 
     def __init__(self, beta):
@@ -182,7 +140,7 @@ class SA(_Exponential):
 
 
 @dataclass(frozen=True)
-class Kuramoto(Drift):
+class Kuramoto(ZonalDrift):
     """Kuramoto's drift v(x) = P_x int y dmu(y): attention at beta = 0."""
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
@@ -192,7 +150,7 @@ class Kuramoto(Drift):
 
 
 @dataclass(frozen=True)
-class Interaction(Drift):
+class Interaction(ZonalDrift):
     """Drift v(x) = grad_x int W(<x, y>) dmu(y) for any interaction potential W.
 
     Parameters

@@ -1,0 +1,63 @@
+"""What a drift is: a velocity field v[mu] of attention."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Drift", "ZonalDrift"]
+
+
+class Drift(ABC):
+    """A velocity field v[mu] that a measure exerts on its points.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Ensemble shape of the parameters; () for a single drift.
+    gradient_flow : bool
+        Whether mu follows the Wasserstein gradient of an interaction energy.
+    """
+
+    gradient_flow = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The numbers that may differ between the members of an ensemble."""
+        return {}
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The drift as plain data: its name and parameters."""
+
+
+class ZonalDrift(Drift):
+    """v[mu] = grad (W * mu) / (Z * mu) on the unit sphere of R^d, W and Z functions of <x, y>.
+
+    It follows the gradient of (1/2) int int W dmu dmu if Z = 1. Densities are moved by the
+    Funk-Hecke multipliers of W and Z; tokens by W' and Z,
+
+        v(x) = P_x sum_j m_j W'(<x, x_j>) x_j / sum_j m_j Z(<x, x_j>)
+    """
+
+    gradient_flow = True
+
+    @abstractmethod
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        """Multipliers of W, shape (*shape, degree + 1); entry 0 has no effect on v."""
+
+    def normaliser(self, degree: int, dimension: int) -> np.ndarray | None:
+        """Multipliers of Z, shape (*shape, degree + 1), or None where Z = 1."""
+        return None
+
+    def interaction(self, degree: int, dimension: int) -> np.ndarray:
+        """Multipliers of W in the interaction energy, its additive constant included."""
+        return self.attraction(degree, dimension)
+
+    def describe(self) -> dict[str, Any]:
+        parameters = {name: values.tolist() for name, values in self.parameters.items()}
+        return {"drift": type(self).__name__, **parameters}
