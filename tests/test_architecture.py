@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "meanfield"
 
 ROOMS = [
-    {"errors", "checks"},
+    {"errors", "checks", "number_files"},
     {"bits", "native", "lanes"},
     {"legendre"},
     {"kernels"},

@@ -1,12 +1,11 @@
 """From a file of numbers to points of the circle or the sphere."""
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
-from ..geometry.kernel_estimate import read_sample as read_array
 from ..geometry.projection import principal_circle, principal_sphere
+from ..number_files import read_numbers
 from .initial import Sample
 
 __all__ = ["read_sample"]
@@ -53,22 +52,7 @@ def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:
 
 
 def _load(path: Path, key: str | None) -> np.ndarray:
-    try:
-        array = _from_npz(path, key) if path.suffix == ".npz" else read_array(path)
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path.name} is not a readable {path.suffix} file ({error})") from error
+    array = read_numbers(path, key)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"expected real numbers in {path.name}; got an array of {array.dtype}")
     return array.astype(float)
-
-
-def _from_npz(path: Path, key: str | None) -> np.ndarray:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        if key is None and len(arrays.files) == 1:
-            (key,) = arrays.files
-        if key not in arrays.files:
-            raise ValueError(
-                f"expected key to name one of the arrays in {path.name}: "
-                f"{', '.join(arrays.files)}; got {'no key' if key is None else repr(key)}"
-            )
-        return arrays[key]

@@ -1,11 +1,8 @@
-"""Angles read from data, and the bandwidth of their kernel density estimate."""
-
-from pathlib import Path
+"""Samples checked, and the bandwidth of their kernel density estimate."""
 
 import numpy as np
 
 from ..checks import real_array
-from ..errors import StorageError
 from ..states import Tokens
 
 __all__ = [
@@ -13,43 +10,9 @@ __all__ = [
     "checked_vectors",
     "cross_validated_bandwidth",
     "plug_in_bandwidth",
-    "read_sample",
 ]
 
 STAGES = 7
-
-
-def read_sample(path: Path) -> np.ndarray:
-    """The array in a .npy file, or the numbers in a .csv file (one header line is allowed)."""
-    if not path.is_file():
-        raise StorageError(f"The sample file {path} does not exist (looked in {Path.cwd()}).")
-    if path.suffix not in (".npy", ".csv"):
-        raise StorageError(f"A sample is read from .npy or .csv; got {path}.")
-    try:
-        if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        return _numbers(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, OSError, EOFError) as error:
-        raise StorageError(f"{path} could not be read as numbers: {error}") from error
-
-
-def _numbers(text: str) -> np.ndarray:
-    """The rows of a comma separated table, without its header if there is one."""
-    rows = [line.split(",") for line in text.splitlines() if line.strip()]
-    if rows and not _is_numeric(rows[0]):
-        del rows[0]
-    if not rows:
-        raise ValueError("it has no numbers")
-    numbers = np.array([[float(entry) for entry in row] for row in rows])
-    return numbers[:, 0] if numbers.shape[1] == 1 else numbers
-
-
-def _is_numeric(row: list[str]) -> bool:
-    try:
-        [float(entry) for entry in row]
-    except ValueError:
-        return False
-    return True
 
 
 def checked_angles(sample) -> np.ndarray:

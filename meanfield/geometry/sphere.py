@@ -8,6 +8,7 @@ import numpy as np
 
 from ..checks import positive, real_array, whole_number
 from ..kernels import exponential_multipliers
+from ..number_files import read_numbers
 from ..states import Density
 from . import kernel_estimate, sphere_points
 from .contract import Geometry, read_only
@@ -222,7 +223,7 @@ class Sphere(Geometry):
         Rudemo, Scandinavian J. Statistics 9 (1982), least-squares cross-validation.
         """
         if isinstance(sample, str | Path):
-            sample = kernel_estimate.read_sample(Path(sample))
+            sample = read_numbers(sample)
         points = kernel_estimate.checked_vectors(sample, 3)
         masses = np.full(len(points), 1 / len(points))
         modes = sphere_points.empirical_coefficients(points, masses, self.degree)

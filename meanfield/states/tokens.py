@@ -1,60 +1,245 @@
 """Tokens: weighted points, the empirical measure sum_i masses_i delta_{x_i}."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import real_array
+from ..checks import real_array, whole_number
+from ..errors import StorageError
+from ..number_files import read_numbers
 
-__all__ = ["Tokens"]
+if TYPE_CHECKING:
+    from .density import Density
+    from .gram import Gram
+
+__all__ = ["Tokens", "checked_masses"]
+
+UNIT = 1e-9
 
 
 class Tokens:
-    """n points of the unit sphere of R^d with masses.
+    """n points of the unit sphere of R^d, or of R^d, with masses; or many independent such sets.
 
     Parameters
     ----------
-    x : array, shape (n, d)
-        Unit vectors.
-    masses : array, shape (n,), optional
+    x : array, shape (*replicas, n, d)
+        Unit vectors, d >= 2; any vectors, d >= 1, if not `on_sphere`.
+    masses : array, shape (*replicas, n) or (n,), optional
         Masses >= 0 of sum 1; by default 1/n each.
+    radii : array, shape (*replicas, n) or (n,), optional
+        Lengths > 0 of the hidden states radii * x, for models whose normalisation moves them
+        (Pre-LN and its relatives); 1 where they are needed and not given.
+    on_sphere : bool
+        Whether tokens live on the sphere, as after layer normalisation.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For another shape, values that are not finite, vectors that are not of unit length
+        (to 1e-9), masses that are negative or do not sum to 1 (to 1e-9), radii <= 0.
+    """
+
+    def __init__(self, x, masses=None, radii=None, *, on_sphere: bool = True):
+        x = real_array("x", x)
+        least = 2 if on_sphere else 1
+        if x.ndim < 2 or min(x.shape) < 1 or x.shape[-1] < least:
+            raise ValueError(
+                f"Tokens expects x of shape (n, d) with d >= {least}, or (*replicas, n, d); got "
+                f"{x.shape}."
+            )
+        if on_sphere:
+            _check_lengths(x)
+        elif not np.isfinite(x).all():
+            raise ValueError(f"Tokens expects finite x; {_not_finite(x)} entries are not.")
+        if radii is not None and not on_sphere:
+            raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
+        self.x, self.masses = x, checked_masses(masses, x.shape[:-1])
+        self.radii = None if radii is None else _checked_radii(radii, x.shape[:-1])
+        self.on_sphere = bool(on_sphere)
+        for array in (self.x, self.masses, self.radii):
+            if array is not None:
+                array.setflags(write=False)
+
+    # What it is ----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the replicas; () for a single set of tokens."""
+        return self.x.shape[:-2]
+
+    @property
+    def dimension(self) -> int:
+        """The ambient dimension d."""
+        return self.x.shape[-1]
+
+    def __len__(self) -> int:
+        return self.x.shape[-2]
+
+    def __getitem__(self, replica) -> "Tokens":
+        """One of the replicas, or some of them."""
+        if not self.shape:
+            raise TypeError("These tokens are a single set; x and masses are its arrays.")
+        radii = None if self.radii is None else self.radii[replica]
+        return Tokens(self.x[replica], self.masses[replica], radii, on_sphere=self.on_sphere)
+
+    def __repr__(self) -> str:
+        where = "" if self.on_sphere else ", in R^d"
+        replicas = f", replicas={self.shape}" if self.shape else ""
+        return f"Tokens(n={len(self)}, d={self.dimension}{replicas}{where})"
+
+    def describe(self) -> dict[str, Any]:
+        """The space, as plain data."""
+        return {"kind": "Tokens", "dimension": self.dimension, "on_sphere": self.on_sphere}
+
+    def expect(self, f: Callable[[np.ndarray], np.ndarray]):
+        """sum_i masses_i f(x_i); f takes the points (*replicas, n, d), returns (*replicas, n, ...).
+
+        A float, or an array of shape (*replicas, ...).
+        """
+        values = np.asarray(f(self.x))
+        if values.shape[: self.x.ndim - 1] != self.masses.shape:
+            raise ValueError(
+                f"expect takes a function of points (..., d) that returns {self.masses.shape} "
+                f"values, or more of them on further axes; got shape {values.shape}."
+            )
+        if not self.shape:
+            return np.tensordot(self.masses, values, axes=1)
+        weights = self.masses.reshape(self.masses.shape + (1,) * (values.ndim - self.masses.ndim))
+        return (weights * values).sum(axis=len(self.shape))
+
+    # Making them ---------------------------------------------------------------------------
+
+    @classmethod
+    def uniform(cls, n: int, d: int, *, rng, shape: Sequence[int] = ()) -> "Tokens":
+        """n independent uniform tokens of S^(d-1), in each of `shape` replicas.
+
+        Parameters
+        ----------
+        n, d : int
+        rng : numpy.random.Generator or seed
+        shape : tuple of int
+        """
+        n = whole_number("uniform needs a whole number n", "n", n)
+        d = whole_number("uniform needs a whole number d", "d", d)
+        x = np.random.default_rng(rng).standard_normal((*shape, n, d))
+        return cls(x / np.linalg.norm(x, axis=-1, keepdims=True))
+
+    @classmethod
+    def on_circle(cls, angles, masses=None) -> "Tokens":
+        """Tokens on the circle at these angles in radians, (*replicas, n)."""
+        angles = real_array("Angles", angles)
+        return cls(np.stack([np.cos(angles), np.sin(angles)], axis=-1), masses)
+
+    @classmethod
+    def orthonormal(cls, n: int, d: int | None = None) -> "Tokens":
+        """The first n basis vectors of R^d; d = n by default."""
+        d = n if d is None else d
+        if not 2 <= n <= d:
+            raise ValueError(f"Orthonormal tokens need 2 <= n <= d; got n = {n}, d = {d}.")
+        return cls(np.eye(n, d))
+
+    @classmethod
+    def from_file(cls, path, *, key: str | None = None, on_sphere: bool = True) -> "Tokens":
+        """Tokens of equal masses from an array (n, d) in a .npy, .npz or .csv file.
+
+        On the sphere an array (n,) or (n, 1) holds angles in radians.
+
+        Parameters
+        ----------
+        path : path
+        key : str, optional
+            Name of the array in a .npz file that holds several.
+        on_sphere : bool
+            Whether the rows are unit vectors.
+
+        Raises
+        ------
+        StorageError
+            If the file cannot be read, or what it holds are no tokens.
+        """
+        array = read_numbers(path, key)
+        try:
+            if on_sphere and (array.ndim == 1 or array.shape[1:] == (1,)):
+                return cls.on_circle(array.ravel())
+            return cls(array, on_sphere=on_sphere)
+        except (ValueError, TypeError) as error:
+            raise StorageError(f"{path}: {error}") from error
+
+    # Other representations -----------------------------------------------------------------
+
+    def to_density(self, geometry, bandwidth: float | None = None) -> "Density":
+        """The kernel estimate `geometry.estimate` of the density of these tokens."""
+        if not hasattr(geometry, "estimate"):
+            raise ValueError(f"Densities are estimated on Circle and Sphere; got {geometry!r}.")
+        if self.shape or not self.on_sphere:
+            raise ValueError(
+                "A density is estimated from a single set of tokens on the sphere; got "
+                f"{self!r}. Estimate the replicas one by one: tokens[i].to_density(geometry)."
+            )
+        return geometry.estimate(self, bandwidth=bandwidth)
+
+    def gram(self) -> "Gram":
+        """Their inner products."""
+        from .gram import Gram
+
+        if not self.on_sphere:
+            raise ValueError("Gram holds inner products of unit vectors; these are in R^d.")
+        return Gram(self.x @ np.swapaxes(self.x, -1, -2), self.masses)
+
+
+def checked_masses(masses, shape: tuple[int, ...]) -> np.ndarray:
+    """Masses of this shape, (*replicas, n); equal ones for None.
 
     Raises
     ------
     ValueError
-        For another shape, values that are not finite, vectors that are not of unit length
-        (to 1e-9), or masses that are negative or do not sum to 1 (to 1e-9).
+        If they do not broadcast to the shape, are negative or do not sum to 1.
     """
+    n = shape[-1]
+    if masses is None:
+        return np.full(shape, 1 / n)
+    masses = real_array("masses", masses)
+    valid = masses.shape[-1:] == (n,) and masses.shape in (shape, (n,))
+    valid = valid and (masses >= 0).all() and (np.abs(masses.sum(axis=-1) - 1) <= UNIT).all()
+    if not valid:
+        total = masses.sum(axis=-1) if masses.ndim else masses
+        raise ValueError(
+            f"Tokens expects {n} masses >= 0 of sum 1; got shape {masses.shape}, minimum "
+            f"{masses.min(initial=np.inf)}, sum {total}."
+        )
+    return np.broadcast_to(masses, shape).copy()
 
-    def __init__(self, x, masses=None):
-        x = real_array("x", x)
-        if x.ndim != 2 or min(x.shape) < 1 or x.shape[1] < 2:
-            raise ValueError(f"Tokens expects x of shape (n, d) with d >= 2; got {x.shape}.")
-        lengths = np.linalg.norm(x, axis=1)
-        if not (np.abs(lengths - 1) <= 1e-9).all():
-            worst = np.abs(lengths - 1).max()
-            raise ValueError(
-                f"Tokens expects unit vectors; the worst length is off by {worst:.2g}. "
-                "Divide by the norms first: x / np.linalg.norm(x, axis=1, keepdims=True)."
-            )
-        n = len(x)
-        masses = np.full(n, 1 / n) if masses is None else real_array("masses", masses)
-        valid = masses.shape == (n,) and (masses >= 0).all() and abs(masses.sum() - 1) <= 1e-9
-        if not valid:
-            raise ValueError(
-                f"Tokens expects {n} masses >= 0 of sum 1; got shape {masses.shape}, minimum "
-                f"{masses.min(initial=np.inf)}, sum {masses.sum()}."
-            )
-        x.setflags(write=False)
-        masses.setflags(write=False)
-        self.x, self.masses = x, masses
 
-    def __len__(self) -> int:
-        return len(self.x)
+def _check_lengths(x: np.ndarray) -> None:
+    lengths = np.linalg.norm(x, axis=-1)
+    if (np.abs(lengths - 1) <= UNIT).all():
+        return
+    if not np.isfinite(x).all():
+        raise ValueError(
+            f"Tokens expects unit vectors; {_not_finite(x)} entries of x are not finite. Remove "
+            "them first."
+        )
+    where = np.unravel_index(np.abs(lengths - 1).argmax(), lengths.shape)
+    place = ", ".join(map(str, where))
+    if lengths[where] == 0:
+        raise ValueError(f"Tokens expects unit vectors; x[{place}] is the zero vector.")
+    raise ValueError(
+        f"Tokens expects unit vectors; the worst length is off by {abs(lengths[where] - 1):.2g}, "
+        f"that of x[{place}]. Divide by the norms first: "
+        "x / np.linalg.norm(x, axis=-1, keepdims=True); or use on_sphere=False."
+    )
 
-    def __repr__(self) -> str:
-        return f"Tokens(n={len(self)}, d={self.x.shape[1]})"
 
-    def expect(self, f: Callable[[np.ndarray], np.ndarray]):
-        """sum_i masses_i f(x_i); f takes unit vectors (n, d) and may return (n, ...)."""
-        return np.tensordot(self.masses, np.asarray(f(self.x)), axes=1)
+def _checked_radii(radii, shape: tuple[int, ...]) -> np.ndarray:
+    radii = real_array("radii", radii)
+    if radii.shape not in (shape, shape[-1:], ()) or not ((radii > 0) & np.isfinite(radii)).all():
+        raise ValueError(
+            f"Tokens expects finite radii > 0 of shape {shape}; got shape {radii.shape}, minimum "
+            f"{radii.min(initial=np.inf)}."
+        )
+    return np.broadcast_to(radii, shape).copy()
+
+
+def _not_finite(x: np.ndarray) -> int:
+    return int(np.count_nonzero(~np.isfinite(x)))

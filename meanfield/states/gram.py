@@ -1,0 +1,81 @@
+"""Gram matrices: tokens of the sphere known by their inner products, whatever the dimension."""
+
+from typing import Any
+
+import numpy as np
+
+from ..checks import real_array
+from .tokens import Tokens, checked_masses
+
+__all__ = ["Gram"]
+
+UNIT = 1e-9
+
+
+class Gram:
+    """The inner products G_ij = <x_i, x_j> of n tokens on a sphere.
+
+    Parameters
+    ----------
+    G : array, shape (*replicas, n, n)
+        Symmetric, positive semidefinite, with ones on the diagonal (to 1e-9).
+    masses : array, shape (*replicas, n) or (n,), optional
+        Masses >= 0 of sum 1; by default 1/n each.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For another shape, values that are not finite, a matrix that is not that of inner
+        products of unit vectors, or masses that are not a probability.
+    """
+
+    def __init__(self, G, masses=None):
+        G = real_array("G", G)
+        if G.ndim < 2 or G.shape[-1] != G.shape[-2] or min(G.shape) < 1:
+            raise ValueError(f"Gram expects G of shape (n, n) or (*replicas, n, n); got {G.shape}.")
+        if not np.isfinite(G).all():
+            raise ValueError(
+                f"Gram expects finite inner products; {np.sum(~np.isfinite(G))} are not."
+            )
+        asymmetry = np.abs(G - np.swapaxes(G, -1, -2)).max()
+        diagonal = np.abs(np.diagonal(G, axis1=-2, axis2=-1) - 1).max()
+        lowest = np.linalg.eigvalsh(G).min()
+        if asymmetry > UNIT or diagonal > UNIT or lowest < -UNIT * G.shape[-1]:
+            raise ValueError(
+                "Gram expects inner products of unit vectors: a symmetric matrix (the asymmetry "
+                f"is {asymmetry:.2g}) with ones on the diagonal (off by {diagonal:.2g}) and no "
+                f"negative eigenvalue (the lowest is {lowest:.2g}). For tokens: tokens.gram()."
+            )
+        self.G, self.masses = G, checked_masses(masses, G.shape[:-1])
+        self.G.setflags(write=False)
+        self.masses.setflags(write=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the replicas; () for a single set of tokens."""
+        return self.G.shape[:-2]
+
+    def __len__(self) -> int:
+        return self.G.shape[-1]
+
+    def __getitem__(self, replica) -> "Gram":
+        """One of the replicas, or some of them."""
+        if not self.shape:
+            raise TypeError("This is a single Gram matrix; G and masses are its arrays.")
+        return Gram(self.G[replica], self.masses[replica])
+
+    def __repr__(self) -> str:
+        replicas = f", replicas={self.shape}" if self.shape else ""
+        return f"Gram(n={len(self)}{replicas})"
+
+    def describe(self) -> dict[str, Any]:
+        """The space, as plain data."""
+        return {"kind": "Gram"}
+
+    def to_tokens(self) -> Tokens:
+        """Tokens of R^n with these inner products, unique up to rotation."""
+        values, vectors = np.linalg.eigh(self.G)
+        x = vectors * np.sqrt(np.maximum(values, 0))[..., None, :]  # those below 0 are rounding
+        if len(self) == 1:
+            x = np.concatenate([x, np.zeros_like(x)], axis=-1)
+        return Tokens(x / np.linalg.norm(x, axis=-1, keepdims=True), self.masses)
