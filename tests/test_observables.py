@@ -194,7 +194,7 @@ def test_an_ensemble_is_measured_member_by_member(drift):
 
 def test_a_table_over_time_keeps_each_degree():
     model, states = Transformer(USA(1.0), 2.0), [Circle(8).uniform(), lopsided()]
-    table = measure_all(model, states)
+    table = measure_all(model, states, range(len(states)))
     np.testing.assert_array_equal(table["degree"], [8, 64])
     assert table["moment"].shape == (2, MOMENTS)
     assert table["entropy"][1] == measure(model, states[1])["entropy"]

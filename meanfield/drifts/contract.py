@@ -34,6 +34,14 @@ class Drift(ABC):
     def describe(self) -> dict[str, Any]:
         """The drift as plain data: its name and parameters."""
 
+    @abstractmethod
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        """About the largest rate at which tokens attract each other, for the choice of steps."""
+
+    def broadcast(self, shape: tuple[int, ...]) -> "Drift":
+        """The drift with an ensemble of parameters flattened, one for each entry of `shape`."""
+        return self
+
 
 class ZonalDrift(Drift):
     """v[mu] = grad (W * mu) / (Z * mu) on the unit sphere of R^d, W and Z functions of <x, y>.
@@ -57,6 +65,14 @@ class ZonalDrift(Drift):
     def interaction(self, degree: int, dimension: int) -> np.ndarray:
         """Multipliers of W in the interaction energy, its additive constant included."""
         return self.attraction(degree, dimension)
+
+    @abstractmethod
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        """W' at inner products t (*shape, ...), times a factor that it has in common with Z."""
+
+    def weight(self, t: np.ndarray) -> np.ndarray:
+        """Z, times that factor: 1, unless it is overridden."""
+        return np.ones_like(t)
 
     def describe(self) -> dict[str, Any]:
         parameters = {name: values.tolist() for name, values in self.parameters.items()}

@@ -50,6 +50,12 @@ class _Exponential(ZonalDrift):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(beta={self.beta.tolist()})"
 
+    def broadcast(self, shape: tuple[int, ...]) -> "_Exponential":
+        return self if not self.shape else type(self)(np.broadcast_to(self.beta, shape).ravel())
+
+    def _exponent(self, t: np.ndarray) -> np.ndarray:
+        return self.beta.reshape(self.shape + (1,) * (t.ndim - len(self.shape))) * t
+
     def _over_beta(self, multipliers: np.ndarray, dimension: int) -> np.ndarray:
         """multipliers / beta in degrees >= 1, and at beta = 0 the limit 1/d in degree 1."""
         beta = np.broadcast_to(self.beta[..., None], multipliers.shape)
@@ -99,6 +105,12 @@ class USA(_Exponential):
                 "SA takes any beta."
             )
 
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.exp(np.abs(self.beta))
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return np.exp(self._exponent(t))
+
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         scale = np.exp(np.abs(self.beta))[..., None]
         multipliers = exponential_multipliers(self.beta, degree, dimension) * scale
@@ -131,6 +143,15 @@ class SA(_Exponential):
 
     gradient_flow = False
 
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return 1 + np.abs(self.beta) / 2
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        exponent = self._exponent(t)
+        return np.exp(exponent - exponent.max(axis=-1, keepdims=True))
+
+    weight = slope
+
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         return self._over_beta(self.normaliser(degree, dimension), dimension)
 
@@ -142,6 +163,12 @@ class SA(_Exponential):
 @dataclass(frozen=True)
 class Kuramoto(ZonalDrift):
     """Kuramoto's drift v(x) = P_x int y dmu(y): attention at beta = 0."""
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.ones(())
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return np.ones_like(t)
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         weights = np.zeros(degree + 1)

@@ -2,5 +2,7 @@
 
 from .characteristics import CharacteristicsMotion
 from .density import DensityEvolution
+from .gram import GramMotion
+from .tokens import TokenMotion
 
-__all__ = ["CharacteristicsMotion", "DensityEvolution"]
+__all__ = ["CharacteristicsMotion", "DensityEvolution", "GramMotion", "TokenMotion"]

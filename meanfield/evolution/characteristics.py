@@ -57,7 +57,7 @@ class CharacteristicsMotion:
         self.normaliser = model.zonal.normaliser(self.degree, dimension)
         self._finest = max(FINEST, 1e-15 / rtol)
 
-    def velocity(self, x: np.ndarray) -> np.ndarray:
+    def velocity(self, x: np.ndarray, _t: float = 0.0) -> np.ndarray:
         """Rates of change of the coordinates."""
         return self.chart.velocity(x, self.masses, self.attraction, self.normaliser)
 

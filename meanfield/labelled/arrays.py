@@ -7,6 +7,7 @@ import numpy as np
 from ..characteristics import Characteristics
 from ..observables import MOMENTS, measure_all
 from ..solution import Solution
+from ..states import Gram, Tokens
 
 __all__ = ["ATTRIBUTES", "Arrays", "labelled_arrays", "observable_arrays", "state_arrays"]
 
@@ -24,7 +25,9 @@ ATTRIBUTES = {
     "mode": {"long_name": "number of the coefficient; its degree where there is one of each"},
     "density": {"long_name": "density with respect to the uniform probability measure"},
     "coordinates": {"long_name": "coordinates of the nodes, see Characteristics"},
-    "masses": {"long_name": "masses of the nodes, which the flow does not change"},
+    "masses": {"long_name": "masses of the nodes or tokens"},
+    "radii": {"long_name": "lengths of the hidden states"},
+    "inner_product": {"long_name": "inner product of two tokens"},
     "w2_to_dirac": {"long_name": "W2 to the Dirac at limit_point", "units": "radian"},
     "limit_point": {"long_name": "direction of the mean"},
 }
@@ -38,24 +41,30 @@ MORE_DIMENSIONS = {
 def observable_arrays(solution: Solution) -> Arrays:
     """`observables.measure` at every time."""
     dims = ("t", *member_dims(solution.shape))
-    table = measure_all(solution.model, solution.states)
-    moment, degree = table.pop("moment"), table.pop("degree", None)
+    table = measure_all(solution.model, solution.states, solution.t)
+    moment, degree = table.pop("moment", None), table.pop("degree", None)
     arrays = {
         name: ((*dims, *MORE_DIMENSIONS.get(name, ())), values) for name, values in table.items()
     }
-    arrays["moment_re"] = (*dims, "k"), moment.real
-    arrays["moment_im"] = (*dims, "k"), moment.imag
+    if moment is not None:
+        arrays["moment_re"] = (*dims, "k"), moment.real
+        arrays["moment_im"] = (*dims, "k"), moment.imag
+        arrays["k"] = ("k",), np.arange(1, MOMENTS + 1)
     if degree is not None:
         arrays["degree"] = ("t",), degree
     arrays["t"] = ("t",), solution.t
-    arrays["k"] = ("k",), np.arange(1, MOMENTS + 1)
     return arrays | _parameters(solution)
 
 
 def state_arrays(solution: Solution) -> Arrays:
     """The states themselves, on axes that all times share."""
-    if isinstance(solution.final, Characteristics):
-        return _nodes(solution)
+    match solution.final:
+        case Characteristics():
+            return _nodes(solution)
+        case Tokens():
+            return _tokens(solution)
+        case Gram():
+            return _products(solution)
     return _densities(solution)
 
 
@@ -93,6 +102,34 @@ def _nodes(solution: Solution) -> Arrays:
         "masses": (("node",), first.masses),
         "half": (("halving", "node"), np.array(first.halves, dtype=np.int8)),
         "limit": (("component",), first.limit),
+    }
+
+
+def _tokens(solution: Solution) -> Arrays:
+    """Points at every time; masses, at every time where a reaction changes them; radii."""
+    states: list[Any] = list(solution.states)
+    members, first = member_dims(solution.shape), states[0]
+    arrays: Arrays = {
+        "x": (("t", *members, "token", "component"), np.stack([state.x for state in states])),
+        "masses": ((*members, "token"), first.masses),
+    }
+    if solution.model.reaction:
+        masses = np.stack([state.masses for state in states])
+        arrays["masses"] = ("t", *members, "token"), masses
+    if first.radii is not None:
+        radii = np.stack([state.radii for state in states])
+        arrays["radii"] = ("t", *members, "token"), radii
+    return arrays
+
+
+def _products(solution: Solution) -> Arrays:
+    """Inner products at every time, and masses."""
+    states: list[Any] = list(solution.states)
+    members = member_dims(solution.shape)
+    products = np.stack([state.G for state in states])
+    return {
+        "inner_product": (("t", *members, "token", "other"), products),
+        "masses": ((*members, "token"), states[0].masses),
     }
 
 

@@ -1,33 +1,54 @@
 """What is measured along a run, for each representation of a state."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..characteristics import Characteristics
 from ..model import Transformer
-from ..states import Density
-from . import characteristics, density
+from ..states import Density, Gram, Tokens
+from . import characteristics, density, gram, tokens
+from .linkage import LINKED, cluster_labels
+from .pairs import inner_product_histogram, mean_cosine
+from .tokens import effective_rank
 
-__all__ = ["MOMENTS", "measure", "measure_all"]
+__all__ = [
+    "LINKED",
+    "MOMENTS",
+    "cluster_labels",
+    "effective_rank",
+    "inner_product_histogram",
+    "mean_cosine",
+    "measure",
+    "measure_all",
+]
 
 MOMENTS = density.MOMENTS
 
 
-def measure(model: Transformer, state: Density | Characteristics) -> dict[str, np.ndarray]:
-    """Observables of a state under a model: see `density.measure`, `characteristics.measure`."""
-    kind = characteristics if isinstance(state, Characteristics) else density
-    return kind.measure(model, state)
+def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndarray]:
+    """Observables of a state under a model: see `measure` of the file for its representation."""
+    match state:
+        case Density():
+            return density.measure(model, state)
+        case Characteristics():
+            return characteristics.measure(model, state)
+        case Tokens():
+            return tokens.measure(model, state, t)
+        case Gram():
+            return gram.measure(model, state)
+    raise TypeError(f"Only states are measured; got {type(state).__name__}.")
 
 
 def measure_all(
-    model: Transformer, states: Sequence[Density | Characteristics]
+    model: Transformer, states: Sequence[Any], times: Sequence[float]
 ) -> dict[str, np.ndarray]:
     """`measure` at every time, stacked on a first axis, short lists of clusters padded with nan.
 
     For densities also the degree of each.
     """
-    rows = [measure(model, state) for state in states]
+    rows = [measure(model, state, float(t)) for state, t in zip(states, times, strict=True)]
     for name in ("cluster_mass", "cluster_point"):
         if name in rows[0]:
             most = max(len(row[name]) for row in rows)

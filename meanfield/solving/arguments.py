@@ -11,9 +11,10 @@ import numpy as np
 from ..characteristics import Characteristics
 from ..checks import positive, whole_number
 from ..model import Transformer
-from ..states import Density
+from ..states import Density, Gram, Tokens
 from ..states.density import COMPUTED
-from ..steppers import Krogstad, Scheme
+from ..steppers import Krogstad, Scheme, Splitting
+from .moving import Moving, broadcast_tokens, token_scheme
 
 __all__ = ["Accuracy", "Arguments", "Keeping", "Problem", "Stopping", "plain_data"]
 
@@ -35,7 +36,9 @@ class Problem(NamedTuple):
         if not isinstance(model, Transformer):
             raise TypeError(f"solve expects a Transformer as its model; got {model!r}.")
         start, times = _times(t_span, t_eval)
-        if not isinstance(state, Characteristics):
+        if isinstance(state, Tokens | Gram):
+            state = broadcast_tokens(model, state)
+        elif not isinstance(state, Characteristics):
             state = _ensemble(model, state)
         return cls(model, state, start, times)
 
@@ -45,21 +48,30 @@ class Accuracy(NamedTuple):
 
     rtol: float
     dt: float | None
-    scheme: Scheme | None
+    scheme: Scheme | Splitting | None
     degrees: tuple[int, int]
     max_steps: int
 
     @classmethod
-    def checked(cls, state, rtol, dt, scheme, min_degree, max_degree, max_steps) -> "Accuracy":
+    def checked(
+        cls, problem, rtol, dt, scheme, min_degree, max_degree, max_steps
+    ) -> "Accuracy":
+        state = problem.state
         positive(rtol=rtol, max_steps=max_steps, dt=1.0 if dt is None else dt)
         max_steps = whole_number("max_steps must be a whole number", "max_steps", max_steps)
         if not 1e-13 <= rtol <= 1e-3:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
-        if scheme is not None and not isinstance(scheme, Scheme):
+        if scheme is not None and not isinstance(scheme, Scheme | Splitting):
             raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
-        if isinstance(state, Characteristics):
-            scheme, degrees = _without_modes(scheme, min_degree, max_degree), (0, 0)
+        if not isinstance(state, Density):
+            _refuse_degrees(state, min_degree, max_degree)
+        if isinstance(state, Tokens | Gram):
+            (scheme, dt), degrees = token_scheme(problem.model, state, scheme, dt), (0, 0)
+        elif isinstance(state, Characteristics):
+            scheme, degrees = _explicit(scheme), (0, 0)
         else:
+            if isinstance(scheme, Splitting):
+                raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
             if scheme is None and dt is not None:
                 scheme = Krogstad
             degrees = _degrees(state, min_degree, max_degree)
@@ -110,12 +122,14 @@ class Arguments(NamedTuple):
     accuracy: Accuracy
     stopping: Stopping
     keeping: Keeping
+    moving: Moving
     progress: bool | None
     provenance: dict[str, Any]
 
     def options(self) -> dict[str, Any]:
         """What determines the result besides model and density, as plain data."""
-        events = self.stopping.events
+        events, state = self.stopping.events, self.problem.state
+        tokens = self.moving.options() if isinstance(state, Tokens | Gram) else {}
         return {
             "t_start": self.problem.start,
             "t_eval": self.problem.times.tolist(),
@@ -126,14 +140,15 @@ class Arguments(NamedTuple):
             "min_degree": self.accuracy.degrees[0],
             "max_degree": self.accuracy.degrees[1],
             "events": [getattr(event, "__qualname__", repr(event)) for event in events],
+            **tokens,
         }
 
 
 def _ensemble(model: Transformer, density) -> Density:
     if not isinstance(density, Density):
         raise TypeError(
-            "solve moves a Density, such as circle.density(f) or circle.von_mises(0, 1), or "
-            f"Characteristics(density); got {type(density).__name__}."
+            "solve moves a Density, such as circle.density(f) or circle.von_mises(0, 1), "
+            f"Characteristics(density), Tokens(x) or Gram(G); got {type(density).__name__}."
         )
     density.checked_positive(COMPUTED)
     try:
@@ -193,18 +208,25 @@ def _floats(values) -> np.ndarray:
         return np.array(np.nan)
 
 
-def _without_modes(scheme: Scheme | None, min_degree, max_degree) -> Scheme | None:
-    """The scheme for points that move, which have no modes."""
+def _refuse_degrees(state, min_degree, max_degree) -> None:
+    """States other than densities have no modes."""
     if min_degree is not None or max_degree is not None:
+        advice = ""
+        if isinstance(state, Characteristics):
+            advice = " Its accuracy is that of its nodes: Characteristics(density, nodes=...)."
         raise ValueError(
-            "min_degree and max_degree bound the modes of a Density; Characteristics has none. "
-            "Its accuracy is that of its nodes: Characteristics(density, nodes=...)."
+            "min_degree and max_degree bound the modes of a Density; "
+            f"{type(state).__name__} has none.{advice}"
         )
-    if scheme is not None and not scheme.explicit:
-        raise ValueError(
-            f"Characteristics needs an explicit scheme, steppers.DormandPrince; got {scheme.name}."
-        )
-    return scheme
+
+
+def _explicit(scheme: Scheme | Splitting | None) -> Scheme | None:
+    """The scheme for characteristics."""
+    if scheme is None or (isinstance(scheme, Scheme) and scheme.explicit):
+        return scheme
+    raise ValueError(
+        f"Characteristics needs an explicit scheme, steppers.DormandPrince; got {scheme.name}."
+    )
 
 
 def _degrees(density: Density, min_degree, max_degree) -> tuple[int, int]:

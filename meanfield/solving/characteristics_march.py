@@ -20,6 +20,7 @@ class CharacteristicsMarch:
     """See `March`. Steps keep the error of W2 to a Dirac below rtol, relative."""
 
     pause: int = 1
+    continuous: bool = True
 
     def __init__(self, problem: Problem, accuracy: Accuracy, steady: float):
         self._start, self._first = problem.start, problem.state
@@ -71,10 +72,10 @@ class CharacteristicsMarch:
             self._doubts.look(self.t, self.state)
         return code
 
-    def step_from(self, state: Characteristics, dt: float) -> Characteristics:
+    def step_from(self, state: Characteristics, elapsed: float, dt: float) -> Characteristics:
         """The state one single step after another one."""
         x = state.coordinates
-        new, _, _ = self._flow.step(x, self._motion.velocity(x), dt)
+        new, _, _ = self._flow.step(x, self._motion.velocity(x), elapsed, dt)
         return self._first.moved(new)
 
     def stats(self) -> dict[str, Any]:

@@ -44,6 +44,8 @@ class DensityMarch:
         Rate of change, in L2, at which to stop; 0 never.
     """
 
+    continuous: bool = True
+
     def __init__(self, problem: Problem, accuracy: Accuracy, steady: float):
         self._model, self._steady, self._start = problem.model, steady, problem.start
         self._rtol, self._dt = accuracy.rtol, accuracy.dt
@@ -123,7 +125,7 @@ class DensityMarch:
                     return True
         return False
 
-    def step_from(self, density: Density, dt: float) -> Density:
+    def step_from(self, density: Density, _elapsed: float, dt: float) -> Density:
         """The density one single step after another one, on the present modes."""
         fine = density.resample(self._geometry.degree)
         state, _ = self._stepper.step(fine.coefficients.reshape(self._stepper.state.shape), dt)

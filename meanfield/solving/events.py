@@ -51,12 +51,14 @@ class EventWatch:
         return float(value)
 
     def _locate(self, g, march, start, before, end, after) -> tuple[float, State]:
+        if not march.continuous:
+            return end, after
         from scipy.optimize import brentq
 
         def at(elapsed: float) -> State:
             if elapsed == start:
                 return before
-            return after if elapsed == end else march.step_from(before, elapsed - start)
+            return after if elapsed == end else march.step_from(before, start, elapsed - start)
 
         # A function with a jump there has no zero: then the shortest interval found will do.
         elapsed = brentq(

@@ -5,14 +5,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..characteristics import Characteristics
-from ..states import Density
+from ..states import Density, Gram, Tokens
 from .arguments import Arguments
 from .characteristics_march import CharacteristicsMarch
 from .density_march import DensityMarch
+from .token_march import TokenMarch
 
-__all__ = ["March", "march_of"]
+__all__ = ["March", "march_of", "space_of"]
 
-State = Density | Characteristics
+State = Density | Characteristics | Tokens | Gram
 
 
 class March(Protocol):
@@ -22,7 +23,7 @@ class March(Protocol):
     ----------
     t, elapsed : float
         The time, and that since the start.
-    state : Density or Characteristics
+    state : State
     attempts : int
         Steps tried so far, accepted or rejected.
     rate : float
@@ -31,6 +32,8 @@ class March(Protocol):
         Steps after which the driver may look around without loss of speed.
     size : str
         How fine the representation is, for the progress bar.
+    continuous : bool
+        Whether a step can be taken again, shorter.
     """
 
     @property
@@ -54,11 +57,14 @@ class March(Protocol):
     @property
     def size(self) -> str: ...
 
+    @property
+    def continuous(self) -> bool: ...
+
     def advance(self, target: float, limit: int) -> int:
         """Towards `target` after the start, at most `limit` attempts; why it came back."""
 
-    def step_from(self, state: Any, dt: float) -> Any:
-        """The state one single step after another one."""
+    def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
+        """The state one single step after another one, that at `elapsed` after the start."""
 
     def stats(self) -> dict[str, Any]:
         """Counts for the result."""
@@ -87,5 +93,16 @@ class March(Protocol):
 
 def march_of(arguments: Arguments) -> March:
     """The march for the representation of the state that is to be moved."""
-    kind = DensityMarch if isinstance(arguments.problem.state, Density) else CharacteristicsMarch
-    return kind(arguments.problem, arguments.accuracy, arguments.stopping.steady)
+    problem, accuracy = arguments.problem, arguments.accuracy
+    steady = arguments.stopping.steady
+    match problem.state:
+        case Density():
+            return DensityMarch(problem, accuracy, steady)
+        case Characteristics():
+            return CharacteristicsMarch(problem, accuracy, steady)
+    return TokenMarch(problem, accuracy, steady, arguments.moving)
+
+
+def space_of(state: State) -> dict[str, Any]:
+    """Where a state lives, as plain data."""
+    return state.describe() if isinstance(state, Tokens | Gram) else state.geometry.describe()

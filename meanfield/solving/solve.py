@@ -16,7 +16,8 @@ from ..steppers.advance import STEADY
 from .arguments import Accuracy, Arguments, Keeping, Problem, Stopping, plain_data
 from .events import EventWatch
 from .interruption import Interruption
-from .march import State, march_of
+from .march import State, march_of, space_of
+from .moving import Moving
 from .outcome import FAILURES, asks_to_stop, message
 from .progress import Progress
 from .record import Record
@@ -41,6 +42,9 @@ def solve(
     max_degree: int | None = None,
     max_steps: int = 10_000_000,
     progress: bool | None = None,
+    engine=None,
+    merge: float | None = None,
+    rng=None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
@@ -129,11 +133,13 @@ def solve(
     ----------
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
     """
+    problem = Problem.checked(model, state, t_span, t_eval)
     arguments = Arguments(
-        Problem.checked(model, state, t_span, t_eval),
-        Accuracy.checked(state, rtol, dt, scheme, min_degree, max_degree, max_steps),
+        problem,
+        Accuracy.checked(problem, rtol, dt, scheme, min_degree, max_degree, max_steps),
         Stopping.checked(until, steady_tolerance, events, callback),
         Keeping.checked(checkpoint, checkpoint_every, resume),
+        Moving.checked(problem, engine, merge, rng, checkpoint is not None),
         progress,
         plain_data(provenance),
     )
@@ -221,7 +227,7 @@ class _Run:
         identity = {
             "model": problem.model.describe(),
             "options": self._arguments.options(),
-            "space": problem.state.geometry.describe(),
+            "space": space_of(problem.state),
             "initial": self._march.array(problem.state),
             **self._march.fixed(),
         }

@@ -4,18 +4,25 @@ from .dormand_prince import DormandPrince
 from .hochbruck_ostermann import HochbruckOstermann
 from .krogstad import Krogstad
 from .scheme import Scheme, Term
+from .splitting import Layers, LieTrotter, Splitting, Strang
 from .stepper import Rules, Stepper
 
 EXPONENTIAL = (Krogstad, HochbruckOstermann)
 SCHEMES = (*EXPONENTIAL, DormandPrince)
+SPLITTINGS = (Strang, LieTrotter, Layers)  # for tokens
 
 __all__ = [
     "SCHEMES",
+    "SPLITTINGS",
     "DormandPrince",
     "HochbruckOstermann",
     "Krogstad",
+    "Layers",
+    "LieTrotter",
     "Rules",
     "Scheme",
+    "Splitting",
     "Stepper",
+    "Strang",
     "Term",
 ]

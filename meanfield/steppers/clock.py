@@ -19,6 +19,9 @@ __all__ = [
 ]
 
 
+MANY = 2.0**53  # steps: a plan for as many is never carried out to its end
+
+
 class Clock(NamedTuple):
     """The time, and a plan of `planned` equal steps from `start`, of which `taken` are done.
 
@@ -48,7 +51,8 @@ def restored(values: np.ndarray) -> Clock:
 @njit(cache=True, error_model="numpy")
 def _steps_to(target, t, step):
     """The number of equal steps, each at most `step` long, from t to the target."""
-    return max(1, int(np.ceil((target - t) / step * (1 - 1e-12))))
+    count = np.ceil((target - t) / step * (1 - 1e-12))
+    return int(min(max(1.0, count), MANY))
 
 
 @njit(cache=True, error_model="numpy")
@@ -57,7 +61,7 @@ def planned_to(clock, target):
     if clock.taken < clock.planned:
         return clock
     planned = _steps_to(target, clock.t, clock.proposal)
-    step = (target - clock.t) / planned
+    step = (target - clock.t) / planned if planned < MANY else clock.proposal
     return Clock(clock.t, clock.t, step, planned, 0, clock.proposal, clock.previous_error)
 
 

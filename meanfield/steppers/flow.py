@@ -1,4 +1,4 @@
-"""A classical Runge-Kutta scheme for points that move: dx/dt = v(x), in plain numpy."""
+"""A classical Runge-Kutta scheme for points that move: dx/dt = v(x, t), in plain numpy."""
 
 from typing import Protocol
 
@@ -10,11 +10,13 @@ from .scheme import Scheme
 
 __all__ = ["Flow", "Motion"]
 
+MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
+
 
 class Motion(Protocol):
     """What moves the points, and how an error of their positions is measured."""
 
-    def velocity(self, x: np.ndarray) -> np.ndarray:
+    def velocity(self, x: np.ndarray, t: float) -> np.ndarray:
         """dx/dt, of the shape of x."""
 
     def relative_error(self, error: np.ndarray, x: np.ndarray) -> float:
@@ -43,6 +45,8 @@ class Flow:
         Rate at which to stop; 0 never.
     smallest_step : float
         Error control below it gives up.
+    start : float
+        The time at which the clock starts.
     """
 
     def __init__(
@@ -53,18 +57,24 @@ class Flow:
         *,
         rtol: float,
         steady: float,
-        smallest_step: float,
+        smallest_step: float = 0.0,
+        start: float = 0.0,
     ):
         self._motion, self._rtol, self._steady = motion, rtol, steady
         self._smallest_step, self._error_order = smallest_step, scheme.estimate_order + 1.0
         self._weights = [_row(weights, scheme.evaluations + 1) for weights in scheme.rows()]
-        self._slopes = np.empty((scheme.evaluations + 1, x.size))
+        self._nodes, self._start = scheme.nodes, start
+        self._in_a_row = 0
         self.counts = np.zeros(2, dtype=np.int64)
         self.restart(x)
 
-    def restart(self, x: np.ndarray) -> None:
-        """Go on from other positions."""
-        self.x, self.velocity = x, self._motion.velocity(x)
+    def restart(
+        self, x: np.ndarray, elapsed: float = 0.0, motion: Motion | None = None
+    ) -> None:
+        """Go on from other positions, or with another motion, `elapsed` after the start."""
+        self._motion = motion or self._motion
+        self.x, self.velocity = x, self._motion.velocity(x, self._start + elapsed)
+        self._slopes = np.empty((len(self._nodes) + 2, x.size))
 
     @property
     def rate(self) -> float:
@@ -72,20 +82,20 @@ class Flow:
         return self._motion.rate(self.x, self.velocity)
 
     def step(
-        self, x: np.ndarray, velocity: np.ndarray, dt: float
+        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Positions and velocities one step after x, and the relative error."""
-        slopes, stages = self._slopes, len(self._slopes) - 2
+        slopes, stages, t = self._slopes, len(self._nodes), self._start + elapsed
         slopes[0] = velocity.ravel()
 
         def combined(row: int) -> np.ndarray:
             used = min(row + 1, len(slopes))
             return dt * (self._weights[row][:used] @ slopes[:used]).reshape(x.shape)
 
-        for i in range(stages):
-            slopes[i + 1] = self._motion.velocity(x + combined(i)).ravel()
+        for i, node in enumerate(self._nodes):
+            slopes[i + 1] = self._motion.velocity(x + combined(i), t + node * dt).ravel()
         new = self._motion.projected(x + combined(stages))
-        new_velocity = self._motion.velocity(new)
+        new_velocity = self._motion.velocity(new, t + dt)
         slopes[-1] = new_velocity.ravel()
         error = self._motion.relative_error(combined(stages + 1), new)
         if error > 0 and len(self._weights) > stages + 2:
@@ -97,16 +107,18 @@ class Flow:
         """Step towards the time `target`, at most `limit` attempts; why it came back."""
         for _ in range(limit):
             clock = Clock(*planned_to(clock, target))
-            new, velocity, error = self.step(self.x, self.velocity, clock.step)
+            new, velocity, error = self.step(self.x, self.velocity, clock.t, clock.step)
             relative = error / self._rtol if self._rtol else -1.0
             if not np.isfinite(error) and not self._rtol:
                 return NOT_FINITE, clock
             if not relative <= 1:
                 self.counts[1] += 1
+                self._in_a_row += 1
                 clock = Clock(*rejected(clock, relative, self._error_order))
-                if clock.proposal < self._smallest_step:
+                if clock.proposal < self._smallest_step or self._in_a_row > MOST_REJECTIONS:
                     return TOO_SMALL, clock
                 continue
+            self._in_a_row = 0
             self.counts[0] += 1
             self.x, self.velocity = new, velocity
             clock = Clock(*accepted(clock, relative, self._error_order, target))

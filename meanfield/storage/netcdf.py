@@ -12,19 +12,20 @@ from typing import Any
 import numpy as np
 
 from ..characteristics import Characteristics
-from ..drifts import SA, USA, Drift, Interaction, Kuramoto
 from ..errors import StorageError
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..labelled import ATTRIBUTES, labelled_arrays
-from ..model import Transformer
 from ..solution import Solution
-from ..states import Density
+from ..states import Density, Gram, Tokens
 from .atomic import check_writable, write_atomically
+from .models import model_of
 
 __all__ = ["load", "save"]
 
 FORMAT = 1
-SEALED = "t degree coefficient_re coefficient_im coordinates masses half limit".split()
+SEALED = (
+    "t degree coefficient_re coefficient_im coordinates masses half limit x radii inner_product"
+).split()
 
 
 def save(solution: Solution, path: Path) -> Path:
@@ -70,8 +71,7 @@ def _header(solution: Solution) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "state": type(solution.final).__name__,
-        "geometry": solution.final.geometry.describe(),
-        "degree": solution.final.geometry.degree,
+        **_space(solution.final),
         "status": solution.status,
         "message": solution.message,
         "stats": solution.stats,
@@ -80,6 +80,12 @@ def _header(solution: Solution) -> dict[str, Any]:
         "t_events": [times.tolist() for times in solution.t_events],
         "provenance": solution.provenance,
     }
+
+
+def _space(state) -> dict[str, Any]:
+    if isinstance(state, Tokens | Gram):
+        return {"tokens": state.describe()}
+    return {"geometry": state.geometry.describe(), "degree": state.geometry.degree}
 
 
 def _digest(arrays) -> str:
@@ -136,12 +142,17 @@ def _solution(header: dict[str, Any], file) -> Solution:
             states = _densities(header, file)
         case "Characteristics":
             states = _characteristics(header, file)
+        case "Tokens":
+            states = _tokens(header, file)
+        case "Gram":
+            products, masses = file["inner_product"][...], file["masses"][...]
+            states = [Gram(G, masses) for G in products]
         case unknown:
             raise StorageError(f"its states are unknown to this version: {unknown}")
     return Solution(
         t=file["t"][...],
         states=tuple(states),
-        model=_model(header["provenance"]["model"]),
+        model=model_of(header["provenance"]["model"]),
         t_events=[np.array(times) for times in header["t_events"]],
         stored={"provenance": header["provenance"]},
         **{name: header[name] for name in ("status", "message", "stats", "rtol", "options")},
@@ -169,6 +180,17 @@ def _characteristics(header: dict[str, Any], file) -> list[Characteristics]:
     ]
 
 
+def _tokens(header: dict[str, Any], file) -> list[Tokens]:
+    points, on_sphere = file["x"][...], header["tokens"]["on_sphere"]
+    masses = file["masses"][...]
+    if masses.ndim < points.ndim - 1:
+        masses = [masses] * len(points)
+    radii = file["radii"][...] if "radii" in file else [None] * len(points)
+    return [
+        Tokens(*state, on_sphere=on_sphere) for state in zip(points, masses, radii, strict=True)
+    ]
+
+
 def _geometry(described: str | dict[str, Any], degree: int) -> Geometry:
     """The space a file describes; the first files had its name alone."""
     if isinstance(described, str):
@@ -181,18 +203,3 @@ def _geometry(described: str | dict[str, Any], degree: int) -> Geometry:
         case {"kind": "Zonal", "dimension": dimension}:
             return Zonal(dimension, degree)
     raise StorageError(f"its geometry is unknown to this version: {described}")
-
-
-def _model(described: dict[str, Any]) -> Transformer:
-    drift: Drift
-    match described["drift"]:
-        case "USA":
-            drift = USA(described["beta"])
-        case "SA":
-            drift = SA(described["beta"])
-        case "Kuramoto":
-            drift = Kuramoto()
-        case _:
-            drift = Interaction.chebyshev(described["chebyshev"], name=described["potential"])
-    kappa = np.array(described["kappa"], dtype=float)
-    return Transformer(drift, np.where(np.isnan(kappa), np.inf, kappa))

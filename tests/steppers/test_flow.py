@@ -14,7 +14,7 @@ class Riccati:
 
     calls = 0
 
-    def velocity(self, x):
+    def velocity(self, x, t):
         self.calls += 1
         return 1 - x**2
 
@@ -31,7 +31,7 @@ class Riccati:
 class Rotation(Riccati):
     """Points (n, 3) that turn about e_z once in 2 pi, put back on the sphere at every step."""
 
-    def velocity(self, x):
+    def velocity(self, x, t):
         return np.stack([-x[:, 1], x[:, 0], 0 * x[:, 2]], axis=1)
 
     def projected(self, x):
@@ -128,7 +128,7 @@ def test_it_stops_where_nothing_moves():
 class Broken(Riccati):
     """Velocities that are no numbers beyond x = 0.5."""
 
-    def velocity(self, x):
+    def velocity(self, x, t):
         return np.where(x > 0.5, np.nan, 1 - x**2)
 
 

@@ -1,0 +1,253 @@
+"""The motion of tokens: theta' = P u / r, r' = <theta, u>, u from attention to all tokens.
+
+Coordinates are an array (replicas, n, d + more) with the points first, then the radius where the
+normalisation has one, then the logarithm of the mass where the model has a reaction.
+"""
+
+import numpy as np
+
+from ..drifts import Attention, Hardmax, ZonalDrift
+from ..engines import AttentionSums, Automatic, Direct
+from ..errors import MeanfieldError
+from ..model import Transformer
+from ..noise import Isotropic
+from ..normalisation import PostLN
+from ..states import Tokens
+
+__all__ = ["TokenMotion"]
+
+INSIDE = 1e-13  # of the time between two breakpoints
+
+
+class TokenMotion:
+    """Velocities of tokens under a model; the `Motion` of `steppers.Flow`.
+
+    Parameters
+    ----------
+    model : Transformer
+    tokens : Tokens
+        In the ensemble shape of the model, or more.
+    engine : engines.Automatic, engines.Direct or engines.Modes, optional
+        How sums over tokens are done for zonal drifts.
+
+    Raises
+    ------
+    ValueError, MeanfieldError
+        For a model that these tokens cannot follow, or an engine that does not fit.
+    """
+
+    def __init__(self, model: Transformer, tokens: Tokens, engine=None):
+        _check(model, tokens)
+        self.model, self._like = model, tokens
+        self.dimension, self.on_sphere = tokens.dimension, tokens.on_sphere
+        self._replicas = int(np.prod(tokens.shape))
+        self._has_radii = model.normalisation.has_radii
+        self._drift = model.drift.broadcast(tokens.shape)
+        self._masses = np.ascontiguousarray(tokens.masses.reshape(self._replicas, -1))
+        self._sums = self._build(engine, len(tokens))
+        self._exact = isinstance(self._drift, ZonalDrift) and self._tangential
+        self._piece = -np.inf, np.inf
+        self.kappa = np.broadcast_to(model.kappa, tokens.shape).ravel()
+
+    def _build(self, engine, n: int):
+        threads = getattr(engine, "threads", 1)
+        if not isinstance(self._drift, ZonalDrift):
+            if engine is not None and not isinstance(engine, Automatic):
+                raise ValueError(
+                    f"{type(self._drift).__name__} has one way to sum over tokens; leave out "
+                    f"engine = {engine!r}, or give engines.Automatic(threads=...)."
+                )
+            return AttentionSums(self._drift, threads=threads)
+        if not self._tangential:
+            if engine is not None and not isinstance(engine, Automatic | Direct):
+                raise ValueError(
+                    f"{self.model.normalisation!r} needs the whole output of attention, which "
+                    f"engines.Direct gives; got engine = {engine!r}."
+                )
+            engine = Direct(threads=threads)
+        engine = Automatic() if engine is None else engine
+        return engine.build(self._drift, n, self.dimension, self._replicas)
+
+    @property
+    def _tangential(self) -> bool:
+        """Whether the tangential part of the output of attention is all that is needed."""
+        return isinstance(self.model.normalisation, PostLN)
+
+    @property
+    def engine(self) -> str:
+        """What sums over tokens."""
+        return self._sums.name
+
+    # Coordinates ---------------------------------------------------------------------------
+
+    def coordinates(self, tokens: Tokens) -> np.ndarray:
+        """The array that moves."""
+        columns = [tokens.x]
+        if self._has_radii:
+            radii = np.ones(tokens.masses.shape) if tokens.radii is None else tokens.radii
+            columns.append(radii[..., None])
+        if self.model.reaction:
+            with np.errstate(divide="ignore"):
+                columns.append(np.log(tokens.masses)[..., None])
+        y = np.concatenate(columns, axis=-1)
+        return y.reshape(self._replicas, *y.shape[-2:])
+
+    def state_of(self, y: np.ndarray) -> Tokens:
+        """The tokens with these coordinates."""
+        shape = (*self._like.shape, y.shape[1])
+        x = y[..., : self.dimension].reshape(*shape, self.dimension)
+        radii = y[..., self.dimension].reshape(shape) if self._has_radii else None
+        masses = self.masses(y).reshape(shape) if self.model.reaction else self._like.masses
+        return Tokens(x, masses, radii, on_sphere=self.on_sphere)
+
+    def masses(self, y: np.ndarray) -> np.ndarray:
+        """The masses (replicas, n)."""
+        if not self.model.reaction:
+            return self._masses
+        weights = np.exp(y[..., -1] - y[..., -1].max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def points(self, y: np.ndarray) -> np.ndarray:
+        """The points (replicas, n, d)."""
+        return np.ascontiguousarray(y[..., : self.dimension])
+
+    # Motion --------------------------------------------------------------------------------
+
+    def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
+        """Rates of change of the coordinates."""
+        rates = self.attention_rates(y, t)
+        if self.model.feedforward is not None:
+            rates += self.feedforward_rates(y, t)
+        return rates
+
+    def attention_rates(self, y: np.ndarray, t: float) -> np.ndarray:
+        """Those by attention, and by reaction."""
+        x, masses = self.points(y), self.masses(y)
+        if self._exact:
+            rates = np.zeros_like(y)
+            rates[..., : self.dimension] = self._sums.velocity(x, masses)
+        else:
+            rates = self._followed(y, t, self.attention_update(x, masses, t))
+        if self.model.reaction:
+            rates[..., -1] = self.reaction_rates(x, masses)
+        return rates
+
+    def reaction_rates(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """alpha Phi, by which the logarithms of masses grow, up to a common constant."""
+        return self.model.reaction * self._sums.potential(x, masses)
+
+    def feedforward_rates(self, y: np.ndarray, t: float) -> np.ndarray:
+        """Those by the feed-forward map."""
+        return self._followed(y, t, self.feedforward_update(self.points(y), t))
+
+    def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
+        """u of points (replicas, n, d), from attention."""
+        if isinstance(self._sums, AttentionSums):
+            A = self._sums.attention(self._inside(t), x, masses)
+        else:
+            A = self._sums.attention(x, masses)
+        return self._normalised(t, A)
+
+    def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
+        """u of points (replicas, n, d), from the feed-forward map."""
+        values = np.asarray(self.model.feedforward(x), dtype=float)
+        if values.shape != x.shape:
+            raise ValueError(
+                "feedforward takes points (..., d) and returns as many vectors; got shape "
+                f"{values.shape} for {x.shape}."
+            )
+        return self._normalised(t, values)
+
+    def _normalised(self, t: float, A: np.ndarray) -> np.ndarray:
+        return self.model.normalisation.update(self._inside(t), A) if self.on_sphere else A
+
+    def grows(self, t: float) -> bool:
+        """Whether radii change at this time."""
+        return self.on_sphere and self.model.normalisation.grows(self._inside(t))
+
+    def _followed(self, y: np.ndarray, t: float, u: np.ndarray) -> np.ndarray:
+        """theta' = P u / r and r' = <theta, u>, or P u and 0 where radii are fixed."""
+        rates, x = np.zeros_like(y), y[..., : self.dimension]
+        points = rates[..., : self.dimension]
+        if not self.on_sphere:
+            points[...] = u
+            return rates
+        along = np.einsum("rnd,rnd->rn", x, u)
+        np.multiply(-along[..., None], x, out=points)
+        points += u
+        if self.grows(t):
+            points /= y[..., self.dimension, None]
+            rates[..., self.dimension] = along
+        return rates
+
+    # Parameters that jump ------------------------------------------------------------------
+
+    def breakpoints(self, start: float, end: float) -> list[float]:
+        """Times between start and end at which the model changes at once."""
+        found = {t for t in self.model.normalisation.breakpoints() if start < t < end}
+        if isinstance(self._drift, Attention | Hardmax):
+            found |= set(self._drift.breakpoints(start, end))
+        return sorted(found)
+
+    def enter(self, start: float, end: float) -> None:
+        """Between two breakpoints; at either the model is taken as it is in between."""
+        self._piece = start, end
+
+    def _inside(self, t: float) -> float:
+        start, end = self._piece
+        margin = INSIDE * (end - start)
+        return t if np.isinf(margin) else min(max(t, start + margin), end - margin)
+
+    # How errors and rates are measured -----------------------------------------------------
+
+    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
+        """The largest error of a token, in radians; of a radius or mass, relative.
+
+        In R^d that of a point is relative to the longest of its replica.
+        """
+        lengths = np.linalg.norm(error[..., : self.dimension], axis=-1)
+        if not self.on_sphere:
+            lengths /= np.linalg.norm(y, axis=-1).max(axis=1, keepdims=True)
+        size = float(lengths.max())
+        if self._has_radii:
+            radii = np.abs(error[..., self.dimension] / y[..., self.dimension])
+            size = max(size, float(radii.max()))
+        if self.model.reaction:
+            masses = self.masses(y)
+            changes = np.where(masses > 0, np.abs(error[..., -1]), 0) * masses
+            size = max(size, float((changes / masses.max(axis=1, keepdims=True)).max()))
+        return size
+
+    def projected(self, y: np.ndarray) -> np.ndarray:
+        """The coordinates with unit vectors, in place."""
+        if self.on_sphere:
+            x = y[..., : self.dimension]
+            x /= np.linalg.norm(x, axis=-1, keepdims=True)
+        return y
+
+    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
+        """(int |v|^2 dmu)^(1/2), of the fastest replica."""
+        squares = (velocity[..., : self.dimension] ** 2).sum(axis=-1)
+        return float(np.sqrt((self.masses(y) * squares).sum(axis=-1).max()))
+
+
+def _check(model: Transformer, tokens: Tokens) -> None:
+    zonal = isinstance(model.drift, ZonalDrift)
+    if not tokens.on_sphere and (zonal or not isinstance(model.normalisation, PostLN)):
+        what = type(model.drift).__name__ if zonal else repr(model.normalisation)
+        raise MeanfieldError(
+            f"{what} is defined on the sphere, and these tokens live in R^d. There, use "
+            "Attention(Q, K, V, beta), without a normalisation."
+        )
+    if model.reaction and not zonal:
+        raise MeanfieldError(
+            f"reaction needs the potential of a zonal drift; {type(model.drift).__name__} has "
+            "none. Use USA, SA, Kuramoto or Interaction, or reaction=0."
+        )
+    if not tokens.on_sphere and model.noisy and not isinstance(model.noise, Isotropic):
+        raise MeanfieldError(f"{model.noise!r} is defined on the sphere; in R^d use Isotropic().")
+    if tokens.radii is not None and not model.normalisation.has_radii:
+        raise MeanfieldError(
+            f"These tokens have radii, which {model.normalisation!r} does not use: leave them "
+            "out, or choose PreLN(), MixLN(tau) or PeriLN()."
+        )

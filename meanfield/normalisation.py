@@ -1,0 +1,163 @@
+"""Layer normalisation: where in a layer the hidden state is put back on the sphere.
+
+A hidden state is x = r theta, |theta| = 1. Attention sees the directions theta and answers A;
+each scheme turns it into an update u of the hidden state, whose length either grows or is fixed:
+
+    grows    theta' = P u / r,    r' = <theta, u>         a layer: x <- x + step u
+    fixed    theta' = P u,        r' = 0                  a layer: theta <- N(theta + step u)
+
+with P = I - theta theta^T and N(x) = x/|x|. A layer is Euler's step of length `step`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .checks import positive
+
+__all__ = [
+    "NGPT",
+    "NORMALISATIONS",
+    "MixLN",
+    "Normalisation",
+    "PeriLN",
+    "PostLN",
+    "PreLN",
+    "SqrtScaling",
+]
+
+
+class Normalisation:
+    """Turns the output of attention into the update of the hidden state.
+
+    References
+    ----------
+    arXiv:2510.22026, the table of schemes.
+    """
+
+    def update(self, t: float, A: np.ndarray) -> np.ndarray:
+        """u for the output A of attention, (..., n, d): A itself, unless a scheme changes it."""
+        return A
+
+    def grows(self, t: float) -> bool:
+        """Whether the lengths of hidden states change at the time t."""
+        return False
+
+    @property
+    def has_radii(self) -> bool:
+        """Whether lengths of hidden states matter at some time."""
+        return False
+
+    def breakpoints(self) -> tuple[float, ...]:
+        """Times at which the scheme changes."""
+        return ()
+
+    def describe(self) -> dict[str, Any]:
+        """The scheme as plain data."""
+        return {"normalisation": type(self).__name__}
+
+
+@dataclass(frozen=True)
+class PostLN(Normalisation):
+    """Post-LN: theta' = P A; a layer is theta <- N(theta + step A(theta))."""
+
+
+@dataclass(frozen=True)
+class PreLN(Normalisation):
+    """Pre-LN: theta' = P A / r, r' = <theta, A>; a layer is x <- x + step A(N(x))."""
+
+    def grows(self, t: float) -> bool:
+        return True
+
+    @property
+    def has_radii(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class MixLN(Normalisation):
+    """Mix-LN: Post-LN until the time `tau`, Pre-LN from then on.
+
+    Parameters
+    ----------
+    tau : float
+        > 0.
+    """
+
+    tau: float
+
+    def __post_init__(self):
+        positive(tau=self.tau)
+
+    def grows(self, t: float) -> bool:
+        return t >= self.tau
+
+    @property
+    def has_radii(self) -> bool:
+        return True
+
+    def breakpoints(self) -> tuple[float, ...]:
+        return (float(self.tau),)
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "tau": float(self.tau)}
+
+
+@dataclass(frozen=True)
+class PeriLN(Normalisation):
+    """Peri-LN: the output of attention is normalised too.
+
+    theta' = P A / (r |A|), r' = <theta, A> / |A|; a layer is x <- x + step N(A(N(x))).
+    """
+
+    def update(self, t: float, A: np.ndarray) -> np.ndarray:
+        return A / np.linalg.norm(A, axis=-1, keepdims=True)
+
+    def grows(self, t: float) -> bool:
+        return True
+
+    @property
+    def has_radii(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class NGPT(Normalisation):
+    """nGPT: theta' = alpha P A / |A|; a layer is theta <- N(theta + step alpha N(A)).
+
+    Parameters
+    ----------
+    alpha : float or callable
+        The learning rate > 0, or alpha(t).
+    """
+
+    alpha: float | Callable[[float], float] = 1.0
+
+    def __post_init__(self):
+        if not callable(self.alpha):
+            positive(alpha=self.alpha)
+
+    def update(self, t: float, A: np.ndarray) -> np.ndarray:
+        alpha = self.alpha(t) if callable(self.alpha) else self.alpha
+        if callable(self.alpha):
+            positive(**{f"alpha({t:g})": alpha})
+        return alpha * A / np.linalg.norm(A, axis=-1, keepdims=True)
+
+    def describe(self) -> dict[str, Any]:
+        if callable(self.alpha):
+            name = getattr(self.alpha, "__qualname__", repr(self.alpha))
+            return {**super().describe(), "alpha": {"callable": name}}
+        return {**super().describe(), "alpha": float(self.alpha)}
+
+
+@dataclass(frozen=True)
+class SqrtScaling(Normalisation):
+    """LayerNorm scaling: theta' = P A / sqrt(t + 1)."""
+
+    def update(self, t: float, A: np.ndarray) -> np.ndarray:
+        return A / np.sqrt(t + 1)
+
+
+NORMALISATIONS = (PostLN, PreLN, MixLN, PeriLN, NGPT, SqrtScaling)

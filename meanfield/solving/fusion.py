@@ -1,0 +1,120 @@
+"""Tokens that have collapsed onto each other, followed as one with the sum of their masses."""
+
+from typing import Any
+
+import numpy as np
+
+from ..states import Tokens
+
+__all__ = ["Fusion"]
+
+FEW = 256
+
+
+class Fusion:
+    """Which tokens are merged, so that a run can go on with fewer rows than it has tokens.
+
+    Parameters
+    ----------
+    count : int
+        The number of tokens.
+    distance : float or None
+        Chains of gaps up to this distance are merged; None never.
+
+    Attributes
+    ----------
+    labels : ndarray of int, (count,)
+        The row of each token.
+    shares : ndarray, (count,)
+        The share of each token in the mass of its row, which does not change any more.
+    times : list of (t, rows)
+        When tokens were merged, and how many rows were left.
+    """
+
+    def __init__(self, count: int, distance: float | None):
+        self.distance = distance
+        self.labels, self.shares = np.arange(count), np.ones(count)
+        self.times: list[tuple[float, int]] = []
+
+    def merge(self, rows: Tokens, t: float) -> Tokens | None:
+        """Merge rows that have come close at the time t; what is left, or None if none has."""
+        labels = _chains(rows.x, self.distance)
+        if labels is None:
+            return None
+        left = _merged(rows, labels)
+        with np.errstate(invalid="ignore"):
+            shares = rows.masses / left.masses[labels]
+        shares[left.masses[labels] == 0] = 1.0
+        self.shares = self.shares * shares[self.labels]
+        self.labels = labels[self.labels]
+        self.times.append((t, len(left)))
+        return left
+
+    def rows_of(self, tokens: Tokens) -> Tokens:
+        """The rows of all tokens, of which merged ones are at the same place."""
+        first = np.unique(self.labels, return_index=True)[1]
+        masses = np.bincount(self.labels, tokens.masses)
+        radii = None if tokens.radii is None else tokens.radii[first]
+        return Tokens(tokens.x[first], masses, radii, on_sphere=tokens.on_sphere)
+
+    def spread(self, y: np.ndarray, has_masses: bool) -> np.ndarray:
+        """Coordinates of all tokens from those of the rows; masses are in the last column."""
+        if not self.times:
+            return y
+        y = y[:, self.labels]
+        if has_masses:
+            with np.errstate(divide="ignore"):
+                y[..., -1] += np.log(self.shares)
+        return y
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything about it, as arrays."""
+        times = np.array(self.times).reshape(-1, 2)
+        return {"labels": self.labels, "shares": self.shares, "merges": times}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        self.labels, self.shares = np.array(snapshot["labels"]), np.array(snapshot["shares"])
+        self.times = [(float(t), int(rows)) for t, rows in snapshot["merges"]]
+
+
+def _chains(x: np.ndarray, distance: float) -> np.ndarray | None:
+    """Numbers of the chains of points (n, d) with gaps <= `distance`; None if all are alone."""
+    pairs = _pairs_within(x, distance)
+    if not len(pairs):
+        return None
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(x), len(x)))
+    return connected_components(links, directed=False)[1]
+
+
+def _pairs_within(x: np.ndarray, distance: float) -> np.ndarray:
+    if len(x) <= FEW:
+        gaps = np.linalg.norm(x[:, None] - x[None], axis=-1)
+        return np.argwhere(np.triu(gaps <= distance, k=1))
+    from scipy.spatial import cKDTree
+
+    return cKDTree(x).query_pairs(distance, output_type="ndarray")
+
+
+def _merged(tokens: Tokens, labels: np.ndarray) -> Tokens:
+    """One token for each label: centre of mass, put back on the sphere; mean radius.
+
+    A centre of mass is as accurate as the square of the distance between those merged.
+    """
+    masses, alone = np.bincount(labels, tokens.masses), np.bincount(labels) == 1
+    weights = np.where(masses[labels] > 0, tokens.masses, 1.0)  # any, where there is no mass
+    total = np.bincount(labels, weights)
+
+    def averaged(values: np.ndarray) -> np.ndarray:
+        return np.bincount(labels, weights * values) / total
+
+    x = np.stack([averaged(column) for column in tokens.x.T], axis=1)
+    if tokens.on_sphere:
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+    untouched = alone[labels]
+    x[labels[untouched]] = tokens.x[untouched]
+    radii = None if tokens.radii is None else averaged(tokens.radii)
+    return Tokens(x, masses, radii, on_sphere=tokens.on_sphere)

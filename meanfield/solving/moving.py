@@ -1,0 +1,135 @@
+"""The arguments of `solve` that concern tokens: sums, random numbers, merging, steps."""
+
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..checks import positive
+from ..engines import ENGINES
+from ..model import Transformer
+from ..states import Gram, Tokens
+from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
+
+__all__ = ["Moving", "broadcast_tokens", "token_scheme"]
+
+CAREFUL = 0.05  # default steps with noise, times the rate of the drift and of the noise
+NEAR = 0.1  # tokens farther apart are not one
+
+
+class Moving(NamedTuple):
+    """How tokens are moved."""
+
+    engine: Any
+    merge: float | None
+    rng: np.random.Generator | None
+    seed: Any
+
+    @classmethod
+    def checked(cls, problem, engine, merge, rng, has_checkpoint: bool) -> "Moving":
+        model, state = problem.model, problem.state
+        given = {"engine": engine, "merge": merge, "rng": rng}
+        if not isinstance(state, Tokens | Gram):
+            if named := [name for name, value in given.items() if value is not None]:
+                raise ValueError(f"{named[0]} is for Tokens; got a {type(state).__name__}.")
+            return cls(None, None, None, None)
+        if engine is not None and not isinstance(engine, ENGINES):
+            names = ", ".join(f"engines.{kind.__name__}(...)" for kind in ENGINES)
+            raise TypeError(f"engine must be one of {names}; got {engine!r}.")
+        return cls(engine, _distance(merge, model, state), *_random(rng, model, has_checkpoint))
+
+    def options(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"engine": repr(self.engine), "merge": self.merge, "seed": self.seed}
+
+
+def _distance(merge, model: Transformer, state) -> float | None:
+    if merge is None:
+        return None
+    if not isinstance(merge, Real) or isinstance(merge, bool) or not 0 < merge <= NEAR:
+        raise ValueError(
+            f"merge is a distance > 0 and <= {NEAR:g}, below which tokens are taken for one; got "
+            f"merge = {merge!r}."
+        )
+    if isinstance(state, Gram) or state.shape or model.noisy:
+        raise ValueError(
+            "Merging needs a single set of Tokens without noise; solve replicas one by one, "
+            "tokens[i]."
+        )
+    return float(merge)
+
+
+def _random(rng, model: Transformer, has_checkpoint: bool) -> tuple:
+    """The generator, and what tells it from others as plain data."""
+    if not model.noisy:
+        return None, None
+    if rng is None and has_checkpoint:
+        raise ValueError(
+            "A run with noise and a checkpoint needs rng, a seed or a Generator in the same state: "
+            "only then can it be resumed with the same random numbers."
+        )
+    if rng is None:
+        rng = np.random.SeedSequence().entropy
+    generator = np.random.default_rng(rng)
+    seed = rng if isinstance(rng, int) else generator.bit_generator.state
+    return generator, _plain(seed)
+
+
+def _plain(seed: Any) -> Any:
+    if isinstance(seed, dict):
+        return {key: _plain(value) for key, value in seed.items()}
+    return seed.tolist() if isinstance(seed, np.ndarray | np.generic) else seed
+
+
+def broadcast_tokens(model: Transformer, state: Tokens | Gram) -> Tokens | Gram:
+    """The tokens, in the ensemble shape of the model too.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not broadcast, or there is a single token.
+    """
+    if len(state) < 2:
+        raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
+    try:
+        shape = np.broadcast_shapes(model.shape, state.shape)
+    except ValueError:
+        raise ValueError(
+            f"The model has ensemble shape {model.shape} and the tokens have replicas of shape "
+            f"{state.shape}: these do not broadcast."
+        ) from None
+    return state if shape == state.shape else state.broadcast(shape)
+
+
+def token_scheme(
+    model: Transformer, state: Tokens | Gram, scheme, dt: float | None
+) -> tuple[Scheme | Splitting, float | None]:
+    """The scheme for tokens and the length of its steps, None if they adapt.
+
+    Raises
+    ------
+    ValueError
+        If the scheme does not fit the model, or has no dt.
+    """
+    if model.noisy:
+        if scheme not in (None, Strang):
+            raise ValueError(f"With noise tokens need steppers.Strang; got {scheme.name}.")
+        return Strang, _careful_step(model, state) if dt is None else dt
+    scheme = DormandPrince if scheme is None else scheme
+    fitting = (DormandPrince,) if isinstance(state, Gram) else (DormandPrince, Layers, LieTrotter)
+    if scheme not in fitting:
+        names = ", ".join(f"steppers.{known.name}" for known in fitting)
+        raise ValueError(
+            f"{type(state).__name__} without noise need one of {names}; got {scheme.name}."
+        )
+    if scheme is not DormandPrince:
+        if dt is None:
+            raise ValueError(f"steppers.{scheme.name} needs dt, the length of its steps.")
+        positive(dt=dt)
+    return scheme, dt
+
+
+def _careful_step(model: Transformer, state: Tokens | Gram) -> float:
+    """Small against the times in which drift and noise move tokens."""
+    d = state.dimension if isinstance(state, Tokens) else 2
+    return float(CAREFUL / np.max(model.drift.rate(d) + (d - 1) / model.kappa))
