@@ -27,6 +27,7 @@ ROOMS = [
     {"geometry"},
     {"characteristics"},
     {"drifts"},
+    {"noise"},
     {"model"},
     {"evolution"},
     {"observables"},
