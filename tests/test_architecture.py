@@ -28,6 +28,7 @@ ROOMS = [
     {"characteristics"},
     {"drifts"},
     {"model"},
+    {"engines"},
     {"evolution"},
     {"observables"},
     {"steppers"},
