@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["positive", "real_array", "whole_number"]
+__all__ = ["finite", "positive", "real_array", "whole_number"]
 
 
 def real_array(what: str, values: Any) -> np.ndarray:
@@ -29,6 +29,14 @@ def whole_number(wanted: str, name: str, value: Any) -> int:
     if not number or not -math.inf < value < math.inf or value != int(value) or value < 1:
         raise ValueError(f"{wanted} >= 1; got {name} = {value!r}.")
     return int(value)
+
+
+def finite(**values: Any) -> None:
+    """Raise ValueError for the first that is not a finite number."""
+    for name, value in values.items():
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not number or not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number; got {name} = {value!r}.")
 
 
 def positive(**values: Any) -> None:

@@ -29,6 +29,7 @@ ROOMS = [
     {"drifts"},
     {"noise"},
     {"model"},
+    {"engines"},
     {"evolution"},
     {"observables"},
     {"steppers"},

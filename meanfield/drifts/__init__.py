@@ -1,6 +1,29 @@
 """The drifts: how the measure of tokens moves each of them."""
 
+from . import ensembles
+from .attention import Attention
 from .contract import Drift, ZonalDrift
+from .hardmax import Hardmax
+from .parameters import PerLayer
+from .rescaling import rescaled
+from .weights import L2, Sigmoid, Sinkhorn, Softmax, Unnormalised
 from .zonal import SA, USA, Interaction, Kuramoto
 
-__all__ = ["SA", "USA", "Drift", "Interaction", "Kuramoto", "ZonalDrift"]
+__all__ = [
+    "L2",
+    "SA",
+    "USA",
+    "Attention",
+    "Drift",
+    "Hardmax",
+    "Interaction",
+    "Kuramoto",
+    "PerLayer",
+    "Sigmoid",
+    "Sinkhorn",
+    "Softmax",
+    "Unnormalised",
+    "ZonalDrift",
+    "ensembles",
+    "rescaled",
+]
