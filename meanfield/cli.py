@@ -32,6 +32,9 @@ SHOWN = (
     "w2_to_dirac",
     "cluster_count",
     "quadrature_error",
+    "mean_cosine",
+    "effective_rank",
+    "speed",
 )
 MOST_ROWS = 20
 MOVIES = (".mp4", ".gif")
@@ -167,7 +170,7 @@ def _table(run: "Solution") -> str:
     from .observables import measure
 
     found = {name: v for name, v in run.model.parameters.items() if v.ndim}
-    measured = measure(run.model, run.final)
+    measured = measure(run.model, run.final, float(run.t[-1]))
     found |= {name: measured[name] for name in SHOWN if _is_known(measured, name)}
     columns = {name: np.broadcast_to(v, run.shape).ravel() for name, v in found.items()}
     rows = list(zip(*columns.values(), strict=True))
@@ -187,8 +190,13 @@ def _is_known(measured: dict, name: str) -> bool:
 
 
 def _size(run: "Solution") -> str:
+    from .states import Gram, Tokens
+
+    final = run.final
+    if isinstance(final, Tokens | Gram):
+        return f"{len(final)} tokens"
     nodes = run.stats.get("nodes")
-    return f"degree {run.final.geometry.degree}" if nodes is None else f"{nodes} nodes"
+    return f"degree {final.geometry.degree}" if nodes is None else f"{nodes} nodes"
 
 
 @main.command()

@@ -10,7 +10,7 @@ import numpy as np
 
 from .characteristics import Characteristics
 from .model import Transformer
-from .states import Density
+from .states import Density, Gram, Tokens
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Solution"]
 
-State = Density | Characteristics
+State = Density | Characteristics | Tokens | Gram
 SUCCESSFUL = ("finished", "steady", "event", "stopped")
 
 
@@ -30,7 +30,7 @@ class Solution:
     ----------
     t : ndarray, (m,)
         The requested times that were reached; the last is where the run ended.
-    states : tuple of Density, or of Characteristics
+    states : tuple of Density, Characteristics, Tokens or Gram
         The state at each time; densities are on as many modes as they needed.
     model : Transformer
     status : str

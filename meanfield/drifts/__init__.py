@@ -3,6 +3,7 @@
 from . import ensembles
 from .attention import Attention
 from .contract import Drift, ZonalDrift
+from .feedforward import FeedForward, relu
 from .hardmax import Hardmax
 from .parameters import PerLayer
 from .rescaling import rescaled
@@ -15,6 +16,7 @@ __all__ = [
     "USA",
     "Attention",
     "Drift",
+    "FeedForward",
     "Hardmax",
     "Interaction",
     "Kuramoto",
@@ -25,5 +27,6 @@ __all__ = [
     "Unnormalised",
     "ZonalDrift",
     "ensembles",
+    "relu",
     "rescaled",
 ]

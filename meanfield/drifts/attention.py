@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import MeanfieldError
 from . import parameters
 from .contract import Drift
-from .heads import check_shapes, dimension
+from .heads import check_shapes, dimension, norm
 from .parameters import Parameter
 from .weights import Sinkhorn, Softmax, Weights
 
@@ -130,6 +130,12 @@ class Attention(Drift):
         matrices = parameters.values_at(self._matrices, t)
         check_shapes({name: value.shape for name, value in matrices.items()})
         return {**matrices, **parameters.values_at({"beta": self.beta}, t)}
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        matrices = self.at(t)
+        norms = {name: norm(matrix) for name, matrix in matrices.items() if name != "beta"}
+        response = 1 + np.abs(matrices["beta"]) * norms["Q"] * norms["K"]
+        return norms["V"] * norms.get("output", 1.0) * response
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         """Times strictly between `start` and `end` at which a parameter jumps, increasing."""

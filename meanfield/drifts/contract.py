@@ -1,7 +1,7 @@
 """What a drift is: a velocity field v[mu] of attention."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Drift(ABC):
     def rate(self, t: float = 0.0) -> np.ndarray:
         """About the largest rate at which tokens attract each other, for the choice of steps."""
 
-    def broadcast(self, shape: tuple[int, ...]) -> "Drift":
+    def broadcast(self, shape: tuple[int, ...]) -> Self:
         """The drift with an ensemble of parameters flattened, one for each entry of `shape`."""
         return self
 
@@ -69,6 +69,10 @@ class ZonalDrift(Drift):
     @abstractmethod
     def slope(self, t: np.ndarray) -> np.ndarray:
         """W' at inner products t (*shape, ...), times a factor that it has in common with Z."""
+
+    @abstractmethod
+    def potential_at(self, t: np.ndarray) -> np.ndarray:
+        """W at inner products t (*shape, ...), its additive constant included."""
 
     def weight(self, t: np.ndarray) -> np.ndarray:
         """Z, times that factor: 1, unless it is overridden."""

@@ -10,7 +10,7 @@ from ..checks import finite
 from ..errors import MeanfieldError
 from . import parameters
 from .contract import Drift
-from .heads import check_shapes, dimension
+from .heads import check_shapes, dimension, norm
 from .parameters import Parameter
 
 __all__ = ["Hardmax"]
@@ -85,6 +85,9 @@ class Hardmax(Drift):
         matrices = parameters.values_at(self._matrices, t)
         check_shapes({name: value.shape for name, value in matrices.items()})
         return matrices
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.array(norm(self.at(t)["V"]))
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         """Times strictly between `start` and `end` at which a matrix jumps, increasing.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-__all__ = ["check_shapes", "dimension", "heads"]
+__all__ = ["check_shapes", "dimension", "heads", "norm"]
 
 Shapes = Mapping[str, tuple[int, ...] | None]
 
@@ -45,6 +45,13 @@ def heads(matrices: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]
     count = max((len(m) for m in matrices.values() if m.ndim == 3), default=1)
     for h in range(count):
         yield {name: m[h] if m.ndim == 3 else m for name, m in matrices.items()}
+
+
+def norm(matrix: np.ndarray) -> float:
+    """The largest singular value, that of all heads added; of a number its modulus."""
+    if matrix.ndim == 0:
+        return float(np.abs(matrix))
+    return float(np.linalg.svd(matrix, compute_uv=False)[..., 0].sum())
 
 
 def _check_values(v, output, projected: bool) -> None:

@@ -8,14 +8,16 @@ with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
 from ..checks import real_array
 from ..kernels import exponential_multipliers, quadrature_multipliers
 from .contract import ZonalDrift
+from .slopes import slope_of
 
 __all__ = ["SA", "USA", "Interaction", "Kuramoto"]
 
@@ -50,11 +52,17 @@ class _Exponential(ZonalDrift):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(beta={self.beta.tolist()})"
 
-    def broadcast(self, shape: tuple[int, ...]) -> "_Exponential":
+    def broadcast(self, shape: tuple[int, ...]) -> Self:
         return self if not self.shape else type(self)(np.broadcast_to(self.beta, shape).ravel())
 
     def _exponent(self, t: np.ndarray) -> np.ndarray:
         return self.beta.reshape(self.shape + (1,) * (t.ndim - len(self.shape))) * t
+
+    def potential_at(self, t: np.ndarray) -> np.ndarray:
+        """exp(beta t) / beta, infinite where it overflows; t at beta = 0."""
+        beta = self._exponent(np.ones_like(t))
+        with np.errstate(over="ignore"):
+            return np.where(beta == 0, t, np.exp(beta * t) / np.where(beta == 0, 1.0, beta))
 
     def _over_beta(self, multipliers: np.ndarray, dimension: int) -> np.ndarray:
         """multipliers / beta in degrees >= 1, and at beta = 0 the limit 1/d in degree 1."""
@@ -170,6 +178,9 @@ class Kuramoto(ZonalDrift):
     def slope(self, t: np.ndarray) -> np.ndarray:
         return np.ones_like(t)
 
+    def potential_at(self, t: np.ndarray) -> np.ndarray:
+        return t
+
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         weights = np.zeros(degree + 1)
         weights[1:2] = 1 / dimension
@@ -188,6 +199,9 @@ class Interaction(ZonalDrift):
         What result files call it; the function's own name by default.
     tolerance : float
         Relative accuracy asked of the multipliers, by Gauss-Gegenbauer quadrature.
+    derivative : callable, optional
+        W'(t), for tokens. By default that of the Chebyshev interpolant of W, which a potential
+        that is not smooth does not have.
 
     Examples
     --------
@@ -197,11 +211,27 @@ class Interaction(ZonalDrift):
     potential: Callable[[np.ndarray], np.ndarray]
     name: str = ""
     tolerance: float = 1e-14
+    derivative: Callable[[np.ndarray], np.ndarray] | None = field(default=None, kw_only=True)
 
     @classmethod
     def chebyshev(cls, coefficients: Sequence[float], name: str = "") -> "Interaction":
         """W(cos theta) = sum_k coefficients_k cos(k theta), a Chebyshev series in t."""
         return cls(np.polynomial.Chebyshev(np.asarray(coefficients, dtype=float)), name)
+
+    def potential_at(self, t: np.ndarray) -> np.ndarray:
+        """W; inner products beyond +-1 by rounding are taken for +-1."""
+        return self.potential(np.minimum(np.maximum(t, -1.0), 1.0))
+
+    @cached_property
+    def _slope(self) -> Callable[[np.ndarray], np.ndarray]:
+        return slope_of(self.potential) if self.derivative is None else self.derivative
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        """W' at inner products; those beyond +-1 by rounding are taken for +-1."""
+        return self._slope(np.minimum(np.maximum(t, -1.0), 1.0))
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.abs(self._slope(np.linspace(-1, 1, 513))).max()
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         potential, fewest = self.potential, 128

@@ -42,6 +42,8 @@ class AttentionSums:
     A = 0.
     """
 
+    name = "attention"
+
     def __init__(
         self,
         drift: Attention | Hardmax,

@@ -5,7 +5,6 @@ import numpy as np
 from ..drifts import ZonalDrift
 from ..errors import MeanfieldError
 from ..model import Transformer
-from ..normalisation import PostLN
 from ..states import Gram
 
 __all__ = ["GramMotion"]
@@ -44,7 +43,7 @@ class GramMotion:
         if engine is not None:
             raise ValueError(f"Gram has one way to sum over tokens; leave out engine = {engine!r}.")
         self._like, n = state, len(state)
-        self._drift = model.drift.broadcast(state.shape)
+        self._drift = model.zonal.broadcast(state.shape)
         self._masses = state.masses.reshape(-1, 1, n)
 
     def coordinates(self, state: Gram) -> np.ndarray:
@@ -77,6 +76,11 @@ class GramMotion:
     def rate(self, _y: np.ndarray, velocity: np.ndarray) -> float:
         """The fastest change of an inner product."""
         return float(np.abs(velocity).max())
+
+    def energy(self, y: np.ndarray) -> np.ndarray:
+        """(1/2) sum_ij m_i m_j W(G_ij) of every replica."""
+        masses = self._masses[:, 0]
+        return np.einsum("ri,rij,rj->r", masses, self._drift.potential_at(y), masses) / 2
 
     def breakpoints(self, _start: float, _end: float) -> list[float]:
         """None: these models do not depend on time."""

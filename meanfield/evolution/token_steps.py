@@ -11,10 +11,10 @@ __all__ = ["layer", "lie_trotter", "strang"]
 def layer(motion: TokenMotion, y: np.ndarray, t: float, step: float) -> np.ndarray:
     """One layer of a Transformer with learning rate `step`: attention, then feed-forward.
 
-        x <- r theta + step u,  theta <- x/|x|, r <- |x|        where radii grow
-        theta <- N(theta + step u)                              where they do not
+    x <- r theta + step u,  theta <- x/|x|, r <- |x|        where radii grow
+    theta <- N(theta + step u)                              where they do not
     """
-    new, d = y.copy(), motion.dimension
+    new = y.copy()
     x, masses = motion.points(y), motion.masses(y)
     if motion.model.reaction:
         new[..., -1] += step * motion.reaction_rates(x, masses)
@@ -55,15 +55,13 @@ def strang(
     return shaken(motion, y, dt / 2, rng)
 
 
-def shaken(
-    motion: TokenMotion, y: np.ndarray, dt: float, rng: np.random.Generator
-) -> np.ndarray:
+def shaken(motion: TokenMotion, y: np.ndarray, dt: float, rng: np.random.Generator) -> np.ndarray:
     """The tokens after noise for a time dt."""
     x, strength = motion.points(y), dt / motion.kappa
     new = y.copy()
     if motion.on_sphere:
         noise = motion.model.noise
-        moved = noise.moved(x, strength, noise.increments(x.shape, strength, rng))
+        moved = noise.moved(x, strength, noise.increments(x.shape, rng))
     else:
         moved = x + np.sqrt(2 * strength)[:, None, None] * rng.standard_normal(x.shape)
     new[..., : motion.dimension] = moved

@@ -51,13 +51,13 @@ class TokenMotion:
 
     def _build(self, engine, n: int):
         threads = getattr(engine, "threads", 1)
-        if not isinstance(self._drift, ZonalDrift):
+        if isinstance(self._drift, Attention | Hardmax):
             if engine is not None and not isinstance(engine, Automatic):
                 raise ValueError(
                     f"{type(self._drift).__name__} has one way to sum over tokens; leave out "
                     f"engine = {engine!r}, or give engines.Automatic(threads=...)."
                 )
-            return AttentionSums(self._drift, threads=threads)
+            return AttentionSums(self._drift, threads=threads, shape=self._like.shape)
         if not self._tangential:
             if engine is not None and not isinstance(engine, Automatic | Direct):
                 raise ValueError(
@@ -150,7 +150,8 @@ class TokenMotion:
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
-        values = np.asarray(self.model.feedforward(x), dtype=float)
+        assert self.model.feedforward is not None
+        values = np.asarray(self.model.feedforward(x))
         if values.shape != x.shape:
             raise ValueError(
                 "feedforward takes points (..., d) and returns as many vectors; got shape "
@@ -224,6 +225,10 @@ class TokenMotion:
             x = y[..., : self.dimension]
             x /= np.linalg.norm(x, axis=-1, keepdims=True)
         return y
+
+    def energy(self, y: np.ndarray) -> np.ndarray:
+        """The interaction energy of every replica, for zonal drifts."""
+        return self._sums.energy(self.points(y), self.masses(y))
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """(int |v|^2 dmu)^(1/2), of the fastest replica."""

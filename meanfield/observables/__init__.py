@@ -42,7 +42,7 @@ def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndar
 
 
 def measure_all(
-    model: Transformer, states: Sequence[Any], times: Sequence[float]
+    model: Transformer, states: Sequence[Any], times: Sequence[float] | np.ndarray
 ) -> dict[str, np.ndarray]:
     """`measure` at every time, stacked on a first axis, short lists of clusters padded with nan.
 

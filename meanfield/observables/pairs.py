@@ -9,9 +9,7 @@ __all__ = ["inner_product_histogram", "mean_cosine"]
 ROWS = 512
 
 
-def inner_product_histogram(
-    state: Tokens | Gram, bins: int = 100
-) -> tuple[np.ndarray, np.ndarray]:
+def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.ndarray, np.ndarray]:
     """The law of <x_i, x_j> over pairs i != j, by their masses.
 
     Parameters
@@ -36,10 +34,10 @@ def inner_product_histogram(
         raise ValueError(f"bins must be a whole number >= 1; got bins = {bins!r}.")
     edges = np.linspace(-1, 1, int(bins) + 1)
     shares, masses, n = np.zeros(int(bins)), state.masses, len(state)
-    points = None if isinstance(state, Gram) else _directions(state)
+    points = np.zeros((n, 0)) if isinstance(state, Gram) else _directions(state)
     for begin in range(0, n, ROWS):
         rows = slice(begin, min(begin + ROWS, n))
-        products = state.G[rows] if points is None else points[rows] @ points.T
+        products = state.G[rows] if isinstance(state, Gram) else points[rows] @ points.T
         weights = masses[rows, None] * masses
         weights[np.arange(len(weights)), np.arange(begin, begin + len(weights))] = 0
         inside = np.minimum(np.maximum(products, -1), 1)

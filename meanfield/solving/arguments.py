@@ -48,14 +48,12 @@ class Accuracy(NamedTuple):
 
     rtol: float
     dt: float | None
-    scheme: Scheme | Splitting | None
+    scheme: Any  # a Scheme; for tokens also a Splitting; None is a choice
     degrees: tuple[int, int]
     max_steps: int
 
     @classmethod
-    def checked(
-        cls, problem, rtol, dt, scheme, min_degree, max_degree, max_steps
-    ) -> "Accuracy":
+    def checked(cls, problem, rtol, dt, scheme, min_degree, max_degree, max_steps) -> "Accuracy":
         state = problem.state
         positive(rtol=rtol, max_steps=max_steps, dt=1.0 if dt is None else dt)
         max_steps = whole_number("max_steps must be a whole number", "max_steps", max_steps)

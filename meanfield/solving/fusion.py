@@ -38,7 +38,7 @@ class Fusion:
 
     def merge(self, rows: Tokens, t: float) -> Tokens | None:
         """Merge rows that have come close at the time t; what is left, or None if none has."""
-        labels = _chains(rows.x, self.distance)
+        labels = None if self.distance is None else _chains(rows.x, self.distance)
         if labels is None:
             return None
         left = _merged(rows, labels)

@@ -1,6 +1,5 @@
 """The arguments of `solve` that concern tokens: sums, random numbers, merging, steps."""
 
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +45,8 @@ class Moving(NamedTuple):
 def _distance(merge, model: Transformer, state) -> float | None:
     if merge is None:
         return None
-    if not isinstance(merge, Real) or isinstance(merge, bool) or not 0 < merge <= NEAR:
+    positive(merge=merge)
+    if merge > NEAR:
         raise ValueError(
             f"merge is a distance > 0 and <= {NEAR:g}, below which tokens are taken for one; got "
             f"merge = {merge!r}."

@@ -30,7 +30,8 @@ class TokenMarch:
         self._duration = float(problem.times[-1] - problem.start)
         self._model, self._engine = problem.model, moving.engine
         self._steady, self._rtol = steady, accuracy.rtol
-        self._rng, self._scheme = moving.rng, accuracy.scheme
+        self._rng: Any = moving.rng
+        self._scheme = accuracy.scheme
         self._fusion = Fusion(len(self._first), moving.merge)
         self._whole = self._motion = self._motion_of(self._first)
         ends = self._whole.breakpoints(self._start, self._start + self._duration)
@@ -41,8 +42,9 @@ class TokenMarch:
         self.clock = started(accuracy.dt or self._first_step())
 
     def _motion_of(self, state: Tokens | Gram) -> Any:
-        kind = GramMotion if isinstance(state, Gram) else TokenMotion
-        return kind(self._model, state, self._engine)
+        if isinstance(state, Gram):
+            return GramMotion(self._model, state, self._engine)
+        return TokenMotion(self._model, state, self._engine)
 
     def _steps(self, y: np.ndarray, dt: float | None) -> Any:
         if self._scheme is DormandPrince:
@@ -117,7 +119,8 @@ class TokenMarch:
 
     def _merge(self) -> None:
         """Merge what has collapsed, and go on with fewer tokens."""
-        rows = self._fusion.merge(self._motion.state_of(self._flow.x), self.t)
+        tokens: Any = self._motion.state_of(self._flow.x)
+        rows = self._fusion.merge(tokens, self.t)
         if rows is not None:
             self._go_on(rows, self._motion_of(rows).coordinates(rows))
 

@@ -68,6 +68,11 @@ class Gram:
         replicas = f", replicas={self.shape}" if self.shape else ""
         return f"Gram(n={len(self)}{replicas})"
 
+    def broadcast(self, shape: tuple[int, ...]) -> "Gram":
+        """The same matrix in every replica of this shape, to which its own broadcasts."""
+        G = np.broadcast_to(self.G, (*shape, *self.G.shape[-2:]))
+        return Gram(G, np.broadcast_to(self.masses, (*shape, len(self))))
+
     def describe(self) -> dict[str, Any]:
         """The space, as plain data."""
         return {"kind": "Gram"}

@@ -92,6 +92,13 @@ class Tokens:
         """The space, as plain data."""
         return {"kind": "Tokens", "dimension": self.dimension, "on_sphere": self.on_sphere}
 
+    def broadcast(self, shape: tuple[int, ...]) -> "Tokens":
+        """The same tokens in every replica of this shape, to which their own broadcasts."""
+        x = np.broadcast_to(self.x, (*shape, *self.x.shape[-2:]))
+        masses = np.broadcast_to(self.masses, (*shape, len(self)))
+        radii = None if self.radii is None else np.broadcast_to(self.radii, masses.shape)
+        return Tokens(x, masses, radii, on_sphere=self.on_sphere)
+
     def expect(self, f: Callable[[np.ndarray], np.ndarray]):
         """sum_i masses_i f(x_i); f takes the points (*replicas, n, d), returns (*replicas, n, ...).
 

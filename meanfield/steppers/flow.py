@@ -68,9 +68,7 @@ class Flow:
         self.counts = np.zeros(2, dtype=np.int64)
         self.restart(x)
 
-    def restart(
-        self, x: np.ndarray, elapsed: float = 0.0, motion: Motion | None = None
-    ) -> None:
+    def restart(self, x: np.ndarray, elapsed: float = 0.0, motion: Motion | None = None) -> None:
         """Go on from other positions, or with another motion, `elapsed` after the start."""
         self._motion = motion or self._motion
         self.x, self.velocity = x, self._motion.velocity(x, self._start + elapsed)

@@ -30,4 +30,4 @@ LieTrotter = Splitting("LieTrotter", order=1, evaluations=4)
 """Attention for dt, then the feed-forward map for dt, each by Kutta's scheme of order 4."""
 
 Layers = Splitting("Layers", order=1, evaluations=1)
-"""Layers of a Transformer: Euler's step of attention, normalised, then one of the feed-forward map."""
+"""Layers of a Transformer: Euler's step of attention and of the feed-forward map, normalised."""
