@@ -49,11 +49,11 @@ def stretch_of(d: int, s: float) -> tuple[float, float]:
     six steps, a millisecond in all; results are remembered.
     """
     D = d - 1
+    if D * s < 1e-8:  # the next terms are (D s)^2: less than rounding
+        return s / 2, s / 3
     f = np.sqrt(2 * gammainc(2, 2 * D * s)) / -np.expm1(-2 * D * s) - 1
     B = f / (1 - f)
-    A = np.tanh(D * s / 2) / (1 + B)
-    if D * s > 1e-8:  # below, the start has an error of (D s)^2: less than rounding
-        A, B = _newton(d, s, A, B)
+    A, B = _newton(d, s, np.tanh(D * s / 2) / (1 + B), B)
     return float(A / D), float(B / D)
 
 
