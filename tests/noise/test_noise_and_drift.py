@@ -58,17 +58,11 @@ def drift_step(d, dt):
 
 
 def exact(d):
-    """e^(END L) for the generator L, with the derivative by differences exact to rounding."""
+    """e^(END L) for the generator L, on coefficients."""
     t, to_coefficients = basis(d)
-    nodes = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
-    values = np.linalg.inv(harmonics(d, nodes))
-    slopes = np.stack(
-        [
-            np.polynomial.chebyshev.chebval(t, np.polynomial.chebyshev.chebder(chebyshev))
-            for chebyshev in np.polynomial.chebyshev.chebfit(nodes, np.linalg.inv(values), DEGREE).T
-        ],
-        axis=1,
-    )
+    exponent = (d - 3) / 2
+    slopes = (l + 2 * exponent + 1) / 2 * eval_jacobi(l - 1, exponent + 1, exponent + 1, t[:, None])
+    slopes = np.where(l > 0, slopes, 0) / eval_jacobi(l, exponent, exponent, 1.0)
     transport = to_coefficients @ ((1 - t**2)[:, None] * slopes)
     return expm(END * (np.diag(-l * (l + d - 2) / KAPPA) + transport))
 
