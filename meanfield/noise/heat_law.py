@@ -49,11 +49,11 @@ def stretch_of(d: int, s: float) -> tuple[float, float]:
     six steps, a millisecond in all; results are remembered.
     """
     D = d - 1
+    if D * s < 1e-8:  # the next terms are (D s)^2: less than rounding
+        return s / 2, s / 3
     f = np.sqrt(2 * gammainc(2, 2 * D * s)) / -np.expm1(-2 * D * s) - 1
     B = f / (1 - f)
-    A = np.tanh(D * s / 2) / (1 + B)
-    if D * s > 1e-8:  # below, the start has an error of (D s)^2: less than rounding
-        A, B = _newton(d, s, A, B)
+    A, B = _newton(d, s, np.tanh(D * s / 2) / (1 + B), B)
     return float(A / D), float(B / D)
 
 
@@ -62,8 +62,7 @@ def _newton(d, s, A, B):
     D = d - 1
     q, weights = chi_square_rule(D)
     y = q / D
-    first = -np.expm1(-D * s) / 2
-    second = D / (4 * d) * _beyond_linear(2 * d * s) - _beyond_linear(D * s) / 2
+    first, second = _moments(d, s)
     for _ in range(12):
         w = A * y * (1 + B * y)
         u, slope = w / (1 + w), 1 / (1 + w) ** 2
@@ -73,16 +72,19 @@ def _newton(d, s, A, B):
         by_B = [weights @ (slope * by_B) / first, weights @ (2 * u * slope * by_B) / second]
         log_A, increase = np.linalg.solve(np.array([by_log_A, by_B]).T, 1 - moments)
         A, B = A * np.exp(log_A), B + increase
-        if abs(log_A) + abs(increase) < 1e-8:  # Newton doubles the digits: the next is rounding
+        if abs(log_A) + abs(increase) < 1e-10:  # the next would be D times its square
             return A, B
     raise MeanfieldError(
         f"No law of the angle was found for d = {d} and s = dt/kappa = {s}; use a shorter dt."
     )
 
 
-def _beyond_linear(y):
-    """e^(-y) - 1 + y, to full relative accuracy for small y > 0."""
-    return y * -np.expm1(-y) - gammainc(2, y)  # y^2 - y^2/2: nothing cancels
+def _moments(d, s):
+    """E u and E u^2, without cancellation for small s (where E u^2 = D (D + 2) s^2/4) or large."""
+    D = d - 1
+    second = D * s / 2 * np.exp(-D * s) * -np.expm1(-(d + 1) * s)  # P(2, y) = 1 - (1 + y) e^(-y)
+    second += gammainc(2, D * s) / 2 - D / (4 * d) * gammainc(2, 2 * d * s)
+    return -np.expm1(-D * s) / 2, second
 
 
 @cache
