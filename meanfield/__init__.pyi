@@ -1,10 +1,10 @@
-from .characteristics import Characteristics as Characteristics
-from .config import read_config as read_config
-from .config import run_config as run_config
 from . import engines as engines
 from . import noise as noise
 from . import normalisation as normalisation
 from . import steppers as steppers
+from .characteristics import Characteristics as Characteristics
+from .config import read_config as read_config
+from .config import run_config as run_config
 from .drifts import L2 as L2
 from .drifts import SA as SA
 from .drifts import USA as USA

@@ -18,8 +18,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "meanfield"
 
 ROOMS = [
-    {"errors", "checks", "number_files"},
+    {"errors", "checks"},
+    {"number_files"},
     {"bits", "native", "lanes"},
+    {"steppers"},
     {"legendre"},
     {"kernels"},
     {"fourier", "columns"},
@@ -27,12 +29,11 @@ ROOMS = [
     {"geometry"},
     {"characteristics"},
     {"drifts"},
-    {"noise"},
+    {"noise", "normalisation"},
     {"model"},
     {"engines"},
     {"evolution"},
     {"observables"},
-    {"steppers"},
     {"solution"},
     {"labelled"},
     {"storage"},

@@ -46,7 +46,7 @@ def states(*lists):
 
 def test_lists_of_clusters_are_padded_with_nan():
     """Angles are counted from the antipode of the limit, which is e_2."""
-    table = measure_all(MODELS["USA"], states([0.3], [0.0, 2.0], [0.0, 2.0, -2.0]))
+    table = measure_all(MODELS["USA"], states([0.3], [0.0, 2.0], [0.0, 2.0, -2.0]), range(3))
     assert table["cluster_count"].tolist() == [1, 2, 3]
     mass, point = table["cluster_mass"], table["cluster_point"]
     assert mass.shape == (3, 3) and point.shape == (3, 3, 2)
@@ -58,7 +58,8 @@ def test_lists_of_clusters_are_padded_with_nan():
 
 
 def test_without_clusters_the_lists_are_empty():
-    table = measure_all(MODELS["USA"], states(np.linspace(-3, 3, 256), np.linspace(-2, 3, 256)))
+    spread = states(np.linspace(-3, 3, 256), np.linspace(-2, 3, 256))
+    table = measure_all(MODELS["USA"], spread, range(2))
     assert table["cluster_count"].tolist() == [0, 0]
     assert table["cluster_mass"].shape == (2, 0) and table["cluster_point"].shape == (2, 0, 2)
 

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from ..checks import positive, real_array, whole_number
 from ..fourier import good_length, to_coefficients, to_values
 from ..kernels import exponential_multipliers
-from ..number_files import read_numbers
 from ..states import Density
 from . import circle_points, kernel_estimate
 from .circle_transport import CircleTransport
@@ -203,8 +201,6 @@ class Circle(Geometry):
         UnresolvedWarning
             If the bandwidth is too small for the degree: about degree < 6 / bandwidth.
         """
-        if isinstance(sample, str | Path):
-            sample = read_numbers(sample)
         angles = kernel_estimate.checked_angles(sample)
         modes = circle_points.empirical_coefficients(angles, self.degree)
         if bandwidth is None:

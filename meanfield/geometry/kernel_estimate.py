@@ -1,8 +1,11 @@
 """Samples checked, and the bandwidth of their kernel density estimate."""
 
+from pathlib import Path
+
 import numpy as np
 
 from ..checks import real_array
+from ..number_files import read_numbers
 from ..states import Tokens
 
 __all__ = [
@@ -62,6 +65,8 @@ def checked_vectors(sample, dimension: int) -> np.ndarray:
 
 
 def _array_of(sample) -> np.ndarray:
+    if isinstance(sample, str | Path):
+        sample = read_numbers(sample)
     if isinstance(sample, Tokens):
         if np.ptp(sample.masses) > 1e-12:
             raise ValueError("estimate expects tokens of equal masses.")

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from ..checks import positive, real_array, whole_number
 from ..kernels import exponential_multipliers
-from ..number_files import read_numbers
 from ..states import Density
 from . import kernel_estimate, sphere_points
 from .contract import Geometry, read_only
@@ -222,8 +220,6 @@ class Sphere(Geometry):
         ----------
         Rudemo, Scandinavian J. Statistics 9 (1982), least-squares cross-validation.
         """
-        if isinstance(sample, str | Path):
-            sample = read_numbers(sample)
         points = kernel_estimate.checked_vectors(sample, 3)
         masses = np.full(len(points), 1 / len(points))
         modes = sphere_points.empirical_coefficients(points, masses, self.degree)

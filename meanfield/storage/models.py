@@ -8,7 +8,13 @@ import numpy as np
 from ..drifts import SA, USA, Attention, Drift, FeedForward, Hardmax, Interaction, Kuramoto
 from ..errors import MeanfieldError
 from ..model import Transformer
-from ..noise import NOISES
+from ..noise import (
+    Anisotropic,
+    CommonNoise,
+    Isotropic,
+    MultiplicativeIto,
+    MultiplicativeStratonovich,
+)
 from ..normalisation import NORMALISATIONS
 
 __all__ = ["model_of"]
@@ -52,8 +58,16 @@ def _normalisation(described: dict[str, Any]):
 
 
 def _noise(described: dict[str, Any]):
-    kind = {kind.__name__: kind for kind in NOISES}[described["noise"]]
-    return kind.from_description(described)
+    match described["noise"]:
+        case "CommonNoise":
+            return CommonNoise()
+        case "Anisotropic":
+            return Anisotropic(described["sigma"])
+        case "MultiplicativeIto":
+            return MultiplicativeIto(_lost(described["scale"]))
+        case "MultiplicativeStratonovich":
+            return MultiplicativeStratonovich(_lost(described["scale"]))
+    return Isotropic()
 
 
 def _feedforward(described: dict[str, Any]):

@@ -93,9 +93,9 @@ def test_nothing_given_is_written_into():
     moved = flow(x=x)
     moved.advance(started(0.1), 1.0, 10**6)
     np.testing.assert_array_equal(x, START)
-    new, velocity, _ = moved.step(x, 1 - x**2, 0.1)
+    new, velocity, _ = moved.step(x, 1 - x**2, 0.0, 0.1)
     np.testing.assert_array_equal(x, START)
-    other, _, _ = moved.step(x, 1 - x**2, 0.2)
+    other, _, _ = moved.step(x, 1 - x**2, 0.0, 0.2)
     assert not np.shares_memory(new, other) and velocity.shape == x.shape
 
 
