@@ -167,7 +167,8 @@ def test_what_makes_no_sense_is_refused_before_the_first_step(model, options, er
 def test_other_states_are_refused(state):
     with pytest.raises(
         TypeError,
-        match=r"moves a Density.*Characteristics\(density\), Tokens\(x\) or Gram\(G\); got",
+    expected = r"moves a Density.*Characteristics\(density\), Tokens\(x\) or Gram\(G\); got"
+    with pytest.raises(TypeError, match=expected):
     ):
         mf.solve(MODEL, state, (0, 1))
 
