@@ -52,7 +52,7 @@ class Anisotropic(Noise):
 
     References
     ----------
-    Ninomiya and Victoir, Appl. Math. Finance 15 (2008), theorem 1.3.
+    Ninomiya and Victoir, Appl. Math. Finance 15 (2008), 107-121.
     """
 
     def __init__(self, sigma):
