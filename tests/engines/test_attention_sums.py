@@ -157,6 +157,14 @@ def test_tokens_without_mass_follow_but_do_not_pull(drift, small_blocks):
     np.testing.assert_allclose(with_ghosts[4:], attention(drift, x, masses), rtol=0, atol=1e-11)
 
 
+@pytest.mark.parametrize("kind", [Softmax(), L2()], ids=repr)
+def test_a_token_without_mass_is_pulled_from_however_far(kind):
+    """Its own logit is the largest by far, and does not count."""
+    x = np.array([[1.0, 0], [-1, 0], [20, 0]])
+    result = attention(Attention(beta=30.0, weights=kind), x, np.array([0.5, 0.5, 0.0]))
+    np.testing.assert_array_equal(result[2], x[0])
+
+
 def test_a_token_that_sees_no_mass_is_not_pulled():
     x = unit_vectors(np.random.default_rng(8), 3, 2)
     result = attention(Attention(causal=True), x, np.array([0.0, 0.0, 1.0]))
