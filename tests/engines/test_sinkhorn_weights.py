@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from meanfield import MeanfieldError
 from meanfield.drifts import Attention, Sinkhorn
+from meanfield.engines import balance as balance_module
 from meanfield.engines.attention import AttentionSums
 from meanfield.engines.balance import balance
 from meanfield.engines.weighted_sums import Pairs
@@ -32,6 +33,32 @@ def test_both_marginals_are_one(n, d, beta, seed):
     k = kernel(beta * queries, keys, potential[0], masses)
     np.testing.assert_allclose(k @ masses, 1, rtol=1e-13)
     np.testing.assert_allclose(masses @ k, 1, rtol=2e-11)
+
+
+def test_newton_and_the_plain_iteration_agree(monkeypatch):
+    rng = np.random.default_rng(3)
+    x, masses = unit_vectors(rng, 4, 25, 3), rng.random((4, 25))
+    masses[2, :5] = 0.0
+    masses /= masses.sum(axis=1, keepdims=True)
+    sums = AttentionSums(Attention(beta=8.0, weights=Sinkhorn(1e-13)))
+    dense = sums.attention(0.0, x, masses)
+    monkeypatch.setattr(balance_module, "DENSE", 0)
+    # The error of the potential is that of the marginal times the condition of the iteration.
+    np.testing.assert_allclose(sums.attention(0.0, x, masses), dense, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("beta", [-100.0, 30.0, 300.0])
+@pytest.mark.parametrize("spread", [0.2, 1.0, 100.0])
+def test_narrow_kernels_are_balanced(beta, spread):
+    """Clusters that hardly see each other, where the plain iteration takes over 10 000 steps."""
+    rng = np.random.default_rng(4)
+    centres = np.eye(3)[rng.integers(0, 3, 60)]
+    x = centres + spread * rng.standard_normal((60, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    masses = np.full(60, 1 / 60)
+    potential = balance(Pairs(beta * x[None], x[None]), masses[None], Sinkhorn())
+    k = kernel(beta * x, x, potential[0], masses)
+    np.testing.assert_allclose(masses @ k, 1, rtol=2e-12)
 
 
 def test_the_total_pull_is_the_mean_value():
