@@ -5,12 +5,6 @@ import numpy as np
 from meanfield.drifts import L2, Attention, Hardmax, Sigmoid, Sinkhorn, Unnormalised
 
 
-def unit_vectors(rng, *shape):
-    """Uniform on the sphere, shape (..., n, d)."""
-    x = rng.standard_normal(shape)
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
-
-
 def full(matrix, d):
     """A number as that multiple of the identity."""
     return matrix * np.eye(d) if matrix.ndim == 0 else matrix

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from dense_attention import dense_attention, unit_vectors
+from dense_attention import dense_attention
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from replicas import attention, random_masses, unit_vectors
 
 from meanfield import MeanfieldError
 from meanfield.drifts import (
@@ -17,7 +18,6 @@ from meanfield.drifts import (
     Softmax,
     Unnormalised,
 )
-from meanfield.engines import weighted_sums
 from meanfield.engines.attention import AttentionSums
 
 KINDS = [Softmax(), Unnormalised(), L2(), Sigmoid(-0.7), Sinkhorn()]
@@ -25,31 +25,10 @@ CAUSAL = KINDS[:4]
 reproducible = settings(deadline=None, derandomize=True, max_examples=60)
 
 
-def attention(drift, x, masses=None, t=0.0, threads=1):
-    """A for tokens (n, d) or replicas of them (R, n, d); equal masses by default."""
-    x = np.asarray(x)
-    masses = np.full(x.shape[:-1], 1 / x.shape[-2]) if masses is None else masses
-    many = x if x.ndim == 3 else x[None]
-    result = AttentionSums(drift, threads).attention(t, many, masses.reshape(many.shape[:2]))
-    return result.reshape(x.shape)
-
-
-def random_masses(rng, *shape):
-    masses = rng.random(shape)
-    return masses / masses.sum(axis=-1, keepdims=True)
-
-
 def multi_head(rng, d, count=3, k=2, **options):
     """Heads with an output projection."""
     Q, K, V = rng.standard_normal((3, count, k, d)) / np.sqrt(d)
     return Attention(Q, K, V, 1.7, output=rng.standard_normal((count, d, k)), **options)
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Four rows by three columns, or six replicas of one token."""
-    monkeypatch.setattr(weighted_sums, "ENTRIES", 12)
-    monkeypatch.setattr(weighted_sums, "COLUMNS", 3)
 
 
 # Against the sums written out ----------------------------------------------------------------
@@ -245,39 +224,6 @@ def test_tokens_are_read_only_to_the_sums():
         np.testing.assert_array_equal(x, before)
 
 
-# Hardmax -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ties", [0.0, 1e-12, 0.3])
-def test_hardmax_is_the_sum_written_out(ties, small_blocks):
-    rng = np.random.default_rng(12)
-    drift = Hardmax(*rng.standard_normal((3, 2, 4, 4)), ties=ties)
-    x, masses = unit_vectors(rng, 14, 4), random_masses(rng, 14)
-    expected = dense_attention(drift, x, masses)
-    np.testing.assert_allclose(attention(drift, x, masses), expected, rtol=0, atol=1e-13)
-
-
-def test_tokens_at_equal_distance_share_the_pull_by_their_masses():
-    """The corners of a square: each has two neighbours and does not see itself."""
-    square = np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
-    masses = np.array([0.1, 0.2, 0.3, 0.4])
-    result = attention(Hardmax(), square, masses)
-    between = (0.1 * square[0] + 0.3 * square[2]) / 0.4
-    np.testing.assert_allclose(result[1], between, rtol=1e-15)
-    moved = square + np.array([[0, 0], [0, 0], [0, 1e-9], [0, 0]])
-    np.testing.assert_array_equal(attention(Hardmax(), moved)[1], moved[2])
-    np.testing.assert_allclose(attention(Hardmax(ties=1e-6), moved)[1], [0, 0], atol=1e-9)
-
-
-def test_softmax_tends_to_hardmax():
-    """With K = -1 no token attends to itself: the farthest is the maximiser."""
-    x = unit_vectors(np.random.default_rng(13), 12, 3)
-    hard = attention(Hardmax(K=-1.0), x)
-    errors = [np.abs(attention(Attention(K=-1.0, beta=b), x) - hard).max() for b in (1e2, 1e4, 1e6)]
-    assert errors[0] > 1e-3 > errors[1] > errors[2]
-    assert errors[2] == 0  # every other weight is below exp(-1000)
-
-
 # Time and refusals ---------------------------------------------------------------------------
 
 
@@ -293,6 +239,8 @@ def test_refusals_of_the_sums():
     x = unit_vectors(np.random.default_rng(15), 4, 3)
     with pytest.raises(ValueError, match="tokens of dimension 5; got tokens of dimension 3"):
         attention(Attention(V=np.eye(5)), x)
+    with pytest.raises(ValueError, match="tokens of dimension 2; got tokens of dimension 3"):
+        attention(Attention(output=np.eye(2)), x)
     with pytest.raises(ValueError, match=r"beta of shape \(3,\) is not one for each of 1 replicas"):
         attention(Attention(beta=np.ones(3)), x)
     with pytest.raises(ValueError, match="n >= 2 tokens"):

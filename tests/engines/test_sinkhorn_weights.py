@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from dense_attention import unit_vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from replicas import unit_vectors
 
 from meanfield import MeanfieldError
 from meanfield.drifts import Attention, Sinkhorn
