@@ -8,7 +8,7 @@ with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,9 @@ class Interaction(ZonalDrift):
         What result files call it; the function's own name by default.
     tolerance : float
         Relative accuracy asked of the multipliers, by Gauss-Gegenbauer quadrature.
+    slope : callable, optional
+        W'(t), for tokens. By default that of the Chebyshev interpolant of W, which a potential
+        that is not smooth does not have.
 
     Examples
     --------
@@ -170,6 +173,7 @@ class Interaction(ZonalDrift):
     potential: Callable[[np.ndarray], np.ndarray]
     name: str = ""
     tolerance: float = 1e-14
+    slope: Callable[[np.ndarray], np.ndarray] | None = field(default=None, kw_only=True)
 
     @classmethod
     def chebyshev(cls, coefficients: Sequence[float], name: str = "") -> "Interaction":

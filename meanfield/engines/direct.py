@@ -1,0 +1,158 @@
+"""Sums over all pairs of tokens."""
+
+from functools import partial
+
+import numpy as np
+from numba import njit
+
+from ..drifts import SA, USA, Interaction, Kuramoto, ZonalDrift
+from .contract import Engine
+from .differences import BLOCK, columns_of, lone_sums, meetings_of_round, own_blocks, sums_of
+from .gram import exponential_weights, gram_sums, one_blas_thread
+from .slopes import slope_of
+from .team import Team
+from .tournament import rounds_of
+
+__all__ = ["DirectSums", "lone_velocities"]
+
+LOWEST_LEVEL = 1e-280  # below it weights that underflow would be missed
+
+
+class DirectSums(Engine):
+    """All pairs, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
+
+    The exponential kernels of few dimensions or few tokens are summed by `differences`, others by
+    `gram`. The kernel is symmetric, and each pair's weight computed once.
+
+    Parameters
+    ----------
+    drift : ZonalDrift
+        USA, SA, Kuramoto or Interaction.
+    threads : int
+        The results are the same, bit for bit, for every number of threads.
+
+    Notes
+    -----
+    Velocities are accurate to rounding of each weight: a force of e^-200 between two tokens has
+    all its digits, whatever else their masses do. An Interaction is evaluated at inner products
+    of unit vectors; where they exceed 1 by rounding, at 1.
+    """
+
+    name = "direct"
+
+    def __init__(self, drift: ZonalDrift, threads: int = 1):
+        super().__init__(drift)
+        self._team = Team(threads)
+        if isinstance(drift, Interaction):
+            self._slope, self._potential = slope_of(drift), drift.potential
+        elif not isinstance(drift, USA | SA | Kuramoto):
+            raise TypeError(f"Expected USA, SA, Kuramoto or Interaction; got {drift!r}.")
+
+    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        columns = columns_of(x, masses)
+        velocity = np.empty(x.shape)
+        _project(columns, self._pulls(columns, x.shape[2]), velocity)
+        return velocity
+
+    def attention(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """sum_j m_j W'(t_ij) x_j / sum_j m_j Z(t_ij), (R, n, d), the token itself included."""
+        columns, d = columns_of(x, masses), x.shape[2]
+        pulls = self._pulls(columns, d)
+        attention = columns[:, :-1] * pulls[:, -1:] + pulls[:, :-1]
+        return np.ascontiguousarray(attention[:, :d].swapaxes(1, 2))
+
+    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        columns, d = columns_of(x, masses), x.shape[2]
+        if isinstance(self.drift, Interaction):
+            levels = self._interaction_sums(columns, self._potential)[:, -1]
+            return 0.5 * (masses * levels).sum(axis=1)
+        beta = self._beta(len(x))
+        levels = self._exponential_sums(columns, beta, d)[:, -1]
+        mean = np.einsum("rcj,rj->rc", columns[:, :-1], masses)
+        with np.errstate(over="ignore"):
+            sums = np.exp(np.abs(beta)) * (masses * levels).sum(axis=1)
+        sums /= np.where(beta == 0, 1.0, beta)
+        return 0.5 * np.where(beta == 0, (mean**2).sum(axis=1), sums)
+
+    def _beta(self, replicas: int) -> np.ndarray:
+        return np.full(replicas, getattr(self.drift, "beta", 0.0), dtype=float)
+
+    def _pulls(self, columns, d):
+        """sum_j m_j W'(t_ij) (u_j - u_i) and sum_j m_j W'(t_ij), over sum_j m_j Z(t_ij)."""
+        if isinstance(self.drift, Interaction):
+            return self._interaction_sums(columns, self._slope)
+        beta = self._beta(len(columns))
+        sums = self._exponential_sums(columns, beta, d)
+        if isinstance(self.drift, SA):
+            self._renew_faint(columns, beta, sums)
+            return np.divide(sums, sums[:, -1:], out=sums)
+        return np.multiply(sums, np.exp(np.abs(beta))[:, None, None], out=sums)
+
+    def _exponential_sums(self, columns, beta, d):
+        if d > 8 and columns.shape[2] > 64:
+            return self._gram_sums(columns, [(exponential_weights(b), _at_itself(b)) for b in beta])
+        sums = np.zeros_like(columns)
+        if len(columns) >= self._team.threads:
+            self._team.share(partial(sums_of, columns, beta, sums), len(columns))
+            return sums
+        blocks = -(-columns.shape[2] // BLOCK)
+        for system in zip(columns, beta, sums, strict=True):
+            self._team.share(partial(own_blocks, *system), blocks)
+            for turn in range(rounds_of(blocks)):
+                play = partial(meetings_of_round, *system, turn)
+                self._team.share(play, (blocks + 1) // 2)
+        return sums
+
+    def _interaction_sums(self, columns, function):
+        def weigh(gram):
+            gram[...] = function(np.clip(gram, -1.0, 1.0, out=gram))
+
+        own = float(np.asarray(function(np.ones(1)))[0])
+        return self._gram_sums(columns, [(weigh, own)] * len(columns))
+
+    def _gram_sums(self, columns, kernels):
+        with one_blas_thread():
+            return np.stack(
+                [gram_sums(*system, self._team) for system in zip(columns, *zip(*kernels))]
+            )
+
+    def _renew_faint(self, columns, beta, sums):
+        """Replace sums of tokens so far from all others that their weights underflow."""
+        for r in np.flatnonzero((sums[:, -1] < LOWEST_LEVEL).any(axis=1)):
+            tokens = np.flatnonzero(sums[r, -1] < LOWEST_LEVEL)
+            sums[r][:, tokens] = _lone_sums(columns[r], beta[r], tokens, self._team)
+
+
+def lone_velocities(
+    x: np.ndarray, masses: np.ndarray, beta: float, tokens: np.ndarray, team: Team
+) -> np.ndarray:
+    """Velocities (k, d) under SA of k tokens, given by their numbers, of one system x (n, d)."""
+    columns = columns_of(x[None], masses[None])
+    pulls = _lone_sums(columns[0], beta, tokens, team)
+    pulls /= pulls[-1]
+    velocity = np.empty((1, tokens.size, x.shape[1]))
+    _project(columns[:, :, tokens], pulls[None], velocity)
+    return velocity[0]
+
+
+def _lone_sums(columns, beta, tokens, team):
+    sums = np.zeros((len(columns), tokens.size))
+    team.share(partial(lone_sums, columns, beta, tokens, sums), tokens.size)
+    return sums
+
+
+def _at_itself(beta: float) -> float:
+    return float(np.exp(beta - abs(beta)))
+
+
+@njit(cache=True, nogil=True)
+def _project(columns, pulls, velocity):
+    """P_i of the pulls (R, rows + 1, n), as velocities (R, n, d)."""
+    replicas, n, d = velocity.shape
+    for r in range(replicas):
+        for i in range(n):
+            radial = 0.0
+            for c in range(d):
+                radial += columns[r, c, i] * pulls[r, c, i]
+            for c in range(d):
+                velocity[r, i, c] = pulls[r, c, i] - radial * columns[r, c, i]
