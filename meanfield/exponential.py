@@ -1,6 +1,5 @@
 """The exponential function in compiled loops, where compilers vectorise it."""
 
-import numpy as np
 from numba import njit
 
 from .bits import as_bits, from_bits

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "meanfield"
 
 ROOMS = [
     {"errors", "checks"},
-    {"bits", "native", "lanes"},
+    {"bits", "native", "lanes", "exponential"},
     {"legendre"},
     {"kernels"},
     {"fourier", "columns"},
@@ -28,6 +28,7 @@ ROOMS = [
     {"characteristics"},
     {"drifts"},
     {"model"},
+    {"engines"},
     {"evolution"},
     {"observables"},
     {"steppers"},

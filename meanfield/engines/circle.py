@@ -14,19 +14,15 @@ import numpy as np
 
 from ..drifts import ZonalDrift
 from .harmonics import HarmonicEngine
-from .powers import PART, moments_of, velocities_of
+from .powers import moments_of, parts_of, velocities_of
 
-__all__ = ["CircleModes"]
+__all__ = ["POWERS", "CircleModes"]
 
-POWERS = 90  # up to this degree they are faster
+POWERS = 150  # up to this degree they are faster
 
 
 class CircleModes(HarmonicEngine):
-    """Velocities on the circle in O(n K) operations, above degree K = 90 in O(n + K log K).
-
-    Up to K = 90 results are the same, bit for bit, for every number of threads; then the last
-    bits differ.
-    """
+    """Velocities on the circle in O(n K) operations, above degree K = 150 in O(n + K log K)."""
 
     name = "circle"
     dimension = 2
@@ -36,72 +32,84 @@ class CircleModes(HarmonicEngine):
         k = np.arange(self.degree + 1)
         self._slopes = 2j * k * self.attraction
         self._levels = None
+        if self.normaliser is not None:
+            self._levels = np.where(k == 0, 1, 2) * self.normaliser
         self._options = {
             "epsilon": self.accuracy,
-            "nthreads": threads,
+            "nthreads": 1,
             "periodicity": 2 * np.pi,
             "fft_order": False,
         }
-        if self.normaliser is not None:
-            self._levels = np.where(k == 0, 1, 2) * self.normaliser
 
     def _fields(self, x, masses):
         if self.degree > POWERS:
-            return self._by_transforms(x, masses)
+            return self._scattered_fields(x, masses)
         moments = self._moments(x, masses)
-        velocity, levels, series = np.empty(x.shape), None, np.empty((0, 0), dtype=complex)
+        velocity, levels = np.empty(x.shape), None
+        series, filled = np.empty((0, 0), dtype=complex), np.empty((0, 0))
         if self._levels is not None:
-            levels, series = np.empty(masses.shape), self._levels * moments
-        filled = np.empty((0, 0)) if levels is None else levels
+            series, levels = self._levels * moments, np.empty(masses.shape)
+            filled = levels
         work = partial(velocities_of, x, self._slopes * moments, series, velocity, filled)
-        self._team.share(work, len(x) * _parts(x))
+        self._team.share(work, len(x) * parts_of(x))
         return velocity, levels
 
     def _moments(self, x, masses):
+        moments = np.empty((len(x), parts_of(x), self.degree + 1), dtype=complex)
         if self.degree > POWERS:
-            systems = zip(_angles(x), masses, strict=True)
-            return np.stack([self._scattered_moments(*system) for system in systems])
-        moments = np.empty((len(x), _parts(x), self.degree + 1), dtype=complex)
-        self._team.share(partial(moments_of, x, masses, moments), len(x) * _parts(x))
+            self._scattered_moments(_angles(x), masses, moments)
+        else:
+            work = partial(moments_of, x, masses, moments)
+            self._team.share(work, len(x) * parts_of(x))
         return moments.sum(axis=1)
 
-    def _by_transforms(self, x, masses):
-        """As `_fields`: both series at once, that of the level as the imaginary part."""
-        angles, K = _angles(x), self.degree
-        grids = np.zeros((len(x), 2 * K + 1), dtype=complex)
-        moments = np.stack([self._scattered_moments(*it) for it in zip(angles, masses)])
-        parts = [(1, self._slopes)] if self._levels is None else [(1, self._slopes), (1j, self._levels)]
-        for factor, multipliers in parts:  # Re f(z) = (f(z) + conj f(z)) / 2
-            series = multipliers * moments / 2
-            grids[:, K:] += factor * series
-            grids[:, K::-1] += factor * series.conj()
-        fields = np.stack([self._scattered_values(*it) for it in zip(angles, grids)])
-        speed, levels = fields.real, None
-        if self._levels is not None:
-            levels = fields.imag.copy()
-            speed = speed / levels
-        turned = np.stack([-np.sin(angles), np.cos(angles)], axis=-1)
-        return speed[..., None] * turned, levels
+    def _powers(self, x, masses):
+        orders = np.where(np.arange(self.degree + 1) == 0, 1, 2)
+        return orders * np.abs(self._moments(x, masses)) ** 2
 
-    def _scattered_moments(self, angles, masses):
-        from ducc0.nufft import nu2u
-
-        grid = np.empty(2 * self.degree + 1, dtype=complex)
-        nu2u(points=masses.astype(complex), coord=angles[:, None], out=grid, forward=True, **self._options)
-        return grid[self.degree :]
-
-    def _scattered_values(self, angles, grid):
+    def _scattered_fields(self, x, masses):
         from ducc0.nufft import u2nu
 
-        return u2nu(grid=grid, coord=angles[:, None], forward=False, **self._options)
+        angles = _angles(x)
+        grids = self._grids(self._moments(x, masses))
+        velocity, levels = np.empty(x.shape), None
+        if self._levels is not None:
+            levels = np.empty(masses.shape)
 
-    def _powers(self, x, masses):
-        moments = self._moments(x, masses)
-        return np.where(np.arange(self.degree + 1) == 0, 1, 2) * np.abs(moments) ** 2
+        def work(r, _part, tokens):
+            place = angles[r, tokens]
+            values = u2nu(grid=grids[r], coord=place[:, None], forward=False, **self._options)
+            speed = values.real
+            if levels is not None:
+                levels[r, tokens] = values.imag
+                speed = speed / values.imag
+            velocity[r, tokens, 0] = -speed * np.sin(place)
+            velocity[r, tokens, 1] = speed * np.cos(place)
 
+        self._each_part(x, work)
+        return velocity, levels
 
-def _parts(x):
-    return -(-x.shape[1] // PART)
+    def _grids(self, moments):
+        """Modes -K, ..., K of the slope and, as the imaginary part of the field, the level."""
+        K = self.degree
+        grids = np.zeros((len(moments), 2 * K + 1), dtype=complex)
+        for factor, multipliers in ((1, self._slopes), (1j, self._levels)):
+            if multipliers is not None:
+                half = multipliers * moments / 2  # Re f = (f + conj f) / 2
+                grids[:, K:] += factor * half
+                grids[:, K::-1] += factor * half.conj()
+        return grids
+
+    def _scattered_moments(self, angles, masses, moments):
+        from ducc0.nufft import nu2u
+
+        def work(r, part, tokens):
+            grid = np.empty(2 * self.degree + 1, dtype=complex)
+            points, places = masses[r, tokens].astype(complex), angles[r, tokens, None]
+            nu2u(points=points, coord=places, out=grid, forward=True, **self._options)
+            moments[r, part] = grid[self.degree :]
+
+        self._each_part(angles, work)
 
 
 def _angles(x):

@@ -15,6 +15,7 @@ from .tournament import rounds_of
 
 __all__ = ["DirectSums", "lone_velocities"]
 
+FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, differences are faster than BLAS
 LOWEST_LEVEL = 1e-280  # below it weights that underflow would be missed
 
 
@@ -89,8 +90,9 @@ class DirectSums(Engine):
         return np.multiply(sums, np.exp(np.abs(beta))[:, None, None], out=sums)
 
     def _exponential_sums(self, columns, beta, d):
-        if d > 8 and columns.shape[2] > 64:
-            return self._gram_sums(columns, [(exponential_weights(b), _at_itself(b)) for b in beta])
+        if d > FEW_DIMENSIONS and columns.shape[2] > FEW_TOKENS:
+            weights = [exponential_weights(b) for b in beta]
+            return self._gram_sums(columns, weights, np.exp(beta - np.abs(beta)))
         sums = np.zeros_like(columns)
         if len(columns) >= self._team.threads:
             self._team.share(partial(sums_of, columns, beta, sums), len(columns))
@@ -107,14 +109,14 @@ class DirectSums(Engine):
         def weigh(gram):
             gram[...] = function(np.clip(gram, -1.0, 1.0, out=gram))
 
-        own = float(np.asarray(function(np.ones(1)))[0])
-        return self._gram_sums(columns, [(weigh, own)] * len(columns))
+        own = np.asarray(function(np.ones(1)), dtype=float)
+        replicas = len(columns)
+        return self._gram_sums(columns, [weigh] * replicas, np.repeat(own, replicas))
 
-    def _gram_sums(self, columns, kernels):
+    def _gram_sums(self, columns, weights, own):
         with one_blas_thread():
-            return np.stack(
-                [gram_sums(*system, self._team) for system in zip(columns, *zip(*kernels))]
-            )
+            systems = zip(columns, weights, own, strict=True)
+            return np.stack([gram_sums(*system, self._team) for system in systems])
 
     def _renew_faint(self, columns, beta, sums):
         """Replace sums of tokens so far from all others that their weights underflow."""
@@ -139,10 +141,6 @@ def _lone_sums(columns, beta, tokens, team):
     sums = np.zeros((len(columns), tokens.size))
     team.share(partial(lone_sums, columns, beta, tokens, sums), tokens.size)
     return sums
-
-
-def _at_itself(beta: float) -> float:
-    return float(np.exp(beta - abs(beta)))
 
 
 @njit(cache=True, nogil=True)

@@ -9,7 +9,7 @@ weight, hides forces that are smaller still.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numba import njit
@@ -46,7 +46,7 @@ def gram_sums(
     blocks = -(-columns.shape[1] // BLOCK)
     team.share(system.own, blocks)
     for turn in range(rounds_of(blocks)):
-        team.share(lambda first, last, turn=turn: system.meet(turn, first, last), (blocks + 1) // 2)
+        team.share(partial(system.meet, turn), (blocks + 1) // 2)
     sums = system.sums
     sums[:-1] -= columns[:-1] * sums[-1]
     sums[-1] += columns[-1] * own
@@ -61,37 +61,39 @@ class _System:
         self._weigh = weigh
 
     def own(self, first, last):
+        scratch = np.empty(BLOCK**2)
         for block in range(first, last):
             inside = slice(block * BLOCK, (block + 1) * BLOCK)
-            weights = self._weights(inside, inside)
+            weights = self._weights(inside, inside, scratch)
             np.fill_diagonal(weights, 0.0)
             self.sums[:, inside] += self.pulling[:, inside] @ weights
 
     def meet(self, turn, first, last):
-        blocks = -(-self.sums.shape[1] // BLOCK)
+        blocks, scratch = -(-self.sums.shape[1] // BLOCK), np.empty(BLOCK**2)
         for meeting in range(first, last):
             one, other = opponents(blocks, turn, meeting)
             if one >= 0:
                 rows = slice(one * BLOCK, (one + 1) * BLOCK)
                 others = slice(other * BLOCK, (other + 1) * BLOCK)
-                weights = self._weights(rows, others)
+                weights = self._weights(rows, others, scratch)
                 self.sums[:, rows] += self.pulling[:, others] @ weights.T
                 self.sums[:, others] += self.pulling[:, rows] @ weights
 
-    def _weights(self, rows, others):
-        gram = self.directions[:, rows].T @ self.directions[:, others]
-        self._weigh(gram)
+    def _weights(self, rows, others, scratch):
+        x, y = self.directions[:, rows], self.directions[:, others]
+        gram = scratch[: x.shape[1] * y.shape[1]].reshape(x.shape[1], y.shape[1])
+        self._weigh(np.matmul(x.T, y, out=gram))
         return gram
 
 
 def exponential_weights(beta: float) -> Callable[[np.ndarray], None]:
     """t -> exp(beta t - |beta|), in place."""
-    return lambda gram: _exponentials(gram, beta)
+    return lambda gram: _exponentials(gram.ravel(), beta)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _exponentials(gram, beta):
-    for row in gram:
-        for j in range(row.size):
-            exponent = beta * row[j] - abs(beta)
-            row[j] = exponential(0.0 if exponent > 0.0 else exponent)
+def _exponentials(numbers, beta):
+    size = abs(beta)
+    for j in range(numbers.size):
+        exponent = beta * numbers[j] - size
+        numbers[j] = exponential(0.0 if exponent > 0.0 else exponent)

@@ -3,11 +3,17 @@
 import numpy as np
 from numba import njit
 
-__all__ = ["PART", "moments_of", "velocities_of"]
+__all__ = ["PART", "moments_of", "parts_of", "velocities_of"]
 
 BLOCK = 256
-PART = 65536  # tokens; a multiple of BLOCK
+PART = 131072  # tokens; a multiple of BLOCK
 IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
+
+
+@njit(cache=True, nogil=True)
+def parts_of(x):
+    """Into how many parts a system of x (R, n, d) is cut: sums of parts have a fixed order."""
+    return -(-x.shape[1] // PART)
 
 
 @njit(cache=True, nogil=True)
@@ -36,7 +42,7 @@ def velocities_of(x, slopes, levels, velocity, level, first, last):
     The level is Re sum levels_k z^k, or 1 if `levels` is empty, and the velocity that of
     `slopes` (R, K + 1) divided by it, along the tangent i z.
     """
-    parts = -(-x.shape[1] // PART)
+    parts = parts_of(x)
     real, imaginary = np.empty(BLOCK), np.empty(BLOCK)
     re, im, speed = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     for task in range(first, last):

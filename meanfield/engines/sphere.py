@@ -5,6 +5,7 @@ from numba import njit
 
 from ..drifts import ZonalDrift
 from .harmonics import HarmonicEngine
+from .powers import parts_of
 
 __all__ = ["SphereModes"]
 
@@ -15,8 +16,6 @@ class SphereModes(HarmonicEngine):
     With a_lm = sum_j m_j conj Y_lm(x_j) and the multipliers W_l and Z_l
 
         v = grad sum_lm W_l a_lm Y_lm / sum_lm Z_l a_lm Y_lm
-
-    Results for several threads differ in the last bits.
     """
 
     name = "sphere"
@@ -26,56 +25,69 @@ class SphereModes(HarmonicEngine):
         super().__init__(drift, tolerance, threads)
         L = self.degree
         self._degrees = np.concatenate([np.arange(m, L + 1) for m in range(L + 1)])
-        self._options = {"lmax": L, "epsilon": self.accuracy, "nthreads": threads}
+        self._options = {"lmax": L, "epsilon": self.accuracy, "nthreads": 1}
 
     def _fields(self, x, masses):
-        velocity = np.empty(x.shape)
-        levels = None if self.normaliser is None else np.empty(masses.shape)
-        for r in range(len(x)):
-            angles = _angles(x[r])
-            modes = 4 * np.pi * self._modes(angles, masses[r])  # harmonics of ducc0 have norm 1
-            slope, turn = self._synthesis(modes * self._spread(self.attraction, r), angles, 1)
+        angles, modes = self._analysis(x, masses)
+        modes = modes * 4 * np.pi  # the harmonics of ducc0 have norm 1 on an area of 4 pi
+        velocity, levels = np.empty(x.shape), None
+        if self.normaliser is not None:
+            levels = np.empty(masses.shape)
+
+        def work(r, _part, tokens):
+            place, multipliers = angles[r, tokens], self._spread(self.attraction, r)
+            slope, turn = self._synthesis(modes[r] * multipliers, place, 1)
             if levels is not None:
-                levels[r] = self._synthesis(modes * self._spread(self.normaliser, r), angles, 0)[0]
-                slope, turn = slope / levels[r], turn / levels[r]
-            _embed(x[r], slope, turn, velocity[r])
+                multipliers = self._spread(self.normaliser, r)
+                level = self._synthesis(modes[r] * multipliers, place, 0)[0]
+                levels[r, tokens] = level
+                slope, turn = slope / level, turn / level
+            _embed(x[r, tokens], slope, turn, velocity[r, tokens])
+
+        self._each_part(x, work)
         return velocity, levels
 
     def _powers(self, x, masses):
+        modes = self._analysis(x, masses)[1]
         orders = np.where(np.arange(self._degrees.size) <= self.degree, 1, 2)  # m = 0 comes first
-        powers = np.empty((len(x), self.degree + 1))
-        for r in range(len(x)):
-            squares = 4 * np.pi * orders * np.abs(self._modes(_angles(x[r]), masses[r])) ** 2
-            powers[r] = np.bincount(self._degrees, squares)
-        return powers
+        squares = 4 * np.pi * orders * np.abs(modes) ** 2
+        return np.stack([np.bincount(self._degrees, of_one) for of_one in squares])
 
     def _spread(self, multipliers, r):
         """The multipliers of system r for every coefficient."""
         return (multipliers if multipliers.ndim == 1 else multipliers[r])[self._degrees]
 
-    def _modes(self, angles, masses):
+    def _analysis(self, x, masses):
+        """Angles (R, n, 2) and coefficients of the measures (R, modes)."""
         from ducc0.sht import adjoint_synthesis_general
 
-        return adjoint_synthesis_general(map=masses[None], loc=angles, spin=0, **self._options)[0]
+        angles = np.empty((*masses.shape, 2))
+        modes = np.empty((len(x), parts_of(x), self._degrees.size), dtype=complex)
+
+        def work(r, part, tokens):
+            place = angles[r, tokens]
+            _write_angles(x[r, tokens], place)
+            values = masses[None, r, tokens]
+            modes[r, part] = adjoint_synthesis_general(
+                map=values, loc=place, spin=0, **self._options
+            )[0]
+
+        self._each_part(x, work)
+        return angles, modes.sum(axis=1)
 
     def _synthesis(self, modes, angles, spin):
         """The values of a series, or for spin = 1 its derivatives along and across meridians."""
         from ducc0.sht import synthesis_general
 
         mode = "DERIV1" if spin else "STANDARD"
-        return synthesis_general(
-            alm=modes[None], loc=angles, spin=spin, mode=mode, **self._options
-        )
+        return synthesis_general(alm=modes[None], loc=angles, spin=spin, mode=mode, **self._options)
 
 
-def _angles(x):
+def _write_angles(x, angles):
     """Colatitudes and longitudes (n, 2) of tokens (n, 3)."""
-    angles = np.empty((len(x), 2))
-    radii = np.sqrt(x[:, 0] ** 2 + x[:, 1] ** 2)
-    angles[:, 0] = np.arctan2(radii, x[:, 2])
     longitudes = np.arctan2(x[:, 1], x[:, 0])
+    angles[:, 0] = np.arctan2(np.sqrt(x[:, 0] ** 2 + x[:, 1] ** 2), x[:, 2])
     angles[:, 1] = np.where(longitudes < 0, longitudes + 2 * np.pi, longitudes)
-    return angles
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

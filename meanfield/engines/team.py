@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 __all__ = ["Team"]
 
@@ -26,6 +27,6 @@ class Team:
             work(0, count)
             return
         ends = [count * thread // self.threads for thread in range(self.threads + 1)]
-        shares = [pair for pair in zip(ends, ends[1:], strict=False) if pair[0] < pair[1]]
+        shares = [pair for pair in pairwise(ends) if pair[0] < pair[1]]
         for done in [self._pool.submit(work, *pair) for pair in shares]:
             done.result()
