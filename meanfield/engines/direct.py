@@ -71,9 +71,9 @@ class DirectSums(Engine):
         levels = self._exponential_sums(columns, beta, d)[:, -1]
         mean = np.einsum("rcj,rj->rc", columns[:, :-1], masses)
         with np.errstate(over="ignore"):
-            sums = np.exp(np.abs(beta)) * (masses * levels).sum(axis=1)
-        sums /= np.where(beta == 0, 1.0, beta)
-        return 0.5 * np.where(beta == 0, (mean**2).sum(axis=1), sums)
+            scale = np.exp(np.abs(beta)) / np.where(beta == 0, 1.0, beta)
+        sums = np.where(np.isinf(scale), 1.0, (masses * levels).sum(axis=1))
+        return 0.5 * np.where(beta == 0, (mean**2).sum(axis=1), scale * sums)
 
     def _beta(self, replicas: int) -> np.ndarray:
         return np.full(replicas, getattr(self.drift, "beta", 0.0), dtype=float)

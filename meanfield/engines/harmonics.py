@@ -53,6 +53,7 @@ class HarmonicEngine(Engine):
         super().__init__(drift)
         self.tolerance, self._team = tolerance, Team(threads)
         d = self.dimension
+        kernel_degree(drift, 2)  # refuses rough potentials seconds earlier than for d = 3
         self.degree = kernel_degree(drift, d)
         self.normaliser = drift.normaliser(self.degree, d)
         if self.normaliser is None:

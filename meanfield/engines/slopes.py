@@ -9,15 +9,16 @@ from ..errors import MeanfieldError
 
 __all__ = ["slope_of"]
 
-DEGREES = (16, 32, 64, 128, 256)
+SIZES = (16, 32, 64, 128, 256, 512, 1024)
 ACCURACY = 1e-12
+ROUNDED = 1e-15  # times the largest are coefficients that may be rounding
 
 
 def slope_of(drift: Interaction) -> Callable[[np.ndarray], np.ndarray]:
     """W' as a function of an array of inner products.
 
-    The slope that was given, or the derivative of the Chebyshev series of W. The series of other
-    potentials is interpolated, in degrees up to 256.
+    The slope that was given, or the derivative of the Chebyshev series of W. Other potentials
+    are interpolated by such series, of up to 1024 terms.
 
     Raises
     ------
@@ -28,16 +29,23 @@ def slope_of(drift: Interaction) -> Callable[[np.ndarray], np.ndarray]:
         return drift.slope
     if isinstance(drift.potential, np.polynomial.Chebyshev):
         return drift.potential.deriv()
-    places = np.cos(np.linspace(0, np.pi, 4 * DEGREES[-1]))
+    places = np.cos(np.linspace(0, np.pi, SIZES[-1]))
     coarser = np.full(places.size, np.nan)
-    for degree in DEGREES:
-        series = np.polynomial.Chebyshev.interpolate(drift.potential, degree)
-        slope = series.trim(4e-16 * np.abs(series.coef).max()).deriv()
+    for size in SIZES:
+        slope = _interpolant(drift.potential, size).deriv()
         values = slope(places)
         if np.abs(values - coarser).max() <= ACCURACY * np.abs(values).max():
             return slope
         coarser = values
     raise MeanfieldError(
         f"Tokens need the slope W' of {drift!r}, and the Chebyshev interpolants of W do not give "
-        f"it to {ACCURACY:g} up to degree {DEGREES[-1]}. Give it: Interaction(W, slope=...)."
+        f"it to {ACCURACY:g} with up to {SIZES[-1]} terms. Give it: Interaction(W, slope=...)."
     )
+
+
+def _interpolant(potential, size):
+    from scipy.fft import dct  # numpy's interpolation loses digits in high degrees
+
+    coefficients = dct(potential(np.cos((np.arange(size) + 0.5) * np.pi / size))) / size
+    coefficients[0] /= 2
+    return np.polynomial.Chebyshev(coefficients).trim(ROUNDED * np.abs(coefficients).max())

@@ -9,6 +9,8 @@ from .powers import parts_of
 
 __all__ = ["SphereModes"]
 
+TINY = 1e-150  # squares of smaller numbers underflow
+
 
 class SphereModes(HarmonicEngine):
     """Velocities on S^2 in O(n + L^3) operations, by the transforms of ducc0.
@@ -42,7 +44,7 @@ class SphereModes(HarmonicEngine):
                 level = self._synthesis(modes[r] * multipliers, place, 0)[0]
                 levels[r, tokens] = level
                 slope, turn = slope / level, turn / level
-            _embed(x[r, tokens], slope, turn, velocity[r, tokens])
+            _embed(x[r, tokens], place, slope, turn, velocity[r, tokens])
 
         self._each_part(x, work)
         return velocity, levels
@@ -91,12 +93,15 @@ def _write_angles(x, angles):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _embed(x, slope, turn, velocity):
+def _embed(x, angles, slope, turn, velocity):
     """Vectors (n, 3) of components along the meridian, southwards, and to the east."""
     for i in range(len(x)):
         radius = np.sqrt(x[i, 0] ** 2 + x[i, 1] ** 2)
         length = np.sqrt(radius**2 + x[i, 2] ** 2)
-        cosine, sine = (x[i, 0] / radius, x[i, 1] / radius) if radius > 0 else (1.0, 0.0)
+        if radius > TINY:
+            cosine, sine = x[i, 0] / radius, x[i, 1] / radius
+        else:
+            cosine, sine = np.cos(angles[i, 1]), np.sin(angles[i, 1])
         along = slope[i] * x[i, 2] / length
         velocity[i, 0] = along * cosine - turn[i] * sine
         velocity[i, 1] = along * sine + turn[i] * cosine
