@@ -19,8 +19,8 @@ PACKAGE = ROOT / "meanfield"
 
 ROOMS = [
     {"errors", "checks"},
-    {"bits", "native", "lanes", "exponential"},
-    {"legendre"},
+    {"bits", "native", "lanes"},
+    {"legendre", "exponential"},
     {"kernels"},
     {"fourier", "columns"},
     {"states"},

@@ -45,13 +45,12 @@ def test_velocities_are_as_accurate_as_asked(d, drift, beta, kind):
         assert fine < coarse  # what is asked for costs something
 
 
+SERIES = mf.Interaction.chebyshev([0.3, 1.0, -0.5, 0.2])
+OTHERS = [mf.USA(-5.0), mf.SA(-1.0), mf.SA(-30.0), mf.Kuramoto(), SERIES]
+
+
 @pytest.mark.parametrize("d", ENGINES)
-@pytest.mark.parametrize(
-    "drift",
-    [mf.USA(-5.0), mf.SA(-1.0), mf.SA(-30.0), mf.Kuramoto()]
-    + [mf.Interaction.chebyshev([0.3, 1.0, -0.5, 0.2])],
-    ids=repr,
-)
+@pytest.mark.parametrize("drift", OTHERS, ids=repr)
 def test_other_drifts(d, drift):
     for kind in CONFIGURATIONS:
         x, masses = tokens(kind, 300, d)
