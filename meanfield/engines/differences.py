@@ -18,9 +18,18 @@ from numba import njit
 from ..exponential import exponential
 from .tournament import opponents, rounds_of
 
-__all__ = ["BLOCK", "columns_of", "lone_sums", "meetings_of_round", "own_blocks", "sums_of"]
+__all__ = [
+    "BLOCK",
+    "STRIP",
+    "columns_of",
+    "lone_sums",
+    "meetings_of_round",
+    "own_blocks",
+    "sums_of",
+]
 
 BLOCK = 256
+STRIP = 32  # tokens whose components are transposed at a time
 IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
@@ -35,15 +44,19 @@ def columns_of(x: np.ndarray, masses: np.ndarray) -> np.ndarray:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fill(x, masses, columns):
     replicas, n, d = x.shape
+    lengths = np.empty(STRIP)
     for r in range(replicas):
-        for i in range(n):
-            square = 0.0
+        columns[r, -1] = masses[r]
+        for begin in range(0, n, STRIP):
+            end = min(n, begin + STRIP)
+            for i in range(begin, end):
+                square = 0.0
+                for c in range(d):
+                    square += x[r, i, c] * x[r, i, c]
+                lengths[i - begin] = np.sqrt(square)
             for c in range(d):
-                square += x[r, i, c] * x[r, i, c]
-            length = np.sqrt(square)
-            for c in range(d):
-                columns[r, c, i] = x[r, i, c] / length
-            columns[r, -1, i] = masses[r, i]
+                for i in range(begin, end):
+                    columns[r, c, i] = x[r, i, c] / lengths[i - begin]
 
 
 @njit(cache=True, nogil=True)

@@ -7,7 +7,7 @@ from numba import njit
 
 from ..drifts import SA, USA, Interaction, Kuramoto, ZonalDrift
 from .contract import Engine
-from .differences import BLOCK, columns_of, lone_sums, meetings_of_round, own_blocks, sums_of
+from .differences import BLOCK, STRIP, columns_of, lone_sums, meetings_of_round, own_blocks, sums_of
 from .gram import exponential_weights, gram_sums, one_blas_thread
 from .slopes import slope_of
 from .team import Team
@@ -16,7 +16,9 @@ from .tournament import rounds_of
 __all__ = ["DirectSums", "lone_velocities"]
 
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, differences are faster than BLAS
+FEW_PAIRS = 10**6  # they take less time than to wake other threads
 LOWEST_LEVEL = 1e-280  # below it weights that underflow would be missed
+ALONE = Team(1)
 
 
 class DirectSums(Engine):
@@ -34,9 +36,13 @@ class DirectSums(Engine):
 
     Notes
     -----
-    Velocities are accurate to rounding of each weight: a force of e^-200 between two tokens has
-    all its digits, whatever else their masses do. An Interaction is evaluated at inner products
-    of unit vectors; where they exceed 1 by rounding, at 1.
+    Every force is accurate to the rounding of its own weight, and no token pulls itself: forces of
+    e^-200 between clusters have all their digits. Where both n > 64 and d > 8, and for an
+    Interaction, that holds for single tokens; in clusters of several the rounding of their weights
+    for each other, 1e-16, remains.
+
+    An Interaction is evaluated at inner products of unit vectors; where they exceed 1 by rounding,
+    at 1. While Gram matrices are computed, BLAS is limited to one thread in the whole process.
     """
 
     name = "direct"
@@ -93,16 +99,15 @@ class DirectSums(Engine):
         if d > FEW_DIMENSIONS and columns.shape[2] > FEW_TOKENS:
             weights = [exponential_weights(b) for b in beta]
             return self._gram_sums(columns, weights, np.exp(beta - np.abs(beta)))
-        sums = np.zeros_like(columns)
-        if len(columns) >= self._team.threads:
-            self._team.share(partial(sums_of, columns, beta, sums), len(columns))
+        sums, team = np.zeros_like(columns), self._team_for(columns)
+        if len(columns) >= team.threads:
+            team.share(partial(sums_of, columns, beta, sums), len(columns))
             return sums
         blocks = -(-columns.shape[2] // BLOCK)
         for system in zip(columns, beta, sums, strict=True):
-            self._team.share(partial(own_blocks, *system), blocks)
+            team.share(partial(own_blocks, *system), blocks)
             for turn in range(rounds_of(blocks)):
-                play = partial(meetings_of_round, *system, turn)
-                self._team.share(play, (blocks + 1) // 2)
+                team.share(partial(meetings_of_round, *system, turn), (blocks + 1) // 2)
         return sums
 
     def _interaction_sums(self, columns, function):
@@ -114,9 +119,14 @@ class DirectSums(Engine):
         return self._gram_sums(columns, [weigh] * replicas, np.repeat(own, replicas))
 
     def _gram_sums(self, columns, weights, own):
+        team = self._team_for(columns)
         with one_blas_thread():
             systems = zip(columns, weights, own, strict=True)
-            return np.stack([gram_sums(*system, self._team) for system in systems])
+            return np.stack([gram_sums(*system, team) for system in systems])
+
+    def _team_for(self, columns):
+        replicas, _, n = columns.shape
+        return self._team if replicas * n**2 > FEW_PAIRS else ALONE
 
     def _renew_faint(self, columns, beta, sums):
         """Replace sums of tokens so far from all others that their weights underflow."""
@@ -147,10 +157,14 @@ def _lone_sums(columns, beta, tokens, team):
 def _project(columns, pulls, velocity):
     """P_i of the pulls (R, rows + 1, n), as velocities (R, n, d)."""
     replicas, n, d = velocity.shape
+    radial = np.empty(n)
     for r in range(replicas):
-        for i in range(n):
-            radial = 0.0
+        radial[:] = 0.0
+        for c in range(d):
+            along, pull = columns[r, c], pulls[r, c]
+            for i in range(n):
+                radial[i] += along[i] * pull[i]
+        for begin in range(0, n, STRIP):
             for c in range(d):
-                radial += columns[r, c, i] * pulls[r, c, i]
-            for c in range(d):
-                velocity[r, i, c] = pulls[r, c, i] - radial * columns[r, c, i]
+                for i in range(begin, min(n, begin + STRIP)):
+                    velocity[r, i, c] = pulls[r, c, i] - radial[i] * columns[r, c, i]

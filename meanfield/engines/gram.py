@@ -64,7 +64,8 @@ class _System:
         scratch = np.empty(BLOCK**2)
         for block in range(first, last):
             inside = slice(block * BLOCK, (block + 1) * BLOCK)
-            weights = self._weights(inside, inside, scratch)
+            copy = self.directions[:, inside].copy()  # for the same one numpy takes slower paths
+            weights = self._weights(self.directions[:, inside], copy, scratch)
             np.fill_diagonal(weights, 0.0)
             self.sums[:, inside] += self.pulling[:, inside] @ weights
 
@@ -75,12 +76,12 @@ class _System:
             if one >= 0:
                 rows = slice(one * BLOCK, (one + 1) * BLOCK)
                 others = slice(other * BLOCK, (other + 1) * BLOCK)
-                weights = self._weights(rows, others, scratch)
+                x, y = self.directions[:, rows], self.directions[:, others]
+                weights = self._weights(x, y, scratch)
                 self.sums[:, rows] += self.pulling[:, others] @ weights.T
                 self.sums[:, others] += self.pulling[:, rows] @ weights
 
-    def _weights(self, rows, others, scratch):
-        x, y = self.directions[:, rows], self.directions[:, others]
+    def _weights(self, x, y, scratch):
         gram = scratch[: x.shape[1] * y.shape[1]].reshape(x.shape[1], y.shape[1])
         self._weigh(np.matmul(x.T, y, out=gram))
         return gram
