@@ -50,7 +50,7 @@ class DirectSums(Engine):
         super().__init__(drift)
         self._team = Team(threads)
         if isinstance(drift, Interaction):
-            drift.slope(np.ones(1))  # refuses potentials that have none
+            drift.slope(np.zeros(1))  # refuses potentials that have none
         elif not isinstance(drift, USA | SA | Kuramoto):
             raise TypeError(f"Expected USA, SA, Kuramoto or Interaction; got {drift!r}.")
 
@@ -79,7 +79,8 @@ class DirectSums(Engine):
         levels = self._exponential_sums(columns, beta[:, 0], d)[:, -1]
         mean = np.einsum("rcj,rj->rc", columns[:, :-1], masses)
         with np.errstate(over="ignore"):
-            scaled = np.exp(np.abs(beta)) * levels / np.where(beta == 0, 1.0, beta)
+            scale = np.exp(np.abs(beta)) / np.where(beta == 0, 1.0, beta)
+        scaled = scale * np.where(np.isinf(scale), 1.0, levels)
         return np.where(beta == 0, np.einsum("rc,rcj->rj", mean, columns[:, :-1]), scaled)
 
     def _beta(self, replicas: int) -> np.ndarray:

@@ -63,9 +63,7 @@ class TokenMotion:
                 what = "A reaction needs potentials"
                 if not self._tangential:
                     what = f"{self.model.normalisation!r} needs the whole output of attention"
-                raise ValueError(
-                    f"{what}, which engines.Direct gives; got engine = {engine!r}."
-                )
+                raise ValueError(f"{what}, which engines.Direct gives; got engine = {engine!r}.")
             engine = Direct(threads=threads)
         engine = Automatic() if engine is None else engine
         return engine.build(self._drift, n, self.dimension, self._replicas)

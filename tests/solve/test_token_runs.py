@@ -19,7 +19,7 @@ def solved(model, tokens, t, **options):
 
 def test_tokens_that_collapsed_become_one():
     model = mf.Transformer(mf.SA(30.0))
-    run = solved(model, FOUR, 1e9, merge=1e-7)
+    run = solved(model, FOUR, 1e12, merge=1e-7)
     assert [count for _, count in run.stats["merges"]] == [3, 2]
     # Tokens that merged are at the same place, to the last bit.
     assert len(np.unique(run.final.x, axis=0)) == 2
@@ -82,7 +82,8 @@ def test_a_reaction_moves_mass_and_never_lowers_the_energy():
     x = mf.Tokens([[1.0, 0.0], [-1.0, 0.0]], [0.6, 0.4])
     run = mf.solve(mf.Transformer(mf.USA(beta), reaction=alpha), x, (0, 1), rtol=1e-11)
     w = run.final.masses
-    # Phi_1 - Phi_2 = (w_1 - w_2) (e^beta - e^-beta) / beta; with s = w_1 - w_2, s' = alpha c s (1 - s^2)/2
+    # Phi_1 - Phi_2 = (w_1 - w_2) (e^beta - e^-beta) / beta, so that s = w_1 - w_2 obeys
+    # s' = alpha c s (1 - s^2) / 2.
     c = 2 * np.sinh(beta) / beta
     s0, growth = 0.2, np.exp(alpha * c * 1.0)
     ratio = s0**2 / (1 - s0**2) * growth
