@@ -1,6 +1,5 @@
 """Parameters of attention: an array for all times, a sequence of layers, or a function of time."""
 
-import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 
 from ..checks import positive, real_array
 from ..errors import MeanfieldError
+from .plain import packed, unpacked
 
 __all__ = [
     "FunctionOfTime",
@@ -205,8 +205,8 @@ def description(parameter: Parameter) -> Any:
     if isinstance(parameter, FunctionOfTime):
         return {"callable": parameter.name}
     if isinstance(parameter, PerLayer):
-        return {"per_layer": _bytes(parameter.values), "duration": parameter.duration}
-    return parameter.item() if parameter.ndim == 0 else _bytes(parameter)
+        return {"per_layer": packed(parameter.values), "duration": parameter.duration}
+    return parameter.item() if parameter.ndim == 0 else packed(parameter)
 
 
 def from_description(name: str, data: Any) -> Any:
@@ -217,20 +217,10 @@ def from_description(name: str, data: Any) -> Any:
         if "callable" in data:
             return _absent(name, str(data["callable"]))
         if "per_layer" in data:
-            return PerLayer(_array(data["per_layer"]), data["duration"])
-        return _array(data)
+            return PerLayer(unpacked(data["per_layer"]), data["duration"])
+        return unpacked(data)
     except (KeyError, TypeError, ValueError) as error:
         raise MeanfieldError(f"{name} is not described as a parameter is: {error!r}.") from error
-
-
-def _bytes(array: np.ndarray) -> dict[str, Any]:
-    text = base64.b64encode(np.ascontiguousarray(array, "<f8").tobytes()).decode("ascii")
-    return {"shape": list(array.shape), "float64": text}
-
-
-def _array(data: Mapping[str, Any]) -> np.ndarray:
-    values = np.frombuffer(base64.b64decode(data["float64"], validate=True), "<f8")
-    return values.reshape(data["shape"]).astype(float)
 
 
 def _absent(name: str, function_name: str) -> Callable[[float], Any]:

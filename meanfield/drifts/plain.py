@@ -1,6 +1,7 @@
 """Arrays as plain data that JSON can write, exact to the last bit."""
 
 import base64
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ def packed(array: np.ndarray) -> dict[str, Any]:
     return {"shape": list(array.shape), "float64": base64.b64encode(data).decode()}
 
 
-def unpacked(described: dict[str, Any]) -> np.ndarray:
+def unpacked(described: Mapping[str, Any]) -> np.ndarray:
     """The array that `packed` described."""
-    data = base64.b64decode(described["float64"])
+    data = base64.b64decode(described["float64"], validate=True)
     return np.frombuffer(data, "<f8").reshape(described["shape"]).astype(float)

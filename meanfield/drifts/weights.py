@@ -44,8 +44,7 @@ class Softmax(Weights):
 class Unnormalised(Weights):
     """k(x, y) = exp(beta <Qx, Ky>), Z = 1.
 
-    Velocities are of the size of exp(beta <Qx, Ky>): evaluating them raises MeanfieldError where
-    that overflows (above 709).
+    Velocities are of the size of exp(beta <Qx, Ky>), which overflows above 709.
     """
 
 

@@ -11,7 +11,6 @@ from ..drifts.attention import Attention
 from ..drifts.hardmax import Hardmax
 from ..drifts.heads import dimension, heads
 from ..drifts.weights import L2, Sigmoid, Sinkhorn, Unnormalised, Weights
-from ..errors import MeanfieldError
 from .balance import balance
 from .weighted_sums import (
     UNSEEN,
@@ -57,29 +56,25 @@ class AttentionSums:
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """A (R, n, d) at time t, of tokens x (R, n, d) with masses >= 0 (R, n).
 
+        Where exp(beta <Qx, Ky>) or the result overflows it is infinite or nan.
+
         Raises
         ------
         ValueError
             If the drift's matrices are for another dimension, its betas are not one for each
             replica, Hardmax has fewer than two tokens, or a callable returned no valid value.
         MeanfieldError
-            If exp(beta <Qx, Ky>) or the result overflows, Sinkhorn weights are not balanced, or
-            a parameter is a function that a file did not hold.
+            If Sinkhorn weights are not balanced, or a parameter is a function that a file did
+            not hold.
         """
         matrices = self.drift.at(t)
         self._check_tokens(matrices, x)
-        with np.errstate(over="ignore", invalid="ignore"):  # the result is checked as a whole
+        with np.errstate(over="ignore", invalid="ignore"):  # of which a run is told by its result
             if self.threads == 1:
                 result = self._sum_of_heads(matrices, x, masses, map)
             else:
                 with ThreadPoolExecutor(self.threads) as pool:
                     result = self._sum_of_heads(matrices, x, masses, pool.map)
-        if not np.isfinite(result).all():
-            raise MeanfieldError(
-                f"{self.drift!r} is not finite on these tokens at t = {t!r}: the weights "
-                "exp(beta <Qx, Ky>), or tokens of R^d that grow, overflow. Softmax() weights do "
-                "not overflow; a smaller beta or an earlier end of the run helps the others."
-            )
         return result
 
     def _check_tokens(self, matrices: Mapping[str, np.ndarray], x: np.ndarray) -> None:

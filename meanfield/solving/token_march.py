@@ -9,7 +9,7 @@ from ..evolution import GramMotion, TokenMotion
 from ..evolution.token_steps import layer, lie_trotter, strang
 from ..states import Gram, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Strang
-from ..steppers.advance import STEADY
+from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import restored, started
 from ..steppers.fixed_steps import FixedSteps
 from ..steppers.flow import Flow
@@ -36,10 +36,13 @@ class TokenMarch:
         self._whole = self._motion = self._motion_of(self._first)
         ends = self._whole.breakpoints(self._start, self._start + self._duration)
         self._breaks = [t - self._start for t in ends]
-        self.clock = started(1.0)
-        self._enter_piece()
+        self._outputs = problem.times - problem.start
+        self.elapsed = self._goal = 0.0
+        self._clock = started(1.0)
+        self._piece: tuple[float, float] | None = None
+        self._enter_piece(0.0)
         self._flow = self._steps(self._motion.coordinates(self._first), accuracy.dt)
-        self.clock = started(accuracy.dt or self._first_step())
+        self._clock = started(accuracy.dt or self._first_step())
 
     def _motion_of(self, state: Tokens | Gram) -> Any:
         if isinstance(state, Gram):
@@ -62,15 +65,16 @@ class TokenMarch:
 
     @property
     def t(self) -> float:
-        return self._start + self.clock.t
-
-    @property
-    def elapsed(self) -> float:
-        return self.clock.t
+        return self._start + self.elapsed
 
     @property
     def state(self) -> Tokens | Gram:
-        return self._whole.state_of(self._fusion.spread(self._flow.x, self._has_masses))
+        return self._whole.state_of(self._fusion.spread(self._array, self._has_masses))
+
+    @property
+    def _array(self) -> np.ndarray:
+        """Coordinates now, which may be within the last step."""
+        return self._flow.x if self.elapsed == self._clock.t else self._flow.within(self.elapsed)
 
     @property
     def _has_masses(self) -> bool:
@@ -83,7 +87,7 @@ class TokenMarch:
     @property
     def rate(self) -> float:
         """(int |v|^2 dmu)^(1/2); of inner products the fastest change of one."""
-        y = self._flow.x
+        y = self._array
         return self._motion.rate(y, self._motion.velocity(y, self.t))
 
     @property
@@ -97,38 +101,63 @@ class TokenMarch:
 
     def advance(self, target: float, limit: int) -> int:
         """Towards `target` after the start, at most `limit` attempts; why it came back."""
-        stop = min([target, *[b for b in self._breaks if b > self.elapsed]])
+        if self._clock.t < target:
+            if self._clock.t >= self._goal:
+                self._goal = self._next_goal(target)
+            code = self._step(limit)
+            if code not in (REACHED, PAUSED):
+                self.elapsed = self._clock.t
+                return code
+        self.elapsed = min(self._clock.t, target)
+        return REACHED if self.elapsed == target else PAUSED
+
+    def _next_goal(self, target: float) -> float:
+        """Where to plan steps to: the next output, or the last that a single step can reach.
+
+        Outputs that it passes are within the step. A jump of the model is never passed.
+        """
+        if self.continuous and self._fusion.distance is None:
+            reach = self._clock.t + self._clock.proposal
+            passed = int(np.searchsorted(self._outputs, reach, side="right"))
+            target = max(target, self._outputs[passed - 1]) if passed else target
+        return min([target, *[b for b in self._breaks if b > self._clock.t]])
+
+    def _step(self, limit: int) -> int:
         watched = self._fusion.distance is not None or (self._steady and not self.continuous)
+        if self._enter_piece(self._clock.t):
+            self._flow.restart(self._flow.x, self._clock.t)
         before = self._flow.counts[0]
-        code, self.clock = self._flow.advance(self.clock, stop, 1 if watched else limit)
+        code, self._clock = self._flow.advance(self._clock, self._goal, 1 if watched else limit)
         if self._flow.counts[0] > before and self._fusion.distance is not None:
             self._merge()
-        if self.elapsed == stop != target:
-            self._enter_piece()
-            self._flow.restart(self._flow.x, self.elapsed)
         if self._steady and not self.continuous and self.rate <= self._steady:
             return STEADY
         return code
 
-    def _enter_piece(self) -> None:
-        """Go on to the next breakpoint of the model, if it has any."""
-        if self._breaks:
-            edges = [0.0, *self._breaks, self._duration]
-            i = int(np.searchsorted(self._breaks, self.elapsed, side="right"))
-            self._motion.enter(self._start + edges[i], self._start + edges[i + 1])
+    def _enter_piece(self, elapsed: float) -> bool:
+        """Between the breakpoints of the model around this time; whether that is another piece."""
+        edges = [0.0, *self._breaks, self._duration]
+        i = int(np.searchsorted(self._breaks, elapsed, side="right"))
+        piece = self._start + edges[i], self._start + edges[i + 1]
+        if not self._breaks or piece == self._piece:
+            return False
+        self._piece = piece
+        self._motion.enter(*piece)
+        return True
 
     def _merge(self) -> None:
         """Merge what has collapsed, and go on with fewer tokens."""
         tokens: Any = self._motion.state_of(self._flow.x)
-        rows = self._fusion.merge(tokens, self.t)
+        rows = self._fusion.merge(tokens, self._start + self._clock.t)
         if rows is not None:
             self._go_on(rows, self._motion_of(rows).coordinates(rows))
 
     def _go_on(self, rows: Tokens, y: np.ndarray) -> None:
         """With other rows, at these coordinates."""
         self._motion = self._motion_of(rows)
-        self._enter_piece()
-        self._flow.restart(y, self.elapsed, self._motion)
+        if self._piece:
+            self._motion.enter(*self._piece)
+        self._flow.restart(y, self._clock.t, self._motion)
 
     def step_from(self, state: Any, elapsed: float, dt: float) -> Tokens | Gram:
         """The state one single step after another one, that at `elapsed` after the start."""
@@ -182,22 +211,33 @@ class TokenMarch:
     def snapshot(self) -> dict[str, Any]:
         """Everything that the future of the run depends on, and its counts."""
         random = None if self._rng is None else self._rng.bit_generator.state
+        within = self.elapsed < self._clock.t
+        x, *step = self._flow.before if within else (np.zeros(0), 0.0, 0.0)
         return {
-            "clock": tuple(self.clock),
+            "clock": tuple(self._clock),
+            "now": (self.elapsed, self._goal),
             "coordinates": self._flow.x,
             "counts": self._flow.counts,
             "random": json.dumps(random, default=lambda array: array.tolist()),
+            "before": x,
+            "step": step,
             **self._fusion.snapshot(),
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
-        self.clock = restored(snapshot["clock"])
+        self._clock = restored(snapshot["clock"])
+        self.elapsed, self._goal = map(float, snapshot["now"])
         if self._rng is not None:
             self._rng.bit_generator.state = json.loads(str(snapshot["random"]))
         self._fusion.restore(snapshot)
         rows = self._fusion.rows_of(self._first) if self._fusion.times else self._first
+        began, dt = map(float, snapshot["step"])
+        within = self.elapsed < self._clock.t
+        self._enter_piece(began if within else self._clock.t)
         self._go_on(rows, np.array(snapshot["coordinates"]))
+        if within:
+            self._flow.repeat((np.array(snapshot["before"]), began, dt))
         self._flow.counts[:] = snapshot["counts"]
 
     def _first_step(self) -> float:

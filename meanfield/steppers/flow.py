@@ -6,6 +6,7 @@ import numpy as np
 
 from .advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from .clock import Clock, accepted, planned_to, rejected
+from .dense_output import Interpolant
 from .scheme import Scheme
 
 __all__ = ["Flow", "Motion"]
@@ -72,6 +73,8 @@ class Flow:
         """Go on from other positions, or with another motion, `elapsed` after the start."""
         self._motion = motion or self._motion
         self.x, self.velocity = x, self._motion.velocity(x, self._start + elapsed)
+        self.before: tuple[np.ndarray, float, float] | None = None
+        self._within: Interpolant | None = None
         self._slopes = np.empty((len(self._nodes) + 2, x.size))
 
     @property
@@ -101,8 +104,31 @@ class Flow:
             error *= error / np.hypot(error, 0.1 * second)
         return new, new_velocity, error
 
+    def within(self, elapsed: float) -> np.ndarray:
+        """Positions at a time within the last step, `before` which they were (x, elapsed, dt).
+
+        Only as long as no other step was tried.
+        """
+        assert self.before is not None
+        x, start, dt = self.before
+        if self._within is None:
+            velocity, t = self._motion.velocity, self._start + start
+            self._within = Interpolant(velocity, x, self.x, self._slopes, t, dt)
+        return self._motion.projected(self._within(self._start + elapsed))
+
+    def repeat(self, before: tuple[np.ndarray, float, float]) -> None:
+        """Take the last step again, from where it began."""
+        x, elapsed, dt = before
+        self.restart(x, elapsed)
+        self.x, self.velocity, _ = self.step(x, self.velocity, elapsed, dt)
+        self.before = before
+
     def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
         """Step towards the time `target`, at most `limit` attempts; why it came back."""
+        with np.errstate(over="ignore", invalid="ignore"):  # steps that overflow are rejected
+            return self._advance(clock, target, limit)
+
+    def _advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
         for _ in range(limit):
             clock = Clock(*planned_to(clock, target))
             new, velocity, error = self.step(self.x, self.velocity, clock.t, clock.step)
@@ -118,6 +144,7 @@ class Flow:
                 continue
             self._in_a_row = 0
             self.counts[0] += 1
+            self.before, self._within = (self.x, clock.t, clock.step), None
             self.x, self.velocity = new, velocity
             clock = Clock(*accepted(clock, relative, self._error_order, target))
             if self._steady and self.rate <= self._steady:

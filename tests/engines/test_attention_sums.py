@@ -245,7 +245,7 @@ def test_refusals_of_the_sums():
         attention(Attention(beta=np.ones(3)), x)
     with pytest.raises(ValueError, match="n >= 2 tokens"):
         attention(Hardmax(), x[:1])
-    with pytest.raises(MeanfieldError, match=r"not finite on these tokens.*Softmax\(\)"):
-        attention(Attention(beta=1e4, weights=Unnormalised()), x)
+    with np.errstate(over="ignore"):
+        assert not np.isfinite(attention(Attention(beta=1e4, weights=Unnormalised()), x)).all()
     with pytest.raises(ValueError, match="threads >= 1; got threads = 0"):
         AttentionSums(Attention(), threads=0)
