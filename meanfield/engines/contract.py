@@ -17,7 +17,7 @@ class Engine(ABC):
 
     of R independent systems of n tokens each. Only the directions x_i / |x_i| count: between the
     stages of a Runge-Kutta step tokens may leave the sphere a little. Velocities are tangent at
-    the directions.
+    the directions. Arrays are C-contiguous, of float64.
 
     Parameters
     ----------
