@@ -25,13 +25,20 @@ class Moving(NamedTuple):
     seed: Any
 
     @classmethod
-    def checked(cls, problem, engine, merge, rng, has_checkpoint: bool) -> "Moving":
+    def checked(
+        cls, problem, engine, merge, rng, *, has_checkpoint: bool, steady: bool
+    ) -> "Moving":
         model, state = problem.model, problem.state
         given = {"engine": engine, "merge": merge, "rng": rng}
         if not isinstance(state, Tokens | Gram):
             if named := [name for name, value in given.items() if value is not None]:
                 raise ValueError(f"{named[0]} is for Tokens; got a {type(state).__name__}.")
             return cls(None, None, None, None)
+        if steady and model.noisy:
+            raise ValueError(
+                'until="steady" is for states that come to rest; tokens with noise do not. Look at '
+                "observables over time instead."
+            )
         if engine is not None and not isinstance(engine, ENGINES):
             names = ", ".join(f"engines.{kind.__name__}(...)" for kind in ENGINES)
             raise TypeError(f"engine must be one of {names}; got {engine!r}.")

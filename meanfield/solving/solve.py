@@ -134,12 +134,15 @@ def solve(
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
     """
     problem = Problem.checked(model, state, t_span, t_eval)
+    stopping = Stopping.checked(until, steady_tolerance, events, callback)
+    keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
+    asked = {"has_checkpoint": keeping.path is not None, "steady": stopping.steady > 0}
     arguments = Arguments(
         problem,
         Accuracy.checked(problem, rtol, dt, scheme, min_degree, max_degree, max_steps),
-        Stopping.checked(until, steady_tolerance, events, callback),
-        Keeping.checked(checkpoint, checkpoint_every, resume),
-        Moving.checked(problem, engine, merge, rng, checkpoint is not None),
+        stopping,
+        keeping,
+        Moving.checked(problem, engine, merge, rng, **asked),
         progress,
         plain_data(provenance),
     )

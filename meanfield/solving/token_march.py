@@ -130,8 +130,9 @@ class TokenMarch:
         code, self._clock = self._flow.advance(self._clock, self._goal, 1 if watched else limit)
         if self._flow.counts[0] > before and self._fusion.distance is not None:
             self._merge()
-        if self._steady and not self.continuous and self.rate <= self._steady:
-            return STEADY
+        if self._steady and not self.continuous:
+            self.elapsed = self._clock.t
+            code = STEADY if self.rate <= self._steady else code
         return code
 
     def _enter_piece(self, elapsed: float) -> bool:

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replicas import attention, random_masses, unit_vectors
 
-from meanfield import MeanfieldError
 from meanfield.drifts import (
     L2,
     Attention,
