@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import MeanfieldError
 from ..evolution import GramMotion, TokenMotion
 from ..evolution.token_steps import layer, lie_trotter, strang
 from ..states import Gram, Tokens
@@ -41,8 +42,10 @@ class TokenMarch:
         self._clock = started(1.0)
         self._piece: tuple[float, float] | None = None
         self._enter_piece(0.0)
-        self._flow = self._steps(self._motion.coordinates(self._first), accuracy.dt)
-        self._clock = started(accuracy.dt or self._first_step())
+        y = self._motion.coordinates(self._first)
+        first_step = self._first_step(y)
+        self._flow = self._steps(y, accuracy.dt)
+        self._clock = started(accuracy.dt or first_step)
 
     def _motion_of(self, state: Tokens | Gram) -> Any:
         if isinstance(state, Gram):
@@ -241,9 +244,21 @@ class TokenMarch:
             self._flow.repeat((np.array(snapshot["before"]), began, dt))
         self._flow.counts[:] = snapshot["counts"]
 
-    def _first_step(self) -> float:
-        """A step in which the state changes by about rtol^(1/8) / 10, relative."""
-        y = self._flow.x
-        velocity = self._motion.velocity(y, self._start)
+    def _first_step(self, y: np.ndarray) -> float:
+        """A step in which the state changes by about rtol^(1/8) / 10, relative.
+
+        Raises
+        ------
+        MeanfieldError
+            If the first velocities are not finite.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            velocity = self._motion.velocity(y, self._start)
+        if not np.isfinite(velocity).all():
+            raise MeanfieldError(
+                f"The velocities under {self._model!r} are not finite at the start: weights such "
+                "as exp(beta <Qx, Ky>) overflow on these tokens. Softmax() weights do not; or use "
+                "a smaller beta."
+            )
         changes = self._motion.relative_error(self._duration * velocity, y)
         return self._duration * min(1.0, 0.1 * self._rtol**0.125 / max(1.0, changes))

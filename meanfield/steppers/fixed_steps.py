@@ -36,7 +36,8 @@ class FixedSteps:
         """Step towards the time `target`, at most `limit` steps; why it came back."""
         for _ in range(limit):
             clock = Clock(*planned_to(clock, target))
-            new = self._step(self.x, self._start + clock.t, clock.step)
+            with np.errstate(over="ignore", invalid="ignore"):
+                new = self._step(self.x, self._start + clock.t, clock.step)
             if not np.isfinite(new).all():
                 return NOT_FINITE, clock
             self.counts[0] += 1
