@@ -39,7 +39,13 @@ class Builder:
         if not isinstance(value, Layers):
             return self._array(key, value)
         layers = [self._array(f"{key}.per_layer[{i}]", v) for i, v in enumerate(value.per_layer)]
+        shapes = {layer.shape for layer in layers}
         with blaming(self._config, key):
+            if len(shapes) > 1:
+                raise ValueError(
+                    f"expected one shape in all layers; got {', '.join(map(str, sorted(shapes)))}. "
+                    "A multiple of the identity is written as a matrix beside matrices."
+                )
             return PerLayer(layers, value.duration)
 
     def _array(self, key: str, value: Any) -> np.ndarray:

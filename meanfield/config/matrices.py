@@ -1,5 +1,6 @@
 """How a file gives matrices: as numbers, at random, in another file, or one for each layer."""
 
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Strict, Tag
@@ -41,12 +42,13 @@ class MatrixFile(Table):
 
 
 def _kind_of(value: Any) -> str | None:
-    """Which of the forms a value has, by the first key that tells; None if none does."""
+    """Which of the forms a value has, by a key that tells or is misspelt; None if none does."""
     if isinstance(value, Table):
         return type(value).__name__
     if not isinstance(value, dict):
         return NUMBERS
-    return next((name for key, name in TABLES.items() if key in value), None)
+    near = [match for key in value for match in get_close_matches(str(key), TABLES, n=1)]
+    return next((name for key, name in TABLES.items() if key in (*value, *near)), None)
 
 
 CHOICE = Discriminator(_kind_of, custom_error_type="no_such_form", custom_error_message=EXPECTED)

@@ -70,7 +70,7 @@ class Config(Table):
     def _is_there_without_tokens(cls, table: Any, info: ValidationInfo) -> Any:
         if table is None and info.data.get("tokens", "refused") is None:
             what = cls.model_fields[info.field_name or ""].description
-            raise ValueError(f"this key is required ({what}) and is missing")
+            raise ValueError(f"this key is required ({what}) and is missing; or give [tokens]")
         return table
 
     @model_validator(mode="after")
