@@ -21,6 +21,7 @@ def measure(model: Transformer, state: Gram) -> dict[str, np.ndarray]:
             as of tokens
         least_cosine : the smallest inner product
     """
+    motion = GramMotion(model, state)
     masses, G = state.masses, state.G
     square = np.einsum("...i,...ij,...j->...", masses, G, masses)
     root = np.sqrt(masses)
@@ -33,7 +34,7 @@ def measure(model: Transformer, state: Gram) -> dict[str, np.ndarray]:
         "mass": masses.sum(axis=-1),
         "order_parameter": np.sqrt(np.maximum(square, 0)),
         "mean_cosine": mean_cosine(state),
-        "interaction_energy": GramMotion(model, state).energy(G).reshape(state.shape),
+        "interaction_energy": motion.energy(motion.coordinates(state)).reshape(state.shape),
         "effective_rank": np.exp(-(shares * logs).sum(axis=-1)),
         "cluster_count": np.array(counts, dtype=float).reshape(state.shape),
         "least_cosine": G.min(axis=(-2, -1)),
