@@ -162,8 +162,8 @@ def test_a_checkpoint_of_another_seed_is_refused():
 
 def test_a_killed_noisy_run_resumes_to_the_same_bits():
     """SIGKILL leaves no time to tidy up; thousands of steps take seconds."""
-    long = NOISY.replace("dt = 0.02", "dt = 0.0005")
-    Path("run.toml").write_text(long + "[checkpoint]\nevery = 0.1\n")
+    long = NOISY.replace("dt = 0.02", "dt = 0.0005").replace("n = 32", "n = 8")
+    Path("run.toml").write_text(long + "[checkpoint]\nevery = 0.01\n")
     command = [sys.executable, "-m", "meanfield", "solve", "run.toml", "--quiet"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, env=environment) as process:
