@@ -8,6 +8,7 @@ from .initial import Ensemble, Mixture, Perturbed
 from .layer_tables import MixLN, PeriLN, PreLN
 from .matrices import RandomMatrix
 from .models import Attention, Hardmax, Model, matrix_tables
+from .token_table import SOURCES, Tokens
 
 if TYPE_CHECKING:
     from .schema import Config
@@ -28,9 +29,12 @@ GIVEN = {
 
 def token_disagreements(config: "Config") -> Iterator[str]:
     """What does not fit together, in words that begin with a dotted key."""
-    for part in (_tables, _positions, _spaces, _replicas, _noise, _stepping, _gram, _matrices):
-        yield from part(config)
-    yield from _repeated_seeds(config)
+    tokens = config.tokens
+    assert tokens is not None
+    for part in (_tables, _positions, _spaces, _stepping, _gram, _repeated_seeds):
+        yield from part(config, tokens)
+    yield from _noise(config)
+    yield from _matrices(config.model)
 
 
 def is_noisy(model: Model) -> bool:
@@ -46,19 +50,14 @@ def _flat(numbers: float | tuple) -> Iterator[float]:
         yield numbers
 
 
-def _tables(config: "Config") -> Iterator[str]:
-    tokens, solve = config.tokens, config.solve
-    assert tokens is not None
+def _tables(config: "Config", tokens: Tokens) -> Iterator[str]:
+    solve = config.solve
     if config.characteristics is not None:
         yield "[characteristics] follow a density; with [tokens] leave them out"
     for name in ("min_degree", "max_degree"):
         if getattr(solve, name) is not None:
             yield f"solve.{name} bounds the modes of a density; tokens have none, leave it out"
-    named = [
-        name
-        for name in ("initial", "angles", "points", "file")
-        if getattr(tokens, name) is not None
-    ]
+    named = [name for name in SOURCES if getattr(tokens, name) is not None]
     if len(named) > 1:
         yield f"tokens.{named[0]} and tokens.{named[1]} exclude each other; keep one of them"
     density = [name for name in ("geometry", "initial") if getattr(config, name) is not None]
@@ -76,9 +75,7 @@ def _tables(config: "Config") -> Iterator[str]:
         yield 'initial.kind: tokens are sampled from one density; got "ensemble"'
 
 
-def _positions(config: "Config") -> Iterator[str]:
-    tokens = config.tokens
-    assert tokens is not None
+def _positions(config: "Config", tokens: Tokens) -> Iterator[str]:
     source = tokens.source
     if source is None and (config.geometry is None or config.initial is None):
         return  # said already
@@ -98,21 +95,28 @@ def _positions(config: "Config") -> Iterator[str]:
         yield f"tokens.seed: {SEED}"
     if not tokens.drawn and tokens.seed is not None:
         yield "tokens.seed: these positions are not drawn at random; leave it out"
+    if tokens.replicas is not None and not tokens.drawn and not is_noisy(config.model):
+        yield (
+            "tokens.replicas: all would be equal, since neither positions nor motion are random; "
+            "leave it out"
+        )
     if tokens.masses is not None and tokens.n not in (None, len(tokens.masses)):
         yield f"tokens.masses: expected n = {tokens.n} masses; got {len(tokens.masses)}"
 
 
-def _spaces(config: "Config") -> Iterator[str]:
-    tokens, model = config.tokens, config.model
-    assert tokens is not None
+def _spaces(config: "Config", tokens: Tokens) -> Iterator[str]:
+    model = config.model
     if tokens.space == "sphere":
         if tokens.initial == "normal":
             yield 'tokens.initial: "normal" points are in R^d; set tokens.space = "euclidean"'
         if tokens.dimension == 1:
             yield "tokens.dimension: expected a number >= 2 on the sphere; got 1"
     else:
-        if not isinstance(model, Attention):
-            yield f'model.drift: "{model.drift}" is defined on the sphere; in R^d use "Attention"'
+        if not isinstance(model, Attention | Hardmax):
+            yield (
+                f'model.drift: "{model.drift}" is defined on the sphere; in R^d use "Attention" or '
+                '"Hardmax"'
+            )
         if tokens.angles is not None or (tokens.source is None and config.geometry):
             yield 'tokens.space: angles and densities are on the sphere; got "euclidean"'
         if model.normalisation is not None and model.normalisation.kind != "post_ln":
@@ -123,16 +127,6 @@ def _spaces(config: "Config") -> Iterator[str]:
         yield (
             "tokens.radii: lengths of hidden states matter only with "
             'model.normalisation of kind "pre_ln", "mix_ln" or "peri_ln"; leave them out'
-        )
-
-
-def _replicas(config: "Config") -> Iterator[str]:
-    tokens = config.tokens
-    assert tokens is not None
-    if tokens.replicas is not None and not tokens.drawn and not is_noisy(config.model):
-        yield (
-            "tokens.replicas: all would be equal, since neither positions nor motion are random; "
-            "leave it out"
         )
 
 
@@ -154,9 +148,8 @@ def _noise(config: "Config") -> Iterator[str]:
             yield 'solve.scheme: "Strang" is for noise, and model.kappa is inf'
 
 
-def _stepping(config: "Config") -> Iterator[str]:
-    tokens, solve, model = config.tokens, config.solve, config.model
-    assert tokens is not None
+def _stepping(config: "Config", tokens: Tokens) -> Iterator[str]:
+    solve, model = config.solve, config.model
     if solve.scheme in ("Layers", "LieTrotter") and solve.dt is None:
         yield f'solve.dt: this key is required by scheme "{solve.scheme}" and is missing'
     if isinstance(model, Attention | Hardmax):
@@ -174,9 +167,8 @@ def _is_ensemble(model: Any) -> bool:
     return any(isinstance(getattr(model, name, None), tuple) for name in ("beta", "kappa"))
 
 
-def _gram(config: "Config") -> Iterator[str]:
-    tokens, solve, model = config.tokens, config.solve, config.model
-    assert tokens is not None
+def _gram(config: "Config", tokens: Tokens) -> Iterator[str]:
+    solve, model = config.solve, config.model
     if not tokens.gram:
         return
     reason = "inner products (tokens.gram = true)"
@@ -198,8 +190,7 @@ def _gram(config: "Config") -> Iterator[str]:
         yield f'solve.scheme: {reason} need "DormandPrince"; got "{solve.scheme}"'
 
 
-def _matrices(config: "Config") -> Iterator[str]:
-    model = config.model
+def _matrices(model: Model) -> Iterator[str]:
     drawn = [(key, table) for key, table in matrix_tables(model) if isinstance(table, RandomMatrix)]
     for key, table in drawn:
         if table.rows is not None and table.ensemble != "ginibre":
@@ -209,10 +200,8 @@ def _matrices(config: "Config") -> Iterator[str]:
         yield "model.heads is for random matrices; the shapes of others tell their heads"
 
 
-def _repeated_seeds(config: "Config") -> Iterator[str]:
+def _repeated_seeds(config: "Config", tokens: Tokens) -> Iterator[str]:
     """Positions and noise must not be made of the same random numbers."""
-    tokens = config.tokens
-    assert tokens is not None
     seeds = [("tokens.seed", tokens.seed), ("solve.seed", config.solve.seed)]
     for key, table in matrix_tables(config.model):
         if isinstance(table, RandomMatrix):

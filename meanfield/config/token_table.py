@@ -7,7 +7,7 @@ from pydantic import Field
 from .files import ArrayName, DataFile
 from .values import Index, Natural, Points, PositiveNumbers, Series, Table
 
-__all__ = ["Tokens"]
+__all__ = ["SOURCES", "Tokens"]
 
 SOURCES = ("initial", "angles", "points", "file")
 

@@ -1,14 +1,17 @@
 """Configuration files with tokens: what is valid, and what is built from them."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from token_files import DENSITY, GOE, NOISY, SA, TRIANGLE, UNIFORM, attention, refusal, valid
 
 import meanfield as mf
-from meanfield.config import parse_config, plain
+from meanfield.config import parse_config, plain, read_config
 from meanfield.config.build import build_model, build_state, solve_arguments
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.toml"))
 
 
 def tokens_of(tokens, model=None, solve=None, source=None, **tables):
@@ -52,6 +55,12 @@ def test_a_configuration_survives_its_own_json(data):
     """Provenance must be enough to run again, defaults included."""
     config = parse_config(data)
     assert parse_config(json.loads(json.dumps(plain(config), allow_nan=False))) == config
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_files_of_the_experiments_are_valid(path):
+    config = read_config(path)
+    assert parse_config(plain(config), source=path) == config
 
 
 # Building tokens ---------------------------------------------------------------------------
