@@ -58,6 +58,9 @@ def _line(item: dict[str, Any], root: dict[str, Any]) -> str:
         )
     if kind == "literal_error":
         return f"{key}: {_choice(given, _choices(node))}"
+    if kind == "model_attributes_type" and isinstance(given, str) and "discriminator" in node:
+        written = f"{{ {node['discriminator']['propertyName']} = {_toml(given)} }}"
+        return f"{key}: expected a table, such as {written}; got {_toml(given)}"
     if kind == "value_error":
         text = str(context["error"])
         return f"{key}: {text}" if key else text

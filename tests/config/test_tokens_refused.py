@@ -18,6 +18,10 @@ REFUSED = [
     (valid(solve={"engine": "mode"}), 'solve.engine: .*did you mean "modes"'),
     (valid(solve={"merge": 0.2}), "solve.merge: expected a number <= 0.1; got 0.2"),
     (valid({**SA, "normalisation": {"kind": "preln"}}), 'normalisation.kind: .*mean "pre_ln"'),
+    (
+        valid({**SA, "noise": "common"}),
+        'model.noise: expected a table, such as { kind = "common" }',
+    ),
     (valid({**SA, "normalisation": {"kind": "mix_ln"}}), "model.normalisation.tau: this key"),
     (valid({**SA, "noise": {"kind": "common", "sigma": 1}}), "model.noise.sigma: unknown key"),
     (valid({**SA, "weights": {"kind": "l2"}}), "model.weights: unknown key; weights does not bel"),
