@@ -34,6 +34,8 @@ SHOWN = (
     "quadrature_error",
     "mean_cosine",
     "effective_rank",
+    "mean_radius",
+    "spread",
     "speed",
 )
 MOST_ROWS = 20
@@ -169,7 +171,7 @@ def _table(run: "Solution") -> str:
 
     from .observables import measure
 
-    found = {name: v for name, v in run.model.parameters.items() if v.ndim}
+    found = _replicas(run) | {name: v for name, v in run.model.parameters.items() if v.ndim}
     measured = measure(run.model, run.final, float(run.t[-1]))
     found |= {name: measured[name] for name in SHOWN if _is_known(measured, name)}
     columns = {name: np.broadcast_to(v, run.shape).ravel() for name, v in found.items()}
@@ -181,6 +183,18 @@ def _table(run: "Solution") -> str:
     if len(rows) > MOST_ROWS:
         lines.append(f"... and {len(rows) - MOST_ROWS} more members in the file")
     return "\n".join([f"at t = {run.t[-1]:g}, {_size(run)}:", *lines])
+
+
+def _replicas(run: "Solution") -> dict:
+    """The numbers of independent sets of tokens, whose axis comes before those of the model."""
+    import numpy as np
+
+    from .states import Gram, Tokens
+
+    axes = len(run.model.shape)
+    if not isinstance(run.final, Tokens | Gram) or len(run.shape) != axes + 1:
+        return {}
+    return {"replica": np.arange(run.shape[0]).reshape(-1, *(1,) * axes)}
 
 
 def _is_known(measured: dict, name: str) -> bool:

@@ -19,6 +19,7 @@ import meanfield as mf
 from meanfield.cli import main
 from meanfield.config import parse_config, read_config, run_config, schema
 from meanfield.config.build import build_density, build_model, solve_arguments
+from meanfield.config.solve_table import FOR_TOKENS
 from meanfield.environment import OPTIONAL, REQUIRED
 from meanfield.storage import load
 
@@ -268,7 +269,7 @@ def test_every_key_of_solve_reaches_solve():
     given |= {"until": "steady", "steady_tolerance": 1e-3, "max_steps": 9}
     given |= {"min_degree": 8, "max_degree": 64}
     config = parse_config({**tomllib.loads(CONFIG), "solve": given, "checkpoint": {"every": 7.0}})
-    assert {*given, "outputs"} == set(type(config.solve).model_fields)
+    assert {*given, "outputs", *FOR_TOKENS} == set(type(config.solve).model_fields)
     arguments = solve_arguments(config)
     assert arguments.pop("t_eval").tolist() == given.pop("t_eval")
     span = (given.pop("t_start"), given.pop("t_end"))

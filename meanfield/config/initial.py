@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, Strict, ValidationInfo, field_validator
+from pydantic import Field, Strict
 
-from .files import folder_of
+from .files import ArrayName, DataFile
 from .values import Finite, Index, Natural, NonNegative, Positive, Series, Table
 
 __all__ = [
@@ -19,8 +19,6 @@ __all__ = [
     "VonMises",
     "VonMisesFisher",
 ]
-
-SAMPLE_FORMATS = (".npy", ".npz", ".csv")
 
 
 class Uniform(Table):
@@ -82,32 +80,14 @@ class Sample(Table):
     """The spectral kernel estimate of a sample that is read from a file."""
 
     kind: Literal["sample"]
-    file: str = Field(description="*.npy, *.npz or *.csv, relative to the configuration file")
-    key: str | None = Field(default=None, description="name of the array in an .npz file")
+    file: DataFile = Field(description="*.npy, *.npz or *.csv, relative to the configuration file")
+    key: ArrayName = Field(default=None, description="name of the array in an .npz file")
     layer: Index | None = Field(
         default=None, description="layer of hidden states (layers, n, d), counted from 0"
     )
     bandwidth: Positive | None = Field(
         default=None, description="width of the kernel in radians; by default from the sample"
     )
-
-    @field_validator("file")
-    @classmethod
-    def _exists(cls, file: str, info: ValidationInfo) -> str:
-        path = folder_of((info.context or {}).get("source")) / file
-        if path.suffix not in SAMPLE_FORMATS:
-            raise ValueError(f"expected a file named *.npy, *.npz or *.csv; got {file!r}")
-        if not path.is_file():
-            raise ValueError(f"there is no file {file!r}; looked for {path.absolute()}")
-        return file
-
-    @field_validator("key")
-    @classmethod
-    def _has_named_arrays(cls, key: str | None, info: ValidationInfo) -> str | None:
-        file = info.data.get("file", "*.npz")
-        if key is not None and not file.endswith(".npz"):
-            raise ValueError(f"only .npz files hold named arrays; remove it for {file!r}")
-        return key
 
 
 class Component(Table):

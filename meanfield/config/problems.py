@@ -35,7 +35,7 @@ def problems(error: ValidationError) -> list[str]:
         inner = any(place[: len(item["loc"])] == item["loc"] != place for place in places)
         if item["type"] == "too_short" and inner:
             continue  # only because its entries were refused
-        lines.append(_line(item, root))
+        lines += _line(item, root).split("\n")  # tables that do not agree: one line for each reason
     return lines
 
 
@@ -58,6 +58,9 @@ def _line(item: dict[str, Any], root: dict[str, Any]) -> str:
         )
     if kind == "literal_error":
         return f"{key}: {_choice(given, _choices(node))}"
+    if kind == "model_attributes_type" and isinstance(given, str) and "discriminator" in node:
+        written = f"{{ {node['discriminator']['propertyName']} = {_toml(given)} }}"
+        return f"{key}: expected a table, such as {written}; got {_toml(given)}"
     if kind == "value_error":
         text = str(context["error"])
         return f"{key}: {text}" if key else text
@@ -72,6 +75,9 @@ def _follow(place: tuple[int | str, ...], root: dict[str, Any]) -> tuple[str, di
     for step in place:
         if "discriminator" in node:
             node = _resolve({"$ref": node["discriminator"]["mapping"][step]}, root)
+        elif "oneOf" in node:  # one of several forms, whose tag is the name of its table
+            forms = [form for form in node["oneOf"] if form.get("$ref", "").endswith(f"/{step}")]
+            node = _resolve(forms[0] if forms else {}, root)
         elif isinstance(step, int):
             key, node = f"{key}[{step}]", _resolve(node.get("items", {}), root)
         else:
@@ -80,7 +86,7 @@ def _follow(place: tuple[int | str, ...], root: dict[str, Any]) -> tuple[str, di
 
 
 def _resolve(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    given = [branch for branch in node.get("anyOf", []) if "$ref" in branch]
+    given = [branch for branch in node.get("anyOf", []) if branch.keys() & {"$ref", "oneOf"}]
     if given:  # a table that may be left out
         node = {**given[0], **{name: node[name] for name in node if name != "anyOf"}}
     if "$ref" in node:
@@ -101,7 +107,7 @@ def _unknown(name: str, key: str, table: dict[str, Any], root: dict[str, Any]) -
     if key.split(".")[0] in homes:
         hint = f"; {name} does not belong to this kind of table"
     elif homes:
-        hint = f"; did you mean {name} in [{homes[0]}]?"
+        hint = f"; did you mean {name} in {' or '.join(f'[{home}]' for home in homes)}?"
     else:
         hint = f"; did you mean {near[0]}?" if near else ""
     return f"unknown key{hint} (valid here: {', '.join(valid)})"
@@ -109,6 +115,7 @@ def _unknown(name: str, key: str, table: dict[str, Any], root: dict[str, Any]) -
 
 def _keys(node: dict[str, Any], root: dict[str, Any]) -> set[str]:
     """Names of the keys of a table, whatever its kind."""
+    node = _resolve(node, root)
     kinds = [_resolve(kind, root) for kind in node.get("oneOf", [node])]
     return {name for kind in kinds for name in kind.get("properties", {})}
 

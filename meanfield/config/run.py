@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..solving import solve
-from .build import blaming, build_model, build_state, solve_arguments
+from .blame import blaming
+from .build import build_model, build_state, solve_arguments
 from .files import checkpoint_of, checksum, folder_of
 from .initial import Ensemble, Mixture, Sample
+from .matrices import MatrixFile
+from .models import matrix_tables
 from .schema import Config, plain
 
 if TYPE_CHECKING:
@@ -78,11 +81,18 @@ def _provenance(config: Config) -> dict[str, Any]:
     return {
         "config": plain(config),
         "config_file": None if config.source is None else str(config.source),
-        "data_files": {
-            file: {"sha256": checksum(directory / file)} for file in _files(config.initial)
-        },
+        "data_files": {file: {"sha256": checksum(directory / file)} for file in _files_of(config)},
         "command_line": list(sys.argv),
     }
+
+
+def _files_of(config: Config) -> list[str]:
+    """The data files that a run reads."""
+    found = _files(config.initial)
+    if config.tokens is not None and config.tokens.file is not None:
+        found.append(config.tokens.file)
+    found += [t.file for _, t in matrix_tables(config.model) if isinstance(t, MatrixFile)]
+    return sorted(set(found))
 
 
 def _files(table: Any) -> list[str]:

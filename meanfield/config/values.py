@@ -11,9 +11,12 @@ __all__ = [
     "Finite",
     "Index",
     "Kappas",
+    "Matrices",
     "Natural",
     "NonNegative",
+    "Points",
     "Positive",
+    "PositiveNumbers",
     "Series",
     "Table",
     "shape_of",
@@ -43,8 +46,14 @@ def shape_of(numbers: float | tuple) -> tuple[int, ...]:
     return (len(numbers), *shapes.pop())
 
 
-def _numbers(expected: str, accepts: Callable[[float], bool]) -> Callable[[Any], float | tuple]:
-    """Validator of a number, an array of numbers or a table (array of rows) of numbers."""
+def _numbers(
+    expected: str,
+    accepts: Callable[[float], bool],
+    *,
+    layouts: str = "a number, an array or a table",
+    axes: tuple[int, ...] = (0, 1, 2),
+) -> Callable[[Any], float | tuple]:
+    """Validator of numbers in nested arrays, of as many `axes`: 0 is a number by itself."""
 
     def read(value: Any) -> float | tuple:
         if isinstance(value, list | tuple):
@@ -57,8 +66,10 @@ def _numbers(expected: str, accepts: Callable[[float], bool]) -> Callable[[Any],
 
     def validate(value: Any) -> float | tuple:
         numbers = read(value)
-        if len(shape_of(numbers)) > 2:
-            raise ValueError("expected a number, an array or a table; got a deeper array")
+        shape = shape_of(numbers)
+        if len(shape) not in axes:
+            deeper = "a deeper array" if len(shape) > max(axes) else f"an array of shape {shape}"
+            raise ValueError(f"expected {layouts}; got {deeper if shape else numbers}")
         return numbers
 
     return validate
@@ -76,5 +87,41 @@ Kappas = Annotated[
     PlainValidator(
         _numbers("a number > 0 (inf means no noise)", lambda kappa: kappa > 0),
         json_schema_input_type=float | list[float] | list[list[float]],
+    ),
+]
+PositiveNumbers = Annotated[
+    float | tuple,
+    PlainValidator(
+        _numbers(
+            "a finite number > 0",
+            lambda number: 0 < number < math.inf,
+            layouts="a number or an array",
+            axes=(0, 1),
+        ),
+        json_schema_input_type=float | list[float],
+    ),
+]
+Matrices = Annotated[
+    float | tuple,
+    PlainValidator(
+        _numbers(
+            "a finite number",
+            math.isfinite,
+            layouts="a number, a matrix [[...], ...] or one for each head [[[...], ...], ...]",
+            axes=(0, 2, 3),
+        ),
+        json_schema_input_type=float | list[list[float]] | list[list[list[float]]],
+    ),
+]
+Points = Annotated[
+    tuple,
+    PlainValidator(
+        _numbers(
+            "a finite number",
+            math.isfinite,
+            layouts="points [[...], ...], or replicas of them [[[...], ...], ...]",
+            axes=(2, 3),
+        ),
+        json_schema_input_type=list[list[float]] | list[list[list[float]]],
     ),
 ]

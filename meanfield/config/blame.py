@@ -1,0 +1,21 @@
+"""Errors of the package, told as errors of a configuration file."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..errors import CheckpointError, ConfigError, MeanfieldError
+from .schema import Config
+
+__all__ = ["blaming"]
+
+
+@contextmanager
+def blaming(config: Config, key: str) -> Iterator[None]:
+    """Turns what the package refuses into an error that names the file and the table."""
+    try:
+        yield
+    except (ConfigError, CheckpointError):
+        raise  # says itself what is wrong
+    except (MeanfieldError, ValueError, TypeError) as error:
+        prefix = "" if config.source is None else f"{config.source}: "
+        raise ConfigError(f"{prefix}{key}: {error}") from error

@@ -1,0 +1,132 @@
+"""From [model] to a model."""
+
+from typing import Any
+
+import numpy as np
+
+from ..drifts import SA, USA, Drift, PerLayer
+from ..drifts import Attention as AttentionDrift
+from ..drifts import FeedForward as Perceptron
+from ..drifts import Hardmax as HardmaxDrift
+from ..drifts import Interaction as InteractionDrift
+from ..drifts import Kuramoto as KuramotoDrift
+from ..drifts import weights as kinds
+from ..drifts.feedforward import ACTIVATIONS
+from ..model import Transformer
+from ..noise import Anisotropic, CommonNoise, Isotropic, Noise
+from ..normalisation import NGPT, MixLN, Normalisation, PeriLN, PostLN, PreLN, SqrtScaling
+from . import layer_tables as tables
+from .blame import blaming
+from .build_matrix import Builder
+from .matrices import LayeredNumbers
+from .models import Attention, Hardmax, Interaction, SelfAttention
+from .schema import Config
+
+__all__ = ["build_model"]
+
+WEIGHTS = {
+    "softmax": kinds.Softmax,
+    "unnormalised": kinds.Unnormalised,
+    "l2": kinds.L2,
+    "sigmoid": kinds.Sigmoid,
+    "sinkhorn": kinds.Sinkhorn,
+}
+NORMALISATIONS = {
+    "post_ln": PostLN,
+    "pre_ln": PreLN,
+    "mix_ln": MixLN,
+    "peri_ln": PeriLN,
+    "ngpt": NGPT,
+    "sqrt_scaling": SqrtScaling,
+}
+
+
+def build_model(config: Config) -> Transformer:
+    """The model that [model] describes."""
+    table = config.model
+    build = Builder(config, getattr(table, "heads", None))
+    drift = _drift(config, build)
+    feedforward = _feedforward(config, build)
+    noise, normalisation = _noise(config), _normalisation(config)
+    with blaming(config, "model"):
+        return Transformer(
+            drift,
+            kappa=np.array(table.kappa),
+            normalisation=normalisation,
+            noise=noise,
+            reaction=getattr(table, "reaction", 0.0),
+            feedforward=feedforward,
+        )
+
+
+def _drift(config: Config, build: Builder) -> Drift:
+    model = config.model
+    with blaming(config, "model"):
+        match model:
+            case SelfAttention():
+                return {"USA": USA, "SA": SA}[model.drift](model.beta)
+            case Interaction():
+                # cos(k theta) is the Chebyshev polynomial T_k of the inner product cos(theta)
+                potential = np.polynomial.Chebyshev(model.cosines)
+                return InteractionDrift(potential, name=f"cosines {list(model.cosines)}")
+            case Attention():
+                output = None if model.output is None else build("model.output", model.output)
+                return AttentionDrift(
+                    **_matrices(model, build),
+                    beta=_beta(model),
+                    weights=_weights(model),
+                    output=output,
+                    causal=model.causal,
+                )
+            case Hardmax():
+                return HardmaxDrift(**_matrices(model, build), ties=model.ties)
+        return KuramotoDrift()
+
+
+def _matrices(model: Attention | Hardmax, build: Builder) -> dict[str, Any]:
+    return {name: build(f"model.{name}", getattr(model, name)) for name in "QKV"}
+
+
+def _beta(model: Attention) -> Any:
+    if isinstance(model.beta, LayeredNumbers):
+        return PerLayer(model.beta.per_layer, model.beta.duration)
+    return model.beta
+
+
+def _weights(model: Attention) -> kinds.Weights | None:
+    return None if model.weights is None else WEIGHTS[model.weights.kind](**_numbers(model.weights))
+
+
+def _normalisation(config: Config) -> Normalisation | None:
+    table = config.model.normalisation
+    if table is None:
+        return None
+    with blaming(config, "model.normalisation"):
+        return NORMALISATIONS[table.kind](**_numbers(table))
+
+
+def _noise(config: Config) -> Noise | None:
+    table = config.model.noise
+    with blaming(config, "model.noise"):
+        match table:
+            case tables.Anisotropic(sigma=sigma):
+                return Anisotropic(sigma)
+            case tables.Common():
+                return CommonNoise()
+            case tables.Isotropic():
+                return Isotropic()
+    return None
+
+
+def _feedforward(config: Config, build: Builder) -> Perceptron | None:
+    table = config.model.feedforward
+    if table is None:
+        return None
+    key = "model.feedforward"
+    inner, outer = (build(f"{key}.{name}", getattr(table, name)) for name in ("inner", "outer"))
+    with blaming(config, key):
+        return Perceptron(inner, outer, table.bias, ACTIVATIONS[table.activation])
+
+
+def _numbers(table: Any) -> dict[str, float]:
+    return table.model_dump(exclude={"kind"})
