@@ -5,12 +5,12 @@ with a checkpoint every 20 milliseconds, killed by SIGKILL as soon as the checkp
 rewritten, three times over, and resumed. Compared are the bytes of all saved coefficients, the
 times, the times of events and the number of steps, accepted and rejected: no byte may differ.
 The steps are adaptive; the second run changes its number of modes on the way, the third has
-events, the fourth is an ensemble.
+events, the fourth is an ensemble. Then come tokens: without noise, with it, and merging.
 
 Refused, each with a CheckpointError: a checkpoint cut short anywhere, one with a single bit
 altered, and one of another run (20 damaged copies in all).
 
-    python validation/restart.py    # 30 s; exit code 1 on failure
+    python validation/restart.py    # 60 s; exit code 1 on failure
 """
 
 import hashlib
@@ -28,6 +28,7 @@ import meanfield as mf
 from meanfield.steppers import Krogstad
 
 EVERY, KILLS = 0.02, 3
+TOKENS = ("tokens", "noise", "merging")
 
 
 def crosses_half(_t, density):
@@ -35,8 +36,10 @@ def crosses_half(_t, density):
     return float(density.moment(2).real) - 0.5
 
 
-def problem(name: str) -> tuple[mf.Transformer, mf.Density, dict]:
-    """Model, initial density and options of a run that takes about a second."""
+def problem(name: str) -> tuple[mf.Transformer, mf.Density | mf.Tokens, dict]:
+    """Model, initial state and options of a run that takes about a second."""
+    if name in TOKENS:
+        return token_problem(name)
     circle = mf.Circle(32)
     start = circle.fourier([1, 0.15, 0.05, -0.025j])
     if name == "adaptive":
@@ -53,10 +56,27 @@ def problem(name: str) -> tuple[mf.Transformer, mf.Density, dict]:
     return model, start, {"t_span": (0, 8), "t_eval": [5, 8], "rtol": 1e-12}
 
 
+def token_problem(name: str) -> tuple[mf.Transformer, mf.Tokens, dict]:
+    """The same, of tokens."""
+    start, times = mf.Tokens.uniform(400, 3, rng=0), np.linspace(0, 4, 9)
+    options = {"t_span": (0, 4), "t_eval": times}
+    if name == "tokens":
+        return mf.Transformer(mf.SA(9.0)), start, {**options, "rtol": 1e-12}
+    if name == "noise":
+        return mf.Transformer(mf.SA(9.0), 20.0), start, {**options, "dt": 0.01, "rng": 1}
+    few = mf.Tokens.on_circle(np.linspace(0, 5, 40) ** 1.1)
+    return mf.Transformer(mf.SA(60.0)), few, {"t_span": (0, 1e6), "merge": 1e-6, "rtol": 1e-11}
+
+
+def coefficients(state: mf.Density | mf.Tokens) -> np.ndarray:
+    """The numbers of a state."""
+    return state.x if isinstance(state, mf.Tokens) else state.coefficients
+
+
 def fingerprint(run: mf.Solution) -> str:
     """Everything that must agree, as one line."""
     digest = hashlib.sha256(run.t.tobytes())
-    for array in (*(density.coefficients for density in run), *run.t_events):
+    for array in (*map(coefficients, run), *run.t_events):
         digest.update(np.ascontiguousarray(array).tobytes())
     stats = run.stats
     return f"{run.status} {stats['steps']} {stats['rejected']} {len(run)} {digest.hexdigest()}"
@@ -111,7 +131,7 @@ def _refused(name: str, content: bytes, folder: Path) -> bool:
 def main() -> int:
     report = Report(["run", "what"])
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("adaptive", "modes", "events", "ensemble"):
+        for name in ("adaptive", "modes", "events", "ensemble", *TOKENS):
             checkpoint = Path(folder) / name
             unbroken = launch(name, "none")
             kills = sum(killed(name, checkpoint) for _ in range(KILLS))

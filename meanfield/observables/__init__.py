@@ -9,7 +9,7 @@ from ..characteristics import Characteristics
 from ..model import Transformer
 from ..states import Density, Gram, Tokens
 from . import characteristics, density, gram, tokens
-from .linkage import LINKED, cluster_labels
+from .linkage import LINKED, cluster_labels, merge_events
 from .pairs import inner_product_histogram, mean_cosine
 from .tokens import effective_rank
 
@@ -22,6 +22,7 @@ __all__ = [
     "mean_cosine",
     "measure",
     "measure_all",
+    "merge_events",
 ]
 
 MOMENTS = density.MOMENTS

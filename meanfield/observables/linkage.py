@@ -1,11 +1,13 @@
 """Clusters by single linkage: tokens joined by chains of gaps up to a given angle."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import njit
 
 from ..states import Gram, Tokens
 
-__all__ = ["LINKED", "cluster_labels"]
+__all__ = ["LINKED", "cluster_labels", "merge_events"]
 
 LINKED = float(np.arccos(0.9999))  # radians
 MANY = 20_000  # beyond, all pairs are too many
@@ -52,6 +54,30 @@ def cluster_labels(state: Tokens | Gram, angle: float = LINKED) -> np.ndarray:
             "of them: Tokens(tokens.x[:20000])."
         )
     return _numbered(_linked_by_cells(state.x, chord))
+
+
+def merge_events(n: int, angle: float = LINKED) -> list[Callable]:
+    """Events, for `solve`, at which the number of clusters falls to n - 1, n - 2, ..., 1.
+
+    The times are then `run.t_events`, one array for each.
+
+    Parameters
+    ----------
+    n : int
+        The number of tokens, or of clusters at the start.
+    angle : float
+        As for `cluster_labels`.
+    """
+    return [_falls_to(count, angle) for count in range(n - 1, 0, -1)]
+
+
+def _falls_to(count: int, angle: float) -> Callable:
+    def excess(_t: float, state: Tokens | Gram) -> float:
+        return float(cluster_labels(state, angle).max() + 0.5 - count)
+
+    excess.__qualname__ = f"falls to {count} clusters"
+    excess.direction = -1  # type: ignore[attr-defined]
+    return excess
 
 
 def _numbered(roots: np.ndarray) -> np.ndarray:

@@ -90,8 +90,9 @@ class TokenMarch:
     @property
     def rate(self) -> float:
         """(int |v|^2 dmu)^(1/2); of inner products the fastest change of one."""
-        y = self._array
-        return self._motion.rate(y, self._motion.velocity(y, self.t))
+        with np.errstate(over="ignore", invalid="ignore"):
+            y = self._array
+            return self._motion.rate(y, self._motion.velocity(y, self.t))
 
     @property
     def size(self) -> str:

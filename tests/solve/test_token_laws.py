@@ -183,20 +183,13 @@ MERGES = (2.44, 3.73, 6.35, 329.52)  # facts: sampled every 0.01, so rounded up
 def test_five_tokens_merge_one_by_one():
     angles = [0.062197143764, 0.214322973423, 1.819122620804, 2.911071009455, -3.095248345473]
 
-    def fewer_than(k):
-        def g(_t, state):
-            return mf.cluster_labels(state).max() + 1.5 - k
-
-        g.direction = -1
-        return g
-
     run = mf.solve(
         mf.Transformer(mf.SA(4.0)),
         mf.Tokens.on_circle(angles),
         (0, 400),
         t_eval=[400],
         rtol=1e-10,
-        events=[fewer_than(k) for k in (5, 4, 3, 2)],
+        events=mf.merge_events(5),
     )
     times = np.array([t[0] for t in run.t_events])
     np.testing.assert_array_equal(np.ceil(times * 100) / 100, MERGES)
