@@ -16,10 +16,10 @@ from . import ensemble, theme
 from .characteristics_movie import dots_scene, meridian_scene
 from .circle_movie import circle_scene, curves_scene
 from .digits import distinct
-from .geometries import entry_of
 from .movies import Update, check_movie_path, write_movie
 from .observables import draw_observables
 from .panels import title_page
+from .spaces import entry_of
 from .sphere_movie import sphere_scene
 
 if TYPE_CHECKING:

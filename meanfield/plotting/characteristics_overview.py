@@ -10,9 +10,9 @@ from ..geometry import Sphere
 from . import theme
 from .distribution import distribution
 from .dots import chosen_pair, draw_dots, orthographic_dots, portions_on
-from .geometries import expect
 from .observables import draw_observables
 from .panels import title_page
+from .spaces import expect
 from .sphere_sheet import time_views
 from .sphere_views import name_sides
 from .times import pick_times

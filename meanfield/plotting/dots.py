@@ -13,9 +13,9 @@ from matplotlib.lines import Line2D
 from ..characteristics import Characteristics
 from ..geometry import Sphere
 from . import theme
-from .geometries import expect
 from .portions import colours_of, pieces
 from .projections import Mollweide, OrthographicPair, Projection, frame_of
+from .spaces import expect
 from .sphere_sheet import choose, finished, sheet, time_views
 from .sphere_views import View, globe, mark_cluster, name_sides
 

@@ -13,9 +13,9 @@ from .circle import snapshots, spacetime
 from .circle_overview import circle_overview
 from .distribution import distribution
 from .dots import mollweide_dots, orthographic_dots
-from .geometries import describe_states, entry_of
 from .observables import observables
 from .polar import polar
+from .spaces import describe_states, entry_of
 from .sphere import mollweide, orthographic
 from .sphere_overview import sphere_overview
 from .trajectories import trajectories

@@ -10,10 +10,10 @@ from matplotlib.patheffects import withStroke
 from ..characteristics import Characteristics
 from ..geometry import Circle, Zonal
 from . import resolution, theme
-from .geometries import expect
 from .panels import into, page, title_page
 from .portions import angles_along, colours_of, final_clusters, percent, quantiles
 from .profiles import AngleAxis, axis_on
+from .spaces import expect
 
 if TYPE_CHECKING:
     from ..solution import Solution
