@@ -6,18 +6,24 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from ..characteristics import Characteristics
-from ..geometry import Circle, Geometry, Sphere, Zonal
-from ..states import Density
+from ..geometry import Circle, Sphere, Zonal
+from ..states import Density, Gram, Tokens
 from .characteristics_overview import dots_overview, trajectories_overview
 from .circle import snapshots, spacetime
 from .circle_overview import circle_overview
 from .distribution import distribution
 from .dots import mollweide_dots, orthographic_dots
+from .inner_products import inner_products
 from .observables import observables
+from .planes import paths, projection
 from .polar import polar
-from .spaces import describe_states, entry_of
+from .rings import rings
+from .spaces import ByState, Space, describe_states, entry_of
 from .sphere import mollweide, orthographic
 from .sphere_overview import sphere_overview
+from .token_histogram import histogram
+from .token_overview import token_overview
+from .token_trajectories import token_curves
 from .trajectories import trajectories
 from .zonal_overview import zonal_overview
 
@@ -34,7 +40,14 @@ ANGULAR: dict[str, Draw] = {
     "distribution": distribution,
     "observables": observables,
 }
-KINDS: dict[type, dict[type[Geometry], dict[str, Draw]]] = {
+PLANAR: dict[str, Draw] = {
+    "overview": token_overview,
+    "inner_products": inner_products,
+    "projection": projection,
+    "paths": paths,
+    "observables": observables,
+}
+KINDS: ByState[dict[str, Draw]] = {
     Density: {
         Circle: {
             "overview": circle_overview,
@@ -65,6 +78,38 @@ KINDS: dict[type, dict[type[Geometry], dict[str, Draw]]] = {
             "observables": observables,
         },
         Zonal: ANGULAR,
+    },
+    Tokens: {
+        Circle: {
+            "overview": token_overview,
+            "trajectories": token_curves,
+            "polar": rings,
+            "histogram": histogram,
+            "inner_products": inner_products,
+            "observables": observables,
+        },
+        Sphere: {
+            "overview": token_overview,
+            "orthographic": orthographic_dots,
+            "map": mollweide_dots,
+            "inner_products": inner_products,
+            "observables": observables,
+        },
+        Space.HYPERSPHERE: PLANAR,
+        Space.LINE: {
+            "overview": token_overview,
+            "trajectories": token_curves,
+            "observables": observables,
+        },
+        Space.PLANE: PLANAR,
+        Space.EUCLIDEAN: PLANAR,
+    },
+    Gram: {
+        Space.PAIRS: {
+            "overview": token_overview,
+            "inner_products": inner_products,
+            "observables": observables,
+        }
     },
 }
 
