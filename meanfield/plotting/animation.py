@@ -72,8 +72,8 @@ def animate(
     Parameters
     ----------
     solution : Solution
-        Densities, characteristics, tokens or inner products. Frames are equally long, so that equally spaced
-        `t_eval` give a movie in which time runs evenly.
+        Of any states. Frames are equally long, so that equally spaced `t_eval` give a movie in
+        which time runs evenly.
     path : path
         Ends in ".mp4" (needs ffmpeg) or ".gif".
     fps : float

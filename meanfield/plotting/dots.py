@@ -12,12 +12,16 @@ from matplotlib.lines import Line2D
 
 from ..characteristics import Characteristics, Cluster
 from ..geometry import Sphere
+from ..states import Tokens
 from . import theme
+from .crowds import Gathering, crowd_of, gatherings, grey_first
 from .portions import colours_of, pieces
 from .projections import Mollweide, OrthographicPair, Projection, frame_of
+from .rings import MOST_DOTS
 from .spaces import expect
 from .sphere_sheet import choose, finished, member_of, sheet, time_views
 from .sphere_views import View, globe, mark_cluster, name_sides
+from .token_trajectories import MOST_MARKED, opacity
 
 if TYPE_CHECKING:
     from ..solution import Solution

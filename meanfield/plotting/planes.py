@@ -154,7 +154,7 @@ def draw_projection(
 def plane_axes(
     ax: Axes, plane: Plane, crowd: Crowd, states: Sequence[Tokens], *, named: bool = True
 ) -> None:
-    """Equal scales that hold the crowd in all states; a circle around the projection of a sphere."""
+    """Equal scales that hold the crowd in all states; a circle around a projected sphere."""
     if states[0].on_sphere:
         ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7, zorder=1)
         low, high = np.full(2, -1.0), np.ones(2)
