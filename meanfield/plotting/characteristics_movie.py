@@ -20,7 +20,6 @@ from .rings import ring_axes
 from .sphere_movie import reddened
 from .sphere_sheet import member_of
 from .sphere_views import globe, mark_cluster, name_sides
-from .token_trajectories import MOST_MARKED
 from .trajectories import CURVES
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def dots_scene(
     dot_key(top, [portions])
 
     def marked(i: int) -> Iterable[Artist]:
-        for cluster in clusters_at(member_of(solution[i], member))[:MOST_MARKED]:
+        for cluster in clusters_at(member_of(solution[i], member)):
             yield from mark_cluster(ax, pair, cluster.point, cluster.mass)
 
     def move(i: int) -> None:

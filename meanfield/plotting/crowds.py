@@ -15,9 +15,21 @@ from .sphere_sheet import member_of
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["Crowd", "Gathering", "crowd_of", "first_member", "gatherings", "grey_first", "thinned"]
+__all__ = [
+    "Crowd",
+    "Gathering",
+    "crowd_of",
+    "first_member",
+    "gatherings",
+    "grey_first",
+    "named",
+    "thinned",
+]
 
-CLUSTERED = 0.5  # of the mass, at least, is in clusters; or there is none to speak of
+CLUSTERED = 0.75  # of the mass, at least, is in clusters, or
+HEAVY = 0.25  # in one of them; else there is none to speak of
+NAMED = 0.03  # of the mass, at least, is in a cluster whose share is written
+APART = 0.3  # radians between two such clusters
 
 
 @dataclass(frozen=True)
@@ -88,7 +100,7 @@ def crowd_of(
 
 
 def gatherings(tokens: Tokens) -> list[Gathering]:
-    """The clusters of a single set, the heaviest first; none unless they hold half the mass.
+    """The clusters of a single set, the heaviest first; none if most tokens are by themselves.
 
     A cluster is two tokens or more, linked by single linkage, that stay within 0.1 of their mean
     in the root mean square. Of so few tokens that each can have a colour, it may be one.
@@ -103,10 +115,21 @@ def gatherings(tokens: Tokens) -> list[Gathering]:
     parts = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
     found = [_gathering(x, masses, part) for part in parts if len(part) >= least]
     found = [g for g in found if g is not None]
-    if sum(g.mass for g in found) < CLUSTERED * masses.sum():
-        return []
     whole = [Gathering(g.point, g.mass / masses.sum(), kept[g.tokens]) for g in found]
+    shares = [g.mass for g in whole]
+    if sum(shares) < CLUSTERED and max(shares, default=0.0) < HEAVY:
+        return []
     return sorted(whole, key=lambda g: (-round(g.mass, 12), int(g.tokens[0])))
+
+
+def named(tokens: Tokens) -> list[Gathering]:
+    """Clusters on the sphere whose shares can be written without one hiding another."""
+    chosen: list[Gathering] = []
+    for one in gatherings(tokens):
+        near = any(np.linalg.norm(one.point - other.point) < APART for other in chosen)
+        if one.mass >= NAMED and not near:
+            chosen.append(one)
+    return chosen
 
 
 def _gathering(x: np.ndarray, masses: np.ndarray, part: np.ndarray) -> Gathering | None:

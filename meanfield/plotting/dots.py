@@ -14,14 +14,14 @@ from ..characteristics import Characteristics, Cluster
 from ..geometry import Sphere
 from ..states import Tokens
 from . import theme
-from .crowds import Gathering, crowd_of, gatherings, grey_first
+from .crowds import Gathering, crowd_of, grey_first, named
 from .portions import colours_of, pieces
 from .projections import Mollweide, OrthographicPair, Projection, frame_of
 from .rings import MOST_DOTS
 from .spaces import expect
 from .sphere_sheet import choose, finished, member_of, sheet, time_views
 from .sphere_views import View, globe, mark_cluster, name_sides
-from .token_trajectories import MOST_MARKED, opacity
+from .token_trajectories import opacity
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -203,7 +203,7 @@ def chosen_pair(
 
 def clusters_at(state: State) -> Sequence[Cluster | Gathering]:
     """Clusters, with `point` and `mass`, the heaviest first."""
-    return state.clusters() if isinstance(state, Characteristics) else gatherings(state)
+    return state.clusters() if isinstance(state, Characteristics) else named(state)
 
 
 def points_of(state: State) -> np.ndarray:
@@ -230,7 +230,7 @@ def draw_dots(
         globe(view.ax, view.projection, theme.INK)
         scatter(view.ax, view.projection, portions[i // columns], view.state)
         view.head()
-        for cluster in clusters_at(view.state)[:MOST_MARKED] if clusters else []:
+        for cluster in clusters_at(view.state) if clusters else []:
             mark_cluster(view.ax, view.projection, cluster.point, cluster.mass)
     if key:
         dot_key(figure, portions)

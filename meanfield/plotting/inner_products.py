@@ -119,6 +119,7 @@ def shares_at(state: Any, member: tuple[int, ...], bins: int = BINS) -> np.ndarr
 
 def _map(ax: Axes, t: np.ndarray, shares: np.ndarray, log_time: bool) -> Any:
     edges = np.linspace(-1, 1, shares.shape[1] + 1)
+    ax.set_yticks([-1, -0.5, 0, 0.5, 1])
     return ax.pcolormesh(
         time_edges(t, log_time=log_time),
         edges,

@@ -238,4 +238,5 @@ def draw_paths(
     sizes = 14 * np.minimum(crowd.sizes[order], 20.0)
     ax.scatter(*places[:, -1].T, s=sizes, c=colours, linewidths=0, alpha=0.9, zorder=3)
     text = ", ".join(filter(None, [ensemble.label(solution, member), crowd.note]))
+    ax.set_title("")
     ax.set_title(text, loc="left", fontsize=9)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from ..geometry import Circle
 from ..states import Tokens
 from . import theme
-from .crowds import Crowd, crowd_of, gatherings, grey_first
+from .crowds import Crowd, crowd_of, grey_first, named
 from .polar import QUARTERS
 from .portions import percent
 from .spaces import expect_tokens
@@ -27,8 +27,6 @@ __all__ = ["MOST_DOTS", "crowd_dots", "name_gatherings", "ring_axes", "rings"]
 TURN = np.linspace(0.0, 2 * np.pi, 361)
 CENTRED = {"ha": "center", "va": "center"}
 MOST_DOTS = 5000
-NAMED = 0.02  # of the mass, at least, is in a cluster whose share is written
-APART = 0.3  # between two such places on the circle
 
 
 def rings(
@@ -119,13 +117,9 @@ def crowd_dots(ax: Axes, crowd: Crowd, places: np.ndarray) -> PathCollection:
 
 
 def name_gatherings(ax: Axes, tokens: Tokens) -> list[Artist]:
-    """Shares of the mass beside the circle, the heaviest first, as far as there is room."""
-    taken: list[np.ndarray] = []
+    """Shares of the mass beside the circle, as far as there is room."""
     drawn = []
-    for end in gatherings(tokens):
-        place = end.point / np.linalg.norm(end.point)
-        near = any(np.linalg.norm(place - other) < APART for other in taken)
-        if end.mass >= NAMED and not near:
-            taken.append(place)
-            drawn.append(ax.text(*(1.2 * place), percent(end.mass), fontsize=8, **CENTRED))
+    for end in named(tokens):
+        place = 1.23 * end.point / np.linalg.norm(end.point)
+        drawn.append(ax.text(*place, percent(end.mass), fontsize=8, **CENTRED))
     return drawn

@@ -112,6 +112,7 @@ def draw_token_trajectories(
         margin = 0.04 * (np.ptp(places) or 1.0)
         ax.set(ylim=(places.min() - margin, places.max() + margin), ylabel="$x$")
     text = ", ".join(filter(None, [ensemble.label(solution, member), crowd.note]))
+    ax.set_title("")
     ax.set_title(text, loc="left", fontsize=9)
     time_axis(ax, solution, log_time=log_time)
     ends = crowd.ends[:MOST_MARKED]
