@@ -21,7 +21,6 @@ from .rings import MOST_DOTS
 from .spaces import expect
 from .sphere_sheet import choose, finished, member_of, sheet, time_views
 from .sphere_views import View, globe, mark_cluster, name_sides
-from .token_trajectories import opacity
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -40,7 +39,7 @@ __all__ = [
 HALVINGS = 9
 COVERED = 0.25  # of the page, by the dots of the uniform state
 KEY_SIZE = 4.0
-WIDEST = 0.1  # dots of medium mass, where the radius of the sphere is 1
+WIDEST = 0.08  # dots of medium mass, where the radius of the sphere is 1
 
 State = Characteristics | Tokens
 
@@ -54,7 +53,7 @@ class Portions:
     nodes : ndarray of int
         The nodes, each in the middle of a piece of the mass; or tokens.
     masses : ndarray
-        Masses of the pieces or tokens.
+        Masses of the pieces or tokens, of sum 1.
     colours : sequence
         That of each dot.
     text : str
@@ -73,7 +72,8 @@ def portions_on(solution: "Solution", member: tuple[int, ...] = ()) -> Portions:
         crowd = crowd_of(solution, member, MOST_DOTS)
         order = grey_first(crowd)
         colours = list(crowd.colours[order])
-        return Portions(crowd.tokens[order], crowd.masses[order], colours, crowd.note)
+        masses = crowd.masses[order] / crowd.masses.sum()
+        return Portions(crowd.tokens[order], masses, colours, crowd.note)
     nodes, masses = pieces(solution[0], HALVINGS)
     text = f"1/{len(nodes)} of the mass"
     return Portions(nodes, masses, colours_of(solution, nodes), text)
@@ -263,7 +263,7 @@ def scatter(
         facecolors=portions.colours,
         edgecolors="none" if many else "white",
         linewidths=0.25,
-        alpha=opacity(len(widths)) if many else None,
+        alpha=0.6 if many else None,
         rasterized=many,
         zorder=2.5,
     )

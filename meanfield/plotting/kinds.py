@@ -126,10 +126,18 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
         axisymmetric densities "overview", "spacetime", "snapshots" or "observables". For
         characteristics on the sphere the same as for densities; on the circle, or axisymmetric,
         "overview", "trajectories", "distribution" or "observables".
+
+        For tokens "overview" and "observables", and on the circle "trajectories", "polar",
+        "histogram" or "inner_products"; on the sphere of R^3 "orthographic", "map" or
+        "inner_products"; on spheres of higher dimension, in the plane and in R^d
+        "inner_products", "projection" or "paths"; on the line "trajectories". For inner products
+        (Gram) "overview", "inner_products" or "observables".
     **options
         Of the function of that name in this room: `member`, `scale`, `times`, `ax`, ... For
-        "map" it is `mollweide`; for characteristics on the sphere `orthographic_dots` and
-        `mollweide_dots`.
+        "map" it is `mollweide`; for characteristics and tokens on the sphere `orthographic_dots`
+        and `mollweide_dots`; for tokens "overview" is `token_overview`, "trajectories"
+        `token_curves` and "polar" `rings`. What runs over time takes `log_time=True` for tokens,
+        "observables" for any states.
 
     Returns
     -------
@@ -158,6 +166,6 @@ def overview(solution: "Solution", **options: Any) -> Figure:
     solution : Solution
     **options
         `title`, and of densities `member` and `scale`, as for `spacetime`; on the sphere also
-        `seen_from` and `clusters`, as for `orthographic`.
+        `seen_from` and `clusters`, as for `orthographic`; of tokens `member` and `log_time`.
     """
     return plot(solution, "overview", **options)
