@@ -14,7 +14,7 @@ from meanfield.plotting.crowds import crowd_of, gatherings
 from meanfield.plotting.inner_products import shares_at
 from meanfield.plotting.kinds import KINDS
 from meanfield.plotting.planes import plane_of
-from meanfield.plotting.spaces import Space, entry_of, space_of
+from meanfield.plotting.spaces import Space, space_of
 from meanfield.plotting.time_axis import time_edges
 from meanfield.plotting.token_histogram import angle_histogram
 from meanfield.states import Gram, Tokens
@@ -32,6 +32,7 @@ DRAWN = [
     (name, kind)
     for name, space in SPACES.items()
     for kind in KINDS[Gram if name == "gram" else Tokens][space]
+    if kind != "observables" or name in ("circle", "line")  # the others are drawn by "overview"
 ]
 TIMES = np.linspace(0, 12, 7)
 # Two groups, of which one lies across pi, and the last token takes its own way.
@@ -240,8 +241,7 @@ def test_the_principal_plane_keeps_the_most_of_tokens_and_does_not_turn(high):
     kept = np.mean([(plane.place(state.x) ** 2).sum(axis=1).mean() for state in high])
     assert kept == pytest.approx(plane.shares.sum())
     assert (plane.place(high.final.masses @ high.final.x) >= -1e-12).all()
-    for ax in panels(high.plot("projection")):
-        assert ax.get_xlim() == panels(high.plot("projection"))[0].get_xlim()
+    assert len({ax.get_xlim() for ax in panels(high.plot("projection"))}) == 1
 
 
 def test_paths_in_the_plane_begin_and_end_where_the_tokens_do(plane):
@@ -300,7 +300,7 @@ def test_of_very_many_tokens_some_are_drawn_and_the_figure_says_how_many():
     run = crowded(100_000)
     figure = token_curves(run)
     (curves,) = drawn(figure.axes[0], LineCollection)
-    begins = {round(float(np.cos(s[0, 1])), 9) for s in curves.get_segments()}
+    begins = {round(float(s[0, 1] % (2 * np.pi)), 9) for s in curves.get_segments()}
     assert len(begins) == 300 and "300 of 100000 tokens" in words(figure)
     assert colours_in(curves.get_colors()) == {theme.PALETTE[0]} and "100%" in words(figure)
     assert "500 of 100000 tokens" in words(run.plot("inner_products"))
@@ -350,8 +350,7 @@ def test_a_panel_can_be_drawn_into_an_axes_of_the_caller(circle, sphere, plane):
 
 @pytest.mark.parametrize("run", [*SPACES, "replicas"], indirect=True)
 def test_a_gif_has_one_frame_for_each_state(run, tmp_path):
-    few = replace(run, t=run.t[::2].copy(), states=run.states[::2])
-    few.__dict__["observables"] = run.observables.isel(t=slice(None, None, 2))
-    with Image.open(few.animate(tmp_path / "movie.gif", dpi=40)) as movie:
+    few = replace(run, t=run.t[::4].copy(), states=run.states[::4])
+    few.__dict__["observables"] = run.observables.isel(t=slice(None, None, 4))
+    with Image.open(few.animate(tmp_path / "movie.gif", dpi=30)) as movie:
         assert movie.n_frames == len(few)
-    assert entry_of(run, KINDS)

@@ -8,7 +8,8 @@ one of your own, pass `ax=`.
 The uniform probability measure is the reference, so the uniform state is the density 1 and is
 drawn in every plot of a density. Characteristics, whose nodes have very different masses, are
 drawn as curves or dots of equal mass. Tokens are curves or dots themselves, in the colour of the
-cluster in which they end; of very many, some are drawn, and the figure says so. A solution that is not resolved is framed in red.
+cluster in which they end; of very many, some are drawn, and the figure says so. A solution that
+is not resolved is framed in red.
 """
 
 from . import theme
