@@ -147,14 +147,16 @@ class Solution:
         """A figure of the run: "overview", "observables", or a kind that its states have.
 
         On the sphere "orthographic", "map"; of densities on the circle "spacetime", "snapshots",
-        "polar"; of characteristics there "trajectories", "distribution".
+        "polar"; of characteristics there "trajectories", "distribution". Of tokens on the circle
+        "trajectories", "polar", "histogram"; of those in higher dimension or in R^d "projection",
+        "paths"; of tokens and of Gram "inner_products". See `plotting.plot`.
         """
         from .plotting import plot
 
         return plot(self, kind=kind, **options)
 
     def animate(self, path: str | Path, **options) -> Path:
-        """A film of the states, .mp4 or .gif."""
+        """A film of the states, .mp4 or .gif: see `plotting.animate`."""
         from .plotting import animate
 
         return animate(self, Path(path), **options)

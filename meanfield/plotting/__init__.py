@@ -7,7 +7,9 @@ one of your own, pass `ax=`.
 
 The uniform probability measure is the reference, so the uniform state is the density 1 and is
 drawn in every plot of a density. Characteristics, whose nodes have very different masses, are
-drawn as curves or dots of equal mass. A solution that is not resolved is framed in red.
+drawn as curves or dots of equal mass. Tokens are curves or dots themselves, in the colour of the
+cluster in which they end; of very many, some are drawn, and the figure says so. A solution that
+is not resolved is framed in red.
 """
 
 from . import theme
@@ -15,25 +17,38 @@ from .animation import animate
 from .circle import snapshots, spacetime
 from .distribution import distribution
 from .dots import mollweide_dots, orthographic_dots
+from .inner_products import inner_products
 from .kinds import overview, plot
 from .observables import observables
+from .planes import paths, projection
 from .polar import polar
+from .rings import rings
 from .sphere import mollweide, orthographic
+from .token_histogram import histogram
+from .token_overview import token_overview
+from .token_trajectories import token_curves
 from .trajectories import trajectories
 
 __all__ = [
     "animate",
     "distribution",
+    "histogram",
+    "inner_products",
     "mollweide",
     "mollweide_dots",
     "observables",
     "orthographic",
     "orthographic_dots",
     "overview",
+    "paths",
     "plot",
     "polar",
+    "projection",
+    "rings",
     "snapshots",
     "spacetime",
     "theme",
+    "token_curves",
+    "token_overview",
     "trajectories",
 ]

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from ..characteristics import Characteristics
-from ..geometry import Circle, Geometry, Sphere, Zonal
-from ..states import Density
+from ..geometry import Circle, Sphere, Zonal
+from ..states import Density, Gram, Tokens
 from . import ensemble, theme
 from .characteristics_movie import dots_scene, meridian_scene
 from .circle_movie import circle_scene, curves_scene
+from .crowds import first_member
 from .digits import distinct
-from .geometries import entry_of
 from .movies import Update, check_movie_path, write_movie
 from .observables import draw_observables
 from .panels import title_page
+from .quantities import quantity_of
+from .spaces import ByState, Space, entry_of
 from .sphere_movie import sphere_scene
+from .token_movie import cursor, line_scene, plane_scene, products_scene, ring_scene
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -29,9 +32,18 @@ __all__ = ["animate"]
 
 # The moving panels of each kind of state and space:
 # (figure, solution, members, scale, **options) -> updates.
-SCENES: dict[type, dict[type[Geometry], Callable[..., list[Update]]]] = {
+SCENES: ByState[Callable[..., list[Update]]] = {
     Density: {Circle: circle_scene, Sphere: sphere_scene, Zonal: curves_scene},
     Characteristics: {Circle: meridian_scene, Sphere: dots_scene, Zonal: meridian_scene},
+    Tokens: {
+        Circle: ring_scene,
+        Sphere: dots_scene,
+        Space.HYPERSPHERE: plane_scene,
+        Space.LINE: line_scene,
+        Space.PLANE: plane_scene,
+        Space.EUCLIDEAN: plane_scene,
+    },
+    Gram: {Space.PAIRS: products_scene},
 }
 
 
@@ -51,20 +63,23 @@ def animate(
     A single density on the circle is shown over the angle and around the circle, several members
     of an ensemble over the angle in one panel each; on the sphere, each is shown from two opposite
     sides. Characteristics are shown as dots of equal mass, with the shares of clusters; on the
-    circle, or axisymmetric, also the mass below each angle. Beneath runs the order parameter.
+    circle, or axisymmetric, also the mass below each angle. Tokens are shown as dots: on the
+    circle beside their angles over time, in R^2 with their paths, in higher dimension on the
+    principal axes of the run; of inner products their law. Of tokens one member is shown, by
+    default the first. Beneath runs the order parameter, or in R^d the spread.
     States that are not resolved are dotted, or outlined, in red.
 
     Parameters
     ----------
     solution : Solution
-        Densities or characteristics. Frames are equally long, so that equally spaced
-        `t_eval` give a movie in which time runs evenly.
+        Of any states. Frames are equally long, so that equally spaced `t_eval` give a movie in
+        which time runs evenly.
     path : path
         Ends in ".mp4" (needs ffmpeg) or ".gif".
     fps : float
         Frames a second, > 0. In a .gif a frame lasts whole hundredths of a second, 2 at least.
     member, scale, title
-        As for `spacetime`; characteristics have one member, and no scale.
+        As for `spacetime`; only densities have a scale.
     dpi : float
         Dots per inch, > 0; the frame is 8 inches wide.
     **options
@@ -89,7 +104,10 @@ def animate(
         if not 0 < value < np.inf:
             raise ValueError(f"{name} must be positive and finite; got {name} = {value!r}.")
     with theme.style():
-        members = ensemble.choose(solution, member)
+        if isinstance(solution.final, Tokens | Gram):
+            members = [first_member(solution, member)]
+        else:
+            members = ensemble.choose(solution, member)
         figure, show = _stage(solution, members, scale, title, options)
         figure.set_dpi(dpi)
         figure.draw_without_rendering()
@@ -113,17 +131,24 @@ def _stage(
     moving = entry_of(solution, SCENES)(top, solution, members, scale, **options)
     strip = bottom.subplots()
     member = members[0] if single and solution.shape else None
-    draw_observables(bottom, [strip], solution, ["order_parameter"], member, key=False)
-    strip.set(ylim=(-0.03, 1.05), ylabel="$|m_1|$")
+    _draw_strip(bottom, strip, solution, member)
     heading = ensemble.describe(solution) if title is None else title
     title_page(figure, solution, heading or " ", x=0.02, ha="left")
-    moving += [_cursor(strip, solution), _clock(figure, solution, heading)]
+    moving += [cursor(strip, solution), _clock(figure, solution, heading)]
     return figure, lambda i: [update(i) for update in moving]
 
 
-def _cursor(ax: Axes, solution: "Solution") -> Update:
-    line = ax.axvline(solution.t[0], color=theme.INK, linewidth=1.0, zorder=6)
-    return lambda i: line.set_xdata([solution.t[i]] * 2)
+def _draw_strip(
+    figure: SubFigure, ax: Axes, solution: "Solution", member: tuple[int, ...] | None
+) -> None:
+    """One number over time that tells how far tokens have gathered."""
+    flat = isinstance(solution.final, Tokens) and not solution.final.on_sphere
+    name = "spread" if flat else "order_parameter"
+    draw_observables(figure, [ax], solution, [name], member, key=False)
+    if flat:
+        ax.set_ylabel(quantity_of(solution, name).symbol)
+    else:
+        ax.set(ylim=(-0.03, 1.05), ylabel="$|m_1|$")
 
 
 def _clock(figure: Figure, solution: "Solution", heading: str) -> Update:

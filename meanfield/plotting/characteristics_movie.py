@@ -1,4 +1,4 @@
-"""The moving panels of a movie of characteristics."""
+"""The moving panels of a movie of characteristics, and of tokens on the sphere."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -8,26 +8,25 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import SubFigure
 
-from ..characteristics import Characteristics
 from ..geometry import Circle
-from . import theme
+from . import ensemble, theme
 from .circle_movie import moving_line
 from .distribution import cumulated, distribution_axes
-from .dots import chosen_pair, dot_key, portions_on, scatter
+from .dots import chosen_pair, clusters_at, dot_key, points_of, portions_on, scatter
 from .movies import Update
 from .polar import QUARTERS
 from .portions import colours_of, percent, quantiles
+from .rings import ring_axes
 from .sphere_movie import reddened
+from .sphere_sheet import member_of
 from .sphere_views import globe, mark_cluster, name_sides
 from .trajectories import CURVES
 
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["dots_scene", "meridian_scene"]
+__all__ = ["dots_scene", "meridian_scene", "redrawn"]
 
-TURN = np.linspace(0.0, 2 * np.pi, 361)
-CENTRED = {"ha": "center", "va": "center"}
 POLES = ((0.5, "$0$"), (0.0, r"$\pi/2$"), (1.5, r"$\pi$"))
 
 
@@ -55,50 +54,44 @@ def dots_scene(
     *,
     seen_from: Sequence[float] | None = None,
 ) -> list[Update]:
-    """Pieces of the mass as dots, from two opposite sides that stay the same."""
-    ax = top.subplots()
-    pair = chosen_pair(solution, np.array([len(solution) - 1]), seen_from, beside=True)
+    """Tokens, or pieces of the mass, as dots, from two opposite sides that stay the same."""
+    ax, (member,) = top.subplots(), members
+    ax.set_title(ensemble.label(solution, member))
+    pair = chosen_pair(member_of(solution.final, member), seen_from, beside=True)
     outline = globe(ax, pair, theme.INK)
-    portions = portions_on(solution)
-    dots = scatter(ax, pair, portions, solution[0])
+    portions = portions_on(solution, member)
+    dots = scatter(ax, pair, portions, member_of(solution[0], member))
     name_sides(ax, pair)
-    dot_key(top, portions)
+    dot_key(top, [portions])
 
-    def marked(state: Characteristics) -> Iterable[Artist]:
-        for cluster in state.clusters():
+    def marked(i: int) -> Iterable[Artist]:
+        for cluster in clusters_at(member_of(solution[i], member)):
             yield from mark_cluster(ax, pair, cluster.point, cluster.mass)
 
     def move(i: int) -> None:
-        dots.set_offsets(pair.place(solution[i].points[portions.nodes]))
+        points = points_of(member_of(solution[i], member))
+        dots.set_offsets(pair.place(points[portions.nodes]))
 
-    return [move, _redrawn(solution, marked), reddened(outline, solution)]
+    return [move, redrawn(marked), reddened(outline, solution)]
 
 
 def _moving_ring(ax: Axes, solution: "Solution") -> Update:
     nodes = quantiles(solution[0], CURVES)
     colours = colours_of(solution, nodes)
     flat = isinstance(solution.final.geometry, Circle)
-    circle = np.array([np.cos(TURN), np.sin(TURN)])
-    ax.plot(*circle, color=theme.FAINT, linewidth=0.7, zorder=1)
-    for quarter, name in QUARTERS if flat else POLES:
-        place = 0.82 * np.array([np.cos(quarter * np.pi), np.sin(quarter * np.pi)])
-        ax.text(*place, name, fontsize=9, **CENTRED)
-    ax.set_aspect("equal")
-    ax.set(xlim=(-1.45, 1.45), ylim=(-1.3, 1.3), xticks=[], yticks=[])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ring_axes(ax, QUARTERS if flat else POLES)
     sides = (1,) if flat else (1, -1)
     ax.set_xlabel(f"dots: {percent(1 / CURVES / len(sides))} of the mass each")
     dots = ax.scatter(
         *_across(solution[0].points[nodes], sides).T, s=16, c=colours * len(sides), alpha=0.7
     )
 
-    def named(state: Characteristics) -> Iterable[Artist]:
-        for cluster in state.clusters():
+    def named(i: int) -> Iterable[Artist]:
+        for cluster in solution[i].clusters():
             place = 1.24 * cluster.point[[0, -1]]
-            yield ax.text(*place, percent(cluster.mass), fontsize=9, **CENTRED)
+            yield ax.text(*place, percent(cluster.mass), fontsize=9, ha="center", va="center")
 
-    name = _redrawn(solution, named)
+    name = redrawn(named)
 
     def update(i: int) -> None:
         dots.set_offsets(_across(solution[i].points[nodes], sides))
@@ -112,13 +105,13 @@ def _across(points: np.ndarray, sides: Sequence[int]) -> np.ndarray:
     return np.concatenate([points[:, [0, -1]] * [side, 1] for side in sides])
 
 
-def _redrawn(solution: "Solution", draw: Callable[[Characteristics], Iterable[Artist]]) -> Update:
-    """What `draw` draws of a state; it is removed before the next."""
+def redrawn(draw: Callable[[int], Iterable[Artist]]) -> Update:
+    """What `draw` draws of a saved state; it is removed before the next."""
     drawn: list[Artist] = []
 
     def update(i: int) -> None:
         for artist in drawn:
             artist.remove()
-        drawn[:] = draw(solution[i])
+        drawn[:] = draw(i)
 
     return update

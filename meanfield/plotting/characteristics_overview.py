@@ -10,9 +10,9 @@ from ..geometry import Sphere
 from . import theme
 from .distribution import distribution
 from .dots import chosen_pair, draw_dots, orthographic_dots, portions_on
-from .geometries import expect
 from .observables import draw_observables
 from .panels import title_page
+from .spaces import expect
 from .sphere_sheet import time_views
 from .sphere_views import name_sides
 from .times import pick_times
@@ -92,9 +92,9 @@ def dots_overview(
         top, bottom = figure.subfigures(2, 1, height_ratios=[3.1, 4.0])
         shown = pick_times(solution, [()], None, PAIRS)
         axes = list(top.subplots(1, len(shown), squeeze=False)[0])
-        pair = chosen_pair(solution, shown, seen_from, beside=False)
+        pair = chosen_pair(solution[shown[-1]], seen_from, beside=False)
         views = time_views(solution, [axes], [pair], [()], shown)
-        draw_dots(top, views, portions_on(solution), clusters=clusters)
+        draw_dots(top, views, [portions_on(solution)], clusters=clusters)
         name_sides(axes[0], pair)
         _measured(bottom, solution)
         return title_page(figure, solution, title)

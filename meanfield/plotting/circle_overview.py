@@ -6,9 +6,10 @@ from matplotlib.figure import Figure
 
 from . import ensemble, theme
 from .circle import draw_snapshots, draw_spacetime, snapshots, time_bar
-from .observables import draw_observables, energy_name
+from .observables import draw_observables
 from .panels import Panels, grid, title_page
 from .polar import draw_polar
+from .quantities import energy_name
 from .times import pick_times
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from ..characteristics import Characteristics
 from ..geometry import Circle, Zonal
 from . import resolution, theme
 from .circle import time_bar
-from .geometries import expect
 from .panels import Panels, into, page, title_page
 from .portions import angles_along
 from .profiles import axis_on
+from .spaces import expect
 from .times import pick_times
 
 if TYPE_CHECKING:

@@ -6,18 +6,24 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from ..characteristics import Characteristics
-from ..geometry import Circle, Geometry, Sphere, Zonal
-from ..states import Density
+from ..geometry import Circle, Sphere, Zonal
+from ..states import Density, Gram, Tokens
 from .characteristics_overview import dots_overview, trajectories_overview
 from .circle import snapshots, spacetime
 from .circle_overview import circle_overview
 from .distribution import distribution
 from .dots import mollweide_dots, orthographic_dots
-from .geometries import describe_states, entry_of
+from .inner_products import inner_products
 from .observables import observables
+from .planes import paths, projection
 from .polar import polar
+from .rings import rings
+from .spaces import ByState, Space, describe_states, entry_of
 from .sphere import mollweide, orthographic
 from .sphere_overview import sphere_overview
+from .token_histogram import histogram
+from .token_overview import token_overview
+from .token_trajectories import token_curves
 from .trajectories import trajectories
 from .zonal_overview import zonal_overview
 
@@ -34,7 +40,14 @@ ANGULAR: dict[str, Draw] = {
     "distribution": distribution,
     "observables": observables,
 }
-KINDS: dict[type, dict[type[Geometry], dict[str, Draw]]] = {
+PLANAR: dict[str, Draw] = {
+    "overview": token_overview,
+    "inner_products": inner_products,
+    "projection": projection,
+    "paths": paths,
+    "observables": observables,
+}
+KINDS: ByState[dict[str, Draw]] = {
     Density: {
         Circle: {
             "overview": circle_overview,
@@ -66,6 +79,38 @@ KINDS: dict[type, dict[type[Geometry], dict[str, Draw]]] = {
         },
         Zonal: ANGULAR,
     },
+    Tokens: {
+        Circle: {
+            "overview": token_overview,
+            "trajectories": token_curves,
+            "polar": rings,
+            "histogram": histogram,
+            "inner_products": inner_products,
+            "observables": observables,
+        },
+        Sphere: {
+            "overview": token_overview,
+            "orthographic": orthographic_dots,
+            "map": mollweide_dots,
+            "inner_products": inner_products,
+            "observables": observables,
+        },
+        Space.HYPERSPHERE: PLANAR,
+        Space.LINE: {
+            "overview": token_overview,
+            "trajectories": token_curves,
+            "observables": observables,
+        },
+        Space.PLANE: PLANAR,
+        Space.EUCLIDEAN: PLANAR,
+    },
+    Gram: {
+        Space.PAIRS: {
+            "overview": token_overview,
+            "inner_products": inner_products,
+            "observables": observables,
+        }
+    },
 }
 
 
@@ -81,10 +126,18 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
         axisymmetric densities "overview", "spacetime", "snapshots" or "observables". For
         characteristics on the sphere the same as for densities; on the circle, or axisymmetric,
         "overview", "trajectories", "distribution" or "observables".
+
+        For tokens "overview" and "observables", and on the circle "trajectories", "polar",
+        "histogram" or "inner_products"; on the sphere of R^3 "orthographic", "map" or
+        "inner_products"; on spheres of higher dimension, in the plane and in R^d
+        "inner_products", "projection" or "paths"; on the line "trajectories". For inner products
+        (Gram) "overview", "inner_products" or "observables".
     **options
         Of the function of that name in this room: `member`, `scale`, `times`, `ax`, ... For
-        "map" it is `mollweide`; for characteristics on the sphere `orthographic_dots` and
-        `mollweide_dots`.
+        "map" it is `mollweide`; for characteristics and tokens on the sphere `orthographic_dots`
+        and `mollweide_dots`; for tokens "overview" is `token_overview`, "trajectories"
+        `token_curves` and "polar" `rings`. What runs over time takes `log_time=True` for tokens,
+        "observables" for any states.
 
     Returns
     -------
@@ -113,6 +166,6 @@ def overview(solution: "Solution", **options: Any) -> Figure:
     solution : Solution
     **options
         `title`, and of densities `member` and `scale`, as for `spacetime`; on the sphere also
-        `seen_from` and `clusters`, as for `orthographic`.
+        `seen_from` and `clusters`, as for `orthographic`; of tokens `member` and `log_time`.
     """
     return plot(solution, "overview", **options)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..geometry import Circle, Zonal
-from .geometries import expect_densities_on
+from .spaces import expect_densities_on
 
 if TYPE_CHECKING:
     from ..solution import Solution

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from ..geometry import Sphere
 from ..states import Density
 from . import theme
-from .geometries import expect_densities_on
 from .projections import Mollweide, OrthographicPair, frame_of
+from .spaces import expect_densities_on
 from .sphere_sheet import choose, finished, member_of, sheet, time_views
 from .sphere_views import direction_of, draw_views, name_sides
 

@@ -8,10 +8,11 @@ from matplotlib.figure import Figure
 from ..geometry import Sphere
 from . import ensemble, resolution, theme
 from .digits import mathematical
-from .geometries import expect_densities_on
-from .observables import draw_observables, energy_name
+from .observables import draw_observables
 from .panels import grid, title_page
 from .projections import Mollweide
+from .quantities import energy_name
+from .spaces import expect_densities_on
 from .sphere import pair_for
 from .sphere_sheet import member_of, time_views
 from .sphere_views import View, draw_views, name_sides

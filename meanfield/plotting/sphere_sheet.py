@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..characteristics import Characteristics
-from ..states import Density
+from ..states import Density, Gram, Tokens
 from . import ensemble, resolution, theme
 from .digits import distinct
 from .panels import into, title_page
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["choose", "finished", "member_of", "sheet", "time_views"]
 
 Member = tuple[int, ...]
+State = Density | Characteristics | Tokens | Gram
 
 
 def choose(
@@ -71,7 +72,7 @@ def sheet(
 def time_views(
     solution: "Solution",
     axes: Sequence[Sequence[Axes]],
-    projections: Sequence[Projection],
+    projections: Sequence[Projection | None],
     members: Sequence[Member],
     shown: np.ndarray,
 ) -> list[View]:
@@ -88,7 +89,7 @@ def time_views(
     return views
 
 
-def member_of(state: Density | Characteristics, member: Member) -> Density | Characteristics:
+def member_of(state: State, member: Member) -> State:
     """A member of an ensemble; a single state is its only member, ()."""
     return state[member] if member else state
 

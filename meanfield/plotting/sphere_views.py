@@ -13,7 +13,7 @@ from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
 
 from ..characteristics import Characteristics
-from ..states import Density
+from ..states import Density, Tokens
 from . import theme
 from .density_bar import density_bar
 from .portions import percent
@@ -44,6 +44,8 @@ class View:
 
     Attributes
     ----------
+    projection : Projection or None
+        None where the panel is no view of the sphere.
     title : str
         Above the panel.
     resolved : bool
@@ -51,8 +53,8 @@ class View:
     """
 
     ax: Axes
-    projection: Projection
-    state: Density | Characteristics
+    projection: Projection | None
+    state: Density | Characteristics | Tokens
     title: str = ""
     resolved: bool = True
 

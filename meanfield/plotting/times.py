@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..characteristics import Characteristics
-from ..states import Density
+from ..states import Density, Gram
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -49,8 +49,8 @@ def story(solution: "Solution", members: Sequence[tuple[int, ...]], count: int) 
     """Indices of at most `count` saved states, evenly spread along the path of the measure.
 
     Distance along the path is measured in the harmonics of degree 16 at most, or by how far the
-    nodes of characteristics move, in the mean square: fast and slow phases are shown alike. The
-    first and the last state are always among them.
+    nodes of characteristics or the tokens move, or inner products change, in the mean square: fast
+    and slow phases are shown alike. The first and the last state are always among them.
     """
     if len(solution) == 1:
         return np.array([0])
@@ -62,9 +62,16 @@ def story(solution: "Solution", members: Sequence[tuple[int, ...]], count: int) 
     return np.unique(np.abs(path[:, None] - wanted).argmin(axis=0))
 
 
-def _place(state: Density | Characteristics, members: Sequence[tuple[int, ...]]) -> np.ndarray:
+def _place(state: Any, members: Sequence[tuple[int, ...]]) -> np.ndarray:
     """A state as a vector: the distance between two of them is how far apart they are."""
+    if isinstance(state, Density):
+        head = state.resample(COARSE_DEGREE).coefficients
+        return np.concatenate([head[index] for index in members])
     if isinstance(state, Characteristics):
         return (np.sqrt(state.masses)[:, None] * state.points).ravel()
-    head = state.resample(COARSE_DEGREE).coefficients
-    return np.concatenate([head[index] for index in members])
+    root = np.sqrt(state.masses)[..., None]
+    if isinstance(state, Gram):
+        places = root * state.G * np.swapaxes(root, -1, -2)
+    else:
+        places = root * state.x
+    return np.concatenate([places[index].ravel() for index in members])

@@ -1,5 +1,6 @@
 """Characteristics on the circle, or from pole to pole: quantiles of the mass over time."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,15 +11,24 @@ from matplotlib.patheffects import withStroke
 from ..characteristics import Characteristics
 from ..geometry import Circle, Zonal
 from . import resolution, theme
-from .geometries import expect
 from .panels import into, page, title_page
 from .portions import angles_along, colours_of, final_clusters, percent, quantiles
-from .profiles import AngleAxis, axis_on
+from .profiles import AROUND, axis_on
+from .spaces import expect
+from .time_axis import time_axis
 
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["CURVES", "angle_of", "draw_trajectories", "trajectories"]
+__all__ = [
+    "CURVES",
+    "angle_of",
+    "check_curves",
+    "draw_trajectories",
+    "mark_ends",
+    "trajectories",
+    "turned",
+]
 
 CURVES = 50
 LINE = 9.5  # height of a label in points
@@ -70,34 +80,38 @@ def trajectories(
 def draw_trajectories(ax: Axes, solution: "Solution", count: int = CURVES) -> None:
     """The curves and, at the end, the clusters."""
     expect(solution, Characteristics, Circle, Zonal)
-    if len(solution) < 2:
-        raise ValueError(
-            f"Trajectories need at least two saved times; got {len(solution)}. Use "
-            "kind='distribution', or solve with more times in t_eval."
-        )
-    if count < 1:
-        raise ValueError(f"count must be at least 1; got {count}.")
+    check_curves(solution, count, "distribution")
     nodes = quantiles(solution[0], count)
     angles = np.array([angles_along(state)[nodes] for state in solution])
     axis = axis_on(solution.final.geometry)
     for curve, colour in zip(angles.T, colours_of(solution, nodes), strict=True):
-        for copy in _copies(curve, solution):
+        for copy in turned(curve) if axis is AROUND else [curve]:
             ax.plot(solution.t, copy, color=colour, linewidth=0.8, alpha=0.8)
-    ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=axis.limits)
+    ax.set(ylim=axis.limits, ylabel=axis.name)
     ax.set_yticks(axis.ticks, axis.labels)
-    ax.set(xlabel="time $t$", ylabel=axis.name)
     ax.set_title(f"{percent(1 / count)} of the mass between curves", loc="left", fontsize=9)
-    resolution.hatch(ax, solution)
-    _mark_clusters(ax, solution, axis)
+    time_axis(ax, solution)
+    clusters = final_clusters(solution)
+    places = np.array([angle_of(cluster.point) for cluster in clusters])
+    mark_ends(ax, solution.t[-1], places, [cluster.mass for cluster in clusters])
 
 
-def _copies(curve: np.ndarray, solution: "Solution") -> list[np.ndarray]:
+def check_curves(solution: "Solution", count: int, other: str) -> None:
+    """Raise ValueError if there is no curve to draw; `other` is the kind of plot for one time."""
+    if len(solution) < 2:
+        raise ValueError(
+            f"Trajectories need at least two saved times; got {len(solution)}. Use "
+            f"kind='{other}', or solve with more times in t_eval."
+        )
+    if count < 1:
+        raise ValueError(f"count must be at least 1; got {count}.")
+
+
+def turned(curve: np.ndarray) -> list[np.ndarray]:
     """A curve on the circle at all the turns at which it is seen in [-pi, pi].
 
     One that crosses pi leaves the panel at the top while its copy enters at the bottom.
     """
-    if isinstance(solution.final.geometry, Zonal):
-        return [curve]
     turns = np.floor((np.array([curve.min(), curve.max()]) + np.pi) / (2 * np.pi)).astype(int)
     return [curve - 2 * np.pi * turn for turn in range(turns[0], turns[1] + 1)]
 
@@ -109,23 +123,22 @@ def angle_of(point: np.ndarray) -> float:
     return 0.0 if point[-1] > 0 else np.pi
 
 
-def _mark_clusters(ax: Axes, solution: "Solution", axis: AngleAxis) -> None:
-    """A disc for each cluster of the last state, and its share of the mass beside the panel."""
-    clusters = final_clusters(solution)
-    if not clusters:
+def mark_ends(ax: Axes, end: float, places: np.ndarray, masses: Sequence[float]) -> None:
+    """A disc for each cluster at the time `end`, and its share of the mass beside the panel."""
+    if not len(places):
         return
-    angles = np.array([angle_of(cluster.point) for cluster in clusters])
+    low, high = ax.get_ylim()
     height = 72 * ax.figure.bbox.height / ax.figure.dpi * ax.get_position().height
-    room = LINE / height * (axis.limits[1] - axis.limits[0])
-    places = _apart(angles, room, axis.limits)
+    room = LINE / height * (high - low)
     halo = [withStroke(linewidth=1.6, foreground="white")]
-    for i, (cluster, angle, place) in enumerate(zip(clusters, angles, places, strict=True)):
+    labels = _apart(places, room, (low, high))
+    for i, (place, mass, label) in enumerate(zip(places, masses, labels, strict=True)):
         colour = theme.PALETTE[i % len(theme.PALETTE)]
-        size = 2.5 + 4.0 * np.sqrt(cluster.mass)
-        ax.plot(solution.t[-1], angle, "o", color=colour, ms=size, clip_on=False, zorder=6)
+        size = 2.5 + 4.0 * np.sqrt(mass)
+        ax.plot(end, place, "o", color=colour, ms=size, clip_on=False, zorder=6)
         ax.annotate(
-            percent(cluster.mass),
-            (1.0, place),
+            percent(mass),
+            (1.0, label),
             xycoords=ax.get_yaxis_transform(),
             xytext=(6, 0),
             textcoords="offset points",

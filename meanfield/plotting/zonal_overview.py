@@ -7,8 +7,9 @@ from matplotlib.figure import Figure
 from . import ensemble, theme
 from .circle import draw_snapshots, draw_spacetime, snapshots
 from .circle_overview import all_members
-from .observables import draw_observables, energy_name
+from .observables import draw_observables
 from .panels import grid, title_page
+from .quantities import energy_name
 from .times import pick_times
 
 if TYPE_CHECKING:

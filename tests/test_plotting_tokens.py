@@ -1,0 +1,272 @@
+"""Plots of tokens and of inner products: every token is seen where it is, and where it ends."""
+
+from dataclasses import replace
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.collections import EllipseCollection, LineCollection, QuadMesh
+from PIL import Image
+
+import meanfield as mf
+from meanfield.plotting import orthographic, theme, token_curves
+from meanfield.plotting.crowds import gatherings
+from meanfield.plotting.inner_products import shares_at
+from meanfield.plotting.kinds import KINDS
+from meanfield.plotting.planes import plane_of
+from meanfield.plotting.spaces import Space, space_of
+from meanfield.plotting.token_histogram import angle_histogram
+from meanfield.states import Gram, Tokens
+
+SPACES = {
+    "circle": mf.Circle,
+    "sphere": mf.Sphere,
+    "high": Space.HYPERSPHERE,
+    "line": Space.LINE,
+    "plane": Space.PLANE,
+    "flat": Space.EUCLIDEAN,
+    "gram": Space.PAIRS,
+}
+ELSEWHERE = {(name, "observables") for name in ("sphere", "high", "plane", "flat", "gram")}
+ELSEWHERE |= {("plane", "inner_products"), ("plane", "projection"), ("plane", "paths")}
+DRAWN = [
+    (name, kind)
+    for name, space in SPACES.items()
+    for kind in KINDS[Gram if name == "gram" else Tokens][space]
+    if (name, kind) not in ELSEWHERE
+]
+TIMES = np.linspace(0, 12, 7)
+# Two groups, of which one lies across pi, and the last token takes its own way.
+ANGLES = np.concatenate([0.3 * np.arange(-3, 4), np.pi + 0.3 * np.arange(-2, 3), [1.7]])
+
+
+def run_of(drift, tokens, times=TIMES, **options):
+    model = mf.Transformer(drift)
+    return mf.solve(model, tokens, (0, times[-1]), t_eval=times, rtol=1e-5, **options)
+
+
+def flat(d):
+    """Tokens of R^d that spread out."""
+    eye = np.eye(d)
+    x = np.random.default_rng(0).standard_normal((12, d))
+    drift = mf.Attention(eye, eye, eye, beta=1.0)
+    return run_of(drift, mf.Tokens(x, on_sphere=False), np.linspace(0, 1, 5))
+
+
+@pytest.fixture(scope="module")
+def circle():
+    return run_of(mf.SA(9.0), mf.Tokens.on_circle(ANGLES))
+
+
+@pytest.fixture(scope="module")
+def sphere():
+    return run_of(mf.USA(2.0), mf.Tokens.uniform(30, 3, rng=1))
+
+
+@pytest.fixture(scope="module")
+def high():
+    return run_of(mf.SA(2.0), mf.Tokens.uniform(12, 6, rng=1))
+
+
+@pytest.fixture(scope="module")
+def line():
+    return flat(1)
+
+
+@pytest.fixture(scope="module")
+def plane():
+    return flat(2)
+
+
+@pytest.fixture(scope="module")
+def flat_run():
+    return flat(4)
+
+
+@pytest.fixture(scope="module")
+def gram(high):
+    """The same run as inner products, with what is measured of both."""
+    run = replace(high, states=tuple(state.gram() for state in high))
+    run.__dict__["observables"] = high.observables.drop_vars("speed")
+    return run
+
+
+@pytest.fixture(scope="module")
+def replicas():
+    return run_of(mf.SA(4.0), mf.Tokens.uniform(8, 2, rng=1, shape=(11,)))
+
+
+@pytest.fixture
+def run(request):
+    name = request.param
+    return request.getfixturevalue({"flat": "flat_run"}.get(name, name))
+
+
+def panels(figure):
+    """The axes of a figure that are not colour bars."""
+    return [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+
+
+def words(figure):
+    """Everything written in a figure, in one line."""
+    figure.draw_without_rendering()
+    found = figure.findobj(matplotlib.text.Text)
+    return " ".join(text.get_text().replace("\n", " ") for text in found)
+
+
+def drawn(ax, kind):
+    """The artists of a kind in a panel."""
+    return [artist for artist in ax.collections if type(artist) is kind]
+
+
+@pytest.mark.parametrize(("run", "kind"), DRAWN, indirect=["run"])
+def test_every_kind_is_drawn_with_room_for_its_panels(run, kind):
+    figure = run.plot(kind)
+    assert any(name in words(figure) for name in ("SA", "Attention"))
+    for ax in panels(figure):
+        assert ax.get_xlabel() or ax.get_ylabel() or ax.get_title() or ax.get_title(loc="left")
+        assert (ax.get_window_extent().size > 0.7 * figure.dpi).all(), "a panel has no room"
+
+
+@pytest.mark.parametrize("run", SPACES, indirect=True)
+def test_the_space_of_tokens_is_told_from_what_they_are(run, request):
+    assert space_of(run) == SPACES[request.node.callspec.params["run"]]
+
+
+def test_each_token_has_a_curve_in_the_colour_of_the_cluster_in_which_it_ends(circle):
+    (curves,) = drawn(circle.plot("trajectories").axes[0], LineCollection)
+    final = np.arctan2(*circle.final.x.T[::-1])
+    for segment, colour in zip(curves.get_segments(), curves.get_colors(), strict=True):
+        gaps = np.abs(np.exp(1j * segment[-1, 1]) - np.exp(1j * final))
+        cluster = mf.cluster_labels(circle.final)[gaps.argmin()]
+        size = np.count_nonzero(mf.cluster_labels(circle.final) == cluster)
+        expected = {7: theme.PALETTE[0], 5: theme.PALETTE[1], 1: theme.FAINT}
+        assert matplotlib.colors.to_hex(colour).upper() == expected.get(size, theme.PALETTE[0])
+    assert len(curves.get_segments()) > len(ANGLES), "none of them crosses pi"
+
+
+def test_a_curve_that_crosses_pi_is_seen_once_and_does_not_jump(circle):
+    ax = circle.plot("trajectories").axes[0]
+    segments = np.array(drawn(ax, LineCollection)[0].get_segments())[..., 1]
+    assert np.abs(np.diff(segments, axis=1)).max() < 2.0
+    inside = (segments >= -np.pi) & (segments < np.pi)
+    np.testing.assert_array_equal(inside.sum(axis=0), len(ANGLES))
+    assert ax.get_ylim() == (-np.pi, np.pi)
+
+
+def test_shares_of_clusters_add_up_to_what_has_gathered(circle):
+    ends = gatherings(circle.final)
+    assert sum(end.mass for end in ends) == pytest.approx(sum(len(e.tokens) for e in ends) / 13)
+    for kind in ("trajectories", "polar"):
+        written = words(circle.plot(kind))
+        assert all(f"{100 * end.mass:.0f}%" in written for end in ends)
+    assert "%" not in words(circle.plot("polar", clusters=False))
+
+
+def test_dots_on_the_sphere_are_where_the_tokens_are(sphere):
+    figure = sphere.plot("map", times=[0, 12])
+    first, last = (drawn(ax, EllipseCollection)[0] for ax in panels(figure))
+    assert len(first.get_offsets()) == 30
+    assert np.ptp(first.get_offsets(), axis=0).min() > 1.5
+    assert np.ptp(last.get_offsets(), axis=0).max() < 0.2
+    assert "30 tokens" in words(figure) and "100%" in words(figure)
+
+
+def test_histograms_are_densities_and_densities_can_be_drawn_over_them(circle):
+    heights, edges = angle_histogram(circle.final)
+    assert heights.mean() == pytest.approx(1.0)
+    assert (edges[0], edges[-1]) == (-np.pi, np.pi)
+    bump = mf.Circle(32).von_mises(1.0, 1.0)
+    density = mf.solve(mf.Transformer(mf.SA(1.0)), bump, (0, 1), t_eval=[0, 1])
+    figure = circle.plot("histogram", density=density, times=[0, 12])
+    curves = [ax.lines[-1] for ax in panels(figure)]
+    for curve, state in zip(curves, density, strict=True):
+        assert curve.get_ydata().max() == pytest.approx(state.values.max(), rel=1e-3)
+    with pytest.raises(ValueError, match="bins must be at least 1"):
+        circle.plot("histogram", bins=0)
+
+
+def test_inner_products_of_tokens_and_of_their_gram_matrices_are_the_same(high, gram):
+    for one, other in zip(high, gram, strict=True):
+        np.testing.assert_allclose(shares_at(one, ()), shares_at(other, ()), atol=1e-12)
+    (heat,) = drawn(panels(gram.plot("inner_products"))[0], QuadMesh)
+    values = np.asarray(heat.get_array())
+    assert values[-1, -1] == pytest.approx(1.0), "all are in one place at the end"
+    assert values.shape[1] == len(gram)
+
+
+def test_the_principal_plane_keeps_the_most_of_tokens_and_does_not_turn(high):
+    plane = plane_of(high, ())
+    np.testing.assert_allclose(plane.axes @ plane.axes.T, np.eye(2), atol=1e-12)
+    kept = np.mean([(plane.place(state.x) ** 2).sum(axis=1).mean() for state in high])
+    assert kept == pytest.approx(plane.shares.sum())
+    assert (plane.place(high.final.masses @ high.final.x) >= -1e-12).all()
+    assert len({ax.get_xlim() for ax in panels(high.plot("projection"))}) == 1
+
+
+def test_paths_in_the_plane_begin_and_end_where_the_tokens_do(plane):
+    ax = panels(plane.plot("paths"))[0]
+    (curves,) = drawn(ax, LineCollection)
+    ends = np.array([segment[[0, -1]] for segment in curves.get_segments()])
+    np.testing.assert_allclose(ends[:, 0], plane[0].x)
+    np.testing.assert_allclose(ends[:, 1], plane.final.x)
+    low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
+    assert (plane.final.x > low).all() and (plane.final.x < high).all()
+
+
+def test_times_over_decades_are_shown_on_a_logarithmic_axis(circle, high):
+    for figure in (circle.plot(log_time=True), high.plot("inner_products", log_time=True)):
+        for ax in panels(figure):
+            assert ax.get_xscale() == "log"
+            assert ax.get_xlim() == (TIMES[1], TIMES[-1])
+    early = replace(circle, t=circle.t[:2].copy(), states=circle.states[:2])
+    with pytest.raises(ValueError, match="two saved times above 0; got t = 0, 2"):
+        early.plot(log_time=True)
+
+
+@pytest.mark.parametrize("run", SPACES, indirect=True)
+def test_one_saved_time_has_an_overview(run):
+    last = replace(run, t=run.t[-1:].copy(), states=run.states[-1:])
+    last.__dict__["observables"] = run.observables.isel(t=slice(-1, None))
+    assert words(last.plot())
+
+
+def test_a_run_that_ended_early_is_framed(sphere):
+    figure = replace(sphere, status="max_steps", message="after 10 steps").plot("map", times=[0])
+    assert "STOPPED EARLY (max_steps): after 10 steps" in words(figure)
+    assert figure.patch.get_edgecolor() == matplotlib.colors.to_rgba(theme.CAUTION)
+
+
+def test_kinds_that_do_not_exist_are_answered_with_those_that_do(circle, flat_run, gram):
+    names = "'overview', 'trajectories', 'polar', 'histogram', 'inner_products', 'observables'"
+    with pytest.raises(ValueError, match=f"{names} for tokens on the Circle; got 'spacetime'"):
+        circle.plot("spacetime")
+    with pytest.raises(ValueError, match=r"for tokens in R\^d, d > 2; got 'map'"):
+        flat_run.plot("map")
+    with pytest.raises(ValueError, match="for inner products of tokens; got 'polar'"):
+        gram.plot("polar")
+    with pytest.raises(TypeError, match="needs tokens on the circle or the line; got inner"):
+        token_curves(gram)
+    with pytest.raises(TypeError, match="needs densities on the sphere; got tokens on the Circle"):
+        orthographic(circle)
+    one = replace(circle, t=circle.t[:1].copy(), states=circle.states[:1])
+    with pytest.raises(ValueError, match="at least two saved times; got 1"):
+        one.plot("trajectories")
+
+
+def test_a_panel_can_be_drawn_into_an_axes_of_the_caller(circle, sphere, plane):
+    with theme.style():
+        page = theme.figure(width=9, height=3)
+        axes = page.subplots(1, 4)
+    assert circle.plot("trajectories", ax=axes[0]) is page
+    assert circle.plot("polar", ax=axes[1]) is page
+    assert sphere.plot("map", ax=axes[2]) is page
+    assert plane.plot("paths", ax=axes[3]) is page
+
+
+@pytest.mark.parametrize("run", [*SPACES, "replicas"], indirect=True)
+def test_a_gif_has_one_frame_for_each_state(run, tmp_path):
+    few = replace(run, t=run.t[::4].copy(), states=run.states[::4])
+    few.__dict__["observables"] = run.observables.isel(t=slice(None, None, 4))
+    with Image.open(few.animate(tmp_path / "movie.gif", dpi=30)) as movie:
+        assert movie.n_frames == len(few)
