@@ -14,8 +14,10 @@ import hysteresis
 import kuramoto_bifurcation
 import metastable
 import minilm
+import noisy_tokens
 import ott_antonsen
 import sphere
+import tokens
 from report import Row, folder, print_table
 
 EXPERIMENTS = (
@@ -26,6 +28,8 @@ EXPERIMENTS = (
     sphere,
     collapse,
     minilm,
+    tokens,
+    noisy_tokens,
 )
 
 

@@ -14,7 +14,6 @@ at the end it is the energy of as many points.
 """
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +30,7 @@ EARLY, LATE = 15.0, 18.0  # clusters are small, and not yet so small that digits
 def run(out: Path) -> list[Row]:
     """Solve, write tokens.nc and .png, compare."""
     solution = mf.run_config(mf.read_config(CONFIG), out=out / f"{CONFIG.stem}.nc")
-    with suppress(TypeError):  # figures of tokens are yet to come
-        solution.plot().savefig(out / f"{CONFIG.stem}.png")
+    solution.plot().savefig(out / f"{CONFIG.stem}.png")
     labels = mf.cluster_labels(solution.final)
     masses = np.bincount(labels) / len(labels)
     energy = solution.observables.interaction_energy.values

@@ -148,7 +148,7 @@ class Solution:
 
         On the sphere "orthographic", "map"; of densities on the circle "spacetime", "snapshots",
         "polar"; of characteristics there "trajectories", "distribution". Of tokens on the circle
-        "trajectories", "polar", "histogram"; of those in higher dimension or in R^d "projection",
+        also "histogram" and "trajectories"; of those in higher dimension or in R^d "projection",
         "paths"; of tokens and of Gram "inner_products". See `plotting.plot`.
         """
         from .plotting import plot

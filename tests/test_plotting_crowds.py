@@ -3,7 +3,7 @@
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 
 import meanfield as mf
 from meanfield.plotting import theme, token_curves
@@ -123,3 +123,15 @@ def test_of_very_many_tokens_some_are_drawn_and_the_figure_says_how_many():
     assert "500 of 100000 tokens" in words(run.plot("inner_products"))
     crowd = crowd_of(crowded(30_000, 5), (), 1000)
     assert len(crowd.tokens) == 1000 and crowd.ends[0].mass == pytest.approx(1.0)
+
+
+def test_a_space_time_map_counts_masses_relative_to_the_uniform_state():
+    """Half of the mass in one of four bins is twice the uniform state."""
+    tokens = mf.Tokens.on_circle([0.1, 0.2, 2.0, -2.0], [0.25, 0.25, 0.25, 0.25])
+    run = mf.solve(mf.Transformer(mf.Kuramoto(), 1e9), tokens, (0, 1e-6), t_eval=[0, 1e-6], rng=1)
+    figure = run.plot("spacetime", bins=4)
+    (mesh,) = (c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
+    np.testing.assert_allclose(mesh.get_array().reshape(4, 2), [[1, 1], [0, 0], [2, 2], [1, 1]])
+    assert any(isinstance(c, QuadMesh) for ax in run.plot().axes for c in ax.collections)
+    with pytest.raises(ValueError, match="two saved times and a bin or more"):
+        run.plot("spacetime", bins=0)

@@ -238,9 +238,9 @@ def test_a_run_that_ended_early_is_framed(sphere):
 
 
 def test_kinds_that_do_not_exist_are_answered_with_those_that_do(circle, flat_run, gram):
-    names = "'overview', 'trajectories', 'polar', 'histogram', 'inner_products', 'observables'"
-    with pytest.raises(ValueError, match=f"{names} for tokens on the Circle; got 'spacetime'"):
-        circle.plot("spacetime")
+    names = "'overview', 'trajectories', 'spacetime', 'polar', 'histogram', 'inner_products'"
+    with pytest.raises(ValueError, match=f"{names}.* for tokens on the Circle; got 'snapshots'"):
+        circle.plot("snapshots")
     with pytest.raises(ValueError, match=r"for tokens in R\^d, d > 2; got 'map'"):
         flat_run.plot("map")
     with pytest.raises(ValueError, match="for inner products of tokens; got 'polar'"):

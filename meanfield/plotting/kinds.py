@@ -23,6 +23,7 @@ from .sphere import mollweide, orthographic
 from .sphere_overview import sphere_overview
 from .token_histogram import histogram
 from .token_overview import token_overview
+from .token_spacetime import token_spacetime
 from .token_trajectories import token_curves
 from .trajectories import trajectories
 from .zonal_overview import zonal_overview
@@ -83,6 +84,7 @@ KINDS: ByState[dict[str, Draw]] = {
         Circle: {
             "overview": token_overview,
             "trajectories": token_curves,
+            "spacetime": token_spacetime,
             "polar": rings,
             "histogram": histogram,
             "inner_products": inner_products,
@@ -127,8 +129,8 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
         characteristics on the sphere the same as for densities; on the circle, or axisymmetric,
         "overview", "trajectories", "distribution" or "observables".
 
-        For tokens "overview" and "observables", and on the circle "trajectories", "polar",
-        "histogram" or "inner_products"; on the sphere of R^3 "orthographic", "map" or
+        For tokens "overview" and "observables", and on the circle "trajectories", "spacetime",
+        "polar", "histogram" or "inner_products"; on the sphere of R^3 "orthographic", "map" or
         "inner_products"; on spheres of higher dimension, in the plane and in R^d
         "inner_products", "projection" or "paths"; on the line "trajectories". For inner products
         (Gram) "overview", "inner_products" or "observables".
@@ -136,8 +138,8 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
         Of the function of that name in this room: `member`, `scale`, `times`, `ax`, ... For
         "map" it is `mollweide`; for characteristics and tokens on the sphere `orthographic_dots`
         and `mollweide_dots`; for tokens "overview" is `token_overview`, "trajectories"
-        `token_curves` and "polar" `rings`. What runs over time takes `log_time=True` for tokens,
-        "observables" for any states.
+        `token_curves`, "spacetime" `token_spacetime` and "polar" `rings`. What runs over time takes
+        `log_time=True` for tokens, "observables" for any states.
 
     Returns
     -------

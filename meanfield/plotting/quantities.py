@@ -94,6 +94,8 @@ def telling(solution: "Solution", count: int = 4) -> list[str]:
     names: tuple[str, ...] = TELLING_FLAT if flat else TELLING
     if isinstance(final, Gram) or (final.dimension > 3 and not flat):
         names = ("order_parameter", "cluster_count", "effective_rank", *names)
+    if solution.model.noisy:  # clusters come and go
+        names = ("order_parameter", "mean_cosine", *[n for n in names if n != "cluster_count"])
     if isinstance(final, Tokens) and final.radii is not None:
         names = ("order_parameter", "cluster_count", "mean_radius", *names)
     return [name for name in dict.fromkeys(names) if is_present(solution, name)][:count]

@@ -22,6 +22,7 @@ from .sphere_sheet import member_of, time_views
 from .sphere_views import name_sides
 from .time_axis import check_log_time
 from .times import pick_times
+from .token_spacetime import draw_token_spacetime
 from .token_trajectories import draw_token_trajectories
 
 if TYPE_CHECKING:
@@ -43,9 +44,10 @@ def token_overview(
 ) -> Figure:
     """One page: where tokens go, above four observables.
 
-    On the circle and on the line trajectories, on the sphere views from two sides, in the plane
-    paths, in R^d the principal axes at several times; for tokens in higher dimension on a sphere,
-    and for inner products, the law of these. Of an ensemble the first member is shown above the
+    On the circle and on the line trajectories, with noise on the circle a space-time map, on the
+    sphere views from two sides, in the plane paths, in R^d the principal axes at several times;
+    for tokens in higher dimension on a sphere, and for inner products, the law of these. Of an
+    ensemble the first member is shown above the
     observables of all. A single saved time is shown without observables.
 
     Parameters
@@ -93,6 +95,15 @@ def _curves(top: SubFigure, solution: "Solution", member: Member, log_time: bool
     draw_token_trajectories(top.subplots(), solution, member, log_time=log_time)
 
 
+def _around(top: SubFigure, solution: "Solution", member: Member, log_time: bool) -> None:
+    if not solution.model.noisy:
+        _curves(top, solution, member, log_time)
+        return
+    ax = top.subplots()
+    ax.set_title(ensemble.label(solution, member))
+    draw_token_spacetime(top, Panels(top, [ax], [member], 1), solution, log_time=log_time)
+
+
 def _globes(
     top: SubFigure,
     solution: "Solution",
@@ -131,7 +142,7 @@ def _row(top: SubFigure, solution: "Solution", member: Member) -> tuple[list[Axe
 
 
 TOPS: dict[Any, tuple[float, Callable[..., None]]] = {
-    Circle: (3.4, _curves),
+    Circle: (3.4, _around),
     Sphere: (3.1, _globes),
     Space.HYPERSPHERE: (3.2, _products),
     Space.PAIRS: (3.2, _products),
