@@ -103,7 +103,7 @@ class TokenMarch:
         code, self.clock = self._flow.advance(self.clock, stop, 1 if watched else limit)
         if self._flow.counts[0] > before and self._fusion.distance is not None:
             self._merge()
-        if self.elapsed == stop != target:
+        if self.elapsed == stop and stop in self._breaks:
             self._enter_piece()
             self._flow.restart(self._flow.x, self.elapsed)
         if self._steady and not self.continuous and self.rate <= self._steady:
