@@ -126,14 +126,15 @@ def draw(diagrams: dict, betas: dict, path: str) -> None:
                 rasterized=True,
                 shading="nearest",
             )
-            ax.plot(curve, fine, color="white", lw=1.6)
-            ax.plot(transitions, betas[drift], ".", color="#D55E00", ms=3)
+            ax.plot(curve, fine, color="white", lw=1.6, label=r"equiangular, $\rho = 0.999$")
+            ax.plot(transitions, betas[drift], ".", color="#D55E00", ms=3, label="$P = 1/2$")
             ax.set(title=f"{drift}, $d = {dimension}$", xlim=(0, TIMES[drift][-1]))
         row[0].set_ylabel(r"$\beta$")
+    axes[0, 2].legend(loc="upper left", labelcolor="white")
     for ax in axes[-1]:
         ax.set_xlabel("time $t$")
     label = r"$P(\langle x_i, x_j\rangle \geq 0.999)$"
-    figure.colorbar(mesh, ax=axes, label=label, shrink=0.6, aspect=30)
+    figure.colorbar(mesh, ax=axes, label=label, shrink=0.7, aspect=30, pad=0.01)
     figure.savefig(path)
 
 
