@@ -114,6 +114,15 @@ def test_the_mixed_scheme_is_one_and_then_the_other():
     np.testing.assert_allclose(mixed.radii, second.radii, rtol=1e-11)
 
 
+def test_a_change_of_the_model_at_an_output_time_is_not_missed():
+    model = mf.Transformer(mf.SA(1.0), normalisation=mf.MixLN(0.7))
+    ends = [
+        mf.solve(model, mf.Tokens.orthonormal(4), (0, 1.6), t_eval=times, rtol=1e-12).final.x
+        for times in ([1.6], [0.7, 1.6])
+    ]
+    np.testing.assert_allclose(*ends, rtol=0, atol=1e-11)
+
+
 # Laws ---------------------------------------------------------------------------------------
 
 
