@@ -22,7 +22,7 @@ ROOMS = [
     {"number_files"},
     {"bits", "native", "lanes"},
     {"steppers"},
-    {"legendre"},
+    {"legendre", "exponential"},
     {"kernels"},
     {"fourier", "columns"},
     {"states"},

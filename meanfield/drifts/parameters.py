@@ -102,8 +102,9 @@ class FunctionOfTime:
 
     def at(self, t: float) -> np.ndarray:
         """The value at time t, checked; raises ValueError if its shape is another than before."""
+        returned = self.function(t)
         try:
-            value = self._check(self.function(t))
+            value = self._check(returned)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{self.name}(t = {t!r}): {error}") from error
         if self.shape is None:

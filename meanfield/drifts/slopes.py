@@ -8,15 +8,16 @@ from ..errors import MeanfieldError
 
 __all__ = ["slope_of"]
 
-DEGREES = (16, 32, 64, 128, 256)
+SIZES = (16, 32, 64, 128, 256, 512, 1024)
 ACCURACY = 1e-12
+ROUNDED = 1e-15  # times the largest are coefficients that may be rounding
 
 
 def slope_of(potential: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
     """W' as a function of an array of inner products, for a potential W.
 
-    The derivative of a Chebyshev series; other potentials are interpolated by one, in degrees up
-    to 256.
+    The derivative of a Chebyshev series. Other potentials are interpolated by such series, of up
+    to 1024 terms.
 
     Raises
     ------
@@ -25,17 +26,24 @@ def slope_of(potential: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndar
     """
     if isinstance(potential, np.polynomial.Chebyshev):
         return potential.deriv()
-    places = np.cos(np.linspace(0, np.pi, 4 * DEGREES[-1]))
+    places = np.cos(np.linspace(0, np.pi, SIZES[-1]))
     coarser = np.full(places.size, np.nan)
-    for degree in DEGREES:
-        series = np.polynomial.Chebyshev.interpolate(potential, degree)
-        slope = series.trim(4e-16 * np.abs(series.coef).max()).deriv()
+    for size in SIZES:
+        slope = _interpolant(potential, size).deriv()
         values = slope(places)
         if np.abs(values - coarser).max() <= ACCURACY * np.abs(values).max():
             return slope
         coarser = values
     raise MeanfieldError(
         "Tokens need the slope W' of an Interaction, and the Chebyshev interpolants of its "
-        f"potential do not give it to {ACCURACY:g} up to degree {DEGREES[-1]}. Give it: "
+        f"potential do not give it to {ACCURACY:g} with up to {SIZES[-1]} terms. Give it: "
         "Interaction(W, derivative=...)."
     )
+
+
+def _interpolant(potential, size):
+    from scipy.fft import dct  # numpy's interpolation loses digits in high degrees
+
+    coefficients = dct(potential(np.cos((np.arange(size) + 0.5) * np.pi / size))) / size
+    coefficients[0] /= 2
+    return np.polynomial.Chebyshev(coefficients).trim(ROUNDED * np.abs(coefficients).max())

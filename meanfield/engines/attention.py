@@ -9,7 +9,7 @@ import numpy as np
 from ..checks import whole_number
 from ..drifts.attention import Attention
 from ..drifts.hardmax import Hardmax
-from ..drifts.heads import heads
+from ..drifts.heads import dimension, heads
 from ..drifts.weights import L2, Sigmoid, Sinkhorn, Unnormalised, Weights
 from ..errors import MeanfieldError
 from .balance import balance
@@ -31,7 +31,8 @@ class AttentionSums:
     ----------
     drift : Attention or Hardmax
     threads : int
-        Threads that share the blocks of rows; results are the same, bit for bit.
+        Threads that share the blocks of rows; results are the same, bit for bit. BLAS may have
+        threads of its own: more than one here helps where it has one (OPENBLAS_NUM_THREADS=1).
     shape : tuple of int, optional
         Ensemble shape of the replicas, of R entries, with which an array of betas broadcasts;
         (R,) by default.
@@ -83,10 +84,10 @@ class AttentionSums:
 
     def _check_tokens(self, matrices: Mapping[str, np.ndarray], x: np.ndarray) -> None:
         n, d = x.shape[1:]
-        expected = {matrices[name].shape[-1] for name in "QKV" if matrices[name].ndim} - {d}
-        if expected:
+        expected = dimension({name: m.shape for name, m in matrices.items() if name != "beta"})
+        if expected not in (None, d):
             raise ValueError(
-                f"{self.drift!r} is for tokens of dimension {expected.pop()}; got tokens of "
+                f"{self.drift!r} is for tokens of dimension {expected}; got tokens of "
                 f"dimension {d}."
             )
         if isinstance(self.drift, Hardmax) and n < 2:

@@ -3,19 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import gammaln
 
 from ..characteristics import Characteristics
-from ..drifts import Interaction, ZonalDrift
-from ..errors import MeanfieldError
+from ..drifts.decay import kernel_degree
 from ..geometry.contract import dimension_of_harmonics
 from ..model import Transformer
 
 __all__ = ["CharacteristicsMotion"]
 
-NEGLIGIBLE = 1e-17
-ROUNDED = 3e-14  # times max W / sqrt(dim H_l) is at least the error of multipliers by quadrature
-DEGREES = (64, 256, 1024, 4096)
 EPSILON = 2.0**-52
 FINEST = 1e-5  # distances to which W2 keeps its relative accuracy, or coarser with rtol
 
@@ -101,36 +96,3 @@ class CharacteristicsMotion:
     def rate(self, x: np.ndarray, velocity: np.ndarray) -> float:
         """(int |v|^2 dmu)^(1/2), the speed in W2."""
         return float(np.sqrt(self.masses @ self.chart.lengths(x, velocity) ** 2))
-
-
-def kernel_degree(drift: ZonalDrift, dimension: int) -> int:
-    """The highest degree that contributes to a velocity, to rounding.
-
-    At most the degree l contributes lambda_l dim H_l l (l + d - 2)/(d - 1), at a Dirac.
-    """
-    if isinstance(drift, Interaction) and isinstance(drift.potential, np.polynomial.Chebyshev):
-        return max(drift.potential.trim().degree(), 1)
-    for degree in DEGREES:
-        l = np.arange(1, degree + 1)
-        d = dimension
-        harmonics = np.log((2 * l + d - 2) / l) + gammaln(l + d - 2) - gammaln(d - 1) - gammaln(l)
-        multipliers = np.abs(drift.attraction(degree, d))
-        if isinstance(drift, Interaction):
-            rounding = ROUNDED * multipliers.max() * np.exp(-harmonics / 2)
-            multipliers[1:] *= multipliers[1:] > rounding
-        with np.errstate(divide="ignore"):
-            size = np.log(multipliers[1:]) + harmonics
-        size += np.log(l * (l + d - 2.0) / (d - 1))
-        if np.isneginf(size).all():
-            return 1
-        counted = np.flatnonzero(size > size.max() + np.log(NEGLIGIBLE))
-        if not counted.size:  # one of them is not a number
-            break
-        if counted[-1] < 0.9 * degree:
-            return int(l[counted[-1]])
-    raise MeanfieldError(
-        f"The harmonics of {drift!r} do not decay up to degree {DEGREES[-1]}: it has no velocity "
-        "at points where mass gathers, or varies over too small angles. Characteristics needs a "
-        "smooth potential, as USA, Kuramoto, and SA with |beta| <= 1e5 have; else solve for the "
-        "density."
-    )

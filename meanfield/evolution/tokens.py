@@ -58,12 +58,12 @@ class TokenMotion:
                     f"engine = {engine!r}, or give engines.Automatic(threads=...)."
                 )
             return AttentionSums(self._drift, threads=threads, shape=self._like.shape)
-        if not self._tangential:
+        if not self._tangential or self.model.reaction:
             if engine is not None and not isinstance(engine, Automatic | Direct):
-                raise ValueError(
-                    f"{self.model.normalisation!r} needs the whole output of attention, which "
-                    f"engines.Direct gives; got engine = {engine!r}."
-                )
+                what = "A reaction needs potentials"
+                if not self._tangential:
+                    what = f"{self.model.normalisation!r} needs the whole output of attention"
+                raise ValueError(f"{what}, which engines.Direct gives; got engine = {engine!r}.")
             engine = Direct(threads=threads)
         engine = Automatic() if engine is None else engine
         return engine.build(self._drift, n, self.dimension, self._replicas)

@@ -11,7 +11,7 @@ from .contract import Noise
 
 __all__ = ["Anisotropic"]
 
-LONGEST = 100.0  # s tr(Sigma), far beyond any accuracy: e^(300 of these) would overflow
+LONGEST = 100.0  # s tr(Sigma): far beyond any accuracy, and boosts grow like e^(s tr(Sigma))
 
 
 class Anisotropic(Noise):
@@ -52,7 +52,7 @@ class Anisotropic(Noise):
 
     References
     ----------
-    Ninomiya and Victoir, Appl. Math. Finance 15 (2008), theorem 1.3.
+    Ninomiya and Victoir, Appl. Math. Finance 15 (2008), 107-121.
     """
 
     def __init__(self, sigma):
@@ -98,9 +98,9 @@ class Anisotropic(Noise):
                 f"anything; expected at most {LONGEST:g}, and much less than 1 to be accurate. "
                 "Shorten dt."
             )
-        result = x @ self._axes
+        result = (x.reshape(-1, d) @ self._axes).reshape(x.shape)
         _boost(result, np.sqrt(2 * s), self._deviations, increments)
-        return result @ self._axes.T
+        return (result.reshape(-1, d) @ self._axes.T).reshape(x.shape)
 
     def describe(self) -> dict[str, Any]:
         return {"noise": "Anisotropic", "sigma": self.sigma.tolist()}

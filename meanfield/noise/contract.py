@@ -41,6 +41,7 @@ class Noise(ABC):
         its order, also for replicas without noise: a replica's paths do not depend on the kappa
         of the others.
         """
+        self._check_shape(shape)
         return rng.standard_normal(self.increments_shape(*shape))
 
     def moved(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
@@ -76,13 +77,16 @@ class Noise(ABC):
             result[noisy] = self._moved(x[noisy], s[noisy], increments[noisy])
         return result
 
-    def _check(self, x, s, increments):
-        name = type(self).__name__
-        if x.ndim != 3 or x.shape[2] < 2:
+    def _check_shape(self, shape):
+        if len(shape) != 3 or shape[2] < 2:
             raise ValueError(
-                f"{name} moves tokens of shape (R, n, d) with d >= 2; got {x.shape}. "
+                f"{type(self).__name__} moves tokens of shape (R, n, d) with d >= 2; got {shape}. "
                 "One replica is x[None]."
             )
+
+    def _check(self, x, s, increments):
+        name = type(self).__name__
+        self._check_shape(x.shape)
         if s.shape != x.shape[:1] or not (np.isfinite(s) & (s >= 0)).all():
             raise ValueError(
                 f"{name} expects one finite s = dt/kappa >= 0 for each of {len(x)} replicas; "

@@ -23,9 +23,8 @@ class Isotropic(Noise):
         x' = ((1 - w) x + 2 sqrt(a (1 + b q)) xi)/(1 + w) = cos(rho) x + sin(rho) xi/|xi|
 
     where (a, b) is such that harmonics of degree 1 and 2 decay by exactly e^(-l (l + d - 2) s),
-    for every s > 0: the mean and the covariance of a token have no error of the time step. The
-    other degrees have a local error of O(s^3); with the flow of a drift between the steps the
-    weak order is 2.
+    for every s > 0: without a drift, the mean and the covariance of a token have no error of the
+    time step. The other degrees have a local error of O(s^5).
 
     Notes
     -----

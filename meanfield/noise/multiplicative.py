@@ -53,7 +53,7 @@ class MultiplicativeStratonovich(Noise):
 
     References
     ----------
-    Ninomiya and Victoir, Appl. Math. Finance 15 (2008), theorem 1.3.
+    Ninomiya and Victoir, Appl. Math. Finance 15 (2008), 107-121.
     """
 
     scale: Function

@@ -33,8 +33,12 @@ def measure(model: Transformer, state: Gram) -> dict[str, np.ndarray]:
         "mass": masses.sum(axis=-1),
         "order_parameter": np.sqrt(np.maximum(square, 0)),
         "mean_cosine": mean_cosine(state),
-        "interaction_energy": GramMotion(model, state).energy(G).reshape(state.shape),
+        "interaction_energy": _energy(GramMotion(model, state), state),
         "effective_rank": np.exp(-(shares * logs).sum(axis=-1)),
         "cluster_count": np.array(counts, dtype=float).reshape(state.shape),
         "least_cosine": G.min(axis=(-2, -1)),
     }
+
+
+def _energy(motion: GramMotion, state: Gram) -> np.ndarray:
+    return motion.energy(motion.coordinates(state)).reshape(state.shape)

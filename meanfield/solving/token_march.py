@@ -130,7 +130,7 @@ class TokenMarch:
         self._enter_piece()
         self._flow.restart(y, self.elapsed, self._motion)
 
-    def step_from(self, state: Tokens | Gram, elapsed: float, dt: float) -> Tokens | Gram:
+    def step_from(self, state: Any, elapsed: float, dt: float) -> Tokens | Gram:
         """The state one single step after another one, that at `elapsed` after the start."""
         fusion = Fusion(len(state), self._fusion.distance and 0.0)
         rows = (self._fusion.times and fusion.merge(state, self.t)) or state

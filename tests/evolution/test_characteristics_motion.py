@@ -7,8 +7,8 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
+from meanfield.drifts.decay import kernel_degree
 from meanfield.evolution import CharacteristicsMotion
-from meanfield.evolution.characteristics import kernel_degree
 
 SERIES = [0.3, 1.0, -0.5, 0.2, 0.0, 0.1]
 MODELS = {

@@ -7,6 +7,7 @@ from exponents (e_1, ..., e_d) to coefficients; a field is a list of d polynomia
 """
 
 import itertools
+from operator import add
 
 import numpy as np
 
@@ -20,13 +21,12 @@ def plus(*polynomials):
 
 
 def times(p, q):
-    return plus(
-        *(
-            {tuple(map(sum, zip(a, b, strict=True))): c * e}
-            for a, c in p.items()
-            for b, e in q.items()
-        )
-    )
+    product = {}
+    for first, c in p.items():
+        for second, e in q.items():
+            powers = tuple(map(add, first, second))
+            product[powers] = product.get(powers, 0.0) + c * e
+    return product
 
 
 def variable(k, d):

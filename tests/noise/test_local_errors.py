@@ -100,7 +100,8 @@ def test_common_noise_of_one_token_is_brownian_motion():
 def test_common_noise_of_two_tokens(d, nodes):
     first, second = variable(0, 2 * d), variable(d + 1, 2 * d)
     p = plus(times(first, second), times(first, times(first, second)), first)
-    errors = local_errors(CommonNoise(), p, starts(d, 2), STEPS, rotations(2, d), nodes=nodes)
+    places = starts(d, 2)[:2]
+    errors = local_errors(CommonNoise(), p, places, STEPS, rotations(2, d), nodes=nodes)
     assert_third_order(errors)
 
 

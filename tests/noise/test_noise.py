@@ -132,6 +132,8 @@ def test_messages_for_what_does_not_fit(noise):
     increments = noise.increments(x.shape, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"shape \(R, n, d\).*got \(4, 3\).*x\[None\]"):
         noise.moved(x[0], np.ones(3), increments)
+    with pytest.raises(ValueError, match=r"shape \(R, n, d\).*got \(4, 3\)"):
+        noise.increments((4, 3), np.random.default_rng(0))
     for bad in ([0.1, 0.1], 0.1, [0.1, -0.1, 0.1], [0.1, np.nan, 0.1], [np.inf, 0, 0]):
         with pytest.raises(ValueError, match=r"one finite s = dt/kappa >= 0 for each of 3"):
             noise.moved(x, np.array(bad), increments)

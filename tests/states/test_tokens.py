@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meanfield import Tokens
+from meanfield import Circle, StorageError, Tokens, Zonal
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=40)
 
@@ -80,3 +80,112 @@ def test_vectors_must_be_unit_vectors(length, message):
 def test_masses_must_be_a_probability(masses):
     with pytest.raises(ValueError, match="expects 3 masses >= 0 of sum 1; got shape"):
         Tokens(points(3, 2), masses)
+
+
+# Replicas, radii, R^d -----------------------------------------------------------------------
+
+
+def test_replicas_are_independent_sets():
+    tokens = Tokens.uniform(5, 3, rng=1, shape=(4, 2))
+    assert tokens.shape == (4, 2) and len(tokens) == 5 and tokens.dimension == 3
+    assert repr(tokens) == "Tokens(n=5, d=3, replicas=(4, 2))"
+    one = tokens[2, 1]
+    np.testing.assert_array_equal(one.x, tokens.x[2, 1])
+    means = tokens.expect(lambda x: x)
+    assert means.shape == (4, 2, 3)
+    np.testing.assert_allclose(means[2, 1], one.expect(lambda x: x), rtol=0, atol=1e-15)
+    assert tokens.expect(lambda x: x[..., 0]).shape == (4, 2)
+
+
+def test_masses_of_replicas_may_be_shared_or_their_own():
+    x, shared = Tokens.uniform(3, 2, rng=0, shape=(2,)).x, [0.5, 0.25, 0.25]
+    np.testing.assert_array_equal(Tokens(x, shared).masses, [shared, shared])
+    own = [[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]]
+    np.testing.assert_array_equal(Tokens(x, own).masses, own)
+    with pytest.raises(ValueError, match="expects 3 masses"):
+        Tokens(x, [[0.5, 0.25, 0.25]])
+
+
+def test_a_function_must_return_one_value_for_each_token():
+    with pytest.raises(ValueError, match=r"returns \(5,\) values.*got shape \(3,\)"):
+        Tokens(points(5, 3)).expect(lambda x: x[0])
+
+
+def test_broadcasting_repeats_the_tokens():
+    tokens = Tokens(points(4, 3), radii=[1.0, 2.0, 3.0, 4.0]).broadcast((2,))
+    assert tokens.shape == (2,)
+    np.testing.assert_array_equal(tokens.x[0], tokens.x[1])
+    np.testing.assert_array_equal(tokens.radii[1], [1, 2, 3, 4])
+
+
+def test_a_single_set_has_no_replicas_to_choose_from():
+    with pytest.raises(TypeError, match="single set"):
+        Tokens(points(3, 2))[0]
+
+
+def test_tokens_may_live_in_space():
+    x = np.array([[0.0], [3.0], [-2.0]])
+    tokens = Tokens(x, on_sphere=False)
+    assert repr(tokens) == "Tokens(n=3, d=1, in R^d)" and not tokens.on_sphere
+    with pytest.raises(ValueError, match="1 entries are not"):
+        Tokens([[0.0], [np.inf]], on_sphere=False)
+    with pytest.raises(ValueError, match="Only tokens on the sphere have radii"):
+        Tokens(x, radii=1.0, on_sphere=False)
+
+
+@pytest.mark.parametrize("radii", [0.0, [1, -1, 1], [1, np.nan, 1], [1, 1]], ids=str)
+def test_radii_are_positive(radii):
+    with pytest.raises(ValueError, match=r"finite radii > 0 of shape \(3,\)"):
+        Tokens(points(3, 2), radii=radii)
+
+
+# Making them --------------------------------------------------------------------------------
+
+
+def test_uniform_tokens_are_uniform():
+    """Moments of 10^5 tokens, within five standard errors."""
+    x = Tokens.uniform(100_000, 5, rng=3).x
+    assert np.abs(x.mean(axis=0)).max() < 5 / np.sqrt(5 * len(x))
+    second = x.T @ x / len(x)
+    assert np.abs(second - np.eye(5) / 5).max() < 5 * np.sqrt(2 / 35 / len(x))
+
+
+def test_the_same_seed_gives_the_same_tokens():
+    np.testing.assert_array_equal(Tokens.uniform(9, 3, rng=7).x, Tokens.uniform(9, 3, rng=7).x)
+
+
+def test_angles_and_bases():
+    np.testing.assert_allclose(
+        Tokens.on_circle([0, np.pi / 2]).x, [[1, 0], [0, 1]], rtol=0, atol=1e-16
+    )
+    np.testing.assert_array_equal(Tokens.orthonormal(2, 3).x, [[1, 0, 0], [0, 1, 0]])
+    with pytest.raises(ValueError, match="2 <= n <= d; got n = 4, d = 3"):
+        Tokens.orthonormal(4, 3)
+
+
+def test_tokens_are_read_from_files(tmp_path):
+    x = points(6, 3)
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "x.npz", a=x, b=3 * x)
+    np.savetxt(tmp_path / "x.csv", x, delimiter=",", header="x,y,z")
+    np.save(tmp_path / "angles.npy", np.array([0.0, 1.0]))
+    np.testing.assert_array_equal(Tokens.from_file(tmp_path / "x.npy").x, x)
+    np.testing.assert_array_equal(Tokens.from_file(tmp_path / "x.npz", key="a").x, x)
+    np.testing.assert_allclose(Tokens.from_file(tmp_path / "x.csv").x, x, rtol=0, atol=1e-15)
+    assert Tokens.from_file(tmp_path / "angles.npy").dimension == 2
+    space = Tokens.from_file(tmp_path / "x.npz", key="b", on_sphere=False)
+    np.testing.assert_array_equal(space.x, 3 * x)
+    with pytest.raises(StorageError, match=r"x\.npz: Tokens expects unit vectors"):
+        Tokens.from_file(tmp_path / "x.npz", key="b")
+
+
+def test_a_density_is_estimated_from_tokens():
+    circle = Circle(degree=256)
+    tokens = circle.von_mises(0.3, 4.0).sample(20_000, rng=1)
+    density = tokens.to_density(circle)
+    exact = circle.von_mises(0.3, 4.0).coefficients
+    assert np.abs(density.coefficients - exact).max() < 0.02
+    with pytest.raises(ValueError, match="one by one"):
+        Tokens.uniform(5, 2, rng=0, shape=(2,)).to_density(circle)
+    with pytest.raises(ValueError, match="on Circle and Sphere"):
+        tokens.to_density(Zonal(3, 8))

@@ -1,0 +1,157 @@
+"""Which engine computes the velocities: chosen by the caller, or by an estimate of the cost."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..checks import positive, whole_number
+from ..drifts import SA, Interaction, Kuramoto, ZonalDrift
+from ..errors import MeanfieldError
+from .circle import POWERS, CircleModes
+from .contract import Engine
+from .direct import DirectSums
+from .harmonics import FINEST, ROUNDING
+from .mean import MeanDirection
+from .sphere import SphereModes
+
+__all__ = ["Automatic", "Direct", "Modes", "choose"]
+
+FEWEST = 256  # below, all pairs take 60 us at most, and no error at all
+
+# Microseconds, measured on one core with AVX-512 (AMD EPYC of 2025). A pair, with an exponential
+# kernel or another function; a token on the circle, and each mode of it; a transform of ducc0,
+# each token of it, and the square of its degree.
+PAIR, FUNCTION = 0.5e-3, 20e-3
+TOKEN, MODE = 8e-3, 0.14e-3
+TRANSFORM = {"circle": (50.0, 25e-3), "sphere": (50.0, 50e-3)}
+COEFFICIENT = {"circle": 0.0, "sphere": 0.05}
+
+
+@dataclass(frozen=True)
+class Direct:
+    """Velocities by sums over all pairs of tokens, O(n^2 d): exact, in every dimension.
+
+    Parameters
+    ----------
+    threads : int
+        Results are the same, bit for bit, for every number of threads.
+    """
+
+    threads: int = 1
+
+    def __post_init__(self):
+        whole_number("Direct needs threads", "threads", self.threads)
+
+    def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
+        """The engine for `replicas` systems of n tokens in R^d."""
+        return DirectSums(drift, self.threads)
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Velocities by the harmonics of the tokens' measure, O(n): on the circle and on S^2.
+
+    Parameters
+    ----------
+    tolerance : float
+        Accuracy of each velocity relative to the largest that a unit mass exerts on any token.
+        Tokens that have all but met move by less than that.
+    threads : int
+        Results may differ in the last bits: see `CircleModes` and `SphereModes`.
+    """
+
+    tolerance: float = 1e-10
+    threads: int = 1
+
+    def __post_init__(self):
+        positive(tolerance=self.tolerance)
+        whole_number("Modes needs threads", "threads", self.threads)
+
+    def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
+        """The engine for `replicas` systems of n tokens in R^d.
+
+        Raises
+        ------
+        ValueError
+            If d is not 2 or 3.
+        MeanfieldError
+            If the harmonics of the drift do not decay.
+        """
+        if d not in (2, 3):
+            raise ValueError(
+                f"Modes are those of the circle and of S^2, d = 2 or 3; got d = {d}. Use Direct()."
+            )
+        engine = CircleModes if d == 2 else SphereModes
+        return engine(drift, self.tolerance, self.threads)
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """The engine that is expected to be the fastest: `choose`.
+
+    Parameters
+    ----------
+    tolerance, threads
+        As for `Modes`.
+    """
+
+    tolerance: float = 1e-10
+    threads: int = 1
+
+    def __post_init__(self):
+        positive(tolerance=self.tolerance)
+        whole_number("Automatic needs threads", "threads", self.threads)
+
+    def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
+        """The engine for `replicas` systems of n tokens in R^d."""
+        return choose(drift, n, d, replicas, tolerance=self.tolerance, threads=self.threads)
+
+
+def choose(
+    drift: ZonalDrift,
+    n: int,
+    d: int,
+    replicas: int = 1,
+    *,
+    tolerance: float = 1e-10,
+    threads: int = 1,
+) -> Engine:
+    """The engine of the lowest estimated cost, for `replicas` systems of n tokens in R^d.
+
+    Without interaction kernel (Kuramoto, beta = 0) the mean; on the circle and on S^2 the modes,
+    if they are faster than all pairs and can be as accurate as `tolerance`; else all pairs.
+
+    Raises
+    ------
+    MeanfieldError
+        For an Interaction that is neither smooth nor has a slope.
+    """
+    if isinstance(drift, Kuramoto) or not np.any(getattr(drift, "beta", 1.0)):
+        return MeanDirection(drift)
+    if d in (2, 3) and n >= FEWEST and _accurate(drift, tolerance):
+        try:
+            modes = CircleModes if d == 2 else SphereModes
+            engine = modes(drift, tolerance, threads)
+        except MeanfieldError:  # its harmonics do not decay
+            return DirectSums(drift, threads)
+        if _cost_of_modes(engine, n) < _cost_of_pairs(drift, n):
+            return engine
+    return DirectSums(drift, threads)
+
+
+def _accurate(drift, tolerance):
+    """Whether modes are as accurate as that, for SA also where tokens repel and gather."""
+    lowest = np.exp(2 * np.min(drift.beta, initial=0.0)) if isinstance(drift, SA) else 1.0
+    return tolerance >= 10 * FINEST and ROUNDING / lowest <= tolerance
+
+
+def _cost_of_pairs(drift, n):
+    return (FUNCTION if isinstance(drift, Interaction) else PAIR) * n**2
+
+
+def _cost_of_modes(engine, n):
+    transforms = 2 if engine.normaliser is None else 3
+    fixed, per_token = TRANSFORM[engine.name]
+    if engine.name == "circle" and engine.degree <= POWERS:
+        return n * (TOKEN + transforms * MODE * engine.degree)
+    return transforms * (fixed + per_token * n + COEFFICIENT[engine.name] * engine.degree**2)

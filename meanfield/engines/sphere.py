@@ -1,0 +1,108 @@
+"""Tokens on S^2, by the spherical harmonics of their measure."""
+
+import numpy as np
+from numba import njit
+
+from ..drifts import ZonalDrift
+from .harmonics import HarmonicEngine
+from .powers import parts_of
+
+__all__ = ["SphereModes"]
+
+TINY = 1e-150  # squares of smaller numbers underflow
+
+
+class SphereModes(HarmonicEngine):
+    """Velocities on S^2 in O(n + L^3) operations, by the transforms of ducc0.
+
+    With a_lm = sum_j m_j conj Y_lm(x_j) and the multipliers W_l and Z_l
+
+        v = grad sum_lm W_l a_lm Y_lm / sum_lm Z_l a_lm Y_lm
+    """
+
+    name = "sphere"
+    dimension = 3
+
+    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
+        super().__init__(drift, tolerance, threads)
+        L = self.degree
+        self._degrees = np.concatenate([np.arange(m, L + 1) for m in range(L + 1)])
+        self._options = {"lmax": L, "epsilon": self.accuracy, "nthreads": 1}
+
+    def _fields(self, x, masses):
+        angles, modes = self._analysis(x, masses)
+        modes = modes * 4 * np.pi  # the harmonics of ducc0 have norm 1 on an area of 4 pi
+        velocity, levels = np.empty(x.shape), None
+        if self.normaliser is not None:
+            levels = np.empty(masses.shape)
+
+        def work(r, _part, tokens):
+            place, multipliers = angles[r, tokens], self._spread(self.attraction, r)
+            slope, turn = self._synthesis(modes[r] * multipliers, place, 1)
+            if levels is not None:
+                multipliers = self._spread(self.normaliser, r)
+                level = self._synthesis(modes[r] * multipliers, place, 0)[0]
+                levels[r, tokens] = level
+                slope, turn = slope / level, turn / level
+            _embed(x[r, tokens], place, slope, turn, velocity[r, tokens])
+
+        self._each_part(x, work)
+        return velocity, levels
+
+    def _powers(self, x, masses):
+        modes = self._analysis(x, masses)[1]
+        orders = np.where(np.arange(self._degrees.size) <= self.degree, 1, 2)  # m = 0 comes first
+        squares = 4 * np.pi * orders * np.abs(modes) ** 2
+        return np.stack([np.bincount(self._degrees, of_one) for of_one in squares])
+
+    def _spread(self, multipliers, r):
+        """The multipliers of system r for every coefficient."""
+        return (multipliers if multipliers.ndim == 1 else multipliers[r])[self._degrees]
+
+    def _analysis(self, x, masses):
+        """Angles (R, n, 2) and coefficients of the measures (R, modes)."""
+        from ducc0.sht import adjoint_synthesis_general
+
+        angles = np.empty((*masses.shape, 2))
+        modes = np.empty((len(x), parts_of(x), self._degrees.size), dtype=complex)
+
+        def work(r, part, tokens):
+            place = angles[r, tokens]
+            _write_angles(x[r, tokens], place)
+            values = masses[None, r, tokens]
+            modes[r, part] = adjoint_synthesis_general(
+                map=values, loc=place, spin=0, **self._options
+            )[0]
+
+        self._each_part(x, work)
+        return angles, modes.sum(axis=1)
+
+    def _synthesis(self, modes, angles, spin):
+        """The values of a series, or for spin = 1 its derivatives along and across meridians."""
+        from ducc0.sht import synthesis_general
+
+        mode = "DERIV1" if spin else "STANDARD"
+        return synthesis_general(alm=modes[None], loc=angles, spin=spin, mode=mode, **self._options)
+
+
+def _write_angles(x, angles):
+    """Colatitudes and longitudes (n, 2) of tokens (n, 3)."""
+    longitudes = np.arctan2(x[:, 1], x[:, 0])
+    angles[:, 0] = np.arctan2(np.sqrt(x[:, 0] ** 2 + x[:, 1] ** 2), x[:, 2])
+    angles[:, 1] = np.where(longitudes < 0, longitudes + 2 * np.pi, longitudes)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _embed(x, angles, slope, turn, velocity):
+    """Vectors (n, 3) of components along the meridian, southwards, and to the east."""
+    for i in range(len(x)):
+        radius = np.sqrt(x[i, 0] ** 2 + x[i, 1] ** 2)
+        length = np.sqrt(radius**2 + x[i, 2] ** 2)
+        if radius > TINY:
+            cosine, sine = x[i, 0] / radius, x[i, 1] / radius
+        else:
+            cosine, sine = np.cos(angles[i, 1]), np.sin(angles[i, 1])
+        along = slope[i] * x[i, 2] / length
+        velocity[i, 0] = along * cosine - turn[i] * sine
+        velocity[i, 1] = along * sine + turn[i] * cosine
+        velocity[i, 2] = -slope[i] * radius / length
