@@ -205,9 +205,8 @@ def draw(kinetic: mf.Solution, lives: dict, curves: dict, path: str) -> None:
     for i, (beta, (t, energy, _)) in enumerate(curves.items()):
         color = f"{0.75 * (1 - i / (len(curves) - 1)):.2f}" if i < len(curves) - 1 else "C3"
         right.plot(np.log(t) / beta, energy, color=color, lw=1.3, label=rf"$\beta = {beta}$")
-    gaps = limiting_gaps()
-    for gap in gaps:
-        right.axvline(1 - np.cos(gap), color="C0", lw=0.8, ls=":", zorder=0)
+    limits = 1 - np.cos(limiting_gaps())
+    right.vlines(limits, 0, 2, color="C0", lw=0.8, ls=":", zorder=0, label=r"$\beta = \infty$")
     right.set(xlabel=r"$\log t\,/\,\beta$", ylabel="normalised energy", title="the staircase")
     right.set(xlim=(-0.004, 0.085), ylim=(0.15, 1.05))
     right.legend(fontsize=7, loc="lower right")
