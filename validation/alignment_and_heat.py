@@ -216,6 +216,7 @@ def draw_sphere(ax, name: str, run: mf.Solution) -> None:
     turn = np.linspace(0, 2 * np.pi, 100)
     u, v = np.meshgrid(turn, np.linspace(0, np.pi, 50))
     ball = np.array([np.sin(v) * np.cos(u), np.sin(v) * np.sin(u), np.cos(v)])
+    ax.computed_zorder = False  # tokens are on top
     ax.plot_surface(*ball, color="0.92", alpha=0.2, lw=0, shade=False)
     values, vectors = np.linalg.eig(TOPS[name])
     top = vectors[:, values.real.argmax()]
@@ -242,8 +243,8 @@ def draw_forward(ax, run: mf.Solution) -> None:
     law = np.sqrt(2 * np.pi / s) / 3 * sum(parts)
     ax.plot(x, law, "k:", label="law, $t = 1$")
     ax.set(xlabel="angle", ylabel="density", title=r"forward heat, $V = -1$, $\beta = 50$")
-    ax.set(xlim=(-np.pi, np.pi), ylim=(0, None))
-    ax.legend(fontsize=8)
+    ax.set(xlim=(-np.pi, np.pi), ylim=(0, 5))
+    ax.legend(fontsize=8, ncols=5, loc="upper center")
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ Renyi centres.
    eps c beta^{-1/2} until j t h = eps c beta^{-1/2}, h = e^{beta(cos x - 1)} sin x at
    x = c beta^{-1/2}, c = 4/(1 + 2 eps), eps = 0.1 (Lemma 5.1): asked without exception.
 4. The same runs: the share of tokens within 0.05 of a centre over time, mean and percentiles 10
-   and 90 of 96 experiments; printed, without a law.
+   and 90 of 64 experiments; printed, without a law.
 
     python validation/causal.py [--quick] [--figure FILE.png]    # 2 min; exit code 1 on failure
 
@@ -182,7 +182,7 @@ def main() -> int:
     report = Report(["what", "case"], digits=6)
     check_limit(report)
     check_numbers(report, 1000 if arguments.quick else 4000)
-    angles = experiments(8 if arguments.quick else 96)
+    angles = experiments(8 if arguments.quick else 64)
     x = np.stack([np.cos(angles[:, 0]), np.sin(angles[:, 0])], axis=-1)
     strong, every = strong_centres(x), centres(x)
     check_lemma(report, angles, strong)
