@@ -156,7 +156,7 @@ def draw(curves: dict, hardmax: tuple, path: str) -> None:
     t, angles = hardmax
     for i, angles_of_one in enumerate(angles.T):
         color = "k" if i == 8 else f"C{i // 2}"
-        right.plot(t, angles_of_one % (2 * np.pi), color=color, lw=0.6 + 0.25 * i)
+        right.plot(t, (angles_of_one + 1) % (2 * np.pi) - 1, color=color, lw=0.6 + 0.25 * i)
     right.set(xlabel="time $t$", ylabel="angle", title="hardmax: nine weighted Diracs")
     figure.savefig(path)
 
