@@ -23,7 +23,7 @@ Tokens on the circle, solved to merging times of up to 1e131.
    the quadrature (asked: 1 per cent of times that span 130 decades, beta >= 2000; 50 below,
    where neighbours count, and for the first step, whose e^{c beta} is still of order one).
 
-    python validation/staircase.py [--quick] [--figure FILE.png]    # a minute; exit code 1 on failure
+    python validation/staircase.py [--quick] [--figure FILE.png]    # a minute
 
 References: Geshkovski, Koubbi, Polyanskiy and Rigollet, arXiv:2410.06833.
 """
@@ -210,7 +210,7 @@ def draw(kinetic: mf.Solution, lives: dict, curves: dict, path: str) -> None:
         right.plot(np.log(t) / beta, energy, color=color, lw=1.3, label=rf"$\beta = {beta:g}$")
     limits = 1 - np.cos(limiting_gaps())
     right.vlines(limits, 0, 2, color="C0", lw=0.8, ls=":", zorder=0, label=r"$\beta = \infty$")
-    right.set(xlabel=r"$\log t\,/\,\beta$", ylabel="normalised energy", title="the staircase")
+    right.set(xlabel=r"$\log t\,/\,\beta$", ylabel="normalised energy", title="staircase of USA")
     right.set(xlim=(-0.004, 0.085), ylim=(0.15, 1.05))
     right.legend(fontsize=7, loc="upper left")
     figure.savefig(path)
