@@ -237,9 +237,9 @@ def main() -> int:
     kinetic = check_kinetic(report)
     check_pairs(report, CASES[:: 3 if arguments.quick else 1])
     lives = check_lifetimes(report)
-    betas = (500, 2000, 3000) if arguments.quick else (500, 1000, 1500, 2000, 3000, 4000)
+    betas = (500, 3000) if arguments.quick else (500, 1000, 1500, 2000, 3000, 4000)
     curves = {beta: check_staircase(report, "scaled USA", float(beta)) for beta in betas}
-    for beta in betas[-2:]:
+    for beta in betas[-1:] if arguments.quick else betas[-2:]:
         check_staircase(report, "SA", float(beta))
     if arguments.figure:
         draw(kinetic, lives, curves, arguments.figure)
