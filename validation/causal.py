@@ -1,0 +1,197 @@
+"""Claim: under causal attention all tokens follow the first, and Renyi centres lead on the way.
+
+Token k attends to tokens 1, ..., k. With V = 1 the first never moves. For large beta a token
+farther than delta = c beta^{-1/2} from all earlier ones, a *strong Renyi centre*, hardly moves
+either for long and collects the others around it; a *Renyi centre* is so far from all earlier
+Renyi centres.
+
+1. V = 1, random Q and K, beta = 1: every token reaches x_1(0). Asked: 1e-8 at t = 400.
+2. Numbers of centres of n uniform tokens: strong sum_{j < n} (1 - sigma)^j, sigma the measure of a
+   cap of radius delta: 2 pi/(2 delta) for n = infinity and d = 2, 2/(1 - cos delta) for d = 3;
+   Renyi, on the circle, by his law of parking: L int_0^{n/L} exp(-2 int_0^u (1 - e^-v)/v dv) du,
+   L = 2 pi/delta, which tends to 0.7475979 L. Asked: 4 standard errors of 4000 samples.
+3. n = 200, d = 2, beta = 64, delta = 4 beta^{-1/2}: strong centres move by less than
+   eps c beta^{-1/2} until j t h = eps c beta^{-1/2}, h = e^{beta(cos x - 1)} sin x at
+   x = c beta^{-1/2}, c = 4/(1 + 2 eps), eps = 0.1 (Lemma 5.1): asked without exception.
+4. The same runs: the share of tokens within 0.05 of a centre over time, mean and percentiles 10
+   and 90 of 64 experiments; printed, without a law.
+
+    python validation/causal.py [--quick] [--figure FILE.png]    # 2 min; exit code 1 on failure
+
+References: Karagodin, Polyanskiy and Rigollet, arXiv:2411.04990.
+"""
+
+import argparse
+import sys
+
+import numpy as np
+from _report import Report, successful
+from scipy.integrate import quad
+from scipy.special import exp1
+
+import meanfield as mf
+
+N, BETA, EPS, NEAR = 200, 64.0, 0.1, 0.05
+DELTA = 4 / np.sqrt(BETA)
+TIMES = np.unique(np.concatenate([np.geomspace(0.1, 1000, 49), [75, 150]]))
+BATCH = 8
+
+
+def check_limit(report: Report) -> None:
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        Q, K = rng.standard_normal((2, 3, 3)) / np.sqrt(3)
+        model = mf.Transformer(mf.Attention(Q, K, beta=1.0, causal=True))
+        start = mf.Tokens.uniform(20, 3, rng=rng)
+        end = successful(mf.solve(model, start, (0, 400), t_eval=[400])).final.x
+        far = np.linalg.norm(end - start.x[0], axis=1).max()
+        case = f"random Q, K, seed {seed}"
+        report.compare("distance to x_1(0)", case, predicted=0, measured=far, tolerance=1e-8)
+
+
+def strong_centres(x: np.ndarray) -> np.ndarray:
+    """Whether tokens (samples, n, d) are farther than DELTA from all before them."""
+    found = np.ones(x.shape[:2], dtype=bool)
+    for j in range(1, x.shape[1]):
+        found[:, j] = (np.einsum("sjd,sd->sj", x[:, :j], x[:, j]) < np.cos(DELTA)).all(axis=1)
+    return found
+
+
+def centres(x: np.ndarray) -> np.ndarray:
+    """Whether tokens (samples, n, d) are farther than DELTA from all centres before them."""
+    found = np.ones(x.shape[:2], dtype=bool)
+    for j in range(1, x.shape[1]):
+        far = np.einsum("sjd,sd->sj", x[:, :j], x[:, j]) < np.cos(DELTA)
+        found[:, j] = (far | ~found[:, :j]).all(axis=1)
+    return found
+
+
+def parked(n: float) -> float:
+    """Renyi's number of centres among n tokens on the circle."""
+    length = 2 * np.pi / DELTA
+
+    def free(u):
+        return np.exp(-2 * (np.euler_gamma + np.log(u) + exp1(u))) if u > 0 else 1.0
+
+    return length * quad(free, 0, n / length, limit=200)[0]
+
+
+def check_numbers(report: Report, samples: int) -> None:
+    laws = {2: DELTA / np.pi, 3: (1 - np.cos(DELTA)) / 2}
+    strong = {d: (1 - (1 - cap) ** N) / cap for d, cap in laws.items()}
+    cases = [("strong", 2, strong[2]), ("strong", 3, strong[3]), ("Renyi", 2, parked(N))]
+    for i, (kind, d, law) in enumerate(cases):
+        x = mf.Tokens.uniform(N, d, rng=10 + i, shape=(samples,)).x
+        numbers = (strong_centres if kind == "strong" else centres)(x).sum(axis=1)
+        options = {"predicted": law, "measured": numbers.mean()}
+        error = 4 * numbers.std() / np.sqrt(samples)
+        report.compare(f"{kind} centres", f"d = {d}, n = {N}", **options, tolerance=error)
+    limit = 0.7475979202 * 2 * np.pi / DELTA
+    report.compare(
+        "law of parking", "n = infinity", predicted=limit, measured=parked(np.inf), tolerance=1e-6
+    )
+
+
+def experiments(count: int) -> np.ndarray:
+    """Angles (experiments, times, n), the first at t = 0, of uniform tokens."""
+    model = mf.Transformer(mf.Attention(beta=BETA, causal=True))
+    found = []
+    for seed in range(0, count, BATCH):
+        start = mf.Tokens.uniform(N, 2, rng=seed, shape=(min(BATCH, count - seed),))
+        t = np.append(0, TIMES)
+        run = successful(mf.solve(model, start, (0, t[-1]), t_eval=t, rtol=1e-6))
+        found.append(np.stack([np.arctan2(x.x[..., 1], x.x[..., 0]) for x in run], axis=1))
+    return np.concatenate(found)
+
+
+def way(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Distances on the circle."""
+    return np.abs((a - b + np.pi) % (2 * np.pi) - np.pi)
+
+
+def check_lemma(report: Report, angles: np.ndarray, strong: np.ndarray) -> None:
+    """How far strong centres move, of what they may."""
+    c = 4 / (1 + 2 * EPS)
+    x = c / np.sqrt(BETA)
+    until = EPS * x / (np.exp(BETA * (np.cos(x) - 1)) * np.sin(x) * np.arange(1, N + 1))
+    moved = way(angles, angles[:, :1]) / (EPS * x)
+    counted = strong[:, None, :] & (np.append(0, TIMES)[:, None] <= until)
+    worst = moved[counted].max()
+    print(f"strong centres move by at most {worst:.3f} of what Lemma 5.1 allows")
+    report.compare(
+        "Lemma 5.1", f"{strong.sum()} centres", predicted=1, measured=max(1.0, worst), tolerance=0
+    )
+
+
+def consumed(angles: np.ndarray, leaders: np.ndarray) -> np.ndarray:
+    """Percentages (experiments, times) of tokens within NEAR of a leader's present place."""
+    found = []
+    for theta, lead in zip(angles, leaders, strict=True):
+        gaps = way(theta[:, :, None], theta[:, None, lead]).min(axis=-1)
+        found.append(100 * (gaps <= NEAR).mean(axis=-1))
+    return np.array(found)
+
+
+def show(name: str, shares: np.ndarray) -> None:
+    for time in (0.1, 10, 75, 150, 1000):
+        i = 1 + int(np.argmin(np.abs(TIMES - time)))
+        low, high = np.percentile(shares[:, i], [10, 90])
+        mean = shares[:, i].mean()
+        print(
+            f"near {name} centres, t = {TIMES[i - 1]:7.4g}: {mean:5.1f} % ({low:.1f}, {high:.1f})"
+        )
+
+
+def draw(angles: np.ndarray, strong: np.ndarray, every: np.ndarray, path: str) -> None:
+    """One experiment at four times, and what is consumed in all of them."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 3.2), dpi=200, layout="constrained")
+    *rings, right = figure.subplots(1, 4, width_ratios=(1, 1, 1, 1.5))
+    for ax, time in zip(rings, (0, 75, 150), strict=True):
+        theta = angles[0, np.searchsorted(np.append(0, TIMES), time)]
+        x, y = np.cos(theta), np.sin(theta)
+        ax.plot(np.cos(np.linspace(0, 7, 200)), np.sin(np.linspace(0, 7, 200)), color="0.85", lw=1)
+        ax.plot(x, y, "o", ms=3, color="0.45", mec="none", label="tokens")
+        ax.plot(
+            1.13 * x[every[0]], 1.13 * y[every[0]], "s", ms=4, color="C0", label="Rényi centres"
+        )
+        ax.plot(
+            0.87 * x[strong[0]], 0.87 * y[strong[0]], "^", ms=4.5, color="C3", label="strong ones"
+        )
+        ax.plot(x[0], y[0], "k*", ms=9, label="first token")
+        ax.set(aspect="equal", title=f"$t = {time}$", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25))
+        ax.axis("off")
+    rings[0].legend(fontsize=7, loc="center", frameon=False)
+    named = {"Rényi centres": (every, "C0"), "strong ones": (strong, "C3")}
+    for name, (leaders, color) in named.items():
+        shares = consumed(angles, leaders)[:, 1:]
+        right.semilogx(TIMES, shares.mean(axis=0), color=color, label=f"near {name}")
+        band = np.percentile(shares, [10, 90], axis=0)
+        right.fill_between(TIMES, *band, color=color, alpha=0.2, lw=0)
+    right.set(xlabel="time $t$", ylabel="tokens, per cent", ylim=(0, 101), xlim=TIMES[[0, -1]])
+    right.legend(fontsize=8, loc="lower right")
+    figure.savefig(path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="8 experiments")
+    parser.add_argument("--figure", metavar="FILE", help="where to draw experiments and shares")
+    arguments = parser.parse_args()
+    report = Report(["what", "case"], digits=6)
+    check_limit(report)
+    check_numbers(report, 1000 if arguments.quick else 4000)
+    angles = experiments(8 if arguments.quick else 64)
+    x = np.stack([np.cos(angles[:, 0]), np.sin(angles[:, 0])], axis=-1)
+    strong, every = strong_centres(x), centres(x)
+    check_lemma(report, angles, strong)
+    show("Renyi", consumed(angles, every))
+    show("strong Renyi", consumed(angles, strong))
+    if arguments.figure:
+        draw(angles, strong, every, arguments.figure)
+    return report.verdict()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
