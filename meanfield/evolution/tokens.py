@@ -13,6 +13,7 @@ from ..model import Transformer
 from ..noise import Isotropic
 from ..normalisation import PostLN
 from ..states import Tokens
+from .lengths import lengths
 
 __all__ = ["TokenMotion"]
 
@@ -124,8 +125,9 @@ class TokenMotion:
         """Those by attention, and by reaction."""
         x, masses = self.points(y), self.masses(y)
         if self._exact:
-            rates = np.zeros_like(y)
-            rates[..., : self.dimension] = self._sums.velocity(x, masses)
+            rates = self._sums.velocity(x, masses)
+            if self.model.reaction:
+                rates = np.concatenate([rates, np.empty((*masses.shape, 1))], axis=-1)
         else:
             rates = self._followed(y, t, self.attention_update(x, masses, t))
         if self.model.reaction:
@@ -206,10 +208,10 @@ class TokenMotion:
 
         In R^d that of a point is relative to the longest of its replica.
         """
-        lengths = np.linalg.norm(error[..., : self.dimension], axis=-1)
+        errors = lengths(error[..., : self.dimension])
         if not self.on_sphere:
-            lengths /= np.linalg.norm(y, axis=-1).max(axis=1, keepdims=True)
-        size = float(lengths.max())
+            errors /= lengths(y).max(axis=1, keepdims=True)
+        size = float(errors.max())
         if self._has_radii:
             radii = np.abs(error[..., self.dimension] / y[..., self.dimension])
             size = max(size, float(radii.max()))
@@ -223,7 +225,7 @@ class TokenMotion:
         """The coordinates with unit vectors, in place."""
         if self.on_sphere:
             x = y[..., : self.dimension]
-            x /= np.linalg.norm(x, axis=-1, keepdims=True)
+            x /= lengths(x)[..., None]
         return y
 
     def energy(self, y: np.ndarray) -> np.ndarray:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .combination import combined
+
 __all__ = ["Interpolant"]
 
 _NODES = (0.1, 0.2, 0.7777777777777778)
@@ -125,21 +127,22 @@ class Interpolant:
         self._x, self._t, self._dt = x, t, dt
         known = np.concatenate([slopes, np.empty((len(_STAGES), x.size))])
         for i, (node, stage) in enumerate(zip(_NODES, _STAGES, strict=True), start=len(slopes)):
-            place = x + dt * _combined(stage, known).reshape(x.shape)
+            place = combined(_row(stage), known, dt, x)
             known[i] = velocity(place, t + node * dt).ravel()
         change = (new - x).ravel()
         first, last = dt * slopes[0], dt * slopes[-1]
         self._terms = [change, first - change, 2 * change - last - first]
-        self._terms += [dt * _combined(weights, known) for weights in _WEIGHTS]
+        self._terms += [combined(_row(weights), known, dt) for weights in _WEIGHTS]
 
     def __call__(self, t: float) -> np.ndarray:
         """The state at a time within the step."""
         s = (t - self._t) / self._dt
         total = np.zeros(self._x.size)
         for i, term in enumerate(reversed(self._terms)):
-            total = (total + term) * (s if i % 2 == 0 else 1 - s)
+            total += term
+            total *= s if i % 2 == 0 else 1 - s
         return self._x + total.reshape(self._x.shape)
 
 
-def _combined(weights: dict[int, float], slopes: np.ndarray) -> np.ndarray:
-    return np.array(list(weights.values())) @ slopes[list(weights)]
+def _row(weights: dict[int, float]) -> np.ndarray:
+    return np.array([weights.get(stage, 0.0) for stage in range(max(weights) + 1)])

@@ -6,6 +6,7 @@ import numpy as np
 
 from .advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from .clock import Clock, accepted, planned_to, rejected
+from .combination import combined
 from .dense_output import Interpolant
 from .scheme import Scheme
 
@@ -89,19 +90,19 @@ class Flow:
         slopes, stages, t = self._slopes, len(self._nodes), self._start + elapsed
         slopes[0] = velocity.ravel()
 
-        def combined(row: int) -> np.ndarray:
-            used = min(row + 1, len(slopes))
-            return dt * (self._weights[row][:used] @ slopes[:used]).reshape(x.shape)
+        def error_of(estimate: int) -> float:
+            error = combined(self._weights[estimate], slopes, dt).reshape(x.shape)
+            return self._motion.relative_error(error, new)
 
         for i, node in enumerate(self._nodes):
-            slopes[i + 1] = self._motion.velocity(x + combined(i), t + node * dt).ravel()
-        new = self._motion.projected(x + combined(stages))
+            place = combined(self._weights[i], slopes, dt, x)
+            slopes[i + 1] = self._motion.velocity(place, t + node * dt).ravel()
+        new = self._motion.projected(combined(self._weights[stages], slopes, dt, x))
         new_velocity = self._motion.velocity(new, t + dt)
         slopes[-1] = new_velocity.ravel()
-        error = self._motion.relative_error(combined(stages + 1), new)
+        error = error_of(stages + 1)
         if error > 0 and len(self._weights) > stages + 2:
-            second = self._motion.relative_error(combined(stages + 2), new)
-            error *= error / np.hypot(error, 0.1 * second)
+            error *= error / np.hypot(error, 0.1 * error_of(stages + 2))
         return new, new_velocity, error
 
     def within(self, elapsed: float) -> np.ndarray:
