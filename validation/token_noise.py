@@ -1,8 +1,8 @@
-"""Claims: noise of tokens is Brownian motion on the sphere, steps are of weak order 2, and noisy
+"""Claim: noise of tokens is Brownian motion on the sphere, steps are of weak order 2, and noisy
 Kuramoto tokens have the stationary law of their mean field.
 
-Brownian motion without drift, d = 2, 3, 10, one step or ten: E P_l(<x_t, x_0>) = e^(-l(l+d-2) t/kappa)
-for l = 1, 2, exact whatever the step, within 4.5 standard errors.
+Brownian motion without drift, d = 2, 3, 10, in one step or ten:
+E P_l(<x_t, x_0>) = e^(-l(l+d-2) t/kappa) for l = 1, 2, whatever the step; 4.5 standard errors.
 
 Order: dX = P_X e dt + sqrt(2/kappa) dW on the circle and S^2 from the point opposite e, whose mean
 E<X_1, e> follows from a linear system for the harmonics, and so does that of the exact splitting,

@@ -52,7 +52,7 @@ class GramMotion:
 
     def state_of(self, y: np.ndarray) -> Gram:
         """The state with these matrices."""
-        return Gram(y.reshape(self._like.G.shape), self._like.masses)
+        return Gram.computed(y.reshape(self._like.G.shape), self._like.masses)
 
     def velocity(self, y: np.ndarray, _t: float) -> np.ndarray:
         """Rates of change of the matrices."""

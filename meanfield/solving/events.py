@@ -51,7 +51,7 @@ class EventWatch:
         return float(value)
 
     def _locate(self, g, march, start, before, end, after) -> tuple[float, State]:
-        if not march.continuous:
+        if not march.continuous or end == start:
             return end, after
         from scipy.optimize import brentq
 

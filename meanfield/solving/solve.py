@@ -21,6 +21,7 @@ from .moving import Moving
 from .outcome import FAILURES, asks_to_stop, message
 from .progress import Progress
 from .record import Record
+from .token_march import STALLED
 
 __all__ = ["solve"]
 
@@ -194,7 +195,8 @@ class _Run:
             code = march.advance(elapsed, min(limit, left))
             if code in FAILURES:
                 return FAILURES[code]
-            if looked_at and march.elapsed > before and (status := self._look()):
+            moved = march.elapsed > before or code == STALLED
+            if looked_at and moved and (status := self._look()):
                 return status
             if code == STEADY:
                 return "steady"

@@ -18,7 +18,9 @@ from .arguments import Accuracy, Problem
 from .fusion import Fusion
 from .moving import Moving
 
-__all__ = ["TokenMarch"]
+__all__ = ["STALLED", "TokenMarch"]
+
+STALLED = 101  # a step was too short for the clock to show
 
 
 class TokenMarch:
@@ -108,10 +110,13 @@ class TokenMarch:
         if self._clock.t < target:
             if self._clock.t >= self._goal:
                 self._goal = self._next_goal(target)
+            accepted = self._flow.counts[0]
             code = self._step(limit)
             if code not in (REACHED, PAUSED):
                 self.elapsed = self._clock.t
                 return code
+            if self._clock.t == self.elapsed and self._flow.counts[0] > accepted:
+                return STALLED
         self.elapsed = min(self._clock.t, target)
         return REACHED if self.elapsed == target else PAUSED
 
@@ -261,5 +266,6 @@ class TokenMarch:
                 "as exp(beta <Qx, Ky>) overflow on these tokens. Softmax() weights do not; or use "
                 "a smaller beta."
             )
-        changes = self._motion.relative_error(self._duration * velocity, y)
-        return self._duration * min(1.0, 0.1 * self._rtol**0.125 / max(1.0, changes))
+        fastest = float(np.abs(velocity).max())  # squares of velocities may overflow
+        rate = self._motion.relative_error(velocity / fastest, y) * fastest if fastest else 0.0
+        return 0.1 * self._rtol**0.125 * min(self._duration, 1 / rate if rate else np.inf)

@@ -50,6 +50,15 @@ class Gram:
         self.G.setflags(write=False)
         self.masses.setflags(write=False)
 
+    @classmethod
+    def computed(cls, G: np.ndarray, masses: np.ndarray) -> "Gram":
+        """Inner products from a run: eigenvalues may be below 0 by its errors, unchecked."""
+        state = cls.__new__(cls)
+        state.G, state.masses = np.array(G, dtype=float), np.array(masses, dtype=float)
+        state.G.setflags(write=False)
+        state.masses.setflags(write=False)
+        return state
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the replicas; () for a single set of tokens."""
@@ -62,7 +71,7 @@ class Gram:
         """One of the replicas, or some of them."""
         if not self.shape:
             raise TypeError("This is a single Gram matrix; G and masses are its arrays.")
-        return Gram(self.G[replica], self.masses[replica])
+        return Gram.computed(self.G[replica], self.masses[replica])
 
     def __repr__(self) -> str:
         replicas = f", replicas={self.shape}" if self.shape else ""
@@ -71,7 +80,7 @@ class Gram:
     def broadcast(self, shape: tuple[int, ...]) -> "Gram":
         """The same matrix in every replica of this shape, to which its own broadcasts."""
         G = np.broadcast_to(self.G, (*shape, *self.G.shape[-2:]))
-        return Gram(G, np.broadcast_to(self.masses, (*shape, len(self))))
+        return Gram.computed(G, np.broadcast_to(self.masses, (*shape, len(self))))
 
     def describe(self) -> dict[str, Any]:
         """The space, as plain data."""

@@ -146,7 +146,7 @@ def _solution(header: dict[str, Any], file) -> Solution:
             states = _tokens(header, file)
         case "Gram":
             products, masses = file["inner_product"][...], file["masses"][...]
-            states = [Gram(G, masses) for G in products]
+            states = [Gram.computed(G, masses) for G in products]
         case unknown:
             raise StorageError(f"its states are unknown to this version: {unknown}")
     return Solution(

@@ -157,7 +157,9 @@ def test_the_least_height_in_a_hemisphere_grows():
     rng = np.random.default_rng(4)
     x = mf.Tokens.uniform(40, 3, rng=rng).x * np.array([1, 1, 0.05]) + np.array([0, 0, 0.2])
     tokens = mf.Tokens(x / np.linalg.norm(x, axis=1, keepdims=True))
-    run = mf.solve(mf.Transformer(mf.SA(2.0)), tokens, (0, 100), t_eval=np.linspace(0, 100, 81))
+    run = mf.solve(
+        mf.Transformer(mf.SA(2.0)), tokens, (0, 100), t_eval=np.linspace(0, 100, 81), rtol=1e-11
+    )
     least = np.array([state.x[:, 2].min() for state in run])
     assert least[0] > 0 and (np.diff(least) > -1e-10).all()
     assert run.observables["cluster_count"].values[-1] == 1

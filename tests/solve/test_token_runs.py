@@ -217,3 +217,32 @@ def test_rescaled_tokens_stay_in_their_hull():
 def test_what_belongs_to_the_sphere_is_refused_in_space(model, match):
     with pytest.raises(mf.MeanfieldError, match=match):
         solved(model, mf.Tokens([[1.0], [2.0]], on_sphere=False), 1.0)
+
+
+# Extremes -----------------------------------------------------------------------------------
+
+
+def test_spans_beyond_the_square_root_of_the_largest_number():
+    run = solved(mf.Transformer(mf.SA(4.0)), mf.Tokens.on_circle([0, 1.0]), 1e160, merge=1e-7)
+    assert run.success and len(run.stats["merges"]) == 1
+
+
+def test_an_event_between_two_times_that_the_clock_cannot_tell_apart():
+    """The last part of the way takes less than the spacing of floats at t = 7e17."""
+
+    def met(_t, state):
+        return float(np.linalg.norm(state.x[0] - state.x[1])) - 0.01
+
+    met.terminal = True
+    span = np.exp(100 * (1 - np.cos(1)))
+    run = solved(mf.Transformer(mf.SA(100.0)), mf.Tokens.on_circle([0, 1.0]), span, events=met)
+    assert run.status == "event"
+    gap = np.linalg.norm(run.final.x[0] - run.final.x[1])
+    assert gap <= 0.01
+
+
+@pytest.mark.parametrize("rtol", [1e-4, 1e-8])
+def test_inner_products_of_few_dimensions_stay_so_to_the_error_of_the_run(rtol):
+    gram = mf.Tokens.uniform(32, 8, rng=0).gram()
+    run = mf.solve(mf.Transformer(mf.USA(6.0)), gram, (0, 1), t_eval=[0.1, 1.0], rtol=rtol)
+    assert run.success and np.linalg.eigvalsh(run[0].G).min() > -1e3 * rtol
