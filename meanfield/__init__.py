@@ -1,4 +1,4 @@
-"""Mean-field dynamics of attention: densities on the circle under the noisy Transformer PDE.
+"""Mean-field dynamics of attention: densities and tokens under the noisy Transformer.
 
 A model says how measures move, a state is a measure in some representation, and `solve` moves
 a state under a model:

@@ -54,16 +54,17 @@ def solve(
     """Move a state under a model: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
 
     A `Density` is solved for spectrally, with as many modes as it needs at each time, by an
-    exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; `Characteristics` are
-    moved by the latter. Both have an embedded error estimate and adapt their steps.
+    exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; `Characteristics`,
+    `Tokens` and `Gram` are moved by the latter. Both have an embedded error estimate and adapt
+    their steps. Tokens with noise are moved in fixed steps of weak order 2.
 
     Parameters
     ----------
     model : Transformer
         Drift and noise. Arrays of beta and kappa, and stacked initial densities, make an
         ensemble by broadcasting: all members are solved at once, with common steps and modes.
-        Characteristics take a single model without noise.
-    state : Density or Characteristics
+        Characteristics take a single model without noise. Replicas of tokens broadcast likewise.
+    state : Density, Characteristics, Tokens or Gram
         The initial state.
     t_span : (float, float)
         First and last time.
@@ -73,22 +74,28 @@ def solve(
     rtol : float
         1e-13 to 1e-3. For a density: bound on the error of a step relative to the state, both
         in H^-1 (the linearisation of W2), for the worst member; coefficients are kept down to
-        rtol / 10. For characteristics: on the error of a step relative to W2 to a Dirac.
+        rtol / 10. For characteristics: on the error of a step relative to W2 to a Dirac. For
+        tokens: on that of the worst token, in radians; for a Gram matrix of an inner product.
     dt : float, optional
-        Fixed steps of at most this size, equal between outputs, instead of error control.
+        Fixed steps of at most this size, equal between outputs, instead of error control. Tokens
+        with noise always have fixed steps, by default 0.05 over the rates of drift and noise.
     scheme : Scheme, optional
         One of `steppers.SCHEMES`. By default, for a density, whichever goes further for its
         evaluations, as the run finds out: the exponential `Krogstad`, of order 4, or the explicit
         `DormandPrince`, of order 8; `stats["schemes"]` has the steps of each. `Krogstad` where
-        `dt` is given. For characteristics `DormandPrince`.
+        `dt` is given. For characteristics `DormandPrince`. For tokens `DormandPrince`, with noise
+        `Strang`; or `Layers` or `LieTrotter`, with `dt`.
     until : "steady", optional
         Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, of
-        all members; for characteristics the speed (int |v|^2 dmu)^(1/2).
+        all members; for characteristics and tokens the speed (int |v|^2 dmu)^(1/2); for a Gram
+        matrix the fastest change of an inner product.
     events : function or list of functions
         g(t, state) -> float, whose zeros are located to rounding and returned in `t_events`;
         g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or falling.
+        In fixed steps of tokens an event is at the end of the step in which it falls.
     callback : function, optional
-        Called as callback(t, state) after every step; returning True ends the run.
+        Called as callback(t, state) after every step, and at outputs within a step; returning
+        True ends the run.
     min_degree, max_degree : int, optional
         Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
         number of modes is its square. A density that needs more than `max_degree` ends the run
@@ -97,6 +104,12 @@ def solve(
         Largest number of attempted steps.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
+    engine : engines.Automatic, engines.Direct or engines.Modes, optional
+        How velocities of tokens are summed; by default Automatic().
+    merge : float, optional
+        Tokens closer than this become one; single sets without noise. Never by default.
+    rng : numpy.random.Generator or seed, optional
+        Of the noise of tokens; by default a new seed, which `options["seed"]` records.
     checkpoint : path, optional
         Where to keep a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
     resume : bool
@@ -114,7 +127,8 @@ def solve(
     ValueError, TypeError
         For arguments that make no sense; see the message.
     MeanfieldError
-        For characteristics under an interaction that is not smooth.
+        For characteristics under an interaction that is not smooth; for a model that the state
+        cannot follow; for velocities of tokens that are not finite at the start.
     CheckpointError
         If the checkpoint is damaged or belongs to another run.
 
@@ -128,7 +142,9 @@ def solve(
     -----
     A step of Krogstad costs four evaluations, each one pair of inverse transforms (triple for
     SA) and one forward transform of about 2 to 3 times the degree; a step of DormandPrince
-    twelve. For characteristics an evaluation is two sums over nodes and harmonics.
+    twelve. For characteristics an evaluation is two sums over nodes and harmonics, for tokens
+    one or two sums over pairs, or over tokens and harmonics. States of tokens at outputs within a
+    step are interpolated, to order 7.
 
     References
     ----------
