@@ -13,6 +13,7 @@ import numpy as np
 __all__ = ["MANY_PAIRS", "missing", "velocities"]
 
 MANY_PAIRS = 2 * 10**8  # for which NumPy's array takes 1.6 GB
+FEW_DIMENSIONS = 8
 
 
 def velocities(x: np.ndarray, beta: float, threads: int) -> dict[str, Callable[[], np.ndarray]]:
@@ -22,9 +23,14 @@ def velocities(x: np.ndarray, beta: float, threads: int) -> dict[str, Callable[[
         found["NumPy"] = lambda: _numpy_velocity(x, beta)
     if not missing("torch"):
         found["PyTorch"] = _of_torch(x, beta, threads)
-    if not missing("pykeops.numpy") and threads == 1 and x.shape[2] <= 64:
+    if threads == 1 and _for_keops(x) and not missing("pykeops.numpy"):
         found["KeOps"] = _of_keops(x, beta)
     return found
+
+
+def _for_keops(x: np.ndarray) -> bool:
+    """Whether it is meant for such tokens: single systems of few dimensions."""
+    return len(x) == 1 and x.shape[2] <= FEW_DIMENSIONS
 
 
 def missing(package: str) -> str:
@@ -61,8 +67,10 @@ def _of_torch(x: np.ndarray, beta: float, threads: int) -> Callable[[], np.ndarr
 
 
 def _of_keops(x: np.ndarray, beta: float) -> Callable[[], np.ndarray]:
+    import pykeops
     from pykeops.numpy import LazyTensor
 
+    pykeops.set_verbose(False)
     mine, others = LazyTensor(x[:, :, None].copy()), LazyTensor(x[:, None].copy())
 
     def run() -> np.ndarray:

@@ -68,7 +68,7 @@ def timed(x, masses, repeats: int, threads: int) -> tuple[dict[str, float], floa
     clock = time.process_time if threads == 1 else time.perf_counter
     rounds = 40 * repeats if found[0].size < 10**5 else repeats
     return dict(
-        zip(runs, fastest(list(runs.values()), rounds, 8.0, clock), strict=True)
+        zip(runs, fastest(list(runs.values()), rounds, 3.0, clock), strict=True)
     ), difference
 
 
@@ -146,7 +146,7 @@ def modes_row(drift, x, masses, tolerance: float, repeats: int) -> tuple:
     velocity = runs[0]()
     runs[1]()
     rounds = 40 * repeats if x.size < 10**6 else repeats
-    seconds, floor = fastest(runs, rounds, 8.0, time.process_time)
+    seconds, floor = fastest(runs, rounds, 6.0, time.process_time)
     both = fastest([lambda: pair.velocity(x, masses)], rounds)[0]
     return seconds, floor, both, error_of(drift, x[0], velocity[0]), engine.degree
 

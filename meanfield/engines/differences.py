@@ -20,7 +20,6 @@ from .tournament import opponents, rounds_of
 
 __all__ = [
     "BLOCK",
-    "STRIP",
     "columns_of",
     "lone_sums",
     "meetings_of_round",

@@ -7,7 +7,7 @@ from numba import njit
 
 from ..drifts import SA, USA, Interaction, Kuramoto, ZonalDrift
 from .contract import Engine
-from .differences import BLOCK, STRIP, columns_of, lone_sums, meetings_of_round, own_blocks, sums_of
+from .differences import BLOCK, columns_of, lone_sums, meetings_of_round, own_blocks, sums_of
 from .gram import exponential_weights, gram_sums, one_blas_thread
 from .team import Team
 from .tournament import rounds_of
@@ -55,10 +55,8 @@ class DirectSums(Engine):
             raise TypeError(f"Expected USA, SA, Kuramoto or Interaction; got {drift!r}.")
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        columns = columns_of(x, masses)
-        velocity = np.empty(x.shape)
-        _project(columns, self._pulls(columns, x.shape[2]), velocity)
-        return velocity
+        columns, d = columns_of(x, masses), x.shape[2]
+        return _projected(columns, self._pulls(columns, d), d)
 
     def attention(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """sum_j m_j W'(t_ij) x_j / sum_j m_j Z(t_ij), (R, n, d), the token itself included."""
@@ -121,10 +119,11 @@ class DirectSums(Engine):
         return self._gram_sums(columns, [weigh] * replicas, np.repeat(own, replicas))
 
     def _gram_sums(self, columns, weights, own):
-        team = self._team_for(columns)
+        sums, team = np.empty_like(columns), self._team_for(columns)
         with one_blas_thread():
-            systems = zip(columns, weights, own, strict=True)
-            return np.stack([gram_sums(*system, team) for system in systems])
+            for system in zip(columns, weights, own, sums, strict=True):
+                gram_sums(*system, team)
+        return sums
 
     def _team_for(self, columns):
         replicas, _, n = columns.shape
@@ -144,9 +143,7 @@ def lone_velocities(
     columns = columns_of(x[None], masses[None])
     pulls = _lone_sums(columns[0], beta, tokens, team)
     pulls /= pulls[-1]
-    velocity = np.empty((1, tokens.size, x.shape[1]))
-    _project(columns[:, :, tokens], pulls[None], velocity)
-    return velocity[0]
+    return _projected(columns[:, :, tokens], pulls[None], x.shape[1])[0]
 
 
 def _lone_sums(columns, beta, tokens, team):
@@ -155,10 +152,15 @@ def _lone_sums(columns, beta, tokens, team):
     return sums
 
 
+def _projected(columns, pulls, d):
+    """P_i of the pulls (R, rows + 1, n), in place, and as velocities (R, n, d)."""
+    _project(columns, pulls, d)
+    return np.ascontiguousarray(pulls[:, :d].swapaxes(1, 2))  # faster than loops of ours
+
+
 @njit(cache=True, nogil=True)
-def _project(columns, pulls, velocity):
-    """P_i of the pulls (R, rows + 1, n), as velocities (R, n, d)."""
-    replicas, n, d = velocity.shape
+def _project(columns, pulls, d):
+    replicas, _, n = columns.shape
     radial = np.empty(n)
     for r in range(replicas):
         radial[:] = 0.0
@@ -166,7 +168,7 @@ def _project(columns, pulls, velocity):
             along, pull = columns[r, c], pulls[r, c]
             for i in range(n):
                 radial[i] += along[i] * pull[i]
-        for begin in range(0, n, STRIP):
-            for c in range(d):
-                for i in range(begin, min(n, begin + STRIP)):
-                    velocity[r, i, c] = pulls[r, c, i] - radial[i] * columns[r, c, i]
+        for c in range(d):
+            along, pull = columns[r, c], pulls[r, c]
+            for i in range(n):
+                pull[i] -= radial[i] * along[i]

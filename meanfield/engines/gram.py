@@ -36,29 +36,30 @@ def one_blas_thread():
 
 
 def gram_sums(
-    columns: np.ndarray, weigh: Callable[[np.ndarray], None], own: float, team: Team
-) -> np.ndarray:
-    """The sums (d + 1, n) of one system; weigh(gram) turns inner products into weights in place.
+    columns: np.ndarray,
+    weigh: Callable[[np.ndarray], None],
+    own: float,
+    sums: np.ndarray,
+    team: Team,
+) -> None:
+    """Fill the sums (rows + 1, n) of one system; weigh(gram) makes weights of inner products.
 
-    `own` is the weight of a token for itself, with which it counts in its level.
+    It does so in place. `own` is the weight of a token for itself, with which it counts in its
+    level.
     """
-    system = _System(columns, weigh)
+    system = _System(columns, weigh, sums)
     blocks = -(-columns.shape[1] // BLOCK)
     team.share(system.own, blocks)
     for turn in range(rounds_of(blocks)):
         team.share(partial(system.meet, turn), (blocks + 1) // 2)
-    sums = system.sums
-    sums[:-1] -= columns[:-1] * sums[-1]
-    sums[-1] += columns[-1] * own
-    return sums
+    _complete(columns, own, sums)
 
 
 class _System:
-    def __init__(self, columns, weigh):
-        self.directions, masses = columns[:-1], columns[-1]
-        self.pulling = np.vstack([self.directions * masses, masses])
-        self.sums = np.zeros_like(columns)
-        self._weigh = weigh
+    def __init__(self, columns, weigh, sums):
+        self.directions, self.pulling = columns[:-1], columns * columns[-1]
+        self.pulling[-1] = columns[-1]
+        self.sums, self._weigh = sums, weigh
 
     def own(self, first, last):
         scratch = np.empty(BLOCK**2)
@@ -67,7 +68,7 @@ class _System:
             copy = self.directions[:, inside].copy()  # for the same one numpy takes slower paths
             weights = self._weights(self.directions[:, inside], copy, scratch)
             np.fill_diagonal(weights, 0.0)
-            self.sums[:, inside] += self.pulling[:, inside] @ weights
+            np.matmul(self.pulling[:, inside], weights, out=self.sums[:, inside])
 
     def meet(self, turn, first, last):
         blocks, scratch = -(-self.sums.shape[1] // BLOCK), np.empty(BLOCK**2)
@@ -85,6 +86,16 @@ class _System:
         gram = scratch[: x.shape[1] * y.shape[1]].reshape(x.shape[1], y.shape[1])
         self._weigh(np.matmul(x.T, y, out=gram))
         return gram
+
+
+@njit(cache=True, nogil=True)
+def _complete(columns, own, sums):
+    """Take u_i times the level of a token from its pull, and add its own weight to its level."""
+    for c in range(len(sums) - 1):
+        for i in range(sums.shape[1]):
+            sums[c, i] -= columns[c, i] * sums[-1, i]
+    for i in range(sums.shape[1]):
+        sums[-1, i] += columns[-1, i] * own
 
 
 def exponential_weights(beta: float) -> Callable[[np.ndarray], None]:
