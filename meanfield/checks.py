@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["finite", "positive", "real_array", "whole_number"]
+__all__ = ["finite", "generator", "positive", "real_array", "whole_number"]
 
 
 def real_array(what: str, values: Any) -> np.ndarray:
@@ -37,6 +37,16 @@ def finite(**values: Any) -> None:
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if not number or not math.isfinite(value):
             raise ValueError(f"{name} must be a finite number; got {name} = {value!r}.")
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """The Generator, or one for this seed (SPEC 7); raises TypeError or ValueError for others."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"rng is a numpy Generator, or a seed: a whole number >= 0; got rng = {rng!r}."
+        ) from None
 
 
 def positive(**values: Any) -> None:

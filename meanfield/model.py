@@ -37,7 +37,7 @@ class Transformer:
         are for tokens.
     noise : Noise
         Of unit strength: `Isotropic()`, or for tokens `CommonNoise()`, `Anisotropic(sigma)`,
-        `Multiplicative(scale)`.
+        `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`.
     reaction : float
         alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu: the masses of tokens
         then follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j Phi(x_j)) (Wasserstein-Fisher-Rao).

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .checks import positive
+from .errors import MeanfieldError
 
 __all__ = [
     "NGPT",
@@ -113,7 +114,7 @@ class PeriLN(Normalisation):
     """
 
     def update(self, t: float, A: np.ndarray) -> np.ndarray:
-        return A / np.linalg.norm(A, axis=-1, keepdims=True)
+        return _unit(A)
 
     def grows(self, t: float) -> bool:
         return True
@@ -143,7 +144,7 @@ class NGPT(Normalisation):
         alpha = self.alpha(t) if callable(self.alpha) else self.alpha
         if callable(self.alpha):
             positive(**{f"alpha({t:g})": alpha})
-        return alpha * A / np.linalg.norm(A, axis=-1, keepdims=True)
+        return alpha * _unit(A)
 
     def describe(self) -> dict[str, Any]:
         if callable(self.alpha):
@@ -157,7 +158,22 @@ class SqrtScaling(Normalisation):
     """LayerNorm scaling: theta' = P A / sqrt(t + 1)."""
 
     def update(self, t: float, A: np.ndarray) -> np.ndarray:
+        if not t > -1:
+            raise MeanfieldError(
+                f"SqrtScaling divides by sqrt(t + 1): times begin at 0; got {t:g}."
+            )
         return A / np.sqrt(t + 1)
+
+
+def _unit(A: np.ndarray) -> np.ndarray:
+    """A/|A|; raises MeanfieldError where A = 0, which has no direction."""
+    lengths = np.linalg.norm(A, axis=-1, keepdims=True)
+    if not lengths.all():
+        raise MeanfieldError(
+            "Attention is exactly 0 at a token, and Peri-LN and nGPT have no direction to give to "
+            "it. Move the tokens off this symmetric position, or use another normalisation."
+        )
+    return A / lengths
 
 
 NORMALISATIONS = (PostLN, PreLN, MixLN, PeriLN, NGPT, SqrtScaling)

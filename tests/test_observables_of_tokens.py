@@ -123,7 +123,7 @@ def test_the_seam_of_the_circle_parts_nothing():
 
 @pytest.mark.parametrize("angle", [0.0, -1.0, np.nan])
 def test_the_gap_is_positive(angle):
-    with pytest.raises(ValueError, match="angle must be > 0"):
+    with pytest.raises(ValueError, match="angle must be a finite number > 0"):
         cluster_labels(weighted(3, 2), angle)
 
 

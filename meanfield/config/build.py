@@ -44,7 +44,10 @@ def solve_arguments(config: Config) -> dict[str, Any]:
     """The keyword arguments of `meanfield.solve` that [solve] and [checkpoint] describe."""
     table = config.solve
     span = (table.t_start, table.t_end)
+    times: np.ndarray | None
     times = np.linspace(*span, table.outputs) if table.t_eval is None else np.array(table.t_eval)
+    if table.scheme == "Layers" and not {"outputs", "t_eval"} & table.model_fields_set:
+        times = None  # every layer
     names = ["rtol", "dt", "until", "steady_tolerance", "max_steps"]
     if config.characteristics is None and config.tokens is None:
         names += ["min_degree", "max_degree"]

@@ -16,7 +16,7 @@ the scalings of its code.
 
 import numpy as np
 
-from ..checks import whole_number
+from ..checks import generator, whole_number
 
 __all__ = ["ginibre", "ginibre_product", "goe", "wishart"]
 
@@ -40,7 +40,7 @@ def ginibre(dimension: int, rng, shape: tuple[int, ...] = (), *, rows: int | Non
     """
     d = whole_number("A random matrix needs a dimension", "dimension", dimension)
     k = d if rows is None else whole_number("A random matrix needs rows", "rows", rows)
-    return np.random.default_rng(rng).standard_normal((*shape, k, d))
+    return generator(rng).standard_normal((*shape, k, d))
 
 
 def ginibre_product(dimension: int, rng, shape: tuple[int, ...] = ()):

@@ -15,6 +15,7 @@ from .tournament import rounds_of
 __all__ = ["DirectSums", "lone_velocities"]
 
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, differences are faster than BLAS
+SMALL = 1000  # tokens of a system that no threads share: the last bits depend on it
 FEW_PAIRS = 10**6  # they take less time than to wake other threads
 LOWEST_LEVEL = 1e-280  # below it weights that underflow would be missed
 ALONE = Team(1)
@@ -100,7 +101,7 @@ class DirectSums(Engine):
             weights = [exponential_weights(b) for b in beta]
             return self._gram_sums(columns, weights, np.exp(beta - np.abs(beta)))
         sums, team = np.zeros_like(columns), self._team_for(columns)
-        if len(columns) >= team.threads:
+        if columns.shape[2] <= SMALL:
             team.share(partial(sums_of, columns, beta, sums), len(columns))
             return sums
         blocks = -(-columns.shape[2] // BLOCK)

@@ -153,7 +153,9 @@ class TokenMotion:
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
         assert self.model.feedforward is not None
-        values = np.asarray(self.model.feedforward(x))
+        shown = x.view()
+        shown.setflags(write=False)  # it may be the state itself
+        values = np.asarray(self.model.feedforward(shown))
         if values.shape != x.shape:
             raise ValueError(
                 "feedforward takes points (..., d) and returns as many vectors; got shape "
@@ -210,7 +212,8 @@ class TokenMotion:
         """
         errors = lengths(error[..., : self.dimension])
         if not self.on_sphere:
-            errors /= lengths(y).max(axis=1, keepdims=True)
+            longest = lengths(y).max(axis=1, keepdims=True)
+            errors /= np.where(longest > 0, longest, 1.0)
         size = float(errors.max())
         if self._has_radii:
             radii = np.abs(error[..., self.dimension] / y[..., self.dimension])
@@ -233,9 +236,15 @@ class TokenMotion:
         return self._sums.energy(self.points(y), self.masses(y))
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
-        """(int |v|^2 dmu)^(1/2), of the fastest replica."""
-        squares = (velocity[..., : self.dimension] ** 2).sum(axis=-1)
-        return float(np.sqrt((self.masses(y) * squares).sum(axis=-1).max()))
+        """(int |v|^2 dmu)^(1/2), of the fastest replica; radii do not count.
+
+        Under a reaction with (d log m/dt)^2 added to |v|^2.
+        """
+        squares, masses = (velocity[..., : self.dimension] ** 2).sum(axis=-1), self.masses(y)
+        if self.model.reaction:
+            growth = velocity[..., -1]
+            squares += (growth - (masses * growth).sum(axis=1, keepdims=True)) ** 2
+        return float(np.sqrt((masses * squares).sum(axis=-1).max()))
 
 
 def _check(model: Transformer, tokens: Tokens) -> None:
@@ -245,6 +254,12 @@ def _check(model: Transformer, tokens: Tokens) -> None:
         raise MeanfieldError(
             f"{what} is defined on the sphere, and these tokens live in R^d. There, use "
             "Attention(Q, K, V, beta), without a normalisation."
+        )
+    wanted = getattr(model.feedforward, "dimension", tokens.dimension)
+    if wanted != tokens.dimension:
+        raise ValueError(
+            f"{model.feedforward!r} is for tokens of dimension {wanted}; got tokens of dimension "
+            f"{tokens.dimension}."
         )
     if model.reaction and not zonal:
         raise MeanfieldError(

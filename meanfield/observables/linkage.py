@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
+from ..checks import positive, whole_number
 from ..states import Gram, Tokens
 
 __all__ = ["LINKED", "cluster_labels", "merge_events"]
@@ -39,8 +40,7 @@ def cluster_labels(state: Tokens | Gram, angle: float = LINKED) -> np.ndarray:
     """
     if state.shape:
         raise ValueError("Clusters are those of a single set of tokens; take replicas one by one.")
-    if not angle > 0:
-        raise ValueError(f"angle must be > 0; got angle = {angle!r}.")
+    positive(angle=angle)
     if isinstance(state, Gram):
         return _numbered(_linked_by_products(state.G, float(np.cos(angle))))
     if state.on_sphere and state.dimension == 2:
@@ -68,6 +68,8 @@ def merge_events(n: int, angle: float = LINKED) -> list[Callable]:
     angle : float
         As for `cluster_labels`.
     """
+    n = whole_number("merge_events needs a whole number n", "n", n)
+    positive(angle=angle)
     return [_falls_to(count, angle) for count in range(n - 1, 0, -1)]
 
 

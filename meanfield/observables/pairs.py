@@ -32,6 +32,8 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
         raise ValueError("The histogram is that of a single set; take replicas one by one.")
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
         raise ValueError(f"bins must be a whole number >= 1; got bins = {bins!r}.")
+    if len(state) < 2:
+        raise ValueError("Inner products are those of pairs; there is only one token.")
     edges = np.linspace(-1, 1, int(bins) + 1)
     shares, masses, n = np.zeros(int(bins)), state.masses, len(state)
     points = np.zeros((n, 0)) if isinstance(state, Gram) else _directions(state)

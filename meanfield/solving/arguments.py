@@ -64,7 +64,10 @@ class Accuracy(NamedTuple):
         if not isinstance(state, Density):
             _refuse_degrees(state, min_degree, max_degree)
         if isinstance(state, Tokens | Gram):
-            (scheme, dt), degrees = token_scheme(problem.model, state, scheme, dt), (0, 0)
+            (scheme, dt), degrees = (
+                token_scheme(problem.model, state, problem.start, scheme, dt),
+                (0, 0),
+            )
         elif isinstance(state, Characteristics):
             scheme, degrees = _explicit(scheme), (0, 0)
         else:

@@ -1,18 +1,23 @@
 """The arguments of `solve` that concern tokens: sums, random numbers, merging, steps."""
 
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import positive
+from ..checks import generator, positive
+from ..drifts import Attention, Hardmax, Unnormalised
 from ..engines import ENGINES
 from ..model import Transformer
+from ..noise import CommonNoise, Isotropic
+from ..normalisation import PostLN
 from ..states import Gram, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 
-__all__ = ["Moving", "broadcast_tokens", "token_scheme"]
+__all__ = ["Moving", "broadcast_tokens", "check_layers", "layer_times", "token_scheme"]
 
 CAREFUL = 0.05  # default steps with noise, times the rate of the drift and of the noise
+WHOLE = 1e-9
 NEAR = 0.1  # tokens farther apart are not one
 
 
@@ -25,16 +30,14 @@ class Moving(NamedTuple):
     seed: Any
 
     @classmethod
-    def checked(
-        cls, problem, engine, merge, rng, *, has_checkpoint: bool, steady: bool
-    ) -> "Moving":
+    def checked(cls, problem, stopping, keeping, engine, merge, rng) -> "Moving":
         model, state = problem.model, problem.state
         given = {"engine": engine, "merge": merge, "rng": rng}
         if not isinstance(state, Tokens | Gram):
             if named := [name for name, value in given.items() if value is not None]:
                 raise ValueError(f"{named[0]} is for Tokens; got a {type(state).__name__}.")
             return cls(None, None, None, None)
-        if steady and model.noisy:
+        if stopping.steady and model.noisy:
             raise ValueError(
                 'until="steady" is for states that come to rest; tokens with noise do not. Look at '
                 "observables over time instead."
@@ -42,7 +45,8 @@ class Moving(NamedTuple):
         if engine is not None and not isinstance(engine, ENGINES):
             names = ", ".join(f"engines.{kind.__name__}(...)" for kind in ENGINES)
             raise TypeError(f"engine must be one of {names}; got {engine!r}.")
-        return cls(engine, _distance(merge, model, state), *_random(rng, model, has_checkpoint))
+        distance = _distance(merge, model, state)
+        return cls(engine, distance, *_random(rng, model, keeping.path is not None))
 
     def options(self) -> dict[str, Any]:
         """As plain data."""
@@ -57,6 +61,11 @@ def _distance(merge, model: Transformer, state) -> float | None:
         raise ValueError(
             f"merge is a distance > 0 and <= {NEAR:g}, below which tokens are taken for one; got "
             f"merge = {merge!r}."
+        )
+    if isinstance(model.drift, Hardmax) or getattr(model.drift, "causal", False):
+        raise ValueError(
+            "Merging is for drifts that move tokens at the same place alike; under Hardmax, where "
+            "none attends to itself, and causal attention they part."
         )
     if isinstance(state, Gram) or state.shape or model.noisy:
         raise ValueError(
@@ -77,9 +86,9 @@ def _random(rng, model: Transformer, has_checkpoint: bool) -> tuple:
         )
     if rng is None:
         rng = np.random.SeedSequence().entropy
-    generator = np.random.default_rng(rng)
-    seed = rng if isinstance(rng, int) else generator.bit_generator.state
-    return generator, _plain(seed)
+    numbers = generator(rng)
+    seed = int(rng) if isinstance(rng, Integral) else numbers.bit_generator.state
+    return numbers, _plain(seed)
 
 
 def _plain(seed: Any) -> Any:
@@ -109,7 +118,7 @@ def broadcast_tokens(model: Transformer, state: Tokens | Gram) -> Tokens | Gram:
 
 
 def token_scheme(
-    model: Transformer, state: Tokens | Gram, scheme, dt: float | None
+    model: Transformer, state: Any, start: float, scheme, dt: float | None
 ) -> tuple[Scheme | Splitting, float | None]:
     """The scheme for tokens and the length of its steps, None if they adapt.
 
@@ -121,7 +130,9 @@ def token_scheme(
     if model.noisy:
         if scheme not in (None, Strang):
             raise ValueError(f"With noise tokens need steppers.Strang; got {scheme.name}.")
-        return Strang, _careful_step(model, state) if dt is None else dt
+        if isinstance(state, Gram):  # which is refused later, in words of its own
+            return Strang, dt or 1.0
+        return Strang, _careful_step(model, state, start) if dt is None else dt
     scheme = DormandPrince if scheme is None else scheme
     fitting = (DormandPrince,) if isinstance(state, Gram) else (DormandPrince, Layers, LieTrotter)
     if scheme not in fitting:
@@ -136,7 +147,45 @@ def token_scheme(
     return scheme, dt
 
 
-def _careful_step(model: Transformer, state: Tokens | Gram) -> float:
-    """Small against the times in which drift and noise move tokens."""
-    d = state.dimension if isinstance(state, Tokens) else 2
-    return float(CAREFUL / np.max(model.drift.rate(d) + (d - 1) / model.kappa))
+def layer_times(t_span, dt) -> np.ndarray | None:
+    """The times of all layers of depth dt; None where these make no sense."""
+    span, steps = np.asarray(t_span), np.asarray(0.0 if dt is None else dt)
+    numbers = span.dtype.kind in "fiu" and steps.dtype.kind in "fiu"
+    if not numbers or span.shape != (2,) or steps.shape != () or not 0 < steps < np.inf:
+        return None
+    return span[0] + steps * np.arange(round(float((span[1] - span[0]) / steps)) + 1)
+
+
+def check_layers(elapsed, dt: float | None, what: str) -> None:
+    """Raise ValueError unless times since the start are whole numbers of layers."""
+    layers = np.asarray(elapsed) / (dt or np.nan)
+    off = np.abs(layers - np.round(layers))
+    if layers.size and off.max() > WHOLE * max(1.0, layers.max()):
+        worst = float(layers[off.argmax()])
+        raise ValueError(
+            f"steppers.Layers takes steps of exactly dt = {dt:g}, and {what} is {worst:g} layers "
+            "after the start: expected a whole number. Leave t_eval out to see every layer."
+        )
+
+
+def _careful_step(model: Transformer, state: Tokens, start: float) -> float:
+    """Small against the times in which drift and noise move tokens.
+
+    Raises
+    ------
+    ValueError
+        Where these are not known beforehand.
+    """
+    known = not (model.reaction or model.feedforward)
+    known = known and isinstance(model.normalisation, PostLN)
+    known = known and isinstance(model.noise, Isotropic | CommonNoise)
+    if isinstance(model.drift, Attention):
+        known = known and model.drift.constant and state.on_sphere
+        known = known and not isinstance(model.drift.weights, Unnormalised)
+    if not known:
+        raise ValueError(
+            "This model needs dt, the length of its steps with noise: it has no default where a "
+            "normalisation, reaction, feed-forward map, changing parameters or a noise of its own "
+            "decide how fast tokens move. Try one and half of it."
+        )
+    return float(CAREFUL / np.max(model.drift.rate(start) + (state.dimension - 1) / model.kappa))

@@ -11,13 +11,13 @@ import numpy as np
 from ..errors import UnresolvedWarning
 from ..model import Transformer
 from ..solution import Solution
-from ..steppers import Scheme
+from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import STEADY
 from .arguments import Accuracy, Arguments, Keeping, Problem, Stopping, plain_data
 from .events import EventWatch
 from .interruption import Interruption
 from .march import State, march_of, space_of
-from .moving import Moving
+from .moving import Moving, layer_times
 from .outcome import FAILURES, asks_to_stop, message
 from .progress import Progress
 from .record import Record
@@ -34,7 +34,7 @@ def solve(
     t_eval=None,
     rtol: float = 1e-8,
     dt: float | None = None,
-    scheme: Scheme | None = None,
+    scheme: Scheme | Splitting | None = None,
     until: str | None = None,
     steady_tolerance: float = 1e-10,
     events: Callable | Sequence[Callable] = (),
@@ -70,7 +70,8 @@ def solve(
         First and last time.
     t_eval : array, optional
         Times at which to keep the state, increasing, within `t_span`; they are hit exactly.
-        By default 101 equally spaced times. The run ends at the last of them.
+        By default 101 equally spaced times, or every layer for `Layers`. The run ends at the last
+        of them.
     rtol : float
         1e-13 to 1e-3. For a density: bound on the error of a step relative to the state, both
         in H^-1 (the linearisation of W2), for the worst member; coefficients are kept down to
@@ -79,7 +80,7 @@ def solve(
     dt : float, optional
         Fixed steps of at most this size, equal between outputs, instead of error control. Tokens
         with noise always have fixed steps, by default 0.05 over the rates of drift and noise.
-    scheme : Scheme, optional
+    scheme : Scheme or Splitting, optional
         One of `steppers.SCHEMES`. By default, for a density, whichever goes further for its
         evaluations, as the run finds out: the exponential `Krogstad`, of order 4, or the explicit
         `DormandPrince`, of order 8; `stats["schemes"]` has the steps of each. `Krogstad` where
@@ -150,19 +151,15 @@ def solve(
     ----------
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
     """
+    if scheme is Layers and t_eval is None:
+        t_eval = layer_times(t_span, dt)
     problem = Problem.checked(model, state, t_span, t_eval)
+    accuracy = Accuracy.checked(problem, rtol, dt, scheme, min_degree, max_degree, max_steps)
     stopping = Stopping.checked(until, steady_tolerance, events, callback)
     keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
-    asked = {"has_checkpoint": keeping.path is not None, "steady": stopping.steady > 0}
-    arguments = Arguments(
-        problem,
-        Accuracy.checked(problem, rtol, dt, scheme, min_degree, max_degree, max_steps),
-        stopping,
-        keeping,
-        Moving.checked(problem, engine, merge, rng, **asked),
-        progress,
-        plain_data(provenance),
-    )
+    moving = Moving.checked(problem, stopping, keeping, engine, merge, rng)
+    extra = plain_data(provenance)
+    arguments = Arguments(problem, accuracy, stopping, keeping, moving, progress, extra)
     return _Run(arguments).to_the_end()
 
 

@@ -16,7 +16,7 @@ from ..steppers.fixed_steps import FixedSteps
 from ..steppers.flow import Flow
 from .arguments import Accuracy, Problem
 from .fusion import Fusion
-from .moving import Moving
+from .moving import Moving, check_layers
 
 __all__ = ["STALLED", "TokenMarch"]
 
@@ -37,10 +37,14 @@ class TokenMarch:
         self._scheme = accuracy.scheme
         self._fusion = Fusion(len(self._first), moving.merge)
         self._whole = self._motion = self._motion_of(self._first)
-        ends = self._whole.breakpoints(self._start, self._start + self._duration)
-        self._breaks = [t - self._start for t in ends]
+        end = self._start + self._duration
+        jumps = self._whole.breakpoints(self._start, float(np.nextafter(end, np.inf)))
+        self._breaks = [min(t, end) - self._start for t in jumps]
         self._outputs = problem.times - problem.start
         self.elapsed = self._goal = 0.0
+        if self._scheme is Layers:
+            check_layers(self._outputs, accuracy.dt, "an output or the end")
+            check_layers(self._breaks, accuracy.dt, "a jump of the model")
         self._clock = started(1.0)
         self._piece: tuple[float, float] | None = None
         self._enter_piece(0.0)
@@ -196,8 +200,9 @@ class TokenMarch:
         """Why the run could not go on, and what to do."""
         return {
             "step_too_small": (
-                f"No step size meets rtol at t = {self.t:g}: the velocity is not smooth there, or "
-                "not finite. Use a larger rtol, or dt= for fixed steps."
+                f"No step size meets rtol at t = {self.t:g}: the velocity is not smooth there, not "
+                "finite, or so large that the state changes while the clock stands still. Use a "
+                "larger rtol, merge= for tokens that collapse, or dt= for fixed steps."
             ),
             "not_finite": f"The state was not finite after t = {self.t:g}: use a smaller dt.",
         }[status]

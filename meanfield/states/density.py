@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..checks import real_array, whole_number
+from ..checks import generator, real_array, whole_number
 from ..errors import UnresolvedWarning
 from .tokens import Tokens
 
@@ -165,7 +165,7 @@ class Density:
             raise ValueError("Sample the members of an ensemble one by one: density[i].sample(n).")
         n = whole_number("sample expects a whole number n", "n", n)
         self.checked_positive(COMPUTED)
-        rng = np.random.default_rng(rng)
+        rng = generator(rng)
         return Tokens(self.geometry.sample(self.coefficients, n, rng))
 
     def rotate(self, rotation) -> "Density":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import real_array, whole_number
+from ..checks import generator, real_array, whole_number
 from ..errors import StorageError
 from ..number_files import read_numbers
 
@@ -129,7 +129,8 @@ class Tokens:
         """
         n = whole_number("uniform needs a whole number n", "n", n)
         d = whole_number("uniform needs a whole number d", "d", d)
-        x = np.random.default_rng(rng).standard_normal((*shape, n, d))
+        replicas = tuple(whole_number("shape needs whole numbers", "shape", m) for m in shape)
+        x = generator(rng).standard_normal((*replicas, n, d))
         return cls(x / np.linalg.norm(x, axis=-1, keepdims=True))
 
     @classmethod

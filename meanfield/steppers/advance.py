@@ -59,8 +59,10 @@ def advance(problem, table, work, clock, rules, target, limit):
             work.front[0] = 1 - work.front[0]
             work.counts[0] += 1
             relative = error / rules.rtol if rules.rtol > 0 else -1.0
-            clock = accepted(clock, relative, rules.error_order, target)
+            before, clock = clock.t, accepted(clock, relative, rules.error_order, target)
             verdict = _look_around(problem, work, rules, coarse_tail, clock.t == target)
+            if clock.t == before:  # steps too short for the clock to show
+                verdict = TOO_SMALL
             if verdict == COARSER:
                 clock = replanned(clock, clock.proposal)
         elif verdict == FINER:

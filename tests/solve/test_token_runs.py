@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield import steppers
 
 FOUR = mf.Tokens.on_circle([0.0, 0.3, 2.0, 3.4])
 
@@ -128,59 +127,6 @@ def test_causal_tokens_do_not_see_later_ones():
     )
 
 
-# Layers and splittings ----------------------------------------------------------------------
-
-MLP = mf.FeedForward(0.5 * np.ones((4, 3)), 0.2 * np.ones((3, 4)), activation=np.tanh)
-
-
-@pytest.mark.parametrize("scheme", [steppers.Layers, steppers.LieTrotter], ids=lambda s: s.name)
-@pytest.mark.parametrize("normalisation", [mf.PostLN(), mf.PreLN(), mf.PeriLN()], ids=repr)
-def test_a_deep_transformer_tends_to_the_flow(scheme, normalisation):
-    """Error of order one in the step: halved with it, two-sided."""
-    drift = mf.Attention(V=np.diag([1.0, 0.5, 0.2]), beta=2.0)
-    model = mf.Transformer(drift, normalisation=normalisation, feedforward=MLP)
-    x = mf.Tokens.uniform(6, 3, rng=3)
-    limit = solved(model, x, 1.0, rtol=1e-11).final.x
-    steps = [
-        np.abs(solved(model, x, 1.0, scheme=scheme, dt=1 / n).final.x - limit).max()
-        for n in (64, 128)
-    ]
-    assert np.log2(steps[0] / steps[1]) == pytest.approx(1, abs=0.1)
-
-
-def test_a_layer_is_what_the_literature_writes():
-    """x <- x + step A(N(x)) for Pre-LN; theta <- N(theta + step A) for Post-LN, and so on."""
-    x, beta, step = mf.Tokens.uniform(4, 3, rng=0), 3.0, 0.3
-    weights = np.exp(beta * x.x @ x.x.T)
-    A = weights / weights.sum(axis=1, keepdims=True) @ x.x
-    unit = A / np.linalg.norm(A, axis=1, keepdims=True)
-    expected = {
-        mf.PostLN(): x.x + step * A,
-        mf.PreLN(): x.x + step * A,
-        mf.PeriLN(): x.x + step * unit,
-        mf.NGPT(0.5): x.x + step * 0.5 * unit,
-    }
-    for scheme, hidden in expected.items():
-        model = mf.Transformer(mf.SA(beta), normalisation=scheme)
-        end = solved(model, x, step, scheme=steppers.Layers, dt=step).final
-        lengths = np.linalg.norm(hidden, axis=1)
-        np.testing.assert_allclose(end.x, hidden / lengths[:, None], rtol=0, atol=1e-15)
-        if scheme.has_radii:
-            np.testing.assert_allclose(end.radii, lengths, rtol=1e-15)
-        else:
-            assert end.radii is None
-
-
-def test_schemes_of_fixed_steps_need_a_step():
-    for scheme in (steppers.Layers, steppers.LieTrotter):
-        with pytest.raises(ValueError, match=f"{scheme.name} needs dt"):
-            solved(mf.Transformer(mf.SA(1.0)), FOUR, 1.0, scheme=scheme)
-    with pytest.raises(ValueError, match="Tokens without noise need one of"):
-        solved(mf.Transformer(mf.SA(1.0)), FOUR, 1.0, scheme=steppers.Krogstad)
-    with pytest.raises(ValueError, match=r"steppers\.Layers moves tokens; got a Density"):
-        solved(mf.Transformer(mf.SA(1.0)), mf.Circle(8).uniform(), 1.0, scheme=steppers.Layers)
-
-
 # R^d ----------------------------------------------------------------------------------------
 
 
@@ -246,3 +192,28 @@ def test_inner_products_of_few_dimensions_stay_so_to_the_error_of_the_run(rtol):
     gram = mf.Tokens.uniform(32, 8, rng=0).gram()
     run = mf.solve(mf.Transformer(mf.USA(6.0)), gram, (0, 1), t_eval=[0.1, 1.0], rtol=rtol)
     assert run.success and np.linalg.eigvalsh(run[0].G).min() > -1e3 * rtol
+
+
+def test_drifts_that_part_tokens_at_the_same_place_do_not_merge():
+    for drift in (mf.Hardmax(), mf.Attention(causal=True)):
+        with pytest.raises(ValueError, match="at the same place alike"):
+            solved(mf.Transformer(drift), FOUR, 1.0, merge=1e-6)
+
+
+def test_masses_that_move_are_no_steady_state():
+    tokens = mf.Tokens([[1.0, 0], [-1.0, 0]], [0.6, 0.4])
+    model = mf.Transformer(mf.Kuramoto(), reaction=1.0)
+    run = mf.solve(model, tokens, (0, 100), until="steady", steady_tolerance=1e-6)
+    assert run.status == "steady" and run.final.masses[1] < 1e-5
+
+
+def test_growth_beyond_all_bounds_ends_the_run():
+    x = mf.Tokens(np.random.default_rng(0).standard_normal((4, 2)), on_sphere=False)
+    with pytest.warns(mf.UnresolvedWarning, match="the clock stands still|not finite"):
+        run = solved(mf.Transformer(mf.Attention(V=5.0)), x, 500.0)
+    assert not run.success
+
+
+def test_tokens_at_the_origin_stay_there():
+    x = mf.Tokens(np.zeros((3, 2)), on_sphere=False)
+    assert np.abs(solved(mf.Transformer(mf.Attention()), x, 1.0).final.x).max() == 0
