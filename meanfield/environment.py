@@ -24,6 +24,7 @@ REQUIRED = {
     "h5py": "BSD-3-Clause",
     "matplotlib": "Matplotlib licence (PSF-based)",
     "tqdm": "MPL-2.0 AND MIT",
+    "threadpoolctl": "BSD-3-Clause",
     "click": "BSD-3-Clause",
     "pydantic": "MIT",
     "lazy_loader": "BSD-3-Clause",

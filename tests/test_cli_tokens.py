@@ -106,7 +106,7 @@ def test_the_table_has_a_row_for_each_replica_of_each_member():
     [
         QUIET.replace("seed = 1", "seed = 1\ngram = true"),
         QUIET.replace("beta = 4.0", 'beta = 4.0\nnormalisation = { kind = "pre_ln" }'),
-        QUIET + 'scheme = "Layers"\ndt = 0.1\n',
+        QUIET + 'scheme = "Layers"\ndt = 0.125\n',
         QUIET.replace('drift = "SA"', 'drift = "Attention"\nQ = { ensemble = "goe", seed = 3 }'),
     ],
     ids=["gram", "pre_ln", "layers", "attention"],

@@ -106,6 +106,8 @@ def test_between_two_curves_lies_the_same_mass_at_all_times(space, request):
     for state in run:
         angles = angles_along(state)
         ends = np.sort(angles[nodes])
+        if np.diff(ends).min() < 1e-12:  # nodes of a cluster change places by rounding
+            continue
         between = [state.masses[(angles > a) & (angles <= b)].sum() for a, b in pairwise(ends)]
         np.testing.assert_allclose(between, 0.1, atol=2 * state.masses.max())
 
