@@ -39,7 +39,9 @@ MORE_DIMENSIONS = {
 
 
 def observable_arrays(solution: Solution) -> Arrays:
-    """`observables.measure` at every time."""
+    """`observables.measure` at every time, unless a file kept them."""
+    if "observables" in solution.stored:
+        return solution.stored["observables"]
     dims = ("t", *member_dims(solution.shape))
     table = measure_all(solution.model, solution.states, solution.t)
     moment, degree = table.pop("moment", None), table.pop("degree", None)

@@ -23,6 +23,7 @@ from .models import model_of
 __all__ = ["load", "save"]
 
 FORMAT = 1
+STATES_OF_TOKENS = ("x", "masses", "radii", "inner_product")
 SEALED = (
     "t degree coefficient_re coefficient_im coordinates masses half limit x radii inner_product"
 ).split()
@@ -154,7 +155,7 @@ def _solution(header: dict[str, Any], file) -> Solution:
         states=tuple(states),
         model=model_of(header["provenance"]["model"]),
         t_events=[np.array(times) for times in header["t_events"]],
-        stored={"provenance": header["provenance"]},
+        stored={"provenance": header["provenance"], **_kept_observables(header, file)},
         **{name: header[name] for name in ("status", "message", "stats", "rtol", "options")},
     )
 
@@ -203,3 +204,17 @@ def _geometry(described: str | dict[str, Any], degree: int) -> Geometry:
         case {"kind": "Zonal", "dimension": dimension}:
             return Zonal(dimension, degree)
     raise StorageError(f"its geometry is unknown to this version: {described}")
+
+
+def _kept_observables(header: dict[str, Any], file) -> dict[str, Any]:
+    """Observables as they were saved, where the model has a function that files do not hold."""
+    if '"callable"' not in json.dumps(header["provenance"]["model"]):
+        return {}
+    arrays = {}
+    for name, variable in file.items():
+        phantom = b"but not a netCDF variable" in variable.attrs.get("NAME", b"")
+        if name not in STATES_OF_TOKENS and not phantom:
+            scales = [] if variable.is_scale else variable.dims
+            dims = tuple(scale[0].name.lstrip("/") for scale in scales)
+            arrays[name] = (name,) if variable.is_scale else dims, variable[...]
+    return {"observables": arrays}

@@ -105,6 +105,18 @@ def test_functions_are_not_held_and_say_so():
         again.drift.at(0.0)
 
 
+def test_observables_of_a_model_that_is_not_held_are_those_that_were_saved(tmp_path):
+    model = mf.Transformer(mf.Attention(V=lambda t: (1 + t) * np.eye(4)))
+    run = run_of(model)
+    loaded = mf.load(run.save(tmp_path / "run.nc"))
+    assert set(loaded.observables) == set(run.observables)
+    for name, values in run.observables.items():
+        assert loaded.observables[name].dims == values.dims
+        np.testing.assert_array_equal(loaded.observables[name].values, values.values)
+    assert set(loaded.to_xarray()) == set(run.to_xarray())
+    assert same(mf.load(loaded.save(tmp_path / "again.nc")), run)
+
+
 # Checkpoints --------------------------------------------------------------------------------
 
 LONG = {
