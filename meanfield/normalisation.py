@@ -65,16 +65,18 @@ class PostLN(Normalisation):
     """Post-LN: theta' = P A; a layer is theta <- N(theta + step A(theta))."""
 
 
-@dataclass(frozen=True)
-class PreLN(Normalisation):
-    """Pre-LN: theta' = P A / r, r' = <theta, A>; a layer is x <- x + step A(N(x))."""
-
+class _Growing(Normalisation):
     def grows(self, t: float) -> bool:
         return True
 
     @property
     def has_radii(self) -> bool:
         return True
+
+
+@dataclass(frozen=True)
+class PreLN(_Growing):
+    """Pre-LN: theta' = P A / r, r' = <theta, A>; a layer is x <- x + step A(N(x))."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class MixLN(Normalisation):
 
 
 @dataclass(frozen=True)
-class PeriLN(Normalisation):
+class PeriLN(_Growing):
     """Peri-LN: the output of attention is normalised too.
 
     theta' = P A / (r |A|), r' = <theta, A> / |A|; a layer is x <- x + step N(A(N(x))).
@@ -115,13 +117,6 @@ class PeriLN(Normalisation):
 
     def update(self, t: float, A: np.ndarray) -> np.ndarray:
         return _unit(A)
-
-    def grows(self, t: float) -> bool:
-        return True
-
-    @property
-    def has_radii(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True)

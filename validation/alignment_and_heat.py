@@ -32,6 +32,7 @@ from scipy.optimize import brentq
 from scipy.special import ive, ndtri
 
 import meanfield as mf
+from meanfield.plotting import theme
 
 BETAS = (50, 100, 200, 400)
 Q = np.array([[1.0, 0.3], [-0.2, 0.9]])
@@ -258,7 +259,8 @@ def main() -> int:
     narrow = check_narrow(report)
     forward = check_forward(report, n // 2)
     if arguments.figure:
-        draw(errors, limits, narrow, forward, arguments.figure)
+        with theme.style():
+            draw(errors, limits, narrow, forward, arguments.figure)
     return report.verdict()
 
 

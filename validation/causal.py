@@ -30,6 +30,7 @@ from scipy.integrate import quad
 from scipy.special import exp1
 
 import meanfield as mf
+from meanfield.plotting import theme
 
 N, BETA, EPS, NEAR = 200, 64.0, 0.1, 0.05
 DELTA = 4 / np.sqrt(BETA)
@@ -189,7 +190,8 @@ def main() -> int:
     show("Renyi", consumed(angles, every))
     show("strong Renyi", consumed(angles, strong))
     if arguments.figure:
-        draw(angles, strong, every, arguments.figure)
+        with theme.style():
+            draw(angles, strong, every, arguments.figure)
     return report.verdict()
 
 

@@ -32,6 +32,7 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
 import meanfield as mf
+from meanfield.plotting import theme
 
 FIRST, LAST = 0.6, 0.35
 MASSES = {"equal": (0.25, 0.25), "1 : 2": (0.2, 0.4), "1 : 3": (0.15, 0.45)}
@@ -173,7 +174,8 @@ def main() -> int:
             check_pair(report, mf.USA(float(beta)), masses)
     hardmax = check_hardmax(report)
     if arguments.figure:
-        draw(curves, hardmax, arguments.figure)
+        with theme.style():
+            draw(curves, hardmax, arguments.figure)
     return report.verdict()
 
 

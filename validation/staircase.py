@@ -37,6 +37,7 @@ from _report import Report, successful
 from _two_bodies import closing_time, sa_speeds, usa_speeds
 
 import meanfield as mf
+from meanfield.plotting import theme
 
 KINETIC = (0.062197143764, 0.214322973423, 1.819122620804, 2.911071009455, -3.095248345473)
 KINETIC_TIMES = {4: 2.44, 3: 3.73, 2: 6.35, 1: 329.52}
@@ -242,7 +243,8 @@ def main() -> int:
     for beta in betas[-1:] if arguments.quick else betas[-2:]:
         check_staircase(report, "SA", float(beta))
     if arguments.figure:
-        draw(kinetic, lives, curves, arguments.figure)
+        with theme.style():
+            draw(kinetic, lives, curves, arguments.figure)
     return report.verdict()
 
 
