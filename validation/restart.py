@@ -61,7 +61,8 @@ def token_problem(name: str) -> tuple[mf.Transformer, mf.Tokens, dict]:
     start, times = mf.Tokens.uniform(400, 3, rng=0), np.linspace(0, 4, 9)
     options = {"t_span": (0, 4), "t_eval": times}
     if name == "tokens":
-        return mf.Transformer(mf.SA(9.0)), start, {**options, "rtol": 1e-12}
+        start, direct = mf.Tokens.uniform(2500, 3, rng=0), mf.engines.Direct()
+        return mf.Transformer(mf.SA(9.0)), start, {**options, "rtol": 1e-12, "engine": direct}
     if name == "noise":
         return mf.Transformer(mf.SA(9.0), 20.0), start, {**options, "dt": 0.01, "rng": 1}
     few = mf.Tokens.on_circle(np.linspace(0, 5, 40) ** 1.1)
