@@ -18,6 +18,7 @@ from .lengths import lengths
 __all__ = ["TokenMotion"]
 
 INSIDE = 1e-13  # of the time between two breakpoints
+OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
 
 
 class TokenMotion:
@@ -88,8 +89,9 @@ class TokenMotion:
             radii = np.ones(tokens.masses.shape) if tokens.radii is None else tokens.radii
             columns.append(radii[..., None])
         if self.model.reaction:
-            with np.errstate(divide="ignore"):
-                columns.append(np.log(tokens.masses)[..., None])
+            some = tokens.masses > 0
+            logs = np.where(some, np.log(np.where(some, tokens.masses, 1.0)), OF_NO_MASS)
+            columns.append(logs[..., None])
         y = np.concatenate(columns, axis=-1)
         return y.reshape(self._replicas, *y.shape[-2:])
 

@@ -92,8 +92,9 @@ def _chains(x: np.ndarray, distance: float) -> np.ndarray | None:
 
 def _pairs_within(x: np.ndarray, distance: float) -> np.ndarray:
     if len(x) <= FEW:
-        gaps = np.linalg.norm(x[:, None] - x[None], axis=-1)
-        return np.argwhere(np.triu(gaps <= distance, k=1))
+        from scipy.spatial.distance import cdist
+
+        return np.argwhere(np.triu(cdist(x, x) <= distance, k=1))
     from scipy.spatial import cKDTree
 
     return cKDTree(x).query_pairs(distance, output_type="ndarray")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield import steppers
 
 FOUR = mf.Tokens.on_circle([0.0, 0.3, 2.0, 3.4])
 
@@ -217,3 +218,16 @@ def test_growth_beyond_all_bounds_ends_the_run():
 def test_tokens_at_the_origin_stay_there():
     x = mf.Tokens(np.zeros((3, 2)), on_sphere=False)
     assert np.abs(solved(mf.Transformer(mf.Attention()), x, 1.0).final.x).max() == 0
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"scheme": steppers.Layers, "dt": 0.01}], ids=["", "Layers"]
+)
+def test_tokens_without_mass_have_none_after_a_reaction(options):
+    """At every output, also at those within a step."""
+    tokens = mf.Tokens(mf.Tokens.uniform(4, 3, rng=0).x, [0.5, 0.3, 0.2, 0.0])
+    model = mf.Transformer(mf.USA(1.0), reaction=0.5)
+    run = mf.solve(model, tokens, (0, 1), **options)
+    assert run.success and len(run) == 101
+    masses = np.array([state.masses for state in run])
+    assert (masses[:, 3] == 0).all() and (np.ptp(masses[:, :3], axis=0) > 1e-3).all()
