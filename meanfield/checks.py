@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["finite", "generator", "positive", "real_array", "whole_number"]
+__all__ = ["expect_function", "finite", "generator", "positive", "real_array", "whole_number"]
 
 
 def real_array(what: str, values: Any) -> np.ndarray:
@@ -47,6 +47,12 @@ def generator(rng: Any) -> np.random.Generator:
         raise type(error)(
             f"rng is a numpy Generator, or a seed: a whole number >= 0; got rng = {rng!r}."
         ) from None
+
+
+def expect_function(f: Any) -> None:
+    """Raise TypeError unless f can be called."""
+    if not callable(f):
+        raise TypeError(f"expect takes a function of points (..., d); got {f!r}.")
 
 
 def positive(**values: Any) -> None:

@@ -1,5 +1,6 @@
 """Arrays of numbers read from .npy, .npz and .csv files."""
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -30,6 +31,8 @@ def read_numbers(path: str | Path, key: str | None = None) -> np.ndarray:
     -----
     One header line is allowed in .csv, which is separated by commas.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"Numbers are read from a file given by its path; got {path!r}.")
     path = Path(path)
     if not path.is_file():
         raise StorageError(f"The file {path} does not exist (looked in {Path.cwd()}).")

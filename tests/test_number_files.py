@@ -85,3 +85,8 @@ def test_only_archives_have_keys(tmp_path):
     np.save(tmp_path / "x.npy", np.arange(3))
     with pytest.raises(StorageError, match="leave key out"):
         read_numbers(tmp_path / "x.npy", "a")
+
+
+def test_a_file_is_given_by_its_path():
+    with pytest.raises(TypeError, match="given by its path; got 3"):
+        read_numbers(3)

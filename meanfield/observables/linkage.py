@@ -38,6 +38,8 @@ def cluster_labels(state: Tokens | Gram, angle: float = LINKED) -> np.ndarray:
     On the circle O(n log n); otherwise O(n^2), and for many tokens in d <= 3 about O(n): those in
     the same cell of side angle / sqrt(d) are linked, and only cells next to each other compared.
     """
+    if not isinstance(state, Tokens | Gram):
+        raise TypeError(f"Clusters are those of Tokens or a Gram; got {state!r}.")
     if state.shape:
         raise ValueError("Clusters are those of a single set of tokens; take replicas one by one.")
     positive(angle=angle)

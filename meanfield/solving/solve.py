@@ -110,7 +110,8 @@ def solve(
     merge : float, optional
         Tokens closer than this become one; single sets without noise. Never by default.
     rng : numpy.random.Generator or seed, optional
-        Of the noise of tokens; by default a new seed, which `options["seed"]` records.
+        Of the noise of tokens, not read without; by default a new seed, which `options["seed"]`
+        records.
     checkpoint : path, optional
         Where to keep a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
     resume : bool

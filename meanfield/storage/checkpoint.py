@@ -3,7 +3,7 @@
     MAGIC (16 bytes) | SHA-256 of the payload (32 bytes) | payload
 
 The payload is a .npz archive of the march and the record. A file that is cut short, altered,
-or written for another model, initial density or options is refused.
+or written for another model, initial state or options is refused.
 """
 
 import hashlib
@@ -89,7 +89,7 @@ class Keeper:
             content = {name: arrays[name] for name in arrays.files}
         if str(content["identity"]) != self._identity:
             raise CheckpointError(
-                f"{self._path} belongs to another run: its model, initial density, output times "
+                f"{self._path} belongs to another run: its model, initial state, output times "
                 "or tolerances differ. Resume with the same arguments, or use another file."
             )
         return _unpack(content)

@@ -269,3 +269,14 @@ def test_an_ensemble_has_members():
     for wrong in (lambda: mf.USA([]), lambda: mf.Transformer(mf.Kuramoto(), [])):
         with pytest.raises(ValueError, match=r"an array|must be > 0"):
             wrong()
+
+
+def test_expectations_are_those_of_functions():
+    states = (
+        mf.Circle(4).uniform(),
+        mf.Tokens(np.eye(3)),
+        mf.Characteristics(mf.Circle(4).uniform()),
+    )
+    for state in states:
+        with pytest.raises(TypeError, match=r"a function of points \(..., d\); got 3"):
+            state.expect(3)
