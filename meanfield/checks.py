@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["expect_function", "finite", "generator", "positive", "real_array", "whole_number"]
+__all__ = ["finite", "generator", "positive", "real_array", "values_of", "whole_number"]
 
 
 def real_array(what: str, values: Any) -> np.ndarray:
@@ -49,10 +49,11 @@ def generator(rng: Any) -> np.random.Generator:
         ) from None
 
 
-def expect_function(f: Any) -> None:
-    """Raise TypeError unless f can be called."""
+def values_of(f: Any, points: np.ndarray) -> np.ndarray:
+    """The values of a function of points, whose copy it gets; raises TypeError for others."""
     if not callable(f):
         raise TypeError(f"expect takes a function of points (..., d); got {f!r}.")
+    return np.asarray(f(points.copy()))
 
 
 def positive(**values: Any) -> None:

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..checks import expect_function, positive, real_array, whole_number
+from ..checks import positive, real_array, values_of, whole_number
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..states import Density
 from .chart import ROUNDING, Chart
@@ -174,8 +174,7 @@ class Characteristics:
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]):
         """int f dmu; f maps unit vectors (n, d) to (n,) or (n, ...), with the space's symmetry."""
-        expect_function(f)
-        values = np.asarray(f(self.points.copy()))
+        values = values_of(f, self.points)
         if values.shape[:1] != self.masses.shape or values.dtype.kind not in "fiubc":
             raise ValueError(
                 f"f must map points {self.points.shape} to values ({len(self)}, ...); got "

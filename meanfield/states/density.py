@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..checks import expect_function, generator, real_array, whole_number
+from ..checks import generator, real_array, values_of, whole_number
 from ..errors import UnresolvedWarning
 from .tokens import Tokens
 
@@ -112,8 +112,7 @@ class Density:
         Exact for f of harmonic degree up to twice the geometry's degree. For an axisymmetric
         density f must have that symmetry too.
         """
-        expect_function(f)
-        values = np.asarray(f(self.geometry.points.copy()))
+        values = values_of(f, self.geometry.points)
         if values.shape != self.geometry.weights.shape or values.dtype.kind not in "fiubc":
             raise ValueError(
                 f"f must map points {self.geometry.points.shape} to values of shape "

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import expect_function, generator, real_array, whole_number
+from ..checks import generator, real_array, values_of, whole_number
 from ..errors import StorageError
 from ..number_files import read_numbers
 
@@ -104,8 +104,7 @@ class Tokens:
 
         A float, or an array of shape (*replicas, ...).
         """
-        expect_function(f)
-        values = np.asarray(f(self.x))
+        values = values_of(f, self.x)
         if values.shape[: self.x.ndim - 1] != self.masses.shape or values.dtype.kind not in "fiubc":
             raise ValueError(
                 f"expect takes a function of points (..., d) that returns {self.masses.shape} "
