@@ -9,7 +9,9 @@ from .checks import real_array
 from .errors import MeanfieldError
 from .legendre import gauss
 
-__all__ = ["exponential_multipliers", "quadrature_multipliers"]
+__all__ = ["exponential_multipliers", "polynomial_multipliers", "quadrature_multipliers"]
+
+FEWEST = 128  # nodes of the first rule
 
 
 def exponential_multipliers(beta, degree: int, dimension: int) -> np.ndarray:
@@ -128,13 +130,17 @@ def _legendre_averages(degree: int, dimension: int, t: np.ndarray, f: np.ndarray
     return averages
 
 
+def polynomial_multipliers(
+    kernel: Callable, kernel_degree: int, degree: int, dimension: int
+) -> np.ndarray:
+    """Multipliers of a polynomial kernel, by a rule that is exact for it."""
+    needed = max((kernel_degree + degree) // 2 + 1, degree + 1, FEWEST)
+    size = 2 ** (needed - 1).bit_length()
+    return _Rule.of(size, dimension).multipliers(kernel, degree, dimension)
+
+
 def quadrature_multipliers(
-    kernel: Callable,
-    degree: int,
-    dimension: int,
-    *,
-    tolerance: float = 1e-14,
-    fewest: int = 128,
+    kernel: Callable, degree: int, dimension: int, *, tolerance: float = 1e-14
 ) -> np.ndarray:
     """Multipliers of any zonal kernel by Gauss-Gegenbauer quadrature.
 
@@ -150,8 +156,6 @@ def quadrature_multipliers(
         K(t) for an array t in [-1, 1].
     tolerance : float
         Accepted difference between two rules, relative to the largest value of the kernel.
-    fewest : int
-        Nodes of the first rule, at least; more than the degree of a polynomial kernel.
 
     Raises
     ------
@@ -161,7 +165,7 @@ def quadrature_multipliers(
         If the largest rule has not converged to 1e-9.
     """
     largest = max(17 if dimension == 2 else 12, degree.bit_length() + 1)
-    sizes = [2**j for j in range(largest + 1) if 2**j > max(degree, fewest - 1)]
+    sizes = [2**j for j in range(largest + 1) if 2**j > max(degree, FEWEST - 1)]
     current = _Rule.of(sizes[0], dimension).multipliers(kernel, degree, dimension)
     scale = max(np.abs(kernel(_Rule.of(sizes[0], dimension).nodes)).max(), 1e-300)
     changes = []

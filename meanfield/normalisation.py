@@ -29,6 +29,8 @@ __all__ = [
     "SqrtScaling",
 ]
 
+CANCELLED = 1e-14
+
 
 class Normalisation:
     """Turns the output of attention into the update of the hidden state.
@@ -38,13 +40,19 @@ class Normalisation:
     arXiv:2510.22026, the table of schemes.
     """
 
-    def update(self, t: float, A: np.ndarray) -> np.ndarray:
-        """u for the output A of attention, (..., n, d): A itself, unless a scheme changes it."""
+    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+        """u for the output A of attention, (..., n, d): A itself, unless a scheme changes it.
+
+        What is summed up to A has about the length `size`; of A that is less than 1e-14 of it
+        only rounding errors are left, which have no direction.
+        """
         return A
 
     def grows(self, t: float) -> bool:
         """Whether the lengths of hidden states change at the time t."""
         return False
+
+    needs_direction = False  # whether only the direction of A counts, which A = 0 has not
 
     @property
     def has_radii(self) -> bool:
@@ -115,8 +123,10 @@ class PeriLN(_Growing):
     theta' = P A / (r |A|), r' = <theta, A> / |A|; a layer is x <- x + step N(A(N(x))).
     """
 
-    def update(self, t: float, A: np.ndarray) -> np.ndarray:
-        return _unit(A)
+    needs_direction = True
+
+    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+        return _unit(A, size)
 
 
 @dataclass(frozen=True)
@@ -130,16 +140,17 @@ class NGPT(Normalisation):
     """
 
     alpha: float | Callable[[float], float] = 1.0
+    needs_direction = True
 
     def __post_init__(self):
         if not callable(self.alpha):
             positive(alpha=self.alpha)
 
-    def update(self, t: float, A: np.ndarray) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         alpha = self.alpha(t) if callable(self.alpha) else self.alpha
         if callable(self.alpha):
             positive(**{f"alpha({t:g})": alpha})
-        return alpha * _unit(A)
+        return alpha * _unit(A, size)
 
     def describe(self) -> dict[str, Any]:
         if callable(self.alpha):
@@ -152,7 +163,7 @@ class NGPT(Normalisation):
 class SqrtScaling(Normalisation):
     """LayerNorm scaling: theta' = P A / sqrt(t + 1)."""
 
-    def update(self, t: float, A: np.ndarray) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         if not t > -1:
             raise MeanfieldError(
                 f"SqrtScaling divides by sqrt(t + 1): times begin at 0; got {t:g}."
@@ -160,13 +171,14 @@ class SqrtScaling(Normalisation):
         return A / np.sqrt(t + 1)
 
 
-def _unit(A: np.ndarray) -> np.ndarray:
-    """A/|A|; raises MeanfieldError where A = 0, which has no direction."""
+def _unit(A: np.ndarray, size: float) -> np.ndarray:
+    """A/|A|; raises MeanfieldError where A is 0 to rounding and has no direction."""
     lengths = np.linalg.norm(A, axis=-1, keepdims=True)
-    if not lengths.all():
+    if (lengths <= CANCELLED * size).any():
         raise MeanfieldError(
-            "Attention is exactly 0 at a token, and Peri-LN and nGPT have no direction to give to "
-            "it. Move the tokens off this symmetric position, or use another normalisation."
+            f"Attention is 0 at a token, to rounding ({lengths.min():.1e} of {size:.1e}), and "
+            "Peri-LN and nGPT have no direction to give to it. Move the tokens off this symmetric "
+            "position, or use another normalisation."
         )
     return A / lengths
 

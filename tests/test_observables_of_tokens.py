@@ -36,6 +36,22 @@ def test_the_mean_cosine_is_that_of_pairs(n, d):
     assert mean_cosine(tokens.gram()) == pytest.approx(expected, abs=tolerance)
 
 
+@pytest.mark.parametrize("mass", [1e-2, 1e-8, 1e-12, 1e-14, 1e-300])
+def test_a_pair_of_which_one_has_nearly_all_mass_has_its_cosine(mass):
+    tokens = Tokens(Tokens.on_circle([0, 2.0]).x, [1 - mass, mass])
+    assert mean_cosine(tokens) == pytest.approx(np.cos(2), rel=1e-14)
+    assert mean_cosine(tokens.gram()) == pytest.approx(np.cos(2), rel=1e-14)
+
+
+def test_without_pairs_there_is_no_cosine():
+    alone = Tokens(np.eye(2), [1.0, 0.0])
+    assert np.isnan(mean_cosine(alone)) and np.isnan(inner_product_histogram(alone, 3)[0]).all()
+    at_origin = Tokens([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [1.0, 1.0]], on_sphere=False)
+    assert mean_cosine(at_origin) == pytest.approx(np.sqrt(2) / 3)
+    shares, _ = inner_product_histogram(at_origin, 4)
+    np.testing.assert_allclose(shares, [0, 0, 1 / 3, 2 / 3], atol=1e-15)
+
+
 def test_the_histogram_counts_every_pair_by_its_mass(monkeypatch):
     tokens = weighted(50, 4)
     shares, edges = inner_product_histogram(tokens, bins=7)

@@ -15,7 +15,11 @@ from typing import Any, Self
 import numpy as np
 
 from ..checks import real_array
-from ..kernels import exponential_multipliers, quadrature_multipliers
+from ..kernels import (
+    exponential_multipliers,
+    polynomial_multipliers,
+    quadrature_multipliers,
+)
 from .contract import ZonalDrift
 from .slopes import slope_of
 
@@ -234,12 +238,10 @@ class Interaction(ZonalDrift):
         return np.abs(self._slope(np.linspace(-1, 1, 513))).max()
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        potential, fewest = self.potential, 128
+        potential = self.potential
         if isinstance(potential, np.polynomial.Chebyshev):
-            fewest = max(fewest, potential.coef.size)
-        return quadrature_multipliers(
-            potential, degree, dimension, tolerance=self.tolerance, fewest=fewest
-        )
+            return polynomial_multipliers(potential, potential.degree(), degree, dimension)
+        return quadrature_multipliers(potential, degree, dimension, tolerance=self.tolerance)
 
     def describe(self) -> dict[str, Any]:
         """Its name, and the Chebyshev series of W up to degree 4096 without negligible terms."""
@@ -253,4 +255,8 @@ class Interaction(ZonalDrift):
             series = np.where(np.arange(DESCRIBED + 1) == 0, 1.0, 2.0) * multipliers
         significant = np.flatnonzero(np.abs(series) > 1e-17 * np.abs(series).max())
         kept = series[: significant[-1] + 1] if significant.size else series[:1]
-        return {"drift": "Interaction", "potential": name, "chebyshev": kept.tolist()}
+        described = {"drift": "Interaction", "potential": name, "chebyshev": kept.tolist()}
+        if self.derivative is not None:
+            named = getattr(self.derivative, "__qualname__", type(self.derivative).__qualname__)
+            described["derivative"] = {"callable": named}
+        return described

@@ -18,6 +18,9 @@ from .lengths import lengths
 __all__ = ["TokenMotion"]
 
 INSIDE = 1e-13  # of the time between two breakpoints
+ROUNDED = 32 * np.finfo(float).eps  # of that time, where it is long after 0
+ONE_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
+LOST = 2.0  # a step that changes the length of a unit vector by this factor says nothing
 OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
 
 
@@ -150,7 +153,16 @@ class TokenMotion:
             A = self._sums.attention(self._inside(t), x, masses)
         else:
             A = self._sums.attention(x, masses)
-        return self._normalised(t, A)
+        return self._normalised(t, A, self._size_of_attention(t))
+
+    def _size_of_attention(self, t: float) -> float:
+        """About the length of its output where nothing cancels, if the normalisation asks."""
+        if not self.model.normalisation.needs_direction:
+            return 0.0
+        if not isinstance(self._drift, Attention):
+            return float(np.max(self._drift.rate(t)))
+        matrices = self._drift.at(t)
+        return float(np.prod([np.linalg.norm(matrices.get(name, 1.0)) for name in ("V", "output")]))
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
@@ -165,8 +177,8 @@ class TokenMotion:
             )
         return self._normalised(t, values)
 
-    def _normalised(self, t: float, A: np.ndarray) -> np.ndarray:
-        return self.model.normalisation.update(self._inside(t), A) if self.on_sphere else A
+    def _normalised(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+        return self.model.normalisation.update(self._inside(t), A, size) if self.on_sphere else A
 
     def grows(self, t: float) -> bool:
         """Whether radii change at this time."""
@@ -183,18 +195,23 @@ class TokenMotion:
         np.multiply(-along[..., None], x, out=points)
         points += u
         if self.grows(t):
-            points /= y[..., self.dimension, None]
+            radii = y[..., self.dimension, None]
+            points /= np.where(radii > 0, radii, np.nan)
             rates[..., self.dimension] = along
         return rates
 
     # Parameters that jump ------------------------------------------------------------------
 
     def breakpoints(self, start: float, end: float) -> list[float]:
-        """Times between start and end at which the model changes at once."""
-        found = {t for t in self.model.normalisation.breakpoints() if start < t < end}
+        """Times between start and end at which the model changes at once; one for jumps in one."""
+        found = [t for t in self.model.normalisation.breakpoints() if start < t < end]
         if isinstance(self._drift, Attention | Hardmax):
-            found |= set(self._drift.breakpoints(start, end))
-        return sorted(found)
+            found += [float(t) for t in self._drift.breakpoints(start, end)]
+        distinct: list[float] = []
+        for t in sorted(found):
+            if not distinct or t - distinct[-1] > ONE_JUMP * abs(t):
+                distinct.append(t)
+        return distinct
 
     def enter(self, start: float, end: float) -> None:
         """Between two breakpoints; at either the model is taken as it is in between."""
@@ -202,7 +219,7 @@ class TokenMotion:
 
     def _inside(self, t: float) -> float:
         start, end = self._piece
-        margin = INSIDE * (end - start)
+        margin = max(INSIDE * (end - start), ROUNDED * max(abs(start), abs(end)))
         return t if np.isinf(margin) else min(max(t, start + margin), end - margin)
 
     # How errors and rates are measured -----------------------------------------------------
@@ -210,16 +227,19 @@ class TokenMotion:
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """The largest error of a token, in radians; of a radius or mass, relative.
 
-        In R^d that of a point is relative to the longest of its replica.
+        In R^d that of a point is relative to the longest of its replica. It is infinite where there
+        are no such tokens: beyond the largest number, or with a radius <= 0.
         """
         errors = lengths(error[..., : self.dimension])
         if not self.on_sphere:
             longest = lengths(y).max(axis=1, keepdims=True)
             errors /= np.where(longest > 0, longest, 1.0)
+            errors[np.broadcast_to(~np.isfinite(longest), errors.shape)] = np.inf
         size = float(errors.max())
         if self._has_radii:
-            radii = np.abs(error[..., self.dimension] / y[..., self.dimension])
-            size = max(size, float(radii.max()))
+            radii = y[..., self.dimension]
+            errors = np.abs(error[..., self.dimension]) / np.where(radii > 0, radii, 1.0)
+            size = float(np.maximum(size, np.where(radii > 0, errors, np.inf).max()))
         if self.model.reaction:
             masses = self.masses(y)
             changes = np.where(masses > 0, np.abs(error[..., -1]), 0) * masses
@@ -227,10 +247,11 @@ class TokenMotion:
         return size
 
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """The coordinates with unit vectors, in place."""
+        """The coordinates with unit vectors, in place; nan where a step was far too long."""
         if self.on_sphere:
             x = y[..., : self.dimension]
-            x /= lengths(x)[..., None]
+            size = lengths(x)
+            x /= np.where((size > 1 / LOST) & (size < LOST), size, np.nan)[..., None]
         return y
 
     def energy(self, y: np.ndarray) -> np.ndarray:

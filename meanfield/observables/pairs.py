@@ -15,14 +15,15 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
     Parameters
     ----------
     state : Tokens or Gram
-        A single set; tokens of R^d by their directions.
+        A single set; tokens of R^d by their directions, without those at 0.
     bins : int
         Equal ones on [-1, 1].
 
     Returns
     -------
     (shares, edges) : ndarray, (bins,) and (bins + 1,)
-        Shares of sum 1. Inner products beyond +-1 by rounding are in the outermost bins.
+        Shares of sum 1, nan if no pair has a mass. Inner products beyond +-1 by rounding are in
+        the outermost bins.
 
     Notes
     -----
@@ -35,8 +36,10 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
     if len(state) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")
     edges = np.linspace(-1, 1, int(bins) + 1)
-    shares, masses, n = np.zeros(int(bins)), state.masses, len(state)
-    points = np.zeros((n, 0)) if isinstance(state, Gram) else _directions(state)
+    n, points = len(state), np.zeros((len(state), 0))
+    shares, masses = np.zeros(int(bins)), state.masses
+    if isinstance(state, Tokens):
+        points, masses = _directions(state)
     for begin in range(0, n, ROWS):
         rows = slice(begin, min(begin + ROWS, n))
         products = state.G[rows] if isinstance(state, Gram) else points[rows] @ points.T
@@ -44,24 +47,50 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
         weights[np.arange(len(weights)), np.arange(begin, begin + len(weights))] = 0
         inside = np.minimum(np.maximum(products, -1), 1)
         shares += np.histogram(inside, edges, weights=weights)[0]
-    return shares / shares.sum(), edges
+    with np.errstate(invalid="ignore"):
+        return shares / shares.sum(), edges
 
 
 def mean_cosine(state: Tokens | Gram) -> np.ndarray:
-    """The mean of <x_i, x_j> over pairs i != j, by their masses, (*replicas,)."""
+    """The mean of <x_i, x_j> over pairs i != j, by their masses, (*replicas,).
+
+    Tokens at 0 in R^d have no direction and are left out. nan where no pair has a mass.
+    """
     masses = state.masses
-    own = (masses**2).sum(axis=-1)
     if isinstance(state, Gram):
-        square = np.einsum("...i,...ij,...j->...", masses, state.G, masses)
-    else:
-        mean = np.einsum("...i,...id->...d", masses, _directions(state))
-        square = (mean**2).sum(axis=-1)
+        off = state.G * (1 - np.eye(len(state)))
+        total = np.einsum("...i,...ij,...j->...", masses, off, masses)
+        return _ratio(total, _of_pairs(np.ones((*masses.shape, 1)), masses))
+    points, masses = _directions(state)
+    return _ratio(_of_pairs(points, masses), _of_pairs(np.ones((*masses.shape, 1)), masses))
+
+
+def _of_pairs(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    """sum_(i != j) masses_i masses_j <points_i, points_j>.
+
+    The heaviest token is kept apart: what the others have together may be little beside its square.
+    """
+    heaviest = masses.argmax(axis=-1)[..., None]
+    others = masses.copy()
+    np.put_along_axis(others, heaviest, 0.0, axis=-1)
+    rest = np.einsum("...i,...id->...d", others, points)
+    first = np.take_along_axis(points, heaviest[..., None], axis=-2)[..., 0, :]
+    squares = (points**2).sum(axis=-1)
+    mass = np.take_along_axis(masses, heaviest, axis=-1)[..., 0]
+    own = (others**2 * squares).sum(axis=-1)
+    return 2 * mass * (first * rest).sum(axis=-1) + (rest**2).sum(axis=-1) - own
+
+
+def _ratio(total: np.ndarray, weight: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
-        return (square - own) / (1 - own)
+        return total / weight
 
 
-def _directions(tokens: Tokens) -> np.ndarray:
+def _directions(tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors and masses; 0 for both where a token of R^d is 0."""
     if tokens.on_sphere:
-        return tokens.x
-    with np.errstate(invalid="ignore"):
-        return tokens.x / np.linalg.norm(tokens.x, axis=-1, keepdims=True)
+        return tokens.x, tokens.masses
+    lengths = np.linalg.norm(tokens.x, axis=-1)
+    some = lengths > 0
+    directions = tokens.x / np.where(some, lengths, 1.0)[..., None]
+    return directions, np.where(some, tokens.masses, 0.0)

@@ -37,8 +37,14 @@ class Fusion:
         self.times: list[tuple[float, int]] = []
 
     def merge(self, rows: Tokens, t: float) -> Tokens | None:
-        """Merge rows that have come close at the time t; what is left, or None if none has."""
-        labels = None if self.distance is None else _chains(rows.x, self.distance)
+        """Merge rows that have come close at the time t; what is left, or None if none has.
+
+        Radii, where there are any, must have come as close, relative.
+        """
+        place = rows.x
+        if rows.radii is not None:
+            place = np.concatenate([place, np.log(rows.radii)[:, None]], axis=1)
+        labels = None if self.distance is None else _chains(place, self.distance)
         if labels is None:
             return None
         left = _merged(rows, labels)

@@ -18,6 +18,7 @@ __all__ = ["Moving", "broadcast_tokens", "check_layers", "layer_times", "token_s
 
 CAREFUL = 0.05  # default steps with noise, times the rate of the drift and of the noise
 WHOLE = 1e-9
+MOST_LAYERS = 10**6
 NEAR = 0.1  # tokens farther apart are not one
 
 
@@ -42,6 +43,11 @@ class Moving(NamedTuple):
                 'until="steady" is for states that come to rest; tokens with noise do not. Look at '
                 "observables over time instead."
             )
+        if stopping.steady and _changes(model):
+            raise ValueError(
+                f'until="steady" is for models that do not change with time: under {model!r} '
+                "tokens may rest and move again. Look at observables over time instead."
+            )
         if engine is not None and not isinstance(engine, ENGINES):
             names = ", ".join(f"engines.{kind.__name__}(...)" for kind in ENGINES)
             raise TypeError(f"engine must be one of {names}; got {engine!r}.")
@@ -51,6 +57,12 @@ class Moving(NamedTuple):
     def options(self) -> dict[str, Any]:
         """As plain data."""
         return {"engine": repr(self.engine), "merge": self.merge, "seed": self.seed}
+
+
+def _changes(model: Transformer) -> bool:
+    """Whether a parameter depends on time."""
+    drift, normalisation = model.drift, model.normalisation
+    return not getattr(drift, "constant", True) or callable(getattr(normalisation, "alpha", None))
 
 
 def _distance(merge, model: Transformer, state) -> float | None:
@@ -148,12 +160,31 @@ def token_scheme(
 
 
 def layer_times(t_span, dt) -> np.ndarray | None:
-    """The times of all layers of depth dt; None where these make no sense."""
+    """The times of all layers of depth dt; None where the numbers make no sense.
+
+    Raises
+    ------
+    ValueError
+        Unless the time span is a whole number of layers, at most a million of which are listed.
+    """
     span, steps = np.asarray(t_span), np.asarray(0.0 if dt is None else dt)
     numbers = span.dtype.kind in "fiu" and steps.dtype.kind in "fiu"
     if not numbers or span.shape != (2,) or steps.shape != () or not 0 < steps < np.inf:
         return None
-    return span[0] + steps * np.arange(round(float((span[1] - span[0]) / steps)) + 1)
+    layers = float((span[1] - span[0]) / steps)
+    if not 0 < layers < np.inf:
+        return None
+    if round(layers) < 1 or abs(layers - round(layers)) > WHOLE * layers:
+        raise ValueError(
+            f"steppers.Layers takes steps of exactly dt = {float(steps):g}, and t_span is "
+            f"{layers:g} of them: expected a whole number >= 1."
+        )
+    if layers > MOST_LAYERS:
+        raise ValueError(
+            f"t_span has {layers:.3g} layers of dt = {float(steps):g}, too many to save each: say "
+            "which by t_eval."
+        )
+    return span[0] + steps * np.arange(round(layers) + 1)
 
 
 def check_layers(elapsed, dt: float | None, what: str) -> None:

@@ -108,7 +108,8 @@ def solve(
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
         How velocities of tokens are summed; by default Automatic().
     merge : float, optional
-        Tokens closer than this become one; single sets without noise. Never by default.
+        Tokens closer than this, and whose radii are as close, relative, become one; single sets
+        without noise. Never by default.
     rng : numpy.random.Generator or seed, optional
         Of the noise of tokens, not read without; by default a new seed, which `options["seed"]`
         records.

@@ -21,6 +21,7 @@ from .moving import Moving, check_layers
 __all__ = ["STALLED", "TokenMarch"]
 
 STALLED = 101  # a step was too short for the clock to show
+ONE_TIME = 8 * np.finfo(float).eps
 
 
 class TokenMarch:
@@ -39,8 +40,8 @@ class TokenMarch:
         self._whole = self._motion = self._motion_of(self._first)
         end = self._start + self._duration
         jumps = self._whole.breakpoints(self._start, float(np.nextafter(end, np.inf)))
-        self._breaks = [min(t, end) - self._start for t in jumps]
         self._outputs = problem.times - problem.start
+        self._breaks = [self._at_output(min(t, end) - self._start) for t in jumps]
         self.elapsed = self._goal = 0.0
         if self._scheme is Layers:
             check_layers(self._outputs, accuracy.dt, "an output or the end")
@@ -52,6 +53,12 @@ class TokenMarch:
         first_step = self._first_step(y)
         self._flow = self._steps(y, accuracy.dt)
         self._clock = started(accuracy.dt or first_step)
+
+    def _at_output(self, elapsed: float) -> float:
+        """A time after the start, or the output that it is but for rounding."""
+        nearest = float(self._outputs[np.abs(self._outputs - elapsed).argmin()])
+        same = abs(nearest - elapsed) <= ONE_TIME * (abs(self._start) + self._duration)
+        return nearest if same else elapsed
 
     def _motion_of(self, state: Tokens | Gram) -> Any:
         if isinstance(state, Gram):
@@ -201,10 +208,14 @@ class TokenMarch:
         return {
             "step_too_small": (
                 f"No step size meets rtol at t = {self.t:g}: the velocity is not smooth there, not "
-                "finite, or so large that the state changes while the clock stands still. Use a "
-                "larger rtol, merge= for tokens that collapse, or dt= for fixed steps."
+                "finite, or so large that the state changes while the clock stands still, as where "
+                "a radius falls to 0. Use a larger rtol, merge= for tokens that collapse, or dt= "
+                "for fixed steps."
             ),
-            "not_finite": f"The state was not finite after t = {self.t:g}: use a smaller dt.",
+            "not_finite": (
+                f"After t = {self.t:g} the state was not finite, a radius was not > 0, or tokens "
+                "were far off the sphere: use a smaller dt."
+            ),
         }[status]
 
     def doubt(self, _state: Any, _t: float) -> str | None:

@@ -48,7 +48,10 @@ def _drift(described: dict[str, Any]) -> Drift:
             return Attention.from_description(described)
         case "Hardmax":
             return Hardmax.from_description(described)
-    return Interaction.chebyshev(described["chebyshev"], name=described["potential"])
+    series = np.polynomial.Chebyshev(described["chebyshev"])
+    derivative = described.get("derivative")
+    slope = _lost(derivative["callable"]) if derivative else None
+    return Interaction(series, described["potential"], derivative=slope)
 
 
 def _normalisation(described: dict[str, Any]):

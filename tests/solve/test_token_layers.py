@@ -112,3 +112,23 @@ def test_no_step_is_guessed_where_the_rates_are_not_known(options):
     model = mf.Transformer(drift, kappa=3.0, **rest)
     with pytest.raises(ValueError, match="This model needs dt"):
         solved(model, mf.Tokens.uniform(4, 3, rng=0), 1.0, rng=1)
+
+
+@pytest.mark.parametrize(
+    ("dt", "match"),
+    [(10.0, "t_span is 0.1 of them"), (0.3, "3.33333 of them"), (1e-12, "1e.12 layers.*by t_eval")],
+)
+def test_a_span_is_a_whole_number_of_layers(dt, match):
+    with pytest.raises(ValueError, match=match):
+        mf.solve(mf.Transformer(mf.SA(1.0)), FOUR, (0, 1), scheme=steppers.Layers, dt=dt)
+
+
+@pytest.mark.parametrize(
+    ("start", "durations"), [(0.0, (0.1, 0.3)), (0.7, (0.1, 0.1)), (1000.0, (0.1, 0.7))]
+)
+def test_jumps_that_agree_but_for_rounding_are_one(start, durations):
+    layers = [mf.PerLayer(np.linspace(1, 2, 11000), duration=d) for d in durations]
+    model = mf.Transformer(mf.Attention(Q=layers[0], V=layers[1]))
+    span = (start, start + 6.0)
+    run = mf.solve(model, FOUR, span, scheme=steppers.Layers, dt=0.1)
+    assert run.stats["steps"] == 60

@@ -195,6 +195,29 @@ def test_inner_products_of_few_dimensions_stay_so_to_the_error_of_the_run(rtol):
     assert run.success and np.linalg.eigvalsh(run[0].G).min() > -1e3 * rtol
 
 
+@pytest.mark.parametrize("scheme", [mf.MixLN(2.0), mf.PreLN()], ids=repr)
+def test_tokens_of_different_radii_do_not_merge(scheme):
+    """At the same place they would part."""
+    tokens = mf.Tokens(mf.Tokens.on_circle([0, 0.3, 2.6]).x, radii=[1.0, 9.0, 1.0])
+    model = mf.Transformer(mf.USA(5.0), normalisation=scheme)
+    whole, merged = (
+        mf.solve(model, tokens, (0, 12), t_eval=[2.0, 12.0], **options)
+        for options in ({}, {"merge": 1e-8})
+    )
+    for one, other in zip(whole, merged, strict=True):
+        np.testing.assert_allclose(other.x, one.x, atol=1e-7)
+        np.testing.assert_allclose(other.radii, one.radii, rtol=1e-7)
+
+
+def test_hidden_states_that_are_one_merge():
+    tokens = mf.Tokens.on_circle([0.0, 1e-9, 2.0])
+    model = mf.Transformer(mf.SA(2.0), normalisation=mf.PreLN())
+    run = mf.solve(model, tokens, (0, 5), t_eval=[5.0], merge=1e-8)
+    assert [rows for _, rows in run.stats["merges"]] == [2]
+    exact = mf.solve(model, tokens, (0, 5), t_eval=[5.0])
+    np.testing.assert_allclose(run.final.radii, exact.final.radii, rtol=1e-8)
+
+
 def test_drifts_that_part_tokens_at_the_same_place_do_not_merge():
     for drift in (mf.Hardmax(), mf.Attention(causal=True)):
         with pytest.raises(ValueError, match="at the same place alike"):

@@ -163,3 +163,20 @@ def test_a_callback_that_stops_within_a_step_can_be_resumed(tmp_path):
     )
     assert stopped.status == "stopped" and len(stopped) < 200
     assert same(mf.solve(model, X, (0, 2), t_eval=times, checkpoint=path, resume=True), whole)
+
+
+def test_a_slope_that_was_given_is_not_guessed_from_the_potential(tmp_path):
+    """Doi and Onsager's kernel has a kink at which no series knows the slope."""
+    drift = mf.Interaction(
+        lambda t: -np.sqrt(np.maximum(1 - t**2, 0)),
+        derivative=lambda t: t / np.sqrt(np.maximum(1 - t**2, 1e-12)),
+    )
+    run = mf.solve(mf.Transformer(drift), mf.Tokens.uniform(6, 3, rng=0), (0, 1))
+    run.save(tmp_path / "run.nc")
+    again = mf.load(tmp_path / "run.nc")
+    np.testing.assert_array_equal(again.observables["speed"], run.observables["speed"])
+    with pytest.raises(mf.MeanfieldError, match="is a function, which result files do not hold"):
+        mf.solve(again.model, again.final, (0, 1))
+    np.testing.assert_allclose(
+        again.model.drift.attraction(20, 3), drift.attraction(20, 3), atol=1e-8
+    )
