@@ -1,18 +1,29 @@
-"""Numbers that callers give, checked: one message for each way to be wrong."""
+"""What callers give, checked: one message for each way to be wrong."""
 
 import math
 import numbers
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["finite", "generator", "positive", "real_array", "values_of", "whole_number"]
+__all__ = [
+    "boolean",
+    "finite",
+    "generator",
+    "path_of",
+    "positive",
+    "real_array",
+    "values_of",
+    "whole_number",
+]
 
 
 def real_array(what: str, values: Any) -> np.ndarray:
     """`values` as a new array of floats; raises TypeError, "`what` must be real", for others."""
     try:
-        array = np.array(values)
+        array = np.asarray(values)
         if array.dtype.kind in "fiub":
             return array.astype(float)
         if array.dtype.kind == "O":  # long integers, fractions; None has no float
@@ -29,6 +40,20 @@ def whole_number(wanted: str, name: str, value: Any) -> int:
     if not number or not -math.inf < value < math.inf or value != int(value) or value < 1:
         raise ValueError(f"{wanted} >= 1; got {name} = {value!r}.")
     return int(value)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """`value` as a bool; raises TypeError unless it is one, of Python or numpy."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; got {name} = {value!r}.")
+    return bool(value)
+
+
+def path_of(name: str, value: Any) -> Path:
+    """`value` as a path; raises TypeError unless it is a string or a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} must be a string or a pathlib.Path; got {name} = {value!r}.")
+    return Path(value)
 
 
 def finite(**values: Any) -> None:

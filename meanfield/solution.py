@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .characteristics import Characteristics
+from .checks import path_of
 from .model import Transformer
 from .states import Density, Gram, Tokens
 
@@ -141,7 +142,7 @@ class Solution:
         """Write everything to a NetCDF file, atomically; read it back with `load`."""
         from .storage.netcdf import save
 
-        return save(self, Path(path))
+        return save(self, path_of("path", path))
 
     def plot(self, kind: str = "overview", **options) -> "Figure":
         """A figure of the run: "overview", "observables", or a kind that its states have.
@@ -159,4 +160,4 @@ class Solution:
         """A film of the states, .mp4 or .gif: see `plotting.animate`."""
         from .plotting import animate
 
-        return animate(self, Path(path), **options)
+        return animate(self, path_of("path", path), **options)

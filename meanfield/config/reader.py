@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ..checks import path_of
 from ..errors import ConfigError
 from .problems import problems
 from .schema import Config
@@ -33,8 +34,10 @@ def read_config(path: str | PathLike[str]) -> Config:
         If the file is missing, is not TOML, or holds anything invalid. The message has one
         line for each problem: file, dotted key, what was expected, what came, and for an
         unknown key the nearest valid one.
+    TypeError
+        If `path` is not a path.
     """
-    source = Path(path)
+    source = path_of("path", path)
     return parse_config(_read_toml(source), source=source)
 
 
@@ -54,7 +57,7 @@ def parse_config(data: dict[str, Any], source: str | PathLike[str] | None = None
     ConfigError
         As `read_config`.
     """
-    path = None if source is None else Path(source)
+    path = None if source is None else path_of("source", source)
     try:
         return Config.model_validate(data, context={"source": path})
     except ValidationError as error:

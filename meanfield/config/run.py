@@ -2,9 +2,9 @@
 
 import sys
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..checks import boolean, path_of
 from ..solving import solve
 from .blame import blaming
 from .build import build_model, build_state, solve_arguments
@@ -54,7 +54,10 @@ def run_config(
         If the density or the model cannot be built.
     CheckpointError
         If the checkpoint is damaged or belongs to another run.
+    TypeError, ValueError
+        If `out` is not a path, `resume` or `progress` not a bool; for `resume` without `out`.
     """
+    resume, out = boolean("resume", resume), None if out is None else path_of("out", out)
     if resume and out is None:
         raise ValueError("resume=True needs out, the result file whose checkpoint is continued")
     checkpoint = None if out is None else checkpoint_of(out)
@@ -70,7 +73,7 @@ def run_config(
             provenance=_provenance(config),
         )
     if out is not None and checkpoint is not None:
-        run.save(Path(out))
+        run.save(out)
         if run.success:
             checkpoint.unlink(missing_ok=True)
     return run

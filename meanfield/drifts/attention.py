@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import boolean
 from ..errors import MeanfieldError
 from . import parameters
 from .contract import Drift
@@ -44,7 +45,8 @@ class Attention(Drift):
     ValueError
         For matrices that do not fit together, nan, inf, or Sinkhorn with `causal`.
     TypeError
-        For parameters that are not real numbers, or weights that are not an object of those.
+        For parameters that are not real numbers, weights that are not an object of those, or
+        `causal` that is not a bool.
 
     Notes
     -----
@@ -83,6 +85,7 @@ class Attention(Drift):
                 "weights must be Softmax(), Unnormalised(), L2(), Sigmoid(bias) or Sinkhorn(); "
                 f"got {weights!r}."
             )
+        causal = boolean("causal", causal)
         if causal and isinstance(weights, Sinkhorn):
             raise ValueError(
                 "Sinkhorn weights cannot be causal: no weights on j <= i have both marginals one "
@@ -94,7 +97,7 @@ class Attention(Drift):
         object.__setattr__(self, "output", projection)
         object.__setattr__(self, "beta", parameters.inverse_temperature(beta))
         object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "causal", bool(causal))
+        object.__setattr__(self, "causal", causal)
         check_shapes({name: value.shape for name, value in self._matrices.items()})
 
     @property

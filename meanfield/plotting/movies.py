@@ -13,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
+from ..checks import path_of
 from ..errors import MeanfieldError
 
 __all__ = ["Update", "check_movie_path", "ffmpeg_program", "write_movie"]
@@ -22,7 +23,7 @@ Update = Callable[[int], object]  # sets a part of a figure to frame i
 
 def check_movie_path(path: str | os.PathLike) -> Path:
     """The path, if a movie can be written there; else ValueError or MeanfieldError."""
-    path = Path(path)
+    path = path_of("path", path)
     if path.suffix.lower() not in (".mp4", ".gif"):
         raise ValueError(f"A movie is written to a name in .mp4 or .gif; got {str(path)!r}.")
     if not path.parent.is_dir():

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..characteristics import Characteristics
+from ..checks import path_of
 from ..errors import StorageError
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..labelled import ATTRIBUTES, labelled_arrays
@@ -107,10 +108,12 @@ def load(path: str | Path) -> Solution:
     ------
     StorageError
         If the file does not exist, is damaged, or was not written by this package.
+    TypeError
+        If `path` is not a path.
     """
     import h5py
 
-    path = Path(path)
+    path = path_of("path", path)
     if path.is_dir():
         raise StorageError(f"{path} is a folder; expected a file written by Solution.save.")
     if not path.exists():

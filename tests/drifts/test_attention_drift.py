@@ -185,3 +185,10 @@ def test_other_data_are_refused(data, message):
 def test_hardmax_refuses_the_data_of_another_drift():
     with pytest.raises(MeanfieldError, match=r"Hardmax.describe.*'Attention'"):
         Hardmax.from_description(Attention().describe())
+
+
+@pytest.mark.parametrize("causal", ["no", 1, None, np.ones(1, dtype=bool)], ids=repr)
+def test_causal_is_true_or_false(causal):
+    with pytest.raises(TypeError, match="causal must be True or False; got causal ="):
+        Attention(causal=causal)
+    assert Attention(causal=np.True_).causal is True

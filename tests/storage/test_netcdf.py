@@ -1,6 +1,7 @@
 """Solutions on disk: every bit comes back, others can read the file, nothing is half written."""
 
 import json
+from functools import partial
 
 import h5netcdf
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
+from meanfield.config import read_config, run_config
 from meanfield.storage import netcdf
 
 CIRCLE = mf.Circle(24)
@@ -256,3 +258,9 @@ def test_saving_through_a_link_writes_the_file_behind_it(tmp_path, run):
 def test_a_folder_is_not_overwritten(tmp_path, run):
     with pytest.raises(mf.StorageError, match="is not a file"):
         run.save(tmp_path)
+
+
+def test_a_path_is_a_path(run):
+    for call in (run.save, run.animate, mf.load, read_config, partial(run_config, None)):
+        with pytest.raises(TypeError, match=r"must be a string or a pathlib\.Path; got .* = 3"):
+            call(3)
