@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..characteristics import Characteristics
-from ..checks import positive, whole_number
+from ..checks import boolean, path_of, positive, whole_number
 from ..model import Transformer
 from ..states import Density, Gram, Tokens
 from ..states.density import COMPUTED
 from ..steppers import Krogstad, Scheme, Splitting
 from .moving import Moving, broadcast_tokens, token_scheme
 
-__all__ = ["Accuracy", "Arguments", "Keeping", "Problem", "Stopping", "plain_data"]
+__all__ = ["AT_REST", "Accuracy", "Arguments", "Keeping", "Problem", "Stopping", "plain_data"]
 
 OUTPUTS = 101
+AT_REST = 1e-10  # a rate of change, the default of steady_tolerance
 FEWEST_MODES = 16
 RECORDED = {"model", "options", "versions", "machine", "written"}
 
@@ -96,6 +97,11 @@ class Stopping(NamedTuple):
         if until not in (None, "steady"):
             raise ValueError(f'until must be None or "steady"; got {until!r}.')
         positive(steady_tolerance=steady_tolerance)
+        if until is None and steady_tolerance != AT_REST:
+            raise ValueError(
+                'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
+                f"{steady_tolerance!r} and until = None."
+            )
         return cls(float(steady_tolerance) if until == "steady" else 0.0, tuple(events), callback)
 
 
@@ -111,9 +117,10 @@ class Keeping(NamedTuple):
         every = float(checkpoint_every) if isinstance(checkpoint_every, Real) else np.nan
         if not every >= 0:
             raise ValueError(f"checkpoint_every must be >= 0 seconds; got {checkpoint_every!r}.")
+        resume = boolean("resume", resume)
         if resume and checkpoint is None:
             raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")
-        return cls(None if checkpoint is None else Path(checkpoint), every, resume)
+        return cls(None if checkpoint is None else path_of("checkpoint", checkpoint), every, resume)
 
 
 class Arguments(NamedTuple):

@@ -90,6 +90,7 @@ def _distance(merge, model: Transformer, state) -> float | None:
 def _random(rng, model: Transformer, has_checkpoint: bool) -> tuple:
     """The generator, and what tells it from others as plain data."""
     if not model.noisy:
+        generator(rng)  # a valid one is not read
         return None, None
     if rng is None and has_checkpoint:
         raise ValueError(

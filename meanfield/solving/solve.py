@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import boolean
 from ..errors import UnresolvedWarning
 from ..model import Transformer
 from ..solution import Solution
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import STEADY
-from .arguments import Accuracy, Arguments, Keeping, Problem, Stopping, plain_data
+from .arguments import AT_REST, Accuracy, Arguments, Keeping, Problem, Stopping, plain_data
 from .events import EventWatch
 from .interruption import Interruption
 from .march import State, march_of, space_of
@@ -36,7 +37,7 @@ def solve(
     dt: float | None = None,
     scheme: Scheme | Splitting | None = None,
     until: str | None = None,
-    steady_tolerance: float = 1e-10,
+    steady_tolerance: float = AT_REST,
     events: Callable | Sequence[Callable] = (),
     callback: Callable[[float, State], Any] | None = None,
     min_degree: int | None = None,
@@ -111,8 +112,8 @@ def solve(
         Tokens closer than this, and whose radii are as close, relative, become one; single sets
         without noise. Never by default.
     rng : numpy.random.Generator or seed, optional
-        Of the noise of tokens, not read without; by default a new seed, which `options["seed"]`
-        records.
+        Of the noise of tokens; without noise it is checked and not read. By default a new seed,
+        which `options["seed"]` records.
     checkpoint : path, optional
         Where to keep a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
     resume : bool
@@ -161,6 +162,7 @@ def solve(
     keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
     moving = Moving.checked(problem, stopping, keeping, engine, merge, rng)
     extra = plain_data(provenance)
+    progress = None if progress is None else boolean("progress", progress)
     arguments = Arguments(problem, accuracy, stopping, keeping, moving, progress, extra)
     return _Run(arguments).to_the_end()
 

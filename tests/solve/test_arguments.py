@@ -201,6 +201,22 @@ def test_resuming_needs_a_file():
     refused("resume=True needs checkpoint=PATH", resume=True)
 
 
+@pytest.mark.parametrize("name", ["resume", "progress"])
+@pytest.mark.parametrize("value", ["no", 1, 0.0], ids=repr)
+def test_what_is_true_or_false_is_not_guessed(name, value):
+    refused(f"{name} must be True or False; got {name} = ", **{name: value})
+
+
+@pytest.mark.parametrize("checkpoint", [5, True, ["run"]], ids=repr)
+def test_a_checkpoint_is_a_path(checkpoint):
+    refused("checkpoint must be a string or a pathlib.Path; got", checkpoint=checkpoint)
+
+
+def test_a_rate_at_rest_is_for_runs_that_end_there():
+    refused('steady_tolerance has an effect only with until="steady"', steady_tolerance=1e-3)
+    assert mf.solve(MODEL, START, (0, 0.1), steady_tolerance=1e-10).success
+
+
 @pytest.mark.parametrize("every", [-1, NAN, "often", None], ids=repr)
 def test_the_time_between_checkpoints_is_not_negative(tmp_path, every):
     place = tmp_path / "run.ckpt"
