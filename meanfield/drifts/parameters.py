@@ -106,7 +106,8 @@ class FunctionOfTime:
         try:
             value = self._check(returned)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{self.name}(t = {t!r}): {error}") from error
+            advice = " Does it lack a return?" if returned is None else ""
+            raise type(error)(f"{self.name}(t = {t!r}): {error}{advice}") from error
         if self.shape is None:
             self.shape = value.shape
         if value.shape != self.shape:
@@ -141,12 +142,12 @@ def _parameter(check: Callable[[Any], np.ndarray], value) -> Parameter:
 def matrix(name: str, value) -> Parameter:
     """A matrix, heads of matrices (H, rows, columns), or a number: that multiple of the identity.
 
-    None is the identity. Also a `PerLayer` of these, or a function of t. Raises ValueError and
-    TypeError, which name the parameter, for others.
+    None instead of any of these is the identity. Also a `PerLayer` of them, or a function of t.
+    Raises ValueError and TypeError, which name the parameter, for others.
     """
 
     def check(value) -> np.ndarray:
-        array = real_array(name, 1.0 if value is None else value)
+        array = real_array(name, value)
         if array.ndim not in (0, 2, 3) or array.size == 0:
             raise ValueError(
                 f"{name} must be None (the identity), a number (that multiple of the identity), a "
@@ -155,7 +156,7 @@ def matrix(name: str, value) -> Parameter:
             )
         return _finite(name, array)
 
-    return _parameter(check, value)
+    return _parameter(check, 1.0 if value is None else value)
 
 
 def inverse_temperature(value) -> Parameter:

@@ -123,3 +123,16 @@ def test_parameters_are_copies_that_cannot_be_written():
     for array in (drift.Q, drift.V, drift.beta, layers.values):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
+
+
+@pytest.mark.parametrize("name", ["Q", "K", "V", "output", "beta"])
+def test_a_function_without_return_is_not_the_identity(name):
+    def forgetful(t):
+        np.diag([1, 1, np.cos(t)])
+
+    drift = Attention(**{name: forgetful})
+    message = rf"forgetful\(t = 0.5\): {name} must be real numbers; got None.*lack a return"
+    with pytest.raises(TypeError, match=message):
+        drift.at(0.5)
+    if name != "beta":
+        assert Attention(**{name: None}).at(0.5).get(name, 1.0) == 1.0
