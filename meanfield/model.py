@@ -37,7 +37,7 @@ class Transformer:
         are for tokens.
     noise : Noise
         Of unit strength: `Isotropic()`, or for tokens `CommonNoise()`, `Anisotropic(sigma)`,
-        `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`.
+        `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`, with a finite kappa.
     reaction : float
         alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu: the masses of tokens
         then follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j Phi(x_j)) (Wasserstein-Fisher-Rao).
@@ -50,7 +50,8 @@ class Transformer:
     TypeError
         If one of them is of another kind.
     ValueError
-        If kappa is not positive (nan included), or does not broadcast with the drift.
+        If kappa is not positive (nan included), or does not broadcast with the drift; for
+        another noise than Isotropic where kappa is infinite.
 
     References
     ----------
@@ -88,6 +89,11 @@ class Transformer:
         normalisation = PostLN() if normalisation is None else normalisation
         noise = Isotropic() if noise is None else noise
         _check_parts(normalisation, noise, reaction, feedforward)
+        if not (isinstance(noise, Isotropic) or np.isfinite(array).any()):
+            raise ValueError(
+                f"{noise!r} has strength 1/kappa, and kappa = inf means no noise; give a finite "
+                "kappa, or leave noise out."
+            )
         for name, value in {
             "drift": drift,
             "kappa": array,

@@ -1,13 +1,14 @@
 """The model: a drift, the noise, and how their parameters make an ensemble."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meanfield import SA, USA, Kuramoto, Transformer
+from meanfield import SA, USA, CommonNoise, Isotropic, Kuramoto, Transformer
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=50)
 shapes = st.lists(st.integers(1, 3), max_size=3).map(tuple)
@@ -66,3 +67,12 @@ def test_description_and_text_show_both_parameters():
     assert model.describe() == {"drift": "USA", "beta": 4.0, "kappa": 6.0}
     assert repr(model) == "Transformer(USA(beta=4.0), kappa=6.0)"
     assert repr(Transformer(Kuramoto())) == "Transformer(Kuramoto(), kappa=inf)"
+
+
+def test_a_noise_of_another_kind_needs_a_finite_kappa():
+    for kappa in (np.inf, [np.inf, np.inf]):
+        with pytest.raises(ValueError, match=r"CommonNoise\(\) has strength 1/kappa.*finite kappa"):
+            Transformer(USA(1.0), kappa, noise=CommonNoise())
+    assert Transformer(USA(1.0), [np.inf, 2.0], noise=CommonNoise()).noisy
+    deterministic = Transformer(USA(1.0), noise=Isotropic())
+    assert replace(deterministic, drift=SA(1.0)).noise == Isotropic()

@@ -140,7 +140,7 @@ def _noise(config: "Config") -> Iterator[str]:
         if solve.merge is not None:
             yield "solve.merge: noise separates what was merged; leave it out"
     else:
-        if model.noise is not None:
+        if model.noise is not None and model.noise.kind != "isotropic":
             yield "model.noise has an effect only with a finite model.kappa; set it, or leave both"
         if solve.seed is not None:
             yield "solve.seed: without noise (model.kappa = inf) nothing is random; leave it out"
