@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import real_array
-from .tokens import Tokens, checked_masses
+from .tokens import Tokens, checked_masses, chosen_replicas
 
 __all__ = ["Gram"]
 
@@ -68,10 +68,11 @@ class Gram:
         return self.G.shape[-1]
 
     def __getitem__(self, replica) -> "Gram":
-        """One of the replicas, or some of them."""
+        """One of the replicas, or some of them; raises IndexError for those that are not there."""
         if not self.shape:
             raise TypeError("This is a single Gram matrix; G and masses are its arrays.")
-        return Gram.computed(self.G[replica], self.masses[replica])
+        chosen = chosen_replicas(self.shape, replica)
+        return Gram.computed(self.G[chosen], self.masses[chosen])
 
     def __repr__(self) -> str:
         replicas = f", replicas={self.shape}" if self.shape else ""

@@ -1,11 +1,12 @@
 """Tokens: weighted points, the empirical measure sum_i masses_i delta_{x_i}."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import generator, real_array, values_of, whole_number
+from ..checks import boolean, generator, real_array, values_of, whole_number
 from ..errors import StorageError
 from ..number_files import read_numbers
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from .density import Density
     from .gram import Gram
 
-__all__ = ["Tokens", "checked_masses"]
+__all__ = ["Tokens", "checked_masses", "chosen_replicas"]
 
 UNIT = 1e-9
 
@@ -41,6 +42,7 @@ class Tokens:
     """
 
     def __init__(self, x, masses=None, radii=None, *, on_sphere: bool = True):
+        on_sphere = boolean("on_sphere", on_sphere)
         x = real_array("x", x)
         least = 2 if on_sphere else 1
         if x.ndim < 2 or min(x.shape) < 1 or x.shape[-1] < least:
@@ -56,7 +58,7 @@ class Tokens:
             raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
         self.x, self.masses = x, checked_masses(masses, x.shape[:-1])
         self.radii = None if radii is None else _checked_radii(radii, x.shape[:-1])
-        self.on_sphere = bool(on_sphere)
+        self.on_sphere = on_sphere
         for array in (self.x, self.masses, self.radii):
             if array is not None:
                 array.setflags(write=False)
@@ -77,11 +79,12 @@ class Tokens:
         return self.x.shape[-2]
 
     def __getitem__(self, replica) -> "Tokens":
-        """One of the replicas, or some of them."""
+        """One of the replicas, or some of them; raises IndexError for those that are not there."""
         if not self.shape:
             raise TypeError("These tokens are a single set; x and masses are its arrays.")
-        radii = None if self.radii is None else self.radii[replica]
-        return Tokens(self.x[replica], self.masses[replica], radii, on_sphere=self.on_sphere)
+        chosen = chosen_replicas(self.shape, replica)
+        radii = None if self.radii is None else self.radii[chosen]
+        return Tokens(self.x[chosen], self.masses[chosen], radii, on_sphere=self.on_sphere)
 
     def __repr__(self) -> str:
         where = "" if self.on_sphere else ", in R^d"
@@ -118,18 +121,24 @@ class Tokens:
     # Making them ---------------------------------------------------------------------------
 
     @classmethod
-    def uniform(cls, n: int, d: int, *, rng, shape: Sequence[int] = ()) -> "Tokens":
+    def uniform(cls, n: int, d: int, *, rng, shape: int | Sequence[int] = ()) -> "Tokens":
         """n independent uniform tokens of S^(d-1), in each of `shape` replicas.
 
         Parameters
         ----------
         n, d : int
         rng : numpy.random.Generator or seed
-        shape : tuple of int
+        shape : int or tuple of int
+
+        Raises
+        ------
+        ValueError, TypeError
+            For numbers that are not whole and >= 1, d = 1, or an rng that is none.
         """
         n = whole_number("uniform needs a whole number n", "n", n)
         d = whole_number("uniform needs a whole number d", "d", d)
-        replicas = tuple(whole_number("shape needs whole numbers", "shape", m) for m in shape)
+        sizes = shape if isinstance(shape, Iterable) else (shape,)
+        replicas = [whole_number("shape needs whole numbers", "shape", size) for size in sizes]
         x = generator(rng).standard_normal((*replicas, n, d))
         return cls(x / np.linalg.norm(x, axis=-1, keepdims=True))
 
@@ -141,8 +150,9 @@ class Tokens:
 
     @classmethod
     def orthonormal(cls, n: int, d: int | None = None) -> "Tokens":
-        """The first n basis vectors of R^d; d = n by default."""
-        d = n if d is None else d
+        """The first n basis vectors of R^d; d = n by default. ValueError unless 2 <= n <= d."""
+        n = whole_number("orthonormal needs a whole number n", "n", n)
+        d = n if d is None else whole_number("orthonormal needs a whole number d", "d", d)
         if not 2 <= n <= d:
             raise ValueError(f"Orthonormal tokens need 2 <= n <= d; got n = {n}, d = {d}.")
         return cls(np.eye(n, d))
@@ -165,8 +175,10 @@ class Tokens:
         ------
         StorageError
             If the file cannot be read, or what it holds are no tokens.
+        TypeError
+            If `path` is not a path, or `on_sphere` not a bool.
         """
-        array = read_numbers(path, key)
+        on_sphere, array = boolean("on_sphere", on_sphere), read_numbers(path, key)
         try:
             if on_sphere and (array.ndim == 1 or array.shape[1:] == (1,)):
                 return cls.on_circle(array.ravel())
@@ -178,6 +190,10 @@ class Tokens:
 
     def to_density(self, geometry, bandwidth: float | None = None) -> "Density":
         """The kernel estimate `geometry.estimate` of the density of these tokens."""
+        if isinstance(geometry, type):
+            raise TypeError(
+                f"to_density takes a geometry, such as Sphere(32); got the class {geometry!r}."
+            )
         if not hasattr(geometry, "estimate"):
             raise ValueError(f"Densities are estimated on Circle and Sphere; got {geometry!r}.")
         if self.shape or not self.on_sphere:
@@ -194,6 +210,24 @@ class Tokens:
         if not self.on_sphere:
             raise ValueError("Gram holds inner products of unit vectors; these are in R^d.")
         return Gram(self.x @ np.swapaxes(self.x, -1, -2), self.masses)
+
+
+def chosen_replicas(shape: tuple[int, ...], index) -> tuple[np.ndarray, ...]:
+    """The replicas that an index chooses, as indices into arrays whose first axes are `shape`.
+
+    Raises
+    ------
+    IndexError
+        For an index into more than these axes, or replicas that are not there.
+    """
+    try:
+        numbers = np.arange(math.prod(shape)).reshape(shape)[index]
+    except IndexError as error:
+        raise IndexError(
+            f"Replicas alone are indexed, an array of shape {shape}: {error}. Choose tokens and "
+            "components in the arrays: tokens.x[...]."
+        ) from None
+    return np.unravel_index(numbers, shape)
 
 
 def checked_masses(masses, shape: tuple[int, ...]) -> np.ndarray:

@@ -46,3 +46,11 @@ def test_it_is_a_copy_that_cannot_be_changed():
 def test_tokens_in_space_have_none():
     with pytest.raises(ValueError, match="unit vectors; these are in R"):
         Tokens([[1.0], [2.0]], on_sphere=False).gram()
+
+
+def test_replicas_alone_are_indexed():
+    gram = Tokens.uniform(6, 4, rng=0, shape=(3,)).gram()
+    with pytest.raises(IndexError, match=r"Replicas alone are indexed, .*\(3,\)"):
+        gram[:, 1:]
+    np.testing.assert_array_equal(gram[1:].G, gram.G[1:])
+    assert gram[..., 2].shape == ()

@@ -189,3 +189,39 @@ def test_a_density_is_estimated_from_tokens():
         Tokens.uniform(5, 2, rng=0, shape=(2,)).to_density(circle)
     with pytest.raises(ValueError, match="on Circle and Sphere"):
         tokens.to_density(Zonal(3, 8))
+
+
+@pytest.mark.parametrize("on_sphere", ["no", None, 1], ids=repr)
+def test_on_sphere_is_true_or_false(tmp_path, on_sphere):
+    np.save(tmp_path / "x.npy", points(6, 3))
+    with pytest.raises(TypeError, match="on_sphere must be True or False; got on_sphere ="):
+        Tokens(points(3, 2), on_sphere=on_sphere)
+    with pytest.raises(TypeError, match="on_sphere must be True or False"):
+        Tokens.from_file(tmp_path / "x.npy", on_sphere=on_sphere)
+    assert Tokens(points(3, 2), on_sphere=np.bool_(False)).on_sphere is False
+
+
+def test_replicas_alone_are_indexed():
+    tokens = Tokens(points(6, 3), radii=np.arange(1.0, 7)).broadcast((4, 2))
+    for index in ((slice(None), 0, slice(1, None)), (7, 0), "first"):
+        with pytest.raises(IndexError, match=r"Replicas alone .*of shape \(4, 2\): .*tokens\.x"):
+            tokens[index]
+    assert tokens[..., 0].shape == (4,) and tokens[..., 0].radii.shape == (4, 6)
+    assert tokens[1:, 1].shape == (3,) and tokens[[0, 3]].shape == (2, 2)
+    assert [part.shape for part in tokens] == [(2,)] * 4
+
+
+def test_counts_are_whole_numbers():
+    assert Tokens.uniform(4, 3, rng=0, shape=5).shape == (5,)
+    assert Tokens.orthonormal(3.0).dimension == 3
+    for n, d in [(3, 4.5), ("3", None), (3, np.inf), (None, 3)]:
+        with pytest.raises(ValueError, match="orthonormal needs a whole number"):
+            Tokens.orthonormal(n, d)
+    for shape in (2.5, None, (2, 0), "ab"):
+        with pytest.raises(ValueError, match="shape needs whole numbers >= 1; got shape ="):
+            Tokens.uniform(4, 3, rng=0, shape=shape)
+
+
+def test_a_class_is_no_geometry():
+    with pytest.raises(TypeError, match=r"such as Sphere\(32\); got the class"):
+        Tokens(points(5, 2)).to_density(Circle)
