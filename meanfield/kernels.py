@@ -9,7 +9,13 @@ from .checks import real_array
 from .errors import MeanfieldError
 from .legendre import gauss
 
-__all__ = ["exponential_multipliers", "polynomial_multipliers", "quadrature_multipliers"]
+__all__ = [
+    "exponential_multipliers",
+    "finite_values",
+    "polynomial_multipliers",
+    "quadrature_multipliers",
+    "values_at",
+]
 
 FEWEST = 128  # nodes of the first rule
 
@@ -93,6 +99,31 @@ def _scaled_bessel(order: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.where(far, expansion, ive(order, np.where(far, 1.0, x)))
 
 
+def values_at(what: str, f: Callable, t: np.ndarray) -> np.ndarray:
+    """The values of a zonal function f at inner products t, of which it gets a copy.
+
+    Raises TypeError for values that are not real, ValueError for another shape than that of t.
+    """
+    values = real_array(f"The values of a {what}", f(t.copy()))
+    if values.shape != t.shape:
+        raise ValueError(
+            f"A zonal {what} must map an array of inner products in [-1, 1] to finite numbers of "
+            f"the same shape; got shape {values.shape} for {t.shape}."
+        )
+    return values
+
+
+def finite_values(what: str, f: Callable, t: np.ndarray) -> np.ndarray:
+    """The same, with a ValueError for values that are not finite too."""
+    values = values_at(what, f, t)
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"A zonal {what} must map an array of inner products in [-1, 1] to finite numbers of "
+            f"the same shape; got {np.count_nonzero(~np.isfinite(values))} not finite."
+        )
+    return values
+
+
 @dataclass(frozen=True)
 class _Rule:
     """Gauss-Gegenbauer rule for the law of <x, y>, x uniform on S^(d-1)."""
@@ -105,13 +136,7 @@ class _Rule:
         return cls(*gauss(size, dimension))
 
     def multipliers(self, kernel: Callable, degree: int, dimension: int) -> np.ndarray:
-        values = real_array("The values of a kernel", kernel(self.nodes.copy()))
-        if values.shape != self.nodes.shape or not np.isfinite(values).all():
-            raise ValueError(
-                "A zonal kernel must map an array of inner products in [-1, 1] to finite "
-                f"numbers of the same shape; got shape {values.shape} for "
-                f"{self.nodes.shape}, {np.count_nonzero(~np.isfinite(values))} not finite."
-            )
+        values = finite_values("kernel", kernel, self.nodes)
         if dimension == 2:
             from scipy.fft import dct
 

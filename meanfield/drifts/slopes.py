@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..errors import MeanfieldError
+from ..kernels import finite_values
 
 __all__ = ["slope_of"]
 
@@ -21,6 +22,8 @@ def slope_of(potential: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndar
 
     Raises
     ------
+    TypeError, ValueError
+        If values of the potential are not finite real numbers, one for each inner product.
     MeanfieldError
         If the derivatives of the interpolants do not converge to 1e-12 of their maximum.
     """
@@ -44,6 +47,7 @@ def slope_of(potential: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndar
 def _interpolant(potential, size):
     from scipy.fft import dct  # numpy's interpolation loses digits in high degrees
 
-    coefficients = dct(potential(np.cos((np.arange(size) + 0.5) * np.pi / size))) / size
+    nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)
+    coefficients = dct(finite_values("potential", potential, nodes)) / size
     coefficients[0] /= 2
     return np.polynomial.Chebyshev(coefficients).trim(ROUNDED * np.abs(coefficients).max())

@@ -9,16 +9,17 @@ with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 
-from ..checks import real_array
+from ..checks import positive, real_array
 from ..kernels import (
     exponential_multipliers,
     polynomial_multipliers,
     quadrature_multipliers,
+    values_at,
 )
 from .contract import ZonalDrift
 from .slopes import slope_of
@@ -207,6 +208,12 @@ class Interaction(ZonalDrift):
         W'(t), for tokens. By default that of the Chebyshev interpolant of W, which a potential
         that is not smooth does not have.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If one of the two is not a function, or the tolerance not a number > 0; where they are
+        evaluated, if they do not return as many real numbers as they got.
+
     Examples
     --------
     Doi-Onsager: ``Interaction(lambda t: -np.sqrt(1 - t**2))``.
@@ -217,18 +224,42 @@ class Interaction(ZonalDrift):
     tolerance: float = 1e-14
     derivative: Callable[[np.ndarray], np.ndarray] | None = field(default=None, kw_only=True)
 
+    def __post_init__(self):
+        for name in ("potential", "derivative"):
+            function = getattr(self, name)
+            if not callable(function) and (function is not None or name == "potential"):
+                raise TypeError(
+                    f"Interaction expects {name} to be a function of an array of inner products; "
+                    f"got {name} = {function!r}."
+                )
+        positive(tolerance=self.tolerance)
+
     @classmethod
     def chebyshev(cls, coefficients: Sequence[float], name: str = "") -> "Interaction":
-        """W(cos theta) = sum_k coefficients_k cos(k theta), a Chebyshev series in t."""
-        return cls(np.polynomial.Chebyshev(np.asarray(coefficients, dtype=float)), name)
+        """W(cos theta) = sum_k coefficients_k cos(k theta), a Chebyshev series in t.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Unless the coefficients are finite real numbers in a sequence, at least one.
+        """
+        series = real_array("The coefficients of a Chebyshev series", coefficients)
+        if series.ndim != 1 or series.size == 0 or not np.isfinite(series).all():
+            raise ValueError(
+                "A Chebyshev series expects a sequence of finite coefficients, [w_0, w_1, ...]; "
+                f"got shape {series.shape}, {np.count_nonzero(~np.isfinite(series))} not finite."
+            )
+        return cls(np.polynomial.Chebyshev(series), name)
 
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         """W; inner products beyond +-1 by rounding are taken for +-1."""
-        return self.potential(np.minimum(np.maximum(t, -1.0), 1.0))
+        return values_at("potential", self.potential, np.minimum(np.maximum(t, -1.0), 1.0))
 
     @cached_property
     def _slope(self) -> Callable[[np.ndarray], np.ndarray]:
-        return slope_of(self.potential) if self.derivative is None else self.derivative
+        if self.derivative is None:
+            return slope_of(self.potential)
+        return partial(values_at, "derivative", self.derivative)
 
     def slope(self, t: np.ndarray) -> np.ndarray:
         """W' at inner products; those beyond +-1 by rounding are taken for +-1."""
