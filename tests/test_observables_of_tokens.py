@@ -208,3 +208,9 @@ def test_other_things_are_not_measured():
         cluster_labels([1, 2])
     with pytest.raises(TypeError, match="Only states are measured; got list"):
         measure(Transformer(SA(1.0)), [Gram(np.eye(2))])
+
+
+@pytest.mark.parametrize("measured", [inner_product_histogram, mean_cosine])
+def test_arrays_are_no_states(measured):
+    with pytest.raises(TypeError, match="Pairs are those of Tokens or a Gram; got array"):
+        measured(weighted(4, 3).x)

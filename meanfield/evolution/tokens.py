@@ -6,6 +6,7 @@ normalisation has one, then the logarithm of the mass where the model has a reac
 
 import numpy as np
 
+from ..checks import real_array
 from ..drifts import Attention, Hardmax, ZonalDrift
 from ..engines import AttentionSums, Automatic, Direct
 from ..errors import MeanfieldError
@@ -46,7 +47,7 @@ class TokenMotion:
         self.model, self._like = model, tokens
         self.dimension, self.on_sphere = tokens.dimension, tokens.on_sphere
         self._replicas = int(np.prod(tokens.shape))
-        self._has_radii = model.normalisation.has_radii
+        self.has_radii = model.normalisation.has_radii
         self._drift = model.drift.broadcast(tokens.shape)
         self._masses = np.ascontiguousarray(tokens.masses.reshape(self._replicas, -1))
         self._sums = self._build(engine, len(tokens))
@@ -88,7 +89,7 @@ class TokenMotion:
     def coordinates(self, tokens: Tokens) -> np.ndarray:
         """The array that moves."""
         columns = [tokens.x]
-        if self._has_radii:
+        if self.has_radii:
             radii = np.ones(tokens.masses.shape) if tokens.radii is None else tokens.radii
             columns.append(radii[..., None])
         if self.model.reaction:
@@ -102,7 +103,7 @@ class TokenMotion:
         """The tokens with these coordinates."""
         shape = (*self._like.shape, y.shape[1])
         x = y[..., : self.dimension].reshape(*shape, self.dimension)
-        radii = y[..., self.dimension].reshape(shape) if self._has_radii else None
+        radii = y[..., self.dimension].reshape(shape) if self.has_radii else None
         masses = self.masses(y).reshape(shape) if self.model.reaction else self._like.masses
         return Tokens(x, masses, radii, on_sphere=self.on_sphere)
 
@@ -169,7 +170,7 @@ class TokenMotion:
         assert self.model.feedforward is not None
         shown = x.view()
         shown.setflags(write=False)  # it may be the state itself
-        values = np.asarray(self.model.feedforward(shown))
+        values = real_array("What feedforward returns", self.model.feedforward(shown))
         if values.shape != x.shape:
             raise ValueError(
                 "feedforward takes points (..., d) and returns as many vectors; got shape "
@@ -236,7 +237,7 @@ class TokenMotion:
             errors /= np.where(longest > 0, longest, 1.0)
             errors[np.broadcast_to(~np.isfinite(longest), errors.shape)] = np.inf
         size = float(errors.max())
-        if self._has_radii:
+        if self.has_radii:
             radii = y[..., self.dimension]
             errors = np.abs(error[..., self.dimension]) / np.where(radii > 0, radii, 1.0)
             size = float(np.maximum(size, np.where(radii > 0, errors, np.inf).max()))

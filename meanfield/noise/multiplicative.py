@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..checks import real_array
+from ..errors import MeanfieldError
 from .contract import Noise
 
 __all__ = ["MultiplicativeIto", "MultiplicativeStratonovich"]
 
+LONGEST = 100.0  # radians: far beyond any accuracy, and e^710 overflows
 SHIFT = 6e-6  # of central differences: (rounding)^(1/3), where their two errors balance
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -45,6 +47,8 @@ class MultiplicativeStratonovich(Noise):
         If scale is not callable, or its values are not real.
     ValueError
         On a step, if the values have another shape, are negative or not finite.
+    MeanfieldError
+        On a step that moves tokens by more than 100 radians.
 
     Notes
     -----
@@ -124,6 +128,8 @@ class MultiplicativeIto(Noise):
         If scale or gradient is not callable, or values are not real.
     ValueError
         On a step, if values have another shape or are not finite, or the scale is negative.
+    MeanfieldError
+        On a step that moves tokens by more than 100 radians.
 
     Notes
     -----
@@ -156,8 +162,8 @@ class MultiplicativeIto(Noise):
 
     def _descended(self, x, time):
         """The flow of -scale grad scale for a time, by the midpoint rule."""
-        middle = _unit(x + time / 2 * self._descent(x))
-        return _unit(x + time * self._descent(middle))
+        middle = _unit(x + _bounded(time / 2 * self._descent(x)))
+        return _unit(x + _bounded(time * self._descent(middle)))
 
     def _descent(self, x):
         gradient = self._gradient(x)
@@ -179,10 +185,22 @@ class MultiplicativeIto(Noise):
 def _towards(x, axis, tau):
     """The flow of P_x e_k for times tau (...); x (..., d), k = axis (..., 1)."""
     component = np.take_along_axis(x, axis, axis=-1)
-    cosh, sinh = np.cosh(tau)[..., None], np.sinh(tau)[..., None]
+    cosh, sinh = np.cosh(_bounded(tau))[..., None], np.sinh(tau)[..., None]
     result = x.copy()
     np.put_along_axis(result, axis, component * cosh + sinh, axis=-1)
     return _unit(result)
+
+
+def _bounded(moves):
+    """The moves of tokens, if they are short enough to mean anything."""
+    longest = np.abs(moves).max(initial=0.0)
+    if not longest <= LONGEST:
+        raise MeanfieldError(
+            f"A step of noise that moves tokens by {longest:.3g}, in radians, is too long to mean "
+            f"anything; expected at most {LONGEST:g}, and much less than 1 to be accurate. "
+            "Shorten dt."
+        )
+    return moves
 
 
 def _unit(x):

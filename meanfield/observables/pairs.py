@@ -25,10 +25,18 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
         Shares of sum 1, nan if no pair has a mass. Inner products beyond +-1 by rounding are in
         the outermost bins.
 
+    Raises
+    ------
+    TypeError
+        For other states.
+    ValueError
+        For replicas, a single token, or bins that are not a whole number >= 1.
+
     Notes
     -----
     Cost: n^2 d operations and memory for 512 rows.
     """
+    _check(state)
     if state.shape:
         raise ValueError("The histogram is that of a single set; take replicas one by one.")
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
@@ -56,6 +64,7 @@ def mean_cosine(state: Tokens | Gram) -> np.ndarray:
 
     Tokens at 0 in R^d have no direction and are left out. nan where no pair has a mass.
     """
+    _check(state)
     masses = state.masses
     if isinstance(state, Gram):
         off = state.G * (1 - np.eye(len(state)))
@@ -84,6 +93,11 @@ def _of_pairs(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
 def _ratio(total: np.ndarray, weight: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         return total / weight
+
+
+def _check(state) -> None:
+    if not isinstance(state, Tokens | Gram):
+        raise TypeError(f"Pairs are those of Tokens or a Gram; got {state!r}.")
 
 
 def _directions(tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..errors import MeanfieldError
 from ..evolution import GramMotion, TokenMotion
+from ..evolution.overflow import reason_not_finite
 from ..evolution.token_steps import layer, lie_trotter, strang
 from ..states import Gram, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Strang
@@ -276,12 +277,11 @@ class TokenMarch:
         """
         with np.errstate(over="ignore", invalid="ignore"):
             velocity = self._motion.velocity(y, self._start)
-        if not np.isfinite(velocity).all():
-            raise MeanfieldError(
-                f"The velocities under {self._model!r} are not finite at the start: weights such "
-                "as exp(beta <Qx, Ky>) overflow on these tokens. Softmax() weights do not; or use "
-                "a smaller beta."
-            )
+            if not np.isfinite(velocity).all():
+                reason = reason_not_finite(self._model, self._motion, y, self._start)
+                raise MeanfieldError(
+                    f"The velocities under {self._model!r} are not finite at the start: {reason}"
+                )
         fastest = float(np.abs(velocity).max())  # squares of velocities may overflow
         rate = self._motion.relative_error(velocity / fastest, y) * fastest if fastest else 0.0
         return 0.1 * self._rtol**0.125 * min(self._duration, 1 / rate if rate else np.inf)

@@ -180,3 +180,16 @@ def test_messages_for_a_gradient_that_is_none():
     noise = MultiplicativeIto(uneven, gradient=uneven)
     with pytest.raises(ValueError, match=r"gradient must return an array of shape \(1, 2, 3\)"):
         noise.moved(x, np.ones(1), noise.increments(x.shape, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("kind", [MultiplicativeStratonovich, MultiplicativeIto])
+@pytest.mark.parametrize("strength", [1.0, 1e6, 1e12])
+def test_a_step_that_is_too_long_is_told_from_a_scale_that_is_not_finite(kind, strength):
+    x = unit(np.random.default_rng(1).standard_normal((1, 9, 3)))
+    noise = kind(lambda x: strength * (1 + x[..., 0] ** 2))
+    increments = noise.increments(x.shape, np.random.default_rng(2))
+    shorter = noise.moved(x, np.array([1e-3 / strength**2]), increments)
+    np.testing.assert_allclose(np.linalg.norm(shorter, axis=-1), 1, rtol=1e-15)
+    if strength > 1:
+        with pytest.raises(MeanfieldError, match=r"step of noise .* too long .*Shorten dt"):
+            noise.moved(x, np.array([0.05]), increments)

@@ -159,3 +159,34 @@ def test_hardmax_follows_the_nearest():
     run = mf.solve(mf.Transformer(mf.Hardmax()), mf.Tokens.on_circle([0, 1.0]), (0, 1), rtol=1e-10)
     gap = np.arccos(run.final.x[0] @ run.final.x[1])
     assert np.tan(gap / 2) == pytest.approx(np.tan(0.5) * np.exp(-2), rel=1e-8)
+
+
+@pytest.mark.parametrize("state", [X, X.gram()], ids=repr)
+def test_a_seed_is_checked_also_where_it_is_not_read(state):
+    refused("rng is a numpy Generator, or a seed", state=state, error=TypeError, rng="abc")
+    refused("rng is a numpy Generator, or a seed", state=state, rng=-3)
+    assert mf.solve(SA, state, (0, 0.1), t_eval=[0.1], rng=3).success
+
+
+def not_finite(match, drift=SA.drift, state=X, **parts):
+    """The run is refused for velocities that are not finite, with this reason."""
+    model = mf.Transformer(drift, **parts)
+    match = f"not finite at the start: .*{match}"
+    refused(match, model=model, state=state, error=mf.MeanfieldError)
+
+
+def test_velocities_that_are_not_finite_are_told_by_what_made_them():
+    not_finite("feedforward returned .* 5 of 5 tokens", feedforward=lambda x: x * np.nan)
+    lost = mf.Interaction(lambda t: t, derivative=lambda t: np.nan * t)
+    not_finite("the derivative of the Interaction", lost)
+    not_finite("the derivative of the Interaction", lost, X.gram())
+    far = mf.Tokens([[1e200, 0.0], [0.0, -1e200]], on_sphere=False)
+    for weights in (mf.Softmax(), mf.L2()):
+        not_finite(r"exceed 1.8e308.*up to 1e\+200. Rescale", mf.Attention(weights=weights), far)
+    short = mf.Tokens(X.x, radii=1e-310)
+    not_finite("divided by radii so small", state=short, normalisation=mf.PreLN())
+
+
+def test_a_feedforward_map_is_real():
+    model = mf.Transformer(mf.SA(1.0), feedforward=lambda x: 1j * x)
+    refused("feedforward returns must be real .* complex128", model=model, error=TypeError)
