@@ -17,5 +17,11 @@ def blaming(config: Config, key: str) -> Iterator[None]:
     except (ConfigError, CheckpointError):
         raise  # says itself what is wrong
     except (MeanfieldError, ValueError, TypeError) as error:
-        prefix = "" if config.source is None else f"{config.source}: "
-        raise ConfigError(f"{prefix}{key}: {error}") from error
+        raise _told(config, key, f"{error}") from error
+    except MemoryError as error:
+        raise _told(config, key, f"it needs more memory than there is. {error}".strip()) from error
+
+
+def _told(config: Config, key: str, text: str) -> ConfigError:
+    prefix = "" if config.source is None else f"{config.source}: "
+    return ConfigError(f"{prefix}{key}: {text}")

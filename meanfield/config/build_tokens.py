@@ -1,5 +1,7 @@
 """From [tokens] to tokens."""
 
+import os
+
 import numpy as np
 
 from ..states import Tokens
@@ -28,8 +30,24 @@ def build_tokens(config: Config) -> Tokens:
     assert table is not None
     density = build_density(config) if table.source is None else None
     with blaming(config, "tokens"):
+        _check_memory(table, density)
         tokens = _given(table, config) if density is None else _sampled(table, density)
         return _dressed(tokens, table, _replicas(tokens, table), _members(config))
+
+
+def _check_memory(table: Table, density: Density | None) -> None:
+    """Raises ValueError for more positions, or inner products, than memory can hold."""
+    if table.n is None:
+        return
+    d = table.dimension or (table.n if density is None else density.geometry.dimension)
+    width = max(table.n, d) if table.gram else d
+    needed = 8 * (table.replicas or 1) * table.n * width
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise ValueError(
+            f"{table.n} tokens take {needed // 10**9} GB, for {table.replicas or 1} x {table.n} x "
+            f"{width} numbers, and this machine has {there // 10**9} GB; expected a smaller n"
+        )
 
 
 def _given(table: Table, config: Config) -> Tokens:

@@ -5,6 +5,11 @@ import re
 import pytest
 from token_files import DENSITY, GOE, NOISY, SA, TRIANGLE, UNIFORM, attention, refusal, valid
 
+import meanfield as mf
+from meanfield.config import parse_config
+from meanfield.config.blame import blaming
+from meanfield.config.build import build_model
+
 MEMBERS = {"kind": "ensemble", "members": [{"kind": "uniform"}]}
 SKEW = {"kind": "anisotropic", "sigma": [[1, 2], [0, 1]]}
 REFUSED = [
@@ -73,6 +78,10 @@ REFUSED = [
     (valid(NOISY), "solve.seed: this key is required and is missing: with it a run .* repeated"),
     (valid(solve={"seed": 2}), "solve.seed: without noise"),
     (valid({**SA, "noise": {"kind": "common"}}), "model.noise has an effect only with a finite"),
+    (valid(tokens={**UNIFORM, "n": 10**15}), "tokens: 1000000000000000 tokens take 24000000 GB"),
+    (valid(tokens={**UNIFORM, "n": 10**15, "gram": True}), "tokens: .* 10{15} x 10{15} numbers"),
+    (valid(tokens={"n": 10**30, "initial": "orthonormal"}), "tokens: .* GB; expected a smaller n"),
+    (valid(tokens={"n": 10**30, "seed": 1}, **DENSITY), "tokens: .* GB; expected a smaller n"),
     (valid(NOISY, solve={"seed": 1}), "tokens.seed and solve.seed are both 1: the same random num"),
     (valid(NOISY, solve={"seed": 2, "merge": 1e-8}), "solve.merge: noise separates"),
     (valid(NOISY, solve={"seed": 2, "scheme": "Layers", "dt": 1}), 'solve.scheme: .*need "Strang"'),
@@ -114,3 +123,18 @@ def test_all_reasons_are_given_at_once_each_with_the_file():
     assert all(line.startswith("run.toml: ") for line in lines)
     keys = ["[characteristics]", "solve.max_degree", "tokens.n", "tokens.dimension", "tokens.seed"]
     assert [line.split()[1].rstrip(":") for line in lines] == [*keys, "solve.seed"]
+
+
+def test_memory_that_is_not_there_is_told_by_key():
+    config = parse_config(valid(), source="run.toml")
+    with (
+        pytest.raises(mf.ConfigError, match=r"run.toml: solve: .*more memory .*allocate 9 PiB"),
+        blaming(config, "solve"),
+    ):
+        raise MemoryError("Unable to allocate 9 PiB")
+
+
+def test_isotropic_noise_needs_no_kappa():
+    """It is the default, also of `Transformer`."""
+    config = parse_config(valid({**SA, "noise": {"kind": "isotropic"}}))
+    assert not build_model(config).noisy
