@@ -62,21 +62,23 @@ class FeedForward:
         return self.activation(x @ self.inner.T + self.bias) @ self.outer.T
 
     def describe(self) -> dict[str, Any]:
-        """The perceptron as plain data."""
+        """The perceptron as plain data; an activation of another make by its name."""
         names = {f: name for name, f in ACTIVATIONS.items()}
+        own = {"callable": getattr(self.activation, "__qualname__", repr(self.activation))}
         return {
             "inner": packed(self.inner),
             "outer": packed(self.outer),
             "bias": packed(self.bias),
-            "activation": names.get(self.activation)
-            or getattr(self.activation, "__qualname__", repr(self.activation)),
+            "activation": names.get(self.activation, own),
         }
 
     @classmethod
-    def from_description(cls, described: dict[str, Any]) -> "FeedForward":
-        """The perceptron that `describe` described; its activation must be one that we know."""
+    def from_description(
+        cls, described: dict[str, Any], activation: Callable | None = None
+    ) -> "FeedForward":
+        """The perceptron that `describe` described, with this activation if it is not ours."""
         arrays = {name: unpacked(described[name]) for name in ("inner", "outer", "bias")}
-        return cls(**arrays, activation=ACTIVATIONS[described["activation"]])
+        return cls(**arrays, activation=activation or ACTIVATIONS[described["activation"]])
 
     def __repr__(self) -> str:
         return f"FeedForward(d={self.dimension}, width={self.inner.shape[0]})"

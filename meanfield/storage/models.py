@@ -76,10 +76,9 @@ def _noise(described: dict[str, Any]):
 def _feedforward(described: dict[str, Any]):
     if "callable" in described:
         return _lost(described["callable"])
-    try:
-        return FeedForward.from_description(described)
-    except KeyError:
-        return _lost(described["activation"])
+    activation = _number_or_function(described["activation"])
+    own = activation if callable(activation) else None
+    return FeedForward.from_description(described, own)
 
 
 def _number_or_function(value: Any):

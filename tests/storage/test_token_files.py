@@ -84,6 +84,7 @@ MODELS = [
     mf.Transformer(mf.SA(1.0), normalisation=mf.NGPT(0.3), reaction=0.5),
     mf.Transformer(mf.SA(1.0), kappa=2.0, noise=mf.Anisotropic(np.diag([1.0, 2.0]))),
     mf.Transformer(mf.SA(1.0), feedforward=mf.FeedForward(np.eye(2, 4), np.eye(4, 2))),
+    mf.Transformer(mf.SA(1.0), feedforward=mf.FeedForward(np.eye(4), np.eye(4), None, np.sin)),
 ]
 
 
@@ -105,15 +106,33 @@ def test_functions_are_not_held_and_say_so():
         again.drift.at(0.0)
 
 
-def test_observables_of_a_model_that_is_not_held_are_those_that_were_saved(tmp_path):
-    model = mf.Transformer(mf.Attention(V=lambda t: (1 + t) * np.eye(4)))
-    run = run_of(model)
+def relu(x):
+    """Not that of the package, in spite of its name."""
+    return np.maximum(x, 0.1)
+
+
+UNHELD = {
+    "parameter": mf.Transformer(mf.Attention(V=lambda t: (1 + t) * np.eye(4))),
+    "feedforward": mf.Transformer(mf.SA(1.0), feedforward=lambda x: x**2),
+    "activation": mf.Transformer(
+        mf.SA(1.0), feedforward=mf.FeedForward(np.eye(4), np.eye(4), activation=np.sin)
+    ),
+    "namesake": mf.Transformer(
+        mf.SA(1.0), feedforward=mf.FeedForward(np.eye(4), np.eye(4), activation=relu)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNHELD)
+def test_observables_of_a_model_that_is_not_held_are_those_that_were_saved(tmp_path, name):
+    run = run_of(UNHELD[name])
     loaded = mf.load(run.save(tmp_path / "run.nc"))
     assert set(loaded.observables) == set(run.observables)
     for name, values in run.observables.items():
         assert loaded.observables[name].dims == values.dims
         np.testing.assert_array_equal(loaded.observables[name].values, values.values)
     assert set(loaded.to_xarray()) == set(run.to_xarray())
+    assert loaded.plot().axes
     assert same(mf.load(loaded.save(tmp_path / "again.nc")), run)
 
 
