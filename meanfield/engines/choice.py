@@ -57,7 +57,7 @@ class Modes:
         Accuracy of each velocity relative to the largest that a unit mass exerts on any token.
         Tokens that have all but met move by less than that.
     threads : int
-        Results may differ in the last bits: see `CircleModes` and `SphereModes`.
+        Results are the same, bit for bit, for every number of threads.
     """
 
     tolerance: float = 1e-10

@@ -106,6 +106,16 @@ def test_many_tokens_in_parts_and_threads(d, drift):
         assert error(velocity[0, some], expected) < 1e-12
 
 
+@pytest.mark.parametrize("drift", [mf.USA(600.0), mf.SA(2000.0)], ids=repr)
+def test_threads_change_no_bit_of_transforms_on_the_circle_either(drift):
+    x, masses = tokens("clustered", 2 * PART + 77, 2)
+    one, two = (CircleModes(drift, threads=threads) for threads in (1, 2))
+    assert one.degree > circle.POWERS
+    for method in ("velocity", "energy"):
+        found, expected = (getattr(engine, method)(x, masses) for engine in (two, one))
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("d", ENGINES)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_replicas_are_independent_systems(d, threads):
