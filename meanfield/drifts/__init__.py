@@ -5,10 +5,11 @@ from .attention import Attention
 from .contract import Drift, ZonalDrift
 from .feedforward import FeedForward, relu
 from .hardmax import Hardmax
+from .interaction import Interaction
 from .parameters import PerLayer
 from .rescaling import rescaled
 from .weights import L2, Sigmoid, Sinkhorn, Softmax, Unnormalised
-from .zonal import SA, USA, Interaction, Kuramoto
+from .zonal import SA, USA, Kuramoto
 
 __all__ = [
     "L2",

@@ -5,7 +5,7 @@ from scipy.special import gammaln
 
 from ..errors import MeanfieldError
 from .contract import ZonalDrift
-from .zonal import Interaction
+from .interaction import Interaction
 
 __all__ = ["kernel_degree"]
 
