@@ -145,8 +145,8 @@ def modes_row(drift, x, masses, tolerance: float, repeats: int) -> tuple:
     runs = [lambda: engine.velocity(x, masses), floor_of(engine, x[0])]
     velocity = runs[0]()
     runs[1]()
-    rounds = 40 * repeats if x.size < 10**6 else repeats
-    seconds, floor = fastest(runs, rounds, 6.0, time.process_time)
+    rounds = (40 if x.size < 10**6 else 4) * repeats
+    seconds, floor = fastest(runs, rounds, 25.0, time.process_time)
     both = fastest([lambda: pair.velocity(x, masses)], rounds)[0]
     return seconds, floor, both, error_of(drift, x[0], velocity[0]), engine.degree
 

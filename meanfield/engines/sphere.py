@@ -28,13 +28,17 @@ class SphereModes(HarmonicEngine):
         L = self.degree
         self._degrees = np.concatenate([np.arange(m, L + 1) for m in range(L + 1)])
         self._options = {"lmax": L, "epsilon": self.accuracy, "nthreads": 1}
+        self._angles = np.empty((0, 0, 2))  # kept: fresh memory for 10^7 tokens takes a second
+        self._levels = np.empty((0, 0))
 
     def _fields(self, x, masses):
         angles, modes = self._analysis(x, masses)
         modes = modes * 4 * np.pi  # the harmonics of ducc0 have norm 1 on an area of 4 pi
         velocity, levels = np.empty(x.shape), None
         if self.normaliser is not None:
-            levels = np.empty(masses.shape)
+            if self._levels.shape != masses.shape:
+                self._levels = np.empty(masses.shape)
+            levels = self._levels
 
         def work(r, _part, tokens):
             place, multipliers = angles[r, tokens], self._spread(self.attraction, r)
@@ -63,7 +67,9 @@ class SphereModes(HarmonicEngine):
         """Angles (R, n, 2) and coefficients of the measures (R, modes)."""
         from ducc0.sht import adjoint_synthesis_general
 
-        angles = np.empty((*masses.shape, 2))
+        if self._angles.shape[:-1] != masses.shape:
+            self._angles = np.empty((*masses.shape, 2))
+        angles = self._angles
         modes = np.empty((len(x), parts_of(x), self._degrees.size), dtype=complex)
 
         def work(r, part, tokens):
