@@ -5,6 +5,13 @@ from . import steppers as steppers
 from .characteristics import Characteristics as Characteristics
 from .config import read_config as read_config
 from .config import run_config as run_config
+from .distances import Distance as Distance
+from .distances import conditional_wasserstein as conditional_wasserstein
+from .distances import mmd as mmd
+from .distances import sinkhorn_divergence as sinkhorn_divergence
+from .distances import sliced_wasserstein as sliced_wasserstein
+from .distances import sobolev_distance as sobolev_distance
+from .distances import wasserstein as wasserstein
 from .drifts import L2 as L2
 from .drifts import SA as SA
 from .drifts import USA as USA
@@ -52,6 +59,8 @@ from .observables import merge_events as merge_events
 from .solution import Solution as Solution
 from .solving import solve as solve
 from .states import Density as Density
+from .states import Dirac as Dirac
+from .states import Gaussian as Gaussian
 from .states import Gram as Gram
 from .states import Tokens as Tokens
 from .storage import load as load

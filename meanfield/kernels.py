@@ -12,6 +12,7 @@ from .legendre import gauss
 __all__ = [
     "exponential_multipliers",
     "finite_values",
+    "legendre_averages",
     "polynomial_multipliers",
     "quadrature_multipliers",
     "values_at",
@@ -141,10 +142,10 @@ class _Rule:
             from scipy.fft import dct
 
             return dct(values, type=2)[: degree + 1] / (2 * values.size)
-        return _legendre_averages(degree, dimension, self.nodes, self.weights * values)
+        return legendre_averages(degree, dimension, self.nodes, self.weights * values)
 
 
-def _legendre_averages(degree: int, dimension: int, t: np.ndarray, f: np.ndarray) -> np.ndarray:
+def legendre_averages(degree: int, dimension: int, t: np.ndarray, f: np.ndarray) -> np.ndarray:
     """sum f P_l(t) for the Legendre polynomials of R^d, P_l(1) = 1, l = 0, ..., `degree`."""
     averages = np.empty(degree + 1)
     p, following = np.ones_like(t), t

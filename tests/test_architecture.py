@@ -28,6 +28,7 @@ ROOMS = [
     {"states"},
     {"geometry"},
     {"characteristics"},
+    {"distances"},
     {"drifts"},
     {"noise", "normalisation"},
     {"model"},

@@ -1,7 +1,9 @@
 """What moves: measures in one representation or another."""
 
 from .density import Density
+from .dirac import Dirac
+from .gaussian import Gaussian
 from .gram import Gram
 from .tokens import Tokens
 
-__all__ = ["Density", "Gram", "Tokens"]
+__all__ = ["Density", "Dirac", "Gaussian", "Gram", "Tokens"]

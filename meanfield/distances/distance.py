@@ -1,0 +1,62 @@
+"""What every distance is: a number, or an array of them, with the error it may have."""
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+__all__ = ["Distance"]
+
+
+class Distance(NDArrayOperatorsMixin):
+    """A distance, which is used as the number, or the array of numbers, that it is.
+
+    Arithmetic, comparisons and numpy functions act on `value` and return numbers or arrays.
+
+    Attributes
+    ----------
+    value : float or ndarray, (*ensemble,)
+    error : float or ndarray, (*ensemble,)
+        The distance lies in value +- error: a bound, except for rounding.
+    method : str
+        How it was found.
+    """
+
+    def __init__(self, value: Any, error: Any, method: str):
+        self.value, self.error = (_plain(np.asarray(x, dtype=float)) for x in (value, error))
+        self.method = method
+
+    def __repr__(self) -> str:
+        if isinstance(self.value, float):
+            return f"Distance({self.value:.10g}, error {self.error:.1g}, {self.method})"
+        worst = np.max(self.error, initial=0.0)
+        return f"Distance({self.value}, error <= {worst:.1g}, {self.method})"
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __format__(self, specification: str) -> str:
+        return format(self.value, specification)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.array(self.value, dtype=dtype)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        values = [x.value if isinstance(x, Distance) else x for x in inputs]
+        return getattr(ufunc, method)(*values, **options)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, member) -> "Distance":
+        value, error = np.asarray(self.value)[member], np.asarray(self.error)[member]
+        return Distance(value, error, self.method)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the ensemble; () for one number."""
+        return np.shape(self.value)
+
+
+def _plain(array: np.ndarray):
+    return float(array) if array.ndim == 0 else array
