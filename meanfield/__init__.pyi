@@ -20,6 +20,7 @@ from .drifts import FeedForward as FeedForward
 from .drifts import Hardmax as Hardmax
 from .drifts import Interaction as Interaction
 from .drifts import Kuramoto as Kuramoto
+from .drifts import MeanField as MeanField
 from .drifts import PerLayer as PerLayer
 from .drifts import Sigmoid as Sigmoid
 from .drifts import Sinkhorn as Sinkhorn

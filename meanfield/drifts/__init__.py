@@ -6,6 +6,7 @@ from .contract import Drift, ZonalDrift
 from .feedforward import FeedForward, relu
 from .hardmax import Hardmax
 from .interaction import Interaction
+from .mean_field import MeanField
 from .parameters import PerLayer
 from .rescaling import rescaled
 from .weights import L2, Sigmoid, Sinkhorn, Softmax, Unnormalised
@@ -21,6 +22,7 @@ __all__ = [
     "Hardmax",
     "Interaction",
     "Kuramoto",
+    "MeanField",
     "PerLayer",
     "Sigmoid",
     "Sinkhorn",

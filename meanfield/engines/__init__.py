@@ -5,6 +5,7 @@ from .choice import Automatic, Direct, Modes, choose
 from .circle import CircleModes
 from .contract import Engine
 from .direct import DirectSums
+from .field import FieldSums
 from .mean import MeanDirection
 from .sphere import SphereModes
 
@@ -18,6 +19,7 @@ __all__ = [
     "Direct",
     "DirectSums",
     "Engine",
+    "FieldSums",
     "MeanDirection",
     "Modes",
     "SphereModes",

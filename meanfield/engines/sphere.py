@@ -74,7 +74,7 @@ class SphereModes(HarmonicEngine):
 
         def work(r, part, tokens):
             place = angles[r, tokens]
-            _write_angles(x[r, tokens], place)
+            write_angles(x[r, tokens], place)
             values = masses[None, r, tokens]
             modes[r, part] = adjoint_synthesis_general(
                 map=values, loc=place, spin=0, **self._options
@@ -91,7 +91,7 @@ class SphereModes(HarmonicEngine):
         return synthesis_general(alm=modes[None], loc=angles, spin=spin, mode=mode, **self._options)
 
 
-def _write_angles(x, angles):
+def write_angles(x, angles):
     """Colatitudes and longitudes (n, 2) of tokens (n, 3)."""
     longitudes = np.arctan2(x[:, 1], x[:, 0])
     angles[:, 0] = np.arctan2(np.sqrt(x[:, 0] ** 2 + x[:, 1] ** 2), x[:, 2])

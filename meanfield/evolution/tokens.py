@@ -7,13 +7,12 @@ normalisation has one, then the logarithm of the mass where the model has a reac
 import numpy as np
 
 from ..checks import real_array
-from ..drifts import Attention, Hardmax, ZonalDrift
-from ..engines import AttentionSums, Automatic, Direct
-from ..errors import MeanfieldError
+from ..drifts import Attention, Hardmax, MeanField, ZonalDrift
+from ..engines import AttentionSums, Automatic, Direct, FieldSums
 from ..model import Transformer
-from ..noise import Isotropic
 from ..normalisation import PostLN
 from ..states import Tokens
+from .fitting import check_tokens
 from .lengths import lengths
 
 __all__ = ["TokenMotion"]
@@ -43,7 +42,7 @@ class TokenMotion:
     """
 
     def __init__(self, model: Transformer, tokens: Tokens, engine=None):
-        _check(model, tokens)
+        check_tokens(model, tokens)
         self.model, self._like = model, tokens
         self.dimension, self.on_sphere = tokens.dimension, tokens.on_sphere
         self._replicas = int(np.prod(tokens.shape))
@@ -57,12 +56,14 @@ class TokenMotion:
 
     def _build(self, engine, n: int):
         threads = getattr(engine, "threads", 1)
-        if isinstance(self._drift, Attention | Hardmax):
+        if isinstance(self._drift, Attention | Hardmax | MeanField):
             if engine is not None and not isinstance(engine, Automatic):
                 raise ValueError(
                     f"{type(self._drift).__name__} has one way to sum over tokens; leave out "
                     f"engine = {engine!r}, or give engines.Automatic(threads=...)."
                 )
+            if isinstance(self._drift, MeanField):
+                return FieldSums(self._drift, threads)
             return AttentionSums(self._drift, threads=threads, shape=self._like.shape)
         if not self._tangential or self.model.reaction:
             if engine is not None and not isinstance(engine, Automatic | Direct):
@@ -150,7 +151,7 @@ class TokenMotion:
 
     def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from attention."""
-        if isinstance(self._sums, AttentionSums):
+        if isinstance(self._sums, AttentionSums | FieldSums):
             A = self._sums.attention(self._inside(t), x, masses)
         else:
             A = self._sums.attention(x, masses)
@@ -269,31 +270,3 @@ class TokenMotion:
             growth = velocity[..., -1]
             squares += (growth - (masses * growth).sum(axis=1, keepdims=True)) ** 2
         return float(np.sqrt((masses * squares).sum(axis=-1).max()))
-
-
-def _check(model: Transformer, tokens: Tokens) -> None:
-    zonal = isinstance(model.drift, ZonalDrift)
-    if not tokens.on_sphere and (zonal or not isinstance(model.normalisation, PostLN)):
-        what = type(model.drift).__name__ if zonal else repr(model.normalisation)
-        raise MeanfieldError(
-            f"{what} is defined on the sphere, and these tokens live in R^d. There, use "
-            "Attention(Q, K, V, beta), without a normalisation."
-        )
-    wanted = getattr(model.feedforward, "dimension", tokens.dimension)
-    if wanted != tokens.dimension:
-        raise ValueError(
-            f"{model.feedforward!r} is for tokens of dimension {wanted}; got tokens of dimension "
-            f"{tokens.dimension}."
-        )
-    if model.reaction and not zonal:
-        raise MeanfieldError(
-            f"reaction needs the potential of a zonal drift; {type(model.drift).__name__} has "
-            "none. Use USA, SA, Kuramoto or Interaction, or reaction=0."
-        )
-    if not tokens.on_sphere and model.noisy and not isinstance(model.noise, Isotropic):
-        raise MeanfieldError(f"{model.noise!r} is defined on the sphere; in R^d use Isotropic().")
-    if tokens.radii is not None and not model.normalisation.has_radii:
-        raise MeanfieldError(
-            f"These tokens have radii, which {model.normalisation!r} does not use: leave them "
-            "out, or choose PreLN(), MixLN(tau) or PeriLN()."
-        )

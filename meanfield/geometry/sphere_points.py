@@ -13,6 +13,7 @@ from .latitudes import Latitudes
 __all__ = [
     "empirical_coefficients",
     "evaluate",
+    "factors",
     "gradient",
     "harmonics_at",
     "orders_of",
@@ -28,7 +29,8 @@ def orders_of(degree: int) -> np.ndarray:
     return np.repeat(np.arange(degree + 1), degree + 1 - np.arange(degree + 1))
 
 
-def _signs(degree: int) -> np.ndarray:
+def factors(degree: int) -> np.ndarray:
+    """What coefficients are in units of those of ducc0, for every mode."""
     return np.sqrt(4 * np.pi) * (-1.0) ** orders_of(degree)
 
 
@@ -58,7 +60,7 @@ def evaluate(coefficients: np.ndarray, degree: int, points: np.ndarray) -> np.nd
     """Values (members, n) of series (members, modes) at unit vectors (n, 3)."""
     from ducc0.sht import synthesis_general
 
-    loc, signs = _angles(points), _signs(degree)
+    loc, signs = _angles(points), factors(degree)
     values = np.empty((len(coefficients), len(points)))
     if not len(points):
         return values
@@ -80,7 +82,7 @@ def gradient(series: np.ndarray, degree: int, points: np.ndarray) -> np.ndarray:
 
     loc = _angles(points)
     slope, turn = synthesis_general(
-        alm=(series * _signs(degree))[None],
+        alm=(series * factors(degree))[None],
         loc=loc,
         spin=1,
         lmax=degree,
@@ -108,7 +110,7 @@ def empirical_coefficients(points: np.ndarray, masses: np.ndarray, degree: int) 
         epsilon=ACCURACY,
         nthreads=1,
     )[0]
-    return alm * _signs(degree)
+    return alm * factors(degree)
 
 
 def rotate(coefficients: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndarray:
@@ -123,7 +125,7 @@ def rotate(coefficients: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndar
     alpha = np.arctan2(matrix[1, 2], matrix[0, 2])  # any angle if the axis stays vertical
     rest = np.cos(alpha) * matrix[1] - np.sin(alpha) * matrix[0]  # of R_y(beta) R_z(gamma)
     gamma = np.arctan2(rest[0], rest[1])
-    signs = _signs(degree)
+    signs = factors(degree)
     return rotate_alm(coefficients * signs, degree, gamma, beta, alpha, nthreads=1) / signs
 
 

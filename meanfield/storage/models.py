@@ -5,7 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from ..drifts import SA, USA, Attention, Drift, FeedForward, Hardmax, Interaction, Kuramoto
+from ..drifts import (
+    SA,
+    USA,
+    Attention,
+    Drift,
+    FeedForward,
+    Hardmax,
+    Interaction,
+    Kuramoto,
+    MeanField,
+)
 from ..errors import MeanfieldError
 from ..model import Transformer
 from ..noise import (
@@ -48,6 +58,8 @@ def _drift(described: dict[str, Any]) -> Drift:
             return Attention.from_description(described)
         case "Hardmax":
             return Hardmax.from_description(described)
+        case "MeanField":
+            return MeanField.absent(_drift(described["of"]), described["field"]["callable"])
     series = np.polynomial.Chebyshev(described["chebyshev"])
     derivative = described.get("derivative")
     slope = _lost(derivative["callable"]) if derivative else None
