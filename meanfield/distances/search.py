@@ -2,7 +2,8 @@
 
 from numba import njit
 
-from .shift import displacement
+from .quantiles import RISE
+from .shift import displacement, slope_from_atoms
 
 __all__ = ["best_shift", "best_shifts", "costs"]
 
@@ -19,7 +20,8 @@ def best_shift(X, Y, p, period, rules):
     Two steps of three look for the zero of the slope (Chandrupatla, Adv. Eng. Softw. 28 (1997));
     the third goes where the tangents meet, which is the minimum of a cost with corners.
     """
-    old, new, other = 1.0, -1.0, 1.0
+    new, other = _near_minimum(X, Y, p, period)
+    old = other
     cost_other, slope_other = displacement(X, Y, other, p, period, rules)
     cost_new, slope_new = displacement(X, Y, new, p, period, rules)
     slope_old = slope_other
@@ -51,6 +53,33 @@ def best_shift(X, Y, p, period, rules):
             other, cost_other, slope_other = new, cost_new, slope_new
         new, cost_new, slope_new = shift, cost, slope
     return best, least, min(bound, least)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _near_minimum(X, Y, p, period):
+    """An interval of shifts around the best, and a narrow one of a density and atoms."""
+    new, other = -1.0, 1.0
+    if X.shape[1] == RISE or Y.shape[1] > RISE:
+        return new, other
+    f_new, f_other = (
+        slope_from_atoms(X, Y, new, p, period),
+        slope_from_atoms(X, Y, other, p, period),
+    )
+    old, f_old = other, f_other
+    for _ in range(MOST):
+        width = abs(other - new)
+        if width <= 4 * BOTH_SIDES or f_new == 0:
+            break
+        part = _part(old, new, other, f_old, f_new, f_other)
+        margin = min(BOTH_SIDES / width, 0.5)
+        shift = new + min(max(part, margin), 1 - margin) * (other - new)
+        slope = slope_from_atoms(X, Y, shift, p, period)
+        old, f_old = new, f_new
+        if slope * f_new < 0:
+            old, f_old = other, f_other
+            other, f_other = new, f_new
+        new, f_new = shift, slope
+    return new, other
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -12,7 +12,7 @@ from numba import njit
 
 from .quantiles import LEVEL, PLACE, RISE, WIDTH
 
-__all__ = ["displacement", "rules_for"]
+__all__ = ["displacement", "rules_for", "slope_from_atoms"]
 
 CONVERGED = 1e-11  # a step of Newton so small leaves an error of its square
 COST, SLOPE = 0, 1  # integrands: the power p, and p - 1
@@ -36,6 +36,36 @@ def rules_for(p: float, size: int) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def slope_from_atoms(X, Y, shift, p, period):
+    """C'(shift) of a density X and atoms Y, in a third of the time of `displacement`.
+
+    sum over atoms of |X - y|^p where the mass of an atom ends less that where it begins.
+    """
+    count = len(Y) - 1
+    turns = np.floor(-shift)
+    j = min(np.searchsorted(Y[:, LEVEL], -shift - turns, side="right") - 1, count - 1)
+    y, start = Y[j, PLACE] + turns * period, X[0, PLACE] - X[0, WIDTH]
+    slope, i, s, t = -_power(start - y, p), 0, 0.0, -1.0
+    for _ in range(count):
+        stop = Y[j + 1, LEVEL] + turns + shift
+        if stop > 1:
+            break
+        while stop > X[i + 1, LEVEL] and i + 2 < len(X):
+            i, t = i + 1, -1.0
+            s = X[i, LEVEL]
+        guess = t + (stop - s) / _density(X, i, t)
+        t = _inverse(X, i, stop, guess if -1 <= guess <= 1 else t)
+        s, x = stop, X[i, PLACE] + X[i, WIDTH] * t
+        slope += _power(x - y, p)
+        j += 1
+        if j == count:
+            j, turns = 0, turns + 1
+        y = Y[j, PLACE] + turns * period
+        slope -= _power(x - y, p)
+    return slope + _power(start + period - y, p)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def displacement(X, Y, shift, p, period, rules):
     """C(shift) and its derivative; X has smooth pieces if Y has."""
     smooth = X.shape[1] > RISE
@@ -50,7 +80,10 @@ def displacement(X, Y, shift, p, period, rules):
             last = stop > end
             until = end if last else stop
             if smooth:
-                t_until = 1.0 if last else _inverse(X, i, stop, t)
+                t_until = 1.0
+                if not last:
+                    guess = t + (stop - s) / _density(X, i, t)
+                    t_until = _inverse(X, i, stop, guess if -1 <= guess <= 1 else t)
                 if t_until > t:
                     part = _stretch(X, Y, i, j, turns + shift, turns * period, t, t_until, p, rules)
                     value += part[0]
