@@ -2,6 +2,8 @@ from . import engines as engines
 from . import noise as noise
 from . import normalisation as normalisation
 from . import steppers as steppers
+from .chaos import Study as Study
+from .chaos import propagation_of_chaos as propagation_of_chaos
 from .characteristics import Characteristics as Characteristics
 from .config import read_config as read_config
 from .config import run_config as run_config

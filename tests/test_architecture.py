@@ -39,6 +39,7 @@ ROOMS = [
     {"labelled"},
     {"storage"},
     {"solving"},
+    {"chaos"},
     {"config", "environment"},
     {"plotting"},
     {"cli"},

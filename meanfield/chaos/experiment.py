@@ -1,0 +1,101 @@
+"""One batch of a study: interacting tokens, coupled ones, independent samples; distances."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..drifts import MeanField
+from ..model import Transformer
+from ..solution import Solution
+from ..solving import solve
+from ..states import Density, Tokens
+from .batches import Batch
+
+__all__ = ["Experiment"]
+
+Measured = Callable[[Any, Density], Any]
+
+
+class Experiment(NamedTuple):
+    """What is done with every batch.
+
+    Attributes
+    ----------
+    model : Transformer
+    start : Density
+        The law of the tokens at the start.
+    law : Solution
+        The densities, at outputs among which `times` are.
+    times : ndarray
+    distances : mapping of str to callable
+        (tokens, density) -> numbers (*replicas,).
+    functionals : mapping of str to callable
+        state -> numbers (*replicas,), of tokens or a density.
+    coupled, floor : bool
+        Whether the nonlinear process is run too, and independent samples are drawn.
+    dt : float or None
+    seed : int
+    """
+
+    model: Transformer
+    start: Density
+    law: Solution
+    times: np.ndarray
+    distances: Mapping[str, Measured]
+    functionals: Mapping[str, Callable[[Any], Any]]
+    coupled: bool
+    floor: bool
+    dt: float | None
+    seed: int
+
+    def run(self, batch: Batch) -> dict[str, np.ndarray]:
+        """Numbers (times, replicas) by name."""
+        first, noise, samples = batch.seeds(self.seed, 3)
+        tokens = self._sample(self.start, batch, first)
+        state = noise.bit_generator.state
+        path = self._path(self.model, tokens, noise)
+        found = {name: self._each(path, measure) for name, measure in self.distances.items()}
+        for name, value in self.functionals.items():
+            found[name] = np.stack([np.asarray(value(tokens)) for tokens in path])
+        if self.coupled:
+            noise.bit_generator.state = state
+            alone = Transformer(MeanField(self.law), self.model.kappa)
+            found["coupling"] = _apart(path, self._path(alone, tokens, noise))
+        if self.floor:
+            independent = [self._sample(law, batch, samples) for law in self.laws]
+            for name, measure in self.distances.items():
+                found[f"floor of {name}"] = self._each(independent, measure)
+        return {name: values[:, : batch.kept] for name, values in found.items()}
+
+    @property
+    def laws(self) -> list[Any]:
+        """The densities at `times`."""
+        return [self.law[int(np.abs(self.law.t - t).argmin())] for t in self.times]
+
+    def _path(self, model: Transformer, tokens: Tokens, rng: np.random.Generator) -> list[Tokens]:
+        options: dict[str, Any] = {"rng": rng, "dt": self.dt} if model.noisy else {}
+        span = (float(self.law.t[0]), float(self.times[-1]))
+        run = solve(model, tokens, span, t_eval=self.times, progress=False, **options)
+        if not run.success:
+            raise RuntimeError(run.message)
+        return [state for state in run if isinstance(state, Tokens)]
+
+    def _each(self, states, measure: Measured) -> np.ndarray:
+        pairs = zip(states, self.laws, strict=True)
+        return np.stack([np.asarray(measure(tokens, law)) for tokens, law in pairs])
+
+    @staticmethod
+    def _sample(law: Density, batch: Batch, rng: np.random.Generator) -> Tokens:
+        x = law.sample(batch.size * batch.n, rng=rng).x
+        return Tokens(x.reshape(batch.size, batch.n, -1))
+
+
+def _apart(first: list[Tokens], second: list[Tokens]) -> np.ndarray:
+    """Root mean square of the distance of coupled tokens, in space, (times, replicas)."""
+    return np.stack(
+        [
+            np.sqrt(((a.x - b.x) ** 2).sum(axis=-1).mean(axis=-1))
+            for a, b in zip(first, second, strict=True)
+        ]
+    )

@@ -1,0 +1,50 @@
+"""Studies as NetCDF files: the run of densities, and the study as a group of the same file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import StorageError
+from ..solution import Solution
+from ..storage.atomic import check_writable, write_atomically
+from ..storage.netcdf import load
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["load_study", "save_study"]
+
+GROUP = "study"
+
+
+def save_study(data: "xr.Dataset", law: Solution, path: Path) -> Path:
+    """Write both to `path`; an existing file is replaced atomically.
+
+    Raises
+    ------
+    StorageError
+        If there is no such folder, or it is not writable.
+    """
+    if not path.absolute().parent.is_dir():
+        raise StorageError(f"The folder {path.parent} does not exist; create it first.")
+    check_writable(path)
+
+    def write(temporary: Path) -> None:
+        law.save(temporary)
+        data.to_netcdf(temporary, mode="a", group=GROUP, engine="h5netcdf")
+
+    try:
+        return write_atomically(path, write)
+    except OSError as error:
+        raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
+
+
+def load_study(path: Path) -> tuple["xr.Dataset", Solution]:
+    """What `save_study` wrote; raises StorageError for other files."""
+    import xarray as xr
+
+    law = load(path)
+    try:
+        with xr.open_dataset(path, group=GROUP, engine="h5netcdf") as file:
+            return file.load(), law
+    except (OSError, KeyError, ValueError) as error:
+        raise StorageError(f"{path} holds no study: {error}") from error

@@ -1,0 +1,148 @@
+"""Studies of n tokens against the mean field: seeds, tables, known constants, files."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.chaos import rate_of
+
+CIRCLE = mf.Circle(24)
+START = CIRCLE.density(lambda t: 1 + 0.5 * np.cos(t))
+MODEL = mf.Transformer(mf.Kuramoto(), 1.0)
+
+
+def study(**changes):
+    """A small one."""
+    arguments = {"sizes": [16, 64], "times": [0.0, 0.5], "replicas": 70, "rng": 0, "dt": 0.1}
+    arguments |= changes
+    return mf.propagation_of_chaos(arguments.pop("model", MODEL), START, **arguments)
+
+
+SMALL = study()
+
+
+def test_tables_are_labelled():
+    assert dict(SMALL.data.sizes) == {"n": 2, "t": 2, "replica": 70}
+    assert set(SMALL.data) >= {"W1", "W2", "H^-1", "floor of W2", "coupling", "|m_1|^2"}
+    assert not any(np.isnan(table).any() for table in SMALL.data.values())
+    assert (SMALL.data["coupling"].sel(t=0) == 0).all()
+    assert "W2" in repr(SMALL) and "coupling" in repr(SMALL)
+
+
+def test_a_part_of_a_study_has_the_same_numbers():
+    part = study(sizes=[64], replicas=5)
+    for name in ("W2", "coupling", "floor of W1", "|m_1|^2"):
+        np.testing.assert_array_equal(
+            part.data[name], SMALL.data[name].isel(n=[1], replica=slice(5))
+        )
+    assert not (study(sizes=[64], replicas=5, rng=1).data["W2"] == part.data["W2"]).any()
+
+
+def test_numbers_are_those_of_runs_by_hand():
+    """The first replica of n = 16, from the seeds that batches have."""
+    from meanfield.chaos.batches import batches_of
+
+    first, noise, _ = batches_of([16], 70)[0].seeds(0, 3)
+    tokens = mf.Tokens(START.sample(64 * 16, rng=first).x.reshape(64, 16, 2))
+    run = mf.solve(MODEL, tokens, (0, 0.5), t_eval=[0, 0.5], dt=0.1, rng=noise)
+    exact = mf.wasserstein(run.final, SMALL.law.final)
+    np.testing.assert_array_equal(SMALL.data["W2"].isel(n=0, t=1)[:64], exact.value)
+
+
+def test_at_the_start_tokens_are_independent():
+    """|m_1|^2 has the mean |m|^2 + (1 - |m|^2)/n, and distances are those of the floor."""
+    table = study(sizes=[32], times=[0.0, 0.1], replicas=640, coupling=False)
+    table = table.data.isel(t=0)
+    squares, limit = table["|m_1|^2"].values.ravel(), float(table["limit of |m_1|^2"])
+    error = squares.std() / 640**0.5
+    assert limit == pytest.approx(1 / 16)
+    assert abs(squares.mean() - (limit + (1 - limit) / 32)) < 4 * error
+    W2, floor = table["W2"].values.ravel(), table["floor of W2"].values.ravel()
+    assert abs(W2.mean() - floor.mean()) < 4 * np.hypot(W2.std(), floor.std()) / 640**0.5
+
+
+def test_fluctuations_of_the_uniform_phase():
+    """n E|m_k|^2 = 1/(1 - kappa/kappa_k): 2 for k = 1 and kappa = 1, 1 for k = 2."""
+    uniform = CIRCLE.uniform()
+    found = mf.propagation_of_chaos(
+        MODEL, uniform, [128], [8.0], 640, rng=3, dt=0.1, coupling=False, floor=False, distances={}
+    ).data
+    for name, exact in (("|m_1|^2", 2.0), ("|m_2|^2", 1.0)):
+        scaled = 128 * found[name].values.ravel()
+        assert abs(scaled.mean() - exact) < 4 * scaled.std() / 640**0.5 + 0.03  # of 1/n, dt^2
+
+
+def test_without_noise_too():
+    found = study(model=mf.Transformer(mf.SA(2.0)), dt=None, replicas=4)
+    assert (found.data["coupling"].sel(t=0.5) > 0).all()
+
+
+def test_on_the_sphere():
+    start = mf.Sphere(12).von_mises_fisher([0, 0, 1], 1.0)
+    model = mf.Transformer(mf.USA(1.0), 4.0)
+    found = mf.propagation_of_chaos(model, start, [16, 64], [0.2], 64, rng=0, dt=0.1)
+    assert {"mmd", "H^-2", "coupling", "x_1"} <= set(found.data)
+    assert found.rate("mmd").exponent == pytest.approx(-0.5, abs=0.12)
+
+
+def test_rates_are_those_of_powers():
+    rng, sizes = np.random.default_rng(0), np.array([10, 100, 1000])
+    values = 3 * sizes[:, None] ** -0.5 * (1 + 0.1 * rng.standard_normal((3, 400)))
+    rate = rate_of(sizes, values)
+    assert rate.exponent == pytest.approx(-0.5, abs=0.01) and rate.constant == pytest.approx(
+        3, 0.02
+    )
+    assert rate.interval[0] < -0.5 < rate.interval[1] and "n^-0.5" in repr(rate)
+    values[1, 200:] = np.nan
+    assert rate_of(sizes, values).exponent == pytest.approx(-0.5, abs=0.01)
+
+
+def test_intervals_hold_the_exponent_as_often_as_they_say():
+    rng, sizes, held = np.random.default_rng(1), np.array([10, 40, 160]), 0
+    for _ in range(200):
+        values = sizes[:, None] ** -1.0 * rng.exponential(size=(3, 60))
+        low, high = rate_of(sizes, values).interval
+        held += low < -1 < high
+    assert 0.88 < held / 200 <= 1
+
+
+def test_a_study_is_kept_in_a_file(tmp_path):
+    path = SMALL.save(tmp_path / "study.nc")
+    again = mf.Study.load(path)
+    assert again.data.identical(SMALL.data)
+    np.testing.assert_array_equal(again.law.final.coefficients, SMALL.law.final.coefficients)
+    assert mf.load(path).t[-1] == 0.5
+    with pytest.raises(mf.StorageError, match="holds no study"):
+        mf.Study.load(SMALL.law.save(tmp_path / "law.nc"))
+    with pytest.raises(mf.StorageError, match=r"folder .* does not exist"):
+        SMALL.save(tmp_path / "nowhere" / "study.nc")
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"sizes": [1, 4]}, "increasing numbers of tokens >= 2"),
+        ({"sizes": [8, 4]}, "increasing numbers"),
+        ({"sizes": []}, "increasing numbers"),
+        ({"sizes": [4.5]}, "whole numbers"),
+        ({"times": [1.0, 0.5]}, "times are increasing"),
+        ({"times": []}, "times are increasing"),
+        ({"times": [0.0]}, "the last > 0"),
+        ({"times": [-1.0]}, "times are increasing"),
+        ({"replicas": 0}, "replicas >= 1"),
+        ({"rng": -1}, "seed"),
+    ],
+    ids=str,
+)
+def test_arguments_out_of_range(changes, match):
+    with pytest.raises(ValueError, match=match):
+        study(**changes)
+
+
+def test_other_states_and_models_are_refused():
+    with pytest.raises(TypeError, match="expects a Transformer and a Density"):
+        mf.propagation_of_chaos(MODEL, mf.Tokens.uniform(3, 2, rng=0), [4], [1.0], rng=0)
+    with pytest.raises(ValueError, match="a single density on the circle or S"):
+        mf.propagation_of_chaos(MODEL, mf.Zonal(3, 8).uniform(), [4], [1.0], rng=0)
+    with pytest.raises(mf.MeanfieldError, match="Attention does not depend on inner products"):
+        mf.propagation_of_chaos(mf.Transformer(mf.Attention()), START, [4], [1.0], rng=0)
