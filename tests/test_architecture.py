@@ -48,7 +48,10 @@ ROOMS = [
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 
 ONLY = {"steppers": {"bits", "errors", "native"}}  # a scheme knows no physics
-LATE = {"solution": {"labelled", "storage", "plotting"}}  # its methods import when called
+LATE = {
+    "solution": {"labelled", "storage", "plotting"},
+    "chaos": {"plotting"},
+}  # its methods import when called
 
 MAX_LINES = 300
 MAX_FUNCTION_LINES = 40

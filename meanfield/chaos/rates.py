@@ -33,10 +33,13 @@ def rate_of(sizes: np.ndarray, values: np.ndarray, *, rng=0) -> Rate:
     """The rate of the means of values (sizes, replicas); nan are left out.
 
     Each size counts by the precision of the logarithm of its mean. The interval is that of means of
-    replicas which are drawn anew, 1000 times.
+    replicas which are drawn anew, 1000 times. All are nan for fewer than two sizes, and where a
+    mean is 0.
     """
     rng = np.random.default_rng(rng)
     rows = [row[np.isfinite(row)] for row in values]
+    if len(rows) < 2 or not all(row.size and row.mean() for row in rows):
+        return Rate(np.nan, np.nan, (np.nan, np.nan))  # nothing has a logarithm
     weights = np.array([np.abs(row.mean()) / _error(row) for row in rows])
     draws = np.stack(
         [row[rng.integers(len(row), size=(DRAWS, len(row)))].mean(axis=1) for row in rows]

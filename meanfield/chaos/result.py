@@ -13,6 +13,7 @@ from .rates import Rate, rate_of
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
 __all__ = ["Study"]
 
@@ -73,6 +74,12 @@ class Study:
         limit = self.data[f"limit of {name}"]
         limit = limit.isel(t=-1) if t is None else limit.sel(t=t, method="nearest")
         return rate_of(self.data.n.values, self._at(name, t) - float(limit))
+
+    def plot(self, **options) -> "Figure":
+        """Distances against n, with rates and floor, and against time: `plotting.rates`."""
+        from ..plotting import rates
+
+        return rates(self, **options)
 
     def save(self, path: str | Path) -> Path:
         """Write the study and its densities to a NetCDF file, atomically."""

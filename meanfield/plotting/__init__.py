@@ -14,6 +14,7 @@ is not resolved is framed in red.
 
 from . import theme
 from .animation import animate
+from .chaos import rates
 from .circle import snapshots, spacetime
 from .distribution import distribution
 from .dots import mollweide_dots, orthographic_dots
@@ -44,6 +45,7 @@ __all__ = [
     "plot",
     "polar",
     "projection",
+    "rates",
     "rings",
     "snapshots",
     "spacetime",

@@ -118,6 +118,17 @@ def test_a_study_is_kept_in_a_file(tmp_path):
         SMALL.save(tmp_path / "nowhere" / "study.nc")
 
 
+def test_a_figure_has_rates_and_times():
+    figure = SMALL.plot()
+    left, right = figure.axes
+    labels = [text.get_text() for text in left.get_legend().get_texts()]
+    assert any("W_2" in label and "n^{-0." in label for label in labels)
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["$n = 16$", "$n = 64$"]
+    assert SMALL.plot(t=0.0, name="W1").axes[1].get_title() == "$W_1$"
+    with pytest.raises(ValueError, match="one of W1, W2"):
+        SMALL.plot(name="W3")
+
+
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
