@@ -57,7 +57,7 @@ class Experiment(NamedTuple):
         path = self._path(self.model, tokens, noise)
         found = {name: self._each(path, measure) for name, measure in self.distances.items()}
         for name, value in self.functionals.items():
-            found[name] = np.stack([np.asarray(value(tokens)) for tokens in path])
+            found[name] = np.stack([_numbers(value(tokens), tokens) for tokens in path])
         if self.coupled:
             noise.bit_generator.state = state
             alone = Transformer(MeanField(self.law), self.model.kappa)
@@ -81,14 +81,25 @@ class Experiment(NamedTuple):
             raise RuntimeError(run.message)
         return [state for state in run if isinstance(state, Tokens)]
 
-    def _each(self, states, measure: Measured) -> np.ndarray:
+    def _each(self, states: list[Tokens], measure: Measured) -> np.ndarray:
         pairs = zip(states, self.laws, strict=True)
-        return np.stack([np.asarray(measure(tokens, law)) for tokens, law in pairs])
+        return np.stack([_numbers(measure(tokens, law), tokens) for tokens, law in pairs])
 
     @staticmethod
     def _sample(law: Density, batch: Batch, rng: np.random.Generator) -> Tokens:
         x = law.sample(batch.size * batch.n, rng=rng).x
         return Tokens(x.reshape(batch.size, batch.n, -1))
+
+
+def _numbers(values: Any, tokens: Tokens) -> np.ndarray:
+    """One real number for each replica; raises ValueError for others."""
+    array = np.asarray(values)
+    if array.shape != tokens.shape or array.dtype.kind not in "fiu":
+        raise ValueError(
+            f"Distances and functionals return a real number for each replica, {tokens.shape}; got "
+            f"shape {array.shape} of {array.dtype}."
+        )
+    return array
 
 
 def _apart(first: list[Tokens], second: list[Tokens]) -> np.ndarray:

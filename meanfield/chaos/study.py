@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,8 @@ def propagation_of_chaos(
     """
     chosen, at = _checked(model, mu0, sizes, times)
     replicas = whole_number("propagation_of_chaos needs replicas", "replicas", replicas)
+    if replicas < 2:
+        raise ValueError("propagation_of_chaos needs replicas >= 2, for errors of means; got 1.")
     coupling, floor = boolean("coupling", coupling), boolean("floor", floor)
     law = _law(model, mu0, at, coupling, rtol)
     experiment = Experiment(
@@ -109,7 +112,7 @@ def propagation_of_chaos(
         coupling,
         floor,
         dt,
-        whole_number("propagation_of_chaos needs a seed rng", "rng + 1", rng + 1) - 1,
+        _seed(rng),
     )
     found: dict[str, np.ndarray] = {}
     with Bar(chosen, replicas, progress) as bar:
@@ -145,6 +148,15 @@ def _checked(model, mu0, sizes, times) -> tuple[list[int], np.ndarray]:
     ):
         raise ValueError(f"times are increasing and >= 0, the last > 0; got {times!r}.")
     return whole, array
+
+
+def _seed(rng: Any) -> int:
+    if isinstance(rng, bool) or not isinstance(rng, Integral) or rng < 0:
+        raise ValueError(
+            "propagation_of_chaos needs a seed, a whole number rng >= 0, from which all batches have "
+            f"theirs; got rng = {rng!r}."
+        )
+    return int(rng)
 
 
 def _law(model: Transformer, mu0: Density, times: np.ndarray, fine: bool, rtol: float) -> Solution:

@@ -141,7 +141,11 @@ def test_a_figure_has_rates_and_times():
         ({"times": [0.0]}, "the last > 0"),
         ({"times": [-1.0]}, "times are increasing"),
         ({"replicas": 0}, "replicas >= 1"),
+        ({"replicas": 1}, "replicas >= 2"),
         ({"rng": -1}, "seed"),
+        ({"rng": np.random.default_rng(0)}, "a whole number rng >= 0"),
+        ({"distances": {"W": lambda a, b: 1.0}}, r"for each replica, \(64,\); got shape \(\)"),
+        ({"functionals": {"m": lambda a: a.expect(lambda x: x)}}, r"got shape \(64, 2\)"),
     ],
     ids=str,
 )
