@@ -153,7 +153,7 @@ def _checked(model, mu0, sizes, times) -> tuple[list[int], np.ndarray]:
 def _seed(rng: Any) -> int:
     if isinstance(rng, bool) or not isinstance(rng, Integral) or rng < 0:
         raise ValueError(
-            "propagation_of_chaos needs a seed, a whole number rng >= 0, from which all batches have "
+            "propagation_of_chaos needs a seed, a whole number rng >= 0, from which batches have "
             f"theirs; got rng = {rng!r}."
         )
     return int(rng)

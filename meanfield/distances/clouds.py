@@ -58,7 +58,8 @@ def cloud_of(state: Any, member: int) -> Cloud:
         case Dirac():
             return Cloud(state.point[None], np.ones(1))
         case Characteristics():
-            return Cloud(state.points, state.masses)
+            masses = np.maximum(state.masses, 0.0)  # some are -1e-19
+            return Cloud(state.points, masses / masses.sum())
     n, d = state.x.shape[-2:]
     return Cloud(state.x.reshape(-1, n, d)[member], state.masses.reshape(-1, n)[member])
 
@@ -71,9 +72,10 @@ def cells_of(density: Density, member: int, count: int) -> Cells:
     from scipy.spatial import cKDTree
 
     if density.geometry.dimension == 2:
-        fine = _fine(density, member, count)
+        fine = _fine(density, member, max(count // 3, density.geometry.degree))
         return Cells(fine, np.arange(len(fine.x)), fine, fine)
-    x, masses = fine = _fine(density, member, FINE * count)
+    degree = max(int((FINE * count / 4.5) ** 0.5), density.geometry.degree)
+    x, masses = fine = _fine(density, member, degree)
     centres = x[np.random.default_rng(0).choice(len(x), count, replace=False, p=masses)]
     for step in range(LLOYD + 1):
         owner = cKDTree(centres).query(x)[1]
@@ -83,15 +85,12 @@ def cells_of(density: Density, member: int, count: int) -> Cells:
         kept = np.bincount(owner, minlength=len(centres)) > 0
         centres = sums[kept] / np.linalg.norm(sums[kept], axis=1, keepdims=True)
     coarse = Cloud(centres, np.bincount(owner, masses, len(centres)))
-    return Cells(fine, owner, coarse, _fine(density, member, FINE * count // 2))
+    return Cells(fine, owner, coarse, _fine(density, member, int(0.7 * degree)))
 
 
-def _fine(density: Density, member: int, count: int) -> Cloud:
-    """The density on a grid with about `count` points, those of positive mass."""
-    degree, dimension = density.geometry.degree, density.geometry.dimension
-    grid: Circle | Sphere = Circle(max(count // 3, degree))
-    if dimension == 3:
-        grid = Sphere(max(int((count / 4.5) ** 0.5), degree))
+def _fine(density: Density, member: int, degree: int) -> Cloud:
+    """The density on the grid of a degree, where its mass is positive."""
+    grid = Circle(degree) if density.geometry.dimension == 2 else Sphere(max(degree, 2))
     coefficients = density.coefficients.reshape(-1, density.coefficients.shape[-1])[member]
     masses = grid.weights * density.geometry.at(coefficients, grid.points)
     some = masses > 0

@@ -4,8 +4,11 @@ import numpy as np
 
 from ..checks import whole_number
 from ..states import Tokens
+from .curves import ROUNDING
 from .distance import Distance
 from .ground import between
+from .quantiles import levels_of
+from .shift import SLIVER
 from .wasserstein import checked_power, wasserstein
 
 __all__ = ["conditional_wasserstein"]
@@ -24,7 +27,7 @@ def conditional_wasserstein(
     a, b : Tokens
         Single sets in one space, in the order of their sequences, of equal or different lengths.
     p : float
-        From 1 to 100.
+        From 1 to 20.
     blocks : int, optional
         Number of blocks of equal mass; it divides the number of tokens of both, whose masses are
         then equal. By default every token is a block of its own.
@@ -52,16 +55,20 @@ def conditional_wasserstein(
         return _of_blocks(a, b, p, whole_number("blocks must be a number", "blocks", blocks))
     if a.dimension != b.dimension or a.on_sphere != b.on_sphere:
         raise ValueError(f"Both need to be tokens of one space; got {a!r} and {b!r}.")
-    ends = np.cumsum(a.masses), np.cumsum(b.masses)
-    edges = np.union1d(*(np.minimum(end / end[-1], 1.0) for end in ends))
+    ends = [levels_of(tokens.masses[None])[0, 1:] for tokens in (a, b)]
+    edges = np.union1d(*ends)
     middles = (edges + np.concatenate([[0.0], edges[:-1]])) / 2
     first, second = (
-        tokens.x[np.minimum(np.searchsorted(end / end[-1], middles), len(tokens) - 1)]
+        tokens.x[np.minimum(np.searchsorted(end, middles), len(tokens) - 1)]
         for tokens, end in zip((a, b), ends, strict=True)
     )
     lengths = np.diff(edges, prepend=0.0)
+    lengths[lengths <= SLIVER] = 0.0  # rounding errors of the levels
     gaps = between(first, second) if a.on_sphere else np.linalg.norm(first - second, axis=1)
-    return Distance((lengths @ gaps**p) ** (1 / p), 0.0, "along the sequence")
+    scale = float(gaps.max())
+    value = scale * (lengths @ (gaps / (scale or 1.0)) ** p) ** (1 / p)
+    most = (value**p + ROUNDING * scale**p) ** (1 / p) if scale < 1e3 else value
+    return Distance(value, most - value, "along the sequence")
 
 
 def _of_blocks(a: Tokens, b: Tokens, p: float, blocks: int) -> Distance:

@@ -8,7 +8,7 @@ import numpy as np
 from ..characteristics import Characteristics
 from ..geometry import Zonal
 from ..states import Density, Dirac, Tokens
-from .quantiles import RISE, of_atoms, of_densities
+from .quantiles import LEVEL, RISE, WIDTH, of_atoms, of_densities
 from .search import best_shifts, costs
 from .shift import rules_for
 
@@ -23,12 +23,13 @@ __all__ = [
 
 NODES = 12
 ON_AXIS = 1e-15
-ROUNDING = 1e-15
+ROUNDING, RELATIVE = 1e-15, 1e-15
 
 
 def around_circle(a: Any, b: Any, p: float, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """W_p and its error, (pairs,), of the members (i, j) that `pairs` lists, on the circle."""
-    return _rooted(*best_costs(_circular(a), _circular(b), p, pairs), p, pi)
+    X, Y = _circular(a), _circular(b)
+    return _rooted(*best_costs(X, Y, p, pairs), p, pi, X.shape[1] + Y.shape[1])
 
 
 def best_costs(X, Y, p: float, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -36,6 +37,11 @@ def best_costs(X, Y, p: float, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarra
     X, Y, pairs = _ordered(X, Y, pairs)
     found = np.empty((len(pairs), 3))
     best_shifts(X, Y, pairs, p, 2 * pi, rules_for(p, NODES), found)
+    if Y.shape[2] > RISE:  # where quantiles are not smooth a finer rule shows it
+        finer, rules = np.empty(len(pairs)), rules_for(p, 2 * NODES)
+        costs(X, Y, pairs, found[:, 0].copy(), p, 2 * pi, rules, finer)
+        found[:, 2] -= np.abs(finer - found[:, 1])
+        found[:, 1] = finer
     return found[:, 1], found[:, 2]
 
 
@@ -50,9 +56,11 @@ def along_meridians(a: Any, b: Any, p: float, pairs: np.ndarray) -> tuple[np.nda
 
 def on_line(a: Tokens, b: Tokens, p: float, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The same for tokens in R."""
-    longest = max(a.x.max(), b.x.max()) - min(a.x.min(), b.x.min())
-    X, Y = _atoms(a.x[..., 0], a.masses), _atoms(b.x[..., 0], b.masses)
-    return _without_shift(X, Y, p, pairs, longest)
+    lowest = min(a.x.min(), b.x.min())
+    longest = float(max(a.x.max(), b.x.max()) - lowest) or 1.0
+    X, Y = (_atoms((s.x[..., 0] - lowest) / longest, s.masses) for s in (a, b))
+    distances, errors = _without_shift(X, Y, p, pairs, 1.0)
+    return longest * distances, longest * errors
 
 
 def is_axisymmetric(state: Any) -> bool:
@@ -67,23 +75,37 @@ def is_axisymmetric(state: Any) -> bool:
 def _without_shift(X, Y, p: float, pairs: np.ndarray, longest: float):
     X, Y, pairs = _ordered(X, Y, pairs)
     found = np.empty(len(pairs))
-    costs(X, Y, pairs, p, rules_for(p, NODES), found)
-    return _rooted(found, found, p, longest)
+    costs(X, Y, pairs, np.zeros(len(pairs)), p, 0.0, rules_for(p, NODES), found)
+    return _rooted(found, found, p, longest, X.shape[1] + Y.shape[1])
 
 
-def _rooted(costs: np.ndarray, bounds: np.ndarray, p: float, longest: float):
-    """Distances and their errors: rounding misplaces a mass of 1e-15, by `longest` at most."""
-    rounding = ROUNDING * longest**p
-    distance = np.maximum(costs, 0.0) ** (1 / p)
-    least, most = np.maximum(bounds - rounding, 0.0), np.maximum(costs, 0.0) + rounding
-    return distance, np.maximum(distance - least ** (1 / p), most ** (1 / p) - distance)
+def _rooted(costs: np.ndarray, bounds: np.ndarray, p: float, longest: float, pieces: int):
+    """Distances and their errors: rounding misplaces a little mass, by `longest` at most.
+
+    1e-15 times the root of the number of pieces, whose levels have errors of either sign.
+    """
+    rounding = ROUNDING * pieces**0.5
+    costs = np.minimum(np.maximum(costs / longest**p, 0.0), 1.0)
+    bounds = np.minimum(bounds / longest**p, costs)
+    distance = costs ** (1 / p)
+    least, most = np.maximum(bounds - rounding, 0.0) ** (1 / p), (costs + rounding) ** (1 / p)
+    error = np.maximum(distance - least, most - distance) + RELATIVE * distance
+    return longest * distance, longest * error
 
 
 def _ordered(X, Y, pairs):
-    """A curve with smooth pieces comes first."""
-    if X.shape[2] == RISE < Y.shape[2]:
+    """A curve with smooth pieces comes first, of two the one with the less dense place.
+
+    The quantiles of the second are integrated over, and are not smooth where it has little mass.
+    """
+    smooth = X.shape[2] == Y.shape[2] > RISE
+    if X.shape[2] == RISE < Y.shape[2] or (smooth and _least_density(Y) < _least_density(X)):
         return Y, X, np.ascontiguousarray(pairs[:, ::-1])
     return X, Y, pairs
+
+
+def _least_density(curves: np.ndarray) -> float:
+    return float((np.diff(curves[:, :, LEVEL]) / curves[:, :-1, WIDTH]).min())
 
 
 def _atoms(places: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -104,7 +126,7 @@ def atoms_on_circle(state: Any) -> tuple[np.ndarray, np.ndarray] | None:
         case Density():
             return None
         case Characteristics():
-            x, masses = state.points, state.masses
+            x, masses = state.points, np.maximum(state.masses, 0.0)  # some are -1e-19
             if isinstance(state.geometry, Zonal):  # a node is two points
                 x, masses = np.concatenate([x, x * [-1, 1]]), np.tile(masses / 2, 2)
         case Dirac():
@@ -122,7 +144,7 @@ def _polar(state: Any) -> np.ndarray:
     d = state.geometry.dimension
     if isinstance(state, Characteristics):
         pole = np.eye(d)[-1]
-        return _atoms(state.chart.distances(state.coordinates, pole), state.masses)
+        return _atoms(state.chart.distances(state.coordinates, pole), np.maximum(state.masses, 0.0))
     constant = exp(lgamma(d / 2) - lgamma((d - 1) / 2)) / pi**0.5
 
     def density(angle: np.ndarray) -> np.ndarray:

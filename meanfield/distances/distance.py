@@ -1,5 +1,6 @@
 """What every distance is: a number, or an array of them, with the error it may have."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,20 @@ class Distance(NDArrayOperatorsMixin):
         return np.array(self.value, dtype=dtype)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        options.pop("out", None)  # w += 1 makes w a number
         values = [x.value if isinstance(x, Distance) else x for x in inputs]
         return getattr(ufunc, method)(*values, **options)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __iter__(self) -> "Iterator[Distance]":
+        if not self.shape:
+            raise TypeError("A single Distance is a number, not a sequence of them.")
+        return (self[i] for i in range(len(self)))
 
     def __len__(self) -> int:
         return len(self.value)

@@ -44,7 +44,7 @@ def sinkhorn_divergence(
         On one sphere, or tokens in R^d; ensembles are broadcast. Densities, on the circle or S^2,
         are taken by their cells.
     p : float
-        From 1 to 100.
+        From 1 to 20.
     blur : float
         Length > 0, in radians, below which nothing is told apart. For blur -> 0 this tends to W_p,
         ever more slowly.
@@ -54,7 +54,8 @@ def sinkhorn_divergence(
     Returns
     -------
     Distance
-        Its error is what marginals that are not met yet can change; that of cells is not in it.
+        Its error is what marginals that are not met yet can change; that of cells is not in it. For
+        p > 1 on a sphere the divergence may be negative: then it is 0, with so much error.
 
     Raises
     ------
@@ -81,16 +82,27 @@ def sinkhorn_divergence(
     shape, pairs = checked_states("sinkhorn_divergence", a, b)
     for state in (a, b):
         check_atoms(state)
+    strength = _strength(blur, p)
     found = np.empty((len(pairs), 2))
     for k, (i, j) in enumerate(pairs):
         x, y = _cloud(a, i, cells), _cloud(b, j, cells)
-        parts = [_cost(*both, p, blur**p, on_sphere(a)) for both in ((x, y), (x, x), (y, y))]
+        parts = [_cost(*both, p, strength, on_sphere(a)) for both in ((x, y), (x, x), (y, y))]
         found[k] = np.array([1, -0.5, -0.5]) @ parts
         found[k, 1] = np.array([1, 0.5, 0.5]) @ [error for _, error in parts]
     powers = np.maximum(found[:, 0], 0.0).reshape(shape)
     value = powers ** (1 / p)
-    error = (powers + found[:, 1].reshape(shape)) ** (1 / p) - value
+    errors = (found[:, 1] + np.maximum(-found[:, 0], 0.0)).reshape(shape)
+    error = (powers + errors) ** (1 / p) - value
     return Distance(value, error, f"Sinkhorn, blur {blur:g}")
+
+
+def _strength(blur: float, p: float) -> float:
+    """blur^p; raises ValueError where it is no number that can be divided by."""
+    if not -100 < p * np.log10(blur) < 100:
+        raise ValueError(
+            f"blur^p must be between 1e-100 and 1e100; got blur = {blur:g}, p = {p:g}."
+        )
+    return float(blur**p)
 
 
 def _cloud(state: Any, member: int, cells: int) -> Cloud:
@@ -148,13 +160,16 @@ def _maximum(costs, back, a, b, g, strength: float, rounds: int):
 
 def _newton(plan: np.ndarray, a: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """The step of the dual problem; potentials are known up to a constant."""
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     column = plan.sum(axis=0)
     hessian = np.diag(column) - plan.T @ (plan / a[:, None])
     hessian[np.diag_indices_from(hessian)] += RIDGE * column
     hessian += column.mean() / len(column)  # takes away the constant
-    return cho_solve(cho_factor(hessian, lower=True, overwrite_a=True), gradient)
+    try:
+        return cho_solve(cho_factor(hessian, lower=True), gradient)
+    except LinAlgError:  # plans that are nearly permutations: Sinkhorn's steps alone go on
+        return np.zeros_like(gradient)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

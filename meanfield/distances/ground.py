@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-__all__ = ["between", "pairwise"]
+__all__ = ["between", "pairwise", "scaled"]
 
 NEAR = 0.01  # angles from 0 or pi below it lose digits in an inner product
 
@@ -12,6 +12,22 @@ def between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Angles in radians of unit vectors (..., d), broadcast, with the relative accuracy of each."""
     chord, other = (np.linalg.norm(x - sign * y, axis=-1) for sign in (1, -1))
     return 2 * np.arctan2(chord, other)
+
+
+def scaled(x: np.ndarray, y: np.ndarray, p: float, on_sphere: bool) -> tuple[np.ndarray, float]:
+    """(d(x_i, y_j) / scale)^p and the scale, the largest distance, so that no power overflows."""
+    if on_sphere:
+        distances = pairwise(x, y, 1, True)
+        scale = float(distances.max()) or 1.0
+        distances /= scale
+    else:
+        scale = float(np.abs(x).max() + np.abs(y).max()) or 1.0
+        distances = pairwise(x / scale, y / scale, 1, False)
+        largest = float(distances.max()) or 1.0
+        distances, scale = distances / largest, scale * largest
+    if p == 2:
+        return np.multiply(distances, distances, out=distances), scale
+    return (distances if p == 1 else np.power(distances, p, out=distances)), scale
 
 
 def pairwise(x: np.ndarray, y: np.ndarray, p: float, on_sphere: bool) -> np.ndarray:

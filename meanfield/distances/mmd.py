@@ -10,6 +10,7 @@ from ..states import Dirac, Tokens
 from .clouds import Cloud, cloud_of
 from .coefficients import coefficients_of, common_space
 from .distance import Distance
+from .ground import pairwise
 from .pairing import checked_states, dimension_of, on_sphere
 from .sobolev import CANCELLED, ROUNDED, rooted, weighted_squares
 
@@ -51,10 +52,16 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
     shape, pairs = checked_states("mmd", a, b)
     d = dimension_of(a)
     pointwise = all(isinstance(x, Tokens | Dirac) for x in (a, b))
-    if not on_sphere(a) or (d > 3 and pointwise):
+    multipliers = _multipliers(beta, d) if on_sphere(a) else np.empty(0)
+    resolved = on_sphere(a) and multipliers[-1] <= NEGLIGIBLE * multipliers[0]
+    if not on_sphere(a) or (pointwise and (d > 3 or not resolved)):
         energies = [_pairwise(cloud_of(a, i), cloud_of(b, j), beta) for i, j in pairs]
         return rooted(np.array(energies), shape, "all pairs", CANCELLED)
-    multipliers = _multipliers(beta, d)
+    if not resolved:
+        raise ValueError(
+            f"mmd of densities is summed over at most {LARGEST} harmonics, too few for beta = "
+            f"{beta:g}: expected beta <= about 1e5."
+        )
     space = common_space(a, b, d, len(multipliers) - 1, "mmd")
     first, second = coefficients_of(a, space), coefficients_of(b, space)
     weights = multipliers[space.degrees] * (space.degrees > 0)
@@ -65,22 +72,20 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
 def _multipliers(beta: float, dimension: int) -> np.ndarray:
     """Those of K that are not negligible."""
     degree = 16
-    while degree < LARGEST:
+    while True:
         multipliers = exponential_multipliers(beta, degree, dimension)
-        if multipliers[-1] <= NEGLIGIBLE * multipliers[0]:
-            break
+        if multipliers[-1] <= NEGLIGIBLE * multipliers[0] or degree == LARGEST:
+            return multipliers
         degree *= 2
-    return multipliers
 
 
 def _pairwise(a: Cloud, b: Cloud, beta: float) -> float:
     """int int K d(a - b) d(a - b) of atoms."""
     x = np.concatenate([a.x, b.x])
     masses = np.concatenate([a.masses, -b.masses])
-    squares = (x**2).sum(axis=1)
     total = 0.0
     for begin in range(0, len(x), ROWS):
         rows = slice(begin, begin + ROWS)
-        exponent = x[rows] @ x.T - squares[rows, None] / 2 - squares / 2
-        total += masses[rows] @ np.exp(beta * np.minimum(exponent, 0.0)) @ masses
+        squares = pairwise(x[rows], x, 2, False)
+        total += masses[rows] @ np.exp(-beta / 2 * squares) @ masses
     return float(total)

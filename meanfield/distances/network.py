@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import MeanfieldError, UnresolvedWarning
-from .ground import pairwise
+from .ground import scaled
 
 __all__ = ["Plan", "optimal_plan"]
 
@@ -21,18 +21,21 @@ class Plan(NamedTuple):
     Attributes
     ----------
     cost : float
-        sum_ij plan_ij d(x_i, y_j)^p.
+        sum_ij plan_ij (d(x_i, y_j) / scale)^p.
     bound : float
-        What no plan is below: sum masses u + sum masses v, u_i + v_j <= d(x_i, y_j)^p.
+        What no plan is below: sum masses u + sum masses v, u_i + v_j <= (d(x_i, y_j) / scale)^p.
     masses : ndarray, (n, m)
     potential : ndarray, (m,)
         v.
+    scale : float
+        The largest distance.
     """
 
     cost: float
     bound: float
     masses: np.ndarray
     potential: np.ndarray
+    scale: float
 
 
 def optimal_plan(x, a, y, b, p: float, on_sphere: bool = True) -> Plan:
@@ -56,7 +59,7 @@ def optimal_plan(x, a, y, b, p: float, on_sphere: bool = True) -> Plan:
             f"{MOST_PAIRS}. Take fewer tokens, or sliced_wasserstein, sobolev_distance or mmd, "
             "which are made for many."
         )
-    costs = pairwise(x, y, p, on_sphere)
+    costs, scale = scaled(x, y, p, on_sphere)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # whether it is optimal is checked below
         options = {"numItermax": PIVOTS, "center_dual": False, "check_marginals": False}
@@ -73,4 +76,4 @@ def optimal_plan(x, a, y, b, p: float, on_sphere: bool = True) -> Plan:
             UnresolvedWarning,
             stacklevel=4,
         )
-    return Plan(cost, min(bound, cost), plan, v)
+    return Plan(cost, min(bound, cost), plan, v, scale)

@@ -13,11 +13,12 @@ with a row for each piece, and one more for the level 1: level, place, width, ri
 from collections.abc import Callable
 
 import numpy as np
+from numba import njit
 from numpy.polynomial import chebyshev
 
 from ..errors import MeanfieldError
 
-__all__ = ["LEVEL", "PLACE", "RISE", "WIDTH", "of_atoms", "of_densities"]
+__all__ = ["LEVEL", "PLACE", "RISE", "WIDTH", "levels_of", "of_atoms", "of_densities"]
 
 NODES = 14  # of the polynomial that a density is on one piece
 ROUGH, NOISE = 1e-15, 1e-11  # of its last coefficients: small enough, and what rounding explains
@@ -31,10 +32,28 @@ def of_atoms(angles: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """Curves (members, n + 1, 3) of sum_j masses_j delta_{angles_j}; the angles in any order."""
     order = np.argsort(angles, axis=1)
     curves = np.zeros((len(angles), angles.shape[1] + 1, RISE))
-    np.cumsum(np.take_along_axis(masses, order, axis=1), axis=1, out=curves[:, 1:, LEVEL])
-    curves[:, 1:, LEVEL] /= curves[:, -1:, LEVEL]
+    curves[:, :, LEVEL] = levels_of(np.take_along_axis(masses, order, axis=1))
     curves[:, :-1, PLACE] = np.take_along_axis(angles, order, axis=1)
     return curves
+
+
+@njit(cache=True)
+def levels_of(masses):
+    """Sums (members, n + 1) of the first masses of each row, over the whole, to rounding.
+
+    Sums are compensated (Neumaier): the levels of equal measures are equal, however they are split.
+    """
+    levels = np.zeros((masses.shape[0], masses.shape[1] + 1))
+    for row in range(len(masses)):
+        total = lost = 0.0
+        for j in range(masses.shape[1]):
+            mass = masses[row, j]
+            new = total + mass
+            lost += (total - new) + mass if total >= mass else (mass - new) + total
+            total = new
+            levels[row, j + 1] = total + lost
+        levels[row] /= levels[row, -1]
+    return levels
 
 
 def of_densities(density: Callable[[np.ndarray], np.ndarray], length: float) -> np.ndarray:

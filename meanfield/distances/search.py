@@ -105,8 +105,8 @@ def best_shifts(X, Y, members, p, period, rules, found):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def costs(X, Y, members, p, rules, found):
-    """The cost on a line, where nothing can be shifted."""
+def costs(X, Y, members, shifts, p, period, rules, found):
+    """Costs at given shifts, those on a line at 0."""
     for pair in range(len(members)):
         i, j = members[pair]
-        found[pair] = displacement(X[i], Y[j], 0.0, p, 0.0, rules)[0]
+        found[pair] = displacement(X[i], Y[j], shifts[pair], p, period, rules)[0]

@@ -22,6 +22,7 @@ def bounds(cells: Cells, atoms: Cloud, p: float) -> tuple[float, float]:
     are integrals of the density, by a quadrature whose error is that of another one, at most.
     """
     plan = optimal_plan(*cells.coarse, *atoms, p)
+    plan = plan._replace(potential=plan.potential * plan.scale**p)
     below = _below(cells.fine, atoms, plan, p)
     error = abs(below - _below(cells.check, atoms, plan, p))
     return max(below - error, 0.0), _above(cells, atoms, plan, p) + error

@@ -14,6 +14,7 @@ from .quantiles import LEVEL, PLACE, RISE, WIDTH
 
 __all__ = ["displacement", "rules_for", "slope_from_atoms"]
 
+SLIVER = 1e-15  # of mass: rounding errors of levels
 CONVERGED = 1e-11  # a step of Newton so small leaves an error of its square
 COST, SLOPE = 0, 1  # integrands: the power p, and p - 1
 SMOOTH, LEFT, RIGHT, BRIEF = 0, 1, 2, 4  # zeros at neither end, left, right, both; a short interval
@@ -89,7 +90,7 @@ def displacement(X, Y, shift, p, period, rules):
                     value += part[0]
                     slope += part[1]
                     t = t_until
-            elif until > s:
+            elif until - s > SLIVER:
                 value += (until - s) * _power(X[i, PLACE] - Y[j, PLACE] - turns * period, p)
             s = max(s, until)
             if last:

@@ -18,6 +18,7 @@ from .wasserstein import check_atoms, checked_power, wasserstein
 __all__ = ["sliced_wasserstein"]
 
 LATITUDES = 24
+TOGETHER = 16  # circles
 
 
 def sliced_wasserstein(
@@ -33,7 +34,7 @@ def sliced_wasserstein(
     a, b : Density, Tokens, Characteristics or Dirac
         On one sphere; single ones. On the circle this is `wasserstein` itself.
     p : float
-        From 1 to 100.
+        From 1 to 20.
     projections : int
         Number of random great circles, >= 2.
     rng : numpy.random.Generator or seed
@@ -67,14 +68,19 @@ def sliced_wasserstein(
             "sliced_wasserstein is between single states on a sphere; got "
             f"{place_of(a)} {a.shape} and {place_of(b)} {b.shape}. Take members one by one."
         )
+    rng = generator(rng)
     if dimension_of(a) == 2:
         return wasserstein(a, b, p)
     for state in (a, b):
         check_atoms(state)
-    numbers = generator(rng).standard_normal((count, dimension_of(a), 2))
+    numbers = rng.standard_normal((count, dimension_of(a), 2))
     frames = np.linalg.qr(numbers)[0]
-    pairs = np.stack([np.arange(count)] * 2, axis=1)
-    costs = best_costs(_projected(a, frames), _projected(b, frames), p, pairs)[0]
+    parts = []
+    for begin in range(0, count, TOGETHER):
+        some = frames[begin : begin + TOGETHER]
+        pairs = np.stack([np.arange(len(some))] * 2, axis=1)
+        parts.append(best_costs(_projected(a, some), _projected(b, some), p, pairs)[0])
+    costs = np.concatenate(parts)
     mean, deviation = float(costs.mean()), float(costs.std(ddof=1) / count**0.5)
     value = mean ** (1 / p)
     return Distance(value, deviation * value / (p * mean) if mean else 0.0, f"{count} circles")

@@ -10,10 +10,12 @@ from .bernoulli import BERNOULLI, energy_on_circle
 from .coefficients import coefficients_of, common_space
 from .curves import atoms_on_circle
 from .distance import Distance
-from .pairing import checked_states, dimension_of
+from .pairing import checked_states, dimension_of, on_sphere
 
 __all__ = ["CANCELLED", "ROUNDED", "rooted", "sobolev_distance", "weighted_squares"]
 
+MOST, LARGEST = {2: 10**7, 3: 2048}, 4096
+RELATIVE = 1e-13  # of the transforms at scattered points
 ROUNDED, CANCELLED = 1e-26, 1e-13  # squares of rounding errors; those of sums over pairs
 
 
@@ -55,10 +57,16 @@ def sobolev_distance(a: Any, b: Any, s: float = 1, *, degree: int | None = None)
     """
     positive(s=s)
     shape, pairs = checked_states("sobolev_distance", a, b)
+    if not on_sphere(a):
+        raise ValueError(
+            f"sobolev_distance needs measures on a sphere; got tokens in R^{dimension_of(a)}."
+        )
     d, smooth = dimension_of(a), [x for x in (a, b) if isinstance(x, Density)]
     closed = d == 2 and s in BERNOULLI and degree is None and len(smooth) < 2
     if degree is not None:
         degree = whole_number("sobolev_distance needs a degree", "degree", degree)
+        if degree > MOST.get(d, LARGEST):
+            raise ValueError(f"degree must be at most {MOST.get(d, LARGEST)}; got {degree}.")
     elif len(smooth) < 2 and not closed:
         raise ValueError(
             f"Atoms on S^{d - 1} have infinitely many harmonics: give sobolev_distance a degree "
@@ -86,7 +94,7 @@ def rooted(squares, shape: tuple[int, ...], method: str, rounding: float) -> Dis
     """Square roots of sums that rounding may have made a little less than 0."""
     some = np.maximum(squares, 0.0).reshape(shape)
     value = np.sqrt(some)
-    return Distance(value, np.sqrt(some + rounding) - value, method)
+    return Distance(value, np.sqrt(some + rounding) - value + RELATIVE * value, method)
 
 
 def _beyond(a, b, series, weights: np.ndarray, pairs: np.ndarray, s: int) -> np.ndarray:

@@ -19,9 +19,10 @@ def distance_to_point(state: Any, point: np.ndarray, p: float) -> np.ndarray:
     """W_p to the Dirac at a unit vector, (*ensemble,), in radians."""
     match state:
         case Density():
-            return _integral(state, point, p) ** (1 / p)
+            return np.maximum(_integral(state, point, p), 0.0) ** (1 / p)
         case Characteristics():
-            angles, masses = state.chart.distances(state.coordinates, point), state.masses
+            angles = state.chart.distances(state.coordinates, point)
+            masses = np.maximum(state.masses, 0.0)  # some are -1e-19
         case Dirac():
             angles, masses = between(state.point, point)[None], np.ones(1)
         case Tokens():

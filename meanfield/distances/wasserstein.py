@@ -1,5 +1,6 @@
 """Wasserstein distances between any two states on the same sphere."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from .to_dirac import distance_to_point
 
 __all__ = ["check_atoms", "checked_power", "wasserstein"]
 
-LARGEST_POWER = 100
-CELLS = 2000
+LARGEST_POWER = 20  # beyond, rounding errors of masses decide
+CELLS, MOST_CELLS = 2000, 20_000
+ROUNDING = 1e-14  # of an integral, relative to its largest value
 
 
 def wasserstein(a: Any, b: Any, p: float = 2, *, cells: int = CELLS) -> Distance:
@@ -33,7 +35,7 @@ def wasserstein(a: Any, b: Any, p: float = 2, *, cells: int = CELLS) -> Distance
     a, b : Density, Tokens, Characteristics or Dirac; or two Gaussians
         On the same sphere. Ensembles and replicas are broadcast against each other.
     p : float
-        From 1 to 100.
+        From 1 to 20.
     cells : int
         Of a density on S^2 whose partner has no closed form: more are more accurate and cost more.
 
@@ -85,16 +87,35 @@ def wasserstein(a: Any, b: Any, p: float = 2, *, cells: int = CELLS) -> Distance
     J. Appl. Math. 70 (2010).
     """
     p = checked_power(p)
-    whole_number("wasserstein needs a number of cells", "cells", cells)
+    cells = whole_number("wasserstein needs a number of cells", "cells", cells)
+    if cells > MOST_CELLS:
+        raise ValueError(f"cells must be at most {MOST_CELLS}; got cells = {cells}.")
     if isinstance(a, Gaussian) and isinstance(b, Gaussian):
         return _of_gaussians(a, b, p)
     shape, pairs = checked_states("wasserstein", a, b)
     for state, other in ((a, b), (b, a)):
-        if isinstance(other, Dirac):
-            value = np.broadcast_to(distance_to_point(state, other.point, p), shape)
-            return Distance(value, np.zeros(shape), "integral")
+        if isinstance(other, Dirac) and not _has_quantiles(state, other):
+            return _to_point(state, other, p, shape)
     values, errors, method = _members(a, b, p, pairs, cells)
     return Distance(np.reshape(values, shape), np.reshape(errors, shape), method)
+
+
+def _has_quantiles(state: Any, point: Dirac) -> bool:
+    """Whether a density and a point are better compared by quantiles."""
+    on_circle = dimension_of(state) == 2
+    return isinstance(state, Density) and (
+        on_circle or (is_axisymmetric(state) and is_axisymmetric(point))
+    )
+
+
+def _to_point(state: Any, point: Dirac, p: float, shape: tuple[int, ...]) -> Distance:
+    rings = isinstance(state, Characteristics) and isinstance(state.geometry, Zonal)
+    if rings and not is_axisymmetric(point):
+        check_atoms(state)
+    value = np.broadcast_to(distance_to_point(state, point.point, p), shape)
+    rounding = ROUNDING * np.pi**p if isinstance(state, Density) else 0.0
+    error = (value**p + rounding) ** (1 / p) - value + ROUNDING * value
+    return Distance(value, error, "integral")
 
 
 def _of_gaussians(a: Gaussian, b: Gaussian, p: float) -> Distance:
@@ -103,7 +124,8 @@ def _of_gaussians(a: Gaussian, b: Gaussian, p: float) -> Distance:
             "Gaussians of one dimension have a closed distance for p = 2; got p = "
             f"{p:g}, dimensions {a.dimension} and {b.dimension}."
         )
-    return Distance(bures_wasserstein(a, b), 0.0, "Bures")
+    size = np.trace(a.cov) + np.trace(b.cov)  # roots of rounding errors, where both are singular
+    return Distance(bures_wasserstein(a, b), (np.finfo(float).eps * size) ** 0.5, "Bures")
 
 
 def _members(a, b, p: float, pairs: np.ndarray, cells: int):
@@ -126,25 +148,26 @@ def _plan_of_atoms(a, b, i: int, j: int, p: float, _cells: int) -> tuple[float, 
     x, y = cloud_of(a, i), cloud_of(b, j)
     plan = optimal_plan(*x, *y, p, on_sphere(a))
     distance = plan.cost ** (1 / p)
-    return distance, distance - max(plan.bound, 0.0) ** (1 / p)
+    error = distance - max(plan.bound, 0.0) ** (1 / p) + ROUNDING * distance
+    return plan.scale * distance, plan.scale * error
 
 
 def _enclosed(a, b, i: int, j: int, p: float, cells: int) -> tuple[float, float]:
     if isinstance(b, Density):
         a, b, i, j = b, a, j, i
     least, most = (x ** (1 / p) for x in bounds(cells_of(a, i, cells), cloud_of(b, j), p))
-    return (least + most) / 2, (most - least) / 2
+    return (least + most) / 2, abs(most - least) / 2 + ROUNDING * most
 
 
 def _of_cells(a, b, i: int, j: int, p: float, cells: int) -> tuple[float, float]:
     first, second = cells_of(a, i, cells), cells_of(b, j, cells)
     plan = optimal_plan(*first.coarse, *second.coarse, p)
-    return plan.cost ** (1 / p), first.radius(p) + second.radius(p)
+    return plan.scale * plan.cost ** (1 / p), first.radius(p) + second.radius(p)
 
 
 def checked_power(p: Any) -> float:
-    """p as a float; raises ValueError outside [1, 100]."""
-    if isinstance(p, bool) or not isinstance(p, int | float | np.number) or not 1 <= p <= 100:
+    """p as a float; raises ValueError outside [1, 20]."""
+    if isinstance(p, bool) or not isinstance(p, Real) or not 1 <= float(p) <= LARGEST_POWER:
         raise ValueError(
             f"A Wasserstein distance needs 1 <= p <= {LARGEST_POWER}, a number; got p = {p!r}."
         )

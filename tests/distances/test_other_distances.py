@@ -126,6 +126,11 @@ def test_a_distance_is_used_as_a_number():
     assert f"{found:.3f}" == f"{found.value:.3f}" and np.sqrt(found) == found.value**0.5
     assert repr(found).startswith("Distance(0.") and "network simplex" in repr(found)
     assert found == pytest.approx(found.value)
+    total = found
+    total += 1.0
+    assert total == found.value + 1 and bool(found) and hash(found) == hash(found.value)
+    with pytest.raises(TypeError, match="not a sequence"):
+        list(found)
     many = mf.wasserstein(mf.Tokens.uniform(5, 2, rng=0, shape=(3,)), mf.Dirac([1.0, 0.0]))
     assert len(many) == 3 and many.shape == (3,) and many[1].shape == ()
     assert "error <=" in repr(many) and (many - many == 0).all()

@@ -31,12 +31,14 @@ def test_states_of_one_space_are_needed(distance):
             distance(TOKENS, wrong)
 
 
-@pytest.mark.parametrize("p", [0.5, 0, -1, np.nan, np.inf, 101, "2", True, None, [1, 2]], ids=str)
-def test_powers_are_from_one_to_a_hundred(p):
+@pytest.mark.parametrize(
+    "p", [0.5, 0, -1, np.nan, np.inf, 21, 1j, np.complex128(2), "2", True, None, [1, 2]], ids=str
+)
+def test_powers_are_from_one_to_twenty(p):
     for distance in (mf.wasserstein, mf.sliced_wasserstein, mf.sinkhorn_divergence):
-        with pytest.raises(ValueError, match="1 <= p <= 100, a number; got p ="):
+        with pytest.raises(ValueError, match="1 <= p <= 20, a number; got p ="):
             distance(TOKENS, TOKENS, p)
-    with pytest.raises(ValueError, match="1 <= p <= 100"):
+    with pytest.raises(ValueError, match="1 <= p <= 20"):
         mf.conditional_wasserstein(TOKENS, TOKENS, p)
 
 
