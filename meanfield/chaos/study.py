@@ -114,14 +114,20 @@ def propagation_of_chaos(
         dt,
         _seed(rng),
     )
+    return _run(experiment, chosen, replicas, progress)
+
+
+def _run(experiment: Experiment, sizes: list[int], replicas: int, progress) -> Study:
+    """Every batch, put in its place."""
+    shape = (len(sizes), len(experiment.times), replicas)
     found: dict[str, np.ndarray] = {}
-    with Bar(chosen, replicas, progress) as bar:
-        for batch in batches_of(chosen, replicas):
+    with Bar(sizes, replicas, progress) as bar:
+        for batch in batches_of(sizes, replicas):
             for name, values in experiment.run(batch).items():
-                table = found.setdefault(name, np.full((len(chosen), len(at), replicas), np.nan))
-                table[chosen.index(batch.n), :, batch.replicas] = values
+                table = found.setdefault(name, np.full(shape, np.nan))
+                table[sizes.index(batch.n), :, batch.replicas] = values
             bar.advance(batch)
-    return Study.of(experiment, chosen, found)
+    return Study.of(experiment, sizes, found)
 
 
 def _checked(model, mu0, sizes, times) -> tuple[list[int], np.ndarray]:
