@@ -49,6 +49,12 @@ def test_numbers_are_those_of_runs_by_hand():
     np.testing.assert_array_equal(SMALL.data["W2"].isel(n=0, t=1)[:64], exact.value)
 
 
+def test_coupled_tokens_have_the_same_noise():
+    """With noise of their own they would be about 1 apart at t = 0.5, for every n."""
+    apart = SMALL.data["coupling"].sel(t=0.5).mean("replica").values
+    assert apart[1] < 0.15 and 1.4 < apart[0] / apart[1] < 2.8  # 2 for n^(-1/2)
+
+
 def test_at_the_start_tokens_are_independent():
     """|m_1|^2 has the mean |m|^2 + (1 - |m|^2)/n, and distances are those of the floor."""
     table = study(sizes=[32], times=[0.0, 0.1], replicas=640, coupling=False)
