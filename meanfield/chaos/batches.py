@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..states import Tokens
+
 __all__ = ["Batch", "batches_of"]
 
-TOGETHER = 2**16  # tokens in a batch, about
+TOGETHER = 2**14  # tokens in a batch, about
 MOST = 64
 
 
@@ -39,6 +41,10 @@ class Batch(NamedTuple):
         """Where its replicas are among all."""
         begin = self.number * self.size
         return slice(begin, begin + self.kept)
+
+    def cut(self, tokens: Tokens) -> Tokens:
+        """The replicas that count of all that were run."""
+        return Tokens(tokens.x[: self.kept])
 
     def seeds(self, seed: int, count: int) -> list[np.random.Generator]:
         """Independent generators: of the initial tokens, of the noise, and so on."""

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..drifts import MeanField
+from ..errors import MeanfieldError
 from ..model import Transformer
 from ..solution import Solution
 from ..solving import solve
 from ..states import Density, Tokens
 from .batches import Batch
+from .measures import Measured
 
 __all__ = ["Experiment"]
-
-Measured = Callable[[Any, Density], Any]
 
 
 class Experiment(NamedTuple):
@@ -54,32 +54,53 @@ class Experiment(NamedTuple):
         first, noise, samples = batch.seeds(self.seed, 3)
         tokens = self._sample(self.start, batch, first)
         state = noise.bit_generator.state
-        path = self._path(self.model, tokens, noise)
+        path = self._path(self.model, tokens, noise, batch)
         found = {name: self._each(path, measure) for name, measure in self.distances.items()}
         for name, value in self.functionals.items():
             found[name] = np.stack([_numbers(value(tokens), tokens) for tokens in path])
         if self.coupled:
             noise.bit_generator.state = state
             alone = Transformer(MeanField(self.law), self.model.kappa)
-            found["coupling"] = _apart(path, self._path(alone, tokens, noise))
+            followed = self._path(alone, tokens, noise, batch)
+            found["coupling"] = np.stack(list(map(_apart, path, followed)))
+            turned = list(map(_apart_up_to_rotation, path, followed))
+            found["coupling up to rotation"] = np.stack(turned)
         if self.floor:
-            independent = [self._sample(law, batch, samples) for law in self.laws]
+            independent = [batch.cut(self._sample(law, batch, samples)) for law in self.laws]
             for name, measure in self.distances.items():
                 found[f"floor of {name}"] = self._each(independent, measure)
-        return {name: values[:, : batch.kept] for name, values in found.items()}
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        """What determines the numbers, as plain data and arrays."""
+        return {
+            "model": self.model.describe(),
+            "space": self.start.geometry.describe(),
+            "initial": self.start.coefficients,
+            "times": self.times,
+            "outputs": len(self.law.t),
+            "rtol": self.law.rtol,
+            "dt": self.dt,
+            "seed": self.seed,
+            "distances": list(self.distances),
+            "functionals": list(self.functionals),
+            "coupled": self.coupled,
+            "floor": self.floor,
+        }
 
     @property
     def laws(self) -> list[Any]:
         """The densities at `times`."""
         return [self.law[int(np.abs(self.law.t - t).argmin())] for t in self.times]
 
-    def _path(self, model: Transformer, tokens: Tokens, rng: np.random.Generator) -> list[Tokens]:
+    def _path(self, model: Transformer, tokens: Tokens, rng, batch: Batch) -> list[Tokens]:
+        """The tokens that count, at `times`."""
         options: dict[str, Any] = {"rng": rng, "dt": self.dt} if model.noisy else {}
         span = (float(self.law.t[0]), float(self.times[-1]))
         run = solve(model, tokens, span, t_eval=self.times, progress=False, **options)
         if not run.success:
-            raise RuntimeError(run.message)
-        return [state for state in run if isinstance(state, Tokens)]
+            raise MeanfieldError(f"A run of {len(tokens)} tokens ended early: {run.message}")
+        return [batch.cut(state) for state in run if isinstance(state, Tokens)]
 
     def _each(self, states: list[Tokens], measure: Measured) -> np.ndarray:
         pairs = zip(states, self.laws, strict=True)
@@ -102,11 +123,14 @@ def _numbers(values: Any, tokens: Tokens) -> np.ndarray:
     return array
 
 
-def _apart(first: list[Tokens], second: list[Tokens]) -> np.ndarray:
-    """Root mean square of the distance of coupled tokens, in space, (times, replicas)."""
-    return np.stack(
-        [
-            np.sqrt(((a.x - b.x) ** 2).sum(axis=-1).mean(axis=-1))
-            for a, b in zip(first, second, strict=True)
-        ]
-    )
+def _apart(a: Tokens, b: Tokens) -> np.ndarray:
+    """Root mean square of the distance of coupled tokens, in space, (replicas,)."""
+    return np.sqrt(((a.x - b.x) ** 2).sum(axis=-1).mean(axis=-1))
+
+
+def _apart_up_to_rotation(a: Tokens, b: Tokens) -> np.ndarray:
+    """The least over rotations of one of the two (Kabsch): |a - Rb|^2 = 2 - 2 tr(R^T M)."""
+    M = np.swapaxes(a.x, -1, -2) @ b.x / len(a)
+    sizes = np.linalg.svd(M, compute_uv=False)
+    sizes[..., -1] *= np.where(np.linalg.det(M) < 0, -1, 1)
+    return np.sqrt(np.maximum(2 - 2 * sizes.sum(axis=-1), 0.0))

@@ -25,8 +25,9 @@ class Study:
     Attributes
     ----------
     data : xarray.Dataset
-        On (n, t, replica): each distance, its "floor of ...", "coupling", each functional; on t:
-        the "limit of ..." each functional. Attributes: the model, dt and the seed.
+        On (n, t, replica): each distance, its "floor of ...", "coupling" and "coupling up to
+        rotation", each functional; on t: the "limit of ..." each functional. Attributes: the model,
+        dt, the seed and the status.
     law : Solution
         The densities.
     """
@@ -35,7 +36,9 @@ class Study:
     law: Solution
 
     @classmethod
-    def of(cls, experiment: Experiment, sizes: list[int], found: dict[str, np.ndarray]) -> "Study":
+    def of(
+        cls, experiment: Experiment, sizes: list[int], found: dict[str, np.ndarray], status: str
+    ) -> "Study":
         """From tables (sizes, times, replicas) by name."""
         import xarray as xr
 
@@ -51,12 +54,14 @@ class Study:
             "dt": np.nan if experiment.dt is None else experiment.dt,
             "distances": list(experiment.distances),
             "functionals": list(experiment.functionals),
+            "status": status,
         }
         coordinates = {"n": sizes, "t": experiment.times}
         return cls(xr.Dataset(arrays, coordinates, attributes), experiment.law)
 
     def __repr__(self) -> str:
-        lines = [f"Study of {self.data.attrs['model']}"]
+        left = "" if self.success else ", INTERRUPTED: some replicas are missing"
+        lines = [f"Study of {self.data.attrs['model']}{left}"]
         last = float(self.data.t[-1])
         for name in (
             *self.data.attrs["distances"],
@@ -64,6 +69,16 @@ class Study:
         ):
             lines.append(f"  {name:10} at t = {last:g}: {self.rate(name)!r}")
         return "\n".join(lines)
+
+    @property
+    def status(self) -> str:
+        """ "finished", or "interrupted"."""
+        return self.data.attrs["status"]
+
+    @property
+    def success(self) -> bool:
+        """Whether all replicas were run."""
+        return self.status == "finished"
 
     def rate(self, name: str, t: float | None = None) -> Rate:
         """The rate in n of the mean of a distance, or of "coupling", at the last time or at t."""

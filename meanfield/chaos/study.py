@@ -1,28 +1,30 @@
 """Propagation of chaos: how far n tokens are from the mean field, and how fast that vanishes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..checks import boolean, real_array, whole_number
-from ..distances import mmd, sobolev_distance, wasserstein
+from ..errors import MeanfieldError
 from ..geometry import Circle, Sphere
 from ..model import Transformer
 from ..solution import Solution
 from ..solving import solve
+from ..solving.arguments import Keeping
 from ..states import Density
 from .bar import Bar
-from .batches import batches_of
 from .experiment import Experiment
+from .ledger import Ledger
+from .measures import Measured, distances_of, functionals_of
 from .result import Study
+from .running import run_batches
 
 __all__ = ["propagation_of_chaos"]
 
 FINE = 200  # outputs of the densities, at least, for the field that coupled tokens follow
-SOBOLEV = 64  # degree on S^2
 
 
 def propagation_of_chaos(
@@ -34,11 +36,15 @@ def propagation_of_chaos(
     *,
     rng: int,
     dt: float | None = None,
-    distances: Mapping[str, Callable[[Any, Density], Any]] | None = None,
+    distances: Mapping[str, Measured] | Sequence[str] | None = None,
     functionals: Mapping[str, Callable[[Any], Any]] | None = None,
     coupling: bool = True,
     floor: bool = True,
     rtol: float = 1e-8,
+    threads: int = 1,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    resume: bool = False,
     progress: bool | None = None,
 ) -> Study:
     """Compare n tokens with the density that they tend to, for several n.
@@ -67,9 +73,10 @@ def propagation_of_chaos(
     dt : float, optional
         Length of the steps of tokens with noise, by default that of `solve`. Its bias is of order
         dt^2; it has to be small beside 1/n.
-    distances : mapping of str to callable, optional
-        (tokens, density) -> numbers of the shape of the replicas. By default W1, W2 and H^-1 on the
-        circle, mmd and H^-2 up to degree 64 on S^2.
+    distances : sequence of str, or mapping of str to callable, optional
+        Known names, or (tokens, density) -> numbers of the shape of the replicas. On the circle
+        "W1", "W2", "H^-1" (the default), "W2 up to rotation", "H^-1 up to rotation"; on S^2 "mmd",
+        "H^-2" up to degree 64 (the default), "W1", "W2" (by 4 n cells, at least 1000).
     functionals : mapping of str to callable, optional
         state -> numbers, of tokens and of the density. By default the first coordinate of the mean
         and the squares of the moments m_1 and m_2 (of degree 1 on S^2).
@@ -77,19 +84,28 @@ def propagation_of_chaos(
         Whether the nonlinear process and the independent samples are wanted.
     rtol : float
         Accuracy of the density.
+    threads : int
+        Batches of replicas that are run at the same time; the numbers do not depend on it.
+    checkpoint : path, optional
+        Where finished batches are kept, rewritten every `checkpoint_every` seconds.
+    resume : bool
+        Do only what the checkpoint, if any, does not have. Callables are known by their names.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
     Returns
     -------
     Study
+        With status "interrupted", and nan for what is missing, after Ctrl-C.
 
     Raises
     ------
     TypeError, ValueError
         For arguments out of their range.
     MeanfieldError
-        For models that densities cannot follow.
+        For models that densities cannot follow; for a run of densities or of tokens that fails.
+    CheckpointError
+        If the checkpoint is damaged or belongs to another study.
 
     References
     ----------
@@ -100,34 +116,42 @@ def propagation_of_chaos(
     replicas = whole_number("propagation_of_chaos needs replicas", "replicas", replicas)
     if replicas < 2:
         raise ValueError("propagation_of_chaos needs replicas >= 2, for errors of means; got 1.")
-    coupling, floor = boolean("coupling", coupling), boolean("floor", floor)
-    law = _law(model, mu0, at, coupling, rtol)
+    threads = whole_number("propagation_of_chaos needs threads", "threads", threads)
+    keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
+    progress = None if progress is None else boolean("progress", progress)
+    coupling = boolean("coupling", coupling)
     experiment = Experiment(
         model,
         mu0,
-        law,
+        _law(model, mu0, at, coupling, rtol),
         at,
-        _distances(mu0) if distances is None else dict(distances),
-        _functionals(mu0) if functionals is None else dict(functionals),
+        distances_of(distances, mu0.geometry),
+        functionals_of(functionals, mu0.geometry),
         coupling,
-        floor,
+        boolean("floor", floor),
         dt,
         _seed(rng),
     )
-    return _run(experiment, chosen, replicas, progress)
+    ledger = Ledger(chosen, len(at), replicas)
+    keeper = _keeper(keeping, experiment, ledger, chosen, replicas)
+    with Bar(chosen, replicas, progress) as bar:
+        for number in np.nonzero(ledger.done)[0]:
+            bar.advance(ledger.batches[number])
+        status = run_batches(experiment, ledger, keeper, threads, bar)
+    return Study.of(experiment, chosen, ledger.tables, status)
 
 
-def _run(experiment: Experiment, sizes: list[int], replicas: int, progress) -> Study:
-    """Every batch, put in its place."""
-    shape = (len(sizes), len(experiment.times), replicas)
-    found: dict[str, np.ndarray] = {}
-    with Bar(sizes, replicas, progress) as bar:
-        for batch in batches_of(sizes, replicas):
-            for name, values in experiment.run(batch).items():
-                table = found.setdefault(name, np.full(shape, np.nan))
-                table[sizes.index(batch.n), :, batch.replicas] = values
-            bar.advance(batch)
-    return Study.of(experiment, sizes, found)
+def _keeper(keeping: Keeping, experiment: Experiment, ledger: Ledger, sizes, replicas: int):
+    """That of the checkpoint, whose content the ledger takes up; None without one."""
+    if keeping.path is None:
+        return None
+    from ..storage.checkpoint import Keeper
+
+    identity = experiment.describe() | {"sizes": sizes, "replicas": replicas}
+    keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
+    if keeping.resume and keeping.path.exists():
+        ledger.restore(keeper.load())
+    return keeper
 
 
 def _checked(model, mu0, sizes, times) -> tuple[list[int], np.ndarray]:
@@ -169,33 +193,7 @@ def _law(model: Transformer, mu0: Density, times: np.ndarray, fine: bool, rtol: 
     """The densities at `times`, and in between as closely as coupled tokens need."""
     end = float(times[-1])
     outputs = np.union1d(times, np.linspace(0, end, FINE + 1) if fine else [0.0, end])
-    return solve(model, mu0, (0, end), t_eval=outputs, rtol=rtol, progress=False)
-
-
-def _distances(mu0: Density) -> dict[str, Callable]:
-    if isinstance(mu0.geometry, Circle):
-        return {
-            "W1": partial(wasserstein, p=1),
-            "W2": partial(wasserstein, p=2),
-            "H^-1": sobolev_distance,
-        }
-    return {"mmd": mmd, "H^-2": partial(sobolev_distance, s=2, degree=SOBOLEV)}
-
-
-def _functionals(mu0: Density) -> dict[str, Callable]:
-    def square(state: Any) -> Any:
-        return sum(
-            state.expect(partial(_coordinate, c)) ** 2 for c in range(mu0.geometry.dimension)
-        )
-
-    found = {"x_1": lambda state: state.expect(partial(_coordinate, 0)), "|m_1|^2": square}
-    if isinstance(mu0.geometry, Circle):
-        found["|m_2|^2"] = lambda state: (
-            state.expect(lambda x: x[..., 0] ** 2 - x[..., 1] ** 2) ** 2
-            + state.expect(lambda x: 2 * x[..., 0] * x[..., 1]) ** 2
-        )
-    return found
-
-
-def _coordinate(c: int, x: np.ndarray) -> np.ndarray:
-    return x[..., c]
+    law = solve(model, mu0, (0, end), t_eval=outputs, rtol=rtol, progress=False)
+    if not law.success:
+        raise MeanfieldError(f"The run of densities ended early: {law.message}")
+    return law

@@ -27,7 +27,7 @@ def energy_on_circle(angles: np.ndarray, masses: np.ndarray, s: int) -> float:
     return scale * _pairs(angles[order] / (2 * pi), masses[order], np.array(BERNOULLI[s]))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _pairs(x, masses, kernel):
     """sum_ij masses_i masses_j kernel(|x_i - x_j|) for increasing x.
 

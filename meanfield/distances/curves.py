@@ -14,9 +14,11 @@ from .shift import rules_for
 
 __all__ = [
     "along_meridians",
+    "around",
     "around_circle",
     "atoms_on_circle",
     "best_costs",
+    "curves_on_circle",
     "is_axisymmetric",
     "on_line",
 ]
@@ -28,7 +30,11 @@ ROUNDING, RELATIVE = 1e-15, 1e-15
 
 def around_circle(a: Any, b: Any, p: float, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """W_p and its error, (pairs,), of the members (i, j) that `pairs` lists, on the circle."""
-    X, Y = _circular(a), _circular(b)
+    return around(curves_on_circle(a), curves_on_circle(b), p, pairs)
+
+
+def around(X, Y, p: float, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same from curves."""
     return _rooted(*best_costs(X, Y, p, pairs), p, pi, X.shape[1] + Y.shape[1])
 
 
@@ -113,7 +119,8 @@ def _atoms(places: np.ndarray, masses: np.ndarray) -> np.ndarray:
     return of_atoms(places.reshape(-1, n), masses.reshape(-1, n))
 
 
-def _circular(state: Any) -> np.ndarray:
+def curves_on_circle(state: Any) -> np.ndarray:
+    """Curves (members, pieces + 1, columns) of a state on the circle."""
     atoms = atoms_on_circle(state)
     if atoms is None:
         return of_densities(lambda theta: _values(state, _embed(theta)) / (2 * pi), 2 * pi)

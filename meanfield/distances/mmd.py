@@ -64,8 +64,8 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
         )
     space = common_space(a, b, d, len(multipliers) - 1, "mmd")
     first, second = coefficients_of(a, space), coefficients_of(b, space)
-    weights = multipliers[space.degrees] * (space.degrees > 0)
-    squares = weighted_squares(first, second, space, weights, pairs)
+    weights = multipliers[space.degrees] * (space.degrees > 0) * space.parseval
+    squares = weighted_squares(first, second, weights, pairs)
     return rooted(squares, shape, "harmonics", ROUNDED)
 
 

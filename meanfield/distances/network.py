@@ -60,10 +60,8 @@ def optimal_plan(x, a, y, b, p: float, on_sphere: bool = True) -> Plan:
             "which are made for many."
         )
     costs, scale = scaled(x, y, p, on_sphere)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whether it is optimal is checked below
-        options = {"numItermax": PIVOTS, "center_dual": False, "check_marginals": False}
-        plan, log = emd(a / a.sum(), b / b.sum(), costs, log=True, **options)
+    options = {"numItermax": PIVOTS, "center_dual": False, "check_marginals": False}
+    plan, log = emd(a / a.sum(), b / b.sum(), costs, log=True, **options)
     v = log["v"]
     u = np.min(costs - v, axis=1)
     bound = float(a @ u + b @ v)

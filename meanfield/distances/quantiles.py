@@ -37,7 +37,7 @@ def of_atoms(angles: np.ndarray, masses: np.ndarray) -> np.ndarray:
     return curves
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def levels_of(masses):
     """Sums (members, n + 1) of the first masses of each row, over the whole, to rounding.
 

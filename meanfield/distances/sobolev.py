@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import positive, whole_number
+from ..checks import boolean, positive, whole_number
 from ..states import Density
+from .alignment import place_of_largest
 from .bernoulli import BERNOULLI, energy_on_circle
 from .coefficients import coefficients_of, common_space
 from .curves import atoms_on_circle
@@ -19,7 +20,9 @@ RELATIVE = 1e-13  # of the transforms at scattered points
 ROUNDED, CANCELLED = 1e-26, 1e-13  # squares of rounding errors; those of sums over pairs
 
 
-def sobolev_distance(a: Any, b: Any, s: float = 1, *, degree: int | None = None) -> Distance:
+def sobolev_distance(
+    a: Any, b: Any, s: float = 1, *, degree: int | None = None, up_to_rotation: bool = False
+) -> Distance:
     """|a - b| in H^-s: (sum_{l >= 1} (l (l + d - 2))^-s sum_m |a_lm - b_lm|^2)^(1/2).
 
     a_lm = int conj(Y_lm) da, with harmonics orthonormal for the uniform probability measure.
@@ -33,11 +36,13 @@ def sobolev_distance(a: Any, b: Any, s: float = 1, *, degree: int | None = None)
     degree : int, optional
         Where the sum ends. By default it does not, which needs densities, or on the circle atoms
         with s = 1, 2, 3.
+    up_to_rotation : bool
+        On the circle: the least distance over all rotations of one of the two.
 
     Returns
     -------
     Distance
-        Its error is that of rounding.
+        Its error is that of rounding, and of the best rotation.
 
     Raises
     ------
@@ -57,40 +62,65 @@ def sobolev_distance(a: Any, b: Any, s: float = 1, *, degree: int | None = None)
     """
     positive(s=s)
     shape, pairs = checked_states("sobolev_distance", a, b)
+    smooth = [x for x in (a, b) if isinstance(x, Density)]
+    closed = dimension_of(a) == 2 and s in BERNOULLI and degree is None and len(smooth) < 2
+    rotated = boolean("up_to_rotation", up_to_rotation)
+    last = _checked_degree(a, b, s, degree, closed or len(smooth) == 2)
+    if rotated and (dimension_of(a) != 2 or (closed and not smooth)):
+        raise ValueError(
+            "sobolev_distance up to rotation is known on the circle, with a density or a degree; "
+            f"got {type(a).__name__} and {type(b).__name__} in dimension {dimension_of(a)}."
+        )
+    space = common_space(a, b, dimension_of(a), last, "sobolev_distance")
+    with np.errstate(divide="ignore"):
+        weights = np.where(space.degrees > 0, (-space.laplacian) ** -float(s), 0.0)
+    first, second = coefficients_of(a, space), coefficients_of(b, space)
+    weights *= space.parseval
+    if rotated:
+        squares, doubt = _least_squares(first[pairs[:, 0]], second[pairs[:, 1]], weights)
+    else:
+        squares, doubt = weighted_squares(first, second, weights, pairs), np.zeros(len(pairs))
+    if closed:
+        squares += _beyond(a, b, (first, second), weights, pairs, int(s))
+    rounding = doubt + (CANCELLED if closed else ROUNDED)
+    return rooted(squares, shape, "harmonics", rounding.reshape(shape))
+
+
+def _checked_degree(a: Any, b: Any, s: float, degree: int | None, known: bool) -> int:
+    """Where the sum ends: `degree`, or that of the densities."""
     if not on_sphere(a):
         raise ValueError(
             f"sobolev_distance needs measures on a sphere; got tokens in R^{dimension_of(a)}."
         )
-    d, smooth = dimension_of(a), [x for x in (a, b) if isinstance(x, Density)]
-    closed = d == 2 and s in BERNOULLI and degree is None and len(smooth) < 2
-    if degree is not None:
-        degree = whole_number("sobolev_distance needs a degree", "degree", degree)
-        if degree > MOST.get(d, LARGEST):
-            raise ValueError(f"degree must be at most {MOST.get(d, LARGEST)}; got {degree}.")
-    elif len(smooth) < 2 and not closed:
+    if degree is None and not known:
         raise ValueError(
-            f"Atoms on S^{d - 1} have infinitely many harmonics: give sobolev_distance a degree "
-            f"at which the sum for s = {s:g} ends, for instance degree = 128."
+            f"Atoms on S^{dimension_of(a) - 1} have infinitely many harmonics: give "
+            f"sobolev_distance a degree at which the sum for s = {s:g} ends, for instance "
+            "degree = 128."
         )
-    last = degree or max((x.geometry.degree for x in smooth), default=1)
-    space = common_space(a, b, d, last, "sobolev_distance")
-    with np.errstate(divide="ignore"):
-        weights = np.where(space.degrees > 0, (-space.laplacian) ** -float(s), 0.0)
-    first, second = coefficients_of(a, space), coefficients_of(b, space)
-    squares = weighted_squares(first, second, space, weights, pairs)
-    if not closed:
-        return rooted(squares, shape, "harmonics", ROUNDED)
-    squares += _beyond(a, b, (first, second), weights * space.parseval, pairs, int(s))
-    return rooted(squares, shape, "harmonics", CANCELLED)
+    if degree is None:
+        return max((x.geometry.degree for x in (a, b) if isinstance(x, Density)), default=1)
+    degree = whole_number("sobolev_distance needs a degree", "degree", degree)
+    if degree > MOST.get(dimension_of(a), LARGEST):
+        most = MOST.get(dimension_of(a), LARGEST)
+        raise ValueError(f"degree must be at most {most}; got {degree}.")
+    return degree
 
 
-def weighted_squares(first, second, space, weights: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def _least_squares(first, second, weights: np.ndarray):
+    """sum weights |a_k e^{-ik angle} - b_k|^2 at the best angle, and how much less it may be."""
+    angles, doubt = place_of_largest(weights * first * np.conj(second))
+    turned = first * np.exp(-1j * np.arange(first.shape[1]) * angles[:, None])
+    return np.abs(turned - second) ** 2 @ weights, 2 * doubt
+
+
+def weighted_squares(first, second, weights: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """sum weights |a_lm - b_lm|^2 for the members (i, j), (pairs,)."""
     differences = first[pairs[:, 0]] - second[pairs[:, 1]]
-    return np.abs(differences) ** 2 @ (weights * space.parseval)
+    return np.abs(differences) ** 2 @ weights
 
 
-def rooted(squares, shape: tuple[int, ...], method: str, rounding: float) -> Distance:
+def rooted(squares, shape: tuple[int, ...], method: str, rounding) -> Distance:
     """Square roots of sums that rounding may have made a little less than 0."""
     some = np.maximum(squares, 0.0).reshape(shape)
     value = np.sqrt(some)

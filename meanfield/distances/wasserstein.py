@@ -1,20 +1,23 @@
 """Wasserstein distances between any two states on the same sphere."""
 
+from collections.abc import Callable
+from functools import cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from ..characteristics import Characteristics
-from ..checks import whole_number
+from ..checks import boolean, whole_number
 from ..geometry import Zonal
 from ..states import Density, Dirac, Gaussian
 from .bures import bures_wasserstein
-from .clouds import cells_of, cloud_of
+from .clouds import Cells, cells_of, cloud_of
 from .curves import along_meridians, around_circle, is_axisymmetric, on_line
 from .distance import Distance
 from .network import optimal_plan
 from .pairing import checked_states, dimension_of, on_sphere
+from .rotations import around_circle_up_to_rotation
 from .semidiscrete import bounds
 from .to_dirac import distance_to_point
 
@@ -22,10 +25,13 @@ __all__ = ["check_atoms", "checked_power", "wasserstein"]
 
 LARGEST_POWER = 20  # beyond, rounding errors of masses decide
 CELLS, MOST_CELLS = 2000, 20_000
+Divided = Callable[[Any, int], Cells]  # a density and which member of it
 ROUNDING = 1e-14  # of an integral, relative to its largest value
 
 
-def wasserstein(a: Any, b: Any, p: float = 2, *, cells: int = CELLS) -> Distance:
+def wasserstein(
+    a: Any, b: Any, p: float = 2, *, cells: int = CELLS, up_to_rotation: bool = False
+) -> Distance:
     """W_p(a, b) = (min over plans of int d(x, y)^p dplan)^(1/p), in radians.
 
     d is the geodesic distance of the sphere, from 0 to pi; for tokens in R^d the Euclidean one.
@@ -38,6 +44,9 @@ def wasserstein(a: Any, b: Any, p: float = 2, *, cells: int = CELLS) -> Distance
         From 1 to 20.
     cells : int
         Of a density on S^2 whose partner has no closed form: more are more accurate and cost more.
+    up_to_rotation : bool
+        On the circle: the least distance over all rotations of one of the two. It is found to
+        1e-6, relative, for p = 2, at the cost of about 40 distances, else to 1e-3 by hundreds.
 
     Returns
     -------
@@ -93,11 +102,23 @@ def wasserstein(a: Any, b: Any, p: float = 2, *, cells: int = CELLS) -> Distance
     if isinstance(a, Gaussian) and isinstance(b, Gaussian):
         return _of_gaussians(a, b, p)
     shape, pairs = checked_states("wasserstein", a, b)
+    if boolean("up_to_rotation", up_to_rotation):
+        return _from_orbit(a, b, p, shape, pairs)
     for state, other in ((a, b), (b, a)):
         if isinstance(other, Dirac) and not _has_quantiles(state, other):
             return _to_point(state, other, p, shape)
     values, errors, method = _members(a, b, p, pairs, cells)
     return Distance(np.reshape(values, shape), np.reshape(errors, shape), method)
+
+
+def _from_orbit(a: Any, b: Any, p: float, shape: tuple[int, ...], pairs: np.ndarray) -> Distance:
+    if dimension_of(a) != 2 or not on_sphere(a):
+        raise ValueError(
+            "Distances up to rotation are known on the circle; got "
+            f"{type(a).__name__} in dimension {dimension_of(a)}."
+        )
+    values, errors = around_circle_up_to_rotation(a, b, p, pairs)
+    return Distance(np.reshape(values, shape), np.reshape(errors, shape), "quantiles, rotated")
 
 
 def _has_quantiles(state: Any, point: Dirac) -> bool:
@@ -139,12 +160,13 @@ def _members(a, b, p: float, pairs: np.ndarray, cells: int):
         check_atoms(state)
     densities = isinstance(a, Density) + isinstance(b, Density)
     of_pair = (_plan_of_atoms, _enclosed, _of_cells)[densities]
-    found = np.array([of_pair(a, b, i, j, p, cells) for i, j in pairs])
+    divided = cache(lambda state, member: cells_of(state, member, cells))
+    found = np.array([of_pair(a, b, i, j, p, divided) for i, j in pairs])
     method = ("network simplex", "semi-discrete", "cells")[densities]
     return found[:, 0], found[:, 1], method
 
 
-def _plan_of_atoms(a, b, i: int, j: int, p: float, _cells: int) -> tuple[float, float]:
+def _plan_of_atoms(a, b, i: int, j: int, p: float, _divided: Divided) -> tuple[float, float]:
     x, y = cloud_of(a, i), cloud_of(b, j)
     plan = optimal_plan(*x, *y, p, on_sphere(a))
     distance = plan.cost ** (1 / p)
@@ -152,15 +174,15 @@ def _plan_of_atoms(a, b, i: int, j: int, p: float, _cells: int) -> tuple[float, 
     return plan.scale * distance, plan.scale * error
 
 
-def _enclosed(a, b, i: int, j: int, p: float, cells: int) -> tuple[float, float]:
+def _enclosed(a, b, i: int, j: int, p: float, divided: Divided) -> tuple[float, float]:
     if isinstance(b, Density):
         a, b, i, j = b, a, j, i
-    least, most = (x ** (1 / p) for x in bounds(cells_of(a, i, cells), cloud_of(b, j), p))
+    least, most = (x ** (1 / p) for x in bounds(divided(a, i), cloud_of(b, j), p))
     return (least + most) / 2, abs(most - least) / 2 + ROUNDING * most
 
 
-def _of_cells(a, b, i: int, j: int, p: float, cells: int) -> tuple[float, float]:
-    first, second = cells_of(a, i, cells), cells_of(b, j, cells)
+def _of_cells(a, b, i: int, j: int, p: float, divided: Divided) -> tuple[float, float]:
+    first, second = divided(a, i), divided(b, j)
     plan = optimal_plan(*first.coarse, *second.coarse, p)
     return plan.scale * plan.cost ** (1 / p), first.radius(p) + second.radius(p)
 

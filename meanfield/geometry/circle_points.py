@@ -5,6 +5,8 @@ from numba import njit
 
 __all__ = ["empirical_coefficients", "evaluate", "sample_angles"]
 
+STEPS, CLOSE = 60, 1e-14  # of the inversion of a cumulative law
+
 
 def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
     """sum_{|k| <= K} c_k e^{ik theta} at any angles: (*ensemble, *angles.shape). O(n K)."""
@@ -13,7 +15,7 @@ def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
     return values.reshape((*coefficients.shape[:-1], *np.shape(angles)))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _horner(series, angles):
     values = np.empty((len(series), angles.size))
     for j in range(angles.size):
@@ -31,7 +33,7 @@ def empirical_coefficients(angles: np.ndarray, degree: int) -> np.ndarray:
     return _empirical(np.ascontiguousarray(angles, dtype=float), degree + 1) / angles.size
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _empirical(angles, modes):
     total = np.zeros(modes, dtype=np.complex128)
     for theta in angles:
@@ -47,32 +49,46 @@ def sample_angles(coefficients: np.ndarray, n: int, rng: np.random.Generator) ->
 
         F(theta) = (theta + pi)/2 pi + (1/pi) Re sum_{k >= 1} c_k (e^{ik theta} - (-1)^k)/(ik)
 
-    F is tabulated on 16 points per wavelength and inverted by bisection and Newton steps, to
-    about 1e-15.
+    F is tabulated on 16 points per wavelength and inverted by Newton steps, or bisection where
+    those leave the cell of the table, to about 1e-15. O(n K).
     """
     k = np.arange(1, coefficients.size)
     primitive = np.zeros(coefficients.size, dtype=complex)
     primitive[1:] = coefficients[1:] / (2j * np.pi * k)
     offset = 2 * np.sum(primitive[1:] * (-1.0) ** k).real
-
-    def cumulative(theta):
-        return (theta + np.pi) / (2 * np.pi) + evaluate(primitive, theta) - offset
-
     grid = np.linspace(-np.pi, np.pi, 16 * coefficients.size + 1)
-    table = cumulative(grid)
+    table = (grid + np.pi) / (2 * np.pi) + evaluate(primitive, grid) - offset
     level = rng.random(n)
     cell = np.clip(np.searchsorted(table, level, side="right") - 1, 0, grid.size - 2)
-    low, high = grid[cell], grid[cell + 1]
-    theta = (low + high) / 2
-    for _ in range(60):
-        excess = cumulative(theta) - level
-        low, high = np.where(excess < 0, theta, low), np.where(excess < 0, high, theta)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            newton = theta - 2 * np.pi * excess / evaluate(coefficients, theta)
-        inside = (newton > low) & (newton < high)
-        update = np.where(inside, newton, (low + high) / 2)
-        converged = np.abs(update - theta).max(initial=0) < 1e-14
-        theta = update
-        if converged:
-            break
+    series = np.stack([primitive, coefficients], axis=1)
+    return _inverted(series, offset, grid, table, level, cell)
+
+
+@njit(cache=True, nogil=True)
+def _inverted(series, offset, grid, table, level, cell):
+    theta = np.empty(level.size)
+    for j in range(level.size):
+        low, high = grid[cell[j]], grid[cell[j] + 1]
+        rise = table[cell[j] + 1] - table[cell[j]]
+        part = (level[j] - table[cell[j]]) / rise if rise > 0 else 0.5
+        angle = low + (high - low) * min(max(part, 0.0), 1.0)
+        for _ in range(STEPS):
+            z, law, density = np.exp(1j * angle), 0j, 0j
+            for k in range(len(series) - 1, 0, -1):
+                law = (law + series[k, 0]) * z
+                density = (density + series[k, 1]) * z
+            excess = (angle + np.pi) / (2 * np.pi) + 2 * law.real - offset - level[j]
+            if excess < 0:
+                low = angle
+            else:
+                high = angle
+            slope = (series[0, 1].real + 2 * density.real) / (2 * np.pi)
+            new = angle - excess / slope if slope != 0 else low
+            if not low < new < high:
+                new = (low + high) / 2
+            close = abs(new - angle) < CLOSE
+            angle = new
+            if close:
+                break
+        theta[j] = angle
     return theta

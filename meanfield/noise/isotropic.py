@@ -54,7 +54,7 @@ class Isotropic(Noise):
         return {"noise": "Isotropic"}
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _turn(x, deviation, normals, result):
     """The step of every token on the circle, counterclockwise; deviation (R,)."""
     replicas, n, _ = x.shape
@@ -68,7 +68,7 @@ def _turn(x, deviation, normals, result):
             result[r, i, 0], result[r, i, 1] = first / length, second / length
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _step(x, a, b, normals, result):
     """The step of every token for d >= 3; a and b (R,)."""
     replicas, n, d = x.shape

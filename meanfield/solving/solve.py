@@ -22,6 +22,7 @@ from .moving import Moving, layer_times
 from .outcome import FAILURES, asks_to_stop, message
 from .progress import Progress
 from .record import Record
+from .snapshot import packed, unpacked
 from .token_march import STALLED
 
 __all__ = ["solve"]
@@ -221,7 +222,7 @@ class _Run:
                 return "interrupted"
             self._progress.update(march.t, march.elapsed, march.size)
             if self._keeper:
-                self._keeper.save_now_and_then(march, self._record, self._seconds())
+                self._keeper.save_now_and_then(self._packed)
         return None
 
     def _look(self) -> str | None:
@@ -236,6 +237,9 @@ class _Run:
         if callback and asks_to_stop(callback(self._march.t, self._march.state)):
             return "stopped"
         return None
+
+    def _packed(self) -> dict:
+        return packed(self._march, self._record, self._seconds())
 
     def _seconds(self) -> float:
         return self._record.seconds + time.perf_counter() - self._began
@@ -255,7 +259,7 @@ class _Run:
         }
         keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
         if keeping.resume and keeping.path.exists():
-            snapshot = keeper.load()
+            snapshot = unpacked(keeper.load())
             self._march.restore(snapshot["march"])
             self._record = Record.restored(snapshot["record"], self._march)
         return keeper
@@ -264,7 +268,7 @@ class _Run:
         march, record = self._march, self._record
         if status != "event":
             if self._keeper:  # before the state where the run happened to end is added
-                self._keeper.save(march, record, self._seconds())
+                self._keeper.save(self._packed())
             record.save(march.t, march.state)
         text = message(status, march, self._arguments.stopping.steady)
         doubt = (

@@ -2,8 +2,8 @@
 
     MAGIC (16 bytes) | SHA-256 of the payload (32 bytes) | payload
 
-The payload is a .npz archive of the march and the record. A file that is cut short, altered,
-or written for another model, initial state or options is refused.
+The payload is a .npz archive of arrays and of the identity of the run. A file that is cut short,
+altered, or written for another model, initial state or options is refused.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import io
 import json
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +53,20 @@ class Keeper:
         self._path, self._identity = path, _digest(identity)
         self._every, self._last = every, time.monotonic()
 
-    def save_now_and_then(self, march, record, seconds: float) -> None:
-        """Save if the last checkpoint is old enough."""
+    def save_now_and_then(self, arrays: Callable[[], dict[str, Any]]) -> None:
+        """Save what `arrays` returns if the last checkpoint is old enough."""
         if time.monotonic() - self._last >= self._every:
-            self.save(march, record, seconds)
+            self.save(arrays())
 
-    def save(self, march, record, seconds: float) -> None:
+    def save(self, arrays: dict[str, Any]) -> None:
         """Write the checkpoint, replacing the previous one atomically.
 
         Where that fails, on a full disk for instance, the run is worth more than its
         checkpoint: it goes on, with a warning.
         """
-        payload = _pack(self._identity, march.snapshot(), record.snapshot(march), seconds)
+        buffer = io.BytesIO()
+        np.savez(buffer, identity=np.array(self._identity), **arrays)
+        payload = buffer.getvalue()
         sealed = MAGIC + hashlib.sha256(payload).digest() + payload
         try:
             write_atomically(self._path, lambda path: path.write_bytes(sealed))
@@ -76,8 +79,8 @@ class Keeper:
             )
         self._last = time.monotonic()
 
-    def load(self) -> dict[str, dict[str, Any]]:
-        """The snapshots of march and record; raises CheckpointError unless all is well."""
+    def load(self) -> dict[str, np.ndarray]:
+        """The arrays that were saved; raises CheckpointError unless all is well."""
         sealed = self._path.read_bytes()
         payload = sealed[48:]
         if sealed[:16] != MAGIC or hashlib.sha256(payload).digest() != sealed[16:48]:
@@ -87,12 +90,12 @@ class Keeper:
             )
         with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
             content = {name: arrays[name] for name in arrays.files}
-        if str(content["identity"]) != self._identity:
+        if str(content.pop("identity")) != self._identity:
             raise CheckpointError(
-                f"{self._path} belongs to another run: its model, initial state, output times "
-                "or tolerances differ. Resume with the same arguments, or use another file."
+                f"{self._path} belongs to another run: its model, initial state, times "
+                "or options differ. Resume with the same arguments, or use another file."
             )
-        return _unpack(content)
+        return content
 
 
 def _may_be_overwritten(path: Path) -> bool:
@@ -108,29 +111,3 @@ def _digest(identity: dict[str, Any]) -> str:
             digest.update(f"{value.shape}{value.dtype}".encode())
             digest.update(np.ascontiguousarray(value).tobytes())
     return digest.hexdigest()
-
-
-def _pack(identity: str, march: dict, record: dict, seconds: float) -> bytes:
-    arrays = {f"march.{name}": np.array(value) for name, value in march.items()}
-    arrays |= {"identity": np.array(identity), "record.times": record["times"]}
-    arrays["record.seconds"] = np.array(seconds)
-    for name in ("states", "t_events"):
-        for i, array in enumerate(record[name]):
-            arrays[f"record.{name}.{i:09d}"] = array
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    return buffer.getvalue()
-
-
-def _unpack(content: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
-    def listed(name: str) -> list[np.ndarray]:
-        return [content[key] for key in sorted(content) if key.startswith(f"record.{name}.")]
-
-    march = {key[6:]: value for key, value in content.items() if key.startswith("march.")}
-    record = {
-        "times": content["record.times"],
-        "seconds": content["record.seconds"],
-        "states": listed("states"),
-        "t_events": listed("t_events"),
-    }
-    return {"march": march, "record": record}

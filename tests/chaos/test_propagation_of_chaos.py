@@ -1,10 +1,14 @@
 """Studies of n tokens against the mean field: seeds, tables, known constants, files."""
 
+import signal
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import meanfield as mf
 from meanfield.chaos import rate_of
+from meanfield.chaos.batches import batches_of
 
 CIRCLE = mf.Circle(24)
 START = CIRCLE.density(lambda t: 1 + 0.5 * np.cos(t))
@@ -19,6 +23,7 @@ def study(**changes):
 
 
 SMALL = study()
+SMALL_BATCHES = batches_of([16, 64], 70)
 
 
 def test_tables_are_labelled():
@@ -40,8 +45,6 @@ def test_a_part_of_a_study_has_the_same_numbers():
 
 def test_numbers_are_those_of_runs_by_hand():
     """The first replica of n = 16, from the seeds that batches have."""
-    from meanfield.chaos.batches import batches_of
-
     first, noise, _ = batches_of([16], 70)[0].seeds(0, 3)
     tokens = mf.Tokens(START.sample(64 * 16, rng=first).x.reshape(64, 16, 2))
     run = mf.solve(MODEL, tokens, (0, 0.5), t_eval=[0, 0.5], dt=0.1, rng=noise)
@@ -112,6 +115,84 @@ def test_intervals_hold_the_exponent_as_often_as_they_say():
     assert 0.88 < held / 200 <= 1
 
 
+def test_threads_change_nothing():
+    again = study(threads=3)
+    for name in SMALL.data:
+        np.testing.assert_array_equal(again.data[name], SMALL.data[name])
+
+
+def test_known_distances_are_chosen_by_name():
+    names = ["W2 up to rotation", "H^-1 up to rotation", "W2"]
+    found = study(distances=names, sizes=[16], replicas=3, floor=False).data
+    assert found.attrs["distances"] == names and "W1" not in found
+    assert (found["W2 up to rotation"] <= found["W2"] * (1 + 1e-6)).all()
+    assert (found["coupling up to rotation"] <= found["coupling"] * (1 + 1e-9) + 1e-7).all()
+
+
+def test_a_rotation_of_all_tokens_is_no_distance():
+    """Coupled tokens in 3 dimensions, of which one set is rotated; a mirror image is not."""
+    from meanfield.chaos.experiment import _apart_up_to_rotation
+
+    x = mf.Tokens.uniform(9, 3, rng=0, shape=(2,)).x
+    rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
+    rotation *= np.sign(np.linalg.det(rotation))
+    first = mf.Tokens(x)
+    assert _apart_up_to_rotation(first, mf.Tokens(x @ rotation)).max() < 1e-7
+    assert _apart_up_to_rotation(first, mf.Tokens(-x)).min() > 0.1
+
+
+class Broken(Exception):
+    """Raised in the middle of a study."""
+
+
+def test_a_broken_study_is_resumed(tmp_path):
+    calls = []
+
+    def measure(tokens, law):
+        calls.append(len(tokens))
+        if len(calls) == 5:
+            raise Broken
+        return mf.wasserstein(tokens, law)
+
+    path = tmp_path / "study.checkpoint"
+    options = {"distances": {"W2": measure}, "checkpoint": path, "floor": False}
+    with pytest.raises(Broken):
+        study(**options)
+    again = study(**options, resume=True)
+    np.testing.assert_array_equal(again.data["W2"], SMALL.data["W2"])
+    assert len(calls) == 1 + 2 * len(SMALL_BATCHES)  # one in vain; two times
+    with pytest.raises(mf.CheckpointError, match="belongs to another run"):
+        study(**options | {"rng": 1}, resume=True)
+
+
+def test_ctrl_c_ends_a_study_with_what_it_has(tmp_path):
+    raised = []
+
+    def measure(tokens, law):
+        if len(tokens) == 64 and not raised:
+            raised.append(True)
+            signal.raise_signal(signal.SIGINT)
+        return mf.wasserstein(tokens, law)
+
+    path = tmp_path / "study.checkpoint"
+    options = {"distances": {"W2": measure}, "checkpoint": path, "floor": False, "replicas": 400}
+    half = study(**options)
+    assert half.status == "interrupted" and not half.success and "INTERRUPTED" in repr(half)
+    assert np.isnan(half.data["W2"].sel(n=64)).any() and half.rate("W2").exponent < 0
+    options["distances"] = {"W2": mf.wasserstein}
+    assert study(**options, resume=True).success
+
+
+def test_failing_runs_say_which(monkeypatch):
+    failed = SimpleNamespace(success=False, message="no luck")
+    monkeypatch.setattr("meanfield.chaos.experiment.solve", lambda *_, **__: failed)
+    with pytest.raises(mf.MeanfieldError, match="A run of 16 tokens ended early: no luck"):
+        study()
+    monkeypatch.setattr("meanfield.chaos.study.solve", lambda *_, **__: failed)
+    with pytest.raises(mf.MeanfieldError, match="run of densities ended early: no luck"):
+        study()
+
+
 def test_a_study_is_kept_in_a_file(tmp_path):
     path = SMALL.save(tmp_path / "study.nc")
     again = mf.Study.load(path)
@@ -149,6 +230,9 @@ def test_a_figure_has_rates_and_times():
         ({"replicas": 0}, "replicas >= 1"),
         ({"replicas": 1}, "replicas >= 2"),
         ({"rng": -1}, "seed"),
+        ({"threads": 0}, "threads >= 1"),
+        ({"distances": ["W2", "W3"]}, "Known distances here are W1, W2"),
+        ({"resume": True}, "needs checkpoint=PATH"),
         ({"rng": np.random.default_rng(0)}, "a whole number rng >= 0"),
         ({"distances": {"W": lambda a, b: 1.0}}, r"for each replica, \(64,\); got shape \(\)"),
         ({"functionals": {"m": lambda a: a.expect(lambda x: x)}}, r"got shape \(64, 2\)"),

@@ -88,6 +88,7 @@ def test_too_many_pairs_are_refused(monkeypatch):
         mf.wasserstein(TOKENS, TOKENS)
 
 
+@pytest.mark.filterwarnings("ignore:numItermax")  # that of the network simplex itself
 def test_a_plan_that_is_not_optimal_says_so(monkeypatch):
     monkeypatch.setattr(network, "PIVOTS", 3)
     a, b = mf.Tokens.uniform(60, 3, rng=1), mf.Tokens.uniform(60, 3, rng=2)
