@@ -19,6 +19,7 @@ import meanfield as mf
 from meanfield.cli import main
 from meanfield.config import parse_config, read_config, run_config, schema
 from meanfield.config.build import build_density, build_model, solve_arguments
+from meanfield.config.schema import KINDS
 from meanfield.config.solve_table import FOR_TOKENS
 from meanfield.environment import OPTIONAL, REQUIRED
 from meanfield.storage import load
@@ -237,8 +238,9 @@ def test_version_and_schema_are_printed():
 # Documentation -----------------------------------------------------------------------------
 
 
-def test_every_key_is_documented_with_its_default():
-    page, root = DOCS.read_text(encoding="utf-8"), schema()
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_is_documented_with_its_default(kind):
+    page, root = DOCS.read_text(encoding="utf-8"), schema(kind)
     for table in [root, *root["$defs"].values()]:
         for key, node in table["properties"].items():
             row = re.search(rf"^\| `\[?{key}\]?` \|.*$", page, re.M)

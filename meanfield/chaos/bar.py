@@ -10,14 +10,13 @@ __all__ = ["Bar"]
 class Bar:
     """tqdm over all tokens of a study; `enabled` None shows it on a terminal only."""
 
-    def __init__(self, sizes: list[int], replicas: int, enabled: bool | None):
+    def __init__(self, batches: list[Batch], enabled: bool | None):
         self._bar = None
         if enabled or (enabled is None and sys.stderr.isatty()):
             from tqdm.auto import tqdm
 
-            self._bar = tqdm(
-                total=sum(sizes) * replicas, desc="chaos", unit=" tokens", unit_scale=True
-            )
+            total = sum(batch.n * batch.kept for batch in batches)
+            self._bar = tqdm(total=total, desc="chaos", unit=" tokens", unit_scale=True)
 
     def __enter__(self) -> "Bar":
         return self
@@ -26,8 +25,10 @@ class Bar:
         if self._bar is not None:
             self._bar.close()
 
-    def advance(self, batch: Batch) -> None:
-        """Count the tokens of a batch."""
-        if self._bar is not None:
+    def advance(self, *batches: Batch) -> None:
+        """Count the tokens of batches that are done."""
+        if self._bar is None:
+            return
+        for batch in batches:
             self._bar.set_description_str(f"chaos, n = {batch.n}", refresh=False)
             self._bar.update(batch.n * batch.kept)

@@ -129,8 +129,7 @@ def _apart(a: Tokens, b: Tokens) -> np.ndarray:
 
 
 def _apart_up_to_rotation(a: Tokens, b: Tokens) -> np.ndarray:
-    """The least over rotations of one of the two (Kabsch): |a - Rb|^2 = 2 - 2 tr(R^T M)."""
-    M = np.swapaxes(a.x, -1, -2) @ b.x / len(a)
-    sizes = np.linalg.svd(M, compute_uv=False)
-    sizes[..., -1] *= np.where(np.linalg.det(M) < 0, -1, 1)
-    return np.sqrt(np.maximum(2 - 2 * sizes.sum(axis=-1), 0.0))
+    """The least over rotations of one of the two (Kabsch), by the singular vectors of sum a b^T."""
+    left, _, right = np.linalg.svd(np.swapaxes(a.x, -1, -2) @ b.x)
+    left[..., -1] *= np.sign(np.linalg.det(left @ right))[..., None]
+    return _apart(a, Tokens(b.x @ np.swapaxes(left @ right, -1, -2)))

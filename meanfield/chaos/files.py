@@ -11,7 +11,7 @@ from ..storage.netcdf import load
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["load_study", "save_study"]
+__all__ = ["holds_study", "load_study", "save_study"]
 
 GROUP = "study"
 
@@ -36,6 +36,17 @@ def save_study(data: "xr.Dataset", law: Solution, path: Path) -> Path:
         return write_atomically(path, write)
     except OSError as error:
         raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
+
+
+def holds_study(path: Path) -> bool:
+    """Whether there is a study in a NetCDF file."""
+    import h5netcdf
+
+    try:
+        with h5netcdf.File(path, "r") as file:
+            return GROUP in file.groups
+    except OSError:
+        return False
 
 
 def load_study(path: Path) -> tuple["xr.Dataset", Solution]:

@@ -109,6 +109,13 @@ class Study:
 
         return cls(*load_study(path_of("path", path)))
 
+    @staticmethod
+    def is_in(path: str | Path) -> bool:
+        """Whether a file of the package holds a study."""
+        from .files import holds_study
+
+        return holds_study(path_of("path", path))
+
     def _at(self, name: str, t: float | None) -> np.ndarray:
         table = self.data[name]
         table = table.isel(t=-1) if t is None else table.sel(t=t, method="nearest")

@@ -113,32 +113,34 @@ def propagation_of_chaos(
     time; Fournier and Guillin, Probab. Theory Relat. Fields 162 (2015), for independent samples.
     """
     chosen, at = _checked(model, mu0, sizes, times)
-    replicas = whole_number("propagation_of_chaos needs replicas", "replicas", replicas)
-    if replicas < 2:
-        raise ValueError("propagation_of_chaos needs replicas >= 2, for errors of means; got 1.")
+    replicas = _several(replicas)
     threads = whole_number("propagation_of_chaos needs threads", "threads", threads)
     keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
     progress = None if progress is None else boolean("progress", progress)
     coupling = boolean("coupling", coupling)
+    measured = distances_of(distances, mu0.geometry), functionals_of(functionals, mu0.geometry)
     experiment = Experiment(
         model,
         mu0,
         _law(model, mu0, at, coupling, rtol),
         at,
-        distances_of(distances, mu0.geometry),
-        functionals_of(functionals, mu0.geometry),
+        *measured,
         coupling,
         boolean("floor", floor),
         dt,
         _seed(rng),
     )
-    ledger = Ledger(chosen, len(at), replicas)
-    keeper = _keeper(keeping, experiment, ledger, chosen, replicas)
-    with Bar(chosen, replicas, progress) as bar:
-        for number in np.nonzero(ledger.done)[0]:
-            bar.advance(ledger.batches[number])
+    return _done(experiment, chosen, replicas, keeping, threads, progress)
+
+
+def _done(experiment: Experiment, sizes, replicas: int, keeping, threads: int, progress) -> Study:
+    """All batches, those of the checkpoint among them."""
+    ledger = Ledger(sizes, len(experiment.times), replicas)
+    keeper = _keeper(keeping, experiment, ledger, sizes, replicas)
+    with Bar(ledger.batches, progress) as bar:
+        bar.advance(*(ledger.batches[number] for number in np.nonzero(ledger.done)[0]))
         status = run_batches(experiment, ledger, keeper, threads, bar)
-    return Study.of(experiment, chosen, ledger.tables, status)
+    return Study.of(experiment, sizes, ledger.tables, status)
 
 
 def _keeper(keeping: Keeping, experiment: Experiment, ledger: Ledger, sizes, replicas: int):
@@ -178,6 +180,13 @@ def _checked(model, mu0, sizes, times) -> tuple[list[int], np.ndarray]:
     ):
         raise ValueError(f"times are increasing and >= 0, the last > 0; got {times!r}.")
     return whole, array
+
+
+def _several(replicas: Any) -> int:
+    number = whole_number("propagation_of_chaos needs replicas", "replicas", replicas)
+    if number < 2:
+        raise ValueError("propagation_of_chaos needs replicas >= 2, for errors of means; got 1.")
+    return number
 
 
 def _seed(rng: Any) -> int:

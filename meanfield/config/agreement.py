@@ -10,9 +10,10 @@ from .token_agreement import token_disagreements
 from .values import shape_of
 
 if TYPE_CHECKING:
-    from .schema import Config
+    from .models import Model
+    from .schema import Config, StudyConfig
 
-__all__ = ["disagreements"]
+__all__ = ["disagreements", "study_disagreements"]
 
 
 def disagreements(config: "Config") -> Iterator[str]:
@@ -37,6 +38,16 @@ def _of_densities(config: "Config") -> Iterator[str]:
             f"solve.{given[0]} bounds the modes of a density; with [characteristics], "
             "which have none, leave it out"
         )
+    yield from density_disagreements(model)
+    if isinstance(model, Attention | Hardmax):
+        return
+    for name in FOR_TOKENS:
+        if getattr(solve, name) is not None:
+            yield f"solve.{name} is for tokens; add [tokens], or leave it out"
+
+
+def density_disagreements(model: "Model") -> Iterator[str]:
+    """What densities cannot follow."""
     if isinstance(model, Attention | Hardmax):
         yield f'model.drift: "{model.drift}" moves tokens; add [tokens], or choose another drift'
         return
@@ -48,9 +59,19 @@ def _of_densities(config: "Config") -> Iterator[str]:
     }
     for name in (name for name, present in parts.items() if present):
         yield f"model.{name}: densities have none but the default; add [tokens], or leave it out"
-    for name in FOR_TOKENS:
-        if getattr(solve, name) is not None:
-            yield f"solve.{name} is for tokens; add [tokens], or leave it out"
+
+
+def study_disagreements(config: "StudyConfig") -> Iterator[str]:
+    """What a study cannot be of."""
+    for reason in density_disagreements(config.model):
+        yield reason.replace("add [tokens], or ", "")
+    if config.geometry.kind == "zonal":
+        yield 'geometry.kind: a study follows tokens; expected "circle" or "sphere"; got "zonal"'
+    elif config.initial.kind == "ensemble":
+        yield "initial.kind: a study starts from a single density; got an ensemble"
+    for name in ("beta", "kappa"):
+        if isinstance(getattr(config.model, name, 0.0), tuple):
+            yield f"model.{name}: a study has a single model; expected a number; got an array"
 
 
 def _of_shapes(config: "Config") -> Iterator[str]:

@@ -7,6 +7,7 @@ import numpy as np
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..states.density import COMPUTED, Density
 from .blame import blaming
+from .described import Described
 from .files import folder_of
 from .initial import (
     Ensemble,
@@ -21,7 +22,6 @@ from .initial import (
     VonMisesFisher,
 )
 from .sample import read_sample
-from .schema import Config
 
 E_Z = (0.0, 0.0, 1.0)
 GENERAL = ("uniform", "perturbed", "mixture", "ensemble")
@@ -34,7 +34,7 @@ KINDS = {
 __all__ = ["build_density", "build_geometry"]
 
 
-def build_geometry(config: Config) -> Geometry:
+def build_geometry(config: Described) -> Geometry:
     """The space that [geometry] describes."""
     table = config.geometry
     assert table is not None  # or the file would have been refused
@@ -48,7 +48,7 @@ def build_geometry(config: Config) -> Geometry:
                 return Zonal(table.dimension, table.degree)
 
 
-def build_density(config: Config) -> Density:
+def build_density(config: Described) -> Density:
     """The initial density that [initial] describes, or the ensemble of them.
 
     Raises
@@ -63,7 +63,7 @@ def build_density(config: Config) -> Density:
         return density.checked_positive(COMPUTED)
 
 
-def _density(table: Initial, space: Geometry, config: Config, key: str) -> Density:
+def _density(table: Initial, space: Geometry, config: Described, key: str) -> Density:
     with blaming(config, key):
         match table:
             case Ensemble(members=members):
@@ -76,7 +76,7 @@ def _density(table: Initial, space: Geometry, config: Config, key: str) -> Densi
         return _single(table, space, folder_of(config.source))
 
 
-def _densities(tables: tuple, space: Geometry, config: Config, key: str) -> list[Density]:
+def _densities(tables: tuple, space: Geometry, config: Described, key: str) -> list[Density]:
     return [_density(table, space, config, f"{key}[{i}]") for i, table in enumerate(tables)]
 
 

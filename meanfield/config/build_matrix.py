@@ -8,6 +8,7 @@ from ..drifts import PerLayer, ensembles
 from ..number_files import read_numbers
 from .blame import blaming
 from .build_tokens import build_tokens
+from .described import Described
 from .files import folder_of
 from .matrices import Layers, MatrixFile, RandomMatrix
 from .schema import Config
@@ -26,12 +27,12 @@ class Builder:
 
     Parameters
     ----------
-    config : Config
+    config : Described
     heads : int, optional
         For which random matrices of attention are drawn; those of a perceptron have none.
     """
 
-    def __init__(self, config: Config, heads: int | None):
+    def __init__(self, config: Described, heads: int | None):
         self._config, self._heads = config, heads
 
     def __call__(self, key: str, value: Any) -> Any:
@@ -58,6 +59,7 @@ class Builder:
             return np.array(value)
 
     def _drawn(self, key: str, table: RandomMatrix) -> np.ndarray:
+        assert isinstance(self._config, Config)  # densities have no matrices
         d = build_tokens(self._config).dimension if table.columns is None else table.columns
         one = self._heads is None or key.startswith("model.feedforward")
         shape = () if one else (int(self._heads or 1),)

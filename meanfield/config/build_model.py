@@ -18,9 +18,9 @@ from ..normalisation import NGPT, MixLN, Normalisation, PeriLN, PostLN, PreLN, S
 from . import layer_tables as tables
 from .blame import blaming
 from .build_matrix import Builder
+from .described import Described
 from .matrices import LayeredNumbers
 from .models import Attention, Hardmax, Interaction, SelfAttention
-from .schema import Config
 
 __all__ = ["build_model"]
 
@@ -41,7 +41,7 @@ NORMALISATIONS = {
 }
 
 
-def build_model(config: Config) -> Transformer:
+def build_model(config: Described) -> Transformer:
     """The model that [model] describes."""
     table = config.model
     build = Builder(config, getattr(table, "heads", None))
@@ -59,7 +59,7 @@ def build_model(config: Config) -> Transformer:
         )
 
 
-def _drift(config: Config, build: Builder) -> Drift:
+def _drift(config: Described, build: Builder) -> Drift:
     model = config.model
     with blaming(config, "model"):
         match model:
@@ -97,7 +97,7 @@ def _weights(model: Attention) -> kinds.Weights | None:
     return None if model.weights is None else WEIGHTS[model.weights.kind](**_numbers(model.weights))
 
 
-def _normalisation(config: Config) -> Normalisation | None:
+def _normalisation(config: Described) -> Normalisation | None:
     table = config.model.normalisation
     if table is None:
         return None
@@ -105,7 +105,7 @@ def _normalisation(config: Config) -> Normalisation | None:
         return NORMALISATIONS[table.kind](**_numbers(table))
 
 
-def _noise(config: Config) -> Noise | None:
+def _noise(config: Described) -> Noise | None:
     table = config.model.noise
     with blaming(config, "model.noise"):
         match table:
@@ -118,7 +118,7 @@ def _noise(config: Config) -> Noise | None:
     return None
 
 
-def _feedforward(config: Config, build: Builder) -> Perceptron | None:
+def _feedforward(config: Described, build: Builder) -> Perceptron | None:
     table = config.model.feedforward
     if table is None:
         return None

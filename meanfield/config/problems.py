@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from .schema import schema
+from .schema import File
 
 __all__ = ["problems"]
 
@@ -25,9 +25,9 @@ EXPECTED = {
 }
 
 
-def problems(error: ValidationError) -> list[str]:
+def problems(error: ValidationError, kind: type[File]) -> list[str]:
     """One line for each problem: the dotted key, a colon, and what is wrong with it."""
-    root = schema()
+    root = kind.model_json_schema()
     errors: list[dict[str, Any]] = [{**item} for item in error.errors(include_url=False)]
     places = [item["loc"] for item in errors]
     lines = []

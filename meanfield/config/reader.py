@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from ..checks import path_of
 from ..errors import ConfigError
 from .problems import problems
-from .schema import Config
+from .schema import Config, StudyConfig
 
 __all__ = ["parse_config", "read_config"]
 
 
-def read_config(path: str | PathLike[str]) -> Config:
-    """Read and check a configuration file (TOML).
+def read_config(path: str | PathLike[str]) -> Config | StudyConfig:
+    """Read and check a configuration file (TOML): of a run, or with a table [chaos] of a study.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def read_config(path: str | PathLike[str]) -> Config:
 
     Returns
     -------
-    Config
+    Config or StudyConfig
 
     Raises
     ------
@@ -41,7 +41,9 @@ def read_config(path: str | PathLike[str]) -> Config:
     return parse_config(_read_toml(source), source=source)
 
 
-def parse_config(data: dict[str, Any], source: str | PathLike[str] | None = None) -> Config:
+def parse_config(
+    data: dict[str, Any], source: str | PathLike[str] | None = None
+) -> Config | StudyConfig:
     """Check a configuration given as plain data, such as the one a result file records.
 
     Parameters
@@ -58,11 +60,12 @@ def parse_config(data: dict[str, Any], source: str | PathLike[str] | None = None
         As `read_config`.
     """
     path = None if source is None else path_of("source", source)
+    kind = StudyConfig if "chaos" in data else Config
     try:
-        return Config.model_validate(data, context={"source": path})
+        return kind.model_validate(data, context={"source": path})
     except ValidationError as error:
-        prefix = "" if path is None else f"{path}: "
-        raise ConfigError("\n".join(prefix + line for line in problems(error))) from None
+        prefix, lines = "" if path is None else f"{path}: ", problems(error, kind)
+        raise ConfigError("\n".join(prefix + line for line in lines)) from None
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from .agreement import disagreements
+from .agreement import disagreements, study_disagreements
+from .chaos_table import Chaos
 from .initial import Initial
 from .models import Model
 from .solve_table import Checkpoint, Solve
@@ -24,14 +25,31 @@ from .spaces import Characteristics, Geometry
 from .token_table import Tokens
 from .values import Table
 
-__all__ = ["Config", "plain", "schema"]
+__all__ = ["KINDS", "Config", "File", "StudyConfig", "plain", "schema"]
 
 TOKENS_OR_DENSITY: dict[str, Any] = {
     "anyOf": [{"required": ["tokens"]}, {"required": ["geometry", "initial"]}]
 }
 
 
-class Config(Table):
+class File(Table):
+    """What every file may have, and where it was read from."""
+
+    title: str = Field(default="", description="one line for people")
+    description: str = Field(default="", description="more for people")
+
+    _source: Path | None = PrivateAttr(default=None)
+
+    def model_post_init(self, context: Any) -> None:
+        self._source = (context or {}).get("source")
+
+    @property
+    def source(self) -> Path | None:
+        """The file this was read from; None if it was not read from a file."""
+        return self._source
+
+
+class Config(File):
     """One run: a model, tokens or a density on a space, and how to solve.
 
     Read one with `meanfield.read_config`, run it with `meanfield.run_config`.
@@ -39,8 +57,6 @@ class Config(Table):
 
     model_config = ConfigDict(json_schema_extra=TOKENS_OR_DENSITY)
 
-    title: str = Field(default="", description="one line for people")
-    description: str = Field(default="", description="more for people")
     model: Model = Field(description="the drift and the noise")
     tokens: Tokens | None = Field(default=None, description="finitely many tokens")
     geometry: Geometry | None = Field(
@@ -54,16 +70,6 @@ class Config(Table):
     )
     solve: Solve = Field(description="times, accuracy and limits")
     checkpoint: Checkpoint = Field(default=Checkpoint(), description="checkpoints")
-
-    _source: Path | None = PrivateAttr(default=None)
-
-    def model_post_init(self, context: Any) -> None:
-        self._source = (context or {}).get("source")
-
-    @property
-    def source(self) -> Path | None:
-        """The file this was read from; None if it was not read from a file."""
-        return self._source
 
     @field_validator("geometry", "initial")
     @classmethod
@@ -80,16 +86,39 @@ class Config(Table):
         return self
 
 
-def plain(config: Config) -> dict[str, Any]:
+class StudyConfig(File):
+    """A study of propagation of chaos: a model, the law of the tokens at the start, and sizes.
+
+    Read one with `meanfield.read_config`, run it with `meanfield.run_config`.
+    """
+
+    model: Model = Field(description="the drift and the noise")
+    geometry: Geometry = Field(description="the space and its resolution")
+    initial: Initial = Field(description="the law of the tokens at the start")
+    chaos: Chaos = Field(description="sizes, times and replicas")
+    checkpoint: Checkpoint = Field(default=Checkpoint(), description="checkpoints")
+
+    @model_validator(mode="after")
+    def _tables_agree(self) -> Self:
+        if found := list(study_disagreements(self)):
+            raise ValueError("\n".join(found))
+        return self
+
+
+KINDS: dict[str, type[File]] = {"run": Config, "chaos": StudyConfig}
+
+
+def plain(config: File) -> dict[str, Any]:
     """The configuration as JSON data, defaults filled in; inf becomes the string "inf".
 
     `parse_config` reads it back.
     """
     data = _json(config.model_dump(exclude_none=True))
-    if config.solve.t_eval is not None:
-        del data["solve"]["outputs"]  # t_eval stands in its place
-    if config.solve.until is None:
-        del data["solve"]["steady_tolerance"]
+    if isinstance(config, Config):
+        if config.solve.t_eval is not None:
+            del data["solve"]["outputs"]  # t_eval stands in its place
+        if config.solve.until is None:
+            del data["solve"]["steady_tolerance"]
     return data
 
 
@@ -101,9 +130,16 @@ def _json(value: Any) -> Any:
     return "inf" if value == math.inf else value
 
 
-def schema() -> dict[str, Any]:
-    """The JSON schema of a configuration file.
+def schema(kind: str = "run") -> dict[str, Any]:
+    """The JSON schema of a configuration file of a run, or of a study ("chaos").
 
     JSON cannot write inf; where it means no noise, TOML's `inf` is accepted too.
+
+    Raises
+    ------
+    ValueError
+        For another kind.
     """
-    return Config.model_json_schema()
+    if kind not in KINDS:
+        raise ValueError(f"Configuration files are of kind {', '.join(KINDS)}; got {kind!r}.")
+    return KINDS[kind].model_json_schema()

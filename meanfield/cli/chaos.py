@@ -1,0 +1,75 @@
+"""`meanfield chaos`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import MeanfieldError
+from .group import NOT_SUCCESSFUL, check_out, config_of, main, plain_warnings, refuses_cleanly
+
+if TYPE_CHECKING:
+    from ..chaos import Study
+
+__all__ = ["chaos"]
+
+
+@main.command()
+@click.argument("config", metavar="CONFIG.toml", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    metavar="STUDY.nc",
+    type=click.Path(path_type=Path),
+    help="NetCDF file to write; by default the name of the configuration, in this folder.",
+)
+@click.option("--resume", is_flag=True, help="Continue an interrupted study from its checkpoint.")
+@click.option("--force", is_flag=True, help="Overwrite an existing result.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress bar and no table.")
+@refuses_cleanly
+def chaos(config: Path, out: Path | None, resume: bool, force: bool, quiet: bool) -> None:
+    """Measure how far n tokens are from the mean field, for the table [chaos] of a file.
+
+    Writes the study to STUDY.nc and its figure, distances against n and against time, to STUDY.png.
+
+    Exit code: 0 if the study is complete; 1 if it was interrupted (--resume continues it); 2 if the
+    input is wrong and nothing was run.
+    """
+    checked = config_of(config, "StudyConfig")
+    out = Path(config.with_suffix(".nc").name) if out is None else out
+    figure = out.with_suffix(".png")
+    check_out(out, config, resume, force)
+    if figure.exists() and not (resume or force):
+        raise MeanfieldError(f"{figure} exists. Use --force to overwrite it, or --out.")
+    from ..config import run_config  # loads the solver
+
+    with plain_warnings():
+        study = run_config(checked, out, resume=resume, progress=False if quiet else None)
+        if study.success:
+            study.plot().savefig(figure)
+    if not quiet:
+        click.echo(_summary(study))
+        click.echo(f"wrote {out}" + (f" and {figure}" if study.success else ""))
+    if not study.success:
+        click.echo("interrupted: --resume continues the study", err=True)
+        sys.exit(NOT_SUCCESSFUL)
+
+
+def _summary(study: "Study") -> str:
+    """Means of distances at the last time against n, their rates, and weak errors."""
+    data = study.data.isel(t=-1)
+    names = [*data.attrs["distances"], *(["coupling"] if "coupling" in data else [])]
+    head = f"{'':20}" + "".join(f"{f'n = {n}':>12}" for n in data.n.values)
+    lines = [f"at t = {float(data.t):g}, means over {data.sizes['replica']} replicas:", head]
+    for name in names:
+        means = data[name].mean("replica").values
+        rate = study.rate(name)
+        numbers = "".join(f"{mean:>12.5g}" for mean in means)
+        low, high = rate.interval
+        lines.append(f"{name:20}{numbers}   ~ n^{rate.exponent:.3f} [{low:.3f}, {high:.3f}]")
+    for name in data.attrs["functionals"]:
+        limit = float(data[f"limit of {name}"])
+        means = data[name].mean("replica").values - limit
+        label = f"{name} - {limit:.5g}"
+        lines.append(f"{label:20}" + "".join(f"{mean:>12.3g}" for mean in means))
+    return "\n".join(lines)
