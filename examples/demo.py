@@ -9,6 +9,7 @@ and writes NetCDF files and figures. The exit code is 1 if a verdict fails.
 import sys
 import time
 
+import chaos
 import collapse
 import hysteresis
 import kuramoto_bifurcation
@@ -30,6 +31,7 @@ EXPERIMENTS = (
     minilm,
     tokens,
     noisy_tokens,
+    chaos,
 )
 
 

@@ -28,17 +28,21 @@ class Report:
         self._failed = 0
         self._worst: dict[str, float] = {}
 
-    def compare(self, *labels, predicted, measured, tolerance, relative=False) -> None:
+    def compare(
+        self, *labels, predicted, measured, tolerance, relative=False, random=False
+    ) -> None:
         """Add a row; it holds if |measured - predicted| <= tolerance (* |predicted|).
 
-        A relative error is taken only where the predicted value is not zero.
+        A relative error is taken only where the predicted value is not zero. Random errors have a
+        tolerance of their own in each row, and are summed up relative to it.
         """
         relative = relative and predicted != 0
         error = abs(measured - predicted) / (abs(predicted) if relative else 1)
         holds = bool(error <= tolerance)  # nan fails
         self._failed += not holds
         kind = f"{'relative' if relative else 'absolute'} error, allowed {tolerance:.1e}"
-        self._worst[kind] = max(self._worst.get(kind, 0.0), float(error))
+        kind, size = ("random error, allowed 1", error / tolerance) if random else (kind, error)
+        self._worst[kind] = max(self._worst.get(kind, 0.0), float(size))
         numbers = (f"{float(value):.{self._digits}g}" for value in (predicted, measured))
         verdict = "" if holds else f"FAILS (allowed {tolerance:.1e})"
         self._rows.append((*map(str, labels), *numbers, f"{error:.1e}", verdict))
