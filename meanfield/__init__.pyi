@@ -66,4 +66,8 @@ from .states import Dirac as Dirac
 from .states import Gaussian as Gaussian
 from .states import Gram as Gram
 from .states import Tokens as Tokens
+from .stationary import Stability as Stability
+from .stationary import StationaryState as StationaryState
+from .stationary import stability as stability
+from .stationary import stationary as stationary
 from .storage import load as load

@@ -39,7 +39,7 @@ ROOMS = [
     {"labelled"},
     {"storage"},
     {"solving"},
-    {"chaos"},
+    {"chaos", "stationary"},
     {"config", "environment"},
     {"plotting"},
     {"cli"},

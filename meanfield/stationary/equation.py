@@ -1,0 +1,119 @@
+"""The equation of stationary states that are symmetric about an axis.
+
+mu is stationary under a gradient drift v = grad g[mu] with noise kappa if and only if
+
+    mu = exp(kappa g[mu]) / Z,    g = W * mu (USA, Kuramoto, Interaction),  log(Z * mu) / beta (SA).
+
+In the moments a_l = int p_l dmu, l >= 1, this is R(a) = 0 with
+
+    R_l(a) = a_l - E p_l,    dR_l/da_j = delta_lj - kappa w_j Cov(p_l, g' p_j),
+
+where E is the mean with respect to exp(kappa g) / Z, s = sum_l w_l a_l p_l, g = s and g' = 1, or
+for SA g = log(1 + beta s)/beta and g' = 1/(1 + beta s). Only degrees whose w_l counts matter.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..drifts import SA, ZonalDrift
+from ..errors import MeanfieldError
+from .harmonics import Harmonics
+
+__all__ = ["Equation", "Mean"]
+
+
+class Mean(NamedTuple):
+    """The law exp(kappa g[a]) / Z on the nodes.
+
+    Attributes
+    ----------
+    potential, gain : ndarray, (M,)
+        g, and g' = dg/ds.
+    density, weights : ndarray, (M,)
+        With respect to the uniform law; times the weights of the nodes.
+    log_mass : float
+        log int exp(kappa g) dsigma.
+    moments : ndarray, (N,)
+        E p_l.
+    """
+
+    potential: np.ndarray
+    gain: np.ndarray
+    density: np.ndarray
+    weights: np.ndarray
+    log_mass: float
+    moments: np.ndarray
+
+
+class Equation:
+    """R(a) = 0 for one drift, in the degrees 1, ..., `degree` on S^(d-1).
+
+    Parameters
+    ----------
+    drift : ZonalDrift
+        A single one.
+    dimension, degree : int
+    fold : int
+        Only degrees that are multiples of it: on the circle, states of that many equal clusters.
+
+    Raises
+    ------
+    MeanfieldError
+        For drifts that are no gradients of a potential of the measure.
+    """
+
+    def __init__(self, drift: ZonalDrift, dimension: int, degree: int, fold: int = 1):
+        if drift.normaliser(1, dimension) is not None and not isinstance(drift, SA):
+            raise MeanfieldError(
+                f"Stationary states are known for drifts grad g[mu]: USA, SA, Kuramoto and "
+                f"Interaction; got {drift!r}."
+            )
+        self.drift, self.dimension, self.degree, self.fold = drift, dimension, degree, fold
+        self.harmonics = Harmonics(dimension, 0, degree)
+        chosen = self.harmonics.degrees % fold == 0
+        self.degrees = self.harmonics.degrees[chosen]
+        self.values, self.slopes = self.harmonics.values[chosen], self.harmonics.slopes[chosen]
+        self.weights = drift.attraction(degree, dimension)[self.degrees]
+        self.beta = float(drift.beta) if isinstance(drift, SA) else 0.0
+
+    def mean(self, a: np.ndarray, kappa: float) -> Mean:
+        """The law that the moments a give rise to."""
+        s = (self.weights * a) @ self.values
+        if self.beta:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                potential, gain = np.log1p(self.beta * s) / self.beta, 1 / (1 + self.beta * s)
+        else:
+            potential, gain = s, np.ones_like(s)
+        top = potential.max()
+        density = np.exp(kappa * (potential - top))
+        mass = self.harmonics.weights @ density
+        density /= mass
+        weights = self.harmonics.weights * density
+        moments = self.values @ weights
+        return Mean(potential, gain, density, weights, kappa * top + np.log(mass), moments)
+
+    def jacobian(self, mean: Mean, kappa: float) -> np.ndarray:
+        """dR/da, (N, N)."""
+        covariance = (self.values * (mean.weights * mean.gain)) @ self.values.T
+        covariance -= np.outer(mean.moments, self.values @ (mean.weights * mean.gain))
+        return np.eye(len(self.degrees)) - kappa * covariance * self.weights
+
+    def along_kappa(self, mean: Mean) -> np.ndarray:
+        """dR/dkappa = -Cov(p_l, g), (N,)."""
+        return -self.covariance(mean, mean.potential)
+
+    def covariance(self, mean: Mean, f: np.ndarray) -> np.ndarray:
+        """Cov(p_l, f) for a function f on the nodes."""
+        return self.values @ (mean.weights * f) - mean.moments * (mean.weights @ f)
+
+    def free_energy(self, a: np.ndarray, kappa: float) -> float:
+        """F(mu) - F(uniform) of the law that a gives rise to; nan for SA, which has none.
+
+        F = (1/kappa) int mu log mu - (1/2) int int W dmu dmu.
+        """
+        if not self.drift.gradient_flow:
+            return float("nan")
+        mean = self.mean(a, kappa)
+        entropy = mean.weights @ (kappa * mean.potential) - mean.log_mass
+        return float(entropy / kappa - 0.5 * self.weights @ mean.moments**2)

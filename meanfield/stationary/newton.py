@@ -1,0 +1,74 @@
+"""Newton's method with a record of residuals, and what became of it."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Iteration", "newton"]
+
+MOST = 60
+HALVINGS = 12
+ROUNDING = 8  # steps below this many units of the last digit are rounding
+
+
+class Iteration(NamedTuple):
+    """Where Newton's method ended.
+
+    Attributes
+    ----------
+    x : ndarray
+    status : str
+        "converged", "stalled" where no shorter step lowers the residual, "singular" or
+        "max_iterations".
+    residuals : list of float
+        Largest entry of the residual before every step, and at the end.
+    """
+
+    x: np.ndarray
+    status: str
+    residuals: list[float]
+
+    @property
+    def converged(self) -> bool:
+        return self.status == "converged"
+
+
+def newton(
+    system: Callable[[np.ndarray], tuple[np.ndarray, Callable[[], np.ndarray]]],
+    x: np.ndarray,
+    tolerance: float,
+    most: int = MOST,
+) -> Iteration:
+    """Solve system(x) = (residual, function that gives the Jacobian) for residual = 0.
+
+    Steps are halved until the residual falls. Converged once it is <= tolerance, after one more
+    step that squares it.
+    """
+    residual, jacobian = system(x)
+    sizes = [_size(residual)]
+    for _ in range(most):
+        done = sizes[-1] <= tolerance
+        try:
+            step = np.linalg.solve(jacobian(), residual)
+        except np.linalg.LinAlgError:
+            return Iteration(x, "converged" if done else "singular", sizes)
+        for halving in range(HALVINGS):
+            tried = x - step / 2**halving
+            residual_tried, jacobian_tried = system(tried)
+            if _size(residual_tried) < sizes[-1]:
+                break
+            if done:  # at rounding
+                return Iteration(x, "converged", sizes)
+        else:
+            return Iteration(x, "stalled", sizes)
+        x, residual, jacobian = tried, residual_tried, jacobian_tried
+        sizes.append(_size(residual))
+        if done:
+            return Iteration(x, "converged", sizes)
+    return Iteration(x, "converged" if sizes[-1] <= tolerance else "max_iterations", sizes)
+
+
+def _size(residual: np.ndarray) -> float:
+    largest = float(np.abs(residual).max(initial=0.0))
+    return largest if np.isfinite(largest) else np.inf
