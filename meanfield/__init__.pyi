@@ -66,8 +66,11 @@ from .states import Dirac as Dirac
 from .states import Gaussian as Gaussian
 from .states import Gram as Gram
 from .states import Tokens as Tokens
+from .stationary import Diagram as Diagram
+from .stationary import SpecialPoint as SpecialPoint
 from .stationary import Stability as Stability
 from .stationary import StationaryState as StationaryState
+from .stationary import branches as branches
 from .stationary import stability as stability
 from .stationary import stationary as stationary
 from .storage import load as load

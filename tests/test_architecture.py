@@ -51,6 +51,7 @@ ONLY = {"steppers": {"bits", "errors", "native"}}  # a scheme knows no physics
 LATE = {
     "solution": {"labelled", "storage", "plotting"},
     "chaos": {"plotting"},
+    "stationary": {"plotting"},
 }  # its methods import when called
 
 MAX_LINES = 300

@@ -14,6 +14,7 @@ is not resolved is framed in red.
 
 from . import theme
 from .animation import animate
+from .bifurcation import bifurcation
 from .chaos import rates
 from .circle import snapshots, spacetime
 from .distribution import distribution
@@ -32,6 +33,7 @@ from .trajectories import trajectories
 
 __all__ = [
     "animate",
+    "bifurcation",
     "distribution",
     "histogram",
     "inner_products",

@@ -16,9 +16,15 @@ from math import exp, lgamma
 
 import numpy as np
 
+from ..geometry.contract import dimension_of_harmonics
 from ..legendre import gauss, recurrence
 
-__all__ = ["Harmonics"]
+__all__ = ["Harmonics", "harmonic_sizes"]
+
+
+def harmonic_sizes(dimension: int, degree: int) -> np.ndarray:
+    """p_l(1) = sqrt(dim H_l) for l = 1, ..., `degree`: a_l over it is int P_l dmu."""
+    return np.sqrt([dimension_of_harmonics(l, dimension) for l in range(1, degree + 1)])
 
 
 class Harmonics:

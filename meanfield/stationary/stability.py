@@ -8,7 +8,7 @@ from .equation import Equation
 from .harmonics import Harmonics
 from .spectrum import linearised
 
-__all__ = ["Stability", "stability_of"]
+__all__ = ["Stability", "is_along", "rotation_of", "stability_of"]
 
 REAL = 1e-9  # imaginary parts of rounding, relative to the largest rate of diffusion
 NEUTRAL = 1e-6  # distance of an eigenvector from the rotations, relative
@@ -77,15 +77,15 @@ def _of_order(equation: Equation, a: np.ndarray, kappa: float, order: int, count
     if order:
         harmonics = Harmonics(equation.dimension, order, equation.degree)
     values, vectors = np.linalg.eig(linearised(equation, a, kappa, harmonics))
-    rotation = _rotation(equation, a, kappa, harmonics) if order == 1 else None
+    rotation = rotation_of(equation, a, harmonics) if order == 1 else None
     chosen = np.argsort(-values.real)[:count]
     return [
-        (complex(values[i]), order, _is_along(vectors[:, i], rotation), vectors[:, i])
+        (complex(values[i]), order, is_along(vectors[:, i], rotation), vectors[:, i])
         for i in chosen
     ]
 
 
-def _rotation(equation: Equation, a: np.ndarray, kappa: float, harmonics: Harmonics):
+def rotation_of(equation: Equation, a: np.ndarray, harmonics: Harmonics) -> np.ndarray | None:
     """Coefficients of the derivative of the state along a rotation; None if it is uniform."""
     density_slope = a @ equation.slopes  # (1 - x^2) mu'
     coefficients = harmonics.values @ (harmonics.weights * density_slope / np.sqrt(harmonics.sines))
@@ -93,7 +93,8 @@ def _rotation(equation: Equation, a: np.ndarray, kappa: float, harmonics: Harmon
     return coefficients / size if size > NEUTRAL else None
 
 
-def _is_along(vector: np.ndarray, direction: np.ndarray | None) -> bool:
+def is_along(vector: np.ndarray, direction: np.ndarray | None) -> bool:
+    """Whether an eigenvector is that of the rotations."""
     if direction is None:
         return False
     along = np.vdot(vector, direction)

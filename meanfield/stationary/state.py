@@ -8,6 +8,7 @@ import numpy as np
 from ..model import Transformer
 from ..states import Density
 from .equation import Equation
+from .harmonics import harmonic_sizes
 from .stability import Stability, stability_of
 
 __all__ = ["StationaryState"]
@@ -62,6 +63,11 @@ class StationaryState:
     def order_parameter(self) -> float:
         """|int x dmu|."""
         return float(abs(self.moments[0]) / self.equation.dimension**0.5)
+
+    @property
+    def legendre_moments(self) -> np.ndarray:
+        """int P_l(<x, axis>) dmu for l = 1, 2, ...; int cos(l theta) dmu on the circle."""
+        return self.moments / harmonic_sizes(self.equation.dimension, len(self.moments))
 
     def stability(self, count: int = 6) -> Stability:
         """The leading eigenvalues of the linearised equation: `meanfield.stability`."""

@@ -1,0 +1,71 @@
+"""Zeros of a function along one step of a curve, in a bracket."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .curve import Curve, Point
+
+__all__ = ["Located", "located"]
+
+MOST = 60
+CLOSE = 1e-13  # of the bracket, in parts of the step
+ROUNDING = 1e-14
+
+
+class Located(NamedTuple):
+    """Where a function vanishes on a curve.
+
+    Attributes
+    ----------
+    point : Point
+    interval : (float, float)
+        Values of kappa at the ends of the last bracket.
+    status : str
+        "converged", or "not located" where points between were not found.
+    """
+
+    point: Point
+    interval: tuple[float, float]
+    status: str
+
+
+def located(
+    curve: Curve, first: Point, step: float, f: Callable[[Point], float], f_first: float, last
+) -> Located:
+    """The zero of f between `first` and the point a step ahead, where it has the value `last`.
+
+    By false position with halved weights (Illinois), and bisection where that is slow.
+    """
+    low, high, f_low, f_high = 0.0, 1.0, f_first, last
+    at_low, end = first, curve.ahead(first, step)
+    if end is None:
+        return Located(first, (first.kappa, first.kappa), "not located")
+    at_high = end
+    best, size = first, np.inf
+    for count in range(MOST):
+        part = (low * f_high - high * f_low) / (f_high - f_low)
+        if count % 4 == 3 or not low < part < high:
+            part = (low + high) / 2
+        new = curve.ahead(first, part * step)
+        if new is None:
+            return Located(best, _ends(at_low, at_high, best), "not located")
+        value = f(new)
+        if abs(value) < size:
+            best, size = new, abs(value)
+        if value == 0:
+            return Located(new, _ends(new), "converged")
+        if value * f_low > 0:
+            low, f_low, at_low, f_high = part, value, new, f_high / 2
+        else:
+            high, f_high, at_high, f_low = part, value, new, f_low / 2
+        if high - low <= CLOSE:
+            break
+    return Located(best, _ends(at_low, at_high, best), "converged")
+
+
+def _ends(*points: Point) -> tuple[float, float]:
+    """The range of kappa of points, and what rounding adds."""
+    values = [point.kappa for point in points]
+    return min(values) * (1 - ROUNDING), max(values) * (1 + ROUNDING)

@@ -1,0 +1,167 @@
+"""One branch of stationary states, point by point, with its special points."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from .curve import Curve, Point
+from .locating import Located, located
+from .rates import Rates
+
+__all__ = ["Branch", "Special", "trace"]
+
+UNIFORM = 1e-5  # moments that are taken for none
+BRIEF = 5  # points after which a curve may have come back
+TURNED = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Special:
+    """A special point on a branch.
+
+    Attributes
+    ----------
+    kind : str
+        "fold", "bifurcation" (order 0), "symmetry breaking" (higher orders), "transition".
+    order : int
+        Of the perturbation that becomes neutral.
+    found : Located
+    """
+
+    kind: str
+    order: int
+    found: Located
+
+
+@dataclass(eq=False)
+class Branch:
+    """Points of one curve, and what was found on it.
+
+    Attributes
+    ----------
+    curve : Curve
+    parent, degree : int
+        The branch that it left (-1 for the uniform one), and the degree of the harmonic.
+    points : list of Point
+    rates : list of list of ndarray
+        Of every point, by order; empty if they were not asked for.
+    energies : list of float
+        F - F(uniform) of every point.
+    specials : list of Special
+    end : str
+        Why it ends: "range", "uniform", "closed", "max_points" or "not continued".
+    """
+
+    curve: Curve
+    parent: int
+    degree: int
+    points: list[Point] = field(default_factory=list)
+    rates: list[list[np.ndarray]] = field(default_factory=list)
+    energies: list[float] = field(default_factory=list)
+    specials: list[Special] = field(default_factory=list)
+    end: str = ""
+
+    def add(self, point: Point, rates: list[np.ndarray], energy: float) -> None:
+        """A point at the end."""
+        self.points.append(point)
+        self.rates.append(rates)
+        self.energies.append(energy)
+
+    def drop(self) -> Point:
+        """Take the last point away."""
+        self.rates.pop()
+        self.energies.pop()
+        return self.points.pop()
+
+
+def trace(
+    branch: Branch, start: Point, span: tuple[float, float], most: int, watch: Rates | None
+) -> Iterator[Branch]:
+    """Follow a branch from a point, yielding it after every new one, until it ends."""
+    curve, tests = branch.curve, _Tests(branch.curve, watch)
+    before = tests.at(start)
+    branch.add(start, before.rates, before.energy)
+    yield branch
+    for number, (new, step) in enumerate(curve.follow(start, curve.max_step / 4)):
+        after = tests.at(new)
+        branch.specials += tests.between(branch.points[-1], step, before, after)
+        branch.add(new, after.rates, after.energy)
+        before = after
+        branch.end = _end(branch, span, number, most)
+        yield branch
+        if branch.end:
+            return
+    branch.end = "not continued"
+
+
+def _end(branch: Branch, span: tuple[float, float], number: int, most: int) -> str:
+    new, start = branch.points[-1], branch.points[0]
+    if not span[0] <= new.kappa <= span[1]:
+        return "range"
+    if number >= most:
+        return "max_points"
+    if number > BRIEF and np.abs(new.a).max() < np.abs(start.a).max() / 2:
+        return "uniform"
+    if number <= BRIEF or len(start.z) != len(new.z):
+        return ""
+    near = np.linalg.norm(new.z - start.z) < np.linalg.norm(new.z - branch.points[-2].z)
+    return "closed" if near else ""
+
+
+@dataclass(frozen=True)
+class _Values:
+    turning: float
+    singular: float
+    energy: float
+    rates: list[np.ndarray]
+
+
+class _Tests:
+    """Functions that vanish at special points."""
+
+    def __init__(self, curve: Curve, watch: Rates | None):
+        self._curve, self._watch = curve, watch
+
+    def at(self, point: Point) -> _Values:
+        rates = [] if self._watch is None else self._watch.at(point)
+        energy = self._energy(point)
+        return _Values(point.tangent[-1], self._singular(point), energy, rates)
+
+    def between(self, first: Point, step: float, before: _Values, after: _Values):
+        """The special points in a step."""
+        found: list[Special] = []
+
+        def add(kind: str, order: int, f: Callable[[Point], float], low: float, high: float):
+            place = located(self._curve, first, step, f, low, high)
+            found.append(Special(kind, order, place))
+
+        if before.turning * after.turning < 0:
+            add("fold", 0, lambda p: p.tangent[-1], before.turning, after.turning)
+        if before.singular * after.singular < 0:
+            add("bifurcation", 0, self._singular, before.singular, after.singular)
+        if before.energy * after.energy < 0:
+            add("transition", 0, self._energy, before.energy, after.energy)
+        for order in range(1, len(before.rates)):
+            low, high = before.rates[order], after.rates[order]
+            for i in _crossing(low, high):
+                add("symmetry breaking", order, partial(self._rate, order, i), low[i], high[i])
+        return found
+
+    def _rate(self, order: int, i: int, point: Point) -> float:
+        assert self._watch is not None
+        return float(self._watch.of_order(point, order)[i])
+
+    def _energy(self, point: Point) -> float:
+        return self._curve.equation.free_energy(point.a, point.kappa)
+
+    def _singular(self, point: Point) -> float:
+        """det (dR/dz, tangent), zero where another curve crosses."""
+        return float(np.linalg.det(np.vstack([self._curve.jacobian(point.z), point.tangent])))
+
+
+def _crossing(low: np.ndarray, high: np.ndarray) -> Iterator[int]:
+    """Which of the sorted rates change their sign."""
+    before, after = int((low > 0).sum()), int((high > 0).sum())
+    yield from range(min(before, after), max(before, after))
