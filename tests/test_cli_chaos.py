@@ -77,6 +77,19 @@ def test_nothing_is_overwritten(folder):
     assert meanfield("chaos", "study.toml", "-q", "--force")[0] == ""
 
 
+def test_the_figure_has_another_name_than_the_study(folder):
+    err = meanfield("chaos", "study.toml", "--out", "study.png", code=2)[1]
+    assert "use --out STUDY.nc" in err and not (folder / "study.png").exists()
+    (folder / "other.png").mkdir()
+    meanfield("chaos", "study.toml", "--out", "other.nc", code=2)
+
+
+def test_without_distances_there_is_no_figure(folder):
+    config = CONFIG.replace("seed = 3", "seed = 3\ndistances = []\ncoupling = false")
+    (folder / "study.toml").write_text(config)
+    assert "study.png" not in meanfield("chaos", "study.toml")[0]
+
+
 def test_an_interrupted_study_goes_on(folder, monkeypatch):
     config = read_config("study.toml")
     whole = run_config(config)
@@ -107,6 +120,8 @@ def test_an_interrupted_study_goes_on(folder, monkeypatch):
         ("seed = 3", "seeds = 3", "did you mean seed?"),
         ("replicas = 4", "replicas = 1", "chaos.replicas: expected a number >= 2"),
         ("dt = 0.1", 'distances = ["W3"]', "chaos: Known distances here are W1, W2"),
+        ("dt = 0.1", "floor = 1", "chaos.floor: expected true or false; got 1"),
+        ("seed = 3", "seed = 99999999999999999999", "rng < 2^63"),
         ("dt = 0.1", "dt = 0.0", "chaos.dt: expected a number > 0"),
         ("kappa = 1.0", "kappa = [1.0, 2.0]", "model.kappa: a study has a single model"),
         ("kappa = 1.0", "reaction = 1.0", "model.reaction: densities have none"),

@@ -49,19 +49,32 @@ class Experiment(NamedTuple):
     dt: float | None
     seed: int
 
+    def tried(self) -> None:
+        """Call every distance and functional once; raises what they raise, or ValueError."""
+        few = Tokens(self.start.sample(6, rng=0).x.reshape(2, 3, -1))
+        for measure in self.distances.values():
+            _numbers(measure(few, self.start), few)
+        for value in self.functionals.values():
+            _numbers(value(few), few)
+            _limit(value, self.start)
+
+    def limits(self, name: str) -> np.ndarray:
+        """A functional of the densities at `times`."""
+        return np.array([_limit(self.functionals[name], law) for law in self.laws])
+
     def run(self, batch: Batch) -> dict[str, np.ndarray]:
         """Numbers (times, replicas) by name."""
         first, noise, samples = batch.seeds(self.seed, 3)
         tokens = self._sample(self.start, batch, first)
         state = noise.bit_generator.state
-        path = self._path(self.model, tokens, noise, batch)
+        path = self._path(self.model, tokens, noise, batch, "interacting tokens")
         found = {name: self._each(path, measure) for name, measure in self.distances.items()}
         for name, value in self.functionals.items():
             found[name] = np.stack([_numbers(value(tokens), tokens) for tokens in path])
         if self.coupled:
             noise.bit_generator.state = state
             alone = Transformer(MeanField(self.law), self.model.kappa)
-            followed = self._path(alone, tokens, noise, batch)
+            followed = self._path(alone, tokens, noise, batch, "tokens in the mean field")
             found["coupling"] = np.stack(list(map(_apart, path, followed)))
             turned = list(map(_apart_up_to_rotation, path, followed))
             found["coupling up to rotation"] = np.stack(turned)
@@ -93,13 +106,13 @@ class Experiment(NamedTuple):
         """The densities at `times`."""
         return [self.law[int(np.abs(self.law.t - t).argmin())] for t in self.times]
 
-    def _path(self, model: Transformer, tokens: Tokens, rng, batch: Batch) -> list[Tokens]:
+    def _path(self, model, tokens: Tokens, rng, batch: Batch, what: str) -> list[Tokens]:
         """The tokens that count, at `times`."""
         options: dict[str, Any] = {"rng": rng, "dt": self.dt} if model.noisy else {}
         span = (float(self.law.t[0]), float(self.times[-1]))
         run = solve(model, tokens, span, t_eval=self.times, progress=False, **options)
         if not run.success:
-            raise MeanfieldError(f"A run of {len(tokens)} tokens ended early: {run.message}")
+            raise MeanfieldError(f"A run of {len(tokens)} {what} ended early: {run.message}")
         return [batch.cut(state) for state in run if isinstance(state, Tokens)]
 
     def _each(self, states: list[Tokens], measure: Measured) -> np.ndarray:
@@ -121,6 +134,17 @@ def _numbers(values: Any, tokens: Tokens) -> np.ndarray:
             f"shape {array.shape} of {array.dtype}."
         )
     return array
+
+
+def _limit(value: Callable[[Any], Any], law: Any) -> float:
+    """A functional of a density, one real number; raises ValueError for others."""
+    array = np.asarray(value(law))
+    if array.shape != () or array.dtype.kind not in "fiu":
+        raise ValueError(
+            "Functionals return one real number for a density, and one for each replica of tokens; "
+            f"got shape {array.shape} of {array.dtype}."
+        )
+    return float(array)
 
 
 def _apart(a: Tokens, b: Tokens) -> np.ndarray:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..errors import StorageError
 from ..solution import Solution
 from ..storage.atomic import check_writable, write_atomically
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["holds_study", "load_study", "save_study"]
 
 GROUP = "study"
+LISTS = ("distances", "functionals")
 
 
 def save_study(data: "xr.Dataset", law: Solution, path: Path) -> Path:
@@ -54,8 +57,13 @@ def load_study(path: Path) -> tuple["xr.Dataset", Solution]:
     import xarray as xr
 
     law = load(path)
+    if not holds_study(path):
+        raise StorageError(f"{path} holds no study, but a run: use meanfield.load.")
     try:
         with xr.open_dataset(path, group=GROUP, engine="h5netcdf") as file:
-            return file.load(), law
+            data = file.load()
     except (OSError, KeyError, ValueError) as error:
-        raise StorageError(f"{path} holds no study: {error}") from error
+        raise StorageError(f"{path} holds no study that can be read: {error}") from error
+    for key in LISTS:  # of which files make a string where there is one, numbers where none
+        data.attrs[key] = [str(name) for name in np.atleast_1d(data.attrs[key])]
+    return data, law

@@ -53,8 +53,10 @@ def distances_of(chosen: Any, space: Geometry) -> dict[str, Measured]:
         raise TypeError(f"distances is a mapping, or a sequence of names; got {chosen!r}.")
     names = list(chosen)
     for name in names:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise ValueError(f"Known distances here are {', '.join(known)}; got {name!r}.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"Every distance is named once; got {names}.")
     return {name: known[name] for name in names}
 
 

@@ -8,6 +8,7 @@ __all__ = ["Rate", "rate_of"]
 
 DRAWS = 1000
 LEVEL = 0.95
+ROUNDING = 1e-12
 
 
 class Rate(NamedTuple):
@@ -29,32 +30,55 @@ class Rate(NamedTuple):
         return f"Rate({self.constant:.3g} n^{self.exponent:.3f}, [{low:.3f}, {high:.3f}])"
 
 
-def rate_of(sizes: np.ndarray, values: np.ndarray, *, rng=0) -> Rate:
+def rate_of(sizes: np.ndarray, values: np.ndarray, *, rng=0, seen: float = 0.0) -> Rate:
     """The rate of the means of values (sizes, replicas); nan are left out.
 
     Each size counts by the precision of the logarithm of its mean. The interval is that of means of
-    replicas which are drawn anew, 1000 times. All are nan for fewer than two sizes, and where a
-    mean is 0.
+    replicas which are drawn anew, 1000 times, widened as Student's law is for few replicas. Sizes
+    without replicas, or whose mean is below `seen` standard errors, are left out. All are nan for
+    fewer than two sizes, where a mean is 0, and where means have different signs.
     """
     rng = np.random.default_rng(rng)
-    rows = [row[np.isfinite(row)] for row in values]
-    if len(rows) < 2 or not all(row.size and row.mean() for row in rows):
-        return Rate(np.nan, np.nan, (np.nan, np.nan))  # nothing has a logarithm
-    weights = np.array([np.abs(row.mean()) / _error(row) for row in rows])
+    rows = {n: row[np.isfinite(row)] for n, row in zip(sizes, values, strict=True)}
+    rows = {n: row for n, row in rows.items() if row.size and _is_seen(row, seen)}
+    means = np.array([row.mean() for row in rows.values()])
+    if len(rows) < 2 or not (np.all(means > 0) or np.all(means < 0)):
+        return Rate(np.nan, np.nan, (np.nan, np.nan))
+    x = np.log(list(rows))
+    weights = np.array([np.abs(row.mean()) / _error(row) for row in rows.values()])
     draws = np.stack(
-        [row[rng.integers(len(row), size=(DRAWS, len(row)))].mean(axis=1) for row in rows]
+        [row[rng.integers(len(row), size=(DRAWS, len(row)))].mean(axis=1) for row in rows.values()]
     )
-    means = np.array([row.mean() for row in rows])
-    exponent, logarithm = _line(np.log(sizes), np.log(np.abs(means))[:, None], weights)
-    spread = _line(np.log(sizes), np.log(np.abs(draws)), weights)[0]
-    interval = np.quantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Rate(
-        float(exponent[0]), float(np.exp(logarithm[0])), (float(interval[0]), float(interval[1]))
-    )
+    exponent, logarithm = _line(x, np.log(np.abs(means))[:, None], weights)
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.abs(draws))
+    spread = _line(x, logs[:, np.isfinite(logs).all(axis=0)], weights)[0]
+    low, high = np.quantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) if spread.size else 2 * [0]
+    wider = _widening(min(map(len, rows.values())))
+    best = float(exponent[0])
+    interval = (best - wider * (best - float(low)), best + wider * (float(high) - best))
+    return Rate(best, float(np.exp(logarithm[0])), interval)
+
+
+def _is_seen(row: np.ndarray, errors: float) -> bool:
+    return not errors or abs(float(row.mean())) >= errors * _error(row)
+
+
+def _widening(replicas: int) -> float:
+    """Of intervals of the bootstrap: Student's quantile, and the variance of so few draws."""
+    from scipy.special import stdtrit
+
+    if replicas < 2:
+        return float("inf")
+    student = stdtrit(replicas - 1, (1 + LEVEL) / 2) / 1.959964
+    return float(student * (replicas / (replicas - 1)) ** 0.5)
 
 
 def _error(row: np.ndarray) -> float:
-    return float(row.std(ddof=1) / len(row) ** 0.5) if len(row) > 1 else float(np.abs(row.mean()))
+    """Of the mean: for one replica as large as itself, and not less than rounding."""
+    size = float(np.abs(row.mean()))
+    error = float(row.std(ddof=1) / len(row) ** 0.5) if len(row) > 1 else size
+    return max(error, ROUNDING * size)
 
 
 def _line(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

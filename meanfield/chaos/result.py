@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Study"]
 
+SEEN = 3.0  # standard errors
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
@@ -45,9 +47,8 @@ class Study:
         arrays: dict[str, Any] = {
             name: (("n", "t", "replica"), table) for name, table in found.items()
         }
-        for name, value in experiment.functionals.items():
-            limits = [float(np.asarray(value(law))) for law in experiment.laws]
-            arrays[f"limit of {name}"] = ("t", np.array(limits))
+        for name in experiment.functionals:
+            arrays[f"limit of {name}"] = ("t", experiment.limits(name))
         attributes = {
             "model": repr(experiment.model),
             "seed": experiment.seed,
@@ -81,14 +82,31 @@ class Study:
         return self.status == "finished"
 
     def rate(self, name: str, t: float | None = None) -> Rate:
-        """The rate in n of the mean of a distance, or of "coupling", at the last time or at t."""
+        """The rate in n of the mean of a distance, or of "coupling", at the last time or at t.
+
+        Raises
+        ------
+        ValueError
+            For other names, and for times outside those of the study.
+        """
         return rate_of(self.data.n.values, self._at(name, t))
 
     def weak_rate(self, name: str, t: float | None = None) -> Rate:
-        """The rate in n of E F(mu^n) - F(mu) for a functional F."""
-        limit = self.data[f"limit of {name}"]
-        limit = limit.isel(t=-1) if t is None else limit.sel(t=t, method="nearest")
-        return rate_of(self.data.n.values, self._at(name, t) - float(limit))
+        """The rate in n of E F(mu^n) - F(mu) for a functional F, from sizes where it is seen.
+
+        Sizes whose weak error is below 3 standard errors are left out: there it has no logarithm to
+        speak of. The rate is nan where fewer than two are left, or signs differ: more replicas.
+
+        Raises
+        ------
+        ValueError
+            For other names, and for times outside those of the study.
+        """
+        if name not in self.data.attrs["functionals"]:
+            known = ", ".join(self.data.attrs["functionals"]) or "none"
+            raise ValueError(f"Functionals of this study are {known}; got {name!r}.")
+        errors = self._at(name, t) - float(self._selected(f"limit of {name}", t))
+        return rate_of(self.data.n.values, errors, seen=SEEN)
 
     def plot(self, **options) -> "Figure":
         """Distances against n, with rates and floor, and against time: `plotting.rates`."""
@@ -117,6 +135,17 @@ class Study:
         return holds_study(path_of("path", path))
 
     def _at(self, name: str, t: float | None) -> np.ndarray:
-        table = self.data[name]
-        table = table.isel(t=-1) if t is None else table.sel(t=t, method="nearest")
-        return table.transpose("n", "replica").values
+        names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
+        if name not in names:
+            raise ValueError(f"This study has {', '.join(names)}; got {name!r}.")
+        return self._selected(name, t).transpose("n", "replica").values
+
+    def _selected(self, name: str, t: float | None) -> "xr.DataArray":
+        """A table at the time nearest to t, by default the last."""
+        table, times = self.data[name], self.data.t.values
+        if t is None:
+            return table.isel(t=-1)
+        margin = 1e-9 * times[-1]
+        if not times[0] - margin <= t <= times[-1] + margin:
+            raise ValueError(f"Times of this study are {times[0]:g} to {times[-1]:g}; got t = {t}.")
+        return table.sel(t=t, method="nearest")

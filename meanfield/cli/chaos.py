@@ -39,20 +39,28 @@ def chaos(config: Path, out: Path | None, resume: bool, force: bool, quiet: bool
     out = Path(config.with_suffix(".nc").name) if out is None else out
     figure = out.with_suffix(".png")
     check_out(out, config, resume, force)
+    if figure == out or figure.is_dir():
+        raise MeanfieldError(f"{figure} is where the figure goes: use --out STUDY.nc.")
     if figure.exists() and not (resume or force):
         raise MeanfieldError(f"{figure} exists. Use --force to overwrite it, or --out.")
     from ..config import run_config  # loads the solver
 
     with plain_warnings():
         study = run_config(checked, out, resume=resume, progress=False if quiet else None)
-        if study.success:
+        drawn = study.success and bool(study.data.attrs["distances"] or "coupling" in study.data)
+        if drawn:
             study.plot().savefig(figure)
     if not quiet:
         click.echo(_summary(study))
-        click.echo(f"wrote {out}" + (f" and {figure}" if study.success else ""))
+        click.echo(f"wrote {out}" + (f" and {figure}" if drawn else ""))
     if not study.success:
         click.echo("interrupted: --resume continues the study", err=True)
         sys.exit(NOT_SUCCESSFUL)
+
+
+def _replicas(study: "Study") -> str:
+    count = study.data.sizes["replica"]
+    return str(count) if study.success else f"up to {count}"
 
 
 def _summary(study: "Study") -> str:
@@ -60,7 +68,7 @@ def _summary(study: "Study") -> str:
     data = study.data.isel(t=-1)
     names = [*data.attrs["distances"], *(["coupling"] if "coupling" in data else [])]
     head = f"{'':20}" + "".join(f"{f'n = {n}':>12}" for n in data.n.values)
-    lines = [f"at t = {float(data.t):g}, means over {data.sizes['replica']} replicas:", head]
+    lines = [f"at t = {float(data.t):g}, means over {_replicas(study)} replicas:", head]
     for name in names:
         means = data[name].mean("replica").values
         rate = study.rate(name)

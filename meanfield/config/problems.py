@@ -12,6 +12,7 @@ __all__ = ["problems"]
 EXPECTED = {
     "float_type": "a number",
     "int_type": "a whole number",
+    "bool_type": "true or false",
     "int_from_float": "a whole number",
     "string_type": "a string",
     "finite_number": "a finite number",

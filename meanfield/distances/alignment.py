@@ -7,6 +7,7 @@ __all__ = ["place_of_largest"]
 FINE = 64  # points of the grid in the shortest wave
 TRIED = 4  # maxima that are refined
 NEWTON = 5
+ROUNDING = 1e-14  # of a product of series, relative
 
 
 def place_of_largest(series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -18,6 +19,7 @@ def place_of_largest(series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     |f''| <= K^2 sum |g_k|. The 4 largest values with lower neighbours are refined by Newton steps;
     the fifth, plus as much, bounds all others.
     """
+    series, period = _over_a_period(series)
     degree = series.shape[1] - 1
     if degree == 0:
         return np.zeros(len(series)), np.zeros(len(series))
@@ -32,7 +34,17 @@ def place_of_largest(series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     refined = _value(series, angles)
     rows, top = np.arange(len(series)), refined.argmax(axis=1)
     slack = (2 * np.pi / FINE) ** 2 / 8 * np.abs(series).sum(axis=1)
-    return angles[rows, top], np.maximum(heights[:, TRIED] + slack - refined[rows, top], 0.0)
+    return angles[rows, top] / period, np.maximum(
+        heights[:, TRIED] + slack - refined[rows, top], 0.0
+    )
+
+
+def _over_a_period(series: np.ndarray) -> tuple[np.ndarray, int]:
+    """Without the degrees that are no multiples of a period common to all, and that."""
+    sizes = np.abs(series)
+    present = np.flatnonzero(np.any(sizes[:, 1:] > ROUNDING * sizes.max(), axis=0)) + 1
+    period = int(np.gcd.reduce(present)) if present.size else 0
+    return (series[:, ::period], period) if period else (series[:, :1], 1)
 
 
 def _value(series: np.ndarray, angles: np.ndarray) -> np.ndarray:

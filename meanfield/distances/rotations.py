@@ -24,6 +24,8 @@ def around_circle_up_to_rotation(a: Any, b: Any, p: float, pairs: np.ndarray):
     if isinstance(a, Density) and not isinstance(b, Density):  # atoms are turned with less work
         a, b, pairs = b, a, pairs[:, ::-1]
     Y = curves_on_circle(b)
+    if _is_uniform(b) or _is_uniform(a):  # no rotation changes it
+        return around(curves_on_circle(a), Y, p, pairs)
 
     def measure(angles: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         X = _turned(a, pairs[members, 0], angles)
@@ -31,6 +33,10 @@ def around_circle_up_to_rotation(a: Any, b: Any, p: float, pairs: np.ndarray):
         return around(X, Y, p, rows)
 
     return best_rotations(measure, len(pairs), p)
+
+
+def _is_uniform(state: Any) -> bool:
+    return isinstance(state, Density) and not np.any(state.coefficients[..., 1:])
 
 
 def best_rotations(measure: Measure, members: int, p: float):

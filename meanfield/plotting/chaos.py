@@ -1,5 +1,6 @@
 """Studies of propagation of chaos: distances against n, with their rates, and against time."""
 
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,8 +43,11 @@ def rates(study: "Study", *, t: float | None = None, name: str | None = None) ->
     """
     names = [*study.data.attrs["distances"]]
     names += ["coupling"] if "coupling" in study.data else []
-    if not names or (name is not None and name not in names):
-        raise ValueError(f"rates shows one of {', '.join(names) or 'no distances'}; got {name!r}.")
+    known = [*names, *(["coupling up to rotation"] if "coupling" in study.data else [])]
+    if not names:
+        raise ValueError("rates shows distances or the coupling, and this study has neither.")
+    if name is not None and name not in known:
+        raise ValueError(f"rates shows one of {', '.join(known)}; got {name!r}.")
     chosen = name or ("W2" if "W2" in names else names[0])
     with theme.style():
         figure = theme.figure(width=7.8, height=3.3)
@@ -59,7 +63,7 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
     for i, name in enumerate(names):
         colour = theme.PALETTE[i % len(theme.PALETTE)]
         mean, error = _mean(table[name])
-        if not mean.all():  # coupled tokens at the start
+        if not mean.all() or np.isnan(mean).all():  # coupled tokens at the start; nothing yet
             continue
         ax.errorbar(
             sizes, mean, SPREAD * error, fmt=MARKERS[i % len(MARKERS)], ms=4, color=colour, lw=1
@@ -82,6 +86,8 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
     sizes = study.data.n.values
     for colour, n in zip(theme.ordered_colours(len(sizes)), sizes, strict=True):
         mean, error = _mean(study.data[name].sel(n=n))
+        if np.isnan(mean).all():
+            continue
         ax.plot(times, mean, color=colour, marker=".", label=f"$n = {n}$")
         band = mean - SPREAD * error, mean + SPREAD * error
         ax.fill_between(times, *band, color=colour, alpha=0.2)
@@ -96,7 +102,10 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
 def _mean(table) -> tuple[np.ndarray, np.ndarray]:
     """Mean over replicas and its standard error."""
     values = table.values
-    return values.mean(axis=-1), values.std(axis=-1, ddof=1) / values.shape[-1] ** 0.5
+    count = np.isfinite(values).sum(axis=-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # sizes that were not begun
+        return np.nanmean(values, axis=-1), np.nanstd(values, axis=-1, ddof=1) / count**0.5
 
 
 def _label(name: str) -> str:

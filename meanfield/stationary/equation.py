@@ -54,8 +54,8 @@ class Equation:
     drift : ZonalDrift
         A single one.
     dimension, degree : int
-    fold : int
-        Only degrees that are multiples of it: on the circle, states of that many equal clusters.
+    harmonics : Harmonics, optional
+        Of order 0, if they are known.
 
     Raises
     ------
@@ -63,18 +63,23 @@ class Equation:
         For drifts that are no gradients of a potential of the measure.
     """
 
-    def __init__(self, drift: ZonalDrift, dimension: int, degree: int, fold: int = 1):
+    def __init__(
+        self,
+        drift: ZonalDrift,
+        dimension: int,
+        degree: int,
+        harmonics: Harmonics | None = None,
+    ):
         if drift.normaliser(1, dimension) is not None and not isinstance(drift, SA):
             raise MeanfieldError(
                 f"Stationary states are known for drifts grad g[mu]: USA, SA, Kuramoto and "
                 f"Interaction; got {drift!r}."
             )
-        self.drift, self.dimension, self.degree, self.fold = drift, dimension, degree, fold
-        self.harmonics = Harmonics(dimension, 0, degree)
-        chosen = self.harmonics.degrees % fold == 0
-        self.degrees = self.harmonics.degrees[chosen]
-        self.values, self.slopes = self.harmonics.values[chosen], self.harmonics.slopes[chosen]
-        self.weights = drift.attraction(degree, dimension)[self.degrees]
+        self.drift, self.dimension, self.degree = drift, dimension, degree
+        self.harmonics = harmonics or Harmonics(dimension, 0, degree)
+        self.degrees = self.harmonics.degrees
+        self.values, self.slopes = self.harmonics.values, self.harmonics.slopes
+        self.weights = drift.attraction(degree, dimension)[1:]
         self.beta = float(drift.beta) if isinstance(drift, SA) else 0.0
 
     def mean(self, a: np.ndarray, kappa: float) -> Mean:

@@ -11,6 +11,13 @@ from meanfield.chaos import rate_of
 from meanfield.chaos.batches import batches_of
 
 CIRCLE = mf.Circle(24)
+
+
+def first(x):
+    """The first coordinate."""
+    return x[..., 0]
+
+
 START = CIRCLE.density(lambda t: 1 + 0.5 * np.cos(t))
 MODEL = mf.Transformer(mf.Kuramoto(), 1.0)
 
@@ -106,6 +113,47 @@ def test_rates_are_those_of_powers():
     assert rate_of(sizes, values).exponent == pytest.approx(-0.5, abs=0.01)
 
 
+def test_rates_of_odd_tables():
+    sizes = np.array([10, 40, 160])
+    same = rate_of(sizes, np.broadcast_to(sizes[:, None] ** -0.5, (3, 4)))
+    assert same.exponent == pytest.approx(-0.5) and np.ptp(same.interval) < 1e-9
+    signs = np.array([0.1, -0.1, 0.1])[:, None] * np.ones((3, 5))
+    assert np.isnan(rate_of(sizes, signs).exponent)
+    values = sizes[:, None] ** -1.0 * np.random.default_rng(0).exponential(size=(3, 50))
+    values[2] = np.nan  # a size that was not begun
+    assert rate_of(sizes, values).exponent == rate_of(sizes[:2], values[:2]).exponent
+
+
+@pytest.mark.parametrize("replicas", [2, 4, 16])
+def test_intervals_of_few_replicas_are_not_too_short(replicas):
+    rng, sizes, held = np.random.default_rng(2), np.array([10, 40, 160, 640]), 0
+    for _ in range(200):
+        values = sizes[:, None] ** -0.5 * rng.rayleigh(size=(4, replicas))
+        low, high = rate_of(sizes, values).interval
+        held += low < -0.5 < high
+    assert held / 200 > 0.88
+
+
+def test_coupling_does_not_depend_on_the_last_time():
+    """The field is resolved where it changes fast, however long the study is."""
+    start = mf.Circle(32).von_mises(0.0, 2.0)
+    options = {"rng": 1, "dt": 0.05, "distances": [], "functionals": {}, "floor": False}
+    fast = mf.Transformer(mf.USA(4.0), 1.5)
+    short, long = (
+        mf.propagation_of_chaos(fast, start, [64], times, 2, **options).data["coupling"].sel(t=0.2)
+        for times in ([0.2, 1.0], [0.2, 1.0, 40.0])
+    )
+    np.testing.assert_allclose(short, long, rtol=1e-4)
+
+
+def test_a_study_of_one_distance_or_none_survives_its_file(tmp_path):
+    for names in (["W2"], []):
+        path = study(distances=names, sizes=[16], replicas=2).save(tmp_path / f"{len(names)}.nc")
+        again = mf.Study.load(path)
+        assert again.data.attrs["distances"] == names and "coupling" in repr(again)
+        again.plot()
+
+
 def test_intervals_hold_the_exponent_as_often_as_they_say():
     rng, sizes, held = np.random.default_rng(1), np.array([10, 40, 160]), 0
     for _ in range(200):
@@ -150,7 +198,7 @@ def test_a_broken_study_is_resumed(tmp_path):
 
     def measure(tokens, law):
         calls.append(len(tokens))
-        if len(calls) == 5:
+        if len(calls) == 6:
             raise Broken
         return mf.wasserstein(tokens, law)
 
@@ -160,7 +208,7 @@ def test_a_broken_study_is_resumed(tmp_path):
         study(**options)
     again = study(**options, resume=True)
     np.testing.assert_array_equal(again.data["W2"], SMALL.data["W2"])
-    assert len(calls) == 1 + 2 * len(SMALL_BATCHES)  # one in vain; two times
+    assert len(calls) == 3 + 2 * len(SMALL_BATCHES)  # two tried, one in vain; two times
     with pytest.raises(mf.CheckpointError, match="belongs to another run"):
         study(**options | {"rng": 1}, resume=True)
 
@@ -184,12 +232,12 @@ def test_ctrl_c_ends_a_study_with_what_it_has(tmp_path):
 
 
 def test_failing_runs_say_which(monkeypatch):
-    failed = SimpleNamespace(success=False, message="no luck")
+    failed = SimpleNamespace(success=False, status="stopped", message="no luck")
     monkeypatch.setattr("meanfield.chaos.experiment.solve", lambda *_, **__: failed)
-    with pytest.raises(mf.MeanfieldError, match="A run of 16 tokens ended early: no luck"):
+    with pytest.raises(mf.MeanfieldError, match="16 interacting tokens ended early: no luck"):
         study()
-    monkeypatch.setattr("meanfield.chaos.study.solve", lambda *_, **__: failed)
-    with pytest.raises(mf.MeanfieldError, match="run of densities ended early: no luck"):
+    monkeypatch.setattr("meanfield.chaos.law.solve", lambda *_, **__: failed)
+    with pytest.raises(mf.MeanfieldError, match=r"their run ended early\. no luck"):
         study()
 
 
@@ -223,25 +271,57 @@ def test_a_figure_has_rates_and_times():
         ({"sizes": [8, 4]}, "increasing numbers"),
         ({"sizes": []}, "increasing numbers"),
         ({"sizes": [4.5]}, "whole numbers"),
-        ({"times": [1.0, 0.5]}, "times are increasing"),
-        ({"times": []}, "times are increasing"),
-        ({"times": [0.0]}, "the last > 0"),
-        ({"times": [-1.0]}, "times are increasing"),
-        ({"replicas": 0}, "replicas >= 1"),
+        ({"times": [1.0, 0.5]}, "times are finite"),
+        ({"times": []}, "times are finite"),
+        ({"times": [0.0]}, "the last, which is > 0"),
+        ({"times": [-1.0]}, "times are finite"),
+        ({"replicas": 0}, "replicas >= 2"),
         ({"replicas": 1}, "replicas >= 2"),
         ({"rng": -1}, "seed"),
         ({"threads": 0}, "threads >= 1"),
         ({"distances": ["W2", "W3"]}, "Known distances here are W1, W2"),
         ({"resume": True}, "needs checkpoint=PATH"),
-        ({"rng": np.random.default_rng(0)}, "a whole number rng >= 0"),
-        ({"distances": {"W": lambda a, b: 1.0}}, r"for each replica, \(64,\); got shape \(\)"),
-        ({"functionals": {"m": lambda a: a.expect(lambda x: x)}}, r"got shape \(64, 2\)"),
+        ({"times": [float("nan")]}, "times are finite"),
+        ({"times": [0.5, 0.5 + 1e-15, 1.0]}, "times are finite"),
+        ({"rng": 2**70}, "rng < 2"),
+        ({"replicas": -1}, "replicas >= 2"),
+        ({"distances": ["W2", "W2"]}, "named once"),
+        ({"distances": [["W2"]]}, "Known distances here"),
+        ({"distances": {"coupling": mf.wasserstein}}, "differ from each other"),
+        ({"distances": {"x_1": mf.wasserstein}}, "differ from each other"),
+        ({"distances": {"a/b": mf.wasserstein}}, "have no '/'"),
+        ({"functionals": {"floor of W2": lambda mu: mu.expect(first)}}, "differ from each other"),
+        ({"functionals": {"s": lambda mu: "1.5"}}, "a real number"),
+        (
+            {"model": mf.Transformer(mf.Kuramoto()), "dt": 0.1},
+            "dt is the step of tokens",
+        ),
+        ({"dt": -1.0}, "dt must be a finite number > 0"),
+        ({"rng": np.random.default_rng(0)}, "a whole number 0 <= rng"),
+        ({"distances": {"W": lambda a, b: 1.0}}, r"for each replica, \(2,\); got shape \(\)"),
+        ({"functionals": {"m": lambda a: a.expect(lambda x: x)}}, r"got shape \(2, 2\)"),
     ],
     ids=str,
 )
 def test_arguments_out_of_range(changes, match):
     with pytest.raises(ValueError, match=match):
         study(**changes)
+
+
+def test_functionals_are_tried_before_anything_is_run():
+    with pytest.raises(AttributeError, match="x"):
+        study(functionals={"of tokens only": lambda state: state.x[..., 0].mean(axis=-1)})
+    with pytest.raises(TypeError, match="sizes is a sequence"):
+        study(sizes=4)
+
+
+def test_what_a_study_does_not_have():
+    with pytest.raises(ValueError, match="This study has W1"):
+        SMALL.rate("W3")
+    with pytest.raises(ValueError, match="Functionals of this study are x_1"):
+        SMALL.weak_rate("W2")
+    with pytest.raises(ValueError, match=r"Times of this study are 0 to 0\.5"):
+        SMALL.rate("W2", t=100)
 
 
 def test_other_states_and_models_are_refused():

@@ -72,6 +72,18 @@ def test_replicas_have_rotations_of_their_own():
     assert together.shape == (4,)
 
 
+def test_no_rotation_changes_the_distance_from_the_uniform_law():
+    uniform, x = mf.Circle(8).uniform(), tokens(1, 200)
+    near = mf.wasserstein(x, uniform, up_to_rotation=True)
+    assert near == mf.wasserstein(x, uniform) and near.error < 1e-10
+
+
+def test_symmetric_series_are_aligned_over_their_period():
+    wave = mf.Circle(16).density(lambda t: 1 + 0.5 * np.cos(8 * t))
+    turned_by = mf.sobolev_distance(wave, wave.rotate(0.3), up_to_rotation=True)
+    assert turned_by < 1e-7 and turned_by.error < 1e-6
+
+
 def test_the_bound_holds_for_a_cost_with_many_minima():
     """W_2 of a density of 5 peaks from one of 5 unequal peaks has 5 minima."""
     first = mf.Circle(64).density(lambda t: 1 + 0.9 * np.cos(5 * t))
@@ -120,5 +132,8 @@ def test_the_largest_value_of_a_series(seed, degree):
 def test_where_it_is_not_known(distance, match):
     with pytest.raises(ValueError, match=match):
         distance()
+    law = mf.Gaussian(np.zeros(2), np.eye(2))
+    with pytest.raises((TypeError, ValueError)):
+        mf.wasserstein(law, law, up_to_rotation=True)
     with pytest.raises(TypeError, match="up_to_rotation must be True or False"):
         mf.wasserstein(LAW, LAW, up_to_rotation="yes")
