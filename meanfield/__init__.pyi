@@ -67,10 +67,12 @@ from .states import Gaussian as Gaussian
 from .states import Gram as Gram
 from .states import Tokens as Tokens
 from .stationary import Diagram as Diagram
+from .stationary import PhaseDiagram as PhaseDiagram
 from .stationary import SpecialPoint as SpecialPoint
 from .stationary import Stability as Stability
 from .stationary import StationaryState as StationaryState
 from .stationary import branches as branches
+from .stationary import phase_diagram as phase_diagram
 from .stationary import stability as stability
 from .stationary import stationary as stationary
 from .storage import load as load

@@ -22,6 +22,7 @@ from .dots import mollweide_dots, orthographic_dots
 from .inner_products import inner_products
 from .kinds import overview, plot
 from .observables import observables
+from .phases import phases
 from .planes import paths, projection
 from .polar import polar
 from .rings import rings
@@ -44,6 +45,7 @@ __all__ = [
     "orthographic_dots",
     "overview",
     "paths",
+    "phases",
     "plot",
     "polar",
     "projection",

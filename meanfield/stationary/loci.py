@@ -1,0 +1,159 @@
+"""Curves of special points in the plane of beta and kappa, by continuation of those points.
+
+A fold is a solution of
+
+    R(a, kappa, beta) = 0,   sigma(a, kappa, beta) = 0,
+
+with sigma from the bordered system (dR/da, b; c, 0) (v, sigma) = (0, 1): it vanishes where dR/da is
+singular, and its gradient is -u . d(dR/da) v with u from the transposed system (Govaerts). On the
+line of first-order transitions sigma is F(mu) - F(uniform), whose derivative by a vanishes. Either
+way the solutions are curves in (a, log kappa, beta), followed by pseudo-arclength.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+
+from .equation import Mean
+from .family import Family, Member
+from .newton import newton
+
+__all__ = ["Folds", "Locus", "Transitions"]
+
+TOLERANCE = 1e-12
+FINEST = 1e-7
+STRAIGHT, CURVED, GROWTH, MANY = 0.999, 0.98, 1.6, 7
+
+
+class Locus(ABC):
+    """A curve of special points z = (a, log kappa, beta).
+
+    Parameters
+    ----------
+    family : Family
+    max_step : float
+    """
+
+    def __init__(self, family: Family, max_step: float = 0.2):
+        self.family, self.max_step = family, max_step
+
+    @abstractmethod
+    def condition(self, member: Member, a: np.ndarray, kappa: float, mean: Mean):
+        """sigma, and its gradient by (a, log kappa, beta)."""
+
+    def system(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The residual (N + 1,) and its Jacobian (N + 1, N + 2)."""
+        a, kappa, beta = z[:-2], float(np.exp(z[-2])), float(z[-1])
+        member = self.family.at(beta)
+        mean = member.mean(a, kappa)
+        change = member.potential_change(a, mean)
+        above = np.column_stack(
+            [
+                member.jacobian(mean, kappa),
+                kappa * member.along_kappa(mean),
+                -kappa * member.covariance(mean, change),
+            ]
+        )
+        sigma, gradient = self.condition(member, a, kappa, mean)
+        return np.append(a - mean.moments, sigma), np.vstack([above, gradient])
+
+    def solved(self, start: np.ndarray, row: np.ndarray, value: float):
+        """The special point with <row, z> = value near a start: an `Iteration`."""
+
+        def system(z: np.ndarray):
+            if z[-1] <= 0:  # a step too far; the next is shorter
+                return np.full(len(z), np.inf), lambda: np.eye(len(z))
+            residual, jacobian = self.system(z)
+            return np.append(residual, row @ z - value), lambda: np.vstack([jacobian, row])
+
+        return newton(system, start, TOLERANCE)
+
+    def at_beta(self, near: np.ndarray, beta: float) -> np.ndarray | None:
+        """The special point at this beta, or None."""
+        row = np.append(np.zeros(len(near) - 1), 1.0)
+        found = self.solved(np.append(near[:-1], beta), row, beta)
+        return found.x if found.converged else None
+
+    def tangent(self, z: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Of length 1, not against a direction."""
+        matrix = np.vstack([self.system(z)[1], direction])
+        tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
+        return tangent / np.linalg.norm(tangent)
+
+    def follow(self, z: np.ndarray, direction: np.ndarray, step: float) -> Iterator[np.ndarray]:
+        """Points one after the other, until none is found."""
+        tangent = self.tangent(z, direction)
+        while step >= FINEST:
+            start = z + step * tangent
+            found = self.solved(start, tangent, float(tangent @ start))
+            if not found.converged or len(found.residuals) > MANY:
+                step /= 2
+                continue
+            new = self.tangent(found.x, tangent)
+            cosine = float(new @ tangent)
+            if cosine < CURVED:
+                step /= 2
+                continue
+            z, tangent = found.x, new
+            yield z
+            if cosine > STRAIGHT:
+                step = min(step * GROWTH, self.max_step)
+
+
+class Folds(Locus):
+    """The curve on which two stationary states meet.
+
+    Parameters
+    ----------
+    family : Family
+    null : ndarray, (N,)
+        About the null vector of dR/da.
+    max_step : float
+    """
+
+    def __init__(self, family: Family, null: np.ndarray, max_step: float = 0.2):
+        super().__init__(family, max_step)
+        self._null = null / np.linalg.norm(null)
+
+    def condition(self, member: Member, a: np.ndarray, kappa: float, mean: Mean):
+        matrix, n = member.jacobian(mean, kappa), len(a)
+        bordered = np.zeros((n + 1, n + 1))
+        bordered[:n, :n] = matrix
+        bordered[:n, n] = bordered[n, :n] = self._null
+        unit = np.append(np.zeros(n), 1.0)
+        right, left = np.linalg.solve(bordered, unit), np.linalg.solve(bordered.T, unit)
+        return right[n], -_slope(member, a, kappa, mean, left[:n], right[:n])
+
+
+class Transitions(Locus):
+    """The curve on which the free energy is that of the uniform state; of gradient flows."""
+
+    def condition(self, member: Member, a: np.ndarray, kappa: float, mean: Mean):
+        entropy = mean.weights @ (kappa * mean.potential) - mean.log_mass
+        moments = mean.moments
+        value = entropy / kappa - 0.5 * member.weights @ moments**2
+        by_beta = -0.5 * member.weight_changes @ moments**2
+        return value, np.concatenate([np.zeros(len(a)), [-entropy / kappa, by_beta]])
+
+
+def _slope(member: Member, a, kappa: float, mean: Mean, left, right) -> np.ndarray:
+    """The gradient of left . (dR/da) right = left . right - kappa Cov(f, h).
+
+    f = sum left_l p_l and h = gain sum w_l right_l p_l. The law changes like exp(kappa g), so that
+    dE X = kappa Cov(X, dg) + E dX.
+    """
+    p, w, mass = member.values, member.weights, mean.weights
+    f, s = left @ p, (w * right) @ p
+    h = mean.gain * s
+    f = f - mass @ f
+    pairs = mass * f * (h - mass @ h)
+    covariance = pairs.sum()
+    bent = -member.beta * mean.gain**2 * s  # dh/dg' s
+    by_moments = kappa * (p @ (pairs * mean.gain) - covariance * (p @ (mass * mean.gain)))
+    by_moments = w * (by_moments + p @ (mass * f * bent))
+    by_kappa = covariance + kappa * (pairs @ mean.potential - covariance * (mass @ mean.potential))
+    change = member.potential_change(a, mean)
+    moved = mean.gain * ((member.weight_changes * right) @ p) + s * member.gain_change(a, mean)
+    by_beta = kappa * (pairs @ change - covariance * (mass @ change)) + (mass * f) @ moved
+    return -kappa * np.concatenate([by_moments, [by_kappa, by_beta]])
