@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..checks import path_of
+from ..drifts import ZonalDrift
 from ..geometry import Circle, Geometry, Sphere
 from ..model import Transformer
 from .curve import Point
@@ -86,12 +89,16 @@ class Diagram:
         "not continued".
     saved : list of (int, StationaryState)
         Branch and state, at the kappa that were asked for.
+    drift : ZonalDrift
+    geometry : Geometry
     """
 
     data: "xr.Dataset"
     special_points: list[SpecialPoint]
     ends: list[str]
     saved: list[tuple[int, StationaryState]]
+    drift: ZonalDrift
+    geometry: Geometry
 
     @classmethod
     def of(cls, drift, geometry: Geometry, span, equation: Equation, forms: list[NormalForm],
@@ -112,7 +119,7 @@ class Diagram:
             saved += [(number, state) for state in maker.crossings(branch, at)]
         data = maker.table(points, rates, energies, observables)
         data.attrs |= {"drift": repr(drift), "geometry": repr(geometry), "kappa": list(span)}
-        return cls(data, specials, [b.end for b in found], saved)
+        return cls(data, specials, [b.end for b in found], saved, drift, geometry)
 
     def __repr__(self) -> str:
         lines = [f"Diagram of {self.data.attrs['drift']}: {len(self.ends) + 1} branches, "
@@ -125,6 +132,23 @@ class Diagram:
             s for s in self.special_points
             if s.kind == kind and branch in (None, s.branch)
         ]  # fmt: skip
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to a NetCDF file, atomically."""
+        from .files import write
+
+        return write(self, path_of("path", path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Diagram":
+        """A diagram from its file."""
+        from .files import read
+
+        data, header, specials, saved = read(path_of("path", path))
+        maker = _Maker(header["drift"], header["geometry"])
+        points = [maker.special_of(row) for row in specials]
+        states = [(int(row["branch"]), maker.state_of(row)) for row in saved]
+        return cls(data, points, header["ends"], states, header["drift"], header["geometry"])
 
     def plot(self, **options) -> "Figure":
         """Order parameter against kappa: `plotting.bifurcation`."""
@@ -156,6 +180,21 @@ class _Maker:
             equation,
             a,
             self._axis,
+        )
+
+    def state_of(self, row: dict[str, Any]) -> StationaryState:
+        """From a row of a file."""
+        equation = Equation(self._drift, self._geometry.dimension, len(row["a"]))
+        return self.state(equation, row["a"], float(row["kappa"]))
+
+    def special_of(self, row: dict[str, Any]) -> SpecialPoint:
+        """From a row of a file."""
+        branch, degree, order = (int(row[name]) for name in ("branch", "degree", "order"))
+        interval = float(row["low"]), float(row["high"])
+        kind, status, character = (str(row[name]) for name in ("kind", "status", "character"))
+        state = self.state_of(row)
+        return SpecialPoint(
+            kind, state.kappa, interval, status, branch, degree, order, character, state
         )
 
     def uniform(self, equation: Equation, span) -> list[Point]:

@@ -194,6 +194,25 @@ def test_doi_onsager_and_kuramoto_daido():
         assert not any(s.kappa < first.kappa for s in found.special("transition"))
 
 
+def test_a_diagram_is_kept_in_a_file(tmp_path):
+    path = DIAGRAM.save(tmp_path / "diagram.nc")
+    again = mf.Diagram.load(path)
+    assert again.data.identical(DIAGRAM.data) and again.ends == DIAGRAM.ends
+    assert repr(again) == repr(DIAGRAM)
+    for one, other in zip(again.special_points, DIAGRAM.special_points, strict=True):
+        assert one.kappa == other.kappa and one.interval == other.interval
+        np.testing.assert_array_equal(one.state.moments, other.state.moments)
+        np.testing.assert_array_equal(
+            one.state.density.coefficients, other.state.density.coefficients
+        )
+    assert [(b, s.kappa) for b, s in again.saved] == [(b, s.kappa) for b, s in DIAGRAM.saved]
+    again.plot()
+    with pytest.raises(mf.StorageError, match="holds no bifurcation diagram"):
+        mf.Diagram.load(tmp_path / "none.nc")
+    with pytest.raises(mf.StorageError, match="does not exist"):
+        DIAGRAM.save(tmp_path / "nowhere" / "diagram.nc")
+
+
 def test_observables_and_figures(tmp_path):
     found = mf.branches(
         mf.Kuramoto(), CIRCLE, (1.0, 4.0), observables={"top": lambda mu: mu.values.max()}

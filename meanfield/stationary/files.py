@@ -1,0 +1,123 @@
+"""Bifurcation diagrams as NetCDF files: points, and groups of special points and saved states."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import StorageError
+from ..geometry import Circle, Geometry, Sphere, Zonal
+from ..model import Transformer
+from ..storage.atomic import check_writable, write_atomically
+from ..storage.models import model_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .diagram import Diagram
+
+__all__ = ["read", "write"]
+
+SPECIALS, SAVED = "special_points", "saved"
+HEADER = "meanfield_diagram"
+
+
+def write(diagram: "Diagram", path: Path) -> Path:
+    """Write a diagram to `path`, atomically.
+
+    Raises
+    ------
+    StorageError
+        If there is no such folder, or it is not writable.
+    """
+    if not path.absolute().parent.is_dir():
+        raise StorageError(f"The folder {path.parent} does not exist; create it first.")
+    check_writable(path)
+    header = {
+        "model": Transformer(diagram.drift, 1.0).describe(),
+        "space": {**diagram.geometry.describe(), "degree": diagram.geometry.degree},
+        "ends": diagram.ends,
+    }
+    tables = {
+        SPECIALS: _specials(diagram),
+        SAVED: _states([state for _, state in diagram.saved], [b for b, _ in diagram.saved]),
+    }
+
+    def fill(temporary: Path) -> None:
+        data = diagram.data.assign_attrs({HEADER: json.dumps(header)})
+        data.to_netcdf(temporary, engine="h5netcdf")
+        for group, table in tables.items():
+            table.to_netcdf(temporary, mode="a", group=group, engine="h5netcdf")
+
+    try:
+        return write_atomically(path, fill)
+    except OSError as error:
+        raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
+
+
+def read(path: Path) -> tuple["xr.Dataset", dict[str, Any], list[dict], list[dict]]:
+    """The data, the header with drift and geometry, and rows of special points and saved states."""
+    import xarray as xr
+
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as file:
+            data = file.load()
+        header = json.loads(data.attrs.pop(HEADER))
+        groups = []
+        for group in (SPECIALS, SAVED):
+            with xr.open_dataset(path, group=group, engine="h5netcdf") as file:
+                groups.append(file.load())
+    except (OSError, KeyError, ValueError) as error:
+        raise StorageError(f"{path} holds no bifurcation diagram: {error}") from error
+    space = header["space"]
+    found = {
+        "drift": model_of(header["model"]).drift,
+        "geometry": _geometry(space),
+        "ends": header["ends"],
+    }
+    specials, saved = ([_row(g, i) for i in range(g.sizes["row"])] for g in groups)
+    return data, found, specials, saved
+
+
+def _specials(diagram: "Diagram") -> "xr.Dataset":
+    specials = diagram.special_points
+    table = _states([s.state for s in specials], [s.branch for s in specials])
+    for name in ("kind", "status", "character"):
+        table[name] = ("row", np.array([getattr(s, name) for s in specials], dtype="U32"))
+    for name in ("degree", "order"):
+        table[name] = ("row", np.array([getattr(s, name) for s in specials], dtype=int))
+    ends = np.array([s.interval for s in specials], dtype=float).reshape(-1, 2)
+    table["low"], table["high"] = ("row", ends[:, 0]), ("row", ends[:, 1])
+    return table
+
+
+def _states(states: list, branches: list[int]) -> "xr.Dataset":
+    import xarray as xr
+
+    size = max((len(state.moments) for state in states), default=1)
+    moments = np.zeros((len(states), size))
+    for row, state in zip(moments, states, strict=True):
+        row[: len(state.moments)] = state.moments
+    return xr.Dataset(
+        {
+            "branch": ("row", np.array(branches, dtype=int)),
+            "kappa": ("row", np.array([state.kappa for state in states], dtype=float)),
+            "size": ("row", np.array([len(state.moments) for state in states], dtype=int)),
+            "a": (("row", "l"), moments),
+        }
+    )
+
+
+def _row(table: "xr.Dataset", i: int) -> dict[str, Any]:
+    row = {str(name): values.values[i] for name, values in table.items()}
+    return row | {"a": row["a"][: int(row["size"])]}
+
+
+def _geometry(described: dict[str, Any]) -> Geometry:
+    match described["kind"]:
+        case "Circle":
+            return Circle(described["degree"])
+        case "Sphere":
+            return Sphere(described["degree"])
+    return Zonal(described["dimension"], described["degree"])
