@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import StorageError
 from ..solution import Solution
-from ..storage.atomic import check_writable, write_atomically
+from ..storage.atomic import write_result
 from ..storage.netcdf import load
 
 if TYPE_CHECKING:
@@ -27,18 +27,12 @@ def save_study(data: "xr.Dataset", law: Solution, path: Path) -> Path:
     StorageError
         If there is no such folder, or it is not writable.
     """
-    if not path.absolute().parent.is_dir():
-        raise StorageError(f"The folder {path.parent} does not exist; create it first.")
-    check_writable(path)
 
     def write(temporary: Path) -> None:
         law.save(temporary)
         data.to_netcdf(temporary, mode="a", group=GROUP, engine="h5netcdf")
 
-    try:
-        return write_atomically(path, write)
-    except OSError as error:
-        raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
+    return write_result(path, write)
 
 
 def holds_study(path: Path) -> bool:

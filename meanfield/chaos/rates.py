@@ -53,7 +53,8 @@ def rate_of(sizes: np.ndarray, values: np.ndarray, *, rng=0, seen: float = 0.0) 
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(draws))
     spread = _line(x, logs[:, np.isfinite(logs).all(axis=0)], weights)[0]
-    low, high = np.quantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) if spread.size else 2 * [0]
+    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    low, high = np.quantile(spread, ends) if spread.size else (np.nan, np.nan)
     wider = _widening(min(map(len, rows.values())))
     best = float(exponent[0])
     interval = (best - wider * (best - float(low)), best + wider * (float(high) - best))

@@ -127,15 +127,10 @@ def propagation_of_chaos(
     law = law_of(model, mu0, at, coupling, rtol)
     experiment = Experiment(model, mu0, law, at, *measured, coupling, floor, dt, seed)
     experiment.tried()
-    own = [name for name, given in (("d", distances), ("f", functionals)) if _is_own(given)]
+    own = [isinstance(given, Mapping) for given in (distances, functionals)]
     identity = experiment.describe() | {"sizes": chosen, "replicas": replicas, "own": own}
-    return _done(
-        experiment, Ledger(chosen, len(at), replicas), identity, keeping, threads, progress
-    )
-
-
-def _is_own(given: Any) -> bool:
-    return isinstance(given, Mapping)
+    ledger = Ledger(chosen, len(at), replicas)
+    return _done(experiment, ledger, identity, keeping, threads, progress)
 
 
 def _done(

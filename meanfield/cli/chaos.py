@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import MeanfieldError
-from .group import NOT_SUCCESSFUL, check_out, config_of, main, plain_warnings, refuses_cleanly
+from .group import (
+    NOT_SUCCESSFUL,
+    check_out,
+    config_of,
+    main,
+    plain_warnings,
+    refuses_cleanly,
+    writes_a_result,
+)
 
 if TYPE_CHECKING:
     from ..chaos import Study
@@ -16,16 +24,7 @@ __all__ = ["chaos"]
 
 
 @main.command()
-@click.argument("config", metavar="CONFIG.toml", type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    metavar="STUDY.nc",
-    type=click.Path(path_type=Path),
-    help="NetCDF file to write; by default the name of the configuration, in this folder.",
-)
-@click.option("--resume", is_flag=True, help="Continue an interrupted study from its checkpoint.")
-@click.option("--force", is_flag=True, help="Overwrite an existing result.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress bar and no table.")
+@writes_a_result("STUDY.nc", "study")
 @refuses_cleanly
 def chaos(config: Path, out: Path | None, resume: bool, force: bool, quiet: bool) -> None:
     """Measure how far n tokens are from the mean field, for the table [chaos] of a file.

@@ -19,6 +19,7 @@ __all__ = [
     "main",
     "plain_warnings",
     "refuses_cleanly",
+    "writes_a_result",
 ]
 
 NOT_SUCCESSFUL, BAD_INPUT = 1, 2
@@ -74,6 +75,32 @@ def _print_version(context: click.Context, _option: click.Parameter, asked: bool
 )
 def main() -> None:
     """Mean-field dynamics of attention: densities of tokens under the noisy Transformer."""
+
+
+def writes_a_result(metavar: str, what: str) -> Callable[[Callable], Callable]:
+    """Options of a command that reads CONFIG.toml and writes a NetCDF file of a run or a study."""
+    kind = click.Path(path_type=Path)
+    options = (
+        click.argument("config", metavar="CONFIG.toml", type=kind),
+        click.option(
+            "--out",
+            metavar=metavar,
+            help="NetCDF file to write; by default the name of the configuration, in this folder.",
+            type=kind,
+        ),
+        click.option(
+            "--resume", is_flag=True, help=f"Continue an interrupted {what} from its checkpoint."
+        ),
+        click.option("--force", is_flag=True, help="Overwrite an existing result."),
+        click.option("--quiet", "-q", is_flag=True, help="No progress bar and no table."),
+    )
+
+    def decorate(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def config_of(path: Path, kind: str):

@@ -5,23 +5,22 @@ from pathlib import Path
 
 import click
 
-from .group import NOT_SUCCESSFUL, check_out, config_of, main, plain_warnings, refuses_cleanly
+from .group import (
+    NOT_SUCCESSFUL,
+    check_out,
+    config_of,
+    main,
+    plain_warnings,
+    refuses_cleanly,
+    writes_a_result,
+)
 from .summary import summary
 
 __all__ = ["solve"]
 
 
 @main.command()
-@click.argument("config", metavar="CONFIG.toml", type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    metavar="RUN.nc",
-    type=click.Path(path_type=Path),
-    help="NetCDF file to write; by default the name of the configuration, in this folder.",
-)
-@click.option("--resume", is_flag=True, help="Continue an interrupted run from its checkpoint.")
-@click.option("--force", is_flag=True, help="Overwrite an existing result.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress bar and no table.")
+@writes_a_result("RUN.nc", "run")
 @refuses_cleanly
 def solve(config: Path, out: Path | None, resume: bool, force: bool, quiet: bool) -> None:
     """Solve what a configuration file describes, and write the result.

@@ -93,7 +93,7 @@ def branches(
     most = whole_number("branches needs max_points", "max_points", max_points)
     boolean("secondary", secondary)
     orders = ORDERS if boolean("stability", stability) else 0
-    at = real_array("save_at", np.atleast_1d(save_at) if np.size(save_at) else np.zeros(0))
+    at, own = _checked_places(save_at, span), _checked_observables(observables)
     equation = Equation(drift, geometry.dimension, max(LEAST_DEGREE, geometry.degree))
     forms = [normal_form(equation, l) for l in _degrees(equation, span, degrees)]
     found: list[Branch] = []
@@ -107,7 +107,7 @@ def branches(
             if special.kind == "bifurcation":
                 found += _leaving(found, done, special, span, most, orders)
         done += 1
-    return Diagram.of(drift, geometry, span, equation, forms, found, at, dict(observables or {}))
+    return Diagram.of(drift, geometry, span, equation, forms, found, at, own)
 
 
 def _checked(drift: Any, geometry: Any, kappa: Any) -> tuple[float, float]:
@@ -122,6 +122,22 @@ def _checked(drift: Any, geometry: Any, kappa: Any) -> tuple[float, float]:
     if array.shape != (2,) or not np.isfinite(array).all() or not 0 < array[0] < array[1]:
         raise ValueError(f"kappa is a range (first, last), 0 < first < last; got {kappa!r}.")
     return float(array[0]), float(array[1])
+
+
+def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
+    array = real_array("save_at", save_at)
+    if array.ndim != 1 or not ((span[0] <= array) & (array <= span[1])).all():
+        raise ValueError(
+            f"save_at is a sequence of kappa from {span[0]:g} to {span[1]:g}; got {save_at!r}."
+        )
+    return array
+
+
+def _checked_observables(observables: Any) -> dict[str, Callable]:
+    own = {} if observables is None else observables
+    if not isinstance(own, Mapping) or not all(map(callable, own.values())):
+        raise TypeError(f"observables maps names to functions of a density; got {observables!r}.")
+    return dict(own)
 
 
 def _degrees(equation: Equation, span: tuple[float, float], asked) -> list[int]:

@@ -18,7 +18,7 @@ __all__ = ["Curve", "Point"]
 TOLERANCE = 1e-12
 FINEST = 1e-8
 STRAIGHT, CURVED = 0.999, 0.98  # cosines of the angle between tangents: longer, shorter steps
-FEW, MANY = 4, 7  # Newton steps
+MANY = 7  # Newton steps
 GROWTH = 1.6
 
 
@@ -88,11 +88,13 @@ class Curve:
         tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
         return Point(z, tangent / np.linalg.norm(tangent))
 
-    def ahead(self, point: Point, step: float) -> Point | None:
-        """The point a step further, or None where Newton's method finds none."""
+    def ahead(self, point: Point, step: float, most: int | None = None) -> Point | None:
+        """The point a step further, or None where Newton's method finds none in `most` steps."""
         start = point.z + step * point.tangent
         found = self.solved(start, point.tangent, float(point.tangent @ start))
-        return self.point(found.x, point.tangent) if found.converged else None
+        if not found.converged or (most and len(found.residuals) > most):
+            return None
+        return self.point(found.x, point.tangent)
 
     def at_kappa(self, near: np.ndarray, kappa: float) -> np.ndarray | None:
         """The solution at this kappa near z, or None."""
@@ -110,16 +112,11 @@ class Curve:
                 if step < FINEST:
                     return
                 new = self._tried(point, step)
-            taken, cosine = step, new.tangent @ point.tangent
-            yield new, taken
-            if cosine > STRAIGHT:
+            yield new, step
+            if new.tangent @ point.tangent > STRAIGHT:
                 step = min(step * GROWTH, self.max_step)
             point = new
 
     def _tried(self, point: Point, step: float) -> Point | None:
-        start = point.z + step * point.tangent
-        found = self.solved(start, point.tangent, float(point.tangent @ start))
-        if not found.converged or len(found.residuals) > MANY:
-            return None
-        new = self.point(found.x, point.tangent)
-        return new if new.tangent @ point.tangent > CURVED else None
+        new = self.ahead(point, step, MANY)
+        return new if new is not None and new.tangent @ point.tangent > CURVED else None

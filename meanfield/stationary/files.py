@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import StorageError
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..model import Transformer
-from ..storage.atomic import check_writable, write_atomically
+from ..storage.atomic import write_result
 from ..storage.models import model_of
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ def write(diagram: "Diagram", path: Path) -> Path:
     StorageError
         If there is no such folder, or it is not writable.
     """
-    if not path.absolute().parent.is_dir():
-        raise StorageError(f"The folder {path.parent} does not exist; create it first.")
-    check_writable(path)
     header = {
         "model": Transformer(diagram.drift, 1.0).describe(),
         "space": {**diagram.geometry.describe(), "degree": diagram.geometry.degree},
@@ -50,10 +47,7 @@ def write(diagram: "Diagram", path: Path) -> Path:
         for group, table in tables.items():
             table.to_netcdf(temporary, mode="a", group=group, engine="h5netcdf")
 
-    try:
-        return write_atomically(path, fill)
-    except OSError as error:
-        raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
+    return write_result(path, fill)
 
 
 def read(path: Path) -> tuple["xr.Dataset", dict[str, Any], list[dict], list[dict]]:

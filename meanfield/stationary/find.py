@@ -6,13 +6,12 @@ import numpy as np
 
 from ..checks import positive, whole_number
 from ..drifts import ZonalDrift
-from ..errors import MeanfieldError
 from ..model import Transformer
 from ..states import Density
 from .equation import Equation
 from .newton import Iteration, newton
 from .placement import density_about, moments_about
-from .stability import Stability
+from .stability import Stability, stability_of
 from .state import StationaryState
 
 __all__ = ["stability", "stationary"]
@@ -122,8 +121,6 @@ def stability(model: Transformer, density: Density, *, count: int = 6) -> Stabil
             f"stability expects a stationary density, symmetric about an axis; its residual is "
             f"{residual:.1e}, more than {STATIONARY:g}. Use stationary(model, density) first."
         )
-    from .stability import stability_of
-
     return stability_of(equation, a, kappa, count)
 
 
@@ -140,12 +137,7 @@ def _checked(model: Any, density: Any) -> ZonalDrift:
         )
     if not model.noisy:
         raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
-    if not isinstance(model.drift, ZonalDrift):
-        raise MeanfieldError(
-            "Stationary states are known for USA, SA, Kuramoto and Interaction; got "
-            f"{model.drift!r}."
-        )
-    return model.drift
+    return model.zonal
 
 
 def _solved(equation: Equation, a: np.ndarray, kappa: float, tolerance: float) -> Iteration:

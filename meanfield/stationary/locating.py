@@ -12,6 +12,7 @@ __all__ = ["Located", "located"]
 MOST = 60
 CLOSE = 1e-13  # of the bracket, in parts of the step
 ROUNDING = 1e-14
+SMALL = 1e-6  # of a function at its zero, relative: at a pole it is large
 
 
 class Located(NamedTuple):
@@ -23,7 +24,7 @@ class Located(NamedTuple):
     interval : (float, float)
         Values of kappa at the ends of the last bracket.
     status : str
-        "converged", or "not located" where points between were not found.
+        "converged", or "not located" where points between were not found, or no zero was.
     """
 
     point: Point
@@ -62,7 +63,8 @@ def located(
             high, f_high, at_high, f_low = part, value, new, f_low / 2
         if high - low <= CLOSE:
             break
-    return Located(best, _ends(at_low, at_high, best), "converged")
+    vanishes = size <= SMALL * max(abs(f_first), abs(last))
+    return Located(best, _ends(at_low, at_high, best), "converged" if vanishes else "not located")
 
 
 def _ends(*points: Point) -> tuple[float, float]:

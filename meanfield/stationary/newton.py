@@ -9,7 +9,6 @@ __all__ = ["Iteration", "newton"]
 
 MOST = 60
 HALVINGS = 12
-ROUNDING = 8  # steps below this many units of the last digit are rounding
 
 
 class Iteration(NamedTuple):

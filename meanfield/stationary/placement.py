@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import MeanfieldError
 from ..geometry import Circle, Sphere, Zonal
+from ..geometry.sphere_points import harmonics_at
 from ..states import Density
 
 __all__ = ["density_about", "moments_about"]
@@ -48,9 +49,9 @@ def density_about(moments: np.ndarray, geometry: Any, axis: Any) -> Density:
         k = np.arange(degree + 1)
         series = np.concatenate([[1.0], moments / np.sqrt(2)])
         return Density(Circle(degree), series * np.exp(-1j * k * axis))
-    l = np.arange(degree + 1)
-    series = np.sqrt(2 * l + 1) * np.concatenate([[1.0], moments])
-    return Sphere(degree).zonal(series, axis)
+    space, l = Sphere(degree), np.arange(degree + 1)
+    sizes = np.concatenate([[1.0], moments]) / np.sqrt(2 * l + 1)  # int P_l dmu
+    return Density(space, sizes[space.degrees] * np.conj(harmonics_at(axis, degree)))
 
 
 def _axis(density: Density) -> np.ndarray:

@@ -5,11 +5,9 @@ import numpy as np
 from .curve import Point
 from .equation import Equation
 from .harmonics import Harmonics
-from .spectrum import linearised
+from .spectrum import linearised, rotation_among
 
 __all__ = ["Rates"]
-
-UNIFORM = 1e-8  # moments of a state that no rotation changes
 
 
 class Rates:
@@ -31,10 +29,10 @@ class Rates:
         """In decreasing order, without that of rotations, which is 0."""
         harmonics = self._harmonics[order]
         matrix = linearised(self.equation, point.a, point.kappa, harmonics)
-        rates = np.sort(np.linalg.eigvals(matrix).real)[::-1]
-        if order != 1 or np.abs(point.a).max() < UNIFORM:
-            return rates
-        return np.delete(rates, np.abs(rates).argmin())
+        values = np.linalg.eigvals(matrix)
+        rotation = rotation_among(values, order, point.a)
+        kept = values if rotation is None else np.delete(values, rotation)
+        return np.sort(kept.real)[::-1]
 
     def at(self, point: Point) -> list[np.ndarray]:
         """Those of all orders."""

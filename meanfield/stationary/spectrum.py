@@ -13,7 +13,9 @@ import numpy as np
 from .equation import Equation
 from .harmonics import Harmonics
 
-__all__ = ["linearised"]
+__all__ = ["linearised", "rotation_among"]
+
+UNIFORM = 1e-8  # moments of a state that no rotation changes
 
 
 def linearised(equation: Equation, a: np.ndarray, kappa: float, harmonics: Harmonics) -> np.ndarray:
@@ -27,3 +29,10 @@ def linearised(equation: Equation, a: np.ndarray, kappa: float, harmonics: Harmo
     moved_slopes = mean.gain * dp - (equation.beta * mean.gain**2 * slope) * p
     pulling = harmonics.stiffness(mean.density, moved, moved_slopes) * weights
     return drifting + pulling - np.diag(harmonics.eigenvalues / kappa)
+
+
+def rotation_among(values: np.ndarray, order: int, a: np.ndarray) -> int | None:
+    """Which eigenvalue is that of the rotations: of order 1, and 0; None for the uniform state."""
+    if order != 1 or np.abs(a).max() < UNIFORM:
+        return None
+    return int(np.abs(values).argmin())

@@ -6,13 +6,11 @@ import numpy as np
 
 from .equation import Equation
 from .harmonics import Harmonics
-from .spectrum import linearised
+from .spectrum import linearised, rotation_among
 
-__all__ = ["Stability", "is_along", "rotation_of", "stability_of"]
+__all__ = ["Stability", "stability_of"]
 
 REAL = 1e-9  # imaginary parts of rounding, relative to the largest rate of diffusion
-NEUTRAL = 1e-6  # distance of an eigenvector from the rotations, relative
-STEADY = 1e-9  # rates that count as 0, relative to the decay of degree 1
 
 
 class Stability(NamedTuple):
@@ -36,10 +34,7 @@ class Stability(NamedTuple):
     orders: np.ndarray
     neutral: np.ndarray
     modes: list[np.ndarray]
-
-    @property
-    def gap(self) -> float:
-        return float(-self.eigenvalues.real[~self.neutral].max())
+    gap: float
 
     @property
     def stable(self) -> bool:
@@ -55,21 +50,18 @@ def stability_of(equation: Equation, a: np.ndarray, kappa: float, count: int) ->
     """The `count` eigenvalues of largest real part, of all orders about the axis."""
     found: list[tuple[complex, int, bool, np.ndarray]] = []
     last = 1 if equation.dimension == 2 else equation.degree
+    kept = count + 1  # one may be a rotation, and the gap is that of another
     for order in range(last + 1):
-        here = _of_order(equation, a, kappa, order, count)
-        found = sorted([*found, *here], key=lambda entry: -entry[0].real)[:count]
+        here = _of_order(equation, a, kappa, order, kept)
+        found = sorted([*found, *here], key=lambda entry: -entry[0].real)[:kept]
         if order >= 2 and here and all(entry[1] != order for entry in found):
             break  # diffusion damps higher orders even more
-    values = np.array([entry[0] for entry in found])
-    scale = equation.harmonics.eigenvalues[-1] / kappa
-    if np.all(np.abs(values.imag) <= REAL * scale):
-        values = values.real
-    return Stability(
-        values,
-        np.array([entry[1] for entry in found]),
-        np.array([entry[2] for entry in found]),
-        [entry[3] for entry in found],
-    )
+    gap = -max(value.real for value, _, neutral, _ in found if not neutral)
+    values, orders, neutral, modes = (list(column) for column in zip(*found[:count], strict=True))
+    eigenvalues = np.array(values)
+    if np.all(np.abs(eigenvalues.imag) <= REAL * equation.harmonics.eigenvalues[-1] / kappa):
+        eigenvalues = eigenvalues.real
+    return Stability(eigenvalues, np.array(orders), np.array(neutral), modes, float(gap))
 
 
 def _of_order(equation: Equation, a: np.ndarray, kappa: float, order: int, count: int):
@@ -77,25 +69,6 @@ def _of_order(equation: Equation, a: np.ndarray, kappa: float, order: int, count
     if order:
         harmonics = Harmonics(equation.dimension, order, equation.degree)
     values, vectors = np.linalg.eig(linearised(equation, a, kappa, harmonics))
-    rotation = rotation_of(equation, a, harmonics) if order == 1 else None
+    rotation = rotation_among(values, order, a)
     chosen = np.argsort(-values.real)[:count]
-    return [
-        (complex(values[i]), order, is_along(vectors[:, i], rotation), vectors[:, i])
-        for i in chosen
-    ]
-
-
-def rotation_of(equation: Equation, a: np.ndarray, harmonics: Harmonics) -> np.ndarray | None:
-    """Coefficients of the derivative of the state along a rotation; None if it is uniform."""
-    density_slope = a @ equation.slopes  # (1 - x^2) mu'
-    coefficients = harmonics.values @ (harmonics.weights * density_slope / np.sqrt(harmonics.sines))
-    size = np.linalg.norm(coefficients)
-    return coefficients / size if size > NEUTRAL else None
-
-
-def is_along(vector: np.ndarray, direction: np.ndarray | None) -> bool:
-    """Whether an eigenvector is that of the rotations."""
-    if direction is None:
-        return False
-    along = np.vdot(vector, direction)
-    return bool(np.linalg.norm(direction - vector * along / np.vdot(vector, vector)) < NEUTRAL)
+    return [(complex(values[i]), order, bool(i == rotation), vectors[:, i]) for i in chosen]

@@ -12,9 +12,7 @@ from .rates import Rates
 
 __all__ = ["Branch", "Special", "trace"]
 
-UNIFORM = 1e-5  # moments that are taken for none
 BRIEF = 5  # points after which a curve may have come back
-TURNED = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,20 +82,21 @@ def trace(
     before = tests.at(start)
     branch.add(start, before.rates, before.energy)
     yield branch
-    for number, (new, step) in enumerate(curve.follow(start, curve.max_step / 4)):
+    for new, step in curve.follow(start, curve.max_step / 4):
         after = tests.at(new)
-        branch.specials += tests.between(branch.points[-1], step, before, after)
+        found = tests.between(branch.points[-1], step, before, after)
+        branch.specials += [s for s in found if span[0] <= s.found.point.kappa <= span[1]]
         branch.add(new, after.rates, after.energy)
         before = after
-        branch.end = _end(branch, span, number, most)
+        branch.end = _end(branch, span, most)
         yield branch
         if branch.end:
             return
     branch.end = "not continued"
 
 
-def _end(branch: Branch, span: tuple[float, float], number: int, most: int) -> str:
-    new, start = branch.points[-1], branch.points[0]
+def _end(branch: Branch, span: tuple[float, float], most: int) -> str:
+    new, start, number = branch.points[-1], branch.points[0], len(branch.points)
     if not span[0] <= new.kappa <= span[1]:
         return "range"
     if number >= most:

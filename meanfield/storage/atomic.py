@@ -6,7 +6,18 @@ from pathlib import Path
 
 from ..errors import StorageError
 
-__all__ = ["check_writable", "write_atomically"]
+__all__ = ["check_writable", "write_atomically", "write_result"]
+
+
+def write_result(path: Path, write: Callable[[Path], object]) -> Path:
+    """`write_atomically` into a folder that exists; raises StorageError where that fails."""
+    if not path.absolute().parent.is_dir():
+        raise StorageError(f"The folder {path.parent} does not exist; create it first.")
+    check_writable(path)
+    try:
+        return write_atomically(path, write)
+    except OSError as error:
+        raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:

@@ -18,7 +18,7 @@ from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..labelled import ATTRIBUTES, labelled_arrays
 from ..solution import Solution
 from ..states import Density, Gram, Tokens
-from .atomic import check_writable, write_atomically
+from .atomic import write_result
 from .models import model_of
 
 __all__ = ["load", "save"]
@@ -38,13 +38,7 @@ def save(solution: Solution, path: Path) -> Path:
     StorageError
         If there is no such folder, it is not writable, or the disk is full.
     """
-    if not path.absolute().parent.is_dir():
-        raise StorageError(f"The folder {path.parent} does not exist; create it first.")
-    check_writable(path)
-    try:
-        return write_atomically(path, lambda temporary: _write(solution, temporary))
-    except OSError as error:
-        raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
+    return write_result(path, lambda temporary: _write(solution, temporary))
 
 
 def _write(solution: Solution, path: Path) -> None:

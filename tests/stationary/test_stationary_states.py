@@ -166,7 +166,12 @@ def test_failures_say_so():
         ((model(1, 2.0), mf.Tokens.uniform(3, 2, rng=0)), TypeError, "got Transformer and Tokens"),
         ((mf.Transformer(mf.USA(1.0)), ORDERED), ValueError, "finite kappa"),
         ((model(1, [2.0, 3.0]), ORDERED), ValueError, "one at a time"),
-        ((mf.Transformer(mf.Attention(), 2.0), ORDERED), mf.MeanfieldError, "known for USA"),
+        ((mf.Transformer(mf.Attention(), 2.0), ORDERED), mf.MeanfieldError, "Attention"),
+        (
+            (mf.Transformer(mf.USA(1.0), 2.0, reaction=1.0), ORDERED),
+            mf.MeanfieldError,
+            "reaction",
+        ),
     ],
 )
 def test_bad_input(arguments, error, match):
@@ -177,3 +182,10 @@ def test_bad_input(arguments, error, match):
 def test_stability_of_what_is_not_stationary():
     with pytest.raises(ValueError, match="its residual is"):
         mf.stability(model(1, 2.0), ORDERED)
+
+
+def test_one_eigenvalue_has_a_gap_too():
+    """The leading one is that of rotations; the gap is that of the next."""
+    state = mf.stationary(model(1, 3.0), ORDERED)
+    one = state.stability(1)
+    assert one.neutral.tolist() == [True] and one.gap == state.stability(6).gap
