@@ -47,12 +47,11 @@ class Locus(ABC):
         a, kappa, beta = z[:-2], float(np.exp(z[-2])), float(z[-1])
         member = self.family.at(beta)
         mean = member.mean(a, kappa)
-        change = member.potential_change(a, mean)
         above = np.column_stack(
             [
                 member.jacobian(mean, kappa),
                 kappa * member.along_kappa(mean),
-                -kappa * member.covariance(mean, change),
+                member.along_beta(a, mean, kappa),
             ]
         )
         sigma, gradient = self.condition(member, a, kappa, mean)

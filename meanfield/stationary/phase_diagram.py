@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import positive, real_array, whole_number
+from ..checks import positive, range_of, whole_number
 from ..drifts import SA, USA
 from ..errors import MeanfieldError
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from .branches import branches
 from .family import Family
+from .harmonics import Harmonics
 from .loci import Folds, Locus, Transitions
 from .normal_form import normal_form
 from .tricritical import GRID, Tricritical, critical, tricritical_points
@@ -147,7 +148,7 @@ def phase_diagram(
     chosen = [whole_number("degrees are whole numbers", "l", l) for l in degrees]
     corners: list[Tricritical] = []
     for degree in max(DEGREE, geometry.degree) * 2 ** np.arange(DOUBLINGS):
-        family = Family(drift, geometry.dimension, int(degree))
+        family = Family(drift, Harmonics(geometry.dimension, 0, int(degree)))
         corners = [point for l in chosen for point in tricritical_points(family, span, l)]
         loci = _followed(family, geometry, span, corners, max_step) if 1 in chosen else {}
         if all(_tail(points) <= UNRESOLVED for _, points in loci.values()):
@@ -162,7 +163,7 @@ def phase_diagram(
         for b in np.linspace(*span, GRID)
     ]
     for name, (_, points) in loci.items():
-        root = family.harmonics.dimension**0.5
+        root = family.basis.dimension**0.5
         rows += [(name, 1, z[-1], np.exp(z[-2]), abs(z[0]) / root) for z in points]
     return PhaseDiagram(_table(rows, drift, geometry, span), corners, family, loci)
 
@@ -189,7 +190,7 @@ def _followed(
 
 
 def _locus(name: str, family: Family, state, beta: float, max_step: float):
-    size = len(family.harmonics.degrees)
+    size = len(family.basis.degrees)
     a = np.pad(state.moments, (0, max(size - len(state.moments), 0)))[:size]
     z = np.concatenate([a, [np.log(state.kappa), beta]])
     if name == "transition":
@@ -248,10 +249,7 @@ def _checked(drift: Any, geometry: Any, beta: Any) -> tuple[float, float]:
             "phase_diagram needs USA or SA itself, and Circle, Sphere or Zonal; got "
             f"{drift!r} and {geometry!r}."
         )
-    array = real_array("beta", beta)
-    if array.shape != (2,) or not np.isfinite(array).all() or not 0 < array[0] < array[1]:
-        raise ValueError(f"beta is a range (first, last), 0 < first < last; got {beta!r}.")
-    return float(array[0]), float(array[1])
+    return range_of("beta", beta)
 
 
 def _table(rows: list[tuple], drift, geometry: Geometry, span: tuple[float, float]) -> "xr.Dataset":

@@ -85,7 +85,7 @@ def trace(
     for new, step in curve.follow(start, curve.max_step / 4):
         after = tests.at(new)
         found = tests.between(branch.points[-1], step, before, after)
-        branch.specials += [s for s in found if span[0] <= s.found.point.kappa <= span[1]]
+        branch.specials += [s for s in found if span[0] <= s.found.point.value <= span[1]]
         branch.add(new, after.rates, after.energy)
         before = after
         branch.end = _end(branch, span, most)
@@ -97,7 +97,7 @@ def trace(
 
 def _end(branch: Branch, span: tuple[float, float], most: int) -> str:
     new, start, number = branch.points[-1], branch.points[0], len(branch.points)
-    if not span[0] <= new.kappa <= span[1]:
+    if not span[0] <= new.value <= span[1]:
         return "range"
     if number >= most:
         return "max_points"
@@ -153,7 +153,8 @@ class _Tests:
         return float(self._watch.of_order(point, order)[i])
 
     def _energy(self, point: Point) -> float:
-        return self._curve.equation.free_energy(point.a, point.kappa)
+        equation, kappa = self._curve.path.at(point.p)
+        return equation.free_energy(point.a, kappa)
 
     def _singular(self, point: Point) -> float:
         """det (dR/dz, tangent), zero where another curve crosses."""
