@@ -21,6 +21,8 @@ class Basis(ABC):
         How many orders there are.
     turning : int
         The order to which the rotations of a state belong.
+    least, most : int
+        Degrees at which to begin, and which branches do not exceed.
     degrees : ndarray of int, (N,)
         The degree of each p_i, not decreasing; the constant is left out. A basis of a higher degree
         begins with the functions of this one.
@@ -37,6 +39,8 @@ class Basis(ABC):
     degree: int
     orders: int
     turning: int
+    least: int
+    most: int
     degrees: np.ndarray
     weights: np.ndarray
     values: np.ndarray

@@ -15,7 +15,6 @@ from .placement import AXISYMMETRIC, basis_of
 
 __all__ = ["branches"]
 
-LEAST_DEGREE, LEAST_POLYHEDRAL = 32, 16
 ORDERS = 4  # in which stability is looked at; on the circle there are two
 LARGEST = 12  # degrees that are looked at for bifurcations
 
@@ -97,9 +96,7 @@ def branches(
     boolean("secondary", secondary)
     orders = ORDERS if boolean("stability", stability) else 0
     at, own = _checked_places(save_at, span), _checked_observables(observables)
-    least = LEAST_DEGREE if symmetry == AXISYMMETRIC else LEAST_POLYHEDRAL
-    degree = max(least, geometry.degree) if symmetry == AXISYMMETRIC else least
-    path = path_of(drift, basis_of(symmetry, geometry, degree), at_kappa)
+    path = path_of(drift, basis_of(symmetry, geometry), at_kappa)
     onsets = _onsets(path, span, degrees)
     growth = Growth(path, span, most, orders, max_step)
     for onset in onsets:

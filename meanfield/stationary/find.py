@@ -19,8 +19,6 @@ from .state import StationaryState
 
 __all__ = ["stability", "stationary"]
 
-FEWEST, MOST = 32, 1024  # degrees about an axis
-POLYHEDRAL = 16, 64
 TAIL = 1e-13  # of the last moments
 ROUNDING = 1e-15  # of the exponent kappa g
 STATIONARY = 1e-8  # residual of a density whose stability is asked for
@@ -54,7 +52,7 @@ def stationary(
         Of the largest residual of a moment.
     max_degree : int
         The degree is doubled up to this until the state is resolved to 1e-13. By default 1024, and
-        64 for polyhedra.
+        128 for polyhedra.
 
     Returns
     -------
@@ -81,7 +79,10 @@ def stationary(
     """
     drift, kappa = _checked(model, guess), float(model.kappa)
     positive(tolerance=tolerance)
-    basis, most = _resolution(guess, symmetry, max_degree)
+    basis = basis_of(symmetry, guess.geometry)
+    most = 2 * basis.most
+    if max_degree is not None:
+        most = whole_number("stationary needs a max_degree", "max_degree", max_degree)
     a, axis = moments_of(guess, basis)
     equation = Equation(drift, basis)
     deflated = Deflated(equation, kappa, _known(apart_from, basis))
@@ -132,7 +133,7 @@ def stability(
     """
     drift = _checked(model, density)
     count = whole_number("stability needs a count", "count", count)
-    basis, _ = _resolution(density, symmetry, None)
+    basis = basis_of(symmetry, density.geometry)
     a, _ = moments_of(density, basis)
     equation, kappa = Equation(drift, basis), float(model.kappa)
     residual = float(np.abs(a - equation.mean(a, kappa).moments).max())
@@ -158,16 +159,6 @@ def _checked(model: Any, density: Any) -> ZonalDrift:
     if not model.noisy:
         raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
     return model.zonal
-
-
-def _resolution(density: Density, symmetry: str, max_degree: int | None) -> tuple[Basis, int]:
-    """The basis to begin with, and the highest degree."""
-    about_axis = symmetry == AXISYMMETRIC
-    fewest, most = (FEWEST, MOST) if about_axis else POLYHEDRAL
-    if max_degree is not None:
-        most = whole_number("stationary needs a max_degree", "max_degree", max_degree)
-    degree = max(fewest, density.geometry.degree) if about_axis else fewest
-    return basis_of(symmetry, density.geometry, degree), most
 
 
 def _known(states: Any, basis: Basis) -> list[np.ndarray]:

@@ -11,7 +11,6 @@ from .tracing import Branch, Special, trace
 
 __all__ = ["Growth", "resized"]
 
-MOST_DEGREE = 512
 AMPLITUDE = 0.02
 UNRESOLVED = 1e-12
 
@@ -85,7 +84,7 @@ class Growth:
                 yield branch
             else:
                 return
-            if 2 * path.basis.degree > MOST_DEGREE:
+            if 2 * path.basis.degree > path.basis.most:
                 branch.end = "unresolved"
                 return
             curve = Curve(path.finer(2 * path.basis.degree), branch.curve.max_step)

@@ -53,6 +53,7 @@ class Harmonics(Basis):
     """
 
     turning = 1
+    least, most = 32, 512
 
     def __init__(self, dimension: int, order: int, degree: int, nodes: int | None = None):
         self.dimension, self.order, self.degree = dimension, order, degree

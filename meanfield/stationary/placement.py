@@ -19,8 +19,11 @@ SYMMETRIES = (AXISYMMETRIC, *GROUPS)
 VISIBLE = 1e-12
 
 
-def basis_of(symmetry: str, geometry: Any, degree: int) -> Basis:
+def basis_of(symmetry: str, geometry: Any, degree: int | None = None) -> Basis:
     """The functions on a space with a symmetry.
+
+    By default of the degree of the space and at least of the least one of the basis; for polyhedra
+    of the least one.
 
     Raises
     ------
@@ -34,13 +37,14 @@ def basis_of(symmetry: str, geometry: Any, degree: int) -> Basis:
             f"Stationary states are known on Circle, Sphere and Zonal; got {geometry!r}."
         )
     if symmetry == AXISYMMETRIC:
-        return Harmonics(geometry.dimension, 0, degree)
+        chosen = degree or max(Harmonics.least, geometry.degree)
+        return Harmonics(geometry.dimension, 0, chosen)
     if symmetry not in GROUPS or not isinstance(geometry, Sphere):
         raise ValueError(
             f"symmetry is {AXISYMMETRIC!r}, or on Sphere {', '.join(map(repr, GROUPS))}; got "
             f"{symmetry!r} on {geometry!r}."
         )
-    return Polyhedral(symmetry, 0, degree)
+    return Polyhedral(symmetry, 0, degree or Polyhedral.least)
 
 
 def usual_axis(geometry: Geometry) -> Any:

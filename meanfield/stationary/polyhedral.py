@@ -61,6 +61,7 @@ class Polyhedral(Basis):
     """
 
     dimension, orders, turning = 3, 3, 2
+    least, most = 16, 64
 
     def __init__(self, group: str, order: int, degree: int):
         self.group, self.order, self.degree = group, order, degree
@@ -157,7 +158,7 @@ def _canonical(vectors: np.ndarray) -> np.ndarray:
         i = int(np.flatnonzero(sizes >= sizes.max() - TIE)[0])
         found.append(rest[i] / np.sqrt(rest[i, i]))
         rest = rest - np.outer(found[-1], found[-1])
-    return np.array(found).reshape(-1, len(vectors))
+    return np.array(found).reshape(vectors.shape[::-1])
 
 
 @lru_cache(maxsize=16)
