@@ -11,6 +11,7 @@ from ..geometry import Circle, Geometry, Sphere, Zonal
 from .curve import Curve, Point
 from .diagram import Diagram
 from .equation import Equation
+from .following import Following
 from .normal_form import NormalForm, normal_form
 from .rates import Rates
 from .tracing import Branch, Special, trace
@@ -36,6 +37,7 @@ def branches(
     observables: Mapping[str, Callable[[Any], Any]] | None = None,
     max_step: float = 0.1,
     max_points: int = 500,
+    progress: bool | None = None,
 ) -> Diagram:
     """Follow stationary states as kappa changes: the bifurcation diagram of a drift.
 
@@ -66,11 +68,14 @@ def branches(
         Longest step in the moments and log kappa.
     max_points : int
         Of one branch.
+    progress : bool, optional
+        Show a progress bar; by default on a terminal only.
 
     Returns
     -------
     Diagram
-        Where Newton's method finds no further point a branch ends, with that as its `end`.
+        Where Newton's method finds no further point a branch ends, with that as its `end`; after
+        Ctrl-C the last one ends as "interrupted". `doubts` says what is missing.
 
     Raises
     ------
@@ -93,20 +98,24 @@ def branches(
     most = whole_number("branches needs max_points", "max_points", max_points)
     boolean("secondary", secondary)
     orders = ORDERS if boolean("stability", stability) else 0
+    progress = None if progress is None else boolean("progress", progress)
     at, own = _checked_places(save_at, span), _checked_observables(observables)
     equation = Equation(drift, geometry.dimension, max(LEAST_DEGREE, geometry.degree))
     forms = [normal_form(equation, l) for l in _degrees(equation, span, degrees)]
     found: list[Branch] = []
-    for form in forms:
-        for start in _starts(equation, form, max_step):
-            found.append(Branch(start[0], -1, form.degree))
-            _followed(found[-1], start[1], span, most, orders)
-    done = 0
-    while secondary and done < len(found):
-        for special in list(found[done].specials):
-            if special.kind == "bifurcation":
-                found += _leaving(found, done, special, span, most, orders)
-        done += 1
+    with Following("kappa", span, progress) as following:
+        for form in forms:
+            for start in _starts(equation, form, max_step):
+                if _stopped(found):
+                    break
+                found.append(Branch(start[0], -1, form.degree))
+                _followed(found[-1], start[1], span, most, orders, following)
+        done = 0
+        while secondary and done < len(found):
+            for special in list(found[done].specials):
+                if special.kind == "bifurcation" and not _stopped(found):
+                    found += _leaving(found, done, special, span, most, orders, following)
+            done += 1
     return Diagram.of(drift, geometry, span, equation, forms, found, at, own)
 
 
@@ -174,13 +183,17 @@ def _starts(equation: Equation, form: NormalForm, max_step: float):
             yield curve, curve.point(found.x, sign * row)
 
 
-def _followed(branch: Branch, start: Point, span, most: int, orders: int) -> None:
+def _followed(branch: Branch, start: Point, span, most: int, orders: int, following) -> None:
     """To its end, with more moments where they are needed."""
+    name = f"degree {branch.degree}"
     while True:
         watch = Rates(branch.curve.equation, orders) if orders else None
         for _ in trace(branch, start, span, most, watch):
             if _unresolved(branch.points[-1]):
                 break
+            if following.at(branch, name, branch.points[-1].kappa) and not branch.end:
+                branch.end = "interrupted"
+                return
         else:
             return
         equation = branch.curve.equation
@@ -198,6 +211,10 @@ def _followed(branch: Branch, start: Point, span, most: int, orders: int) -> Non
         branch.curve, start = curve, curve.point(found.x, padded[1])
 
 
+def _stopped(found: list[Branch]) -> bool:
+    return bool(found) and found[-1].end == "interrupted"
+
+
 def _unresolved(point: Point) -> bool:
     tail = np.abs(point.a[-max(len(point.a) // 8, 2) :]).max()
     return tail > UNRESOLVED * (1 + np.abs(point.a).max())
@@ -207,7 +224,7 @@ def _padded(z: np.ndarray, curve: Curve) -> np.ndarray:
     return np.concatenate([z[:-1], np.zeros(len(curve.equation.degrees) + 1 - len(z)), z[-1:]])
 
 
-def _leaving(found: list[Branch], parent: int, special: Special, span, most: int, orders: int):
+def _leaving(found: list[Branch], parent: int, special: Special, span, most, orders, following):
     """The branches that cross another one at a bifurcation, if they are new."""
     curve, point = found[parent].curve, special.found.point
     matrix = curve.jacobian(_padded(point.z, curve))
@@ -221,10 +238,11 @@ def _leaving(found: list[Branch], parent: int, special: Special, span, most: int
     for sign in (1.0, -1.0):
         z = _padded(point.z, curve) + sign * AMPLITUDE * direction
         begun = curve.solved(z, direction, direction @ z)
-        if not begun.converged or _known(begun.x, [*found, *new]):
+        if not begun.converged or _stopped(new) or _known(begun.x, [*found, *new]):
             continue
         branch = Branch(curve, parent, found[parent].degree)
-        _followed(branch, curve.point(begun.x, sign * direction), span, most, orders)
+        start = curve.point(begun.x, sign * direction)
+        _followed(branch, start, span, most, orders, following)
         new.append(branch)
     return new
 

@@ -86,7 +86,7 @@ class Diagram:
     special_points : list of SpecialPoint
     ends : list of str
         Why each branch ends: "range", "uniform", "closed", "max_points", "unresolved",
-        "not continued".
+        "not continued", "interrupted".
     saved : list of (int, StationaryState)
         Branch and state, at the kappa that were asked for.
     drift : ZonalDrift
@@ -132,6 +132,13 @@ class Diagram:
             s for s in self.special_points
             if s.kind == kind and branch in (None, s.branch)
         ]  # fmt: skip
+
+    @property
+    def doubts(self) -> list[str]:
+        """What is missing, in words: branches cut short, points not located."""
+        from .doubts import of_branches
+
+        return of_branches(self)
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a NetCDF file, atomically."""
