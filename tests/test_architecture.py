@@ -40,6 +40,7 @@ ROOMS = [
     {"storage"},
     {"solving"},
     {"chaos", "stationary"},
+    {"loading"},
     {"config", "environment"},
     {"plotting"},
     {"cli"},

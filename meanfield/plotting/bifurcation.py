@@ -1,5 +1,6 @@
 """Bifurcation diagrams: branches of stationary states, stable ones solid, unstable ones dashed."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -23,15 +24,18 @@ MARKS = {
 }
 
 
-def bifurcation(diagram: "Diagram", *, y: str = "order_parameter", log: bool = False) -> Figure:
+def bifurcation(
+    diagram: "Diagram", *, y: str | Sequence[str] = "order_parameter", log: bool = False
+) -> Figure:
     """A quantity of all stationary states against kappa, with the special points.
 
     Parameters
     ----------
     diagram : Diagram
         With growth rates, or all lines are solid.
-    y : str
-        A variable on the points of `diagram.data`, "moment l", or the name of an observable.
+    y : str or sequence of str
+        A variable on the points of `diagram.data`, "moment l", or the name of an observable; of
+        several each has its panel.
     log : bool
         Whether kappa has a logarithmic axis.
 
@@ -44,22 +48,38 @@ def bifurcation(diagram: "Diagram", *, y: str = "order_parameter", log: bool = F
     ValueError
         If there is no such variable.
     """
-    values = _values(diagram, y)
-    data = diagram.data
+    names = [y] if isinstance(y, str) else list(y)
+    table = [(name, _values(diagram, name)) for name in names]
     with theme.style():
-        figure = theme.figure(width=4.6, height=3.2)
-        ax = figure.subplots()
-        for number in np.unique(data.branch.values):
-            here = data.branch.values == number
-            colour = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
-            _line(ax, data.kappa.values[here], values[here], data.growth.values[here], colour)
-        shown = _specials(ax, diagram, y)
+        figure = theme.figure(width=4.6 if len(names) == 1 else 3.5 * len(names), height=3.2)
+        panels = figure.subplots(1, len(names), squeeze=False)[0]
+        for ax, (name, values) in zip(panels, table, strict=True):
+            shown = _panel(ax, diagram, name, values)
+            ax.set(xlabel=r"$\kappa$", ylabel=_label(name), xscale="log" if log else "linear")
+            ax.set_xlim(*diagram.data.attrs["kappa"])
         handles = [Line2D([], [], color=theme.INK, label="stable")]
         handles += [Line2D([], [], color=theme.INK, ls="--", lw=0.9, label="unstable")]
-        ax.legend(handles=handles + shown, loc="best")
-        ax.set(xlabel=r"$\kappa$", ylabel=_label(y), xscale="log" if log else "linear")
-        ax.set_xlim(*data.attrs["kappa"])
+        panels[0].legend(handles=handles + shown, loc="best")
     return figure
+
+
+def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Line2D]:
+    """Branches and special points; legend entries of the latter."""
+    data = diagram.data
+    for number in np.unique(data.branch.values):
+        here = data.branch.values == number
+        colour = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
+        _line(ax, data.kappa.values[here], values[here], data.growth.values[here], colour)
+    ax.margins(y=0.1)
+    above = np.nanmin(values) < -np.nanmax(values)
+    for onset in diagram.special("bifurcation", 0):
+        value = _value_at(onset.state, y)
+        if value is not None:
+            ax.annotate(
+                rf"$\kappa_{{{onset.degree}}}$", (onset.kappa, value), ha="center",
+                xytext=(0, 5 if above else -13), textcoords="offset points",
+            )  # fmt: skip
+    return _specials(ax, diagram, y)
 
 
 def _values(diagram: "Diagram", y: str) -> np.ndarray:
@@ -90,7 +110,8 @@ def _specials(ax: Axes, diagram: "Diagram", y: str) -> list[Line2D]:
         if value is None:
             continue
         marker, label = MARKS[special.kind]
-        style = {"marker": marker, "ms": 4.5, "mfc": "white", "mec": theme.INK, "ls": ""}
+        edge = theme.WARNING if special.status == "not located" else theme.INK
+        style = {"marker": marker, "ms": 4.5, "mfc": "white", "mec": edge, "ls": ""}
         ax.plot([special.kappa], [value], zorder=3, **style)
         shown[label] = Line2D([], [], label=label, **style)
     return list(shown.values())

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["phases"]
 
+BOTH = {"color": theme.FAINT, "alpha": 0.3, "lw": 0}
 NAMES = {"fold": "fold", "transition": "first-order transition"}
 
 
@@ -20,7 +21,8 @@ def phases(*diagrams: "PhaseDiagram", relative: bool = False, ax: Axes | None = 
     """The plane of beta and kappa, kappa logarithmic: one panel for each diagram.
 
     Below all curves the uniform state is the only one that attracts; between the fold and the
-    critical curve ordered states do too (shaded); above, the uniform state is unstable.
+    critical curve ordered states do too (shaded); above, the uniform state is unstable. Where there
+    is a fold, an inset has kappa divided by kappa_1 of the same beta.
 
     Parameters
     ----------
@@ -47,11 +49,27 @@ def phases(*diagrams: "PhaseDiagram", relative: bool = False, ax: Axes | None = 
         if ax is not None:
             _draw(ax, diagrams[0], relative)
             return ax.figure  # type: ignore[return-value]
-        figure = theme.figure(width=4.2 * len(diagrams), height=3.4)
-        for panel, diagram in zip(figure.subplots(1, len(diagrams), squeeze=False)[0], diagrams,
-                                  strict=True):  # fmt: skip
+        figure = theme.figure(width=4.4 if len(diagrams) == 1 else 3.6 * len(diagrams), height=3.4)
+        panels = figure.subplots(1, len(diagrams), squeeze=False, sharey=not relative)[0]
+        for panel, diagram in zip(panels, diagrams, strict=True):
             _draw(panel, diagram, relative)
+            if not relative and "fold" in diagram.loci:
+                _inset(panel, diagram)
+            if panel is not panels[0]:
+                panel.set_ylabel("")
     return figure
+
+
+def _inset(ax: Axes, diagram: "PhaseDiagram") -> None:
+    """The region between the curves, which all but coincide at this scale."""
+    inner = ax.inset_axes((0.15, 0.1, 0.4, 0.32))
+    _draw(inner, diagram, True)
+    inner.get_legend().remove()  # type: ignore[union-attr]
+    lowest = min(point.beta for point in diagram.tricritical) if diagram.tricritical else None
+    inner.set_xlim(left=None if lowest is None else 0.9 * lowest)
+    inner.set(title="", xlabel="", facecolor="none")
+    inner.tick_params(labelsize=7.5)
+    inner.yaxis.label.set_size(8.5)
 
 
 def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
@@ -73,14 +91,15 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     here = curve == "fold"
     if here.any():  # where both states attract
         top = np.array([diagram.kappa("critical", b) for b in beta[here]]) / unit[here]
-        ax.fill_between(beta[here], kappa[here], top, color=theme.FAINT, alpha=0.3, lw=0)
+        ax.fill_between(beta[here], kappa[here], top, label="both stable", **BOTH)
     for point in diagram.tricritical:
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
         place = [point.beta], [point.kappa / scale]
         ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3)
     ax.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$" if relative else r"$\kappa$")
-    ax.set(yscale="linear" if relative else "log", title=data.attrs["drift"])
-    if relative:
+    narrow = relative and bool((curve != "critical").any())
+    ax.set(yscale="linear" if narrow else "log", title=data.attrs["drift"])
+    if narrow:
         ax.set_ylim(*_around_one(kappa))
     ax.set_xlim(*data.attrs["beta"])
     ax.legend(loc="best")

@@ -34,6 +34,8 @@ def first_order_curves(
     """
     loci: Curves = {}
     ends: Ends = {}
+    if following.stopped:
+        return loci, {"fold": ("interrupted", "interrupted")}
     lowest = min((corner.beta for corner in corners if corner.degree == 1), default=span[0])
     beta = min(lowest + 1.0, (lowest + span[1]) / 2)
     form = normal_form(family.at(beta), 1)
