@@ -62,8 +62,10 @@ def phases(*diagrams: "PhaseDiagram", relative: bool = False, ax: Axes | None = 
 
 def _inset(ax: Axes, diagram: "PhaseDiagram") -> None:
     """The region between the curves, which all but coincide at this scale."""
-    inner = ax.inset_axes((0.15, 0.1, 0.4, 0.32))
+    inner = ax.inset_axes((0.15, 0.09, 0.28, 0.26))
     _draw(inner, diagram, True)
+    low, high = inner.get_ylim()
+    inner.set_ylim(low, 1 + 0.2 * (high - 1))
     inner.get_legend().remove()  # type: ignore[union-attr]
     lowest = min(point.beta for point in diagram.tricritical) if diagram.tricritical else None
     inner.set_xlim(left=None if lowest is None else 0.9 * lowest)
