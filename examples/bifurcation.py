@@ -30,7 +30,7 @@ def run(out: Path) -> list[Row]:
     diagram = mf.run_config(mf.read_config(BRANCHES), out=out / "bifurcation.nc")
     diagram.plot(y=["order_parameter", "free_energy"]).savefig(out / "bifurcation.png")
     usa, sa = mf.run_config(mf.read_config(PLANE), out=out / "phase_diagram.nc")
-    phases(usa, sa).savefig(out / "phase_diagram.png")
+    phases(usa, sa, close_up=True).savefig(out / "phase_diagram.png")
 
     onset, fold, equal = (diagram.special(k)[0] for k in ("bifurcation", "fold", "transition"))
     stable = max((s for _, s in diagram.saved), key=lambda state: state.order_parameter)

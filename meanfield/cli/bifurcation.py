@@ -67,9 +67,10 @@ def _summary(diagram: "Diagram") -> str:
     lines.append(f"{'':28}" + "".join(f"{name:>{w}}" for name, w in zip(head, WIDTHS, strict=True)))
     for special in sorted(diagram.special_points, key=lambda s: (s.branch, s.kappa)):
         state = special.state
+        energy = f"{state.free_energy:.3g}" if diagram.drift.gradient_flow else "-"
         numbers = (
             f"{special.branch}", f"{special.degree}", f"{special.kappa:.10g}",
-            f"{state.order_parameter:.6g}", f"{state.free_energy:.3g}",
+            f"{state.order_parameter:.6g}", energy,
         )  # fmt: skip
         name = f"{special.character} {special.kind}".strip()
         row = "".join(f"{number:>{w}}" for number, w in zip(numbers, WIDTHS, strict=True))

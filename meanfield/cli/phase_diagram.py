@@ -49,7 +49,7 @@ def phase_diagram(config: Path, out: Path | None, force: bool, quiet: bool) -> N
     figure = check_figure(out, "PLANE.nc", force)
     with plain_warnings():
         found = run_config(checked, out, progress=False if quiet else None)
-        phases(*found).savefig(figure)
+        phases(*found, close_up=True).savefig(figure)
     if not quiet:
         written = ", ".join(map(str, files[: len(found)]))
         click.echo("\n\n".join(map(_summary, found)) + f"\nwrote {written} and {figure}")

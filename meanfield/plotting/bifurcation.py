@@ -1,4 +1,4 @@
-"""Bifurcation diagrams: branches of stationary states, stable ones solid, unstable ones dashed."""
+"""Bifurcation diagrams: stable stationary states solid, unstable ones dashed, others dotted."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["bifurcation"]
 
+STYLES = {
+    "stable": {"ls": "-"},
+    "unstable": {"ls": "--", "lw": 0.9},
+    "stability unknown": {"ls": ":"},
+}
 MARKS = {
     "bifurcation": ("o", "branch point"),
     "fold": ("s", "fold"),
@@ -32,7 +37,7 @@ def bifurcation(
     Parameters
     ----------
     diagram : Diagram
-        With growth rates, or all lines are solid.
+        Without growth rates all lines but the uniform one are dotted.
     y : str or sequence of str
         A variable on the points of `diagram.data`, "moment l", or the name of an observable; of
         several each has its panel.
@@ -57,8 +62,12 @@ def bifurcation(
             shown = _panel(ax, diagram, name, values)
             ax.set(xlabel=r"$\kappa$", ylabel=_label(name), xscale="log" if log else "linear")
             ax.set_xlim(*diagram.data.attrs["kappa"])
-        handles = [Line2D([], [], color=theme.INK, label="stable")]
-        handles += [Line2D([], [], color=theme.INK, ls="--", lw=0.9, label="unstable")]
+        found = set(_stability(diagram.data.growth.values))
+        handles = [
+            Line2D([], [], color=theme.INK, label=kind, **style)
+            for kind, style in STYLES.items()
+            if kind in found
+        ]
         panels[0].legend(handles=handles + shown, loc="best")
     return figure
 
@@ -92,14 +101,19 @@ def _values(diagram: "Diagram", y: str) -> np.ndarray:
     return data[y].values
 
 
+def _stability(growth: np.ndarray) -> np.ndarray:
+    """A key of STYLES for every point."""
+    known = np.where(growth > 1e-9, "unstable", "stable")
+    return np.where(np.isnan(growth), "stability unknown", known)
+
+
 def _line(ax: Axes, kappa: np.ndarray, values: np.ndarray, growth: np.ndarray, colour) -> None:
     """Pieces between changes of stability, each with the first point of the next."""
-    stable = ~(growth > 1e-9)
-    cuts = [0, *(np.flatnonzero(np.diff(stable.astype(int))) + 1), len(kappa)]
+    kinds = _stability(growth)
+    cuts = [0, *(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1), len(kappa)]
     for begin, end in pairwise(cuts):
         piece = slice(begin, min(end + 1, len(kappa)))
-        style = {"ls": "-"} if stable[begin] else {"ls": "--", "lw": 0.9}
-        ax.plot(kappa[piece], values[piece], color=colour, **style)
+        ax.plot(kappa[piece], values[piece], color=colour, **STYLES[str(kinds[begin])])
 
 
 def _specials(ax: Axes, diagram: "Diagram", y: str) -> list[Line2D]:

@@ -17,12 +17,16 @@ BOTH = {"color": theme.FAINT, "alpha": 0.3, "lw": 0}
 NAMES = {"fold": "fold", "transition": "first-order transition"}
 
 
-def phases(*diagrams: "PhaseDiagram", relative: bool = False, ax: Axes | None = None) -> Figure:
+def phases(
+    *diagrams: "PhaseDiagram",
+    relative: bool = False,
+    close_up: bool = False,
+    ax: Axes | None = None,
+) -> Figure:
     """The plane of beta and kappa, kappa logarithmic: one panel for each diagram.
 
     Below all curves the uniform state is the only one that attracts; between the fold and the
-    critical curve ordered states do too (shaded); above, the uniform state is unstable. Where there
-    is a fold, an inset has kappa divided by kappa_1 of the same beta.
+    critical curve ordered states do too (shaded); above, the uniform state is unstable.
 
     Parameters
     ----------
@@ -31,6 +35,8 @@ def phases(*diagrams: "PhaseDiagram", relative: bool = False, ax: Axes | None = 
     relative : bool
         Whether kappa is divided by kappa_1 of the same beta, which opens up the region between the
         curves.
+    close_up : bool
+        Whether those with a fold have a second, relative panel, at the end.
     ax : Axes, optional
         Where to draw a single one.
 
@@ -49,29 +55,18 @@ def phases(*diagrams: "PhaseDiagram", relative: bool = False, ax: Axes | None = 
         if ax is not None:
             _draw(ax, diagrams[0], relative)
             return ax.figure  # type: ignore[return-value]
-        figure = theme.figure(width=4.4 if len(diagrams) == 1 else 3.6 * len(diagrams), height=3.4)
-        panels = figure.subplots(1, len(diagrams), squeeze=False, sharey=not relative)[0]
-        for panel, diagram in zip(panels, diagrams, strict=True):
-            _draw(panel, diagram, relative)
-            if not relative and "fold" in diagram.loci:
-                _inset(panel, diagram)
-            if panel is not panels[0]:
-                panel.set_ylabel("")
+        table = [(diagram, relative) for diagram in diagrams]
+        if close_up and not relative:
+            table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
+        figure = theme.figure(width=4.2 if len(table) == 1 else 3.3 * len(table), height=3.4)
+        panels = figure.subplots(1, len(table), squeeze=False)[0]
+        for panel, (diagram, divided) in zip(panels, table, strict=True):
+            _draw(panel, diagram, divided)
+        planes = [panel for panel, (_, divided) in zip(panels, table, strict=True) if not divided]
+        for panel in planes[1:]:
+            panel.sharey(planes[0])
+            panel.autoscale(axis="y")
     return figure
-
-
-def _inset(ax: Axes, diagram: "PhaseDiagram") -> None:
-    """The region between the curves, which all but coincide at this scale."""
-    inner = ax.inset_axes((0.15, 0.09, 0.28, 0.26))
-    _draw(inner, diagram, True)
-    low, high = inner.get_ylim()
-    inner.set_ylim(low, 1 + 0.2 * (high - 1))
-    inner.get_legend().remove()  # type: ignore[union-attr]
-    lowest = min(point.beta for point in diagram.tricritical) if diagram.tricritical else None
-    inner.set_xlim(left=None if lowest is None else 0.9 * lowest)
-    inner.set(title="", xlabel="", facecolor="none")
-    inner.tick_params(labelsize=7.5)
-    inner.yaxis.label.set_size(8.5)
 
 
 def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
@@ -80,7 +75,9 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     beta = data.beta.values
     unit = np.array([diagram.kappa("critical", b) if relative else 1.0 for b in beta])
     kappa = data.kappa.values / unit
-    for i, l in enumerate(np.unique(degree[curve == "critical"])):
+    degrees = np.unique(degree[curve == "critical"])
+    narrow = relative and bool((curve != "critical").any())
+    for i, l in enumerate(degrees[degrees == 1] if narrow else degrees):
         here = (curve == "critical") & (degree == l)
         style = {"lw": 1.6} if l == 1 else {"lw": 0.9}
         colour = theme.INK if l == 1 else theme.PALETTE[(i + 2) % 6]
@@ -94,12 +91,11 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     if here.any():  # where both states attract
         top = np.array([diagram.kappa("critical", b) for b in beta[here]]) / unit[here]
         ax.fill_between(beta[here], kappa[here], top, label="both stable", **BOTH)
-    for point in diagram.tricritical:
+    for point in (p for p in diagram.tricritical if p.degree == 1 or not narrow):
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
         place = [point.beta], [point.kappa / scale]
         ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3)
     ax.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$" if relative else r"$\kappa$")
-    narrow = relative and bool((curve != "critical").any())
     ax.set(yscale="linear" if narrow else "log", title=data.attrs["drift"])
     if narrow:
         ax.set_ylim(*_around_one(kappa))
@@ -110,4 +106,4 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
 def _around_one(kappa: np.ndarray) -> tuple[float, float]:
     """From below the lowest curve to a little above kappa_1."""
     below = 1 - float(kappa.min())
-    return 1 - 1.2 * max(below, 0.1), 1 + max(below, 0.1)
+    return 1 - 1.2 * max(below, 0.1), 1 + 0.3 * max(below, 0.1)

@@ -124,7 +124,8 @@ class Diagram:
     def __repr__(self) -> str:
         lines = [f"Diagram of {self.data.attrs['drift']}: {len(self.ends) + 1} branches, "
                  f"{self.data.sizes['point']} points"]  # fmt: skip
-        return "\n".join([*lines, *(f"  {special!r}" for special in self.special_points)])
+        lines += [f"  {special!r}" for special in self.special_points]
+        return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
     def special(self, kind: str, branch: int | None = None) -> list[SpecialPoint]:
         """The special points of a kind, on one branch if it is given."""

@@ -83,7 +83,8 @@ class PhaseDiagram:
         ends = self.data.attrs["beta"]
         lines = [f"PhaseDiagram of {self.data.attrs['drift']}, {ends[0]:g} <= beta <= {ends[1]:g}: "
                  f"{', '.join(names)}"]  # fmt: skip
-        return "\n".join([*lines, *(f"  {point!r}" for point in self.tricritical)])
+        lines += [f"  {point!r}" for point in self.tricritical]
+        return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
     @property
     def doubts(self) -> list[str]:
