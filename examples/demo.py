@@ -9,6 +9,7 @@ and writes NetCDF files and figures. The exit code is 1 if a verdict fails.
 import sys
 import time
 
+import bifurcation
 import chaos
 import collapse
 import hysteresis
@@ -32,6 +33,7 @@ EXPERIMENTS = (
     tokens,
     noisy_tokens,
     chaos,
+    bifurcation,
 )
 
 

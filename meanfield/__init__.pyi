@@ -44,6 +44,7 @@ from .geometry import from_pyshtools as from_pyshtools
 from .geometry import principal_circle as principal_circle
 from .geometry import principal_sphere as principal_sphere
 from .geometry import to_pyshtools as to_pyshtools
+from .loading import load as load
 from .model import Transformer as Transformer
 from .noise import Anisotropic as Anisotropic
 from .noise import CommonNoise as CommonNoise
@@ -75,4 +76,3 @@ from .stationary import branches as branches
 from .stationary import phase_diagram as phase_diagram
 from .stationary import stability as stability
 from .stationary import stationary as stationary
-from .storage import load as load

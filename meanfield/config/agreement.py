@@ -11,9 +11,9 @@ from .values import shape_of
 
 if TYPE_CHECKING:
     from .models import Model
-    from .schema import Config, StudyConfig
+    from .schema import BifurcationConfig, Config, StudyConfig
 
-__all__ = ["disagreements", "study_disagreements"]
+__all__ = ["bifurcation_disagreements", "disagreements", "study_disagreements"]
 
 
 def disagreements(config: "Config") -> Iterator[str]:
@@ -72,6 +72,24 @@ def study_disagreements(config: "StudyConfig") -> Iterator[str]:
     for name in ("beta", "kappa"):
         if isinstance(getattr(config.model, name, 0.0), tuple):
             yield f"model.{name}: a study has a single model; expected a number; got an array"
+
+
+def bifurcation_disagreements(config: "BifurcationConfig") -> Iterator[str]:
+    """What a bifurcation diagram cannot be of."""
+    model, table = config.model, config.bifurcation
+    for reason in density_disagreements(model):
+        yield reason.replace("add [tokens], or ", "")
+    if "kappa" in model.model_fields_set:
+        yield (
+            "model.kappa: kappa is the parameter of a bifurcation diagram; leave it out, "
+            "bifurcation.kappa is its range"
+        )
+    if isinstance(getattr(model, "beta", 0.0), tuple):
+        yield "model.beta: a diagram has a single drift; expected a number; got an array"
+    low, high = table.kappa
+    outside = [kappa for kappa in table.save_at if not low <= kappa <= high]
+    if outside:
+        yield f"bifurcation.save_at: expected kappa from {low:g} to {high:g}; got {outside[0]:g}"
 
 
 def _of_shapes(config: "Config") -> Iterator[str]:

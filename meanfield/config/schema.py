@@ -16,8 +16,9 @@ from pydantic import (
     model_validator,
 )
 
-from .agreement import disagreements, study_disagreements
+from .agreement import bifurcation_disagreements, disagreements, study_disagreements
 from .chaos_table import Chaos
+from .diagram_tables import Bifurcation, Phases
 from .initial import Initial
 from .models import Model
 from .solve_table import Checkpoint, Solve
@@ -25,7 +26,16 @@ from .spaces import Characteristics, Geometry
 from .token_table import Tokens
 from .values import Table
 
-__all__ = ["KINDS", "Config", "File", "StudyConfig", "plain", "schema"]
+__all__ = [
+    "KINDS",
+    "BifurcationConfig",
+    "Config",
+    "File",
+    "PhaseConfig",
+    "StudyConfig",
+    "plain",
+    "schema",
+]
 
 TOKENS_OR_DENSITY: dict[str, Any] = {
     "anyOf": [{"required": ["tokens"]}, {"required": ["geometry", "initial"]}]
@@ -105,7 +115,39 @@ class StudyConfig(File):
         return self
 
 
-KINDS: dict[str, type[File]] = {"run": Config, "chaos": StudyConfig}
+class BifurcationConfig(File):
+    """A bifurcation diagram: a drift, a space, and a range of kappa.
+
+    Read one with `meanfield.read_config`, run it with `meanfield.run_config`.
+    """
+
+    model: Model = Field(description="the drift; kappa is the parameter")
+    geometry: Geometry = Field(description="the space and the resolution at which to begin")
+    bifurcation: Bifurcation = Field(description="the range, and what is followed in it")
+
+    @model_validator(mode="after")
+    def _tables_agree(self) -> Self:
+        if found := list(bifurcation_disagreements(self)):
+            raise ValueError("\n".join(found))
+        return self
+
+
+class PhaseConfig(File):
+    """A phase diagram of USA, SA or both: a space, and a range of beta.
+
+    Read one with `meanfield.read_config`, run it with `meanfield.run_config`.
+    """
+
+    geometry: Geometry = Field(description="the space and the resolution at which to begin")
+    phase_diagram: Phases = Field(description="the range, and which curves are wanted")
+
+
+KINDS: dict[str, type[File]] = {
+    "run": Config,
+    "chaos": StudyConfig,
+    "bifurcation": BifurcationConfig,
+    "phase_diagram": PhaseConfig,
+}
 
 
 def plain(config: File) -> dict[str, Any]:
@@ -119,6 +161,8 @@ def plain(config: File) -> dict[str, Any]:
             del data["solve"]["outputs"]  # t_eval stands in its place
         if config.solve.until is None:
             del data["solve"]["steady_tolerance"]
+    if isinstance(config, BifurcationConfig):
+        del data["model"]["kappa"]  # the parameter
     return data
 
 
@@ -131,7 +175,7 @@ def _json(value: Any) -> Any:
 
 
 def schema(kind: str = "run") -> dict[str, Any]:
-    """The JSON schema of a configuration file of a run, or of a study ("chaos").
+    """The JSON schema of a configuration file of a run, or of one of the other `KINDS`.
 
     JSON cannot write inf; where it means no noise, TOML's `inf` is accepted too.
 

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from ..blas import one_blas_thread
 from ..checks import boolean, positive, range_of, real_array, whole_number
 from ..drifts import SA, USA, ZonalDrift
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from .diagram import Diagram
+from .following import Following
 from .growing import Growth
 from .path import Onset, Path, path_of
 from .placement import AXISYMMETRIC, basis_of
@@ -33,6 +35,7 @@ def branches(
     observables: Mapping[str, Callable[[Any], Any]] | None = None,
     max_step: float = 0.1,
     max_points: int = 500,
+    progress: bool | None = None,
 ) -> Diagram:
     """Follow stationary states as kappa, or beta, changes: the bifurcation diagram of a drift.
 
@@ -67,11 +70,14 @@ def branches(
         Longest step in the moments and log kappa, or beta.
     max_points : int
         Of one branch.
+    progress : bool, optional
+        Show a progress bar; by default on a terminal only.
 
     Returns
     -------
     Diagram
-        Where Newton's method finds no further point a branch ends, with that as its `end`.
+        Where Newton's method finds no further point a branch ends, with that as its `end`; after
+        Ctrl-C the last one ends as "interrupted". `doubts` says what is missing.
 
     Raises
     ------
@@ -94,16 +100,18 @@ def branches(
     positive(max_step=max_step)
     most = whole_number("branches needs max_points", "max_points", max_points)
     boolean("secondary", secondary)
+    progress = None if progress is None else boolean("progress", progress)
     orders = ORDERS if boolean("stability", stability) else 0
     at, own = _checked_places(save_at, span), _checked_observables(observables)
     path = path_of(drift, basis_of(symmetry, geometry), at_kappa)
     onsets = _onsets(path, span, degrees)
     growth = Growth(path, span, most, orders, max_step)
-    for onset in onsets:
-        for _ in growth.from_uniform(onset):
-            pass
-    for _ in growth.from_branches() if secondary else ():
-        pass
+    with one_blas_thread(), Following(path.parameter, span, progress) as following:
+        for branch in growth.all(onsets, secondary):
+            stopped = following.at(branch, f"degree {branch.degree}", branch.points[-1].value)
+            if stopped and not branch.end:
+                branch.end = "interrupted"
+                break
     return Diagram.of(drift, geometry, symmetry, path, span, onsets, growth.found, at, own)
 
 

@@ -41,7 +41,7 @@ class Diagram:
     special_points : list of SpecialPoint
     ends : list of str
         Why each branch ends: "range", "uniform", "closed", "max_points", "unresolved",
-        "not continued".
+        "not continued", "interrupted".
     saved : list of (int, StationaryState)
         Branch and state, at the values that were asked for.
     drift : ZonalDrift, or type
@@ -87,6 +87,13 @@ class Diagram:
             s for s in self.special_points
             if s.kind == kind and branch in (None, s.branch)
         ]  # fmt: skip
+
+    @property
+    def doubts(self) -> list[str]:
+        """What is missing, in words: branches cut short, points not located."""
+        from .doubts import of_branches
+
+        return of_branches(self)
 
     def states_at(self, value: float) -> list[tuple[int, StationaryState]]:
         """The states of all branches at a value of the parameter, with their branch.
@@ -183,4 +190,5 @@ class Diagram:
     def __repr__(self) -> str:
         lines = [f"Diagram of {self.data.attrs['drift']}: {len(self.ends) + 1} branches, "
                  f"{self.data.sizes['point']} points"]  # fmt: skip
-        return "\n".join([*lines, *(f"  {special!r}" for special in self.special_points)])
+        lines += [f"  {special!r}" for special in self.special_points]
+        return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])

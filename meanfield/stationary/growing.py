@@ -41,6 +41,13 @@ class Growth:
         self.orders, self.max_step = orders, max_step
         self.found: list[Branch] = []
 
+    def all(self, onsets: list[Onset], secondary: bool) -> Iterator[Branch]:
+        """Every branch, yielded after each new point: from onsets, and those that leave those."""
+        for onset in onsets:
+            yield from self.from_uniform(onset)
+        if secondary:
+            yield from self.from_branches()
+
     def from_uniform(self, onset: Onset) -> Iterator[Branch]:
         """The branches of one onset, each yielded after every new point.
 
