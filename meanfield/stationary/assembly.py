@@ -31,26 +31,27 @@ def special_points(
     for onset in onsets:
         z = np.append(np.zeros(size), path.coordinate(onset.value))
         state, place = state_at(path, z, geometry, axis), (onset.value, onset.value)
-        specials.append(SpecialPoint("bifurcation", onset.value, place, "exact", 0,
+        specials.append(SpecialPoint("bifurcation", path.parameter, onset.value, place, "exact", 0,
                                      onset.form.degree, 0, onset.form.kind, state))  # fmt: skip
     for number, branch in enumerate(found, start=1):
         for special in branch.specials:
             where = special.found
             state = state_at(branch.curve.path, where.point.z, geometry, axis)
-            specials.append(SpecialPoint(special.kind, where.point.value, where.interval,
-                                         where.status, number, branch.degree, special.order, "",
-                                         state))  # fmt: skip
+            specials.append(SpecialPoint(special.kind, path.parameter, where.point.value,
+                                         where.interval, where.status, number, branch.degree,
+                                         special.order, "", state))  # fmt: skip
     return specials
 
 
-def special_of(row: dict[str, Any], state: StationaryState) -> SpecialPoint:
+def special_of(row: dict[str, Any], parameter: str, state: StationaryState) -> SpecialPoint:
     """From a row of a file."""
     branch, degree, order = (int(row[name]) for name in ("branch", "degree", "order"))
     kind, status, character = (str(row[name]) for name in ("kind", "status", "character"))
     interval = float(row["low"]), float(row["high"])
     return SpecialPoint(
-        kind, float(row["value"]), interval, status, branch, degree, order, character, state
-    )
+        kind, parameter, float(row["value"]), interval, status, branch, degree, order, character,
+        state,
+    )  # fmt: skip
 
 
 def table(
@@ -64,7 +65,7 @@ def table(
     energy = path.at(uniform[0].p)[0].free_energy(uniform[0].a, 1.0)
     points = [(0, path, point) for point in uniform]
     energies = [energy] * len(uniform)
-    rates = [_rates_of_uniform(path, point) for point in uniform]
+    rates = _rates_of_uniform(path, uniform)
     for number, branch in enumerate(found, start=1):
         points += [(number, branch.curve.path, point) for point in branch.points]
         energies += branch.energies
@@ -101,10 +102,14 @@ def _uniform(path: Path, span: tuple[float, float]) -> list[Point]:
     ]
 
 
-def _rates_of_uniform(path: Path, point: Point) -> list[np.ndarray]:
-    equation, kappa = path.at(point.p)
-    orders = [path.basis.of_order(m) for m in range(min(path.basis.orders, 4))]
-    return [np.sort(b.eigenvalues * (equation.multipliers(b) - 1 / kappa))[::-1] for b in orders]
+def _rates_of_uniform(path: Path, uniform: list[Point]) -> list[list[np.ndarray]]:
+    bases = [path.basis.of_order(m) for m in range(min(path.basis.orders, 4))]
+    found = []
+    for point in uniform:
+        equation, kappa = path.at(point.p)
+        rates = [b.eigenvalues * (equation.multipliers(b) - 1 / kappa) for b in bases]
+        found.append([np.sort(values)[::-1] for values in rates])
+    return found
 
 
 def _growing(rates: list[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

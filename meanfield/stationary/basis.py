@@ -27,7 +27,7 @@ class Basis(ABC):
         The degree of each p_i, not decreasing; the constant is left out. A basis of a higher degree
         begins with the functions of this one.
     weights : ndarray, (M,)
-        Of the nodes, of sum 1; exact for products of four of the p_i.
+        Of the nodes, of sum 1; exact for products of two of the p_i, and beyond.
     values : ndarray, (N, M)
     gradients : ndarray, (C, N, M)
         Components of grad p_i in an orthonormal frame of the tangent space. Those of order 0 have

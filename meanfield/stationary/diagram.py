@@ -110,7 +110,9 @@ class Diagram:
             raise ValueError(
                 f"This diagram has {low:g} <= {self.parameter} <= {high:g}; got {value!r}."
             )
-        found = [(0, self._state(self.path(1), np.array([0.0, self.path(1).coordinate(value)])))]
+        uniform = self.path()
+        z = np.append(np.zeros(len(uniform.basis.degrees)), uniform.coordinate(value))
+        found = [(0, self._state(uniform, z))]
         numbers, values = self.data.branch.values, self.data[self.parameter].values
         for i, (first, last) in enumerate(pairwise(values)):
             between = min(first, last) <= value <= max(first, last) and last != value
@@ -119,9 +121,9 @@ class Diagram:
                 curve = Curve(path, 1.0)
                 count = len(path.basis.degrees)
                 near = self.data.moments.values[i, :count] * path.basis.sizes
-                z = curve.at_value(np.append(near, path.coordinate(first)), value)
-                if z is not None:
-                    found.append((int(numbers[i]), self._state(path, z)))
+                state = curve.at_value(np.append(near, path.coordinate(first)), value)
+                if state is not None:
+                    found.append((int(numbers[i]), self._state(path, state)))
         return found
 
     def ground_state(self, value: float) -> StationaryState:
@@ -151,8 +153,8 @@ class Diagram:
         """
         return ground.transition(self)
 
-    def path(self, degree: int) -> Path:
-        """The path of the parameter, in harmonics up to a degree."""
+    def path(self, degree: int | None = None) -> Path:
+        """The path of the parameter, in harmonics up to a degree, by default as for branches."""
         return path_of(self.drift, basis_of(self.symmetry, self.geometry, degree), self.kappa)
 
     def _state(self, path: Path, z: np.ndarray) -> StationaryState:
@@ -172,7 +174,9 @@ class Diagram:
         data, header, specials, saved = read(file_of("path", path))
         diagram = cls(data, [], header.pop("ends"), [], **header)
         for row in specials:
-            diagram.special_points.append(assembly.special_of(row, diagram._loaded(row)))
+            diagram.special_points.append(
+                assembly.special_of(row, diagram.parameter, diagram._loaded(row))
+            )
         diagram.saved.extend((int(row["branch"]), diagram._loaded(row)) for row in saved)
         return diagram
 

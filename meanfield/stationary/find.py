@@ -52,7 +52,7 @@ def stationary(
         Of the largest residual of a moment.
     max_degree : int
         The degree is doubled up to this until the state is resolved to 1e-13. By default 1024, and
-        128 for polyhedra.
+        162 for polyhedra.
 
     Returns
     -------

@@ -91,10 +91,13 @@ class Growth:
                 yield branch
             else:
                 return
-            if 2 * path.basis.degree > path.basis.most:
+            degree = 3 * path.basis.degree // 2
+            if degree > path.basis.most:
                 branch.end = "unresolved"
+                if len(branch.points) > 1:
+                    branch.drop()
                 return
-            curve = Curve(path.finer(2 * path.basis.degree), branch.curve.max_step)
+            curve = Curve(path.finer(degree), branch.curve.max_step)
             last = branch.drop()
             z, row = resized(last.z, curve), resized(last.tangent, curve)
             found = curve.solved(z, row, row @ z)

@@ -18,8 +18,10 @@ class SpecialPoint:
     kind : str
         "bifurcation", "fold", "symmetry breaking", "transition" (the free energy is that of the
         uniform state).
+    parameter : str
+        "kappa" or "beta".
     value : float
-        Of the parameter, kappa or beta.
+        Of the parameter.
     interval : (float, float)
         In which it was found to lie.
     status : str
@@ -36,6 +38,7 @@ class SpecialPoint:
     """
 
     kind: str
+    parameter: str
     value: float
     interval: tuple[float, float]
     status: str
@@ -55,9 +58,8 @@ class SpecialPoint:
         return float(getattr(self.state.model.drift, "beta", np.nan))
 
     def __repr__(self) -> str:
-        name = "kappa" if self.value == self.kappa else "beta"
         word = f"{self.character} {self.kind}" if self.character else self.kind
         return (
-            f"SpecialPoint({word}, {name} = {self.value:.12g}, branch {self.branch}, degree "
-            f"{self.degree}, {self.status})"
+            f"SpecialPoint({word}, {self.parameter} = {self.value:.12g}, branch {self.branch}, "
+            f"degree {self.degree}, {self.status})"
         )

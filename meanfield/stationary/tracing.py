@@ -13,6 +13,7 @@ from .rates import Rates
 __all__ = ["Branch", "Special", "trace"]
 
 BRIEF = 5  # points after which a curve may have come back
+CLOSE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +147,8 @@ class _Tests:
             low, high = before.rates[order], after.rates[order]
             for i in _crossing(low, high):
                 add("symmetry breaking", order, partial(self._rate, order, i), low[i], high[i])
+                if len(found) > 1 and _same(*found[-2:]):  # of two equal rates
+                    found.pop()
         return found
 
     def _rate(self, order: int, i: int, point: Point) -> float:
@@ -159,6 +162,11 @@ class _Tests:
     def _singular(self, point: Point) -> float:
         """det (dR/dz, tangent), zero where another curve crosses."""
         return float(np.linalg.det(np.vstack([self._curve.jacobian(point.z), point.tangent])))
+
+
+def _same(one: Special, other: Special) -> bool:
+    close = abs(one.found.point.value / other.found.point.value - 1) < CLOSE
+    return one.kind == other.kind and one.order == other.order and close
 
 
 def _crossing(low: np.ndarray, high: np.ndarray) -> Iterator[int]:
