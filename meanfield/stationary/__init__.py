@@ -2,7 +2,7 @@
 
 from .branches import branches
 from .diagram import Diagram
-from .find import stability, stationary
+from .find import stability, stationary, stationary_states
 from .follow import follow
 from .ground import Transition
 from .phase_diagram import PhaseDiagram, phase_diagram
@@ -24,4 +24,5 @@ __all__ = [
     "phase_diagram",
     "stability",
     "stationary",
+    "stationary_states",
 ]

@@ -1,11 +1,15 @@
 """Newton's method away from states that are known."""
 
+from math import gcd
+
 import numpy as np
 
 from .equation import Equation
 from .newton import Iteration, newton
 
 __all__ = ["Deflated"]
+
+VISIBLE = 1e-8
 
 
 class Deflated:
@@ -16,21 +20,31 @@ class Deflated:
     equation : Equation
     kappa : float
     known : list of ndarray, (N,)
-        The a_k. Their mirror images, with the signs of odd degrees changed, are known too.
+        The a_k. The same states turned, as far as they keep their symmetry, are known too.
     """
 
     def __init__(self, equation: Equation, kappa: float, known: list[np.ndarray] | tuple = ()):
         self.equation, self.kappa = equation, kappa
-        signs = np.where(equation.degrees % 2, -1.0, 1.0)
-        mirrored = [signs * a for a in known if np.any(signs * a != a)]
-        self._known = np.array([*known, *mirrored]).reshape(-1, len(signs))
+        turned = [self._turned(a) for a in known]
+        images = [*known, *(b for a, b in zip(known, turned, strict=True) if np.any(a != b))]
+        self._known = np.array(images).reshape(-1, len(equation.degrees))
 
     def solved(self, a: np.ndarray, tolerance: float) -> Iteration:
-        """A state near a, with the residuals of the equation itself."""
+        """A state near a. Steps away from known states are not shortened: residuals may grow."""
         if not len(self._known):
             return newton(self._system, a, tolerance)
-        found = newton(self._deflated, a, tolerance)
-        return newton(self._system, found.x, tolerance) if found.converged else found
+        found = newton(self._deflated, a, tolerance, shortened=False)
+        if not found.converged:
+            return found
+        last = newton(self._system, found.x, tolerance)
+        return last._replace(residuals=[*found.residuals, *last.residuals[1:]])
+
+    def _turned(self, a: np.ndarray) -> np.ndarray:
+        """The other place of a state: its axis reversed, on the circle turned by half a period."""
+        degrees, period = self.equation.degrees, 1
+        if self.equation.dimension == 2:
+            period = gcd(*(int(k) for k in degrees[np.abs(a) > VISIBLE])) or 1
+        return np.where(degrees // period % 2, -1.0, 1.0) * a
 
     def _system(self, a: np.ndarray):
         mean = self.equation.mean(a, self.kappa)

@@ -14,6 +14,7 @@ __all__ = ["Branch", "Special", "trace"]
 
 BRIEF = 5  # points after which a curve may have come back
 CLOSE = 1e-9
+SMALL = 0.02  # moments near the uniform state
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +103,12 @@ def _end(branch: Branch, span: tuple[float, float], most: int) -> str:
         return "range"
     if number >= most:
         return "max_points"
-    if number > BRIEF and np.abs(new.a).max() < np.abs(start.a).max() / 2:
+    if number <= BRIEF:
+        return ""
+    last, first = branch.points[-2].a, np.abs(start.a).max()
+    if np.abs(new.a).max() < min(first, SMALL) / 2 or new.a[: len(last)] @ last < 0:
         return "uniform"
-    if number <= BRIEF or len(start.z) != len(new.z):
+    if len(start.z) != len(new.z):
         return ""
     near = np.linalg.norm(new.z - start.z) < np.linalg.norm(new.z - branch.points[-2].z)
     return "closed" if near else ""
