@@ -2,10 +2,11 @@
 
 from .branches import branches
 from .diagram import Diagram
-from .find import stability, stationary, stationary_states
+from .find import stability, stationary
 from .follow import follow
 from .ground import Transition
 from .phase_diagram import PhaseDiagram, phase_diagram
+from .searching import stationary_states
 from .special_point import SpecialPoint
 from .stability import Stability
 from .state import StationaryState

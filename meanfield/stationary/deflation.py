@@ -10,6 +10,7 @@ from .newton import Iteration, newton
 __all__ = ["Deflated"]
 
 VISIBLE = 1e-8
+SAME = 1e-5
 
 
 class Deflated:
@@ -39,6 +40,10 @@ class Deflated:
         last = newton(self._system, found.x, tolerance)
         return last._replace(residuals=[*found.residuals, *last.residuals[1:]])
 
+    def found_again(self, a: np.ndarray) -> bool:
+        """Whether a is a known state, to the accuracy of other degrees."""
+        return bool((np.linalg.norm(self._known - a, axis=1) < SAME).any())
+
     def _turned(self, a: np.ndarray) -> np.ndarray:
         """The other place of a state: its axis reversed, on the circle turned by half a period."""
         degrees, period = self.equation.degrees, 1
@@ -56,6 +61,9 @@ class Deflated:
         distances = np.einsum("kn,kn->k", away, away)
         if not distances.all():
             return np.full(len(a), np.inf), lambda: np.eye(len(a))
-        factor = np.prod(1 + 1 / distances)
+        with np.errstate(over="ignore", invalid="ignore"):
+            factor = np.prod(1 + 1 / distances)
+        if not np.isfinite(factor):
+            return np.full(len(a), np.inf), lambda: np.eye(len(a))
         slope = -2 * factor * (away / (distances * (distances + 1))[:, None]).sum(axis=0)
         return factor * residual, lambda: factor * jacobian() + np.outer(residual, slope)

@@ -7,23 +7,21 @@ import numpy as np
 
 from ..checks import positive, whole_number
 from ..drifts import ZonalDrift
-from ..geometry import Geometry
 from ..model import Transformer
 from ..states import Density
 from .basis import Basis
 from .deflation import Deflated
 from .equation import Equation
 from .newton import Iteration
-from .placement import AXISYMMETRIC, basis_of, density_of, moments_of, usual_axis
+from .placement import AXISYMMETRIC, basis_of, density_of, moments_of
 from .stability import Stability, stability_of
 from .state import StationaryState
 
-__all__ = ["stability", "stationary", "stationary_states"]
+__all__ = ["stability", "stationary"]
 
-GUESSES = 6  # degrees in which states are looked for
 
 TAIL = 1e-13  # of the last moments
-ROUNDING = 1e-15  # of the exponent kappa g
+ROUNDING = 1e-15  # of the exponent kappa g, and of p_l by its recurrence for each degree
 STATIONARY = 1e-8  # residual of a density whose stability is asked for
 
 
@@ -96,8 +94,12 @@ def stationary(
         equation = equation.finer(2 * equation.degree)
         start = np.pad(found.x, (0, len(equation.degrees) - len(found.x)))
         found = Deflated(equation, kappa).solved(start, tolerance)
-    resolved = _resolved(equation, found.x, kappa)
-    status = found.status if resolved or not found.converged else "unresolved"
+    known = Deflated(equation, kappa, _known(apart_from, equation.basis))
+    status = found.status
+    if found.converged and not _resolved(equation, found.x, kappa):
+        status = "unresolved"
+    elif found.converged and known.found_again(found.x):
+        status = "known"
     return StationaryState(
         model,
         density_of(found.x, equation.basis, guess.geometry, axis),
@@ -108,53 +110,6 @@ def stationary(
         found.x,
         axis,
     )
-
-
-def stationary_states(
-    model: Transformer, geometry: Geometry, *, symmetry: str = AXISYMMETRIC, most: int = 20
-) -> list[StationaryState]:
-    """Many stationary states of a model: those that deflation finds from a few guesses.
-
-    The guesses are exp(p_l), exp(-p_l) and exp(3 p_l), normalised, for the first six functions p_l
-    of the symmetry; from each of them further states are looked for until none is found.
-
-    Parameters
-    ----------
-    model : Transformer
-        As for `stationary`.
-    geometry : Circle, Sphere or Zonal
-    symmetry : str
-        As for `stationary`.
-    most : int
-        How many are enough.
-
-    Returns
-    -------
-    list of StationaryState
-        Converged ones, the uniform one among them; in the order of their free energy, or for SA
-        of their order parameter, the largest first. Nothing says that there are no others.
-
-    Raises
-    ------
-    TypeError, ValueError, MeanfieldError
-        As `stationary`.
-    """
-    uniform = geometry.uniform()
-    most = whole_number("stationary_states needs most", "most", most)
-    found = [stationary(model, uniform, symmetry=symmetry)]
-    basis = basis_of(symmetry, geometry)
-    for index in range(min(GUESSES, len(basis.degrees))):
-        for size in (1.0, -1.0, 3.0):
-            law = np.exp(size * (basis.values[index] - np.abs(basis.values[index]).max()))
-            a = basis.values @ (basis.weights * law) / (basis.weights @ law)
-            guess = density_of(a, basis, geometry, usual_axis(geometry))
-            while len(found) < most:
-                new = stationary(model, guess, symmetry=symmetry, apart_from=found)
-                if not new.converged:
-                    break
-                found.append(new)
-    energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in found]
-    return [found[i] for i in np.argsort(energies, kind="stable")]
 
 
 def stability(
@@ -220,7 +175,7 @@ def _known(states: Any, basis: Basis) -> list[np.ndarray]:
 def _resolved(equation: Equation, a: np.ndarray, kappa: float) -> bool:
     """Whether the moments of the highest degrees are rounding."""
     potential = np.abs(equation.mean(a, kappa).potential).max()
-    small = (TAIL + ROUNDING * kappa * potential) * (1 + np.abs(a).max())
+    small = (TAIL + ROUNDING * (kappa * potential + equation.degree)) * (1 + np.abs(a).max())
     last = equation.degrees > equation.degree - max(equation.degree // 8, 2)
     return bool(np.abs(a[last]).max(initial=0.0) <= small)
 
@@ -228,6 +183,8 @@ def _resolved(equation: Equation, a: np.ndarray, kappa: float) -> bool:
 def _message(status: str, found: Iteration, degree: int) -> str:
     if status == "converged":
         return f"Newton's method converged in {len(found.residuals) - 1} steps."
+    if status == "known":
+        return "Newton's method came back to a state of apart_from: start elsewhere."
     if status == "unresolved":
         return f"Degree {degree} does not resolve the state; raise max_degree."
     return (

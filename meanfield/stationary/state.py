@@ -26,7 +26,7 @@ class StationaryState:
     density : Density
     status : str
         "converged", or why Newton's method ended: "stalled", "singular", "max_iterations",
-        "unresolved".
+        "unresolved", "known" (one of those to be apart from).
     message : str
     residual : float
         max_l |a_l - int p_l exp(kappa g[a]) / Z| of the moments a.
