@@ -72,7 +72,10 @@ from .stationary import PhaseDiagram as PhaseDiagram
 from .stationary import SpecialPoint as SpecialPoint
 from .stationary import Stability as Stability
 from .stationary import StationaryState as StationaryState
+from .stationary import Transition as Transition
 from .stationary import branches as branches
+from .stationary import follow as follow
 from .stationary import phase_diagram as phase_diagram
 from .stationary import stability as stability
 from .stationary import stationary as stationary
+from .stationary import stationary_states as stationary_states

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .initial import Ensemble
-from .models import Attention, Hardmax
+from .models import Attention, Hardmax, SelfAttentionOfAnyBeta
 from .solve_table import FOR_TOKENS
 from .token_agreement import token_disagreements
 from .values import shape_of
@@ -86,10 +86,37 @@ def bifurcation_disagreements(config: "BifurcationConfig") -> Iterator[str]:
         )
     if isinstance(getattr(model, "beta", 0.0), tuple):
         yield "model.beta: a diagram has a single drift; expected a number; got an array"
-    low, high = table.kappa
-    outside = [kappa for kappa in table.save_at if not low <= kappa <= high]
-    if outside:
-        yield f"bifurcation.save_at: expected kappa from {low:g} to {high:g}; got {outside[0]:g}"
+    if table.symmetry != "axisymmetric" and config.geometry.kind != "sphere":
+        yield (
+            f'bifurcation.symmetry: polyhedra need geometry.kind = "sphere"; got '
+            f'"{table.symmetry}" on "{config.geometry.kind}"'
+        )
+    yield from _of_ranges(config)
+
+
+def _of_ranges(config: "BifurcationConfig") -> Iterator[str]:
+    """What is wrong with the parameter of a bifurcation diagram and its range."""
+    model, table = config.model, config.bifurcation
+    single = isinstance(table.kappa, float)
+    if table.beta is None and single:
+        yield "bifurcation.kappa: expected a range [first, last], or bifurcation.beta with it"
+    elif table.beta is not None and not single:
+        yield "bifurcation.kappa: expected one number, as bifurcation.beta is a range"
+    if not isinstance(model, SelfAttentionOfAnyBeta):
+        if table.beta is not None:
+            yield f'bifurcation.beta: "{model.drift}" has no beta; choose "USA" or "SA"'
+    elif table.beta is not None and model.beta is not None:
+        yield "model.beta: beta is the parameter; leave it out, bifurcation.beta is its range"
+    elif table.beta is None and model.beta is None:
+        yield "model.beta: this key is required (inverse temperature) and is missing"
+    span = table.kappa if table.beta is None else table.beta
+    if isinstance(span, tuple):
+        outside = [value for value in table.save_at if not span[0] <= value <= span[1]]
+        if outside:
+            yield (
+                f"bifurcation.save_at: expected numbers from {span[0]:g} to {span[1]:g}; got "
+                f"{outside[0]:g}"
+            )
 
 
 def _of_shapes(config: "Config") -> Iterator[str]:

@@ -27,9 +27,15 @@ Drifts = Annotated[tuple[Literal["USA", "SA"], ...], Strict(False), AfterValidat
 
 
 class Bifurcation(Table):
-    """The range of kappa, and what is followed in it."""
+    """The range of kappa or beta, and what is followed in it."""
 
-    kappa: Range = Field(description="the range of kappa, [first, last]")
+    kappa: Range | Positive = Field(
+        description="the range of kappa, [first, last]; with beta one number"
+    )
+    beta: Range | None = Field(default=None, description="the range of beta, for one kappa")
+    symmetry: Literal["axisymmetric", "tetrahedral", "octahedral", "icosahedral"] = Field(
+        default="axisymmetric", description="of the states; polyhedral ones on the sphere"
+    )
     degrees: Degrees | None = Field(
         default=None,
         min_length=1,
@@ -40,7 +46,7 @@ class Bifurcation(Table):
     )
     stability: bool = Field(default=True, description="whether growth rates are computed")
     save_at: Annotated[tuple[Positive, ...], Strict(False)] = Field(
-        default=(), description="kappa at which the states of every branch are kept"
+        default=(), description="where the states of every branch are kept"
     )
     max_step: Positive = Field(default=0.1, description="longest step along a branch")
     max_points: Natural = Field(default=500, description="most points of one branch")

@@ -25,7 +25,8 @@ def follow_branches(
     """The bifurcation diagram; written to `out` if it is given."""
     from ..stationary import branches
 
-    drift: Any = build_drift(config)
+    of_any_beta = config.bifurcation.beta is not None
+    drift: Any = DRIFTS[config.model.drift] if of_any_beta else build_drift(config)
     space = build_geometry(config)
     with blaming(config, "bifurcation"):
         diagram = branches(drift, space, progress=progress, **config.bifurcation.model_dump())

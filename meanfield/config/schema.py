@@ -20,7 +20,7 @@ from .agreement import bifurcation_disagreements, disagreements, study_disagreem
 from .chaos_table import Chaos
 from .diagram_tables import Bifurcation, Phases
 from .initial import Initial
-from .models import Model
+from .models import FollowedModel, Model
 from .solve_table import Checkpoint, Solve
 from .spaces import Characteristics, Geometry
 from .token_table import Tokens
@@ -116,12 +116,12 @@ class StudyConfig(File):
 
 
 class BifurcationConfig(File):
-    """A bifurcation diagram: a drift, a space, and a range of kappa.
+    """A bifurcation diagram: a drift, a space, and a range of kappa or beta.
 
     Read one with `meanfield.read_config`, run it with `meanfield.run_config`.
     """
 
-    model: Model = Field(description="the drift; kappa is the parameter")
+    model: FollowedModel = Field(description="the drift; kappa or beta is the parameter")
     geometry: Geometry = Field(description="the space and the resolution at which to begin")
     bifurcation: Bifurcation = Field(description="the range, and what is followed in it")
 
