@@ -109,12 +109,12 @@ def _of_ranges(config: "BifurcationConfig") -> Iterator[str]:
         yield "model.beta: beta is the parameter; leave it out, bifurcation.beta is its range"
     elif table.beta is None and model.beta is None:
         yield "model.beta: this key is required (inverse temperature) and is missing"
-    span = table.kappa if table.beta is None else table.beta
+    name, span = ("kappa", table.kappa) if table.beta is None else ("beta", table.beta)
     if isinstance(span, tuple):
         outside = [value for value in table.save_at if not span[0] <= value <= span[1]]
         if outside:
             yield (
-                f"bifurcation.save_at: expected numbers from {span[0]:g} to {span[1]:g}; got "
+                f"bifurcation.save_at: expected {name} from {span[0]:g} to {span[1]:g}; got "
                 f"{outside[0]:g}"
             )
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Strict
 
-from .values import Natural, Positive, Table
+from .values import Natural, Positive, PositiveNumbers, Table
 
 __all__ = ["Bifurcation", "Phases"]
 
@@ -13,6 +13,10 @@ def _is_range(numbers: tuple[float, ...]) -> tuple[float, ...]:
     if len(numbers) != 2 or not numbers[0] < numbers[1]:
         raise ValueError(f"expected a range [first, last], first < last; got {list(numbers)}")
     return numbers
+
+
+def _is_range_or_number(numbers: float | tuple[float, ...]) -> float | tuple[float, ...]:
+    return _is_range(numbers) if isinstance(numbers, tuple) else numbers
 
 
 def _differ(entries: tuple) -> tuple:
@@ -29,7 +33,7 @@ Drifts = Annotated[tuple[Literal["USA", "SA"], ...], Strict(False), AfterValidat
 class Bifurcation(Table):
     """The range of kappa or beta, and what is followed in it."""
 
-    kappa: Range | Positive = Field(
+    kappa: Annotated[PositiveNumbers, AfterValidator(_is_range_or_number)] = Field(
         description="the range of kappa, [first, last]; with beta one number"
     )
     beta: Range | None = Field(default=None, description="the range of beta, for one kappa")

@@ -139,6 +139,8 @@ def stability(
     drift = _checked(model, density)
     count = whole_number("stability needs a count", "count", count)
     basis = basis_of(symmetry, density.geometry)
+    if density.geometry.degree > basis.degree:
+        basis = basis.finer(min(density.geometry.degree, basis.most))
     a, _ = moments_of(density, basis)
     equation, kappa = Equation(drift, basis), float(model.kappa)
     residual = float(np.abs(a - equation.mean(a, kappa).moments).max())
