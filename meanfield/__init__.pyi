@@ -63,6 +63,7 @@ from .solution import Solution as Solution
 from .solving import solve as solve
 from .states import Density as Density
 from .states import Dirac as Dirac
+from .states import Equiangular as Equiangular
 from .states import Gaussian as Gaussian
 from .states import Gram as Gram
 from .states import Tokens as Tokens

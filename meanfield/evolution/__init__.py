@@ -2,7 +2,14 @@
 
 from .characteristics import CharacteristicsMotion
 from .density import DensityEvolution
+from .equiangular import EquiangularMotion
 from .gram import GramMotion
 from .tokens import TokenMotion
 
-__all__ = ["CharacteristicsMotion", "DensityEvolution", "GramMotion", "TokenMotion"]
+__all__ = [
+    "CharacteristicsMotion",
+    "DensityEvolution",
+    "EquiangularMotion",
+    "GramMotion",
+    "TokenMotion",
+]
