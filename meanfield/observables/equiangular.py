@@ -17,7 +17,7 @@ def measure(model: Transformer, state: Equiangular, t: float = 0.0) -> dict[str,
     dict of ndarray, each of the ensemble shape
         rho : the inner product of two different tokens, which is their mean cosine
         gap : 1 - rho, without cancellation
-        radius : the length of hidden states
+        radius : the length of hidden states, where the normalisation moves it
         order_parameter, interaction_energy, effective_rank : as of tokens
         speed : (int |v|^2 dmu)^(1/2)
     """
@@ -26,12 +26,13 @@ def measure(model: Transformer, state: Equiangular, t: float = 0.0) -> dict[str,
     found = {
         "rho": state.rho,
         "gap": state.gap,
-        "radius": state.radius,
         "order_parameter": np.sqrt(state.square),
         "interaction_energy": motion.energy(y).reshape(state.shape),
         "effective_rank": _effective_rank(state),
         "speed": motion.speed(y, motion.velocity(y, t)).reshape(state.shape),
     }
+    if model.normalisation.has_radii:
+        found["radius"] = state.radius
     return {name: np.array(values) for name, values in found.items()}
 
 

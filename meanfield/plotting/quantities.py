@@ -50,7 +50,7 @@ QUANTITIES = {
     "cluster_count": Quantity("clusters", log_from=50.0, steps=True),
     "cluster_mass": Quantity("masses of clusters"),
     "interaction_energy": Quantity(r"interaction energy $E(\mu_t)$"),
-    "effective_rank": Quantity("effective rank"),
+    "effective_rank": Quantity("effective rank", log_from=1e4),
     "spread": Quantity("spread (r.m.s.)", log_from=100.0),
     "mean_radius": Quantity("mean radius", log_from=100.0),
     "entropy": Quantity(r"$\int \mu_t \log \mu_t \,\mathrm{d}\sigma$"),
