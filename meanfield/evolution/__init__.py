@@ -1,5 +1,6 @@
 """What a model does to a state: one file per representation."""
 
+from .attend import attend
 from .characteristics import CharacteristicsMotion
 from .density import DensityEvolution
 from .equiangular import EquiangularMotion
@@ -12,4 +13,5 @@ __all__ = [
     "EquiangularMotion",
     "GramMotion",
     "TokenMotion",
+    "attend",
 ]
