@@ -1,13 +1,14 @@
 """The motion of equiangular tokens: one logit and one radius, whatever n and d.
 
-Attention answers A_i = (1/n) sum_j k(<x_i, x_j>) x_j / Z, k = W', which lies in the plane of x_i and
-of the direction of the other tokens:
+Attention answers A_i = (1/n) sum_j k(<x_i, x_j>) x_j / Z, k = W', which lies in the plane of x_i
+and of the sum of the tokens:
 
-    <x_i, A_i> = (k(1) + (n - 1) rho k(rho))/(n Z),    |P A_i| = (k(rho)/Z) ((1 - 1/n) gap square)^(1/2)
+    <x_i, A_i> = (k(1) + (n - 1) rho k(rho))/(n Z)
+    |P A_i| = (k(rho)/Z) ((1 - 1/n) (1 - rho) (1 + (n - 1) rho)/n)^(1/2)
 
 A normalisation makes of it u_i = f A_i, f > 0. The logit z = log((1 + (n - 1) rho)/(1 - rho)) has
 
-    z' = 2 f k(rho)/(Z s),    r' = f <x_i, A_i> and s = r where radii grow, r' = 0 and s = 1 elsewhere
+    z' = 2 f k(rho)/(Z s)      r' = f <x_i, A_i> and s = r where radii grow, else r' = 0 and s = 1
 
 and after a layer of depth h, exactly, z + 2 log(1 + h f k(rho)/(Z s + h f (k(1) - k(rho))/n)).
 """
@@ -60,12 +61,11 @@ class EquiangularMotion:
     engine = "equiangular"
 
     def __init__(self, model: Transformer, state: Equiangular, engine=None):
-        if reason := _reason_against(model, state):
-            raise MeanfieldError(f"{reason} Solve for Tokens: state.to_tokens(d).")
+        drift = _drift_that_keeps(state, model)
         if engine is not None:
             raise ValueError(f"Equiangular tokens need no sums; leave out engine = {engine!r}.")
         self.model, self._like, self._n = model, state, state.n.ravel()
-        self._drift = model.drift.broadcast(state.shape)
+        self._drift = drift.broadcast(state.shape)
         self._piece = Piece()
 
     def coordinates(self, state: Equiangular) -> np.ndarray:
@@ -153,26 +153,34 @@ class EquiangularMotion:
         return {"n": self._like.n}
 
 
-def _reason_against(model: Transformer, state: Equiangular) -> str | None:
-    """Why tokens do not stay equiangular, or None."""
-    drift = model.drift
+def _drift_that_keeps(state: Equiangular, model: Transformer) -> ZonalDrift:
+    """The drift, if tokens stay equiangular under the model; else raises MeanfieldError."""
+    drift, normalisation = model.drift, model.normalisation
+    reason = None
     if isinstance(drift, Attention):
-        why = "Matrices Q, K and V tell directions apart, so tokens do not stay equiangular"
-        if drift.causal:
-            why = "Causal attention gives every token its own past, so they do not stay equiangular"
-        return f"{why}; for multiples of the identity use SA(beta) or USA(beta)."
-    if not isinstance(drift, ZonalDrift):
-        return (
+        reason = _reason_against(drift)
+    elif not isinstance(drift, ZonalDrift):
+        reason = (
             "Equiangular tokens follow USA, SA, Kuramoto and Interaction, which depend on inner "
             f"products alone; {type(drift).__name__} does not."
         )
-    if model.noisy:
-        return "Noise moves each token its own way, so they do not stay equiangular."
-    if model.feedforward is not None:
-        return "A feed-forward map tells directions apart, so tokens do not stay equiangular."
-    if not model.normalisation.has_radii and (state.radius != 1).any():
-        return (
-            f"This state has radii, which {model.normalisation!r} does not use: leave radius out, or "
+    elif model.noisy:
+        reason = "Noise moves each token its own way, so they do not stay equiangular."
+    elif model.feedforward is not None:
+        reason = "A feed-forward map tells directions apart, so tokens do not stay equiangular."
+    elif not normalisation.has_radii and (state.radius != 1).any():
+        reason = (
+            f"This state has radii, which {normalisation!r} does not use: leave radius out, or "
             "choose PreLN(), MixLN(tau) or PeriLN()."
         )
-    return None
+    if reason is not None:
+        raise MeanfieldError(f"{reason} Solve for Tokens: state.to_tokens(d).")
+    assert isinstance(drift, ZonalDrift)
+    return drift
+
+
+def _reason_against(drift: Attention) -> str:
+    why = "Matrices Q, K and V tell directions apart, so tokens do not stay equiangular"
+    if drift.causal:
+        why = "Causal attention gives every token its own past, so they do not stay equiangular"
+    return f"{why}; for multiples of the identity use SA(beta) or USA(beta)."

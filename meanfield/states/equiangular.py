@@ -36,8 +36,8 @@ class Equiangular:
 
         z = log((1 + (n - 1) rho)/(1 - rho)),    so    1 - rho = n/(e^z + n - 1),
 
-    of which rho, 1 - rho and 1 + (n - 1) rho, the square of |sum_i x_i| over n, are computed without
-    cancellation: each keeps its relative accuracy wherever it is small.
+    of which rho, 1 - rho and 1 + (n - 1) rho = |sum_i x_i|^2/n are computed without cancellation:
+    each keeps its relative accuracy wherever it is small.
     """
 
     def __init__(self, n, rho=None, radius=1.0, *, gap=None):
@@ -52,8 +52,8 @@ class Equiangular:
             n, given, radius = np.broadcast_arrays(n, given, radius)
         except ValueError:
             raise ValueError(
-                f"Equiangular needs n, {'rho' if gap is None else 'gap'} and radius that broadcast; "
-                f"got shapes {n.shape}, {given.shape} and {radius.shape}."
+                f"Equiangular needs n, {'rho' if gap is None else 'gap'} and radius that "
+                f"broadcast; got shapes {n.shape}, {given.shape} and {radius.shape}."
             ) from None
         if n.size == 0 or not ((n >= 2) & (n < np.inf)).all():
             raise ValueError(f"Equiangular needs finite n >= 2 tokens; got n = {n.tolist()}.")
@@ -149,13 +149,13 @@ class Equiangular:
         count = {whole_number("to_tokens needs a whole number n", "n", n) for n in self.n.flat}
         if len(count) > 1:
             raise ValueError(
-                f"Tokens of an ensemble have one n; got {sorted(count)}. Convert members one by one: "
-                "state[i].to_tokens()."
+                f"Tokens of an ensemble have one n; got {sorted(count)}. Convert members one by "
+                "one: state[i].to_tokens()."
             )
         (n,) = count
         d = n if d is None else whole_number("to_tokens needs a whole number d", "d", d)
         if d < n:
-            raise ValueError(f"{n} equiangular tokens are linearly independent: d >= n; got d = {d}.")
+            raise ValueError(f"{n} equiangular tokens are linearly independent; got d = {d} < n.")
         a = np.sqrt(self.gap)[..., None, None]
         b = self.rho[..., None, None] / (a + np.sqrt(n * self.square)[..., None, None])
         x = np.zeros((*self.shape, n, d))
@@ -174,8 +174,8 @@ def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray) -> None:
     least, given = -1 / (n.flat[i] - 1), rho.flat[i]
     if given == 1 and gap.flat[i] == 0:
         raise ValueError(
-            "Equiangular needs rho < 1: where rho = 1 the tokens are one, and rest. For tokens that "
-            "are nearly one give gap = 1 - rho."
+            "Equiangular needs rho < 1: where rho = 1 the tokens are one, and rest. For tokens "
+            "that are nearly one give gap = 1 - rho."
         )
     raise ValueError(
         f"{n.flat[i]:.15g} equiangular tokens have {least:.6g} = -1/(n - 1) < rho < 1, the bounds "

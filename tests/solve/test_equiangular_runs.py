@@ -168,5 +168,5 @@ def test_arguments_that_do_not_fit_are_refused():
         mf.solve(model, state, (0, 1), scheme=LieTrotter, dt=0.1)
     with pytest.raises(ValueError, match="do not broadcast"):
         mf.solve(mf.Transformer(mf.SA([1.0, 2.0])), mf.Equiangular([3, 4, 5], 0.0), (0, 1))
-    with pytest.raises(TypeError, match="movie|Expected densities"):
+    with pytest.raises(TypeError, match="Expected densities"):
         mf.solve(model, state, (0, 1)).animate("run.gif")

@@ -84,7 +84,7 @@ def test_what_is_no_equiangular_state_is_refused(arguments, message):
 def test_what_has_no_tokens_is_refused():
     with pytest.raises(ValueError, match="whole number n"):
         mf.Equiangular(2.5, 0.0).to_tokens()
-    with pytest.raises(ValueError, match="d >= n; got d = 3"):
+    with pytest.raises(ValueError, match="got d = 3 < n"):
         mf.Equiangular(4, 0.0).to_tokens(3)
     with pytest.raises(ValueError, match=re.escape("one n; got [4, 5]")):
         mf.Equiangular([4, 5], 0.0).to_tokens()
