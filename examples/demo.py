@@ -11,6 +11,7 @@ import time
 
 import chaos
 import collapse
+import equiangular
 import hysteresis
 import kuramoto_bifurcation
 import metastable
@@ -31,6 +32,7 @@ EXPERIMENTS = (
     minilm,
     tokens,
     noisy_tokens,
+    equiangular,
     chaos,
 )
 

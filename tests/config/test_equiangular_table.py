@@ -1,11 +1,14 @@
 """Equiangular tokens from a file: the table [equiangular]."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import meanfield as mf
+from meanfield.cli import main
 from meanfield.config import parse_config
 
 
@@ -64,6 +67,20 @@ def test_arrays_make_an_ensemble_and_layers_are_taken():
 def test_what_does_not_fit_is_refused(changes, message):
     with pytest.raises(mf.ConfigError, match=re.escape(message)):
         parse_config(table(**changes))
+
+
+def test_the_command_line_solves_and_draws_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("run.toml").write_text(
+        '[model]\ndrift = "SA"\nbeta = 1.0\nnormalisation = { kind = "pre_ln" }\n'
+        "[equiangular]\nn = 1e12\nrho = 0.0\n[solve]\nt_end = 40.0\n"
+    )
+    solved = CliRunner().invoke(main, ["solve", "run.toml", "--out", "run.nc"])
+    assert solved.exit_code == 0 and "rho           gap        radius" in solved.output
+    drawn = CliRunner().invoke(main, ["plot", "run.nc", "-o", "run.png"])
+    assert drawn.exit_code == 0 and Path("run.png").stat().st_size > 10_000
+    refused = CliRunner().invoke(main, ["plot", "run.nc", "--kind", "inner_products"])
+    assert refused.exit_code == 2 and "the inner product of tokens" in refused.output
 
 
 def test_values_out_of_range_are_blamed_on_the_table():

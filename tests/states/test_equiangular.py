@@ -4,14 +4,16 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
 
+reproducible = settings(deadline=None, derandomize=True, max_examples=100)
 NUMBERS = st.floats(2, 1e15)
 
 
+@reproducible
 @given(NUMBERS, st.floats(-300, -1e-12), st.floats(0.1, 10))
 def test_a_gap_is_kept_with_all_its_digits(n, exponent, factor):
     gap = min(factor * 10.0**exponent, 0.999)
@@ -20,6 +22,7 @@ def test_a_gap_is_kept_with_all_its_digits(n, exponent, factor):
     np.testing.assert_allclose(state.log_gap, np.log(gap), rtol=1e-12, atol=1e-13)
 
 
+@reproducible
 @given(NUMBERS, st.floats(-1, 1))
 def test_what_is_known_of_an_inner_product_agrees(n, share):
     rho = 0.999 * (share if share > 0 else share / (n - 1))
