@@ -154,7 +154,7 @@ def token_scheme(
             return Strang, dt or 1.0
         return Strang, _careful_step(model, state, start) if dt is None else dt
     scheme = DormandPrince if scheme is None else scheme
-    fitting = SCHEMES[type(state)]
+    fitting = next(schemes for kind, schemes in SCHEMES.items() if isinstance(state, kind))
     if scheme not in fitting:
         names = ", ".join(f"steppers.{known.name}" for known in fitting)
         raise ValueError(

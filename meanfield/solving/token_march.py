@@ -73,8 +73,8 @@ class TokenMarch:
             rtol = 0.0 if dt else self._rtol
             options = {"rtol": rtol, "steady": self._steady, "start": self._start}
             return Flow(DormandPrince, self._motion, y, **options)
-        alike = isinstance(self._motion, EquiangularMotion)
-        take_layer = EquiangularMotion.layer if alike else layer
+        reduced = isinstance(self._motion, EquiangularMotion)
+        take_layer = EquiangularMotion.layer if reduced else layer
         maps = {
             Layers: lambda y, t, dt: take_layer(self._motion, y, t, dt),
             LieTrotter: lambda y, t, dt: lie_trotter(self._motion, y, t, dt),
