@@ -177,13 +177,13 @@ def draw(angles: np.ndarray, strong: np.ndarray, every: np.ndarray, path: str) -
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="8 experiments")
+    parser.add_argument("--quick", action="store_true", help="4 experiments")
     parser.add_argument("--figure", metavar="FILE", help="where to draw experiments and shares")
     arguments = parser.parse_args()
     report = Report(["what", "case"], digits=6)
     check_limit(report)
     check_numbers(report, 1000 if arguments.quick else 4000)
-    angles = experiments(8 if arguments.quick else 64)
+    angles = experiments(4 if arguments.quick else 64)
     x = np.stack([np.cos(angles[:, 0]), np.sin(angles[:, 0])], axis=-1)
     strong, every = strong_centres(x), centres(x)
     check_lemma(report, angles, strong)
