@@ -11,7 +11,7 @@ __all__ = ["Claim", "Script", "disagreements", "read_claims", "scripts_of"]
 
 CELL = re.compile(r"(?<!\\)\|")  # a | within a cell is written \| or \vert
 NAMED = re.compile(r"`(\w+\.py)`")
-USAGE = re.compile(r"^    python validation/.*$", re.MULTILINE)
+USAGE = re.compile(r"^ *python validation/.*$", re.MULTILINE)
 SECONDS = re.compile(r"# (\d+) s(?:, (\d+) s quick)?")
 
 

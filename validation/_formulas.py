@@ -16,8 +16,8 @@ GREEK = dict(
         strict=True,
     )
 )
-SIGNS = {"cdot": "·", "langle": "⟨", "rangle": "⟩", "infty": "∞", "partial": "∂", "sum": "∑ "}
-SIGNS |= {"int": "∫ ", "nabla": "∇", "vert": "|", "lvert": "|", "rvert": "|", "ldots": "…"}
+SIGNS = {"cdot": "·", "langle": "⟨", "rangle": "⟩", "infty": "∞", "partial": "∂", "sum": "∑"}
+SIGNS |= {"int": "∫", "nabla": "∇", "vert": "|", "lvert": "|", "rvert": "|", "ldots": "…"}
 RELATIONS = {"leq": "≤", "geq": "≥", "le": "≤", "ge": "≥", "sim": "∼", "propto": "∝", "to": "→"}
 RELATIONS |= {"pm": "±", "approx": "≈", "in": "∈", "times": "×"}
 RELATIONS |= {sign: sign for sign in "=<>+"} | {"-": "−"}
@@ -77,10 +77,10 @@ class _Formula:
             return self._relation(RELATIONS[name])
         if token == " ":
             return ""
-        self._binary = token not in "([,"
-        return self._symbol(token, name)
+        between, self._binary = self._binary, token not in "([,"
+        return self._symbol(token, name, between)
 
-    def _symbol(self, token: str, name: str) -> str:
+    def _symbol(self, token: str, name: str, between: bool) -> str:
         if name == "frac":
             return f"{_grouped(self._argument())}/{_grouped(self._argument())}"
         if name == "sqrt":
@@ -91,8 +91,11 @@ class _Formula:
             return f"<i>{GREEK[name]}</i>"
         if name in SIGNS and token != name:
             return SIGNS[name]
-        if token != name:
-            return name + BLANK if name.isalpha() else BLANK  # \log and the like; \, and spaces
+        if token != name and name.isalpha():  # \log and the like
+            self._binary = self._tokens[:1] in ([], ["^"], ["_"], ["("], [")"])
+            return BLANK * between + name + ("" if self._binary else BLANK)
+        if token != name:  # \, and other spaces
+            return BLANK
         return f"<i>{token}</i>" if token.isalpha() else escape(token) + BLANK * (token == ",")
 
     def _relation(self, sign: str) -> str:
@@ -109,5 +112,5 @@ class _Formula:
 
 def _grouped(html: str) -> str:
     """In parentheses if it is more than a symbol or a number."""
-    alone = re.fullmatch(r"<i>.{1,2}</i>|\d+", html)
+    alone = re.fullmatch(r"(<i>.{1,2}</i>|\d+)(<sup>[^<]*</sup>)?", html)
     return html if alone else f"({html})"

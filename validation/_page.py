@@ -98,7 +98,8 @@ def _claim(claim: Claim, outcome: Outcome) -> str:
 
 
 def _link(outcome: Outcome) -> str:
-    return f'<a href="#{outcome.script.path.stem}"><code>{outcome.script.path.stem}</code></a>'
+    stem = outcome.script.path.stem
+    return f'<a href="#{stem}"><code>{stem.replace("_", "_<wbr>")}</code></a>'
 
 
 def _verdict(outcome: Outcome) -> str:

@@ -107,11 +107,17 @@ def selected(
     return claims, found, {name: why for name, why in wrong.items() if wanted(name)}
 
 
+def stop(*_signal) -> None:
+    """Ctrl-C, or a request to end, whichever way the runner was started."""
+    raise KeyboardInterrupt
+
+
 def gather(
     scripts: list[Script], chosen: argparse.Namespace, workers: int, threads: int
 ) -> tuple[dict[str, Outcome], bool]:
     """Outcomes by name of the script, and whether Ctrl-C or a request to end came first."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, stop)
     ended: dict[str, Outcome] = {}
     running: list[Running] = []
     states = run_scripts(
