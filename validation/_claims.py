@@ -49,8 +49,9 @@ class Script:
 
     @property
     def title(self) -> str:
-        """The first sentence of the docstring."""
-        return self.docstring.split("\n\n")[0].replace("\n", " ").removeprefix("Claim: ")
+        """The first paragraph of the docstring, which a formula may interrupt."""
+        words = self.docstring.split("\n\n")[0].replace("\n", " ").removeprefix("Claim: ")
+        return words[:1].upper() + words[1:] + ("" if words.endswith(".") else " …")
 
     def takes(self, option: str) -> bool:
         """Whether the line of usage names an option."""

@@ -110,17 +110,18 @@ def _verdict(outcome: Outcome) -> str:
 def _script(outcome: Outcome, quick: bool) -> str:
     script = outcome.script
     option = " --quick" if quick and script.takes("--quick") else ""
-    facts = [f"{outcome.comparisons} comparisons", f"{outcome.seconds:.1f} s"]
+    facts = [f"{outcome.comparisons} comparisons"] if outcome.comparisons else []
+    facts += [f"errors up to {outcome.used:.2g} of the allowed ones"] if outcome.used >= 0 else []
+    facts += [f"{outcome.seconds:.1f} s"]
     facts += [f"<code>python validation/{script.name}{option}</code>"]
     why = f" ({escape(outcome.why)})" if outcome.why else ""
-    largest = "".join(f'<p class="faint">{escape(line)}</p>\n' for line in outcome.largest)
     asked, printed = escape(script.docstring), _printed(outcome.output)
     opened = "" if outcome.holds else " open"
     return (
         f'<section class="script" id="{script.path.stem}">\n'
         f"<h3>{escape(script.title)}</h3>\n"
         f'<p class="faint">{_verdict(outcome)}{why} · {" · ".join(facts)}</p>\n'
-        f"{largest}{_figure(outcome)}"
+        f"{_figure(outcome)}"
         f"<details><summary>What is asked</summary><pre>{asked}</pre></details>\n"
         f"<details{opened}><summary>What it printed</summary><pre>{printed}</pre></details>\n"
         "</section>"

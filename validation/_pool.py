@@ -21,7 +21,7 @@ __all__ = ["FAILS", "NOT_RUN", "STOPPED", "Outcome", "Running", "limit", "run_sc
 HOLDS, FAILS, TIMED_OUT = "holds", "FAILS", "TIMED OUT"
 STOPPED, NOT_RUN = "stopped", "not run"
 COMPARISONS = re.compile(r"^(\d+) comparisons, ", re.MULTILINE)
-LARGEST = re.compile(r"^largest .*$", re.MULTILINE)
+LARGEST = re.compile(r"^largest .*, allowed (\S+): (\S+)$", re.MULTILINE)
 UNKNOWN = 1800.0  # seconds, for a script that does not say how long it takes
 
 
@@ -46,9 +46,11 @@ class Outcome:
         return sum(int(number) for number in COMPARISONS.findall(self.output))
 
     @property
-    def largest(self) -> list[str]:
-        """The lines in which the script sums up its errors."""
-        return LARGEST.findall(self.output)
+    def used(self) -> float:
+        """The largest error, relative to the allowed one; nan if no error has been printed."""
+        pairs = [(float(allowed), float(error)) for allowed, error in LARGEST.findall(self.output)]
+        parts = [error / allowed if allowed else float(error and "inf") for allowed, error in pairs]
+        return max(parts, default=float("nan"))
 
 
 def limit(script: Script, quick: bool) -> float:

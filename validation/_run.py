@@ -102,7 +102,8 @@ def selected(
 
     found = [script for script in scripts if wanted(script.name)]
     if not found:
-        sys.exit(f"No script has {' or '.join(words)} in its name: {', '.join(map(str, scripts))}")
+        names = ", ".join(script.path.stem for script in scripts)
+        sys.exit(f"No script has {' or '.join(words)} in its name. There are: {names}.")
     claims = [claim for claim in claims if wanted(claim.script)]
     return claims, found, {name: why for name, why in wrong.items() if wanted(name)}
 
