@@ -75,7 +75,9 @@ def _summary(claims: Sequence[Claim], run: Run) -> str:
 def _when(run: Run) -> str:
     at_once = f"{run.workers} at a time" if run.workers > 1 else "one after the other"
     threads = f"{run.threads} thread{'s' * (run.threads > 1)} each"
-    size = "Quick: smaller sizes, fewer replicas and cases. " if run.quick else ""
+    size = (
+        "Quick: smaller sizes, fewer replicas and cases than the claims name. " if run.quick else ""
+    )
     minutes, seconds = divmod(round(run.seconds), 60)
     return (
         f"{size}Begun {run.began:%Y-%m-%d %H:%M %Z}, {minutes} min {seconds} s, "
@@ -116,14 +118,13 @@ def _script(outcome: Outcome, quick: bool) -> str:
     facts += [f"<code>python validation/{script.name}{option}</code>"]
     why = f" ({escape(outcome.why)})" if outcome.why else ""
     asked, printed = escape(script.docstring), _printed(outcome.output)
-    opened = "" if outcome.holds else " open"
     return (
         f'<section class="script" id="{script.path.stem}">\n'
         f"<h3>{escape(script.title)}</h3>\n"
         f'<p class="faint">{_verdict(outcome)}{why} · {" · ".join(facts)}</p>\n'
         f"{_figure(outcome)}"
         f"<details><summary>What is asked</summary><pre>{asked}</pre></details>\n"
-        f"<details{opened}><summary>What it printed</summary><pre>{printed}</pre></details>\n"
+        f"<details open><summary>What it printed</summary><pre>{printed}</pre></details>\n"
         "</section>"
     )
 

@@ -16,7 +16,7 @@ Renyi centres.
 4. The same runs: the share of tokens within 0.05 of a centre over time, mean and percentiles 10
    and 90 of 64 experiments; printed, without a law.
 
-    python validation/causal.py [--quick] [--figure FILE.png]    # 100 s, 8 s quick
+    python validation/causal.py [--quick] [--figure FILE.png]    # 80 s, 8 s quick
 
 --quick has 1000 samples and 4 experiments of 64. Exit code 1 on failure.
 
