@@ -17,7 +17,9 @@ Steps of rtol = 1e-13, from orthogonal tokens unless said otherwise.
 6. `Tokens` and `Equiangular` agree, also where tokens repel (beta < 0), from rho = -0.1 to 0.9, in
    the flow and layer by layer. Asked: 1e-10; 1e-13.
 
-    python validation/equiangular.py [--figure FILE.png]    # 10 s; exit code 1 on failure
+    python validation/equiangular.py [--figure FILE.png]    # 9 s
+
+Exit code 1 on failure.
 
 References: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, theorem 6.8; Karagodin,
 Geshkovski, Polyanskiy and Rigollet, arXiv:2510.22026 (3, 4, 5).

@@ -23,7 +23,7 @@ in each of 64 layers (independent entries of variance 1/d), Post-, Pre- and Peri
    Peri-LN, r^2 ~ depth): factors from layer 16 to 32 (Post-LN) and from 32 to 64. Asked: 1 % of
    the logarithm (Post-LN), 5 % of the ratio.
 
-    python validation/random_transformer.py [--quick] [--figure FILE.png]    # 5 min
+    python validation/random_transformer.py [--quick] [--figure FILE.png]    # 300 s, 20 s quick
 
 Exit code 1 on failure. Reference: Karagodin, Geshkovski, Polyanskiy and Rigollet, arXiv:2510.22026,
 and figure 4 of Rigollet, arXiv:2512.01868.

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..blas import one_blas_thread
 from ..checks import positive, whole_number
 from ..drifts import ZonalDrift
 from ..model import Transformer
@@ -86,14 +87,14 @@ def stationary(
         most = whole_number("stationary needs a max_degree", "max_degree", max_degree)
     a, axis = moments_of(guess, basis)
     equation = Equation(drift, basis)
-    deflated = Deflated(equation, kappa, _known(apart_from, basis))
-    found = deflated.solved(a, tolerance)
-    while found.converged and not _resolved(equation, found.x, kappa):
-        if 2 * equation.degree > most:
-            break
-        equation = equation.finer(2 * equation.degree)
-        start = np.pad(found.x, (0, len(equation.degrees) - len(found.x)))
-        found = Deflated(equation, kappa).solved(start, tolerance)
+    with one_blas_thread():
+        found = Deflated(equation, kappa, _known(apart_from, basis)).solved(a, tolerance)
+        while found.converged and not _resolved(equation, found.x, kappa):
+            if 2 * equation.degree > most:
+                break
+            equation = equation.finer(2 * equation.degree)
+            start = np.pad(found.x, (0, len(equation.degrees) - len(found.x)))
+            found = Deflated(equation, kappa).solved(start, tolerance)
     known = Deflated(equation, kappa, _known(apart_from, equation.basis))
     status = found.status
     if found.converged and not _resolved(equation, found.x, kappa):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..blas import one_blas_thread
 from .equation import Equation
 from .spectrum import linearised, rotation_among
 
@@ -52,7 +53,8 @@ def stability_of(equation: Equation, a: np.ndarray, kappa: float, count: int) ->
     found: list[tuple[complex, int, bool, np.ndarray]] = []
     kept = count + 1  # one may be a rotation, and the gap is that of another
     for order in range(equation.basis.orders):
-        here = _of_order(equation, a, kappa, order, kept)
+        with one_blas_thread():
+            here = _of_order(equation, a, kappa, order, kept)
         found = sorted([*found, *here], key=lambda entry: -entry[0].real)[:kept]
         if order >= 2 and here and all(entry[1] != order for entry in found):
             break  # diffusion damps higher orders even more
