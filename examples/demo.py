@@ -12,6 +12,7 @@ import time
 import bifurcation
 import chaos
 import collapse
+import equiangular
 import hysteresis
 import kuramoto_bifurcation
 import metastable
@@ -32,6 +33,7 @@ EXPERIMENTS = (
     minilm,
     tokens,
     noisy_tokens,
+    equiangular,
     chaos,
     bifurcation,
 )

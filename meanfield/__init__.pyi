@@ -30,6 +30,7 @@ from .drifts import Softmax as Softmax
 from .drifts import Unnormalised as Unnormalised
 from .drifts import ensembles as ensembles
 from .drifts import rescaled as rescaled
+from .drifts import scalings as scalings
 from .environment import doctor as doctor
 from .errors import CheckpointError as CheckpointError
 from .errors import ConfigError as ConfigError
@@ -37,6 +38,7 @@ from .errors import MeanfieldError as MeanfieldError
 from .errors import StorageError as StorageError
 from .errors import StorageWarning as StorageWarning
 from .errors import UnresolvedWarning as UnresolvedWarning
+from .evolution import attend as attend
 from .geometry import Circle as Circle
 from .geometry import Sphere as Sphere
 from .geometry import Zonal as Zonal
@@ -64,6 +66,7 @@ from .solution import Solution as Solution
 from .solving import solve as solve
 from .states import Density as Density
 from .states import Dirac as Dirac
+from .states import Equiangular as Equiangular
 from .states import Gaussian as Gaussian
 from .states import Gram as Gram
 from .states import Tokens as Tokens

@@ -11,7 +11,7 @@ import numpy as np
 from .characteristics import Characteristics
 from .checks import path_of
 from .model import Transformer
-from .states import Density, Gram, Tokens
+from .states import Density, Equiangular, Gram, Tokens
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Solution"]
 
-State = Density | Characteristics | Tokens | Gram
+State = Density | Characteristics | Tokens | Gram | Equiangular
 SUCCESSFUL = ("finished", "steady", "event", "stopped")
 
 
@@ -31,7 +31,7 @@ class Solution:
     ----------
     t : ndarray, (m,)
         The requested times that were reached; the last is where the run ended.
-    states : tuple of Density, Characteristics, Tokens or Gram
+    states : tuple of Density, Characteristics, Tokens, Gram or Equiangular
         The state at each time; densities are on as many modes as they needed.
     model : Transformer
     status : str

@@ -22,6 +22,9 @@ SHOWN = (
     "mean_cosine",
     "effective_rank",
     "mean_radius",
+    "rho",
+    "gap",
+    "radius",
     "spread",
     "speed",
 )
@@ -77,9 +80,11 @@ def _is_known(measured: dict, name: str) -> bool:
 
 
 def _size(run: "Solution") -> str:
-    from ..states import Gram, Tokens
+    from ..states import Equiangular, Gram, Tokens
 
     final = run.final
+    if isinstance(final, Equiangular):
+        return "equiangular tokens"
     if isinstance(final, Tokens | Gram):
         return f"{len(final)} tokens"
     nodes = run.stats.get("nodes")

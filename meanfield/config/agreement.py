@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .equiangular_table import equiangular_disagreements
 from .initial import Ensemble
 from .models import Attention, Hardmax
 from .solve_table import FOR_TOKENS
@@ -18,7 +19,9 @@ __all__ = ["bifurcation_disagreements", "disagreements", "study_disagreements"]
 
 def disagreements(config: "Config") -> Iterator[str]:
     """What does not fit together, in words that begin with a dotted key."""
-    if config.tokens is None:
+    if config.equiangular is not None:
+        yield from equiangular_disagreements(config)
+    elif config.tokens is None:
         yield from _of_densities(config)
     else:
         yield from token_disagreements(config)
@@ -100,7 +103,11 @@ def _of_shapes(config: "Config") -> Iterator[str]:
         "model.beta": shape_of(getattr(config.model, "beta", 0.0)),
         "model.kappa": shape_of(config.model.kappa),
     }
-    if config.tokens is None and isinstance(config.initial, Ensemble):
+    if config.equiangular is not None:
+        table = config.equiangular
+        given = {name: getattr(table, name) for name in ("n", "rho", "gap", "radius")}
+        shapes |= {f"equiangular.{name}": shape_of(value or 0.0) for name, value in given.items()}
+    elif config.tokens is None and isinstance(config.initial, Ensemble):
         shapes["initial.members"] = (len(config.initial.members),)
     try:
         np.broadcast_shapes(*shapes.values())

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..characteristics import Characteristics
 from ..engines import Automatic, Direct, Modes
-from ..states import Density, Gram, Tokens
+from ..states import Density, Equiangular, Gram, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Strang
 from .blame import blaming
 from .build_density import build_density, build_geometry
@@ -27,8 +27,11 @@ SCHEMES = {scheme.name: scheme for scheme in (DormandPrince, Layers, LieTrotter,
 ENGINES = {"automatic": Automatic, "direct": Direct, "modes": Modes}
 
 
-def build_state(config: Config) -> Density | Characteristics | Tokens | Gram:
+def build_state(config: Config) -> Density | Characteristics | Tokens | Gram | Equiangular:
     """The tokens, the initial density, or the nodes of it that [characteristics] asks for."""
+    if config.equiangular is not None:
+        with blaming(config, "equiangular"):
+            return Equiangular(**config.equiangular.model_dump())
     if config.tokens is not None:
         tokens = build_tokens(config)
         return tokens.gram() if config.tokens.gram else tokens
@@ -49,19 +52,22 @@ def solve_arguments(config: Config) -> dict[str, Any]:
     if table.scheme == "Layers" and not {"outputs", "t_eval"} & table.model_fields_set:
         times = None  # every layer
     names = ["rtol", "dt", "until", "steady_tolerance", "max_steps"]
-    if config.characteristics is None and config.tokens is None:
+    if config.geometry is not None and config.characteristics is None and config.tokens is None:
         names += ["min_degree", "max_degree"]
     return {
         "t_span": span,
         "t_eval": times,
         "checkpoint_every": config.checkpoint.every,
         **{name: getattr(table, name) for name in names},
-        **({} if config.tokens is None else _token_arguments(config)),
+        **_token_arguments(config),
     }
 
 
 def _token_arguments(config: Config) -> dict[str, Any]:
     table = config.solve
+    scheme = None if table.scheme is None else SCHEMES[table.scheme]
+    if config.tokens is None:
+        return {} if config.equiangular is None else {"scheme": scheme}
     options: dict[str, Any] = {"tolerance": table.tolerance, "threads": table.threads}
     given = {name: value for name, value in options.items() if value is not None}
     engine = None
@@ -69,7 +75,7 @@ def _token_arguments(config: Config) -> dict[str, Any]:
         with blaming(config, "solve"):
             engine = ENGINES[table.engine or "automatic"](**given)
     return {
-        "scheme": None if table.scheme is None else SCHEMES[table.scheme],
+        "scheme": scheme,
         "engine": engine,
         "merge": table.merge,
         "rng": table.seed,

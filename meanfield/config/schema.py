@@ -19,6 +19,7 @@ from pydantic import (
 from .agreement import bifurcation_disagreements, disagreements, study_disagreements
 from .chaos_table import Chaos
 from .diagram_tables import Bifurcation, Phases
+from .equiangular_table import Equiangular
 from .initial import Initial
 from .models import Model
 from .solve_table import Checkpoint, Solve
@@ -37,9 +38,14 @@ __all__ = [
     "schema",
 ]
 
-TOKENS_OR_DENSITY: dict[str, Any] = {
-    "anyOf": [{"required": ["tokens"]}, {"required": ["geometry", "initial"]}]
+ONE_STATE: dict[str, Any] = {
+    "anyOf": [
+        {"required": ["tokens"]},
+        {"required": ["equiangular"]},
+        {"required": ["geometry", "initial"]},
+    ]
 }
+STATES = ("tokens", "equiangular")  # that need no density
 
 
 class File(Table):
@@ -60,15 +66,18 @@ class File(Table):
 
 
 class Config(File):
-    """One run: a model, tokens or a density on a space, and how to solve.
+    """One run: a model, tokens, equiangular ones or a density on a space, and how to solve.
 
     Read one with `meanfield.read_config`, run it with `meanfield.run_config`.
     """
 
-    model_config = ConfigDict(json_schema_extra=TOKENS_OR_DENSITY)
+    model_config = ConfigDict(json_schema_extra=ONE_STATE)
 
     model: Model = Field(description="the drift and the noise")
     tokens: Tokens | None = Field(default=None, description="finitely many tokens")
+    equiangular: Equiangular | None = Field(
+        default=None, description="tokens whose inner products are all the same"
+    )
     geometry: Geometry | None = Field(
         default=None, validate_default=True, description="the space and its resolution"
     )
@@ -84,7 +93,7 @@ class Config(File):
     @field_validator("geometry", "initial")
     @classmethod
     def _is_there_without_tokens(cls, table: Any, info: ValidationInfo) -> Any:
-        if table is None and info.data.get("tokens", "refused") is None:
+        if table is None and all(info.data.get(name, "refused") is None for name in STATES):
             what = cls.model_fields[info.field_name or ""].description
             raise ValueError(f"this key is required ({what}) and is missing; or give [tokens]")
         return table

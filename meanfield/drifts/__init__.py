@@ -1,6 +1,6 @@
 """The drifts: how the measure of tokens moves each of them."""
 
-from . import ensembles
+from . import ensembles, scalings
 from .attention import Attention
 from .contract import Drift, ZonalDrift
 from .feedforward import FeedForward, relu
@@ -32,4 +32,5 @@ __all__ = [
     "ensembles",
     "relu",
     "rescaled",
+    "scalings",
 ]

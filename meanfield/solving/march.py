@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..characteristics import Characteristics
-from ..states import Density, Gram, Tokens
+from ..states import Density, Equiangular, Gram, Tokens
 from .arguments import Arguments
 from .characteristics_march import CharacteristicsMarch
 from .density_march import DensityMarch
@@ -13,7 +13,7 @@ from .token_march import TokenMarch
 
 __all__ = ["March", "march_of", "space_of"]
 
-State = Density | Characteristics | Tokens | Gram
+State = Density | Characteristics | Tokens | Gram | Equiangular
 
 
 class March(Protocol):
@@ -105,4 +105,6 @@ def march_of(arguments: Arguments) -> March:
 
 def space_of(state: State) -> dict[str, Any]:
     """Where a state lives, as plain data."""
-    return state.describe() if isinstance(state, Tokens | Gram) else state.geometry.describe()
+    if isinstance(state, Density | Characteristics):
+        return state.geometry.describe()
+    return state.describe()

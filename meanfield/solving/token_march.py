@@ -1,4 +1,4 @@
-"""Tokens, or their inner products, on their way through time."""
+"""Tokens, or what is known of them, on their way through time."""
 
 import json
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import MeanfieldError
-from ..evolution import GramMotion, TokenMotion
+from ..evolution import EquiangularMotion, GramMotion, TokenMotion
 from ..evolution.overflow import reason_not_finite
 from ..evolution.token_steps import layer, lie_trotter, strang
-from ..states import Gram, Tokens
+from ..states import Equiangular, Gram, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Strang
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import restored, started
@@ -37,8 +37,9 @@ class TokenMarch:
         self._steady, self._rtol = steady, accuracy.rtol
         self._rng: Any = moving.rng
         self._scheme = accuracy.scheme
-        self._fusion = Fusion(len(self._first), moving.merge)
         self._whole = self._motion = self._motion_of(self._first)
+        y = self._motion.coordinates(self._first)
+        self._fusion = Fusion(y.shape[1], moving.merge)
         end = self._start + self._duration
         jumps = self._whole.breakpoints(self._start, float(np.nextafter(end, np.inf)))
         self._outputs = problem.times - problem.start
@@ -50,7 +51,6 @@ class TokenMarch:
         self._clock = started(1.0)
         self._piece: tuple[float, float] | None = None
         self._enter_piece(0.0)
-        y = self._motion.coordinates(self._first)
         first_step = self._first_step(y)
         self._flow = self._steps(y, accuracy.dt)
         self._clock = started(accuracy.dt or first_step)
@@ -61,9 +61,11 @@ class TokenMarch:
         same = abs(nearest - elapsed) <= ONE_TIME * (abs(self._start) + self._duration)
         return nearest if same else elapsed
 
-    def _motion_of(self, state: Tokens | Gram) -> Any:
+    def _motion_of(self, state: Tokens | Gram | Equiangular) -> Any:
         if isinstance(state, Gram):
             return GramMotion(self._model, state, self._engine)
+        if isinstance(state, Equiangular):
+            return EquiangularMotion(self._model, state, self._engine)
         return TokenMotion(self._model, state, self._engine)
 
     def _steps(self, y: np.ndarray, dt: float | None) -> Any:
@@ -71,8 +73,10 @@ class TokenMarch:
             rtol = 0.0 if dt else self._rtol
             options = {"rtol": rtol, "steady": self._steady, "start": self._start}
             return Flow(DormandPrince, self._motion, y, **options)
+        reduced = isinstance(self._motion, EquiangularMotion)
+        take_layer = EquiangularMotion.layer if reduced else layer
         maps = {
-            Layers: lambda y, t, dt: layer(self._motion, y, t, dt),
+            Layers: lambda y, t, dt: take_layer(self._motion, y, t, dt),
             LieTrotter: lambda y, t, dt: lie_trotter(self._motion, y, t, dt),
             Strang: lambda y, t, dt: strang(self._motion, y, t, dt, self._rng),
         }
@@ -85,7 +89,7 @@ class TokenMarch:
         return self._start + self.elapsed
 
     @property
-    def state(self) -> Tokens | Gram:
+    def state(self) -> Tokens | Gram | Equiangular:
         return self._whole.state_of(self._fusion.spread(self._array, self._has_masses))
 
     @property
@@ -181,9 +185,9 @@ class TokenMarch:
             self._motion.enter(*self._piece)
         self._flow.restart(y, self._clock.t, self._motion)
 
-    def step_from(self, state: Any, elapsed: float, dt: float) -> Tokens | Gram:
+    def step_from(self, state: Any, elapsed: float, dt: float) -> Tokens | Gram | Equiangular:
         """The state one single step after another one, that at `elapsed` after the start."""
-        fusion = Fusion(len(state), self._fusion.distance and 0.0)
+        fusion = Fusion(self._fusion.labels.size, self._fusion.distance and 0.0)
         rows = (self._fusion.times and fusion.merge(state, self.t)) or state
         motion = self._motion_of(rows)
         flow = Flow(DormandPrince, motion, motion.coordinates(rows), rtol=0.0, steady=0.0)
@@ -223,15 +227,15 @@ class TokenMarch:
         """None: steps are controlled, and sums keep their stated tolerance."""
         return None
 
-    def array(self, state: Tokens | Gram) -> np.ndarray:
+    def array(self, state: Tokens | Gram | Equiangular) -> np.ndarray:
         """The coordinates."""
         return self._whole.coordinates(state)
 
     def fixed(self) -> dict[str, np.ndarray]:
-        """The masses."""
-        return {"masses": self._first.masses}
+        """What does not move."""
+        return self._whole.fixed()
 
-    def state_of(self, array: np.ndarray) -> Tokens | Gram:
+    def state_of(self, array: np.ndarray) -> Tokens | Gram | Equiangular:
         """The state with these coordinates."""
         return self._whole.state_of(array)
 

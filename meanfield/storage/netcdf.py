@@ -17,16 +17,17 @@ from ..errors import StorageError
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..labelled import ATTRIBUTES, labelled_arrays
 from ..solution import Solution
-from ..states import Density, Gram, Tokens
+from ..states import Density, Equiangular, Gram, Tokens
 from .atomic import write_result
 from .models import model_of
 
 __all__ = ["load", "save"]
 
 FORMAT = 1
-STATES_OF_TOKENS = ("x", "masses", "radii", "inner_product")
+STATES_OF_TOKENS = ("x", "masses", "radii", "inner_product", "logit", "n")
 SEALED = (
-    "t degree coefficient_re coefficient_im coordinates masses half limit x radii inner_product"
+    "t degree coefficient_re coefficient_im coordinates masses half limit x radii inner_product "
+    "logit radius n"
 ).split()
 
 
@@ -79,7 +80,7 @@ def _header(solution: Solution) -> dict[str, Any]:
 
 
 def _space(state) -> dict[str, Any]:
-    if isinstance(state, Tokens | Gram):
+    if isinstance(state, Tokens | Gram | Equiangular):
         return {"tokens": state.describe()}
     return {"geometry": state.geometry.describe(), "degree": state.geometry.degree}
 
@@ -145,6 +146,9 @@ def _solution(header: dict[str, Any], file) -> Solution:
         case "Gram":
             products, masses = file["inner_product"][...], file["masses"][...]
             states = [Gram.computed(G, masses) for G in products]
+        case "Equiangular":
+            n, pairs = file["n"][...], zip(file["logit"][...], file["radius"][...], strict=True)
+            states = [Equiangular.computed(n, *pair) for pair in pairs]
         case unknown:
             raise StorageError(f"its states are unknown to this version: {unknown}")
     return Solution(
