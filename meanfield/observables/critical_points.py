@@ -2,7 +2,7 @@
 
 A token at the gap g from x has, on the circle and on the line,
 
-    q = m exp(-2 beta sin^2(g/2)),  s = sin g,  c = cos g;      q = m exp(-beta g^2/2),  s = g,  c = 1
+    q = m exp(-2 beta sin^2(g/2)), s = sin g, c = cos g;    q = m exp(-beta g^2/2), s = g, c = 1
 
 and with x the sums change as q' = beta q s, s' = -c: f = sum q, f'/beta = F = sum q s,
 F' = sum q (beta s^2 - c), |F''| <= sum q |s| (beta^2 s^2 + 3 beta + 1). Within h of the place of
@@ -19,6 +19,7 @@ EPSILON = float(np.finfo(float).eps)
 FAR = 50.0  # an exponent's error, in rounding errors of one
 PIECES = 400  # waiting: each halving adds one
 STEPS = 200
+FLAT = 1e-3  # bandwidths: where F and F' vanish to rounding, halving goes on to here
 NO_ZERO, ONE_ZERO, HALVE, UNDECIDED = 0, 1, 2, 3
 
 
@@ -67,7 +68,8 @@ def _examined(low, high, x, masses, beta, circle):
         return NO_ZERO
     if abs(slope) > half * bound + 2 * slope_error:
         return ONE_ZERO
-    if change <= error or not low < middle < high:
+    flat = abs(F) <= error and abs(slope) <= slope_error and half * np.sqrt(beta) < FLAT
+    if flat or change <= error or not low < middle < high:
         return UNDECIDED
     return HALVE
 
