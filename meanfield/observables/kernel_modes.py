@@ -25,7 +25,7 @@ class KernelModes:
     places : ndarray, (k,)
         In rising order: angles in (-pi, pi] on the circle, points of the line.
     heights : ndarray, (k,)
-        The estimate there, with a kernel of height 1: at most the sum of the masses.
+        The estimate there, with a kernel of height 1: at most 1.
     undecided : int
         Critical points that rounding errors do not tell from two or none. At 0 the number is
         proved: there are no other modes. Those that are undecided were counted as they look.
@@ -79,15 +79,15 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
             f"got {tokens!r}. Replicas: one by one."
         )
     positive(beta=beta)
-    kept, total = tokens.masses > 0, tokens.masses.sum()
-    x, masses = tokens.x[kept], tokens.masses[kept] / total
+    kept = tokens.masses > 0
+    x, masses = tokens.x[kept], tokens.masses[kept]
     if tokens.on_sphere:
         found = _on_circle(np.arctan2(x[:, 1], x[:, 0]), masses, float(beta))
     else:
         found = _on_line(x[:, 0], masses, float(beta))
     places, heights, undecided = found
     order = np.argsort(places)
-    return KernelModes(places[order], total * heights[order], undecided)
+    return KernelModes(places[order], heights[order], undecided)
 
 
 def _on_line(x: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
