@@ -12,8 +12,8 @@
    e^(s_k t), and the number of modes is that of the power P_k = I_k^2 e^(2 s_k t), which tends
    to k* ~ sqrt(2 beta): n = 4000, t = 1, 2 (4.5 standard errors).
 4. Their first clusters, t = 10, number Theta(sqrt(beta)): exponent 0.5 to 0.03 and 4.5 standard
-   errors for beta from 10 to 160. They are fewer than k*, which only nearer starts reach
-   (metastable_clusters.py), by at most 15 per cent.
+   errors for beta from 10 to 160. They are k*, which starts nearer to uniform reach
+   exactly (metastable_clusters.py), but for 15 per cent.
 5. Line, n Gaussian tokens, beta = n^0.7, n, n^1.4: within the place where 5 tokens share a
    bandwidth, modes are those of a Gaussian process (4.5 standard errors and 1 per cent). The
    number M of all of them is of order sqrt(beta log beta), not sqrt(beta) log beta as the
@@ -125,7 +125,7 @@ def check_circle(report: Report, samples: int) -> dict:
     found, rng = {}, np.random.default_rng([SEED, 1])
     for beta in CIRCLE:
         counts = [
-            len(places_of(mf.Tokens.uniform(20_000, 2, rng=rng), beta)) for _ in range(samples)
+            len(places_of(mf.Tokens.uniform(TOKENS, 2, rng=rng), beta)) for _ in range(samples)
         ]
         found[beta] = mean, error = mean_of(counts)
         label = f"beta = {beta}, sqrt(3 beta/2) = {np.sqrt(1.5 * beta):.3f}"
@@ -239,15 +239,16 @@ def draw(circle: dict, curves: dict, line: dict, path: str) -> None:
         law = [modes_on_circle(beta, t) / star for t in fine]
         middle.plot(fine, law, color=f"C{i}", lw=1, label=rf"$\beta = {beta:g}$")
     middle.set(xlabel="time $t$", ylabel=r"modes over $k^*(\beta)$", title="their way under SA")
-    middle.legend(fontsize=7, title="lines: linear growth", title_fontsize=7, ncols=2)
+    middle.set_ylim(0.78, 1.24)
+    middle.legend(fontsize=7, title="lines: linear growth", title_fontsize=7, ncols=3)
     for i, (a, rows) in enumerate(line.items()):
         beta, mean, _ = np.array(rows).T
         scale, label = np.sqrt(beta * np.log(beta)), rf"$\beta = n^{{{a:g}}}$"
         right.semilogx(beta, mean / scale, "o-", color=f"C{i}", ms=4, label=label)
         right.semilogx(beta, mean / scale / np.sqrt(np.log(beta)), "x:", color=f"C{i}", ms=4)
     right.set(xlabel=r"$\beta$", ylim=(0, None), title="line, $n$ Gaussian tokens")
-    right.set_ylabel(r"modes over $\sqrt{\beta\log\beta}$ (dotted: $\sqrt{\beta}\log\beta$)")
-    right.legend(fontsize=7)
+    right.set_ylabel(r"modes over $\sqrt{\beta\log\beta}$")
+    right.legend(fontsize=7, title=r"dotted: over $\sqrt{\beta}\,\log\beta$", title_fontsize=7)
     figure.savefig(path)
 
 
@@ -259,9 +260,9 @@ def main() -> int:
     report, quick = Report(["what", "case"], digits=8), arguments.quick
     check_velocities(report)
     check_gaussians(report)
-    circle = check_circle(report, 10 if quick else 100)
-    curves = check_clusters(report, 12 if quick else 80)
-    line = check_line(report, 300 if quick else 4000)
+    circle = check_circle(report, 6 if quick else 60)
+    curves = check_clusters(report, 6 if quick else 60)
+    line = check_line(report, 100 if quick else 2000)
     if arguments.figure:
         with theme.style():
             draw(circle, curves, line, arguments.figure)
