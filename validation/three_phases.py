@@ -13,7 +13,7 @@ tokens closer together than a bandwidth; beta = 50 to 200. Three times are read 
     pairing     the two tokens that are left are one. By quadrature for their gap and masses:
                 1e-6. log(beta T) grows with beta at the rate 1 - cos(2.5): 2 per cent.
 
-    python validation/three_phases.py [--quick] [--figure FILE.png]    # two minutes; exit code 1
+    python validation/three_phases.py [--quick] [--figure FILE.png]    # 4 min; exit code 1
 
 --quick: beta = 50 and 100. Reference: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040.
 """
