@@ -22,7 +22,7 @@
 
 No critical point is left undecided in any sample. --quick: fewer samples, wider errors.
 
-    python validation/mean_shift.py [--quick] [--figure FILE.png]    # two minutes; exit code 1
+    python validation/mean_shift.py [--quick] [--figure FILE.png]    # 4 min; exit code 1
 
 References: Cheng (1995); Geshkovski, Rigollet and Sun, arXiv:2412.09080; parts 2 to 4 derived here.
 """

@@ -19,9 +19,10 @@ Tokens on the circle, solved to merging times of up to 1e131.
 4. Five tokens at 0, .5, 2, 4, 7 times log(2000)/(2 sqrt(2000)), of equal masses and of masses .15,
    .25, .1, .3, .2, under SA and in the clock of Geshkovski et al., USA times e^-beta:
    sum_ij m_i m_j e^{beta(<x_i,x_j> - 1)} is sum alpha_k^2 of the masses of clusters on every
-   plateau (asked: 1e-8), so that a merging adds 2 alpha_i alpha_j. Each step is the merging of the closest pair alone: its time and place are those of
-   the quadrature (asked: 1 per cent of times that span 130 decades, beta >= 2000; 50 below,
-   where neighbours count, and for the first step, whose e^{c beta} is still of order one).
+   plateau (asked: 1e-8), so that a merging adds 2 alpha_i alpha_j. Each step is the merging of the
+   closest pair alone: its time and place are those of the quadrature (asked: 1 per cent of times
+   that span 130 decades, beta >= 2000; 50 below, where neighbours count, and for the first step,
+   whose e^{c beta} is still of order one).
 
     python validation/staircase.py [--quick] [--figure FILE.png]    # a minute
 
