@@ -61,6 +61,7 @@ from .normalisation import PreLN as PreLN
 from .normalisation import SqrtScaling as SqrtScaling
 from .observables import cluster_labels as cluster_labels
 from .observables import inner_product_histogram as inner_product_histogram
+from .observables import kernel_modes as kernel_modes
 from .observables import merge_events as merge_events
 from .solution import Solution as Solution
 from .solving import solve as solve

@@ -16,12 +16,13 @@ Tokens on the circle, solved to merging times of up to 1e131.
    Asked: 1e-6 of the quadrature, relative; 40/beta^2 of the expansion.
 3. Two clusters of two tokens: log(beta T) grows linearly with beta up to 200, in SA's clock with
    slope 1 - cos(gap), in USA's with -cos(gap). Asked: 2 per cent.
-4. Five tokens at 0, .5, 2, 4, 7 times log(2000)/(2 sqrt(2000)), under SA and in the clock of
-   Geshkovski et al., USA times e^-beta: sum_ij m_i m_j e^{beta(<x_i,x_j> - 1)} is sum alpha_k^2
-   of the masses of clusters on every plateau (asked: 1e-8), so that a merging adds 2 alpha_i
-   alpha_j. Each step is the merging of the closest pair alone: its time and place are those of
-   the quadrature (asked: 1 per cent of times that span 130 decades, beta >= 2000; 50 below,
-   where neighbours count, and for the first step, whose e^{c beta} is still of order one).
+4. Five tokens at 0, .5, 2, 4, 7 times log(2000)/(2 sqrt(2000)), of equal masses and of masses .15,
+   .25, .1, .3, .2, under SA and in the clock of Geshkovski et al., USA times e^-beta:
+   sum_ij m_i m_j e^{beta(<x_i,x_j> - 1)} is sum alpha_k^2 of the masses of clusters on every
+   plateau (asked: 1e-8), so that a merging adds 2 alpha_i alpha_j. Each step is the merging of the
+   closest pair alone: its time and place are those of the quadrature (asked: 1 per cent of times
+   that span 130 decades, beta >= 2000; 50 below, where neighbours count, and for the first step,
+   whose e^{c beta} is still of order one).
 
     python validation/staircase.py [--quick] [--figure FILE.png]    # 30 s, 11 s quick
 
@@ -54,6 +55,7 @@ CASES = [
 ]
 BETAS = (50, 100, 150, 200)
 STEPS = 0.5 * np.array([0, 0.5, 2, 4, 7]) * np.log(2000) / np.sqrt(2000)
+EQUAL, WEIGHTED = (0.2,) * 5, (0.15, 0.25, 0.1, 0.3, 0.2)
 TIGHT = 1e-7  # tokens so close are merged
 
 
@@ -145,9 +147,9 @@ CLOCKS = {
 }
 
 
-def pairings(clock: str, beta: float):
+def pairings(clock: str, beta: float, masses: tuple):
     """Predicted (time, masses of the clusters), the closest pair alone merging, again and again."""
-    angles, masses, time = STEPS.copy(), np.full(len(STEPS), 1 / len(STEPS)), 0.0
+    angles, masses, time = STEPS.copy(), np.array(masses), 0.0
     while len(angles) > 1:
         i = int(np.argmin(np.diff(angles)))
         speeds = CLOCKS[clock][1](beta, masses[i], masses[i + 1])
@@ -164,27 +166,31 @@ def normalised_energy(beta: float, tokens: mf.Tokens) -> float:
     return float(tokens.masses @ np.exp(-beta / 2 * squares) @ tokens.masses)
 
 
-def climb(clock: str, beta: float) -> mf.Solution:
+def climb(clock: str, beta: float, masses: tuple) -> mf.Solution:
     """Five tokens of the staircase until long after the last merging."""
-    (*_, (end, _)) = pairings(clock, beta)
+    (*_, (end, _)) = pairings(clock, beta, masses)
     times = np.geomspace(1e-2, 100 * end, 2000)
-    model, start = mf.Transformer(CLOCKS[clock][0](beta)), mf.Tokens.on_circle(STEPS)
+    model, start = mf.Transformer(CLOCKS[clock][0](beta)), mf.Tokens.on_circle(STEPS, masses)
     return successful(mf.solve(model, start, (0, times[-1]), t_eval=times, merge=TIGHT))
 
 
-def check_staircase(report: Report, clock: str, beta: float) -> tuple[np.ndarray, np.ndarray]:
+def check_staircase(report: Report, clock: str, beta: float, masses=EQUAL) -> tuple:
     """Compare all steps; times and energies."""
-    run = climb(clock, beta)
+    run = climb(clock, beta, masses)
     energy, merges = [normalised_energy(beta, tokens) for tokens in run], run.stats["merges"]
     assert [left for _, left in merges] == [4, 3, 2, 1]
     ends = [*(time for time, _ in merges[1:]), run.t[-1]]
-    for (law, masses), (time, left), end in zip(pairings(clock, beta), merges, ends, strict=True):
-        label = f"{clock}, beta {beta:g}, {left} left"
+    laws, kind = pairings(clock, beta, masses), "" if masses == EQUAL else ", weighted"
+    for (law, masses), (time, left), end in zip(laws, merges, ends, strict=True):
+        label = f"{clock}{kind}, beta {beta:g}, {left} left"
         tolerance = 0.01 if beta >= 2000 and left < 4 else 0.5
         options = {"predicted": law, "measured": time, "tolerance": tolerance}
         report.compare("time", label, **options, relative=True)
         if beta >= 2000:
-            plateau, law = energy[np.searchsorted(run.t, np.sqrt(time * end))], (masses**2).sum()
+            plateau, law = (
+                energy[np.searchsorted(run.t, np.sqrt(time) * np.sqrt(end))],
+                (masses**2).sum(),
+            )
             report.compare("plateau", label, predicted=law, measured=plateau, tolerance=1e-8)
     return run.t, np.array(energy)
 
@@ -244,6 +250,8 @@ def main() -> int:
     curves = {beta: check_staircase(report, "scaled USA", float(beta)) for beta in betas}
     for beta in betas[-1:] if arguments.quick else betas[-2:]:
         check_staircase(report, "SA", float(beta))
+        for clock in CLOCKS:
+            check_staircase(report, clock, float(beta), WEIGHTED)
     if arguments.figure:
         with theme.style():
             draw(kinetic, lives, curves, arguments.figure)

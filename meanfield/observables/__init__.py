@@ -9,6 +9,7 @@ from ..characteristics import Characteristics
 from ..model import Transformer
 from ..states import Density, Equiangular, Gram, Tokens
 from . import characteristics, density, equiangular, gram, tokens
+from .kernel_modes import KernelModes, kernel_modes
 from .linkage import LINKED, cluster_labels, merge_events
 from .pairs import inner_product_histogram, mean_cosine
 from .tokens import effective_rank
@@ -16,9 +17,11 @@ from .tokens import effective_rank
 __all__ = [
     "LINKED",
     "MOMENTS",
+    "KernelModes",
     "cluster_labels",
     "effective_rank",
     "inner_product_histogram",
+    "kernel_modes",
     "mean_cosine",
     "measure",
     "measure_all",

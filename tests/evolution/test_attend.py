@@ -85,3 +85,15 @@ def test_scalings():
         mf.scalings.power(10, 1)
     with pytest.raises(ValueError, match="gamma must be finite numbers"):
         logarithmic(10, np.nan)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_in_space_it_is_a_step_of_blurring_mean_shift(d):
+    rng, beta = np.random.default_rng(d), 3.0
+    x, masses = rng.standard_normal((9, d)), rng.dirichlet(np.ones(9))
+    weights = masses * np.exp(-beta / 2 * ((x[:, None] - x) ** 2).sum(axis=-1))
+    answered = mf.attend(
+        mf.Attention(beta=beta / 2, weights=mf.L2()), mf.Tokens(x, masses, on_sphere=False)
+    )
+    assert not answered.on_sphere and answered.radii is None
+    np.testing.assert_allclose(answered.x, weights @ x / weights.sum(axis=1)[:, None], rtol=1e-13)

@@ -1,0 +1,273 @@
+"""Claim: softmax attention is blurring mean-shift, whose modes and clusters can be counted.
+
+1. On S^(d-1) grad log sum_j m_j exp(-beta |x - x_j|^2/2) = beta v_SA (d = 2, 3, 8; derivatives
+   by complex steps: 1e-12 relative). One layer without the residual is a step of mean-shift: on the
+   sphere SA and L2 weights of beta/2 agree (1e-14). On the line, where v = sum_j w_j x_j - x,
+   Gaussians keep their form: s' = -2s/(1 + beta s) in the flow (asked: known values to 1e-8, they
+   have eight digits), s -> s (beta s/(1 + beta s))^2 by a step, which is cubic convergence (1e-10).
+2. Circle, n independent uniform tokens: the estimate sum_i e^(beta cos(theta - theta_i)) has
+   (sum k^4 I_k^2/sum k^2 I_k^2)^(1/2) modes on average, ~ sqrt(3 beta/2): known values (to
+   their digits), Monte Carlo for beta up to 5000 (4.5 standard errors).
+3. Then SA moves them. While deviations from the uniform density are small, degree k grows like
+   e^(s_k t), and the number of modes is that of the power P_k = I_k^2 e^(2 s_k t), which tends
+   to k* ~ sqrt(2 beta): n = 4000, t = 1, 2 (4.5 standard errors).
+4. Their first clusters, t = 10, number Theta(sqrt(beta)): exponent 0.5 to 0.03 and 4.5 standard
+   errors for beta from 10 to 160. They are k*, which starts nearer to uniform reach
+   exactly (metastable_clusters.py), but for 15 per cent.
+5. Line, n Gaussian tokens, beta = n^0.7, n, n^1.4: within the place where 5 tokens share a
+   bandwidth, modes are those of a Gaussian process (4.5 standard errors and 1 per cent). The
+   number M of all of them is of order sqrt(beta log beta), not sqrt(beta) log beta as the
+   survey prints: for beta = n^0.7 and n log(M/sqrt(beta)) grows like (log log beta)^p, p = 1/2
+   (asked: 0.15 and 4.5 standard errors).
+
+No critical point is left undecided in any sample. --quick: fewer samples, wider errors.
+
+    python validation/mean_shift.py [--quick] [--figure FILE.png]    # 4 min; exit code 1
+
+References: Cheng (1995); Geshkovski, Rigollet and Sun, arXiv:2412.09080; parts 2 to 4 derived here.
+"""
+
+import argparse
+import sys
+
+import numpy as np
+from _mode_counts import fastest_degree, modes_on_circle, modes_on_line
+from _report import Report, successful
+
+import meanfield as mf
+from meanfield.plotting import theme
+
+SEED, SIGMAS = 5, 4.5
+KNOWN = {5: 2.7215, 10: 3.8587, 50: 8.6532}
+NARROW = {0.1: 0.03457496, 0.2: 0.02971678, 0.5: 0.01828420, 1.0: 0.00749286}  # beta = 10
+CIRCLE = (5, 10, 50, 200, 1000, 5000)
+GROWING = (10.0, 20.0, 40.0, 80.0, 160.0)
+TIMES = np.array([0, 1, 2, 3, 4, 6, 8, 10, 15, 20.0])
+CLUSTERED = 10.0
+TOKENS = 4000
+LINE = {0.7: (100, 1000, 10_000, 100_000), 1.0: (100, 1000, 10_000, 100_000)}
+LINE[1.4] = (100, 1000, 10_000)
+SHARE = 5  # tokens in a bandwidth, at the edge of the window
+
+
+def places_of(tokens: mf.Tokens, beta: float) -> np.ndarray:
+    """The modes; the script ends if one is undecided."""
+    modes = mf.kernel_modes(tokens, beta)
+    if modes.undecided:
+        sys.exit(f"{modes.undecided} critical points of {tokens!r} are undecided.")
+    return modes.places
+
+
+def mean_of(samples) -> tuple[float, float]:
+    """Mean and standard error."""
+    samples = np.asarray(samples, dtype=float)
+    return samples.mean(), samples.std(ddof=1) / np.sqrt(len(samples))
+
+
+# Attention is mean-shift --------------------------------------------------------------------
+
+
+def check_velocities(report: Report) -> None:
+    beta, n = 3.0, 40
+    for d in (2, 3, 8):
+        rng = np.random.default_rng([SEED, d])
+        x, masses = mf.Tokens.uniform(n, d, rng=rng).x, rng.dirichlet(np.ones(n))
+        tokens = mf.Tokens(x, masses)
+        mean = mf.attend(mf.SA(beta), tokens)
+        A = mean.x * mean.radii[:, None]
+        v = A - (x * A).sum(axis=1, keepdims=True) * x
+        gradient = np.array([ascent(point, x, masses, beta) for point in x])
+        error = np.abs(gradient - beta * v).max() / np.abs(beta * v).max()
+        report.compare("gradient", f"d = {d}", predicted=0, measured=error, tolerance=1e-12)
+        other = mf.attend(mf.Attention(beta=beta / 2, weights=mf.L2()), tokens)
+        error = np.abs(other.x - mean.x).max()
+        report.compare("SA and L2", f"d = {d}", predicted=0, measured=error, tolerance=1e-14)
+
+
+def ascent(point: np.ndarray, x: np.ndarray, masses: np.ndarray, beta: float) -> np.ndarray:
+    """Gradient on the sphere of the logarithm of the Gaussian estimate, by complex steps."""
+    tangent = np.linalg.svd(point[None])[2][1:]
+    moved = point + 1e-30j * tangent
+    squares = ((moved[:, None] - x) ** 2).sum(axis=-1)
+    slopes = np.log(np.exp(-beta / 2 * squares) @ masses).imag / 1e-30
+    return slopes @ tangent
+
+
+def check_gaussians(report: Report) -> None:
+    """Flow and steps of a Gaussian on the line, beta = 10, s_0 = 0.04."""
+    beta, s, (nodes, masses) = 10.0, 0.04, np.polynomial.hermite_e.hermegauss(40)
+    points = (np.sqrt(s) * nodes)[:, None]
+    start = mf.Tokens(points, masses / masses.sum(), on_sphere=False)
+    drift = mf.Attention(beta=beta / 2, weights=mf.L2())
+    model = mf.Transformer(drift, feedforward=np.negative)
+    run = mf.solve(model, start, (0, 1), t_eval=list(NARROW), rtol=1e-10)
+    for (t, known), tokens in zip(NARROW.items(), successful(run), strict=True):
+        numbers = {"predicted": known, "measured": variance(tokens), "tolerance": 1e-8}
+        report.compare("variance, flow", f"t = {t}", **numbers)
+    tokens = start
+    for step in (1, 2, 3):
+        tokens, s = mf.attend(drift, tokens), s * (beta * s / (1 + beta * s)) ** 2
+        numbers = {"predicted": s, "measured": variance(tokens), "relative": True}
+        report.compare("variance, steps", f"step {step}", **numbers, tolerance=1e-10)
+
+
+def variance(tokens: mf.Tokens) -> float:
+    return float(tokens.masses @ tokens.x[:, 0] ** 2)
+
+
+# Modes and clusters on the circle -----------------------------------------------------------
+
+
+def check_circle(report: Report, samples: int) -> dict:
+    for beta, known in KNOWN.items():
+        numbers = {"predicted": known, "measured": modes_on_circle(beta), "tolerance": 5e-5}
+        report.compare("modes, formula", f"beta = {beta}", **numbers)
+    found, rng = {}, np.random.default_rng([SEED, 1])
+    for beta in CIRCLE:
+        counts = [
+            len(places_of(mf.Tokens.uniform(TOKENS, 2, rng=rng), beta)) for _ in range(samples)
+        ]
+        found[beta] = mean, error = mean_of(counts)
+        label = f"beta = {beta}, sqrt(3 beta/2) = {np.sqrt(1.5 * beta):.3f}"
+        numbers = {"predicted": modes_on_circle(beta), "measured": mean}
+        report.compare("modes, uniform", label, **numbers, tolerance=SIGMAS * error, random=True)
+    return found
+
+
+def check_clusters(report: Report, replicas: int) -> dict:
+    """Numbers of modes along SA, as (mean, standard error) at TIMES."""
+    curves = {}
+    for beta in GROWING:
+        rng = np.random.default_rng([SEED, 2, int(beta)])
+        start = mf.Tokens.uniform(TOKENS, 2, rng=rng, shape=(replicas,))
+        model, span = mf.Transformer(mf.SA(beta)), (0, TIMES[-1])
+        run = successful(mf.solve(model, start, span, t_eval=TIMES, rtol=1e-5))
+        every = [[len(places_of(state[i], beta)) for i in range(replicas)] for state in run]
+        curves[beta] = [mean_of(counts) for counts in every]
+        for i in (1, 2):
+            mean, error = curves[beta][i]
+            numbers = {"predicted": modes_on_circle(beta, TIMES[i]), "measured": mean}
+            label = f"beta = {beta:g}, t = {TIMES[i]:g}"
+            report.compare(
+                "modes, growing", label, **numbers, tolerance=SIGMAS * error, random=True
+            )
+    check_exponent(report, curves)
+    return curves
+
+
+def check_exponent(report: Report, curves: dict) -> None:
+    at = int(np.flatnonzero(TIMES == CLUSTERED)[0])
+    means = np.array([curve[at][0] for curve in curves.values()])
+    errors = np.array([curve[at][1] for curve in curves.values()]) / means
+    slope, error = slope_of(np.log(GROWING), np.log(means), errors)
+    tolerance = 0.03 + SIGMAS * error
+    report.compare("clusters", "exponent", predicted=0.5, measured=slope, tolerance=tolerance)
+    for beta, mean, error in zip(GROWING, means, errors, strict=True):
+        ratio, label = mean / fastest_degree(beta), f"over k*, beta = {beta:g}"
+        tolerance = 0.15 + SIGMAS * error
+        report.compare("clusters", label, predicted=1, measured=ratio, tolerance=tolerance)
+
+
+def slope_of(x, y, errors) -> tuple[float, float]:
+    """Slope of the straight line of least squares, and its standard error."""
+    weights = (x - np.mean(x)) / ((x - np.mean(x)) ** 2).sum()
+    return float(weights @ y), float(np.sqrt((weights**2) @ errors**2))
+
+
+# Modes on the line --------------------------------------------------------------------------
+
+
+def check_line(report: Report, effort: float) -> dict:
+    """For every exponent of beta = n^a the (beta, mean, standard error) of all modes."""
+    found = {}
+    for a, sizes in LINE.items():
+        found[a] = []
+        for n in sizes:
+            found[a].append(check_samples(report, a, n, max(4, int(effort / np.sqrt(n)))))
+        beta, mean, error = np.array(found[a]).T
+        if a <= 1:
+            log = np.log(np.log(beta))
+            slope, se = slope_of(log, np.log(mean / np.sqrt(beta)), error / mean)
+            numbers = {"predicted": 0.5, "measured": slope, "tolerance": 0.15 + SIGMAS * se}
+            report.compare("all modes", f"power of log beta, beta = n^{a:g}", **numbers)
+    return found
+
+
+def check_samples(report: Report, a: float, n: int, samples: int) -> tuple:
+    beta, rng = n**a, np.random.default_rng([SEED, 3, n, int(10 * a)])
+    reach = np.sqrt(2 * np.log(max(n / np.sqrt(2 * np.pi * beta) / SHARE, 1.01)))
+    totals, inside = [], []
+    for _ in range(samples):
+        tokens = mf.Tokens(rng.standard_normal((n, 1)), on_sphere=False)
+        places = places_of(tokens, beta)
+        totals.append(len(places))
+        inside.append(np.count_nonzero(np.abs(places) <= reach))
+    mean, error = mean_of(inside)
+    predicted = modes_on_line(beta, n, reach)
+    label = f"beta = n^{a:g} = {beta:.4g}, |x| < {reach:.2f}"
+    numbers = {"predicted": predicted, "measured": mean}
+    tolerance = SIGMAS * error + 0.01 * predicted
+    report.compare("modes, Gaussian", label, **numbers, tolerance=tolerance, random=True)
+    return beta, *mean_of(totals)
+
+
+# The figure ---------------------------------------------------------------------------------
+
+
+def draw(circle: dict, curves: dict, line: dict, path: str) -> None:
+    """Modes of uniform tokens over beta, along SA, and of Gaussian tokens on the line."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 3.6), dpi=200, layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    betas = np.geomspace(4, 6000, 200)
+    left.loglog(betas, [modes_on_circle(beta) for beta in betas], "C0", label="Kac-Rice")
+    left.loglog(betas, np.sqrt(1.5 * betas), "k:", label=r"$\sqrt{3\beta/2}$")
+    stars = np.array([fastest_degree(beta) for beta in betas])
+    left.loglog(betas, stars, "0.6", lw=0.9, label=r"$k^*(\beta)$")
+    means, errors = np.array(list(circle.values())).T
+    left.errorbar(list(circle), means, SIGMAS * errors, fmt="o", color="C0", ms=4, label="tokens")
+    clustered = [curve[int(np.flatnonzero(TIMES == CLUSTERED)[0])][0] for curve in curves.values()]
+    left.loglog(GROWING, clustered, "s", color="C3", ms=4, mfc="none", label="clusters, $t = 10$")
+    left.set(xlabel=r"$\beta$", ylabel="number of modes", title="circle, uniform tokens")
+    left.legend(fontsize=7)
+    fine = np.linspace(0, TIMES[-1], 200)
+    for i, (beta, curve) in enumerate(curves.items()):
+        means, errors = np.array(curve).T
+        star = fastest_degree(beta)
+        middle.errorbar(TIMES, means / star, 2 * errors / star, fmt="o", ms=3, color=f"C{i}")
+        law = [modes_on_circle(beta, t) / star for t in fine]
+        middle.plot(fine, law, color=f"C{i}", lw=1, label=rf"$\beta = {beta:g}$")
+    middle.set(xlabel="time $t$", ylabel=r"modes over $k^*(\beta)$", title="their way under SA")
+    middle.set_ylim(0.78, 1.24)
+    middle.legend(fontsize=7, title="lines: linear growth", title_fontsize=7, ncols=3)
+    for i, (a, rows) in enumerate(line.items()):
+        beta, mean, _ = np.array(rows).T
+        scale, label = np.sqrt(beta * np.log(beta)), rf"$\beta = n^{{{a:g}}}$"
+        right.semilogx(beta, mean / scale, "o-", color=f"C{i}", ms=4, label=label)
+        right.semilogx(beta, mean / scale / np.sqrt(np.log(beta)), "x:", color=f"C{i}", ms=4)
+    right.set(xlabel=r"$\beta$", ylim=(0, None), title="line, $n$ Gaussian tokens")
+    right.set_ylabel(r"modes over $\sqrt{\beta\log\beta}$")
+    right.legend(fontsize=7, title=r"dotted: over $\sqrt{\beta}\,\log\beta$", title_fontsize=7)
+    figure.savefig(path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer samples")
+    parser.add_argument("--figure", metavar="FILE", help="where to draw the numbers of modes")
+    arguments = parser.parse_args()
+    report, quick = Report(["what", "case"], digits=8), arguments.quick
+    check_velocities(report)
+    check_gaussians(report)
+    circle = check_circle(report, 6 if quick else 60)
+    curves = check_clusters(report, 6 if quick else 60)
+    line = check_line(report, 100 if quick else 2000)
+    if arguments.figure:
+        with theme.style():
+            draw(circle, curves, line, arguments.figure)
+    return report.verdict()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
