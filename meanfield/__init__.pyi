@@ -22,6 +22,7 @@ from .drifts import FeedForward as FeedForward
 from .drifts import Hardmax as Hardmax
 from .drifts import Interaction as Interaction
 from .drifts import Kuramoto as Kuramoto
+from .drifts import Linear as Linear
 from .drifts import MeanField as MeanField
 from .drifts import PerLayer as PerLayer
 from .drifts import Sigmoid as Sigmoid
