@@ -38,6 +38,7 @@ from .errors import MeanfieldError as MeanfieldError
 from .errors import StorageError as StorageError
 from .errors import StorageWarning as StorageWarning
 from .errors import UnresolvedWarning as UnresolvedWarning
+from .evolution import ClosedCovariance as ClosedCovariance
 from .geometry import Circle as Circle
 from .geometry import Sphere as Sphere
 from .geometry import Zonal as Zonal

@@ -11,7 +11,7 @@ import numpy as np
 from .characteristics import Characteristics
 from .checks import path_of
 from .model import Transformer
-from .states import Density, Gram, Tokens
+from .states import Density, Gaussian, Gram, Tokens
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Solution"]
 
-State = Density | Characteristics | Tokens | Gram
+State = Density | Characteristics | Tokens | Gram | Gaussian
 SUCCESSFUL = ("finished", "steady", "event", "stopped")
 
 
@@ -31,13 +31,14 @@ class Solution:
     ----------
     t : ndarray, (m,)
         The requested times that were reached; the last is where the run ended.
-    states : tuple of Density, Characteristics, Tokens or Gram
+    states : tuple of Density, Characteristics, Tokens, Gram or Gaussian
         The state at each time; densities are on as many modes as they needed.
     model : Transformer
     status : str
         "finished"; "steady" (the rate of change fell below the tolerance); "event" (a terminal
         event); "stopped" (the callback said so); or, without success: "unresolved" (the
-        density needs more than max_degree modes), "interrupted" (Ctrl-C), "step_too_small",
+        density needs more than max_degree modes), "blow-up" (a Gaussian becomes infinite at the
+        time stats["blow_up_time"]), "interrupted" (Ctrl-C), "step_too_small",
         "not_finite", "max_steps".
     message : str
         The same in words, and what to do about it.

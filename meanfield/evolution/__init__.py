@@ -1,8 +1,17 @@
 """What a model does to a state: one file per representation."""
 
 from .characteristics import CharacteristicsMotion
+from .closed_covariance import ClosedCovariance
 from .density import DensityEvolution
+from .gaussian import GaussianMotion
 from .gram import GramMotion
 from .tokens import TokenMotion
 
-__all__ = ["CharacteristicsMotion", "DensityEvolution", "GramMotion", "TokenMotion"]
+__all__ = [
+    "CharacteristicsMotion",
+    "ClosedCovariance",
+    "DensityEvolution",
+    "GaussianMotion",
+    "GramMotion",
+    "TokenMotion",
+]

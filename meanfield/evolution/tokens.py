@@ -14,12 +14,10 @@ from ..normalisation import PostLN
 from ..states import Tokens
 from .fitting import check_tokens
 from .lengths import lengths
+from .pieces import Piece, distinct
 
 __all__ = ["TokenMotion"]
 
-INSIDE = 1e-13  # of the time between two breakpoints
-ROUNDED = 32 * np.finfo(float).eps  # of that time, where it is long after 0
-ONE_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 LOST = 2.0  # a step that changes the length of a unit vector by this factor says nothing
 OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
 
@@ -51,7 +49,7 @@ class TokenMotion:
         self._masses = np.ascontiguousarray(tokens.masses.reshape(self._replicas, -1))
         self._sums = self._build(engine, len(tokens))
         self._exact = isinstance(self._drift, ZonalDrift) and self._tangential
-        self._piece = -np.inf, np.inf
+        self._piece = Piece()
         self.kappa = np.broadcast_to(model.kappa, tokens.shape).ravel()
 
     def _build(self, engine, n: int):
@@ -152,7 +150,7 @@ class TokenMotion:
     def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from attention."""
         if isinstance(self._sums, AttentionSums | FieldSums):
-            A = self._sums.attention(self._inside(t), x, masses)
+            A = self._sums.attention(self._piece.inside(t), x, masses)
         else:
             A = self._sums.attention(x, masses)
         return self._normalised(t, A, self._size_of_attention(t))
@@ -180,11 +178,13 @@ class TokenMotion:
         return self._normalised(t, values)
 
     def _normalised(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
-        return self.model.normalisation.update(self._inside(t), A, size) if self.on_sphere else A
+        return (
+            self.model.normalisation.update(self._piece.inside(t), A, size) if self.on_sphere else A
+        )
 
     def grows(self, t: float) -> bool:
         """Whether radii change at this time."""
-        return self.on_sphere and self.model.normalisation.grows(self._inside(t))
+        return self.on_sphere and self.model.normalisation.grows(self._piece.inside(t))
 
     def _followed(self, y: np.ndarray, t: float, u: np.ndarray) -> np.ndarray:
         """theta' = P u / r and r' = <theta, u>, or P u and 0 where radii are fixed."""
@@ -209,20 +209,11 @@ class TokenMotion:
         found = [t for t in self.model.normalisation.breakpoints() if start < t < end]
         if isinstance(self._drift, Attention | Hardmax):
             found += [float(t) for t in self._drift.breakpoints(start, end)]
-        distinct: list[float] = []
-        for t in sorted(found):
-            if not distinct or t - distinct[-1] > ONE_JUMP * abs(t):
-                distinct.append(t)
-        return distinct
+        return distinct(found)
 
     def enter(self, start: float, end: float) -> None:
         """Between two breakpoints; at either the model is taken as it is in between."""
-        self._piece = start, end
-
-    def _inside(self, t: float) -> float:
-        start, end = self._piece
-        margin = max(INSIDE * (end - start), ROUNDED * max(abs(start), abs(end)))
-        return t if np.isinf(margin) else min(max(t, start + margin), end - margin)
+        self._piece.enter(start, end)
 
     # How errors and rates are measured -----------------------------------------------------
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..characteristics import Characteristics
 from ..observables import MOMENTS, measure_all
 from ..solution import Solution
-from ..states import Gram, Tokens
+from ..states import Gaussian, Gram, Tokens
 
 __all__ = ["ATTRIBUTES", "Arrays", "labelled_arrays", "observable_arrays", "state_arrays"]
 
@@ -27,6 +27,8 @@ ATTRIBUTES = {
     "coordinates": {"long_name": "coordinates of the nodes, see Characteristics"},
     "masses": {"long_name": "masses of the nodes or tokens"},
     "radii": {"long_name": "lengths of the hidden states"},
+    "mean": {"long_name": "mean of the Gaussian"},
+    "covariance": {"long_name": "covariance of the Gaussian"},
     "inner_product": {"long_name": "inner product of two tokens"},
     "w2_to_dirac": {"long_name": "W2 to the Dirac at limit_point", "units": "radian"},
     "limit_point": {"long_name": "direction of the mean"},
@@ -67,6 +69,8 @@ def state_arrays(solution: Solution) -> Arrays:
             return _tokens(solution)
         case Gram():
             return _products(solution)
+        case Gaussian():
+            return _gaussians(solution)
     return _densities(solution)
 
 
@@ -132,6 +136,15 @@ def _products(solution: Solution) -> Arrays:
     return {
         "inner_product": (("t", *members, "token", "other"), products),
         "masses": ((*members, "token"), states[0].masses),
+    }
+
+
+def _gaussians(solution: Solution) -> Arrays:
+    """Means and covariances at every time."""
+    states: list[Any] = list(solution.states)
+    return {
+        "mean": (("t", "component"), np.stack([state.mean for state in states])),
+        "covariance": (("t", "component", "other"), np.stack([state.cov for state in states])),
     }
 
 

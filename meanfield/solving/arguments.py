@@ -11,7 +11,7 @@ import numpy as np
 from ..characteristics import Characteristics
 from ..checks import boolean, path_of, positive, whole_number
 from ..model import Transformer
-from ..states import Density, Gram, Tokens
+from ..states import Density, Gaussian, Gram, Tokens
 from ..states.density import COMPUTED
 from ..steppers import Krogstad, Scheme, Splitting
 from .moving import Moving, broadcast_tokens, token_scheme
@@ -39,7 +39,7 @@ class Problem(NamedTuple):
         start, times = _times(t_span, t_eval)
         if isinstance(state, Tokens | Gram):
             state = broadcast_tokens(model, state)
-        elif not isinstance(state, Characteristics):
+        elif not isinstance(state, Characteristics | Gaussian):
             state = _ensemble(model, state)
         return cls(model, state, start, times)
 
@@ -69,8 +69,8 @@ class Accuracy(NamedTuple):
                 token_scheme(problem.model, state, problem.start, scheme, dt),
                 (0, 0),
             )
-        elif isinstance(state, Characteristics):
-            scheme, degrees = _explicit(scheme), (0, 0)
+        elif isinstance(state, Characteristics | Gaussian):
+            scheme, degrees = _explicit(state, scheme), (0, 0)
         else:
             if isinstance(scheme, Splitting):
                 raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
@@ -156,7 +156,7 @@ def _ensemble(model: Transformer, density) -> Density:
     if not isinstance(density, Density):
         raise TypeError(
             "solve moves a Density, such as circle.density(f) or circle.von_mises(0, 1), "
-            f"Characteristics(density), Tokens(x) or Gram(G); got {type(density).__name__}."
+            f"Characteristics(density), Tokens(x), Gram(G) or Gaussian(mean, cov); got {type(density).__name__}."
         )
     density.checked_positive(COMPUTED)
     try:
@@ -228,12 +228,13 @@ def _refuse_degrees(state, min_degree, max_degree) -> None:
         )
 
 
-def _explicit(scheme: Scheme | Splitting | None) -> Scheme | None:
-    """The scheme for characteristics."""
+def _explicit(state, scheme: Scheme | Splitting | None) -> Scheme | None:
+    """The scheme for characteristics and Gaussians."""
     if scheme is None or (isinstance(scheme, Scheme) and scheme.explicit):
         return scheme
     raise ValueError(
-        f"Characteristics needs an explicit scheme, steppers.DormandPrince; got {scheme.name}."
+        f"{type(state).__name__} needs an explicit scheme, steppers.DormandPrince; got "
+        f"{scheme.name}."
     )
 
 

@@ -5,15 +5,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..characteristics import Characteristics
-from ..states import Density, Gram, Tokens
+from ..states import Density, Gaussian, Gram, Tokens
 from .arguments import Arguments
 from .characteristics_march import CharacteristicsMarch
 from .density_march import DensityMarch
+from .gaussian_march import GaussianMarch
 from .token_march import TokenMarch
 
 __all__ = ["March", "march_of", "space_of"]
 
-State = Density | Characteristics | Tokens | Gram
+State = Density | Characteristics | Tokens | Gram | Gaussian
 
 
 class March(Protocol):
@@ -100,9 +101,15 @@ def march_of(arguments: Arguments) -> March:
             return DensityMarch(problem, accuracy, steady)
         case Characteristics():
             return CharacteristicsMarch(problem, accuracy, steady)
+        case Gaussian():
+            return GaussianMarch(problem, accuracy, steady)
     return TokenMarch(problem, accuracy, steady, arguments.moving)
 
 
 def space_of(state: State) -> dict[str, Any]:
     """Where a state lives, as plain data."""
-    return state.describe() if isinstance(state, Tokens | Gram) else state.geometry.describe()
+    return (
+        state.describe()
+        if isinstance(state, Tokens | Gram | Gaussian)
+        else state.geometry.describe()
+    )

@@ -33,6 +33,11 @@ class Moving(NamedTuple):
     @classmethod
     def checked(cls, problem, stopping, keeping, engine, merge, rng) -> "Moving":
         model, state = problem.model, problem.state
+        if stopping.steady and _changes(model):
+            raise ValueError(
+                f'until="steady" is for models that do not change with time: under {model!r} '
+                "tokens may rest and move again. Look at observables over time instead."
+            )
         given = {"engine": engine, "merge": merge, "rng": rng}
         if not isinstance(state, Tokens | Gram):
             if named := [name for name, value in given.items() if value is not None]:
@@ -42,11 +47,6 @@ class Moving(NamedTuple):
             raise ValueError(
                 'until="steady" is for states that come to rest; tokens with noise do not. Look at '
                 "observables over time instead."
-            )
-        if stopping.steady and _changes(model):
-            raise ValueError(
-                f'until="steady" is for models that do not change with time: under {model!r} '
-                "tokens may rest and move again. Look at observables over time instead."
             )
         if engine is not None and not isinstance(engine, ENGINES):
             names = ", ".join(f"engines.{kind.__name__}(...)" for kind in ENGINES)

@@ -18,11 +18,11 @@ from ..steppers.flow import Flow
 from .arguments import Accuracy, Problem
 from .fusion import Fusion
 from .moving import Moving, check_layers
+from .pieces import Pieces
 
 __all__ = ["STALLED", "TokenMarch"]
 
 STALLED = 101  # a step was too short for the clock to show
-ONE_TIME = 8 * np.finfo(float).eps
 
 
 class TokenMarch:
@@ -33,33 +33,24 @@ class TokenMarch:
     def __init__(self, problem: Problem, accuracy: Accuracy, steady: float, moving: Moving):
         self._start, self._first = problem.start, problem.state
         self._duration = float(problem.times[-1] - problem.start)
+        self._outputs = problem.times - problem.start
         self._model, self._engine = problem.model, moving.engine
         self._steady, self._rtol = steady, accuracy.rtol
         self._rng: Any = moving.rng
         self._scheme = accuracy.scheme
         self._fusion = Fusion(len(self._first), moving.merge)
         self._whole = self._motion = self._motion_of(self._first)
-        end = self._start + self._duration
-        jumps = self._whole.breakpoints(self._start, float(np.nextafter(end, np.inf)))
-        self._outputs = problem.times - problem.start
-        self._breaks = [self._at_output(min(t, end) - self._start) for t in jumps]
+        self._pieces = Pieces(self._whole, self._start, self._outputs)
         self.elapsed = self._goal = 0.0
         if self._scheme is Layers:
             check_layers(self._outputs, accuracy.dt, "an output or the end")
-            check_layers(self._breaks, accuracy.dt, "a jump of the model")
+            check_layers(self._pieces.jumps, accuracy.dt, "a jump of the model")
         self._clock = started(1.0)
-        self._piece: tuple[float, float] | None = None
-        self._enter_piece(0.0)
+        self._pieces.enter(self._motion, 0.0)
         y = self._motion.coordinates(self._first)
         first_step = self._first_step(y)
         self._flow = self._steps(y, accuracy.dt)
         self._clock = started(accuracy.dt or first_step)
-
-    def _at_output(self, elapsed: float) -> float:
-        """A time after the start, or the output that it is but for rounding."""
-        nearest = float(self._outputs[np.abs(self._outputs - elapsed).argmin()])
-        same = abs(nearest - elapsed) <= ONE_TIME * (abs(self._start) + self._duration)
-        return nearest if same else elapsed
 
     def _motion_of(self, state: Tokens | Gram) -> Any:
         if isinstance(state, Gram):
@@ -141,11 +132,11 @@ class TokenMarch:
             reach = self._clock.t + self._clock.proposal
             passed = int(np.searchsorted(self._outputs, reach, side="right"))
             target = max(target, self._outputs[passed - 1]) if passed else target
-        return min([target, *[b for b in self._breaks if b > self._clock.t]])
+        return self._pieces.goal(self._clock.t, target)
 
     def _step(self, limit: int) -> int:
         watched = self._fusion.distance is not None or (self._steady and not self.continuous)
-        if self._enter_piece(self._clock.t):
+        if self._pieces.enter(self._motion, self._clock.t):
             self._flow.restart(self._flow.x, self._clock.t)
         before = self._flow.counts[0]
         code, self._clock = self._flow.advance(self._clock, self._goal, 1 if watched else limit)
@@ -155,17 +146,6 @@ class TokenMarch:
             self.elapsed = self._clock.t
             code = STEADY if self.rate <= self._steady else code
         return code
-
-    def _enter_piece(self, elapsed: float) -> bool:
-        """Between the breakpoints of the model around this time; whether that is another piece."""
-        edges = [0.0, *self._breaks, self._duration]
-        i = int(np.searchsorted(self._breaks, elapsed, side="right"))
-        piece = self._start + edges[i], self._start + edges[i + 1]
-        if not self._breaks or piece == self._piece:
-            return False
-        self._piece = piece
-        self._motion.enter(*piece)
-        return True
 
     def _merge(self) -> None:
         """Merge what has collapsed, and go on with fewer tokens."""
@@ -177,8 +157,7 @@ class TokenMarch:
     def _go_on(self, rows: Tokens, y: np.ndarray) -> None:
         """With other rows, at these coordinates."""
         self._motion = self._motion_of(rows)
-        if self._piece:
-            self._motion.enter(*self._piece)
+        self._pieces.join(self._motion)
         self._flow.restart(y, self._clock.t, self._motion)
 
     def step_from(self, state: Any, elapsed: float, dt: float) -> Tokens | Gram:
@@ -261,7 +240,7 @@ class TokenMarch:
         rows = self._fusion.rows_of(self._first) if self._fusion.times else self._first
         began, dt = map(float, snapshot["step"])
         within = self.elapsed < self._clock.t
-        self._enter_piece(began if within else self._clock.t)
+        self._pieces.enter(self._motion, began if within else self._clock.t)
         self._go_on(rows, np.array(snapshot["coordinates"]))
         if within:
             self._flow.repeat((np.array(snapshot["before"]), began, dt))
