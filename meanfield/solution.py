@@ -151,7 +151,8 @@ class Solution:
         On the sphere "orthographic", "map"; of densities on the circle "spacetime", "snapshots",
         "polar"; of characteristics there "trajectories", "distribution". Of tokens on the circle
         also "histogram" and "trajectories"; of those in higher dimension or in R^d "projection",
-        "paths"; of tokens and of Gram "inner_products". See `plotting.plot`.
+        "paths"; of tokens and of Gram "inner_products". Of a Gaussian "variances", in the plane
+        "ellipses" and "cone". See `plotting.plot`.
         """
         from .plotting import plot
 

@@ -23,6 +23,7 @@ SHOWN = (
     "effective_rank",
     "mean_radius",
     "spread",
+    "covariance_rank",
     "speed",
 )
 MOST_ROWS = 20
@@ -77,9 +78,11 @@ def _is_known(measured: dict, name: str) -> bool:
 
 
 def _size(run: "Solution") -> str:
-    from ..states import Gram, Tokens
+    from ..states import Gaussian, Gram, Tokens
 
     final = run.final
+    if isinstance(final, Gaussian):
+        return f"a Gaussian in R^{final.dimension}"
     if isinstance(final, Tokens | Gram):
         return f"{len(final)} tokens"
     nodes = run.stats.get("nodes")

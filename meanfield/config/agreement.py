@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .gaussian_agreement import gaussian_disagreements
 from .initial import Ensemble
 from .models import Attention, Hardmax
 from .solve_table import FOR_TOKENS
@@ -18,7 +19,9 @@ __all__ = ["disagreements", "study_disagreements"]
 
 def disagreements(config: "Config") -> Iterator[str]:
     """What does not fit together, in words that begin with a dotted key."""
-    if config.tokens is None:
+    if config.gaussian is not None:
+        yield from gaussian_disagreements(config)
+    elif config.tokens is None:
         yield from _of_densities(config)
     else:
         yield from token_disagreements(config)

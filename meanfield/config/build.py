@@ -6,7 +6,7 @@ import numpy as np
 
 from ..characteristics import Characteristics
 from ..engines import Automatic, Direct, Modes
-from ..states import Density, Gram, Tokens
+from ..states import Density, Gaussian, Gram, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Strang
 from .blame import blaming
 from .build_density import build_density, build_geometry
@@ -27,11 +27,14 @@ SCHEMES = {scheme.name: scheme for scheme in (DormandPrince, Layers, LieTrotter,
 ENGINES = {"automatic": Automatic, "direct": Direct, "modes": Modes}
 
 
-def build_state(config: Config) -> Density | Characteristics | Tokens | Gram:
-    """The tokens, the initial density, or the nodes of it that [characteristics] asks for."""
+def build_state(config: Config) -> Density | Characteristics | Tokens | Gram | Gaussian:
+    """Tokens, a Gaussian, the initial density, or its nodes as [characteristics] asks for."""
     if config.tokens is not None:
         tokens = build_tokens(config)
         return tokens.gram() if config.tokens.gram else tokens
+    if config.gaussian is not None:
+        with blaming(config, "gaussian"):
+            return Gaussian(config.gaussian.mean, config.gaussian.cov)
     density = build_density(config)
     if config.characteristics is None:
         return density
@@ -49,7 +52,7 @@ def solve_arguments(config: Config) -> dict[str, Any]:
     if table.scheme == "Layers" and not {"outputs", "t_eval"} & table.model_fields_set:
         times = None  # every layer
     names = ["rtol", "dt", "until", "steady_tolerance", "max_steps"]
-    if config.characteristics is None and config.tokens is None:
+    if config.characteristics is None and config.tokens is None and config.gaussian is None:
         names += ["min_degree", "max_degree"]
     return {
         "t_span": span,

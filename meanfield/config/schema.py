@@ -18,6 +18,7 @@ from pydantic import (
 
 from .agreement import disagreements, study_disagreements
 from .chaos_table import Chaos
+from .gaussian_table import Gaussian
 from .initial import Initial
 from .models import Model
 from .solve_table import Checkpoint, Solve
@@ -27,8 +28,12 @@ from .values import Table
 
 __all__ = ["KINDS", "Config", "File", "StudyConfig", "plain", "schema"]
 
-TOKENS_OR_DENSITY: dict[str, Any] = {
-    "anyOf": [{"required": ["tokens"]}, {"required": ["geometry", "initial"]}]
+ONE_STATE: dict[str, Any] = {
+    "anyOf": [
+        {"required": ["tokens"]},
+        {"required": ["gaussian"]},
+        {"required": ["geometry", "initial"]},
+    ]
 }
 
 
@@ -50,15 +55,16 @@ class File(Table):
 
 
 class Config(File):
-    """One run: a model, tokens or a density on a space, and how to solve.
+    """One run: a model, tokens, a Gaussian or a density on a space, and how to solve.
 
     Read one with `meanfield.read_config`, run it with `meanfield.run_config`.
     """
 
-    model_config = ConfigDict(json_schema_extra=TOKENS_OR_DENSITY)
+    model_config = ConfigDict(json_schema_extra=ONE_STATE)
 
     model: Model = Field(description="the drift and the noise")
     tokens: Tokens | None = Field(default=None, description="finitely many tokens")
+    gaussian: Gaussian | None = Field(default=None, description="a normal law on R^d")
     geometry: Geometry | None = Field(
         default=None, validate_default=True, description="the space and its resolution"
     )
@@ -73,10 +79,13 @@ class Config(File):
 
     @field_validator("geometry", "initial")
     @classmethod
-    def _is_there_without_tokens(cls, table: Any, info: ValidationInfo) -> Any:
-        if table is None and info.data.get("tokens", "refused") is None:
+    def _is_there_for_a_density(cls, table: Any, info: ValidationInfo) -> Any:
+        others = [info.data.get(name, "refused") for name in ("tokens", "gaussian")]
+        if table is None and others == [None, None]:
             what = cls.model_fields[info.field_name or ""].description
-            raise ValueError(f"this key is required ({what}) and is missing; or give [tokens]")
+            raise ValueError(
+                f"this key is required ({what}) and is missing; or give [tokens] or [gaussian]"
+            )
         return table
 
     @model_validator(mode="after")

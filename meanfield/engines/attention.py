@@ -38,8 +38,8 @@ class AttentionSums:
 
     Notes
     -----
-    Costs O(R n^2 H (k + d)) operations, with linear weights O(R n H k d), and O(R n d) memory. A token that sees no mass at all has
-    A = 0.
+    Costs O(R n^2 H (k + d)) operations, with linear weights O(R n H k d), and O(R n d) memory. A
+    token that sees no mass at all has A = 0.
     """
 
     name = "attention"

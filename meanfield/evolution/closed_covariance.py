@@ -16,7 +16,7 @@ COMMUTE = 1e-12  # of the product of the norms
 
 
 class ClosedCovariance:
-    """Sigma(t) = L (1 - t L^T M L)^(-1) L^T, M = sum_h V_h A_h + (V_h A_h)^T, L the root of Sigma_0.
+    """Sigma(t) = L (1 - t L^T M L)^(-1) L^T, L L^T = Sigma_0, M = sum_h V_h A_h + (V_h A_h)^T.
 
     It is (Sigma_0^(-1) - t M)^(-1) where the covariance is regular. A_h = beta K_h^T Q_h, and with
     output projections O_h V_h stands for V_h.

@@ -4,8 +4,9 @@ With A = beta K^T Q symmetric, and V = c A, one head moves N(a, S) with v = grad
 
     Linear      E = (c/4) int int <Ax, y>^2 dmu dmu = (c/4) tr((A (S + a a^T))^2)
     Softmax     E = (c/4) tr((A S)^2), if a = 0
-    Sinkhorn    E = (c/2) (<Aa, a> + sum_i s_i D_i + log(1 - D_i^2) / 2),  s_i the singular values of
-                L^T A L, s = D / (1 - D^2): -c/2 times the entropic cost of mu to itself for -<Ax, y>
+    Sinkhorn    E = (c/2) (<Aa, a> + sum_i s_i D_i + log(1 - D_i^2) / 2), s_i the singular values
+                of L^T A L, s = D / (1 - D^2): -c/2 times the entropic cost of mu to itself for the
+                cost -<Ax, y>
     L2          E = (c/2) (<Aa, a> + tr(A S) - log det(1 + A S)), if Q = K, A = 2 beta K^T K
 
 so that dE/dt = int |v|^2 dmu. For Gaussians W2 is the distance of Bures and Wasserstein.

@@ -156,7 +156,8 @@ def _ensemble(model: Transformer, density) -> Density:
     if not isinstance(density, Density):
         raise TypeError(
             "solve moves a Density, such as circle.density(f) or circle.von_mises(0, 1), "
-            f"Characteristics(density), Tokens(x), Gram(G) or Gaussian(mean, cov); got {type(density).__name__}."
+            f"Characteristics(density), Tokens(x), Gram(G) or Gaussian(mean, cov); got "
+            f"{type(density).__name__}."
         )
     density.checked_positive(COMPUTED)
     try:

@@ -105,10 +105,10 @@ class GaussianMarch:
     def failure(self, status: str) -> str:
         """Why the run could not go on, and what to do."""
         if status == "blow-up":
-            time, power = self.stats()["blow_up_time"], self._blow_up.power
+            T, p = self.stats()["blow_up_time"], self._blow_up.power
             return (
-                f"The law blows up at T = {time:.10g}: int |x|^2 dmu grows like (T - t)^-{power:.3g} "
-                "and the solution ends there. The states before it are as accurate as asked."
+                f"The law blows up at T = {T:.10g}: int |x|^2 dmu grows like (T - t)^-{p:.3g}, "
+                "and the solution ends. The states before it are as accurate as asked."
             )
         return {
             "step_too_small": (

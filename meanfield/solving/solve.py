@@ -57,15 +57,16 @@ def solve(
 
     A `Density` is solved for spectrally, with as many modes as it needs at each time, by an
     exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; `Characteristics`,
-    `Tokens`, `Gram` and `Gaussian` are moved by the latter. Both have an embedded error estimate and adapt
-    their steps. Tokens with noise are moved in fixed steps of weak order 2.
+    `Tokens`, `Gram` and `Gaussian` are moved by the latter. Both have an embedded error estimate and
+    adapt their steps. Tokens with noise are moved in fixed steps of weak order 2.
 
     Parameters
     ----------
     model : Transformer
         Drift and noise. Arrays of beta and kappa, and stacked initial densities, make an
         ensemble by broadcasting: all members are solved at once, with common steps and modes.
-        Characteristics and a Gaussian take a single model without noise. Replicas of tokens broadcast likewise.
+        Characteristics and a Gaussian take a single model without noise. Replicas of tokens
+        broadcast likewise.
     state : Density, Characteristics, Tokens, Gram or Gaussian
         The initial state.
     t_span : (float, float)
