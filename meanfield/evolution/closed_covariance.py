@@ -7,7 +7,7 @@ from ..drifts.heads import heads
 from ..errors import MeanfieldError
 from ..model import Transformer
 from ..states import Gaussian
-from .gaussian import check_gaussian
+from .gaussian import checked_attention
 from .gaussian_attention import full
 
 __all__ = ["ClosedCovariance"]
@@ -48,8 +48,7 @@ class ClosedCovariance:
     """
 
     def __init__(self, model: Transformer, state: Gaussian):
-        check_gaussian(model, state)
-        drift = model.drift
+        drift = checked_attention(model, state)
         if not isinstance(drift.weights, Softmax) or not drift.constant:
             raise MeanfieldError(
                 "The covariance is known in closed form under softmax weights with constant "

@@ -15,7 +15,7 @@ from ..states import Gaussian
 from .gaussian_attention import AFFINE, expected, full
 from .pieces import Piece, distinct
 
-__all__ = ["GaussianMotion", "check_gaussian"]
+__all__ = ["GaussianMotion", "checked_attention"]
 
 
 class GaussianMotion:
@@ -42,8 +42,7 @@ class GaussianMotion:
     """
 
     def __init__(self, model: Transformer, state: Gaussian):
-        check_gaussian(model, state)
-        self._drift, self._dimension = model.drift, state.dimension
+        self._drift, self._dimension = checked_attention(model, state), state.dimension
         self._piece = Piece()
 
     def coordinates(self, state: Gaussian) -> np.ndarray:
@@ -99,8 +98,8 @@ class GaussianMotion:
         return 2 * float((y * velocity).sum()) / square if square > 0 else 0.0
 
 
-def check_gaussian(model: Transformer, state: Gaussian) -> None:
-    """Raise MeanfieldError or ValueError, with the reason, for what does not keep it normal."""
+def checked_attention(model: Transformer, state: Gaussian) -> Attention:
+    """The drift; raises MeanfieldError or ValueError, with the reason, if no law stays normal."""
     drift = model.drift
     advice = "Solve for Tokens: gaussian.sample(n, rng=...)."
     if not isinstance(drift, Attention):
@@ -134,3 +133,4 @@ def check_gaussian(model: Transformer, state: Gaussian) -> None:
             f"{drift!r} is for dimension {drift.dimension}; got a Gaussian of dimension "
             f"{state.dimension}."
         )
+    return drift

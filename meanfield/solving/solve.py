@@ -57,8 +57,8 @@ def solve(
 
     A `Density` is solved for spectrally, with as many modes as it needs at each time, by an
     exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; `Characteristics`,
-    `Tokens`, `Gram` and `Gaussian` are moved by the latter. Both have an embedded error estimate and
-    adapt their steps. Tokens with noise are moved in fixed steps of weak order 2.
+    `Tokens`, `Gram` and `Gaussian` are moved by the latter. Both have an embedded error estimate
+    and adapt their steps. Tokens with noise are moved in fixed steps of weak order 2.
 
     Parameters
     ----------
