@@ -209,7 +209,7 @@ def check_tokens(report: Report, n: int, replicas: int, rng) -> None:
 
         if kind == "Sinkhorn":
             n = min(n, 128)  # with more its iteration takes minutes
-        rule = moved(hermite_tokens(start, 12))
+        rule = moved(hermite_tokens(start, 16))
         error = apart(law, *moments(rule))
         report.compare("Gauss-Hermite tokens", kind, predicted=0, measured=error, tolerance=1e-11)
         samples = [moments(moved(start.sample(n, rng=rng))) for _ in range(replicas)]

@@ -48,10 +48,12 @@ def _softmax(a, L, Q, K, beta) -> Affine:
 
 def _l2(a, L, Q, K, beta) -> Affine:
     keys = K @ L
-    precision = np.eye(len(a)) + 2 * beta * keys.T @ keys
-    if not np.isfinite(precision).all() or (beta < 0 and not np.linalg.eigvalsh(precision)[0] > 0):
+    if not np.isfinite(keys).all():
         return np.full_like(a, np.nan), np.full_like(L, np.nan)
-    pulled = L @ np.linalg.solve(precision, 2 * beta * keys.T)
+    U, s, Wt = np.linalg.svd(keys, full_matrices=False)  # P is not inverted where S is large
+    precisions = 1 + 2 * beta * s**2
+    shares = 2 * beta * s / np.where(precisions > 0, precisions, np.nan)
+    pulled = L @ (Wt.T * shares) @ U.T
     return a + pulled @ ((Q - K) @ a), pulled @ (Q @ L)
 
 
