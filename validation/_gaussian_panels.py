@@ -13,7 +13,7 @@ def draw(converging, diverging, variants, ranks, path: str) -> None:
     """Four rows: convergence, divergence, variants, and ranks beside traces over time."""
     with theme.style():
         page = theme.figure(width=12, height=12.4)
-        rows = page.subfigures(4, 1, height_ratios=[1.15, 1, 1.15, 0.9])
+        rows = page.subfigures(4, 1, height_ratios=[1, 1, 1, 0.9])
         for row, found in ((rows[0], converging), (rows[2], variants)):
             for i, (name, runs) in enumerate(found.items()):
                 ax = row.add_subplot(1, 4, i + 1, projection="3d")

@@ -101,7 +101,9 @@ def _surface(ax: Any, height: float) -> None:
     ax.set_box_aspect((1, 1, 0.8), zoom=0.85)
     ax.view_init(elev=18, azim=-60)
     ax.locator_params(nbins=4)
-    ax.tick_params(labelsize=7, pad=0)
+    ax.tick_params(labelsize=7, pad=-1)
+    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+        axis.labelpad = -3
 
 
 def draw_disc(ax: Axes, solution: "Solution", colour: str = theme.PALETTE[0]) -> None:
