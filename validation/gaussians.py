@@ -118,10 +118,6 @@ def check_written_out(report: Report) -> None:
         slopes = [C @ S @ pull for C, pull in parts]
         return sum(C for C, _ in parts) @ a + sum(slopes) @ a, sandwich(sum(slopes), S)
 
-    def layered(t, a, S):
-        M = layers.at(t) * V @ S @ A
-        return V @ a + M @ a, sandwich(M, S)
-
     for name, drift, rates in (
         ("linear", mf.Attention(Q, K, V, -0.3, weights=mf.Linear()), linear),
         ("two heads", two, heads),
@@ -207,28 +203,27 @@ def check_tokens(report: Report, n: int, replicas: int, rng) -> None:
         def moved(tokens, model=model):
             return mf.solve(model, tokens, (0, end), t_eval=[end], rtol=1e-11).final
 
-        if kind == "Sinkhorn":
-            n = min(n, 128)  # with more its iteration takes minutes
+        count = min(n, 128) if kind == "Sinkhorn" else n  # its iteration takes minutes for more
         rule = moved(hermite_tokens(start, 16))
         error = apart(law, *moments(rule))
         report.compare("Gauss-Hermite tokens", kind, predicted=0, measured=error, tolerance=1e-11)
-        samples = [moments(moved(start.sample(n, rng=rng))) for _ in range(replicas)]
+        samples = [moments(moved(start.sample(count, rng=rng))) for _ in range(replicas)]
         means, covs = (np.array(part) for part in zip(*samples, strict=True))
         for name, found, expected in (("mean", means, law.mean), ("covariance", covs, law.cov)):
-            bound = ERRORS * found.std(axis=0, ddof=1) / np.sqrt(replicas) + 12 / n
+            bound = ERRORS * found.std(axis=0, ddof=1) / np.sqrt(replicas) + 12 / count
             miss = (np.abs(found.mean(axis=0) - expected) / bound).max()
             report.compare(
-                f"{replicas} x {n} random tokens",
+                f"{replicas} x {count} random tokens",
                 f"{kind}, {name} / bound",
                 predicted=0,
                 measured=miss,
                 tolerance=1,
             )
-        sobol = MultivariateNormalQMC(MEAN, COV, rng=np.random.default_rng(5)).random(n)
+        sobol = MultivariateNormalQMC(MEAN, COV, rng=np.random.default_rng(5)).random(count)
         closer = apart(law, *moments(moved(mf.Tokens(sobol, on_sphere=False))))
         usual = np.mean([apart(law, *sample) for sample in samples])
         report.compare(
-            f"{n} quasi-random tokens",
+            f"{count} quasi-random tokens",
             f"{kind}, error / random's",
             predicted=0,
             measured=closer / usual,
