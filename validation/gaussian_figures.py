@@ -53,7 +53,7 @@ def starts(count: int) -> list[np.ndarray]:
 
 
 def followed(drift: mf.Attention, end: float, count: int, first: float = 1e-3) -> list[mf.Solution]:
-    """Runs from all starts, saved at times spread in proportion, towards a blow-up if there is one."""
+    """Runs from all starts, saved at times spread in proportion, or towards a blow-up."""
     model, times, runs = mf.Transformer(drift), np.append(0.0, np.geomspace(first, 1, 60) * end), []
     for cov in starts(count):
         law = mf.Gaussian(np.zeros(2), cov)
@@ -83,9 +83,9 @@ def check_convergence(report: Report, count: int) -> Runs:
     runs = {
         "zero": followed(mf.Attention(Q, -Q, V), 1e5, count, 1e-7),
         "a line": followed(mf.Attention(q[None], -q[None]), 1e7, count, 1e-9),
-        "a plane": followed(plane, 300.0, count, 1e-5),
+        "a plane": followed(plane, 1e4, count, 1e-7),
         "two lines": followed(
-            mf.Attention(INDEFINITE, None, np.array([[-1.0, 0.2], [-0.1, 1.0]])), 60.0, count, 1e-4
+            mf.Attention(INDEFINITE, None, np.array([[-1.0, 0.2], [-0.1, 1.0]])), 3e3, count, 1e-6
         ),
     }
     report.compare(
