@@ -16,6 +16,8 @@ NEGLIGIBLE = 1e-6  # of the largest eigenvalue: another one is taken for 0
 class Gaussian:
     """The normal law of R^d with a mean and a covariance, which may be singular.
 
+    `solve` moves it under `Attention` with softmax, L2, Sinkhorn or linear weights.
+
     Parameters
     ----------
     mean : array, shape (d,)
