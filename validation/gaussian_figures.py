@@ -12,10 +12,11 @@ Covariances [[a, c], [c, b]] of trace 1 on a grid of (a - b, 2c), followed in co
    2 max Re eig(K^(-1) Q). Mixed: which starts blow up, and which do not, is found alike by both.
 3. Variants. Softmax, L2, Sinkhorn and two heads all converge to zero like 1/t for A < 0, V > 0.
 4. Ranks of limits, d = 3, 4, 5, A = -Q^T Q of rank floor(d/2), Q normal, starts G G^T. V = 1:
-   exactly d - rank A, in 100 runs. V = G^T G: at most ceil(d/2), in 40. At t = 1e10, eigenvalues
-   above 1e-8 of the largest: what vanishes is below 1e-9, and a small G has limits of 4e-7.
+   exactly d - rank A, in 100 runs. V = G^T G: at most ceil(d/2), in 20. An eigenvalue
+   vanishes if it falls like 1/t, to less than a half from t = 1e9 to 1e10, or below rounding: its
+   size alone does not tell, since G and V may be small.
 
-    python validation/gaussian_figures.py [--figure FILE.png]    # 4 min; exit code 1 on failure
+    python validation/gaussian_figures.py [--figure FILE.png]    # 5 min; exit code 1 on failure
 
 Reference: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, figures 1 to 3 and of appendix A.
 """
@@ -41,6 +42,7 @@ GROWING = np.array([[0.8, 0.6], [-0.1, 0.4]])
 KEYS = np.array([[1.0, 0.2], [-0.1, 0.8]])
 MIXED = np.array([[0.0, 0.3], [0.2, -0.9]]), np.array([[-1.2, 0.3], [0.4, 1.9]])
 ALONG_AXES = {"V": AXES[:, None, :], "output": AXES[:, :, None]}  # heads e_h e_h^T
+ROUNDING = 1e-13
 
 Runs = dict[str, list[mf.Solution]]
 
@@ -233,19 +235,20 @@ def check_variants(report: Report, count: int) -> Runs:
 
 
 def rank_of_limit(d: int, identity: bool, rng) -> int:
-    """The rank at t = 1e10 from one random start, under one random A and V."""
+    """How many eigenvalues do not fall any more, from one random start, under random A and V."""
     Q, G, H = rng.standard_normal((d // 2, d)), *rng.standard_normal((2, d, d))
     drift = mf.Attention(Q, -Q, None if identity else H.T @ H)
     law = mf.Gaussian(np.zeros(d), G @ G.T)
-    run = mf.solve(mf.Transformer(drift), law, (0, 1e10), t_eval=[1e10], rtol=1e-6)
-    return successful(run).final.rank(1e-8)
+    run = mf.solve(mf.Transformer(drift), law, (0, 1e10), t_eval=[1e9, 1e10], rtol=1e-6)
+    before, after = (np.linalg.eigvalsh(state.cov) for state in successful(run))
+    return int(((after > before / 2) & (after > ROUNDING * after[-1])).sum())
 
 
 def check_ranks(report: Report, count: int, rng) -> dict[tuple[int, bool], np.ndarray]:
     """Histograms of ranks for V = 1 (True) and V random."""
     found = {}
     for d in (3, 4, 5):
-        for identity, runs in ((True, count), (False, 2 * count // 5)):
+        for identity, runs in ((True, count), (False, count // 5)):
             ranks = np.array([rank_of_limit(d, identity, rng) for _ in range(runs)])
             found[d, identity] = np.bincount(ranks, minlength=d + 1)
             most = -(-d // 2)
