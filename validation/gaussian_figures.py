@@ -14,9 +14,10 @@ Covariances [[a, c], [c, b]] of trace 1 on a grid of (a - b, 2c), followed in co
 4. Ranks of limits, d = 3, 4, 5, A = -Q^T Q of rank floor(d/2), Q normal, starts G G^T. V = 1:
    exactly d - rank A, in 100 runs. V = G^T G: at most ceil(d/2), in 20. An eigenvalue
    vanishes if it falls like 1/t, to less than a half from t = 1e9 to 1e10, or below rounding: its
-   size alone does not tell, since G and V may be small.
+   size alone does not tell, since G and V may be small. For V random from t = 1e5 to 1e6: limits
+   are stable from one side only, and errors of the steps move a law along them in the end.
 
-    python validation/gaussian_figures.py [--figure FILE.png]    # 5 min; exit code 1 on failure
+    python validation/gaussian_figures.py [--figure FILE.png]    # 4 min; exit code 1 on failure
 
 Reference: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, figures 1 to 3 and of appendix A.
 """
@@ -239,7 +240,8 @@ def rank_of_limit(d: int, identity: bool, rng) -> int:
     Q, G, H = rng.standard_normal((d // 2, d)), *rng.standard_normal((2, d, d))
     drift = mf.Attention(Q, -Q, None if identity else H.T @ H)
     law = mf.Gaussian(np.zeros(d), G @ G.T)
-    run = mf.solve(mf.Transformer(drift), law, (0, 1e10), t_eval=[1e9, 1e10], rtol=1e-6)
+    end = 1e10 if identity else 1e6
+    run = mf.solve(mf.Transformer(drift), law, (0, end), t_eval=[end / 10, end], rtol=1e-10)
     before, after = (np.linalg.eigvalsh(state.cov) for state in successful(run))
     return int(((after > before / 2) & (after > ROUNDING * after[-1])).sum())
 
