@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+VALIDATE_ARGS ?=
+QUICK ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,14 +35,8 @@ format: $(VENV)/installed-test  ## ruff: sort imports and format
 typecheck: $(VENV)/installed-test  ## mypy on the package
 	@$(BIN)/mypy
 
-validate: $(VENV)/installed-test  ## run every script in validation/ and print the verdicts
-	@verdicts=; failed=0; \
-	for script in validation/[!_]*.py; do \
-	    echo "== $$script"; \
-	    if $(BIN)/python "$$script"; then verdict="holds "; else verdict="FAILS "; failed=1; fi; \
-	    verdicts="$$verdicts$$verdict $$script\n"; \
-	done; \
-	printf "\nVerdicts\n$$verdicts"; exit $$failed
+validate: $(VENV)/installed-test  ## check every claim, write out/validation/report.html (QUICK=1)
+	@$(BIN)/python validation/_run.py $(if $(filter-out 0,$(QUICK)),--quick) $(VALIDATE_ARGS)
 
 bench: $(VENV)/installed-bench  ## time the solver beside other packages
 	@for script in benchmarks/[!_]*.py; do $(BIN)/python "$$script" || exit 1; done

@@ -9,8 +9,11 @@ and writes NetCDF files and figures. The exit code is 1 if a verdict fails.
 import sys
 import time
 
+import bifurcation
 import chaos
 import collapse
+import equiangular
+import gaussian
 import hysteresis
 import kuramoto_bifurcation
 import metastable
@@ -31,7 +34,10 @@ EXPERIMENTS = (
     minilm,
     tokens,
     noisy_tokens,
+    equiangular,
+    gaussian,
     chaos,
+    bifurcation,
 )
 
 

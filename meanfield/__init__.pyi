@@ -31,6 +31,7 @@ from .drifts import Softmax as Softmax
 from .drifts import Unnormalised as Unnormalised
 from .drifts import ensembles as ensembles
 from .drifts import rescaled as rescaled
+from .drifts import scalings as scalings
 from .environment import doctor as doctor
 from .errors import CheckpointError as CheckpointError
 from .errors import ConfigError as ConfigError
@@ -39,6 +40,7 @@ from .errors import StorageError as StorageError
 from .errors import StorageWarning as StorageWarning
 from .errors import UnresolvedWarning as UnresolvedWarning
 from .evolution import ClosedCovariance as ClosedCovariance
+from .evolution import attend as attend
 from .geometry import Circle as Circle
 from .geometry import Sphere as Sphere
 from .geometry import Zonal as Zonal
@@ -46,6 +48,7 @@ from .geometry import from_pyshtools as from_pyshtools
 from .geometry import principal_circle as principal_circle
 from .geometry import principal_sphere as principal_sphere
 from .geometry import to_pyshtools as to_pyshtools
+from .loading import load as load
 from .model import Transformer as Transformer
 from .noise import Anisotropic as Anisotropic
 from .noise import CommonNoise as CommonNoise
@@ -65,6 +68,7 @@ from .solution import Solution as Solution
 from .solving import solve as solve
 from .states import Density as Density
 from .states import Dirac as Dirac
+from .states import Equiangular as Equiangular
 from .states import Gaussian as Gaussian
 from .states import Gram as Gram
 from .states import Tokens as Tokens
@@ -73,8 +77,10 @@ from .stationary import PhaseDiagram as PhaseDiagram
 from .stationary import SpecialPoint as SpecialPoint
 from .stationary import Stability as Stability
 from .stationary import StationaryState as StationaryState
+from .stationary import Transition as Transition
 from .stationary import branches as branches
+from .stationary import follow as follow
 from .stationary import phase_diagram as phase_diagram
 from .stationary import stability as stability
 from .stationary import stationary as stationary
-from .storage import load as load
+from .stationary import stationary_states as stationary_states

@@ -14,6 +14,7 @@ __all__ = [
     "generator",
     "path_of",
     "positive",
+    "range_of",
     "real_array",
     "values_of",
     "whole_number",
@@ -72,6 +73,14 @@ def generator(rng: Any) -> np.random.Generator:
         raise type(error)(
             f"rng is a numpy Generator, or a seed: a whole number >= 0; got rng = {rng!r}."
         ) from None
+
+
+def range_of(name: str, value: Any) -> tuple[float, float]:
+    """`value` as (first, last); raises TypeError or ValueError unless 0 < first < last < inf."""
+    array = real_array(name, value)
+    if array.shape != (2,) or not np.isfinite(array).all() or not 0 < array[0] < array[1]:
+        raise ValueError(f"{name} is a range (first, last), 0 < first < last; got {value!r}.")
+    return float(array[0]), float(array[1])
 
 
 def values_of(f: Any, points: np.ndarray) -> np.ndarray:

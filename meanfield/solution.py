@@ -11,15 +11,15 @@ import numpy as np
 from .characteristics import Characteristics
 from .checks import path_of
 from .model import Transformer
-from .states import Density, Gaussian, Gram, Tokens
+from .states import Density, Equiangular, Gaussian, Gram, Tokens
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["Solution"]
+__all__ = ["Solution", "State"]
 
-State = Density | Characteristics | Tokens | Gram | Gaussian
+State = Density | Characteristics | Tokens | Gram | Equiangular | Gaussian
 SUCCESSFUL = ("finished", "steady", "event", "stopped")
 
 
@@ -31,7 +31,7 @@ class Solution:
     ----------
     t : ndarray, (m,)
         The requested times that were reached; the last is where the run ended.
-    states : tuple of Density, Characteristics, Tokens, Gram or Gaussian
+    states : tuple of Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
         The state at each time; densities are on as many modes as they needed.
     model : Transformer
     status : str

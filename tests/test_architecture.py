@@ -20,7 +20,7 @@ PACKAGE = ROOT / "meanfield"
 ROOMS = [
     {"errors", "checks"},
     {"number_files"},
-    {"bits", "native", "lanes"},
+    {"bits", "blas", "native", "lanes"},
     {"steppers"},
     {"legendre", "exponential"},
     {"kernels"},
@@ -40,6 +40,7 @@ ROOMS = [
     {"storage"},
     {"solving"},
     {"chaos", "stationary"},
+    {"loading"},
     {"config", "environment"},
     {"plotting"},
     {"cli"},

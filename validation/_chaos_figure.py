@@ -40,7 +40,14 @@ def draw_rates(ax, found: mf.Study, names, title: str) -> None:
             ax.plot(sizes, floor, "--", lw=1, color=colour)
     ax.plot([], [], "k--", lw=1, label="independent samples")
     ax.set(xscale="log", yscale="log", xlabel="n", title=title)
+    tick_at(ax, sizes)
     ax.legend(fontsize=8)
+
+
+def tick_at(ax, values) -> None:
+    """Ticks of a logarithmic axis where there is something to see."""
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    ax.set_xticks([], minor=True)
 
 
 def next_colour(ax) -> str:
@@ -57,6 +64,7 @@ def draw_weak(ax, found: mf.Study) -> None:
         fitted = rate.constant * sizes**rate.exponent
         ax.plot(sizes, fitted, f"C{i}", label=f"F = {name} ~ n^{rate.exponent:.3f}")
     ax.set(xscale="log", yscale="log", xlabel="n", title="2. E F(mu^n) - F(mu), t = 1")
+    tick_at(ax, sizes)
     ax.legend(fontsize=8)
 
 
@@ -89,6 +97,7 @@ def draw_metastable(ax, found: mf.Study) -> None:
             found.data.t, mean, 1.96 * error, fmt="o-", ms=4, color=f"C{i}", label=f"n = {n}"
         )
     ax.set(xscale="log", yscale="log", xlabel="t", title="5. E W2, beta = 4, kappa = 0.402")
+    tick_at(ax, found.data.t.values)
     ax.legend(fontsize=8)
 
 
@@ -101,4 +110,5 @@ def draw_spheres(ax, found: mf.Study) -> None:
         start = weights @ (mean - np.log(sizes)) / weights.sum()
         ax.plot(sizes, np.log(sizes) + start, f"C{i}", lw=1, label=f"log n + {start:.2f}")
     ax.set(xscale="log", xlabel="n", title="6. n E W2^2 on S^2, kappa = 1.5")
+    tick_at(ax, sizes)
     ax.legend(fontsize=8)

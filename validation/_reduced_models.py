@@ -32,14 +32,19 @@ TIMES = {  # at which rho = 0.999 from rho = 0, to ten decimals
 }
 
 
-def passage_time(drift: str, beta: float, n: int = 32, rho: float = 0.999) -> float:
-    """The time from orthogonal tokens to the inner product rho: the integral of 1/rho'."""
+def passage_time(drift: str, beta: float, n: float = 32, rho: float = 0.999) -> float:
+    """The time from orthogonal tokens to the inner product rho: the integral of 1/rho'.
 
-    def slowness(r: float) -> float:
+    In s = log(1 + (n - 1) rho), which is smooth for large n too.
+    """
+
+    def slowness(s: float) -> float:
+        r = np.expm1(s) / (n - 1)
         weights = np.exp(beta * (1 - r)) + n - 1 if drift == "SA" else n * np.exp(-beta * r)
-        return weights / (2 * (1 - r) * (1 + (n - 1) * r))
+        return weights / (2 * (1 - r) * (n - 1))
 
-    return quad(slowness, 0, rho, epsabs=0, epsrel=1e-12, limit=200)[0]
+    end = np.log1p((n - 1) * rho)
+    return quad(slowness, 0, end, epsabs=0, epsrel=1e-12, limit=400)[0]
 
 
 def normalised(scheme: str, times, beta: float = 1.0, n: int = 32, tau: float = 2.0):

@@ -17,7 +17,7 @@ Covariances [[a, c], [c, b]] of trace 1 on a grid of (a - b, 2c), followed in co
    size alone does not tell, since G and V may be small. For V random from t = 1e5 to 1e6: limits
    are stable from one side only, and errors of the steps move a law along them in the end.
 
-    python validation/gaussian_figures.py [--figure FILE.png]    # 4 min; exit code 1 on failure
+    python validation/gaussian_figures.py [--quick] [--figure FILE.png]    # 200 s, 12 s quick
 
 Reference: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, figures 1 to 3 and of appendix A.
 """
@@ -250,7 +250,7 @@ def check_ranks(report: Report, count: int, rng) -> dict[tuple[int, bool], np.nd
     """Histograms of ranks for V = 1 (True) and V random."""
     found = {}
     for d in (3, 4, 5):
-        for identity, runs in ((True, count), (False, count // 5)):
+        for identity, runs in ((True, count), (False, -(-count // 5))):
             ranks = np.array([rank_of_limit(d, identity, rng) for _ in range(runs)])
             found[d, identity] = np.bincount(ranks, minlength=d + 1)
             most = -(-d // 2)
@@ -264,14 +264,14 @@ def check_ranks(report: Report, count: int, rng) -> dict[tuple[int, bool], np.nd
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer starts")
+    parser.add_argument("--quick", action="store_true", help="fewer starts and random ones")
     parser.add_argument("--figure", metavar="FILE", help="where to draw the figures")
     arguments = parser.parse_args()
     report, count = Report(["what", "case"]), 4 if arguments.quick else 6
     converging = check_convergence(report, count)
     diverging = check_divergence(report, count)
     variants = check_variants(report, count)
-    ranks = check_ranks(report, 10 if arguments.quick else 100, np.random.default_rng(4))
+    ranks = check_ranks(report, 3 if arguments.quick else 100, np.random.default_rng(4))
     if arguments.figure:
         draw(converging, diverging, variants, ranks, arguments.figure)
     return report.verdict()

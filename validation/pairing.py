@@ -16,7 +16,9 @@ Hardmax is the limit without the clock: x_i' = P x_j, j the nearest other. Eight
 different masses that are four pairs: tan(phi/2) = tan(phi_0/2) e^{-2t} for each, whatever the
 masses; and a ninth, whose nearest is in a pair, follows it. Asked: 1e-8.
 
-    python validation/pairing.py [--quick] [--figure FILE.png]    # 5 s; exit code 1 on failure
+    python validation/pairing.py [--quick] [--figure FILE.png]    # 4 s, 3 s quick
+
+--quick has every other beta. Exit code 1 on failure.
 
 References: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040, Proposition 3.11; the law for unequal
 masses is derived here.

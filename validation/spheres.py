@@ -13,7 +13,7 @@ Against, in this order,
    SA, beta = 1 and 5, with noise and without. Asked: 1e-6, relative.
 6. `Zonal(2, .)` and `Circle`, and `Zonal(3, .)` and `Sphere`, from the same density. Asked: 1e-13.
 
-    python validation/spheres.py    # 10 s; exit code 1 on failure
+    python validation/spheres.py    # 5 s; exit code 1 on failure
 
 References: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794; the Moebius flow and
 the rates are classical.

@@ -4,9 +4,20 @@ Everything heavy is imported inside the commands, so that `meanfield --help` ans
 """
 
 from .about import doctor, schema
+from .bifurcation import bifurcation
 from .chaos import chaos
 from .group import main
+from .phase_diagram import phase_diagram
 from .plot import plot
 from .solve import solve
 
-__all__ = ["chaos", "doctor", "main", "plot", "schema", "solve"]
+__all__ = [
+    "bifurcation",
+    "chaos",
+    "doctor",
+    "main",
+    "phase_diagram",
+    "plot",
+    "schema",
+    "solve",
+]

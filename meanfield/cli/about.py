@@ -8,6 +8,8 @@ from .group import NOT_SUCCESSFUL, main, refuses_cleanly
 
 __all__ = ["doctor", "schema"]
 
+KINDS = ["run", "chaos", "bifurcation", "phase_diagram"]
+
 
 @main.command()
 @refuses_cleanly
@@ -26,7 +28,7 @@ def doctor() -> None:
 
 
 @main.command()
-@click.argument("kind", default="run", type=click.Choice(["run", "chaos"]))
+@click.argument("kind", default="run", type=click.Choice(KINDS))
 @refuses_cleanly
 def schema(kind: str) -> None:
     """Print the JSON schema of configuration files, of a run (default) or of another kind."""

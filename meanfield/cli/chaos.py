@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import MeanfieldError
 from .group import (
     NOT_SUCCESSFUL,
+    check_figure,
     check_out,
     config_of,
     main,
@@ -36,12 +36,8 @@ def chaos(config: Path, out: Path | None, resume: bool, force: bool, quiet: bool
     """
     checked = config_of(config, "StudyConfig")
     out = Path(config.with_suffix(".nc").name) if out is None else out
-    figure = out.with_suffix(".png")
     check_out(out, config, resume, force)
-    if figure == out or figure.is_dir():
-        raise MeanfieldError(f"{figure} is where the figure goes: use --out STUDY.nc.")
-    if figure.exists() and not (resume or force):
-        raise MeanfieldError(f"{figure} exists. Use --force to overwrite it, or --out.")
+    figure = check_figure(out, "STUDY.nc", resume or force)
     from ..config import run_config  # loads the solver
 
     with plain_warnings():

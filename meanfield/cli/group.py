@@ -14,6 +14,7 @@ from ..errors import MeanfieldError, StorageWarning, UnresolvedWarning
 __all__ = [
     "BAD_INPUT",
     "NOT_SUCCESSFUL",
+    "check_figure",
     "check_out",
     "config_of",
     "main",
@@ -23,7 +24,12 @@ __all__ = [
 ]
 
 NOT_SUCCESSFUL, BAD_INPUT = 1, 2
-COMMANDS = {"Config": "solve", "StudyConfig": "chaos"}
+COMMANDS = {
+    "Config": "solve",
+    "StudyConfig": "chaos",
+    "BifurcationConfig": "bifurcation",
+    "PhaseConfig": "phase-diagram",
+}
 
 
 def refuses_cleanly(command: Callable) -> Callable:
@@ -77,8 +83,11 @@ def main() -> None:
     """Mean-field dynamics of attention: densities of tokens under the noisy Transformer."""
 
 
-def writes_a_result(metavar: str, what: str) -> Callable[[Callable], Callable]:
-    """Options of a command that reads CONFIG.toml and writes a NetCDF file of a run or a study."""
+def writes_a_result(metavar: str, what: str | None = None) -> Callable[[Callable], Callable]:
+    """Options of a command that reads CONFIG.toml and writes a NetCDF file.
+
+    Of a run or a study, which `what` names, or of what has no checkpoints.
+    """
     kind = click.Path(path_type=Path)
     options = (
         click.argument("config", metavar="CONFIG.toml", type=kind),
@@ -96,7 +105,7 @@ def writes_a_result(metavar: str, what: str) -> Callable[[Callable], Callable]:
     )
 
     def decorate(command: Callable) -> Callable:
-        for option in reversed(options):
+        for option in reversed(options if what else options[:2] + options[3:]):
             command = option(command)
         return command
 
@@ -114,6 +123,16 @@ def config_of(path: Path, kind: str):
             f"{path} is for another command: use meanfield {COMMANDS[found]} {path}."
         )
     return config
+
+
+def check_figure(out: Path, metavar: str, replace: bool) -> Path:
+    """Where the figure of a result goes: beside it, unless something is there."""
+    figure = out.with_suffix(".png")
+    if figure == out or figure.is_dir():
+        raise MeanfieldError(f"{figure} is where the figure goes: use --out {metavar}.")
+    if figure.exists() and not replace:
+        raise MeanfieldError(f"{figure} exists. Use --force to overwrite it, or --out.")
+    return figure
 
 
 def check_out(out: Path, config: Path, resume: bool, force: bool) -> None:

@@ -26,7 +26,9 @@ MOVIES = (".mp4", ".gif")
 @click.option(
     "--kind",
     help="overview (default), observables; on the circle spacetime, snapshots, polar; "
-    "on the sphere orthographic, map. Of a study: rates (default), or those of its densities.",
+    "on the sphere orthographic, map. Of a study: rates (default), or those of its densities. "
+    "Of a bifurcation diagram: order_parameter (default), free_energy, growth, 'moment 2', ...; "
+    "of a phase diagram: relative.",
 )
 @refuses_cleanly
 def plot(result: Path, output: Path, kind: str | None) -> None:
@@ -51,11 +53,21 @@ def plot(result: Path, output: Path, kind: str | None) -> None:
 def _of_run(result: Path, movie: bool, kind: str | None) -> Callable[[Path], object]:
     """What draws the figure of a file; raises StorageError if it cannot be read."""
     from ..chaos import Study
-    from ..storage import load
+    from ..loading import load
+    from ..stationary import Diagram, PhaseDiagram
 
     run = load(result)
+    if movie and isinstance(run, Diagram | PhaseDiagram):
+        raise MeanfieldError(f"{result} holds a diagram, which has no movie: use -o FIGURE.png.")
     if movie:
         return run.animate
+    match run:
+        case Diagram():
+            return lambda output: run.plot(y=kind or "order_parameter").savefig(output)
+        case PhaseDiagram():
+            if kind not in (None, "relative"):
+                raise MeanfieldError(f"--kind of a phase diagram is relative; got {kind!r}.")
+            return lambda output: run.plot(relative=kind is not None).savefig(output)
     if kind in (None, "rates") and Study.is_in(result):
         study = Study.load(result)
         return lambda output: study.plot().savefig(output)

@@ -22,6 +22,9 @@ SHOWN = (
     "mean_cosine",
     "effective_rank",
     "mean_radius",
+    "rho",
+    "gap",
+    "radius",
     "spread",
     "covariance_rank",
     "speed",
@@ -78,9 +81,11 @@ def _is_known(measured: dict, name: str) -> bool:
 
 
 def _size(run: "Solution") -> str:
-    from ..states import Gaussian, Gram, Tokens
+    from ..states import Equiangular, Gaussian, Gram, Tokens
 
     final = run.final
+    if isinstance(final, Equiangular):
+        return "equiangular tokens"
     if isinstance(final, Gaussian):
         return f"a Gaussian in R^{final.dimension}"
     if isinstance(final, Tokens | Gram):

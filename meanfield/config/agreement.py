@@ -1,30 +1,37 @@
 """Which tables and keys of a file go together: what one table alone cannot know."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from .gaussian_agreement import gaussian_disagreements
+from .equiangular_table import equiangular_disagreements
+from .gaussian_table import gaussian_disagreements
 from .initial import Ensemble
-from .models import Attention, Hardmax
+from .models import Attention, Hardmax, SelfAttentionOfAnyBeta
 from .solve_table import FOR_TOKENS
 from .token_agreement import token_disagreements
 from .values import shape_of
 
 if TYPE_CHECKING:
     from .models import Model
-    from .schema import Config, StudyConfig
+    from .schema import BifurcationConfig, Config, StudyConfig
 
-__all__ = ["disagreements", "study_disagreements"]
+__all__ = ["STATES", "bifurcation_disagreements", "disagreements", "study_disagreements"]
+
+STATES: dict[str, Callable[["Config"], Iterator[str]]] = {  # tables that need no density
+    "tokens": token_disagreements,
+    "equiangular": equiangular_disagreements,
+    "gaussian": gaussian_disagreements,
+}
 
 
 def disagreements(config: "Config") -> Iterator[str]:
     """What does not fit together, in words that begin with a dotted key."""
-    if config.gaussian is not None:
-        yield from gaussian_disagreements(config)
-    elif config.tokens is None:
-        yield from _of_densities(config)
-    else:
-        yield from token_disagreements(config)
+    state = next((name for name in reversed(STATES) if getattr(config, name) is not None), None)
+    yield from _of_densities(config) if state is None else STATES[state](config)
+    if state not in (None, "tokens"):  # which may be sampled from a density
+        for name in (*STATES, "geometry", "initial", "characteristics"):
+            if name != state and getattr(config, name) is not None:
+                yield f"[{state}] and [{name}] exclude each other; keep one of them"
     yield from _of_shapes(config)
 
 
@@ -77,6 +84,51 @@ def study_disagreements(config: "StudyConfig") -> Iterator[str]:
             yield f"model.{name}: a study has a single model; expected a number; got an array"
 
 
+def bifurcation_disagreements(config: "BifurcationConfig") -> Iterator[str]:
+    """What a bifurcation diagram cannot be of."""
+    model, table = config.model, config.bifurcation
+    for reason in density_disagreements(model):
+        yield reason.replace("add [tokens], or ", "")
+    if "kappa" in model.model_fields_set:
+        yield (
+            "model.kappa: kappa is the parameter of a bifurcation diagram; leave it out, "
+            "bifurcation.kappa is its range"
+        )
+    if isinstance(getattr(model, "beta", 0.0), tuple):
+        yield "model.beta: a diagram has a single drift; expected a number; got an array"
+    if table.symmetry != "axisymmetric" and config.geometry.kind != "sphere":
+        yield (
+            f'bifurcation.symmetry: polyhedra need geometry.kind = "sphere"; got '
+            f'"{table.symmetry}" on "{config.geometry.kind}"'
+        )
+    yield from _of_ranges(config)
+
+
+def _of_ranges(config: "BifurcationConfig") -> Iterator[str]:
+    """What is wrong with the parameter of a bifurcation diagram and its range."""
+    model, table = config.model, config.bifurcation
+    single = isinstance(table.kappa, float)
+    if table.beta is None and single:
+        yield "bifurcation.kappa: expected a range [first, last], or bifurcation.beta with it"
+    elif table.beta is not None and not single:
+        yield "bifurcation.kappa: expected one number, as bifurcation.beta is a range"
+    if not isinstance(model, SelfAttentionOfAnyBeta):
+        if table.beta is not None:
+            yield f'bifurcation.beta: "{model.drift}" has no beta; choose "USA" or "SA"'
+    elif table.beta is not None and model.beta is not None:
+        yield "model.beta: beta is the parameter; leave it out, bifurcation.beta is its range"
+    elif table.beta is None and model.beta is None:
+        yield "model.beta: this key is required (inverse temperature) and is missing"
+    name, span = ("kappa", table.kappa) if table.beta is None else ("beta", table.beta)
+    if isinstance(span, tuple):
+        outside = [value for value in table.save_at if not span[0] <= value <= span[1]]
+        if outside:
+            yield (
+                f"bifurcation.save_at: expected {name} from {span[0]:g} to {span[1]:g}; got "
+                f"{outside[0]:g}"
+            )
+
+
 def _of_shapes(config: "Config") -> Iterator[str]:
     """Arrays of an ensemble that do not broadcast."""
     import numpy as np
@@ -85,7 +137,11 @@ def _of_shapes(config: "Config") -> Iterator[str]:
         "model.beta": shape_of(getattr(config.model, "beta", 0.0)),
         "model.kappa": shape_of(config.model.kappa),
     }
-    if config.tokens is None and isinstance(config.initial, Ensemble):
+    if config.equiangular is not None:
+        table = config.equiangular
+        given = {name: getattr(table, name) for name in ("n", "rho", "gap", "radius")}
+        shapes |= {f"equiangular.{name}": shape_of(value or 0.0) for name, value in given.items()}
+    elif config.tokens is None and isinstance(config.initial, Ensemble):
         shapes["initial.members"] = (len(config.initial.members),)
     try:
         np.broadcast_shapes(*shapes.values())

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..errors import CheckpointError, ConfigError, MeanfieldError
-from .described import Described
+from .described import Sourced
 
 __all__ = ["blaming"]
 
 
 @contextmanager
-def blaming(config: Described, key: str) -> Iterator[None]:
+def blaming(config: Sourced, key: str) -> Iterator[None]:
     """Turns what the package refuses into an error that names the file and the table."""
     try:
         yield
@@ -22,6 +22,6 @@ def blaming(config: Described, key: str) -> Iterator[None]:
         raise _told(config, key, f"it needs more memory than there is. {error}".strip()) from error
 
 
-def _told(config: Described, key: str, text: str) -> ConfigError:
+def _told(config: Sourced, key: str, text: str) -> ConfigError:
     prefix = "" if config.source is None else f"{config.source}: "
     return ConfigError(f"{prefix}{key}: {text}")

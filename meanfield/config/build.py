@@ -6,7 +6,8 @@ import numpy as np
 
 from ..characteristics import Characteristics
 from ..engines import Automatic, Direct, Modes
-from ..states import Density, Gaussian, Gram, Tokens
+from ..solution import State
+from ..states import Equiangular, Gaussian
 from ..steppers import DormandPrince, Layers, LieTrotter, Strang
 from .blame import blaming
 from .build_density import build_density, build_geometry
@@ -24,17 +25,19 @@ __all__ = [
 ]
 
 SCHEMES = {scheme.name: scheme for scheme in (DormandPrince, Layers, LieTrotter, Strang)}
+WRITTEN_OUT: dict[str, Any] = {"equiangular": Equiangular, "gaussian": Gaussian}
 ENGINES = {"automatic": Automatic, "direct": Direct, "modes": Modes}
 
 
-def build_state(config: Config) -> Density | Characteristics | Tokens | Gram | Gaussian:
-    """Tokens, a Gaussian, the initial density, or its nodes as [characteristics] asks for."""
+def build_state(config: Config) -> State:
+    """The state of its own table, the initial density, or its nodes for [characteristics]."""
     if config.tokens is not None:
         tokens = build_tokens(config)
         return tokens.gram() if config.tokens.gram else tokens
-    if config.gaussian is not None:
-        with blaming(config, "gaussian"):
-            return Gaussian(config.gaussian.mean, config.gaussian.cov)
+    for name, state in WRITTEN_OUT.items():
+        if (written := getattr(config, name)) is not None:
+            with blaming(config, name):
+                return state(**written.model_dump())
     density = build_density(config)
     if config.characteristics is None:
         return density
@@ -52,19 +55,22 @@ def solve_arguments(config: Config) -> dict[str, Any]:
     if table.scheme == "Layers" and not {"outputs", "t_eval"} & table.model_fields_set:
         times = None  # every layer
     names = ["rtol", "dt", "until", "steady_tolerance", "max_steps"]
-    if config.characteristics is None and config.tokens is None and config.gaussian is None:
+    if config.geometry is not None and config.characteristics is None and config.tokens is None:
         names += ["min_degree", "max_degree"]
     return {
         "t_span": span,
         "t_eval": times,
         "checkpoint_every": config.checkpoint.every,
         **{name: getattr(table, name) for name in names},
-        **({} if config.tokens is None else _token_arguments(config)),
+        **_token_arguments(config),
     }
 
 
 def _token_arguments(config: Config) -> dict[str, Any]:
     table = config.solve
+    scheme = None if table.scheme is None else SCHEMES[table.scheme]
+    if config.tokens is None:
+        return {"scheme": scheme}
     options: dict[str, Any] = {"tolerance": table.tolerance, "threads": table.threads}
     given = {name: value for name, value in options.items() if value is not None}
     engine = None
@@ -72,7 +78,7 @@ def _token_arguments(config: Config) -> dict[str, Any]:
         with blaming(config, "solve"):
             engine = ENGINES[table.engine or "automatic"](**given)
     return {
-        "scheme": None if table.scheme is None else SCHEMES[table.scheme],
+        "scheme": scheme,
         "engine": engine,
         "merge": table.merge,
         "rng": table.seed,

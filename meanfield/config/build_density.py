@@ -7,7 +7,7 @@ import numpy as np
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..states.density import COMPUTED, Density
 from .blame import blaming
-from .described import Described
+from .described import Described, InSpace
 from .files import folder_of
 from .initial import (
     Ensemble,
@@ -34,7 +34,7 @@ KINDS = {
 __all__ = ["build_density", "build_geometry"]
 
 
-def build_geometry(config: Described) -> Geometry:
+def build_geometry(config: InSpace) -> Geometry:
     """The space that [geometry] describes."""
     table = config.geometry
     assert table is not None  # or the file would have been refused

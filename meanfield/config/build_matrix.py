@@ -8,7 +8,7 @@ from ..drifts import PerLayer, ensembles
 from ..number_files import read_numbers
 from .blame import blaming
 from .build_tokens import build_tokens
-from .described import Described
+from .described import Modelled
 from .files import folder_of
 from .matrices import Layers, MatrixFile, RandomMatrix
 from .schema import Config
@@ -27,12 +27,12 @@ class Builder:
 
     Parameters
     ----------
-    config : Described
+    config : Modelled
     heads : int, optional
         For which random matrices of attention are drawn; those of a perceptron have none.
     """
 
-    def __init__(self, config: Described, heads: int | None):
+    def __init__(self, config: Modelled, heads: int | None):
         self._config, self._heads = config, heads
 
     def __call__(self, key: str, value: Any) -> Any:

@@ -18,11 +18,11 @@ from ..normalisation import NGPT, MixLN, Normalisation, PeriLN, PostLN, PreLN, S
 from . import layer_tables as tables
 from .blame import blaming
 from .build_matrix import Builder
-from .described import Described
+from .described import Modelled
 from .matrices import LayeredNumbers
 from .models import Attention, Hardmax, Interaction, SelfAttention
 
-__all__ = ["build_model"]
+__all__ = ["build_drift", "build_model"]
 
 WEIGHTS = {
     "softmax": kinds.Softmax,
@@ -42,7 +42,7 @@ NORMALISATIONS = {
 }
 
 
-def build_model(config: Described) -> Transformer:
+def build_model(config: Modelled) -> Transformer:
     """The model that [model] describes."""
     table = config.model
     build = Builder(config, getattr(table, "heads", None))
@@ -60,7 +60,12 @@ def build_model(config: Described) -> Transformer:
         )
 
 
-def _drift(config: Described, build: Builder) -> Drift:
+def build_drift(config: Modelled) -> Drift:
+    """The drift that [model] describes, without its noise."""
+    return _drift(config, Builder(config, getattr(config.model, "heads", None)))
+
+
+def _drift(config: Modelled, build: Builder) -> Drift:
     model = config.model
     with blaming(config, "model"):
         match model:
@@ -98,7 +103,7 @@ def _weights(model: Attention) -> kinds.Weights | None:
     return None if model.weights is None else WEIGHTS[model.weights.kind](**_numbers(model.weights))
 
 
-def _normalisation(config: Described) -> Normalisation | None:
+def _normalisation(config: Modelled) -> Normalisation | None:
     table = config.model.normalisation
     if table is None:
         return None
@@ -106,7 +111,7 @@ def _normalisation(config: Described) -> Normalisation | None:
         return NORMALISATIONS[table.kind](**_numbers(table))
 
 
-def _noise(config: Described) -> Noise | None:
+def _noise(config: Modelled) -> Noise | None:
     table = config.model.noise
     with blaming(config, "model.noise"):
         match table:
@@ -119,7 +124,7 @@ def _noise(config: Described) -> Noise | None:
     return None
 
 
-def _feedforward(config: Described, build: Builder) -> Perceptron | None:
+def _feedforward(config: Modelled, build: Builder) -> Perceptron | None:
     table = config.model.feedforward
     if table is None:
         return None

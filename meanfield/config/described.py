@@ -7,20 +7,32 @@ from .initial import Initial
 from .models import Model
 from .spaces import Geometry
 
-__all__ = ["Described"]
+__all__ = ["Described", "InSpace", "Modelled", "Sourced"]
 
 
-class Described(Protocol):
-    """The tables [model], [geometry] and [initial], and the file they come from."""
+class Sourced(Protocol):
+    """The file that tables come from."""
 
     @property
-    def model(self) -> Model: ...
+    def source(self) -> Path | None: ...
+
+
+class InSpace(Sourced, Protocol):
+    """The table [geometry]."""
 
     @property
     def geometry(self) -> Geometry | None: ...
 
-    @property
-    def initial(self) -> Initial | None: ...
+
+class Modelled(InSpace, Protocol):
+    """The tables [model] and [geometry]."""
 
     @property
-    def source(self) -> Path | None: ...
+    def model(self) -> Model: ...
+
+
+class Described(Modelled, Protocol):
+    """The tables [model], [geometry] and [initial]."""
+
+    @property
+    def initial(self) -> Initial | None: ...

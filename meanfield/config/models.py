@@ -12,11 +12,13 @@ from .values import Betas, Finite, Kappas, Natural, NonNegative, Series, Table
 
 __all__ = [
     "Attention",
+    "FollowedModel",
     "Hardmax",
     "Interaction",
     "Kuramoto",
     "Model",
     "SelfAttention",
+    "SelfAttentionOfAnyBeta",
     "matrix_tables",
 ]
 
@@ -47,6 +49,12 @@ class SelfAttention(_Zonal):
 
     drift: Literal["USA", "SA"]
     beta: Betas = Field(description="inverse temperature; an array makes an ensemble")
+
+
+class SelfAttentionOfAnyBeta(SelfAttention):
+    """USA or SA; without beta where that is the parameter."""
+
+    beta: Betas | None = Field(default=None, description="inverse temperature")  # type: ignore
 
 
 class Kuramoto(_Zonal):
@@ -94,6 +102,12 @@ class Hardmax(_Matrices):
 
 Model = Annotated[
     SelfAttention | Kuramoto | Interaction | Attention | Hardmax, Field(discriminator="drift")
+]
+
+
+FollowedModel = Annotated[
+    SelfAttentionOfAnyBeta | Kuramoto | Interaction | Attention | Hardmax,
+    Field(discriminator="drift"),
 ]
 
 

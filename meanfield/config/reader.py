@@ -11,13 +11,16 @@ from pydantic import ValidationError
 from ..checks import path_of
 from ..errors import ConfigError
 from .problems import problems
-from .schema import Config, StudyConfig
+from .schema import KINDS, Config, File
 
 __all__ = ["parse_config", "read_config"]
 
 
-def read_config(path: str | PathLike[str]) -> Config | StudyConfig:
-    """Read and check a configuration file (TOML): of a run, or with a table [chaos] of a study.
+def read_config(path: str | PathLike[str]) -> File:
+    """Read and check a configuration file (TOML).
+
+    It is of a run; with a table [chaos] of a study; with [bifurcation] or [phase_diagram] of a
+    diagram.
 
     Parameters
     ----------
@@ -26,7 +29,7 @@ def read_config(path: str | PathLike[str]) -> Config | StudyConfig:
 
     Returns
     -------
-    Config or StudyConfig
+    Config, StudyConfig, BifurcationConfig or PhaseConfig
 
     Raises
     ------
@@ -41,9 +44,7 @@ def read_config(path: str | PathLike[str]) -> Config | StudyConfig:
     return parse_config(_read_toml(source), source=source)
 
 
-def parse_config(
-    data: dict[str, Any], source: str | PathLike[str] | None = None
-) -> Config | StudyConfig:
+def parse_config(data: dict[str, Any], source: str | PathLike[str] | None = None) -> File:
     """Check a configuration given as plain data, such as the one a result file records.
 
     Parameters
@@ -60,7 +61,7 @@ def parse_config(
         As `read_config`.
     """
     path = None if source is None else path_of("source", source)
-    kind = StudyConfig if "chaos" in data else Config
+    kind = next((kind for table, kind in KINDS.items() if table in data), Config)
     try:
         return kind.model_validate(data, context={"source": path})
     except ValidationError as error:

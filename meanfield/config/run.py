@@ -1,23 +1,22 @@
 """Run what a configuration describes, with its provenance, checkpoints and result file."""
 
 import json
-import sys
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from ..checks import boolean, path_of
 from ..solving import solve
 from .blame import blaming
 from .build import build_density, build_model, build_state, solve_arguments
-from .files import checkpoint_of, checksum, folder_of
-from .initial import Ensemble, Mixture, Sample
-from .matrices import MatrixFile
-from .models import matrix_tables
-from .schema import Config, StudyConfig, plain
+from .files import checkpoint_of
+from .provenance import provenance_of
+from .schema import BifurcationConfig, Config, File, PhaseConfig, StudyConfig
 
 if TYPE_CHECKING:
     from ..chaos import Study
     from ..solution import Solution
+    from ..stationary import Diagram, PhaseDiagram
 
 __all__ = ["run_config"]
 
@@ -34,33 +33,52 @@ def run_config(
 ) -> "Study": ...
 
 
+@overload
 def run_config(
-    config: Config | StudyConfig,
+    config: BifurcationConfig, out: PathLike | str | None = ..., *, resume: bool = ..., progress=...
+) -> "Diagram": ...
+
+
+@overload
+def run_config(
+    config: PhaseConfig, out: PathLike | str | None = ..., *, resume: bool = ..., progress=...
+) -> "tuple[PhaseDiagram, ...]": ...
+
+
+@overload
+def run_config(
+    config: File, out: PathLike | str | None = ..., *, resume: bool = ..., progress=...
+) -> Any: ...
+
+
+def run_config(
+    config: File,
     out: PathLike | str | None = None,
     *,
     resume: bool = False,
     progress: bool | None = None,
-) -> "Solution | Study":
-    """Solve what a configuration describes, or do the study.
+) -> Any:
+    """Solve what a configuration describes, or do the study, or follow the diagram.
 
     Parameters
     ----------
-    config : Config or StudyConfig
+    config : Config, StudyConfig, BifurcationConfig or PhaseConfig
         From `read_config`.
     out : path, optional
         NetCDF file to write; what is there is replaced. While the run lasts, checkpoints are
         kept beside it under the same name with ``.checkpoint`` added, which are removed when
-        the run succeeds. Without it nothing is written.
+        the run succeeds. Of several phase diagrams each has its own file, OUT_USA.nc and
+        OUT_SA.nc. Without it nothing is written.
     resume : bool
-        Continue from the checkpoint beside `out`, if there is one.
+        Continue from the checkpoint beside `out`, if there is one; diagrams have none.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
     Returns
     -------
-    Solution or Study
-        Its provenance, or the attribute "provenance" of the data of a study, records the
-        configuration, the checksums of the data files it read and the command line.
+    Solution, Study, Diagram or tuple of PhaseDiagram
+        Its provenance, or the attribute "provenance" of the data of a study or a diagram, records
+        the configuration, the checksums of the data files it read and the command line.
 
     Raises
     ------
@@ -69,14 +87,24 @@ def run_config(
     CheckpointError
         If the checkpoint is damaged or belongs to another run.
     TypeError, ValueError
-        If `out` is not a path, `resume` or `progress` not a bool; for `resume` without `out`.
+        If `out` is not a path, `resume` or `progress` not a bool; for `resume` without `out`, and
+        of a diagram.
     """
     resume, out = boolean("resume", resume), None if out is None else path_of("out", out)
     if resume and out is None:
         raise ValueError("resume=True needs out, the result file whose checkpoint is continued")
+    if isinstance(config, BifurcationConfig | PhaseConfig):
+        return _diagram(config, out, resume, progress)
     checkpoint = None if out is None else checkpoint_of(out)
     options = {"progress": progress, "checkpoint": checkpoint, "resume": resume}
-    run: Any = _solve(config, options) if isinstance(config, Config) else _study(config, options)
+    run: Any
+    match config:
+        case Config():
+            run = _solve(config, options)
+        case StudyConfig():
+            run = _study(config, options)
+        case _:
+            raise TypeError(f"run_config needs a configuration from read_config; got {config!r}")
     if out is not None and checkpoint is not None:
         run.save(out)
         if run.success:
@@ -88,7 +116,7 @@ def _solve(config: Config, options: dict[str, Any]) -> "Solution":
     model, state = build_model(config), build_state(config)
     with blaming(config, "solve"):
         return solve(
-            model, state, **solve_arguments(config), **options, provenance=_provenance(config)
+            model, state, **solve_arguments(config), **options, provenance=provenance_of(config)
         )
 
 
@@ -106,34 +134,19 @@ def _study(config: StudyConfig, options: dict[str, Any]) -> "Study":
             **options,
             checkpoint_every=config.checkpoint.every,
         )
-    study.data.attrs["provenance"] = json.dumps(_provenance(config))
+    study.data.attrs["provenance"] = json.dumps(provenance_of(config))
     return study
 
 
-def _provenance(config: Config | StudyConfig) -> dict[str, Any]:
-    directory = folder_of(config.source)
-    return {
-        "config": plain(config),
-        "config_file": None if config.source is None else str(config.source),
-        "data_files": {file: {"sha256": checksum(directory / file)} for file in _files_of(config)},
-        "command_line": list(sys.argv),
-    }
+def _diagram(
+    config: BifurcationConfig | PhaseConfig, out: Path | None, resume: bool, progress: bool | None
+) -> "Diagram | tuple[PhaseDiagram, ...]":
+    from .run_diagrams import follow_branches, follow_phases
 
-
-def _files_of(config: Config | StudyConfig) -> list[str]:
-    """The data files that a run reads."""
-    found = _files(config.initial)
-    if isinstance(config, Config) and config.tokens is not None and config.tokens.file is not None:
-        found.append(config.tokens.file)
-    found += [t.file for _, t in matrix_tables(config.model) if isinstance(t, MatrixFile)]
-    return sorted(set(found))
-
-
-def _files(table: Any) -> list[str]:
-    """The data files that an initial density reads."""
-    match table:
-        case Sample(file=file):
-            return [file]
-        case Mixture(components=parts) | Ensemble(members=parts):
-            return sorted({file for part in parts for file in _files(part)})
-    return []
+    if resume:
+        raise ValueError(
+            "resume is for runs and studies; diagrams have no checkpoint: leave it out"
+        )
+    if isinstance(config, BifurcationConfig):
+        return follow_branches(config, out, progress)
+    return follow_phases(config, out, progress)

@@ -16,24 +16,31 @@ from pydantic import (
     model_validator,
 )
 
-from .agreement import disagreements, study_disagreements
+from .agreement import STATES, bifurcation_disagreements, disagreements, study_disagreements
 from .chaos_table import Chaos
+from .diagram_tables import Bifurcation, Phases
+from .equiangular_table import Equiangular
 from .gaussian_table import Gaussian
 from .initial import Initial
-from .models import Model
+from .models import FollowedModel, Model
 from .solve_table import Checkpoint, Solve
 from .spaces import Characteristics, Geometry
 from .token_table import Tokens
 from .values import Table
 
-__all__ = ["KINDS", "Config", "File", "StudyConfig", "plain", "schema"]
+__all__ = [
+    "KINDS",
+    "BifurcationConfig",
+    "Config",
+    "File",
+    "PhaseConfig",
+    "StudyConfig",
+    "plain",
+    "schema",
+]
 
 ONE_STATE: dict[str, Any] = {
-    "anyOf": [
-        {"required": ["tokens"]},
-        {"required": ["gaussian"]},
-        {"required": ["geometry", "initial"]},
-    ]
+    "anyOf": [{"required": [name]} for name in STATES] + [{"required": ["geometry", "initial"]}]
 }
 
 
@@ -55,7 +62,7 @@ class File(Table):
 
 
 class Config(File):
-    """One run: a model, tokens, a Gaussian or a density on a space, and how to solve.
+    """One run: a model, a state at the start, and how to solve.
 
     Read one with `meanfield.read_config`, run it with `meanfield.run_config`.
     """
@@ -64,6 +71,9 @@ class Config(File):
 
     model: Model = Field(description="the drift and the noise")
     tokens: Tokens | None = Field(default=None, description="finitely many tokens")
+    equiangular: Equiangular | None = Field(
+        default=None, description="tokens whose inner products are all the same"
+    )
     gaussian: Gaussian | None = Field(default=None, description="a normal law on R^d")
     geometry: Geometry | None = Field(
         default=None, validate_default=True, description="the space and its resolution"
@@ -80,11 +90,10 @@ class Config(File):
     @field_validator("geometry", "initial")
     @classmethod
     def _is_there_for_a_density(cls, table: Any, info: ValidationInfo) -> Any:
-        others = [info.data.get(name, "refused") for name in ("tokens", "gaussian")]
-        if table is None and others == [None, None]:
+        if table is None and all(info.data.get(name, "refused") is None for name in STATES):
             what = cls.model_fields[info.field_name or ""].description
             raise ValueError(
-                f"this key is required ({what}) and is missing; or give [tokens] or [gaussian]"
+                f"this key is required ({what}) and is missing; or give [{'] or ['.join(STATES)}]"
             )
         return table
 
@@ -114,7 +123,39 @@ class StudyConfig(File):
         return self
 
 
-KINDS: dict[str, type[File]] = {"run": Config, "chaos": StudyConfig}
+class BifurcationConfig(File):
+    """A bifurcation diagram: a drift, a space, and a range of kappa or beta.
+
+    Read one with `meanfield.read_config`, run it with `meanfield.run_config`.
+    """
+
+    model: FollowedModel = Field(description="the drift; kappa or beta is the parameter")
+    geometry: Geometry = Field(description="the space and the resolution at which to begin")
+    bifurcation: Bifurcation = Field(description="the range, and what is followed in it")
+
+    @model_validator(mode="after")
+    def _tables_agree(self) -> Self:
+        if found := list(bifurcation_disagreements(self)):
+            raise ValueError("\n".join(found))
+        return self
+
+
+class PhaseConfig(File):
+    """A phase diagram of USA, SA or both: a space, and a range of beta.
+
+    Read one with `meanfield.read_config`, run it with `meanfield.run_config`.
+    """
+
+    geometry: Geometry = Field(description="the space and the resolution at which to begin")
+    phase_diagram: Phases = Field(description="the range, and which curves are wanted")
+
+
+KINDS: dict[str, type[File]] = {
+    "run": Config,
+    "chaos": StudyConfig,
+    "bifurcation": BifurcationConfig,
+    "phase_diagram": PhaseConfig,
+}
 
 
 def plain(config: File) -> dict[str, Any]:
@@ -128,6 +169,8 @@ def plain(config: File) -> dict[str, Any]:
             del data["solve"]["outputs"]  # t_eval stands in its place
         if config.solve.until is None:
             del data["solve"]["steady_tolerance"]
+    if isinstance(config, BifurcationConfig):
+        del data["model"]["kappa"]  # the parameter
     return data
 
 
@@ -140,7 +183,7 @@ def _json(value: Any) -> Any:
 
 
 def schema(kind: str = "run") -> dict[str, Any]:
-    """The JSON schema of a configuration file of a run, or of a study ("chaos").
+    """The JSON schema of a configuration file of a run, or of one of the other `KINDS`.
 
     JSON cannot write inf; where it means no noise, TOML's `inf` is accepted too.
 

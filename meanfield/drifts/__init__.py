@@ -1,6 +1,6 @@
 """The drifts: how the measure of tokens moves each of them."""
 
-from . import ensembles
+from . import ensembles, scalings
 from .attention import Attention
 from .contract import Drift, ZonalDrift
 from .feedforward import FeedForward, relu
@@ -33,4 +33,5 @@ __all__ = [
     "ensembles",
     "relu",
     "rescaled",
+    "scalings",
 ]

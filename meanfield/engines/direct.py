@@ -5,10 +5,11 @@ from functools import partial
 import numpy as np
 from numba import njit
 
+from ..blas import one_blas_thread
 from ..drifts import SA, USA, Interaction, Kuramoto, ZonalDrift
 from .contract import Engine
 from .differences import BLOCK, columns_of, lone_sums, meetings_of_round, own_blocks, sums_of
-from .gram import exponential_weights, gram_sums, one_blas_thread
+from .gram import exponential_weights, gram_sums
 from .team import Team
 from .tournament import rounds_of
 

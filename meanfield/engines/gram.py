@@ -9,7 +9,7 @@ weight, hides forces that are smaller still.
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 from numba import njit
@@ -18,21 +18,9 @@ from ..exponential import exponential
 from .team import Team
 from .tournament import opponents, rounds_of
 
-__all__ = ["BLOCK", "exponential_weights", "gram_sums", "one_blas_thread"]
+__all__ = ["BLOCK", "exponential_weights", "gram_sums"]
 
 BLOCK = 256
-
-
-@cache
-def _libraries():
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()  # looks for them, which takes milliseconds
-
-
-def one_blas_thread():
-    """A context in which BLAS uses one thread: ours share the work among themselves."""
-    return _libraries().limit(limits=1, user_api="blas")
 
 
 def gram_sums(

@@ -77,6 +77,10 @@ class GramMotion:
         """The fastest change of an inner product."""
         return float(np.abs(velocity).max())
 
+    def fixed(self) -> dict[str, np.ndarray]:
+        """The masses, which all states of a run share."""
+        return {"masses": self._like.masses}
+
     def energy(self, y: np.ndarray) -> np.ndarray:
         """(1/2) sum_ij m_i m_j W(G_ij) of every replica."""
         masses = self._masses[:, 0]

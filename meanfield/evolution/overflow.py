@@ -4,6 +4,7 @@ import numpy as np
 
 from ..drifts import Attention, Drift, Interaction, Unnormalised
 from ..model import Transformer
+from .equiangular import EquiangularMotion
 from .gram import GramMotion
 from .tokens import TokenMotion
 
@@ -11,7 +12,10 @@ __all__ = ["reason_not_finite"]
 
 
 def reason_not_finite(
-    model: Transformer, motion: TokenMotion | GramMotion, y: np.ndarray, t: float
+    model: Transformer,
+    motion: TokenMotion | GramMotion | EquiangularMotion,
+    y: np.ndarray,
+    t: float,
 ) -> str:
     """Why velocities at the coordinates y are not finite, and what to do about it."""
     if isinstance(motion, TokenMotion):

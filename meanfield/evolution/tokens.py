@@ -178,9 +178,9 @@ class TokenMotion:
         return self._normalised(t, values)
 
     def _normalised(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
-        return (
-            self.model.normalisation.update(self._piece.inside(t), A, size) if self.on_sphere else A
-        )
+        if not self.on_sphere:
+            return A
+        return self.model.normalisation.update(self._piece.inside(t), A, size)
 
     def grows(self, t: float) -> bool:
         """Whether radii change at this time."""
@@ -246,6 +246,10 @@ class TokenMotion:
             size = lengths(x)
             x /= np.where((size > 1 / LOST) & (size < LOST), size, np.nan)[..., None]
         return y
+
+    def fixed(self) -> dict[str, np.ndarray]:
+        """The masses, which all states of a run share unless there is a reaction."""
+        return {"masses": self._like.masses}
 
     def energy(self, y: np.ndarray) -> np.ndarray:
         """The interaction energy of every replica, for zonal drifts."""

@@ -7,7 +7,7 @@ import numpy as np
 from ..characteristics import Characteristics
 from ..observables import MOMENTS, measure_all
 from ..solution import Solution
-from ..states import Gaussian, Gram, Tokens
+from ..states import Equiangular, Gaussian, Gram, Tokens
 
 __all__ = ["ATTRIBUTES", "Arrays", "labelled_arrays", "observable_arrays", "state_arrays"]
 
@@ -30,6 +30,11 @@ ATTRIBUTES = {
     "mean": {"long_name": "mean of the Gaussian"},
     "covariance": {"long_name": "covariance of the Gaussian"},
     "inner_product": {"long_name": "inner product of two tokens"},
+    "rho": {"long_name": "inner product of any two tokens"},
+    "gap": {"long_name": "1 - rho"},
+    "radius": {"long_name": "length of the hidden states"},
+    "logit": {"long_name": "log((1 + (n - 1) rho)/(1 - rho))"},
+    "n": {"long_name": "number of tokens"},
     "w2_to_dirac": {"long_name": "W2 to the Dirac at limit_point", "units": "radian"},
     "limit_point": {"long_name": "direction of the mean"},
 }
@@ -69,6 +74,8 @@ def state_arrays(solution: Solution) -> Arrays:
             return _tokens(solution)
         case Gram():
             return _products(solution)
+        case Equiangular():
+            return _logits(solution)
         case Gaussian():
             return _gaussians(solution)
     return _densities(solution)
@@ -136,6 +143,17 @@ def _products(solution: Solution) -> Arrays:
     return {
         "inner_product": (("t", *members, "token", "other"), products),
         "masses": ((*members, "token"), states[0].masses),
+    }
+
+
+def _logits(solution: Solution) -> Arrays:
+    """Logits and radii at every time, and the numbers of tokens."""
+    states: list[Any] = list(solution.states)
+    members = member_dims(solution.shape)
+    return {
+        "logit": (("t", *members), np.stack([state.logit for state in states])),
+        "radius": (("t", *members), np.stack([state.radius for state in states])),
+        "n": (members, states[0].n),
     }
 
 

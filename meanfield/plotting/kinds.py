@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from ..characteristics import Characteristics
 from ..geometry import Circle, Sphere, Zonal
-from ..states import Density, Gaussian, Gram, Tokens
+from ..states import Density, Equiangular, Gaussian, Gram, Tokens
 from .characteristics_overview import dots_overview, trajectories_overview
 from .circle import snapshots, spacetime
 from .circle_overview import circle_overview
@@ -122,6 +122,7 @@ KINDS: ByState[dict[str, Draw]] = {
             "observables": observables,
         }
     },
+    Equiangular: {Space.PAIRS: {"overview": observables, "observables": observables}},
     Gaussian: {
         Space.LINE: NORMAL,
         Space.PLANE: {**NORMAL, "ellipses": ellipses, "cone": cone},
@@ -147,8 +148,9 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
         "polar", "histogram" or "inner_products"; on the sphere of R^3 "orthographic", "map" or
         "inner_products"; on spheres of higher dimension, in the plane and in R^d
         "inner_products", "projection" or "paths"; on the line "trajectories". For inner products
-        (Gram) "overview", "inner_products" or "observables". For a Gaussian "overview",
-        "variances" or "observables", and in the plane "ellipses" or "cone".
+        (Gram) "overview", "inner_products" or "observables"; for equiangular tokens "overview" or
+        "observables". For a Gaussian "overview", "variances" or "observables", and in the plane
+        "ellipses" or "cone".
     **options
         Of the function of that name in this room: `member`, `scale`, `times`, `ax`, ... For
         "map" it is `mollweide`; for characteristics and tokens on the sphere `orthographic_dots`

@@ -13,10 +13,16 @@ if TYPE_CHECKING:
 
 __all__ = ["phases"]
 
+BOTH = {"color": theme.FAINT, "alpha": 0.3, "lw": 0}
 NAMES = {"fold": "fold", "transition": "first-order transition"}
 
 
-def phases(*diagrams: "PhaseDiagram", relative: bool = False, ax: Axes | None = None) -> Figure:
+def phases(
+    *diagrams: "PhaseDiagram",
+    relative: bool = False,
+    close_up: bool = False,
+    ax: Axes | None = None,
+) -> Figure:
     """The plane of beta and kappa, kappa logarithmic: one panel for each diagram.
 
     Below all curves the uniform state is the only one that attracts; between the fold and the
@@ -29,6 +35,8 @@ def phases(*diagrams: "PhaseDiagram", relative: bool = False, ax: Axes | None = 
     relative : bool
         Whether kappa is divided by kappa_1 of the same beta, which opens up the region between the
         curves.
+    close_up : bool
+        Whether those with a fold have a second, relative panel, at the end.
     ax : Axes, optional
         Where to draw a single one.
 
@@ -47,10 +55,17 @@ def phases(*diagrams: "PhaseDiagram", relative: bool = False, ax: Axes | None = 
         if ax is not None:
             _draw(ax, diagrams[0], relative)
             return ax.figure  # type: ignore[return-value]
-        figure = theme.figure(width=4.2 * len(diagrams), height=3.4)
-        for panel, diagram in zip(figure.subplots(1, len(diagrams), squeeze=False)[0], diagrams,
-                                  strict=True):  # fmt: skip
-            _draw(panel, diagram, relative)
+        table = [(diagram, relative) for diagram in diagrams]
+        if close_up and not relative:
+            table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
+        figure = theme.figure(width=4.2 if len(table) == 1 else 3.3 * len(table), height=3.4)
+        panels = figure.subplots(1, len(table), squeeze=False)[0]
+        for panel, (diagram, divided) in zip(panels, table, strict=True):
+            _draw(panel, diagram, divided)
+        planes = [panel for panel, (_, divided) in zip(panels, table, strict=True) if not divided]
+        for panel in planes[1:]:
+            panel.sharey(planes[0])
+            panel.autoscale(axis="y")
     return figure
 
 
@@ -60,7 +75,9 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     beta = data.beta.values
     unit = np.array([diagram.kappa("critical", b) if relative else 1.0 for b in beta])
     kappa = data.kappa.values / unit
-    for i, l in enumerate(np.unique(degree[curve == "critical"])):
+    degrees = np.unique(degree[curve == "critical"])
+    narrow = relative and bool((curve != "critical").any())
+    for i, l in enumerate(degrees[degrees == 1] if narrow else degrees):
         here = (curve == "critical") & (degree == l)
         style = {"lw": 1.6} if l == 1 else {"lw": 0.9}
         colour = theme.INK if l == 1 else theme.PALETTE[(i + 2) % 6]
@@ -73,14 +90,14 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     here = curve == "fold"
     if here.any():  # where both states attract
         top = np.array([diagram.kappa("critical", b) for b in beta[here]]) / unit[here]
-        ax.fill_between(beta[here], kappa[here], top, color=theme.FAINT, alpha=0.3, lw=0)
-    for point in diagram.tricritical:
+        ax.fill_between(beta[here], kappa[here], top, label="both stable", **BOTH)
+    for point in (p for p in diagram.tricritical if p.degree == 1 or not narrow):
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
         place = [point.beta], [point.kappa / scale]
         ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3)
     ax.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$" if relative else r"$\kappa$")
-    ax.set(yscale="linear" if relative else "log", title=data.attrs["drift"])
-    if relative:
+    ax.set(yscale="linear" if narrow else "log", title=data.attrs["drift"])
+    if narrow:
         ax.set_ylim(*_around_one(kappa))
     ax.set_xlim(*data.attrs["beta"])
     ax.legend(loc="best")
@@ -89,4 +106,4 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
 def _around_one(kappa: np.ndarray) -> tuple[float, float]:
     """From below the lowest curve to a little above kappa_1."""
     below = 1 - float(kappa.min())
-    return 1 - 1.2 * max(below, 0.1), 1 + max(below, 0.1)
+    return 1 - 1.2 * max(below, 0.1), 1 + 0.3 * max(below, 0.1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..characteristics import Characteristics
 from ..geometry import Circle, Geometry, Sphere, Zonal
-from ..states import Density, Gaussian, Gram, Tokens
+from ..states import Density, Equiangular, Gaussian, Gram, Tokens
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -44,6 +44,7 @@ NAMES = {
     Characteristics: "characteristics",
     Tokens: "tokens",
     Gram: "inner products",
+    Equiangular: "the inner product",
     Gaussian: "Gaussians",
 }
 FLAT = {1: Space.LINE, 2: Space.PLANE}
@@ -53,7 +54,7 @@ ROUND: dict[int, Where] = {2: Circle, 3: Sphere}
 def space_of(solution: "Solution") -> Where:
     """The space of the states: the kind of their geometry, or what tells how to draw tokens."""
     final = solution.final
-    if isinstance(final, Gram):
+    if isinstance(final, Gram | Equiangular):
         return Space.PAIRS
     if isinstance(final, Gaussian):
         return FLAT.get(final.dimension, Space.EUCLIDEAN)

@@ -5,7 +5,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..characteristics import Characteristics
-from ..states import Density, Gaussian, Gram, Tokens
+from ..solution import State
+from ..states import Density, Gaussian
 from .arguments import Arguments
 from .characteristics_march import CharacteristicsMarch
 from .density_march import DensityMarch
@@ -13,8 +14,6 @@ from .gaussian_march import GaussianMarch
 from .token_march import TokenMarch
 
 __all__ = ["March", "march_of", "space_of"]
-
-State = Density | Characteristics | Tokens | Gram | Gaussian
 
 
 class March(Protocol):
@@ -108,8 +107,6 @@ def march_of(arguments: Arguments) -> March:
 
 def space_of(state: State) -> dict[str, Any]:
     """Where a state lives, as plain data."""
-    return (
-        state.describe()
-        if isinstance(state, Tokens | Gram | Gaussian)
-        else state.geometry.describe()
-    )
+    if isinstance(state, Density | Characteristics):
+        return state.geometry.describe()
+    return state.describe()

@@ -11,7 +11,7 @@ from ..engines import ENGINES
 from ..model import Transformer
 from ..noise import CommonNoise, Isotropic
 from ..normalisation import PostLN
-from ..states import Gram, Tokens
+from ..states import Equiangular, Gram, SomeTokens, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 
 __all__ = ["Moving", "broadcast_tokens", "check_layers", "layer_times", "token_scheme"]
@@ -19,6 +19,11 @@ __all__ = ["Moving", "broadcast_tokens", "check_layers", "layer_times", "token_s
 CAREFUL = 0.05  # default steps with noise, times the rate of the drift and of the noise
 WHOLE = 1e-9
 MOST_LAYERS = 10**6
+SCHEMES: dict[type, tuple[Scheme | Splitting, ...]] = {
+    Tokens: (DormandPrince, Layers, LieTrotter),
+    Gram: (DormandPrince,),
+    Equiangular: (DormandPrince, Layers),
+}
 NEAR = 0.1  # tokens farther apart are not one
 
 
@@ -39,7 +44,7 @@ class Moving(NamedTuple):
                 "tokens may rest and move again. Look at observables over time instead."
             )
         given = {"engine": engine, "merge": merge, "rng": rng}
-        if not isinstance(state, Tokens | Gram):
+        if not isinstance(state, SomeTokens):
             if named := [name for name, value in given.items() if value is not None]:
                 raise ValueError(f"{named[0]} is for Tokens; got a {type(state).__name__}.")
             return cls(None, None, None, None)
@@ -79,7 +84,7 @@ def _distance(merge, model: Transformer, state) -> float | None:
             "Merging is for drifts that move tokens at the same place alike; under Hardmax, where "
             "none attends to itself, and causal attention they part."
         )
-    if isinstance(state, Gram) or state.shape or model.noisy:
+    if not isinstance(state, Tokens) or state.shape or model.noisy:
         raise ValueError(
             "Merging needs a single set of Tokens without noise; solve replicas one by one, "
             "tokens[i]."
@@ -110,7 +115,7 @@ def _plain(seed: Any) -> Any:
     return seed.tolist() if isinstance(seed, np.ndarray | np.generic) else seed
 
 
-def broadcast_tokens(model: Transformer, state: Tokens | Gram) -> Tokens | Gram:
+def broadcast_tokens(model: Transformer, state: SomeTokens) -> SomeTokens:
     """The tokens, in the ensemble shape of the model too.
 
     Raises
@@ -118,7 +123,7 @@ def broadcast_tokens(model: Transformer, state: Tokens | Gram) -> Tokens | Gram:
     ValueError
         If the shapes do not broadcast, or there is a single token.
     """
-    if len(state) < 2:
+    if not isinstance(state, Equiangular) and len(state) < 2:
         raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
     try:
         shape = np.broadcast_shapes(model.shape, state.shape)
@@ -143,11 +148,11 @@ def token_scheme(
     if model.noisy:
         if scheme not in (None, Strang):
             raise ValueError(f"With noise tokens need steppers.Strang; got {scheme.name}.")
-        if isinstance(state, Gram):  # which is refused later, in words of its own
+        if not isinstance(state, Tokens):  # which is refused later, in words of its own
             return Strang, dt or 1.0
         return Strang, _careful_step(model, state, start) if dt is None else dt
     scheme = DormandPrince if scheme is None else scheme
-    fitting = (DormandPrince,) if isinstance(state, Gram) else (DormandPrince, Layers, LieTrotter)
+    fitting = next(schemes for kind, schemes in SCHEMES.items() if isinstance(state, kind))
     if scheme not in fitting:
         names = ", ".join(f"steppers.{known.name}" for known in fitting)
         raise ValueError(

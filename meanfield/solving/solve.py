@@ -11,13 +11,13 @@ import numpy as np
 from ..checks import boolean
 from ..errors import UnresolvedWarning
 from ..model import Transformer
-from ..solution import Solution
+from ..solution import Solution, State
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import STEADY
 from .arguments import AT_REST, Accuracy, Arguments, Keeping, Problem, Stopping, plain_data
 from .events import EventWatch
 from .interruption import Interruption
-from .march import State, march_of, space_of
+from .march import march_of, space_of
 from .moving import Moving, layer_times
 from .outcome import ENDS, FAILURES, asks_to_stop, message
 from .progress import Progress
@@ -57,8 +57,8 @@ def solve(
 
     A `Density` is solved for spectrally, with as many modes as it needs at each time, by an
     exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; `Characteristics`,
-    `Tokens`, `Gram` and `Gaussian` are moved by the latter. Both have an embedded error estimate
-    and adapt their steps. Tokens with noise are moved in fixed steps of weak order 2.
+    `Tokens`, `Gram`, `Equiangular` and `Gaussian` are moved by the latter. Both have an embedded
+    error estimate and adapt their steps. Tokens with noise move in fixed steps of weak order 2.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def solve(
         ensemble by broadcasting: all members are solved at once, with common steps and modes.
         Characteristics and a Gaussian take a single model without noise. Replicas of tokens
         broadcast likewise.
-    state : Density, Characteristics, Tokens, Gram or Gaussian
+    state : Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
         The initial state.
     t_span : (float, float)
         First and last time.
@@ -79,8 +79,9 @@ def solve(
         1e-13 to 1e-3. For a density: bound on the error of a step relative to the state, both
         in H^-1 (the linearisation of W2), for the worst member; coefficients are kept down to
         rtol / 10. For characteristics: on the error of a step relative to W2 to a Dirac. For
-        tokens: on that of the worst token, in radians; for a Gram matrix of an inner product.
-        For a Gaussian: of the mean and of the root of the covariance, relative.
+        tokens: on that of the worst token, in radians; for a Gram matrix of an inner product; for
+        equiangular tokens on that of 1 - rho and of 1 + (n - 1) rho, relative; for a Gaussian of
+        the mean and of the root of the covariance, relative.
     dt : float, optional
         Fixed steps of at most this size, equal between outputs, instead of error control. Tokens
         with noise always have fixed steps, by default 0.05 over the rates of drift and noise.
@@ -92,8 +93,8 @@ def solve(
         `DormandPrince`, with noise `Strang`; or `Layers` or `LieTrotter`, with `dt`.
     until : "steady", optional
         Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, of
-        all members; for characteristics, tokens and a Gaussian the speed (int |v|^2 dmu)^(1/2);
-        for a Gram matrix the fastest change of an inner product.
+        all members; for characteristics, tokens, equiangular ones and a Gaussian the speed
+        (int |v|^2 dmu)^(1/2); for a Gram matrix the fastest change of an inner product.
     events : function or list of functions
         g(t, state) -> float, whose zeros are located to rounding and returned in `t_events`;
         g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or falling.

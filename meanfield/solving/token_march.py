@@ -1,4 +1,4 @@
-"""Tokens, or their inner products, on their way through time."""
+"""Tokens, or what is known of them, on their way through time."""
 
 import json
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import MeanfieldError
-from ..evolution import GramMotion, TokenMotion
+from ..evolution import EquiangularMotion, GramMotion, TokenMotion
 from ..evolution.overflow import reason_not_finite
 from ..evolution.token_steps import layer, lie_trotter, strang
-from ..states import Gram, Tokens
+from ..states import Equiangular, Gram, SomeTokens, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Strang
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import restored, started
@@ -23,6 +23,11 @@ from .pieces import Pieces
 __all__ = ["STALLED", "TokenMarch"]
 
 STALLED = 101  # a step was too short for the clock to show
+MOTIONS: dict[type, Any] = {
+    Tokens: TokenMotion,
+    Gram: GramMotion,
+    Equiangular: EquiangularMotion,
+}
 
 
 class TokenMarch:
@@ -38,32 +43,33 @@ class TokenMarch:
         self._steady, self._rtol = steady, accuracy.rtol
         self._rng: Any = moving.rng
         self._scheme = accuracy.scheme
-        self._fusion = Fusion(len(self._first), moving.merge)
         self._whole = self._motion = self._motion_of(self._first)
         self._pieces = Pieces(self._whole, self._start, self._outputs)
+        y = self._motion.coordinates(self._first)
+        self._fusion = Fusion(y.shape[1], moving.merge)
         self.elapsed = self._goal = 0.0
         if self._scheme is Layers:
             check_layers(self._outputs, accuracy.dt, "an output or the end")
             check_layers(self._pieces.jumps, accuracy.dt, "a jump of the model")
         self._clock = started(1.0)
         self._pieces.enter(self._motion, 0.0)
-        y = self._motion.coordinates(self._first)
         first_step = self._first_step(y)
         self._flow = self._steps(y, accuracy.dt)
         self._clock = started(accuracy.dt or first_step)
 
-    def _motion_of(self, state: Tokens | Gram) -> Any:
-        if isinstance(state, Gram):
-            return GramMotion(self._model, state, self._engine)
-        return TokenMotion(self._model, state, self._engine)
+    def _motion_of(self, state: SomeTokens) -> Any:
+        motion = next(motion for kind, motion in MOTIONS.items() if isinstance(state, kind))
+        return motion(self._model, state, self._engine)
 
     def _steps(self, y: np.ndarray, dt: float | None) -> Any:
         if self._scheme is DormandPrince:
             rtol = 0.0 if dt else self._rtol
             options = {"rtol": rtol, "steady": self._steady, "start": self._start}
             return Flow(DormandPrince, self._motion, y, **options)
+        reduced = isinstance(self._motion, EquiangularMotion)
+        take_layer = EquiangularMotion.layer if reduced else layer
         maps = {
-            Layers: lambda y, t, dt: layer(self._motion, y, t, dt),
+            Layers: lambda y, t, dt: take_layer(self._motion, y, t, dt),
             LieTrotter: lambda y, t, dt: lie_trotter(self._motion, y, t, dt),
             Strang: lambda y, t, dt: strang(self._motion, y, t, dt, self._rng),
         }
@@ -76,7 +82,7 @@ class TokenMarch:
         return self._start + self.elapsed
 
     @property
-    def state(self) -> Tokens | Gram:
+    def state(self) -> SomeTokens:
         return self._whole.state_of(self._fusion.spread(self._array, self._has_masses))
 
     @property
@@ -160,9 +166,9 @@ class TokenMarch:
         self._pieces.join(self._motion)
         self._flow.restart(y, self._clock.t, self._motion)
 
-    def step_from(self, state: Any, elapsed: float, dt: float) -> Tokens | Gram:
+    def step_from(self, state: Any, elapsed: float, dt: float) -> SomeTokens:
         """The state one single step after another one, that at `elapsed` after the start."""
-        fusion = Fusion(len(state), self._fusion.distance and 0.0)
+        fusion = Fusion(self._fusion.labels.size, self._fusion.distance and 0.0)
         rows = (self._fusion.times and fusion.merge(state, self.t)) or state
         motion = self._motion_of(rows)
         flow = Flow(DormandPrince, motion, motion.coordinates(rows), rtol=0.0, steady=0.0)
@@ -202,15 +208,15 @@ class TokenMarch:
         """None: steps are controlled, and sums keep their stated tolerance."""
         return None
 
-    def array(self, state: Tokens | Gram) -> np.ndarray:
+    def array(self, state: SomeTokens) -> np.ndarray:
         """The coordinates."""
         return self._whole.coordinates(state)
 
     def fixed(self) -> dict[str, np.ndarray]:
-        """The masses."""
-        return {"masses": self._first.masses}
+        """What does not move."""
+        return self._whole.fixed()
 
-    def state_of(self, array: np.ndarray) -> Tokens | Gram:
+    def state_of(self, array: np.ndarray) -> SomeTokens:
         """The state with these coordinates."""
         return self._whole.state_of(array)
 

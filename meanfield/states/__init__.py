@@ -2,8 +2,11 @@
 
 from .density import Density
 from .dirac import Dirac
+from .equiangular import Equiangular
 from .gaussian import Gaussian
 from .gram import Gram
 from .tokens import Tokens
 
-__all__ = ["Density", "Dirac", "Gaussian", "Gram", "Tokens"]
+__all__ = ["Density", "Dirac", "Equiangular", "Gaussian", "Gram", "SomeTokens", "Tokens"]
+
+SomeTokens = Tokens | Gram | Equiangular  # finitely many, or what is known of them

@@ -1,8 +1,8 @@
-"""A curve of stationary states in (a, log kappa), by pseudo-arclength continuation.
+"""A curve of stationary states in (a, p), by pseudo-arclength continuation.
 
 From a point z with the unit tangent t the next one solves R(z) = 0, <t, z' - z> = step: that is
-regular at folds too, where kappa turns back. Steps grow and shrink with the angle that the curve
-turns by and with the work of Newton's method.
+regular at folds too, where p turns back. p stands for kappa or beta: see `path`. Steps grow and
+shrink with the angle that the curve turns by and with the work of Newton's method.
 """
 
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .equation import Equation
 from .newton import newton
+from .path import Path
 
 __all__ = ["Curve", "Point"]
 
@@ -28,54 +28,59 @@ class Point(NamedTuple):
     Attributes
     ----------
     z : ndarray, (N + 1,)
-        Moments and log kappa.
+        Moments and p.
     tangent : ndarray, (N + 1,)
         Of length 1.
+    value : float
+        Of the parameter, kappa or beta.
     """
 
     z: np.ndarray
     tangent: np.ndarray
+    value: float
 
     @property
     def a(self) -> np.ndarray:
         return self.z[:-1]
 
     @property
-    def kappa(self) -> float:
-        return float(np.exp(self.z[-1]))
+    def p(self) -> float:
+        return float(self.z[-1])
 
 
 class Curve:
-    """The solutions of an equation near a starting point.
+    """The stationary states along a path.
 
     Parameters
     ----------
-    equation : Equation
+    path : Path
     max_step : float
-        Longest step in (a, log kappa).
+        Longest step in (a, p).
     """
 
-    def __init__(self, equation: Equation, max_step: float):
-        self.equation, self.max_step = equation, max_step
+    def __init__(self, path: Path, max_step: float):
+        self.path, self.max_step = path, max_step
 
     def jacobian(self, z: np.ndarray) -> np.ndarray:
-        """(dR/da, dR/dlog kappa), (N, N + 1)."""
-        kappa = np.exp(z[-1])
-        mean = self.equation.mean(z[:-1], kappa)
-        along = kappa * self.equation.along_kappa(mean)
-        return np.column_stack([self.equation.jacobian(mean, kappa), along])
+        """(dR/da, dR/dp), (N, N + 1)."""
+        equation, kappa = self.path.at(z[-1])
+        mean = equation.mean(z[:-1], kappa)
+        along = self.path.along(equation, z[:-1], mean, kappa)
+        return np.column_stack([equation.jacobian(mean, kappa), along])
 
     def solved(self, start: np.ndarray, row: np.ndarray, value: float):
         """R(z) = 0 and <row, z> = value, from a start: an `Iteration`."""
 
         def system(z: np.ndarray):
-            kappa = np.exp(z[-1])
-            mean = self.equation.mean(z[:-1], kappa)
+            if not np.isfinite(self.path.value(z[-1])):  # a step too far; the next is shorter
+                return np.full(len(z), np.inf), lambda: np.eye(len(z))
+            equation, kappa = self.path.at(z[-1])
+            mean = equation.mean(z[:-1], kappa)
             residual = np.append(z[:-1] - mean.moments, row @ z - value)
 
             def jacobian() -> np.ndarray:
-                along = kappa * self.equation.along_kappa(mean)
-                above = np.column_stack([self.equation.jacobian(mean, kappa), along])
+                along = self.path.along(equation, z[:-1], mean, kappa)
+                above = np.column_stack([equation.jacobian(mean, kappa), along])
                 return np.vstack([above, row])
 
             return residual, jacobian
@@ -86,7 +91,7 @@ class Curve:
         """The point with its tangent, which does not go against `direction`."""
         matrix = np.vstack([self.jacobian(z), direction])
         tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
-        return Point(z, tangent / np.linalg.norm(tangent))
+        return Point(z, tangent / np.linalg.norm(tangent), self.path.value(z[-1]))
 
     def ahead(self, point: Point, step: float, most: int | None = None) -> Point | None:
         """The point a step further, or None where Newton's method finds none in `most` steps."""
@@ -96,11 +101,11 @@ class Curve:
             return None
         return self.point(found.x, point.tangent)
 
-    def at_kappa(self, near: np.ndarray, kappa: float) -> np.ndarray | None:
-        """The solution at this kappa near z, or None."""
-        start = np.append(near[:-1], np.log(kappa))
+    def at_value(self, near: np.ndarray, value: float) -> np.ndarray | None:
+        """The solution at this value of the parameter near z, or None."""
+        p = self.path.coordinate(value)
         row = np.append(np.zeros(len(near) - 1), 1.0)
-        found = self.solved(start, row, np.log(kappa))
+        found = self.solved(np.append(near[:-1], p), row, p)
         return found.x if found.converged else None
 
     def follow(self, point: Point, step: float) -> Iterator[tuple[Point, float]]:

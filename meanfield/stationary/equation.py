@@ -1,4 +1,4 @@
-"""The equation of stationary states that are symmetric about an axis.
+"""The equation of stationary states with a given symmetry.
 
 mu is stationary under a gradient drift v = grad g[mu] with noise kappa if and only if
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ..drifts import SA, ZonalDrift
 from ..errors import MeanfieldError
-from .harmonics import Harmonics
+from .basis import Basis
 
 __all__ = ["Equation", "Mean"]
 
@@ -47,15 +47,14 @@ class Mean(NamedTuple):
 
 
 class Equation:
-    """R(a) = 0 for one drift, in the degrees 1, ..., `degree` on S^(d-1).
+    """R(a) = 0 for one drift, in the functions p_l of one symmetry.
 
     Parameters
     ----------
     drift : ZonalDrift
         A single one.
-    dimension, degree : int
-    harmonics : Harmonics, optional
-        Of order 0, if they are known.
+    basis : Basis
+        Of order 0.
 
     Raises
     ------
@@ -63,24 +62,25 @@ class Equation:
         For drifts that are no gradients of a potential of the measure.
     """
 
-    def __init__(
-        self,
-        drift: ZonalDrift,
-        dimension: int,
-        degree: int,
-        harmonics: Harmonics | None = None,
-    ):
-        if drift.normaliser(1, dimension) is not None and not isinstance(drift, SA):
+    def __init__(self, drift: ZonalDrift, basis: Basis):
+        if drift.normaliser(1, basis.dimension) is not None and not isinstance(drift, SA):
             raise MeanfieldError(
                 f"Stationary states are known for drifts grad g[mu]: USA, SA, Kuramoto and "
                 f"Interaction; got {drift!r}."
             )
-        self.drift, self.dimension, self.degree = drift, dimension, degree
-        self.harmonics = harmonics or Harmonics(dimension, 0, degree)
-        self.degrees = self.harmonics.degrees
-        self.values, self.slopes = self.harmonics.values, self.harmonics.slopes
-        self.weights = drift.attraction(degree, dimension)[1:]
+        self.drift, self.basis = drift, basis
+        self.dimension, self.degree, self.degrees = basis.dimension, basis.degree, basis.degrees
+        self.values = basis.values
+        self.weights = self.multipliers(basis)
         self.beta = float(drift.beta) if isinstance(drift, SA) else 0.0
+
+    def multipliers(self, basis: Basis) -> np.ndarray:
+        """w_l of every function of a basis."""
+        return self.drift.attraction(basis.degree, self.dimension)[basis.degrees]
+
+    def finer(self, degree: int) -> "Equation":
+        """The same equation in more functions; the first of them are those of this one."""
+        return Equation(self.drift, self.basis.finer(degree))
 
     def mean(self, a: np.ndarray, kappa: float) -> Mean:
         """The law that the moments a give rise to."""
@@ -92,9 +92,9 @@ class Equation:
             potential, gain = s, np.ones_like(s)
         top = potential.max()
         density = np.exp(kappa * (potential - top))
-        mass = self.harmonics.weights @ density
+        mass = self.basis.weights @ density
         density /= mass
-        weights = self.harmonics.weights * density
+        weights = self.basis.weights * density
         moments = self.values @ weights
         return Mean(potential, gain, density, weights, kappa * top + np.log(mass), moments)
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from ..drifts import SA, USA
 from ..kernels import exponential_multipliers
+from .basis import Basis
 from .equation import Equation, Mean
-from .harmonics import Harmonics
 
 __all__ = ["Family", "Member"]
 
@@ -17,10 +17,10 @@ class Member(Equation):
     multipliers of d exp(beta t)/dbeta = t exp(beta t).
     """
 
-    def __init__(self, drift: USA | SA, harmonics: Harmonics):
-        super().__init__(drift, harmonics.dimension, harmonics.degree, harmonics)
+    def __init__(self, drift: USA | SA, basis: Basis):
+        super().__init__(drift, basis)
         beta, d, l = float(drift.beta), self.dimension, self.degrees
-        scaled = exponential_multipliers(beta, harmonics.degree + 1, d)
+        scaled = exponential_multipliers(beta, basis.degree + 1, d)
         changes = (l * scaled[l - 1] + (l + d - 2) * scaled[l + 1]) / (2 * l + d - 2)
         if isinstance(drift, SA):
             quotients = scaled[l] / scaled[0]
@@ -44,6 +44,10 @@ class Member(Equation):
         s, change = ((w * a) @ self.values for w in (self.weights, self.weight_changes))
         return -(mean.gain**2) * (s + self.beta * change)
 
+    def along_beta(self, a: np.ndarray, mean: Mean, kappa: float) -> np.ndarray:
+        """dR/dbeta, (N,)."""
+        return -kappa * self.covariance(mean, self.potential_change(a, mean))
+
 
 class Family:
     """Equations for all beta of one kind of drift.
@@ -52,12 +56,17 @@ class Family:
     ----------
     drift : type
         USA or SA.
-    dimension, degree : int
+    basis : Basis
+        Of order 0.
     """
 
-    def __init__(self, drift: type[USA] | type[SA], dimension: int, degree: int):
-        self.drift, self.harmonics = drift, Harmonics(dimension, 0, degree)
+    def __init__(self, drift: type[USA] | type[SA], basis: Basis):
+        self.drift, self.basis = drift, basis
 
     def at(self, beta: float) -> Member:
         """The equation at this beta > 0."""
-        return Member(self.drift(beta), self.harmonics)
+        return Member(self.drift(beta), self.basis)
+
+    def finer(self, degree: int) -> "Family":
+        """The same family in more functions."""
+        return Family(self.drift, self.basis.finer(degree))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..drifts import SA, USA
 from ..errors import StorageError
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..model import Transformer
@@ -32,13 +33,15 @@ def write(diagram: "Diagram", path: Path) -> Path:
         If there is no such folder, or it is not writable.
     """
     header = {
-        "model": Transformer(diagram.drift, 1.0).describe(),
+        "drift": _described(diagram.drift),
         "space": {**diagram.geometry.describe(), "degree": diagram.geometry.degree},
+        "symmetry": diagram.symmetry,
+        "kappa": diagram.kappa,
         "ends": diagram.ends,
     }
     tables = {
         SPECIALS: _specials(diagram),
-        SAVED: _states([state for _, state in diagram.saved], [b for b, _ in diagram.saved]),
+        SAVED: _states(diagram, diagram.saved),
     }
 
     def fill(temporary: Path) -> None:
@@ -64,19 +67,15 @@ def read(path: Path) -> tuple["xr.Dataset", dict[str, Any], list[dict], list[dic
                 groups.append(file.load())
     except (OSError, KeyError, ValueError) as error:
         raise StorageError(f"{path} holds no bifurcation diagram: {error}") from error
-    space = header["space"]
-    found = {
-        "drift": model_of(header["model"]).drift,
-        "geometry": _geometry(space),
-        "ends": header["ends"],
-    }
+    found = header | {"drift": _drift(header["drift"]), "geometry": _geometry(header["space"])}
+    del found["space"]
     specials, saved = ([_row(g, i) for i in range(g.sizes["row"])] for g in groups)
     return data, found, specials, saved
 
 
 def _specials(diagram: "Diagram") -> "xr.Dataset":
     specials = diagram.special_points
-    table = _states([s.state for s in specials], [s.branch for s in specials])
+    table = _states(diagram, [(s.branch, s.state) for s in specials])
     for name in ("kind", "status", "character"):
         table[name] = ("row", np.array([getattr(s, name) for s in specials], dtype="U32"))
     for name in ("degree", "order"):
@@ -86,9 +85,13 @@ def _specials(diagram: "Diagram") -> "xr.Dataset":
     return table
 
 
-def _states(states: list, branches: list[int]) -> "xr.Dataset":
+def _states(diagram: "Diagram", found: list) -> "xr.Dataset":
     import xarray as xr
 
+    branches, states = [branch for branch, _ in found], [state for _, state in found]
+    beta = diagram.parameter == "beta"
+    values = [float(s.model.drift.beta) if beta else s.kappa for s in states]
+    degrees = [state.equation.degree for state in states]
     size = max((len(state.moments) for state in states), default=1)
     moments = np.zeros((len(states), size))
     for row, state in zip(moments, states, strict=True):
@@ -96,7 +99,8 @@ def _states(states: list, branches: list[int]) -> "xr.Dataset":
     return xr.Dataset(
         {
             "branch": ("row", np.array(branches, dtype=int)),
-            "kappa": ("row", np.array([state.kappa for state in states], dtype=float)),
+            "value": ("row", np.array(values, dtype=float)),
+            "resolution": ("row", np.array(degrees, dtype=int)),
             "size": ("row", np.array([len(state.moments) for state in states], dtype=int)),
             "a": (("row", "l"), moments),
         }
@@ -106,6 +110,19 @@ def _states(states: list, branches: list[int]) -> "xr.Dataset":
 def _row(table: "xr.Dataset", i: int) -> dict[str, Any]:
     row = {str(name): values.values[i] for name, values in table.items()}
     return row | {"a": row["a"][: int(row["size"])]}
+
+
+def _described(drift: Any) -> dict[str, Any]:
+    """A drift as plain data, or the name of a kind of drift."""
+    if isinstance(drift, type):
+        return {"kind": drift.__name__}
+    return Transformer(drift, 1.0).describe()
+
+
+def _drift(described: dict[str, Any]) -> Any:
+    if "kind" in described:
+        return {"USA": USA, "SA": SA}[described["kind"]]
+    return model_of(described).drift
 
 
 def _geometry(described: dict[str, Any]) -> Geometry:

@@ -1,29 +1,39 @@
 """Stationary states by Newton's method on the equation that they fulfil."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..blas import one_blas_thread
 from ..checks import positive, whole_number
 from ..drifts import ZonalDrift
 from ..model import Transformer
 from ..states import Density
+from .basis import Basis
+from .deflation import Deflated
 from .equation import Equation
-from .newton import Iteration, newton
-from .placement import density_about, moments_about
+from .newton import Iteration
+from .placement import AXISYMMETRIC, basis_of, density_of, moments_of
 from .stability import Stability, stability_of
 from .state import StationaryState
 
 __all__ = ["stability", "stationary"]
 
-FEWEST, MOST = 32, 1024  # degrees
+
 TAIL = 1e-13  # of the last moments
-ROUNDING = 1e-15  # of the exponent kappa g
+ROUNDING = 1e-15  # of the exponent kappa g, and of p_l by its recurrence for each degree
 STATIONARY = 1e-8  # residual of a density whose stability is asked for
 
 
 def stationary(
-    model: Transformer, guess: Density, *, tolerance: float = 1e-12, max_degree: int = MOST
+    model: Transformer,
+    guess: Density,
+    *,
+    symmetry: str = AXISYMMETRIC,
+    apart_from: Sequence[StationaryState] = (),
+    tolerance: float = 1e-12,
+    max_degree: int | None = None,
 ) -> StationaryState:
     """The stationary state near a guess: mu = exp(kappa g[mu]) / Z, by Newton's method.
 
@@ -32,12 +42,19 @@ def stationary(
     model : Transformer
         A single one, with USA, SA, Kuramoto or Interaction and isotropic noise.
     guess : Density
-        On the circle, S^2 or Zonal. Its part symmetric about its axis is taken: the axis of its
-        first moment that does not vanish, about which the state found is symmetric.
+        On the circle, S^2 or Zonal. Its part with the symmetry is taken.
+    symmetry : str
+        "axisymmetric": about the axis of the first moment of the guess that does not vanish. On
+        S^2 also "tetrahedral" (vertices at (1, 1, 1), (1, -1, -1), ... or their opposites),
+        "octahedral" (on the axes) and "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...).
+    apart_from : sequence of StationaryState
+        Known ones that are not to be found again. Newton's method is applied to the residual times
+        1 + 1/|a - a_k|^2 for each of them (deflation).
     tolerance : float
         Of the largest residual of a moment.
     max_degree : int
-        The degree is doubled up to this until the state is resolved to 1e-13.
+        The degree is doubled up to this until the state is resolved to 1e-13. By default 1024, and
+        162 for polyhedra.
 
     Returns
     -------
@@ -47,7 +64,7 @@ def stationary(
     Raises
     ------
     TypeError, ValueError
-        For other arguments, ensembles, and models without noise.
+        For other arguments, ensembles, models without noise, and symmetries that the space lacks.
     MeanfieldError
         For drifts that are no gradient of a potential.
 
@@ -59,44 +76,55 @@ def stationary(
     References
     ----------
     Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. Anal. 235 (2020), for the
-    equation; Geshkovski et al., arXiv:2312.10794, for the drifts.
+    equation; Geshkovski et al., arXiv:2312.10794, for the drifts; Farrell, Birkisson and Funke,
+    SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
-    drift = _checked(model, guess)
+    drift, kappa = _checked(model, guess), float(model.kappa)
     positive(tolerance=tolerance)
-    most = whole_number("stationary needs a max_degree", "max_degree", max_degree)
-    a, axis = moments_about(guess)
-    degree = max(FEWEST, len(a))
-    while True:
-        equation = Equation(drift, guess.geometry.dimension, degree)
-        found = _solved(equation, np.pad(a, (0, degree - len(a))), float(model.kappa), tolerance)
-        a = found.x
-        potential = np.abs(equation.mean(a, float(model.kappa)).potential).max()
-        small = (TAIL + ROUNDING * float(model.kappa) * potential) * (1 + np.abs(a).max())
-        resolved = np.abs(a[-max(degree // 8, 2) :]).max() <= small
-        if resolved or 2 * degree > most or not found.converged:
-            break
-        degree *= 2
-    status = found.status if resolved or not found.converged else "unresolved"
+    basis = basis_of(symmetry, guess.geometry)
+    most = 2 * basis.most
+    if max_degree is not None:
+        most = whole_number("stationary needs a max_degree", "max_degree", max_degree)
+    a, axis = moments_of(guess, basis)
+    equation = Equation(drift, basis)
+    with one_blas_thread():
+        found = Deflated(equation, kappa, _known(apart_from, basis)).solved(a, tolerance)
+        while found.converged and not _resolved(equation, found.x, kappa):
+            if 2 * equation.degree > most:
+                break
+            equation = equation.finer(2 * equation.degree)
+            start = np.pad(found.x, (0, len(equation.degrees) - len(found.x)))
+            found = Deflated(equation, kappa).solved(start, tolerance)
+    known = Deflated(equation, kappa, _known(apart_from, equation.basis))
+    status = found.status
+    if found.converged and not _resolved(equation, found.x, kappa):
+        status = "unresolved"
+    elif found.converged and known.found_again(found.x):
+        status = "known"
     return StationaryState(
         model,
-        density_about(a, guess.geometry, axis),
+        density_of(found.x, equation.basis, guess.geometry, axis),
         status,
-        _message(status, found, degree),
+        _message(status, found, equation.degree),
         found.residuals,
         equation,
-        a,
+        found.x,
         axis,
     )
 
 
-def stability(model: Transformer, density: Density, *, count: int = 6) -> Stability:
+def stability(
+    model: Transformer, density: Density, *, symmetry: str = AXISYMMETRIC, count: int = 6
+) -> Stability:
     """The leading eigenvalues of the Fokker-Planck equation linearised about a stationary state.
 
     Parameters
     ----------
     model : Transformer
     density : Density
-        Stationary, and symmetric about an axis: of `stationary`, or the last of a run.
+        Stationary, and of the symmetry: of `stationary`, or the last of a run.
+    symmetry : str
+        As for `stationary`.
     count : int
         How many eigenvalues.
 
@@ -111,14 +139,15 @@ def stability(model: Transformer, density: Density, *, count: int = 6) -> Stabil
     """
     drift = _checked(model, density)
     count = whole_number("stability needs a count", "count", count)
-    a, _ = moments_about(density)
-    degree = max(FEWEST, len(a))
-    equation, kappa = Equation(drift, density.geometry.dimension, degree), float(model.kappa)
-    a = np.pad(a, (0, degree - len(a)))
+    basis = basis_of(symmetry, density.geometry)
+    if density.geometry.degree > basis.degree:
+        basis = basis.finer(min(density.geometry.degree, basis.most))
+    a, _ = moments_of(density, basis)
+    equation, kappa = Equation(drift, basis), float(model.kappa)
     residual = float(np.abs(a - equation.mean(a, kappa).moments).max())
     if not residual <= STATIONARY:
         raise ValueError(
-            f"stability expects a stationary density, symmetric about an axis; its residual is "
+            f"stability expects a stationary density, here {symmetry}; its residual is "
             f"{residual:.1e}, more than {STATIONARY:g}. Use stationary(model, density) first."
         )
     return stability_of(equation, a, kappa, count)
@@ -140,17 +169,25 @@ def _checked(model: Any, density: Any) -> ZonalDrift:
     return model.zonal
 
 
-def _solved(equation: Equation, a: np.ndarray, kappa: float, tolerance: float) -> Iteration:
-    def system(a: np.ndarray):
-        mean = equation.mean(a, kappa)
-        return a - mean.moments, lambda: equation.jacobian(mean, kappa)
+def _known(states: Any, basis: Basis) -> list[np.ndarray]:
+    if not all(isinstance(state, StationaryState) for state in states):
+        raise TypeError(f"apart_from is a sequence of StationaryState; got {states!r}.")
+    return [moments_of(state.density, basis)[0] for state in states]
 
-    return newton(system, a, tolerance)
+
+def _resolved(equation: Equation, a: np.ndarray, kappa: float) -> bool:
+    """Whether the moments of the highest degrees are rounding."""
+    potential = np.abs(equation.mean(a, kappa).potential).max()
+    small = (TAIL + ROUNDING * (kappa * potential + equation.degree)) * (1 + np.abs(a).max())
+    last = equation.degrees > equation.degree - max(equation.degree // 8, 2)
+    return bool(np.abs(a[last]).max(initial=0.0) <= small)
 
 
 def _message(status: str, found: Iteration, degree: int) -> str:
     if status == "converged":
         return f"Newton's method converged in {len(found.residuals) - 1} steps."
+    if status == "known":
+        return "Newton's method came back to a state of apart_from: start elsewhere."
     if status == "unresolved":
         return f"Degree {degree} does not resolve the state; raise max_degree."
     return (

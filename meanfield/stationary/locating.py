@@ -22,7 +22,7 @@ class Located(NamedTuple):
     ----------
     point : Point
     interval : (float, float)
-        Values of kappa at the ends of the last bracket.
+        Values of the parameter at the ends of the last bracket.
     status : str
         "converged", or "not located" where points between were not found, or no zero was.
     """
@@ -42,7 +42,7 @@ def located(
     low, high, f_low, f_high = 0.0, 1.0, f_first, last
     at_low, end = first, curve.ahead(first, step)
     if end is None:
-        return Located(first, (first.kappa, first.kappa), "not located")
+        return Located(first, (first.value, first.value), "not located")
     at_high = end
     best, size = first, np.inf
     for count in range(MOST):
@@ -68,6 +68,6 @@ def located(
 
 
 def _ends(*points: Point) -> tuple[float, float]:
-    """The range of kappa of points, and what rounding adds."""
-    values = [point.kappa for point in points]
+    """The range of the parameter at points, and what rounding adds."""
+    values = [point.value for point in points]
     return min(values) * (1 - ROUNDING), max(values) * (1 + ROUNDING)

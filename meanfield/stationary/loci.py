@@ -47,12 +47,11 @@ class Locus(ABC):
         a, kappa, beta = z[:-2], float(np.exp(z[-2])), float(z[-1])
         member = self.family.at(beta)
         mean = member.mean(a, kappa)
-        change = member.potential_change(a, mean)
         above = np.column_stack(
             [
                 member.jacobian(mean, kappa),
                 kappa * member.along_kappa(mean),
-                -kappa * member.covariance(mean, change),
+                member.along_beta(a, mean, kappa),
             ]
         )
         sigma, gradient = self.condition(member, a, kappa, mean)
@@ -108,19 +107,19 @@ class Folds(Locus):
     ----------
     family : Family
     null : ndarray, (N,)
-        About the null vector of dR/da.
+        About the null vector of dR/da, of length about 1.
     max_step : float
     """
 
     def __init__(self, family: Family, null: np.ndarray, max_step: float = 0.2):
         super().__init__(family, max_step)
-        self._null = null / np.linalg.norm(null)
+        self.null = null
 
     def condition(self, member: Member, a: np.ndarray, kappa: float, mean: Mean):
         matrix, n = member.jacobian(mean, kappa), len(a)
         bordered = np.zeros((n + 1, n + 1))
         bordered[:n, :n] = matrix
-        bordered[:n, n] = bordered[n, :n] = self._null
+        bordered[:n, n] = bordered[n, :n] = self.null
         unit = np.append(np.zeros(n), 1.0)
         right, left = np.linalg.solve(bordered, unit), np.linalg.solve(bordered.T, unit)
         return right[n], -_slope(member, a, kappa, mean, left[:n], right[:n])

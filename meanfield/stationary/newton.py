@@ -38,11 +38,12 @@ def newton(
     x: np.ndarray,
     tolerance: float,
     most: int = MOST,
+    shortened: bool = True,
 ) -> Iteration:
     """Solve system(x) = (residual, function that gives the Jacobian) for residual = 0.
 
-    Steps are halved until the residual falls. Converged once it is <= tolerance, after one more
-    step that squares it.
+    Steps are halved until the residual falls, unless they are not to be `shortened`. Converged once
+    it is <= tolerance, after one more step that squares it.
     """
     residual, jacobian = system(x)
     sizes = [_size(residual)]
@@ -59,6 +60,8 @@ def newton(
                 break
             if done:  # at rounding
                 return Iteration(x, "converged", sizes)
+            if not shortened and np.isfinite(residual_tried).all():
+                break
         else:
             return Iteration(x, "stalled", sizes)
         x, residual, jacobian = tried, residual_tried, jacobian_tried

@@ -73,7 +73,7 @@ def _residual(equation: Equation, a: np.ndarray, kappa: np.ndarray) -> np.ndarra
     if equation.beta:
         potential = _log1p(equation.beta * s) / equation.beta
     density = _exp(_times(kappa[:, None] * np.ones_like(s), potential))
-    weighted = density * equation.harmonics.weights
+    weighted = density * equation.basis.weights
     mass = weighted.sum(axis=1)
     inverse = np.zeros(ORDER)
     inverse[0] = 1 / mass[0]

@@ -1,18 +1,20 @@
 """The phase diagram in beta and kappa, by continuation of the special points themselves."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import positive, real_array, whole_number
+from ..blas import one_blas_thread
+from ..checks import boolean, path_of, positive, range_of, whole_number
 from ..drifts import SA, USA
 from ..errors import MeanfieldError
 from ..geometry import Circle, Geometry, Sphere, Zonal
-from .branches import branches
 from .family import Family
-from .loci import Folds, Locus, Transitions
-from .normal_form import normal_form
+from .first_order import Curves, Ends, between, first_order_curves, tail
+from .following import Following
+from .harmonics import Harmonics
 from .tricritical import GRID, Tricritical, critical, tricritical_points
 
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["PhaseDiagram", "phase_diagram"]
 
 DEGREE = 64
-SMALL = 0.03  # amplitude at which a curve has come to its tricritical point
-MOST = 2000
 UNRESOLVED = 1e-11
 DOUBLINGS = 4
 
@@ -38,12 +38,17 @@ class PhaseDiagram:
         On `point`: curve ("critical", "fold" or "transition"), degree, beta, kappa, and the order
         parameter there.
     tricritical : list of Tricritical
+    ends : dict of str to (str, str)
+        Why the fold and the transition end at their lowest and at their highest beta:
+        "tricritical", "range", "not continued", "max_points", "interrupted"; "not located" where
+        a curve was expected and none was found.
     """
 
     data: "xr.Dataset"
     tricritical: list[Tricritical]
+    ends: Ends
     family: Family
-    loci: dict[str, tuple[Locus, np.ndarray]]
+    loci: Curves
 
     def kappa(self, curve: str, beta: float, degree: int = 1) -> float:
         """The kappa of a curve at a beta, to rounding; nan where it has no point.
@@ -64,7 +69,7 @@ class PhaseDiagram:
         if curve not in self.loci or degree != 1:
             return float("nan")
         locus, points = self.loci[curve]
-        start = _between(points, beta)
+        start = between(points, beta)
         if beta < points[0, -1]:
             corner = next((c for c in self.tricritical if c.degree == 1), None)
             if corner is None or beta <= corner.beta:
@@ -80,7 +85,28 @@ class PhaseDiagram:
         ends = self.data.attrs["beta"]
         lines = [f"PhaseDiagram of {self.data.attrs['drift']}, {ends[0]:g} <= beta <= {ends[1]:g}: "
                  f"{', '.join(names)}"]  # fmt: skip
-        return "\n".join([*lines, *(f"  {point!r}" for point in self.tricritical)])
+        lines += [f"  {point!r}" for point in self.tricritical]
+        return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
+
+    @property
+    def doubts(self) -> list[str]:
+        """What is missing, in words: curves cut short or not found."""
+        from .doubts import of_curves
+
+        return of_curves(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to a NetCDF file, atomically; `kappa` works after `load`."""
+        from .phase_files import write
+
+        return write(self, path_of("path", path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "PhaseDiagram":
+        """A phase diagram from its file, to the last bit."""
+        from .phase_files import read
+
+        return cls(*read(path_of("path", path)))
 
     def plot(self, **options) -> "Figure":
         """The curves: `plotting.phases`."""
@@ -96,6 +122,7 @@ def phase_diagram(
     *,
     degrees: tuple[int, ...] = (1, 2, 3),
     max_step: float = 0.2,
+    progress: bool | None = None,
 ) -> PhaseDiagram:
     """Where the uniform state loses its stability, and where it ceases to be the best.
 
@@ -125,10 +152,13 @@ def phase_diagram(
         transitions too.
     max_step : float
         Longest step in the moments, log kappa and beta.
+    progress : bool, optional
+        Show a progress bar; by default on a terminal only.
 
     Returns
     -------
     PhaseDiagram
+        After Ctrl-C with what was found; `doubts` says what is missing.
 
     Raises
     ------
@@ -145,93 +175,34 @@ def phase_diagram(
     span = _checked(drift, geometry, beta)
     positive(max_step=max_step)
     chosen = [whole_number("degrees are whole numbers", "l", l) for l in degrees]
+    progress = None if progress is None else boolean("progress", progress)
     corners: list[Tricritical] = []
-    for degree in max(DEGREE, geometry.degree) * 2 ** np.arange(DOUBLINGS):
-        family = Family(drift, geometry.dimension, int(degree))
-        corners = [point for l in chosen for point in tricritical_points(family, span, l)]
-        loci = _followed(family, geometry, span, corners, max_step) if 1 in chosen else {}
-        if all(_tail(points) <= UNRESOLVED for _, points in loci.values()):
-            break
-    else:
-        raise MeanfieldError(
-            f"The curves need more than {degree} moments. Take a smaller range of beta."
-        )
+    loci: Curves = {}
+    ends: Ends = {}
+    with one_blas_thread(), Following("beta", span, progress) as following:
+        for degree in max(DEGREE, geometry.degree) * 2 ** np.arange(DOUBLINGS):
+            family = Family(drift, Harmonics(geometry.dimension, 0, int(degree)))
+            corners = [point for l in chosen for point in tricritical_points(family, span, l)]
+            if 1 in chosen:
+                loci, ends = first_order_curves(
+                    family, geometry, span, corners, max_step, following
+                )
+            resolved = {name: c for name, c in loci.items() if tail(c[1]) <= UNRESOLVED}
+            if following.stopped or len(resolved) == len(loci):
+                break
+        else:
+            raise MeanfieldError(
+                f"The curves need more than {degree} moments. Take a smaller range of beta."
+            )
     rows: list[tuple[Any, ...]] = [
         ("critical", l, b, critical(family, b, l), 0.0)
         for l in chosen
         for b in np.linspace(*span, GRID)
     ]
-    for name, (_, points) in loci.items():
-        root = family.harmonics.dimension**0.5
+    for name, (_, points) in resolved.items():
+        root = family.basis.dimension**0.5
         rows += [(name, 1, z[-1], np.exp(z[-2]), abs(z[0]) / root) for z in points]
-    return PhaseDiagram(_table(rows, drift, geometry, span), corners, family, loci)
-
-
-def _followed(
-    family: Family, geometry: Geometry, span, corners: list[Tricritical], max_step: float
-):
-    """The fold curve and the first-order line, from points on a branch beyond the corner."""
-    lowest = min((corner.beta for corner in corners if corner.degree == 1), default=span[0])
-    beta = min(lowest + 1.0, (lowest + span[1]) / 2)
-    form = normal_form(family.at(beta), 1)
-    if form.kind != "subcritical":
-        return {}
-    diagram = branches(
-        family.drift(beta), geometry, (form.kappa / 20, 1.2 * form.kappa), degrees=[1],
-        stability=False, secondary=False,
-    )  # fmt: skip
-    loci: dict[str, tuple[Locus, np.ndarray]] = {}
-    for name in ("fold", "transition"):
-        for special in diagram.special(name)[:1]:
-            locus, z = _locus(name, family, special.state, beta, max_step)
-            loci[name] = locus, _both_ways(locus, z, span)
-    return loci
-
-
-def _locus(name: str, family: Family, state, beta: float, max_step: float):
-    size = len(family.harmonics.degrees)
-    a = np.pad(state.moments, (0, max(size - len(state.moments), 0)))[:size]
-    z = np.concatenate([a, [np.log(state.kappa), beta]])
-    if name == "transition":
-        return Transitions(family, max_step), z
-    member = family.at(beta)
-    null = np.linalg.svd(member.jacobian(member.mean(a, state.kappa), state.kappa))[2][-1]
-    return Folds(family, null, max_step), z
-
-
-def _both_ways(locus: Locus, z: np.ndarray, span: tuple[float, float]) -> np.ndarray:
-    """The curve from its tricritical point, or the lowest beta, to the highest."""
-    start = locus.at_beta(z, float(z[-1]))
-    if start is None:
-        raise MeanfieldError(f"The special point at beta = {z[-1]:g} was not found again.")
-    row, sides = np.append(np.zeros(len(z) - 1), 1.0), []
-    for sign in (-1.0, 1.0):
-        points = [start]
-        for number, point in enumerate(locus.follow(start, sign * row, locus.max_step / 4)):
-            if abs(point[0]) < SMALL or point[0] * start[0] < 0 or number > MOST:
-                break
-            if not span[0] <= point[-1] <= span[1]:
-                end = locus.at_beta(_between(np.array([points[-1], point]), span[sign > 0]),
-                                    span[sign > 0])  # fmt: skip
-                points += [] if end is None else [end]
-                break
-            points.append(point)
-        sides.append(points)
-    found = np.array([*sides[0][:0:-1], *sides[1]])
-    return found
-
-
-def _tail(points: np.ndarray) -> float:
-    """The largest of the last moments."""
-    size = points.shape[1] - 2
-    return float(np.abs(points[:, size - size // 8 : size]).max())
-
-
-def _between(points: np.ndarray, beta: float) -> np.ndarray:
-    """A point of the polygon through these at a beta."""
-    order = np.argsort(points[:, -1])
-    betas = points[order, -1]
-    return np.array([np.interp(beta, betas, column) for column in points[order].T])
+    return PhaseDiagram(_table(rows, drift, geometry, span), corners, ends, family, resolved)
 
 
 def _near_corner(first: np.ndarray, corner: Tricritical, beta: float) -> np.ndarray:
@@ -248,10 +219,7 @@ def _checked(drift: Any, geometry: Any, beta: Any) -> tuple[float, float]:
             "phase_diagram needs USA or SA itself, and Circle, Sphere or Zonal; got "
             f"{drift!r} and {geometry!r}."
         )
-    array = real_array("beta", beta)
-    if array.shape != (2,) or not np.isfinite(array).all() or not 0 < array[0] < array[1]:
-        raise ValueError(f"beta is a range (first, last), 0 < first < last; got {beta!r}.")
-    return float(array[0]), float(array[1])
+    return range_of("beta", beta)
 
 
 def _table(rows: list[tuple], drift, geometry: Geometry, span: tuple[float, float]) -> "xr.Dataset":

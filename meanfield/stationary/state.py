@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from ..geometry import Geometry
 from ..model import Transformer
 from ..states import Density
 from .equation import Equation
-from .harmonics import harmonic_sizes
+from .path import Path
+from .placement import density_of
 from .stability import Stability, stability_of
 
-__all__ = ["StationaryState"]
+__all__ = ["StationaryState", "state_at"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,7 +26,7 @@ class StationaryState:
     density : Density
     status : str
         "converged", or why Newton's method ended: "stalled", "singular", "max_iterations",
-        "unresolved".
+        "unresolved", "known" (one of those to be apart from).
     message : str
     residual : float
         max_l |a_l - int p_l exp(kappa g[a]) / Z| of the moments a.
@@ -62,12 +64,16 @@ class StationaryState:
     @property
     def order_parameter(self) -> float:
         """|int x dmu|."""
-        return float(abs(self.moments[0]) / self.equation.dimension**0.5)
+        first = self.equation.degrees[0] == 1
+        return float(abs(self.moments[0]) / self.equation.dimension**0.5) if first else 0.0
 
     @property
     def legendre_moments(self) -> np.ndarray:
-        """int P_l(<x, axis>) dmu for l = 1, 2, ...; int cos(l theta) dmu on the circle."""
-        return self.moments / harmonic_sizes(self.equation.dimension, len(self.moments))
+        """int P_l(<x, axis>) dmu for l = 1, 2, ...; int cos(l theta) dmu on the circle.
+
+        For polyhedra, moments of the invariants over sqrt(2 l + 1).
+        """
+        return self.moments / self.equation.basis.sizes
 
     def stability(self, count: int = 6) -> Stability:
         """The leading eigenvalues of the linearised equation: `meanfield.stability`."""
@@ -78,3 +84,15 @@ class StationaryState:
             f"StationaryState({self.model!r}, r = {self.order_parameter:.6g}, {self.status}, "
             f"residual {self.residual:.1e})"
         )
+
+
+def state_at(path: Path, z: np.ndarray, geometry: Geometry, axis: Any) -> StationaryState:
+    """A point (a, p) of a branch as a state; degrees that a has not got are 0."""
+    equation, kappa = path.at(float(z[-1]))
+    a = np.pad(z[:-1], (0, len(equation.degrees) + 1 - len(z)))
+    residual = float(np.abs(a - equation.mean(a, kappa).moments).max())
+    density = density_of(a, equation.basis, geometry, axis)
+    model = Transformer(equation.drift, kappa)
+    return StationaryState(
+        model, density, "converged", "A point of a branch.", [residual], equation, a, axis
+    )

@@ -13,6 +13,8 @@ from .rates import Rates
 __all__ = ["Branch", "Special", "trace"]
 
 BRIEF = 5  # points after which a curve may have come back
+CLOSE = 1e-9
+SMALL = 0.02  # moments near the uniform state
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ def trace(
     for new, step in curve.follow(start, curve.max_step / 4):
         after = tests.at(new)
         found = tests.between(branch.points[-1], step, before, after)
-        branch.specials += [s for s in found if span[0] <= s.found.point.kappa <= span[1]]
+        branch.specials += [s for s in found if span[0] <= s.found.point.value <= span[1]]
         branch.add(new, after.rates, after.energy)
         before = after
         branch.end = _end(branch, span, most)
@@ -97,13 +99,16 @@ def trace(
 
 def _end(branch: Branch, span: tuple[float, float], most: int) -> str:
     new, start, number = branch.points[-1], branch.points[0], len(branch.points)
-    if not span[0] <= new.kappa <= span[1]:
+    if not span[0] <= new.value <= span[1]:
         return "range"
     if number >= most:
         return "max_points"
-    if number > BRIEF and np.abs(new.a).max() < np.abs(start.a).max() / 2:
+    if number <= BRIEF:
+        return ""
+    last, first = branch.points[-2].a, np.abs(start.a).max()
+    if np.abs(new.a).max() < min(first, SMALL) / 2 or new.a[: len(last)] @ last < 0:
         return "uniform"
-    if number <= BRIEF or len(start.z) != len(new.z):
+    if len(start.z) != len(new.z):
         return ""
     near = np.linalg.norm(new.z - start.z) < np.linalg.norm(new.z - branch.points[-2].z)
     return "closed" if near else ""
@@ -146,6 +151,8 @@ class _Tests:
             low, high = before.rates[order], after.rates[order]
             for i in _crossing(low, high):
                 add("symmetry breaking", order, partial(self._rate, order, i), low[i], high[i])
+                if len(found) > 1 and _same(*found[-2:]):  # of two equal rates
+                    found.pop()
         return found
 
     def _rate(self, order: int, i: int, point: Point) -> float:
@@ -153,11 +160,17 @@ class _Tests:
         return float(self._watch.of_order(point, order)[i])
 
     def _energy(self, point: Point) -> float:
-        return self._curve.equation.free_energy(point.a, point.kappa)
+        equation, kappa = self._curve.path.at(point.p)
+        return equation.free_energy(point.a, kappa)
 
     def _singular(self, point: Point) -> float:
         """det (dR/dz, tangent), zero where another curve crosses."""
         return float(np.linalg.det(np.vstack([self._curve.jacobian(point.z), point.tangent])))
+
+
+def _same(one: Special, other: Special) -> bool:
+    close = abs(one.found.point.value / other.found.point.value - 1) < CLOSE
+    return one.kind == other.kind and one.order == other.order and close
 
 
 def _crossing(low: np.ndarray, high: np.ndarray) -> Iterator[int]:

@@ -17,17 +17,17 @@ from ..errors import StorageError
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..labelled import ATTRIBUTES, labelled_arrays
 from ..solution import Solution
-from ..states import Density, Gaussian, Gram, Tokens
+from ..states import Density, Equiangular, Gaussian, Gram, Tokens
 from .atomic import write_result
 from .models import model_of
 
 __all__ = ["load", "save"]
 
 FORMAT = 1
-STATES_WITH_FUNCTIONS = ("x", "masses", "radii", "inner_product", "mean", "covariance")
+STATES_WITH_FUNCTIONS = "x masses radii inner_product logit n mean covariance".split()
 SEALED = (
     "t degree coefficient_re coefficient_im coordinates masses half limit x radii inner_product "
-    "mean covariance"
+    "logit radius n mean covariance"
 ).split()
 
 
@@ -80,9 +80,9 @@ def _header(solution: Solution) -> dict[str, Any]:
 
 
 def _space(state) -> dict[str, Any]:
-    if isinstance(state, Tokens | Gram | Gaussian):
-        return {"tokens": state.describe()}
-    return {"geometry": state.geometry.describe(), "degree": state.geometry.degree}
+    if isinstance(state, Density | Characteristics):
+        return {"geometry": state.geometry.describe(), "degree": state.geometry.degree}
+    return {"tokens": state.describe()}
 
 
 def _digest(arrays) -> str:
@@ -146,6 +146,9 @@ def _solution(header: dict[str, Any], file) -> Solution:
         case "Gram":
             products, masses = file["inner_product"][...], file["masses"][...]
             states = [Gram.computed(G, masses) for G in products]
+        case "Equiangular":
+            n, pairs = file["n"][...], zip(file["logit"][...], file["radius"][...], strict=True)
+            states = [Equiangular.computed(n, *pair) for pair in pairs]
         case "Gaussian":
             laws = zip(file["mean"][...], file["covariance"][...], strict=True)
             states = [Gaussian.computed(mean, cov) for mean, cov in laws]

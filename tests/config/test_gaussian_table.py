@@ -49,7 +49,7 @@ REFUSED = [
     (valid(geometry={"degree": 8}), r"\[gaussian\] and \[geometry\] exclude each other"),
     (
         {"model": {"drift": "Attention"}, "solve": {"t_end": 1}},
-        r"or give \[tokens\] or \[gaussian\]",
+        r"or give \[tokens\] or \[equiangular\] or \[gaussian\]",
     ),
 ]
 

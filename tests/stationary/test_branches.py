@@ -5,8 +5,11 @@ import pytest
 from scipy.special import iv, ive
 
 import meanfield as mf
+from meanfield.stationary.curve import Curve
 from meanfield.stationary.equation import Equation
+from meanfield.stationary.harmonics import Harmonics
 from meanfield.stationary.normal_form import normal_form
+from meanfield.stationary.path import Noise
 
 CIRCLE = mf.Circle(16)
 DIAGRAM = mf.branches(mf.USA(4.0), CIRCLE, (0.3, 1.5), save_at=[0.4])
@@ -108,7 +111,10 @@ def test_the_pitchfork_of_kuramoto(d):
 )
 def test_tricritical_points(d, exact):
     """Where the quadratic term of the normal form vanishes."""
-    low, high = (normal_form(Equation(mf.USA(b), d, 8), 1) for b in (exact - 1e-8, exact + 1e-8))
+    low, high = (
+        normal_form(Equation(mf.USA(b), Harmonics(d, 0, 8)), 1)
+        for b in (exact - 1e-8, exact + 1e-8)
+    )
     assert low.quadratic > 0 > high.quadratic
 
 
@@ -116,7 +122,7 @@ def test_tricritical_points(d, exact):
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_normal_forms_on_the_circle(beta, n):
     """kappa/kappa_n = 1 + (1/2)(1 - 2 l)/(1 - l) m_n^2 with l = I_2n/I_n."""
-    form = normal_form(Equation(mf.USA(beta), 2, 32), n)
+    form = normal_form(Equation(mf.USA(beta), Harmonics(2, 0, 32)), n)
     ratio = iv(2 * n, beta) / iv(n, beta)
     assert 2 * form.quadratic == pytest.approx((1 - 2 * ratio) / (1 - ratio) / 2, rel=1e-10)
     assert abs(form.linear) < 1e-13
@@ -126,16 +132,14 @@ def test_normal_forms_on_the_circle(beta, n):
 @pytest.mark.parametrize(("d", "degree"), [(2, 1), (2, 2), (3, 1), (3, 2), (5, 2)])
 def test_branches_begin_as_their_normal_form_says(drift, d, degree):
     """kappa = kappa_c (1 + c_1 a + c_2 a^2) up to the third order of the amplitude a."""
-    equation = Equation(drift, d, 48)
+    equation = Equation(drift, Harmonics(d, 0, 48))
     form = normal_form(equation, degree)
-    from meanfield.stationary.curve import Curve
-
     errors = []
     for amplitude in (0.02, 0.01):
         row = np.zeros(49)
         row[degree - 1] = 1.0
         z = np.append(amplitude * row[:-1], np.log(form.kappa))
-        kappa = np.exp(Curve(equation, 0.1).solved(z, row, amplitude).x[-1])
+        kappa = np.exp(Curve(Noise(equation), 0.1).solved(z, row, amplitude).x[-1])
         series = 1 + form.linear * amplitude + form.quadratic * amplitude**2
         errors.append(abs(kappa / form.kappa - series))
     assert errors[0] < 1e-4 and errors[1] < errors[0] / 6
@@ -164,7 +168,7 @@ def test_softmax_has_no_first_order_onset():
     for d in (2, 3, 8):
         for beta in (0.5, 2, 8, 30, 60):
             degree = 96 if beta > 10 else 48
-            form = normal_form(Equation(mf.SA(beta), d, degree), 1)
+            form = normal_form(Equation(mf.SA(beta), Harmonics(d, 0, degree)), 1)
             l = mf.SA(beta).normaliser(2, d)
             criterion = (d - 1) * (1 - l[1]) * l[2] / (l[1] - l[2]) < d * l[1] + 1
             assert criterion and form.kind == "supercritical"

@@ -7,6 +7,7 @@ from scipy.special import iv
 import meanfield as mf
 from meanfield.plotting import phases
 from meanfield.stationary.family import Family
+from meanfield.stationary.harmonics import Harmonics
 from meanfield.stationary.loci import Folds, Transitions
 from meanfield.stationary.tricritical import tricritical_points
 
@@ -48,7 +49,9 @@ def test_curves_on_the_sphere(beta):
     ],
 )
 def test_tricritical_points_of_every_dimension(d, exact):
-    found = list(tricritical_points(Family(mf.USA, d, 24), (0.5 * exact, 2 * exact), 1))
+    found = list(
+        tricritical_points(Family(mf.USA, Harmonics(d, 0, 24)), (0.5 * exact, 2 * exact), 1)
+    )
     assert [point.degree for point in found] == [1]
     assert found[0].beta == pytest.approx(exact, abs=1e-10)
 
@@ -85,7 +88,7 @@ def test_gradients_are_those_of_differences(drift, d):
     rng = np.random.default_rng(d)
     a = 0.3 * rng.standard_normal(16) * 0.5 ** np.arange(16)
     z, size = np.append(a, [np.log(2.0), 1.7]), 1e-6
-    locus = Folds(Family(drift, d, 16), rng.standard_normal(16))
+    locus = Folds(Family(drift, Harmonics(d, 0, 16)), rng.standard_normal(16))
     exact = locus.system(z)[1]
     for j in range(len(z)):
         step = size * np.eye(len(z))[j]
@@ -95,7 +98,7 @@ def test_gradients_are_those_of_differences(drift, d):
 
 def test_gradients_of_the_free_energy_at_stationary_states():
     state = mf.stationary(mf.Transformer(mf.USA(3.0), 0.76), mf.Circle(32).von_mises(0, 2.0))
-    family, size = Family(mf.USA, 2, len(state.moments)), 1e-6
+    family, size = Family(mf.USA, Harmonics(2, 0, len(state.moments))), 1e-6
     locus, z = Transitions(family), np.append(state.moments, [np.log(0.76), 3.0])
     exact = locus.system(z)[1][-1]
     for j in (0, 1, -2, -1):

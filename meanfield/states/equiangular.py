@@ -1,0 +1,192 @@
+"""Equiangular tokens: all inner products of different tokens are the same number rho."""
+
+from typing import Any
+
+import numpy as np
+
+from ..checks import real_array, whole_number
+from .tokens import Tokens, chosen_replicas
+
+__all__ = ["Equiangular"]
+
+
+class Equiangular:
+    """n tokens of equal masses on a sphere with <x_i, x_j> = rho for all i != j.
+
+    Parameters
+    ----------
+    n : float or array
+        The number of tokens, >= 2; it need not be whole, and 1e12 is as good as 32.
+    rho : float or array, optional
+        -1/(n - 1) < rho < 1.
+    radius : float or array
+        The common length > 0 of hidden states, for models whose normalisation moves it.
+    gap : float or array, optional
+        1 - rho instead of rho, for tokens so close that rho has lost its digits.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of these ranges, for both rho and gap or neither, and for arrays that do
+        not broadcast; these make an ensemble.
+
+    Notes
+    -----
+    The state is kept as its `logit`
+
+        z = log((1 + (n - 1) rho)/(1 - rho)),    so    1 - rho = n/(e^z + n - 1),
+
+    of which rho, 1 - rho and 1 + (n - 1) rho = |sum_i x_i|^2/n are computed without cancellation:
+    each keeps its relative accuracy wherever it is small.
+    """
+
+    def __init__(self, n, rho=None, radius=1.0, *, gap=None):
+        if (rho is None) == (gap is None):
+            raise ValueError(
+                "Equiangular takes rho, or gap = 1 - rho instead; got "
+                f"{'neither' if rho is None else 'both'}."
+            )
+        n, radius = real_array("n", n), real_array("radius", radius)
+        given = real_array("rho" if gap is None else "gap", rho if gap is None else gap)
+        try:
+            n, given, radius = np.broadcast_arrays(n, given, radius)
+        except ValueError:
+            raise ValueError(
+                f"Equiangular needs n, {'rho' if gap is None else 'gap'} and radius that "
+                f"broadcast; got shapes {n.shape}, {given.shape} and {radius.shape}."
+            ) from None
+        if n.size == 0 or not ((n >= 2) & (n < np.inf)).all():
+            raise ValueError(f"Equiangular needs finite n >= 2 tokens; got n = {n.tolist()}.")
+        if not ((radius > 0) & (radius < np.inf)).all():
+            raise ValueError(f"Equiangular needs finite radius > 0; got {radius.tolist()}.")
+        rho, gap = (given, 1 - given) if gap is None else (1 - given, given)
+        _check_inside(n, rho, gap)
+        self._keep(n, _logit(n, rho, gap), radius)
+
+    def _keep(self, n, logit, radius) -> None:
+        self.n, self.logit, self.radius = (np.array(a, dtype=float) for a in (n, logit, radius))
+        for array in (self.n, self.logit, self.radius):
+            array.setflags(write=False)
+
+    @classmethod
+    def computed(cls, n: np.ndarray, logit: np.ndarray, radius: np.ndarray) -> "Equiangular":
+        """The state with these logits, arrays of one shape, unchecked."""
+        state = cls.__new__(cls)
+        state._keep(n, logit, radius)
+        return state
+
+    # What it is ----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Ensemble shape; () for a single set of tokens."""
+        return self.logit.shape
+
+    @property
+    def rho(self) -> np.ndarray:
+        """The inner product of two different tokens."""
+        ahead = -np.expm1(-np.abs(self.logit)) * np.sign(self.logit)
+        return ahead / self._scale
+
+    @property
+    def gap(self) -> np.ndarray:
+        """1 - rho."""
+        root = np.exp(np.minimum(-self.logit, 0) / 2)  # whose square alone would underflow
+        return root * self.n * root / self._scale
+
+    @property
+    def log_gap(self) -> np.ndarray:
+        """log(1 - rho), finite where 1 - rho is below the least number."""
+        return np.log(self.n) + np.minimum(-self.logit, 0) - np.log(self._scale)
+
+    @property
+    def square(self) -> np.ndarray:
+        """(1 + (n - 1) rho)/n, the square of the length of the mean token."""
+        return np.exp(np.minimum(self.logit, 0)) / self._scale
+
+    @property
+    def _scale(self) -> np.ndarray:
+        """e^z + n - 1, over e^z for z > 0."""
+        w = np.exp(-np.abs(self.logit))
+        return np.where(self.logit > 0, 1 + (self.n - 1) * w, self.n - 1 + w)
+
+    def __getitem__(self, member) -> "Equiangular":
+        """A member of an ensemble, or some; raises IndexError for those that are not there."""
+        if not self.shape:
+            raise TypeError("This is a single state; n, rho, gap and radius are its numbers.")
+        chosen = chosen_replicas(self.shape, member)
+        return Equiangular.computed(self.n[chosen], self.logit[chosen], self.radius[chosen])
+
+    def __repr__(self) -> str:
+        if self.shape:
+            return f"Equiangular(ensemble of shape {self.shape})"
+        inner = f"gap={self.gap:.6g}" if self.rho > 0.9 else f"rho={self.rho:.6g}"
+        return f"Equiangular(n={self.n:.15g}, {inner}, radius={self.radius:.6g})"
+
+    def broadcast(self, shape: tuple[int, ...]) -> "Equiangular":
+        """The same state in every member of this shape, to which its own broadcasts."""
+        parts = (np.broadcast_to(a, shape) for a in (self.n, self.logit, self.radius))
+        return Equiangular.computed(*parts)
+
+    def describe(self) -> dict[str, Any]:
+        """The space, as plain data."""
+        return {"kind": "Equiangular"}
+
+    def to_tokens(self, d: int | None = None) -> Tokens:
+        """Tokens of S^(d-1) with these inner products, d = n by default; unique up to rotation.
+
+        x_i = a e_i + b (e_1 + ... + e_n), a = (1 - rho)^(1/2).
+
+        Parameters
+        ----------
+        d : int, optional
+
+        Raises
+        ------
+        ValueError
+            Unless n is whole, and d >= n: n equiangular tokens are linearly independent.
+        """
+        count = {whole_number("to_tokens needs a whole number n", "n", n) for n in self.n.flat}
+        if len(count) > 1:
+            raise ValueError(
+                f"Tokens of an ensemble have one n; got {sorted(count)}. Convert members one by "
+                "one: state[i].to_tokens()."
+            )
+        (n,) = count
+        d = n if d is None else whole_number("to_tokens needs a whole number d", "d", d)
+        if d < n:
+            raise ValueError(f"{n} equiangular tokens are linearly independent; got d = {d} < n.")
+        a = np.sqrt(self.gap)[..., None, None]
+        b = self.rho[..., None, None] / (a + np.sqrt(n * self.square)[..., None, None])
+        x = np.zeros((*self.shape, n, d))
+        x[..., :n] = a * np.eye(n) + b
+        x /= np.linalg.norm(x, axis=-1, keepdims=True)
+        radii = np.broadcast_to(self.radius[..., None], (*self.shape, n))
+        return Tokens(x, radii=None if (self.radius == 1).all() else radii)
+
+
+def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray) -> None:
+    """Raise ValueError unless -1/(n - 1) < rho < 1."""
+    inside = (gap > 0) & (1 + (n - 1) * rho > 0)
+    if inside.all():
+        return
+    i = int(np.argmin(inside))
+    least, given = -1 / (n.flat[i] - 1), rho.flat[i]
+    if given == 1 and gap.flat[i] == 0:
+        raise ValueError(
+            "Equiangular needs rho < 1: where rho = 1 the tokens are one, and rest. For tokens "
+            "that are nearly one give gap = 1 - rho."
+        )
+    raise ValueError(
+        f"{n.flat[i]:.15g} equiangular tokens have {least:.6g} = -1/(n - 1) < rho < 1, the bounds "
+        f"being a regular simplex and a point, which rest; got rho = {given:.6g}."
+    )
+
+
+def _logit(n: np.ndarray, rho: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    """log((1 + (n - 1) rho)/gap) = log(1 + n rho/gap), where n rho/gap may overflow."""
+    near = np.log1p(n * np.minimum(rho, 0) / gap)
+    with np.errstate(divide="ignore"):
+        far = np.logaddexp(0, np.log(n) + np.log(np.maximum(rho, 0)) - np.log(gap))
+    small = np.log1p(np.minimum(n * np.maximum(rho, 0), gap) / gap)
+    return np.where(rho < 0, near, np.where(n * rho < gap, small, far))

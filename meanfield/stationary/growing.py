@@ -1,0 +1,149 @@
+"""Branches from the uniform state, and from others: begun, resolved, followed to their ends."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .curve import Curve, Point
+from .path import Onset, Path
+from .rates import Rates
+from .tracing import Branch, Special, trace
+
+__all__ = ["Growth", "resized"]
+
+AMPLITUDE = 0.02
+UNRESOLVED = 1e-12
+
+
+class Growth:
+    """All branches along a path.
+
+    Parameters
+    ----------
+    path : Path
+    span : (float, float)
+        Of the parameter.
+    most : int
+        Points of one branch.
+    orders : int
+        Of perturbations that are looked at.
+    max_step : float
+
+    Attributes
+    ----------
+    found : list of Branch
+        Those that were begun, in order.
+    """
+
+    def __init__(self, path: Path, span: tuple[float, float], most: int, orders: int,
+                 max_step: float):  # fmt: skip
+        self.path, self.span, self.most = path, span, most
+        self.orders, self.max_step = orders, max_step
+        self.found: list[Branch] = []
+
+    def all(self, onsets: list[Onset], secondary: bool) -> Iterator[Branch]:
+        """Every branch, yielded after each new point: from onsets, and those that leave those."""
+        for onset in onsets:
+            yield from self.from_uniform(onset)
+        if secondary:
+            yield from self.from_branches()
+
+    def from_uniform(self, onset: Onset) -> Iterator[Branch]:
+        """The branches of one onset, each yielded after every new point.
+
+        On both sides of the uniform state, unless one is the mirror image of the other.
+        """
+        form, basis = onset.form, self.path.basis
+        index = int(np.flatnonzero(basis.degrees == form.degree)[0])
+        row = np.zeros(len(basis.degrees) + 1)
+        row[index] = 1.0
+        mirrored = basis.dimension == 2 or form.degree % 2 == 1
+        for sign in (1.0,) if mirrored else (1.0, -1.0):
+            curve, size = Curve(self.path, self.max_step), sign * AMPLITUDE
+            z = np.append(size * row[:-1] + size**2 * form.second, onset.ahead(size))
+            begun = curve.solved(z, row, size)
+            if begun.converged:
+                branch = Branch(curve, -1, form.degree)
+                yield from self._followed(branch, curve.point(begun.x, sign * row))
+
+    def from_branches(self) -> Iterator[Branch]:
+        """The branches that leave those found at bifurcations, and those that leave them."""
+        done = 0
+        while done < len(self.found):
+            for special in list(self.found[done].specials):
+                if special.kind == "bifurcation":
+                    yield from self._leaving(done, special)
+            done += 1
+
+    def onward(self, curve: Curve, z: np.ndarray, direction: np.ndarray) -> Iterator[Branch]:
+        """The branch through a state, in one direction."""
+        yield from self._followed(Branch(curve, -1, 0), curve.point(z, direction))
+
+    def _followed(self, branch: Branch, start: Point) -> Iterator[Branch]:
+        """To its end, with more moments where they are needed."""
+        self.found.append(branch)
+        while True:
+            path = branch.curve.path
+            watch = Rates(path, self.orders) if self.orders else None
+            for _ in trace(branch, start, self.span, self.most, watch):
+                if _unresolved(branch.points[-1], path):
+                    break
+                yield branch
+            else:
+                return
+            degree = 3 * path.basis.degree // 2
+            if degree > path.basis.most:
+                branch.end = "unresolved"
+                if len(branch.points) > 1:
+                    branch.drop()
+                return
+            curve = Curve(path.finer(degree), branch.curve.max_step)
+            last = branch.drop()
+            z, row = resized(last.z, curve), resized(last.tangent, curve)
+            found = curve.solved(z, row, row @ z)
+            if not found.converged:
+                branch.end = "not continued"
+                return
+            branch.end = ""
+            branch.curve, start = curve, curve.point(found.x, row)
+
+    def _leaving(self, parent: int, special: Special) -> Iterator[Branch]:
+        """The branches that cross another one at a bifurcation, if they are new."""
+        curve, point = self.found[parent].curve, special.found.point
+        matrix = curve.jacobian(resized(point.z, curve))
+        along = resized(point.tangent, curve)
+        null = [row - (row @ along) * along for row in np.linalg.svd(matrix)[2][-2:]]
+        direction = max(null, key=np.linalg.norm)
+        direction /= np.linalg.norm(direction)
+        for sign in (1.0, -1.0):
+            z = resized(point.z, curve) + sign * AMPLITUDE * direction
+            begun = curve.solved(z, direction, direction @ z)
+            if begun.converged and not self._known(begun.x):
+                branch = Branch(curve, parent, self.found[parent].degree)
+                yield from self._followed(branch, curve.point(begun.x, sign * direction))
+
+    def _known(self, z: np.ndarray) -> bool:
+        """Whether a state, or its mirror image, lies on a branch that was followed."""
+        curves = [branch.curve for branch in self.found]
+        finest = max(curves, key=lambda curve: len(curve.path.basis.degrees))
+        signs = np.append(np.where(finest.path.basis.degrees % 2, -1.0, 1.0), 1.0)
+        image = resized(z, finest)
+        for branch in self.found:
+            points = np.array([resized(point.z, finest) for point in branch.points])
+            for other in (image, signs * image):
+                if np.linalg.norm(points - other, axis=1).min() < AMPLITUDE / 2:
+                    return True
+        return False
+
+
+def resized(z: np.ndarray, curve: Curve) -> np.ndarray:
+    """With moments 0 of the degrees that a curve has more."""
+    more = len(curve.path.basis.degrees) + 1 - len(z)
+    return np.concatenate([z[:-1], np.zeros(more), z[-1:]])
+
+
+def _unresolved(point: Point, path: Path) -> bool:
+    degrees = path.basis.degrees
+    last = degrees > path.basis.degree - max(path.basis.degree // 8, 2)
+    tail = np.abs(point.a[last]).max(initial=0.0)
+    return bool(tail > UNRESOLVED * (1 + np.abs(point.a).max()))

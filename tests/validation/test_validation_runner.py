@@ -1,0 +1,155 @@
+"""`make validate`: claims and scripts are matched, verdicts, limits of time, Ctrl-C, the report."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAD = "| claim | script | asked | measured |\n|---|---|---|---|\n"
+HOLDS = '''"""Claim: one & one are two.
+
+    python validation/holds.py [--quick] [--figure FILE.png]    # 3 s, 1 s quick
+"""
+import os, sys
+from matplotlib.figure import Figure
+print("options", *sys.argv[1:2], "threads", os.environ["OMP_NUM_THREADS"])
+print("largest absolute error, allowed 1.0e-08: 2.0e-10")
+print("7 comparisons, all hold, in 0.1 s")
+Figure().savefig(sys.argv[-1])
+'''
+FAILS = '''"""Claim: one and one are three."""
+print("1 + 1  3  2  1.0e+00  FAILS (allowed 1.0e-08) <&>")
+print("1 comparisons, 1 FAIL, in 0.1 s")
+raise SystemExit(1)
+'''
+ASLEEP = '''"""Claim: what is started here ends with this script."""
+import os, subprocess, sys, tempfile, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
+print(child.pid, tempfile.mkdtemp(), flush=True)
+time.sleep(100)
+'''
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Writes scripts and their claims; gives the command that runs them."""
+
+    def write(scripts, claims=None):
+        folder, page = tmp_path / "scripts", tmp_path / "claims.md"
+        folder.mkdir()
+        for name, text in scripts.items():
+            (folder / f"{name}.py").write_text(text)
+        named = scripts if claims is None else claims
+        rows = [
+            rf"| $\kappa_{i}$ | `{name}.py` | $10^{{-8}}$ | 0 |" for i, name in enumerate(named)
+        ]
+        page.write_text(HEAD + "\n".join(rows))
+        runner = [sys.executable, ROOT / "validation" / "_run.py", "--workers", "2"]
+        return [*runner, "--scripts", folder, "--claims", page, "--out", tmp_path / "out"]
+
+    return write
+
+
+def run(command, *options):
+    return subprocess.run([*command, *options], capture_output=True, text=True, timeout=120)
+
+
+def ended(pid):
+    """Whether a process is over, or only waits to be taken note of."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+class Tags(HTMLParser):
+    """Fails where tags are not closed in the order in which they were opened."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.images = [], 0
+
+    def handle_starttag(self, tag, attrs):
+        self.images += tag == "img" and dict(attrs)["src"].startswith("data:image/png;base64,")
+        if tag not in {"meta", "img", "wbr"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_scripts_that_hold_give_exit_code_0_and_a_page_with_their_figures(project, tmp_path):
+    done = run(project({"holds": HOLDS}), "--quick")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 1 hold, with 7 comparisons" in done.stdout
+    page, tags = (tmp_path / "out" / "report.html").read_text(), Tags()
+    tags.feed(page)
+    assert tags.images == 1 and not tags.open
+    assert "All hold" in page and "one &amp; one are two" in page and "<i>κ</i><sub>0</sub>" in page
+    assert "numpy" in page and "errors up to 0.02 of the allowed ones" in page
+    printed = (tmp_path / "out" / "output" / "holds.txt").read_text()
+    assert "options --quick" in printed, "a script is asked for its quick version"
+
+
+def test_one_failure_is_shown_at_once_and_gives_exit_code_1(project, tmp_path):
+    done = run(project({"holds": HOLDS, "fails": FAILS}))
+    assert done.returncode == 1
+    assert "| 1 + 1  3  2" in done.stdout and "1 of 2 hold" in done.stdout
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "1 of 2 scripts fail" in page and "(allowed 1.0e-08) &lt;&amp;&gt;" in page
+
+
+def test_a_script_that_draws_nothing_though_it_says_so_fails(project):
+    done = run(project({"holds": HOLDS.replace("Figure().savefig", "str")}))
+    assert done.returncode == 1 and "drew no figure" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("claims", "message"),
+    [
+        (["holds", "forgotten"], "forgotten.py: has a claim, but there is no such script"),
+        (["other"], "holds.py: has no line in the table of claims"),
+    ],
+)
+def test_a_claim_without_a_script_and_a_script_without_a_claim_fail(project, claims, message):
+    done = run(project({"holds": HOLDS}, claims))
+    assert done.returncode == 1 and message in done.stdout
+
+
+def test_a_script_over_its_time_is_stopped_with_its_children(project, tmp_path):
+    done = run(project({"asleep": ASLEEP, "holds": HOLDS}), "--timeout", "4")
+    assert done.returncode == 1
+    assert "TIMED OUT" in done.stdout and "stopped after 4 s" in done.stdout
+    child, folder = (tmp_path / "out" / "output" / "asleep.txt").read_text().split()
+    assert ended(child) and not Path(folder).exists()
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM], ids=lambda kind: kind.name)
+def test_ctrl_c_stops_everything_and_says_what_was_done(project, tmp_path, kind):
+    command = project({"asleep": ASLEEP, "other": ASLEEP, "third": ASLEEP, "fails": FAILS})
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    outputs = [tmp_path / "out" / "output" / f"{name}.txt" for name in ("asleep", "fails", "other")]
+    limit = time.monotonic() + 60
+    while not all(path.exists() and path.read_text().strip() for path in outputs):
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    time.sleep(0.5)
+    os.kill(process.pid, kind)
+    printed, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    for line in ("stopped", "not run", "FAILS", "0 of 4 hold", "Interrupted"):
+        assert line in printed
+    assert all(ended(path.read_text().split()[0]) for path in (outputs[0], outputs[2]))
+
+
+def test_a_word_chooses_scripts(project):
+    command = project({"holds": HOLDS, "fails": FAILS})
+    assert run(command, "--only", "hold").returncode == 0
+    none = run(command, "--only", "nothing")
+    assert none.returncode == 1 and "No script has nothing in its name" in none.stderr

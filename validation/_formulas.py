@@ -1,0 +1,116 @@
+"""Markdown of a table cell, with formulas, as HTML that needs no script to be shown."""
+
+import re
+from html import escape
+
+__all__ = ["html_of"]
+
+PIECE = re.compile(r"\$(?P<formula>[^$]+)\$|`(?P<code>[^`]+)`|\*(?P<stressed>[^*]+)\*")
+TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|.", re.DOTALL)
+
+GREEK = dict(
+    zip(
+        "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau "
+        "phi varphi chi psi omega Gamma Delta Sigma Phi Psi Omega".split(),
+        "αβγδεζηθκλμνξπρστφφχψωΓΔΣΦΨΩ",
+        strict=True,
+    )
+)
+SIGNS = {"cdot": "·", "langle": "⟨", "rangle": "⟩", "infty": "∞", "partial": "∂", "sum": "∑"}
+SIGNS |= {"int": "∫", "nabla": "∇", "vert": "|", "lvert": "|", "rvert": "|", "ldots": "…"}
+RELATIONS = {"leq": "≤", "geq": "≥", "le": "≤", "ge": "≥", "sim": "∼", "propto": "∝", "to": "→"}
+RELATIONS |= {"pm": "±", "approx": "≈", "in": "∈", "times": "×"}
+RELATIONS |= {sign: sign for sign in "=<>+"} | {"-": "−"}
+ACCENTS = {"dot": "\u0307", "hat": "\u0302", "bar": "\u0304", "tilde": "\u0303"}
+BLANK = "\N{NARROW NO-BREAK SPACE}"
+
+
+def html_of(markdown: str) -> str:
+    """Formulas between $, `code` and *stressed* words; everything else is text.
+
+    Known of LaTeX are Greek letters, signs, indices, exponents, fractions, roots and accents, as
+    the table of claims has them; a command beyond these is shown by its name.
+    """
+    pieces, at = [], 0
+    for found in PIECE.finditer(markdown):
+        pieces.append(_text(markdown[at : found.start()]))
+        if found["formula"]:
+            inside = _Formula(found["formula"].replace(r"\|", "|")).html()
+            pieces.append(f'<span class="formula">{inside}</span>')
+        elif found["code"]:
+            pieces.append(f"<code>{escape(found['code'])}</code>")
+        else:
+            pieces.append(f"<em>{_text(found['stressed'])}</em>")
+        at = found.end()
+    return "".join(pieces) + _text(markdown[at:])
+
+
+def _text(markdown: str) -> str:
+    return escape(markdown.replace(r"\|", "|"))
+
+
+class _Formula:
+    """Reads a formula from left to right; a group is one unit, as in LaTeX."""
+
+    def __init__(self, latex: str):
+        self._tokens, self._binary = TOKEN.findall(latex), False
+
+    def html(self) -> str:
+        """All that is left, or what is left of the group that has been opened."""
+        units = []
+        while self._tokens and self._tokens[0] != "}":
+            units.append(self._unit())
+        return "".join(units)
+
+    def _unit(self) -> str:
+        token = self._tokens.pop(0)
+        name = token.removeprefix("\\")
+        if token in "^_":
+            tag = "sup" if token == "^" else "sub"
+            inside, self._binary = self._argument(), True
+            return f"<{tag}>{inside}</{tag}>"
+        if token == "{":
+            inside = self.html()
+            del self._tokens[:1]
+            return inside
+        if name in RELATIONS:
+            return self._relation(RELATIONS[name])
+        if token == " ":
+            return ""
+        between, self._binary = self._binary, token not in "([,"
+        return self._symbol(token, name, between)
+
+    def _symbol(self, token: str, name: str, between: bool) -> str:
+        if name == "frac":
+            return f"{_grouped(self._argument())}/{_grouped(self._argument())}"
+        if name == "sqrt":
+            return f"√{_grouped(self._argument())}"
+        if name in ACCENTS and token != name:
+            return self._argument().replace("</i>", f"{ACCENTS[name]}</i>")
+        if name in GREEK and token != name:
+            return f"<i>{GREEK[name]}</i>"
+        if name in SIGNS and token != name:
+            return SIGNS[name]
+        if token != name and name.isalpha():  # \log and the like
+            self._binary = self._tokens[:1] in ([], ["^"], ["_"], ["("], [")"])
+            return BLANK * between + name + ("" if self._binary else BLANK)
+        if token != name:  # \, and other spaces
+            return BLANK
+        return f"<i>{token}</i>" if token.isalpha() else escape(token) + BLANK * (token == ",")
+
+    def _relation(self, sign: str) -> str:
+        """With spaces around it, unless it is the sign of a number."""
+        between, self._binary = self._binary, False
+        return BLANK + escape(sign) + BLANK if between else escape(sign)
+
+    def _argument(self) -> str:
+        self._binary = False
+        while self._tokens and self._tokens[0] == " ":
+            del self._tokens[0]
+        return self._unit() if self._tokens else ""
+
+
+def _grouped(html: str) -> str:
+    """In parentheses if it is more than a symbol or a number."""
+    alone = re.fullmatch(r"(<i>.{1,2}</i>|\d+)(<sup>[^<]*</sup>)?", html)
+    return html if alone else f"({html})"

@@ -1,0 +1,182 @@
+"""Runs scripts as processes of their own, several at a time, and says how each of them ended."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from _claims import Script
+
+from meanfield.environment import THREAD_VARIABLES
+
+__all__ = ["FAILS", "NOT_RUN", "STOPPED", "Outcome", "Running", "limit", "run_scripts"]
+
+HOLDS, FAILS, TIMED_OUT = "holds", "FAILS", "TIMED OUT"
+STOPPED, NOT_RUN = "stopped", "not run"
+COMPARISONS = re.compile(r"^(\d+) comparisons, ", re.MULTILINE)
+LARGEST = re.compile(r"^largest .*, allowed (\S+): (\S+)$", re.MULTILINE)
+UNKNOWN = 1800.0  # seconds, for a script that does not say how long it takes
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a script ended, what it printed, and where its figure is."""
+
+    script: Script
+    verdict: str
+    why: str = ""
+    seconds: float = 0.0
+    output: str = ""
+    figure: Path | None = None
+
+    @property
+    def holds(self) -> bool:
+        return self.verdict == HOLDS
+
+    @property
+    def comparisons(self) -> int:
+        """How many the script has printed."""
+        return sum(int(number) for number in COMPARISONS.findall(self.output))
+
+    @property
+    def used(self) -> float:
+        """The largest error, relative to the allowed one; nan if no error has been printed."""
+        pairs = [(float(allowed), float(error)) for allowed, error in LARGEST.findall(self.output)]
+        parts = [error / allowed if allowed else float(error and "inf") for allowed, error in pairs]
+        return max(parts, default=float("nan"))
+
+
+def limit(script: Script, quick: bool) -> float:
+    """Seconds after which a script is stopped: two minutes and five times what it says it takes."""
+    stated = script.seconds(quick)
+    return 120 + 5 * stated if stated < float("inf") else UNKNOWN
+
+
+@dataclass
+class Running:
+    """A script at work, in a session of its own: a signal reaches its children too."""
+
+    script: Script
+    process: subprocess.Popen
+    output: Path
+    figure: Path | None
+    limit: float
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.began
+
+    def kill(self) -> None:
+        """Stop it and its children, at once."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def outcome(self) -> Outcome | None:
+        """How it ended; None while it runs. One that is over its time is stopped."""
+        code = self.process.poll()
+        if code is None and self.seconds <= self.limit:
+            return None
+        if code is None:
+            self.kill()
+            return self.ended(TIMED_OUT, f"stopped after {self.limit:.0f} s")
+        if code:
+            why = f"exit code {code}" if code > 0 else f"killed by {signal.Signals(-code).name}"
+            return self.ended(FAILS, why)
+        if self.figure and not self.figure.exists():
+            return self.ended(FAILS, "drew no figure")
+        return self.ended(HOLDS)
+
+    def ended(self, verdict: str, why: str = "") -> Outcome:
+        """The outcome, with what has been printed and drawn."""
+        printed = self.output.read_text(encoding="utf-8", errors="replace")
+        figure = self.figure if self.figure and self.figure.exists() else None
+        return Outcome(self.script, verdict, why, self.seconds, printed, figure)
+
+
+def run_scripts(
+    scripts: Sequence[Script],
+    out: Path,
+    *,
+    workers: int = 1,
+    threads: int = 1,
+    quick: bool = False,
+    time_limit: float | None = None,
+    pause: float = 0.1,
+) -> Iterator[tuple[list[Running], list[Outcome]]]:
+    """Run all scripts, longest first, and yield several times a second how things stand.
+
+    Parameters
+    ----------
+    scripts : sequence of Script
+        Those that take ``--quick`` and ``--figure`` are given them.
+    out : Path
+        The folder of ``output/NAME.txt`` and ``figures/NAME.png``.
+    workers, threads : int
+        Scripts that run at the same time, and threads of each.
+    time_limit : float, optional
+        Seconds after which any script is stopped; by default `limit` of each.
+
+    Yields
+    ------
+    running : list of Running
+    ended : list of Outcome
+        Those that ended since the last time. If the generator is closed, or interrupted, all that
+        still runs is stopped, with what it has started and its temporary files.
+    """
+    waiting = deque(sorted(scripts, key=lambda script: -script.seconds(quick)))
+    running: list[Running] = []
+    with tempfile.TemporaryDirectory(prefix="validation-") as scratch:
+        environment = _environment(threads, scratch)
+        try:
+            while waiting or running:
+                while waiting and len(running) < workers:
+                    script = waiting.popleft()
+                    seconds = limit(script, quick) if time_limit is None else time_limit
+                    running.append(_start(script, out, quick, seconds, environment))
+                found = [(job, job.outcome()) for job in running]
+                running[:] = [job for job, outcome in found if outcome is None]
+                ended = [outcome for _, outcome in found if outcome is not None]
+                yield list(running), ended
+                if not ended:
+                    time.sleep(pause)
+        finally:
+            for job in running:
+                job.kill()
+
+
+def _environment(threads: int, scratch: str) -> dict[str, str]:
+    """Of the scripts: each library has as many threads as a worker, files go to `scratch`."""
+    few = dict.fromkeys(THREAD_VARIABLES, str(threads))
+    return os.environ | few | {"TMPDIR": scratch, "MPLBACKEND": "Agg", "PYTHONUNBUFFERED": "1"}
+
+
+def _start(
+    script: Script, out: Path, quick: bool, seconds: float, environment: dict[str, str]
+) -> Running:
+    output = out / "output" / f"{script.path.stem}.txt"
+    figure = out / "figures" / f"{script.path.stem}.png" if script.takes("--figure") else None
+    command = [sys.executable, str(script.path)]
+    command += ["--quick"] if quick and script.takes("--quick") else []
+    for path in filter(None, (output, figure)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # of an earlier run
+    command += ["--figure", str(figure)] if figure else []
+    with output.open("w") as printed:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return Running(script, process, output, figure, seconds)

@@ -1,0 +1,147 @@
+"""Runs every claim of docs/claims.md: progress, a table of verdicts, and a report with figures.
+
+    python validation/_run.py [--quick] [--workers N] [--only WORD ...]     # or: make validate
+
+Scripts run in processes of their own, several at a time, longest first. A script without a line
+in the table of claims fails, and so does a claim without a script. What they print and draw, and
+`report.html`, are written to out/validation/. Exit code: 0 if all hold, 1 if one fails, 130 after
+Ctrl-C, which stops everything at once.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from _claims import Claim, Script, disagreements, read_claims, scripts_of
+from _page import Run, page
+from _pool import FAILS, NOT_RUN, STOPPED, Outcome, Running, run_scripts
+from _progress import Progress, table
+
+from meanfield.environment import describe, doctor
+
+ROOT = Path(__file__).resolve().parents[1]
+INTERRUPTED = 130
+
+
+def options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer replicas")
+    parser.add_argument("--workers", type=int, metavar="N", help="scripts at a time (all cores)")
+    parser.add_argument("--timeout", type=float, metavar="S", help="seconds for each script")
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="scripts whose name has a word")
+    parser.add_argument("--scripts", type=Path, default=ROOT / "validation", metavar="FOLDER")
+    parser.add_argument("--claims", type=Path, default=ROOT / "docs/claims.md", metavar="PAGE")
+    parser.add_argument("--out", type=Path, default=ROOT / "out/validation", metavar="FOLDER")
+    chosen = parser.parse_args(arguments)
+    if chosen.workers is not None and chosen.workers < 1:
+        parser.error(f"--workers needs at least 1; got {chosen.workers}.")
+    return chosen
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    chosen = options(arguments)
+    try:
+        claims, scripts = read_claims(chosen.claims), scripts_of(chosen.scripts)
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
+    wrong = dict(disagreements(claims, scripts))
+    if chosen.only:
+        claims, scripts, wrong = selected(chosen.only, claims, scripts, wrong)
+    for name, why in wrong.items():
+        print(f"{FAILS}  {name}: {why}")
+    run, interrupted = carry_out(scripts, wrong, chosen)
+    report = chosen.out / "report.html"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.write_text(page(claims, run), encoding="utf-8")
+    print(f"\n{table(run.outcomes)}, in {run.seconds:.0f} s\nReport: {report}")
+    if interrupted:
+        print("Interrupted: what was still running has been stopped.")
+        return INTERRUPTED
+    return 0 if all(outcome.holds for outcome in run.outcomes) else 1
+
+
+def carry_out(
+    scripts: list[Script], wrong: dict[str, str], chosen: argparse.Namespace
+) -> tuple[Run, bool]:
+    """Run the scripts; what came of it, and whether it was interrupted."""
+    cores = usable_cores()
+    workers = min(chosen.workers or cores, max(len(scripts), 1))
+    threads = max(1, cores // workers)
+    print(f"{len(scripts)} scripts, {workers} at a time, threads of each: {threads}", flush=True)
+    began, start = datetime.now().astimezone(), time.perf_counter()
+    ended, interrupted = gather(scripts, chosen, workers, threads)
+    seconds = time.perf_counter() - start
+    names = sorted({script.name for script in scripts} | set(wrong))
+    outcomes = [judged(Script(chosen.scripts / name), ended, wrong) for name in names]
+    machine = doctor()
+    version = str(machine["meanfield"] or "(not installed)")
+    quick, words = chosen.quick, describe(machine)
+    return Run(outcomes, began, seconds, workers, threads, quick, version, words), interrupted
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def selected(
+    words: Sequence[str], claims: list[Claim], scripts: list[Script], wrong: dict[str, str]
+) -> tuple[list[Claim], list[Script], dict[str, str]]:
+    """What concerns scripts whose name contains one of the words."""
+
+    def wanted(name: str) -> bool:
+        return any(word in name for word in words)
+
+    found = [script for script in scripts if wanted(script.name)]
+    if not found:
+        names = ", ".join(script.path.stem for script in scripts)
+        sys.exit(f"No script has {' or '.join(words)} in its name. There are: {names}.")
+    claims = [claim for claim in claims if wanted(claim.script)]
+    return claims, found, {name: why for name, why in wrong.items() if wanted(name)}
+
+
+def stop(*_signal) -> None:
+    """Ctrl-C, or a request to end, whichever way the runner was started."""
+    raise KeyboardInterrupt
+
+
+def gather(
+    scripts: list[Script], chosen: argparse.Namespace, workers: int, threads: int
+) -> tuple[dict[str, Outcome], bool]:
+    """Outcomes by name of the script, and whether Ctrl-C or a request to end came first."""
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, stop)
+    ended: dict[str, Outcome] = {}
+    running: list[Running] = []
+    states = run_scripts(
+        scripts, chosen.out, workers=workers, threads=threads,
+        quick=chosen.quick, time_limit=chosen.timeout,
+    )  # fmt: skip
+    try:
+        with closing(states), Progress(len(scripts)) as progress:
+            for running, news in states:
+                ended |= {outcome.script.name: outcome for outcome in news}
+                progress.show(running, news)
+    except KeyboardInterrupt:
+        ended |= {job.script.name: job.ended(STOPPED) for job in running}
+        return ended, True
+    return ended, False
+
+
+def judged(script: Script, ended: dict[str, Outcome], wrong: dict[str, str]) -> Outcome:
+    """The outcome of a script; it fails where claims and scripts do not match."""
+    found = ended.get(script.name, Outcome(script, NOT_RUN))
+    why = wrong.get(script.name)
+    return replace(found, verdict=FAILS, why=why) if why else found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
