@@ -2,7 +2,7 @@
 
 Softmax attention with A = K^T Q keeps N(a, S) normal. For V = 1 and A = -q q^T, q a unit vector,
 
-    S(t) = (S_0^(-1) + 2 t q q^T)^(-1),
+    S(t) = (S_0^(-1) + 2 t q q^T)^(-1) = S_0 - 2t S_0 q q^T S_0 / (1 + 2t <q, S_0 q>),
 
 which tends to a limit of rank 1, with the least variance like 1/(2t). With -A in place of A the law
 blows up at T = 1/(2 <q, S_0 q>). Measured against these: the covariance at all times, the rank at
@@ -31,22 +31,22 @@ def run(out: Path) -> list[Row]:
     solution = mf.run_config(mf.read_config(CONFIG), out=out / f"{CONFIG.stem}.nc")
     solution.plot(log_time=True).savefig(out / f"{CONFIG.stem}.png")
     model, law, t = solution.model, solution[0], solution.t
-    inverse = np.linalg.inv(law.cov)
-    exact = np.linalg.inv(inverse + 2 * t[:, None, None] * np.outer(q, q))
+    pulled, along = law.cov @ q, q @ law.cov @ q
+    shares = 2 * t / (1 + 2 * t * along)
+    exact = law.cov - shares[:, None, None] * np.outer(pulled, pulled)
     covs = np.array([state.cov for state in solution])
-    late = solution.final
     blown = mf.solve(mf.Transformer(mf.Attention(q[None], q[None])), law, (0, 10))
     tokens = mf.solve(model, hermite_tokens(law), (0, 1), t_eval=[1], rtol=1e-10).final
     moved = tokens.x.T * tokens.masses @ tokens.x
     there = covs[np.searchsorted(t, 1.0)]
     return [
         Row("largest error of the covariance", float(np.abs(covs - exact).max()), 0.0, 1e-9),
-        Row("2 t times the least variance, t = 10^8", 2e8 * late.cov @ q @ q, 1.0, 1e-6),
-        Row("rank at t = 10^8", late.rank(), 1, 0),
+        Row("2 t times the least variance, t = 10^8", 2e8 * q @ solution.final.cov @ q, 1.0, 1e-6),
+        Row("rank at t = 10^8", solution.final.rank(), 1, 0),
         Row(
             "time of the blow-up under -A",
             blown.stats["blow_up_time"],
-            float(1 / (2 * q @ law.cov @ q)),
+            float(1 / (2 * along)),
             1e-8,
             relative=True,
         ),
