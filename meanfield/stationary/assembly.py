@@ -20,6 +20,7 @@ __all__ = ["special_of", "special_points", "table"]
 
 UNIFORM_POINTS = 60
 GROWING = 1e-9
+UNKNOWN = (float("nan"), float("nan"))
 
 
 def special_points(
@@ -31,15 +32,17 @@ def special_points(
     for onset in onsets:
         z = np.append(np.zeros(size), path.coordinate(onset.value))
         state, place = state_at(path, z, geometry, axis), (onset.value, onset.value)
+        coefficients = float(onset.form.linear), float(onset.form.quadratic)
         specials.append(SpecialPoint("bifurcation", path.parameter, onset.value, place, "exact", 0,
-                                     onset.form.degree, 0, onset.form.kind, state))  # fmt: skip
+                                     onset.form.degree, 0, onset.form.kind, coefficients,
+                                     state))  # fmt: skip
     for number, branch in enumerate(found, start=1):
         for special in branch.specials:
             where = special.found
             state = state_at(branch.curve.path, where.point.z, geometry, axis)
             specials.append(SpecialPoint(special.kind, path.parameter, where.point.value,
                                          where.interval, where.status, number, branch.degree,
-                                         special.order, "", state))  # fmt: skip
+                                         special.order, "", UNKNOWN, state))  # fmt: skip
     return specials
 
 
@@ -48,9 +51,10 @@ def special_of(row: dict[str, Any], parameter: str, state: StationaryState) -> S
     branch, degree, order = (int(row[name]) for name in ("branch", "degree", "order"))
     kind, status, character = (str(row[name]) for name in ("kind", "status", "character"))
     interval = float(row["low"]), float(row["high"])
+    coefficients = float(row["linear"]), float(row["quadratic"])
     return SpecialPoint(
         kind, parameter, float(row["value"]), interval, status, branch, degree, order, character,
-        state,
+        coefficients, state,
     )  # fmt: skip
 
 

@@ -81,6 +81,9 @@ def _specials(diagram: "Diagram") -> "xr.Dataset":
     for name in ("degree", "order"):
         table[name] = ("row", np.array([getattr(s, name) for s in specials], dtype=int))
     ends = np.array([s.interval for s in specials], dtype=float).reshape(-1, 2)
+    coefficients = np.array([s.coefficients for s in specials], dtype=float).reshape(-1, 2)
+    for name, column in zip(("linear", "quadratic"), coefficients.T, strict=True):
+        table[name] = ("row", column)
     table["low"], table["high"] = ("row", ends[:, 0]), ("row", ends[:, 1])
     return table
 

@@ -10,7 +10,7 @@ from ..geometry.sphere_points import harmonics_at
 from ..states import Density
 from .basis import Basis
 from .harmonics import Harmonics
-from .polyhedral import GROUPS, Polyhedral, spectrum
+from .polyhedral import GROUPS, Polyhedral, polyhedral, spectrum
 
 __all__ = ["SYMMETRIES", "basis_of", "density_of", "moments_of", "usual_axis"]
 
@@ -44,7 +44,7 @@ def basis_of(symmetry: str, geometry: Any, degree: int | None = None) -> Basis:
             f"symmetry is {AXISYMMETRIC!r}, or on Sphere {', '.join(map(repr, GROUPS))}; got "
             f"{symmetry!r} on {geometry!r}."
         )
-    return Polyhedral(symmetry, 0, degree or Polyhedral.least)
+    return polyhedral(symmetry, 0, degree or Polyhedral.least)
 
 
 def usual_axis(geometry: Geometry) -> Any:

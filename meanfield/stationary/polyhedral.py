@@ -27,7 +27,7 @@ from ..legendre import gauss
 from .basis import Basis
 from .harmonics import latitudinal
 
-__all__ = ["GROUPS", "Polyhedral", "spectrum"]
+__all__ = ["GROUPS", "Polyhedral", "polyhedral", "spectrum"]
 
 GOLDEN = (1 + np.sqrt(5)) / 2
 INVARIANT = 1e-8
@@ -85,40 +85,54 @@ class Polyhedral(Basis):
     def at(self, points: np.ndarray) -> np.ndarray:
         """Values (N, n) at unit vectors (n, 3)."""
         z, phi = points[:, 2], np.arctan2(points[:, 1], points[:, 0])
-        values = _of_class(self.order < 2, self.degree, z, phi)[1][0]
+        values = _of_class(self.order < 2, self.degree, z, phi, 1)[1][0]
         return (
             _sorted(self.group, self.degree)[self.order][0] @ values if self.order < 2 else values
         )
 
     def of_order(self, order: int) -> "Polyhedral":
         degree = self.degree if order == 0 else min(max(self.degree // 2, FEWEST), self.degree)
-        return Polyhedral(self.group, order, degree, self._exact)
+        return polyhedral(self.group, order, degree, self._exact)
 
     def finer(self, degree: int) -> "Polyhedral":
-        return Polyhedral(self.group, self.order, degree)
+        return polyhedral(self.group, self.order, degree)
 
 
-def _of_class(even: bool, degree: int, z: np.ndarray, phi: np.ndarray):
-    """Degrees (N,), and values and two components of gradients (3, N, M), of A or of its sibling.
+@lru_cache(maxsize=4)
+def polyhedral(group: str, order: int, degree: int, exact: int | None = None) -> Polyhedral:
+    """The basis; the last few are kept."""
+    return Polyhedral(group, order, degree, exact)
+
+
+def _of_class(even: bool, degree: int, z: np.ndarray, phi: np.ndarray, parts: int = 3):
+    """Degrees (N,), and values and two components of gradients (parts, N, M), of A or its sibling.
 
     By degree, then by order about z.
     """
-    rows, functions = [], []
+    rows = [
+        (l, m)
+        for l in range(1, degree + 1)
+        for m in range(0, l + 1, 2)
+        if m > 0 or (l % 2 == 0) == even
+    ]
+    places = {row: i for i, row in enumerate(rows)}
+    functions = np.empty((parts, len(rows), z.size))
     sines = np.sqrt((1 - z) * (1 + z))
     for m in range(0, degree + 1, 2):
         p, slopes = latitudinal(z, 3, m, degree)
-        cosine, sine = np.cos(m * phi), np.sin(m * phi)
         size = np.sqrt(2) if m else 1.0
+        cosine, sine = size * np.cos(m * phi), size * np.sin(m * phi)
         for l in range(max(m, 1), degree + 1):
-            upright = (l % 2 == 0) == even  # cosines
-            if not upright and m == 0:
+            if (l, m) not in places:
                 continue
+            out = functions[:, places[l, m]]
+            upright = (l % 2 == 0) == even  # cosines
             wave, change = (cosine, -m * sine) if upright else (sine, m * cosine)
-            f = p[l - m]
-            rows.append((l, m))
-            functions.append(size * np.stack([f * wave, slopes[l - m] * wave, f / sines * change]))
-    order = sorted(range(len(rows)), key=rows.__getitem__)
-    return np.array([rows[i][0] for i in order]), np.stack([functions[i] for i in order], axis=1)
+            np.multiply(p[l - m], wave, out=out[0])
+            if parts == 3:
+                np.multiply(slopes[l - m], wave, out=out[1])
+                np.multiply(p[l - m] / sines, change, out=out[2])
+    return np.array([l for l, _ in rows]), functions
 
 
 @lru_cache(maxsize=16)
@@ -130,13 +144,13 @@ def _sorted(group: str, degree: int) -> list[tuple[np.ndarray, np.ndarray]]:
     z, phi, weights = np.repeat(x, count), np.tile(phi, x.size), np.repeat(rule / count, count)
     sines = np.sqrt((1 - z) * (1 + z))
     points = np.stack([sines * np.cos(phi), sines * np.sin(phi), z], axis=1)
-    degrees, (here, *_) = _of_class(True, degree, z, phi)
+    degrees, (here,) = _of_class(True, degree, z, phi, 1)
     moved = np.zeros_like(here)
     generators = GROUPS[group]()
     for g in generators:
         turned = points @ g.T
         angle = np.arctan2(turned[:, 1], turned[:, 0])
-        moved += _of_class(True, degree, turned[:, 2], angle)[1][0] / len(generators)
+        moved += _of_class(True, degree, turned[:, 2], angle, 1)[1][0] / len(generators)
     parts: tuple[list, list] = ([], [])
     for l in range(1, degree + 1):
         rows = np.flatnonzero(degrees == l)

@@ -34,6 +34,9 @@ class SpecialPoint:
         Of the perturbation that becomes neutral: see `Stability`.
     character : str
         Of bifurcations of the uniform state: "supercritical", "subcritical", "transcritical".
+    coefficients : (float, float)
+        Of bifurcations of the uniform state: c_1 and c_2 of the normal form kappa = kappa_c (1 +
+        c_1 a + c_2 a^2 + ...), a the moment of the harmonic; nan for other points.
     state : StationaryState
     """
 
@@ -46,6 +49,7 @@ class SpecialPoint:
     degree: int
     order: int
     character: str
+    coefficients: tuple[float, float]
     state: StationaryState
 
     @property

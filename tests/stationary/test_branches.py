@@ -174,6 +174,15 @@ def test_softmax_has_no_first_order_onset():
             assert criterion and form.kind == "supercritical"
 
 
+def test_special_points_have_the_coefficients_of_their_normal_form():
+    """kappa/kappa_1 - 1 = c_2 a^2 with a = sqrt(2) m_1 and 2 c_2 = (1/2)(1 - 2 l)/(1 - l)."""
+    onset, *others = DIAGRAM.special_points
+    ratio = iv(2, 4.0) / iv(1, 4.0)
+    assert 2 * onset.coefficients[1] == pytest.approx((1 - 2 * ratio) / (1 - ratio) / 2, rel=1e-10)
+    assert abs(onset.coefficients[0]) < 1e-13
+    assert np.isnan([s.coefficients for s in others if s.branch > 0]).all()
+
+
 def test_degree_two_is_transcritical_on_the_sphere():
     found = mf.branches(mf.USA(2.5), mf.Sphere(16), (3.0, 5.0), degrees=[2])
     (onset,) = found.special("bifurcation", 0)
@@ -205,6 +214,7 @@ def test_a_diagram_is_kept_in_a_file(tmp_path):
     assert repr(again) == repr(DIAGRAM)
     for one, other in zip(again.special_points, DIAGRAM.special_points, strict=True):
         assert one.kappa == other.kappa and one.interval == other.interval
+        np.testing.assert_array_equal(one.coefficients, other.coefficients)
         np.testing.assert_array_equal(one.state.moments, other.state.moments)
         np.testing.assert_array_equal(
             one.state.density.coefficients, other.state.density.coefficients
