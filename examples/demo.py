@@ -13,6 +13,7 @@ import bifurcation
 import chaos
 import collapse
 import equiangular
+import gaussian
 import hysteresis
 import kuramoto_bifurcation
 import metastable
@@ -34,6 +35,7 @@ EXPERIMENTS = (
     tokens,
     noisy_tokens,
     equiangular,
+    gaussian,
     chaos,
     bifurcation,
 )

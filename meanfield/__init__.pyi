@@ -22,6 +22,7 @@ from .drifts import FeedForward as FeedForward
 from .drifts import Hardmax as Hardmax
 from .drifts import Interaction as Interaction
 from .drifts import Kuramoto as Kuramoto
+from .drifts import Linear as Linear
 from .drifts import MeanField as MeanField
 from .drifts import PerLayer as PerLayer
 from .drifts import Sigmoid as Sigmoid
@@ -38,6 +39,7 @@ from .errors import MeanfieldError as MeanfieldError
 from .errors import StorageError as StorageError
 from .errors import StorageWarning as StorageWarning
 from .errors import UnresolvedWarning as UnresolvedWarning
+from .evolution import ClosedCovariance as ClosedCovariance
 from .evolution import attend as attend
 from .geometry import Circle as Circle
 from .geometry import Sphere as Sphere

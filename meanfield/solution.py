@@ -11,15 +11,15 @@ import numpy as np
 from .characteristics import Characteristics
 from .checks import path_of
 from .model import Transformer
-from .states import Density, Equiangular, Gram, Tokens
+from .states import Density, Equiangular, Gaussian, Gram, Tokens
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["Solution"]
+__all__ = ["Solution", "State"]
 
-State = Density | Characteristics | Tokens | Gram | Equiangular
+State = Density | Characteristics | Tokens | Gram | Equiangular | Gaussian
 SUCCESSFUL = ("finished", "steady", "event", "stopped")
 
 
@@ -31,13 +31,14 @@ class Solution:
     ----------
     t : ndarray, (m,)
         The requested times that were reached; the last is where the run ended.
-    states : tuple of Density, Characteristics, Tokens, Gram or Equiangular
+    states : tuple of Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
         The state at each time; densities are on as many modes as they needed.
     model : Transformer
     status : str
         "finished"; "steady" (the rate of change fell below the tolerance); "event" (a terminal
         event); "stopped" (the callback said so); or, without success: "unresolved" (the
-        density needs more than max_degree modes), "interrupted" (Ctrl-C), "step_too_small",
+        density needs more than max_degree modes), "blow-up" (a Gaussian becomes infinite at the
+        time stats["blow_up_time"]), "interrupted" (Ctrl-C), "step_too_small",
         "not_finite", "max_steps".
     message : str
         The same in words, and what to do about it.
@@ -150,7 +151,8 @@ class Solution:
         On the sphere "orthographic", "map"; of densities on the circle "spacetime", "snapshots",
         "polar"; of characteristics there "trajectories", "distribution". Of tokens on the circle
         also "histogram" and "trajectories"; of those in higher dimension or in R^d "projection",
-        "paths"; of tokens and of Gram "inner_products". See `plotting.plot`.
+        "paths"; of tokens and of Gram "inner_products". Of a Gaussian "variances", in the plane
+        "ellipses" and "cone". See `plotting.plot`.
         """
         from .plotting import plot
 

@@ -26,6 +26,7 @@ SHOWN = (
     "gap",
     "radius",
     "spread",
+    "covariance_rank",
     "speed",
 )
 MOST_ROWS = 20
@@ -80,11 +81,13 @@ def _is_known(measured: dict, name: str) -> bool:
 
 
 def _size(run: "Solution") -> str:
-    from ..states import Equiangular, Gram, Tokens
+    from ..states import Equiangular, Gaussian, Gram, Tokens
 
     final = run.final
     if isinstance(final, Equiangular):
         return "equiangular tokens"
+    if isinstance(final, Gaussian):
+        return f"a Gaussian in R^{final.dimension}"
     if isinstance(final, Tokens | Gram):
         return f"{len(final)} tokens"
     nodes = run.stats.get("nodes")

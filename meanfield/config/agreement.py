@@ -1,9 +1,10 @@
 """Which tables and keys of a file go together: what one table alone cannot know."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from .equiangular_table import equiangular_disagreements
+from .gaussian_table import gaussian_disagreements
 from .initial import Ensemble
 from .models import Attention, Hardmax, SelfAttentionOfAnyBeta
 from .solve_table import FOR_TOKENS
@@ -14,17 +15,23 @@ if TYPE_CHECKING:
     from .models import Model
     from .schema import BifurcationConfig, Config, StudyConfig
 
-__all__ = ["bifurcation_disagreements", "disagreements", "study_disagreements"]
+__all__ = ["STATES", "bifurcation_disagreements", "disagreements", "study_disagreements"]
+
+STATES: dict[str, Callable[["Config"], Iterator[str]]] = {  # tables that need no density
+    "tokens": token_disagreements,
+    "equiangular": equiangular_disagreements,
+    "gaussian": gaussian_disagreements,
+}
 
 
 def disagreements(config: "Config") -> Iterator[str]:
     """What does not fit together, in words that begin with a dotted key."""
-    if config.equiangular is not None:
-        yield from equiangular_disagreements(config)
-    elif config.tokens is None:
-        yield from _of_densities(config)
-    else:
-        yield from token_disagreements(config)
+    state = next((name for name in reversed(STATES) if getattr(config, name) is not None), None)
+    yield from _of_densities(config) if state is None else STATES[state](config)
+    if state not in (None, "tokens"):  # which may be sampled from a density
+        for name in (*STATES, "geometry", "initial", "characteristics"):
+            if name != state and getattr(config, name) is not None:
+                yield f"[{state}] and [{name}] exclude each other; keep one of them"
     yield from _of_shapes(config)
 
 

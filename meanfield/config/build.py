@@ -6,7 +6,8 @@ import numpy as np
 
 from ..characteristics import Characteristics
 from ..engines import Automatic, Direct, Modes
-from ..states import Density, Equiangular, Gram, Tokens
+from ..solution import State
+from ..states import Equiangular, Gaussian
 from ..steppers import DormandPrince, Layers, LieTrotter, Strang
 from .blame import blaming
 from .build_density import build_density, build_geometry
@@ -24,17 +25,19 @@ __all__ = [
 ]
 
 SCHEMES = {scheme.name: scheme for scheme in (DormandPrince, Layers, LieTrotter, Strang)}
+WRITTEN_OUT: dict[str, Any] = {"equiangular": Equiangular, "gaussian": Gaussian}
 ENGINES = {"automatic": Automatic, "direct": Direct, "modes": Modes}
 
 
-def build_state(config: Config) -> Density | Characteristics | Tokens | Gram | Equiangular:
-    """The tokens, the initial density, or the nodes of it that [characteristics] asks for."""
-    if config.equiangular is not None:
-        with blaming(config, "equiangular"):
-            return Equiangular(**config.equiangular.model_dump())
+def build_state(config: Config) -> State:
+    """The state of its own table, the initial density, or its nodes for [characteristics]."""
     if config.tokens is not None:
         tokens = build_tokens(config)
         return tokens.gram() if config.tokens.gram else tokens
+    for name, state in WRITTEN_OUT.items():
+        if (written := getattr(config, name)) is not None:
+            with blaming(config, name):
+                return state(**written.model_dump())
     density = build_density(config)
     if config.characteristics is None:
         return density
@@ -67,7 +70,7 @@ def _token_arguments(config: Config) -> dict[str, Any]:
     table = config.solve
     scheme = None if table.scheme is None else SCHEMES[table.scheme]
     if config.tokens is None:
-        return {} if config.equiangular is None else {"scheme": scheme}
+        return {"scheme": scheme}
     options: dict[str, Any] = {"tolerance": table.tolerance, "threads": table.threads}
     given = {name: value for name, value in options.items() if value is not None}
     engine = None

@@ -30,6 +30,7 @@ WEIGHTS = {
     "l2": kinds.L2,
     "sigmoid": kinds.Sigmoid,
     "sinkhorn": kinds.Sinkhorn,
+    "linear": kinds.Linear,
 }
 NORMALISATIONS = {
     "post_ln": PostLN,

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Equiangular", "equiangular_disagreements"]
 
-OTHERS = ("tokens", "geometry", "initial", "characteristics")
 FOR_OTHERS = ("min_degree", "max_degree", "engine", "tolerance", "threads", "merge", "seed")
 
 
@@ -36,9 +35,6 @@ class Equiangular(Table):
 def equiangular_disagreements(config: "Config") -> Iterator[str]:
     """What does not fit together, in words that begin with a dotted key."""
     model, solve = config.model, config.solve
-    for name in OTHERS:
-        if getattr(config, name) is not None:
-            yield f"[equiangular] and [{name}] exclude each other; keep one of them"
     if isinstance(model, Attention | Hardmax):
         yield f'model.drift: "{model.drift}" does not keep tokens equiangular; add [tokens] instead'
     if is_noisy(model):

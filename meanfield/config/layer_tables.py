@@ -108,7 +108,15 @@ class Sinkhorn(Table):
     most_iterations: Natural = Field(default=10_000, description="iterations until it gives up")
 
 
-Weights = Annotated[Softmax | Unnormalised | L2 | Sigmoid | Sinkhorn, Field(discriminator="kind")]
+class Linear(Table):
+    """beta <Qx, Ky>."""
+
+    kind: Literal["linear"]
+
+
+Weights = Annotated[
+    Softmax | Unnormalised | L2 | Sigmoid | Sinkhorn | Linear, Field(discriminator="kind")
+]
 
 
 class FeedForward(Table):

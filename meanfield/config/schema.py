@@ -16,10 +16,11 @@ from pydantic import (
     model_validator,
 )
 
-from .agreement import bifurcation_disagreements, disagreements, study_disagreements
+from .agreement import STATES, bifurcation_disagreements, disagreements, study_disagreements
 from .chaos_table import Chaos
 from .diagram_tables import Bifurcation, Phases
 from .equiangular_table import Equiangular
+from .gaussian_table import Gaussian
 from .initial import Initial
 from .models import FollowedModel, Model
 from .solve_table import Checkpoint, Solve
@@ -39,13 +40,8 @@ __all__ = [
 ]
 
 ONE_STATE: dict[str, Any] = {
-    "anyOf": [
-        {"required": ["tokens"]},
-        {"required": ["equiangular"]},
-        {"required": ["geometry", "initial"]},
-    ]
+    "anyOf": [{"required": [name]} for name in STATES] + [{"required": ["geometry", "initial"]}]
 }
-STATES = ("tokens", "equiangular")  # that need no density
 
 
 class File(Table):
@@ -66,7 +62,7 @@ class File(Table):
 
 
 class Config(File):
-    """One run: a model, tokens, equiangular ones or a density on a space, and how to solve.
+    """One run: a model, a state at the start, and how to solve.
 
     Read one with `meanfield.read_config`, run it with `meanfield.run_config`.
     """
@@ -78,6 +74,7 @@ class Config(File):
     equiangular: Equiangular | None = Field(
         default=None, description="tokens whose inner products are all the same"
     )
+    gaussian: Gaussian | None = Field(default=None, description="a normal law on R^d")
     geometry: Geometry | None = Field(
         default=None, validate_default=True, description="the space and its resolution"
     )
@@ -92,10 +89,12 @@ class Config(File):
 
     @field_validator("geometry", "initial")
     @classmethod
-    def _is_there_without_tokens(cls, table: Any, info: ValidationInfo) -> Any:
+    def _is_there_for_a_density(cls, table: Any, info: ValidationInfo) -> Any:
         if table is None and all(info.data.get(name, "refused") is None for name in STATES):
             what = cls.model_fields[info.field_name or ""].description
-            raise ValueError(f"this key is required ({what}) and is missing; or give [tokens]")
+            raise ValueError(
+                f"this key is required ({what}) and is missing; or give [{'] or ['.join(STATES)}]"
+            )
         return table
 
     @model_validator(mode="after")

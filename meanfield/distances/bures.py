@@ -16,12 +16,7 @@ def bures_wasserstein(a: Gaussian, b: Gaussian) -> float:
     ----------
     Dowson and Landau, J. Multivariate Anal. 12 (1982).
     """
-    first, second = _root(a.cov), _root(b.cov)
+    first, second = a.root, b.root
     u, _, v = np.linalg.svd(first @ second)
     apart = first @ u - second @ v.T  # |A^1/2 U - B^1/2 V|^2 for the best rotation: no cancellation
     return float(np.sqrt(((a.mean - b.mean) ** 2).sum() + (apart**2).sum()))
-
-
-def _root(cov: np.ndarray) -> np.ndarray:
-    values, vectors = np.linalg.eigh(cov)
-    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T

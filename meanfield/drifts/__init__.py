@@ -9,7 +9,7 @@ from .interaction import Interaction
 from .mean_field import MeanField
 from .parameters import PerLayer
 from .rescaling import rescaled
-from .weights import L2, Sigmoid, Sinkhorn, Softmax, Unnormalised
+from .weights import L2, Linear, Sigmoid, Sinkhorn, Softmax, Unnormalised
 from .zonal import SA, USA, Kuramoto
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Hardmax",
     "Interaction",
     "Kuramoto",
+    "Linear",
     "MeanField",
     "PerLayer",
     "Sigmoid",

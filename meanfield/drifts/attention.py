@@ -34,7 +34,8 @@ class Attention(Drift):
     beta : float, array, PerLayer, or callable
         Inverse temperature, any finite number. An array makes an ensemble.
     weights : Weights, optional
-        `Softmax()`, the default, `Unnormalised()`, `L2()`, `Sigmoid(bias)` or `Sinkhorn()`.
+        `Softmax()`, the default, `Unnormalised()`, `L2()`, `Sigmoid(bias)`, `Sinkhorn()` or
+        `Linear()`.
     output : None, or like Q, of shape (d, k) or (H, d, k)
         O_h, which takes the values of a head back to R^d; without it O_h = 1.
     causal : bool
@@ -82,8 +83,8 @@ class Attention(Drift):
         weights = Softmax() if weights is None else weights
         if not isinstance(weights, Weights):
             raise TypeError(
-                "weights must be Softmax(), Unnormalised(), L2(), Sigmoid(bias) or Sinkhorn(); "
-                f"got {weights!r}."
+                "weights must be Softmax(), Unnormalised(), L2(), Sigmoid(bias), Sinkhorn() or "
+                f"Linear(); got {weights!r}."
             )
         causal = boolean("causal", causal)
         if causal and isinstance(weights, Sinkhorn):

@@ -5,6 +5,7 @@ Unnormalised   exp(beta <Qx, Ky>)             Z = 1
 L2             exp(-beta |Qx - Ky|^2)         normalised
 Sigmoid        1 / (1 + exp(-beta <Qx, Ky> - bias))      Z = 1
 Sinkhorn       u(x) exp(beta <Qx, Ky>) w(y)   doubly stochastic
+Linear         beta <Qx, Ky>                  Z = 1
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import Any
 from ..checks import finite, positive, whole_number
 from ..errors import MeanfieldError
 
-__all__ = ["L2", "Sigmoid", "Sinkhorn", "Softmax", "Unnormalised", "Weights"]
+__all__ = ["L2", "Linear", "Sigmoid", "Sinkhorn", "Softmax", "Unnormalised", "Weights"]
 
 
 class Weights:
@@ -27,7 +28,7 @@ class Weights:
     @staticmethod
     def from_description(data: Mapping[str, Any]) -> "Weights":
         """The weights that `describe` described; raises MeanfieldError for others."""
-        kinds = {kind.__name__: kind for kind in (Softmax, Unnormalised, L2, Sigmoid, Sinkhorn)}
+        kinds = {kind.__name__: kind for kind in KINDS}
         numbers = dict(data)
         name = numbers.pop("weights", None)
         if name not in kinds:
@@ -102,3 +103,18 @@ class Sinkhorn(Weights):
     def __post_init__(self):
         positive(tolerance=self.tolerance)
         whole_number("Sinkhorn expects most_iterations", "most_iterations", self.most_iterations)
+
+
+@dataclass(frozen=True)
+class Linear(Weights):
+    """k(x, y) = beta <Qx, Ky>, which may be negative, Z = 1.
+
+    Sums over n tokens take O(n) operations. In R^d tokens may reach infinity in finite time.
+
+    References
+    ----------
+    Katharopoulos, Vyas, Pappas and Fleuret, "Transformers are RNNs", ICML 2020.
+    """
+
+
+KINDS = (Softmax, Unnormalised, L2, Sigmoid, Sinkhorn, Linear)

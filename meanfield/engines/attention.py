@@ -10,7 +10,7 @@ from ..checks import whole_number
 from ..drifts.attention import Attention
 from ..drifts.hardmax import Hardmax
 from ..drifts.heads import dimension, heads
-from ..drifts.weights import L2, Sigmoid, Sinkhorn, Unnormalised, Weights
+from ..drifts.weights import L2, Linear, Sigmoid, Sinkhorn, Unnormalised, Weights
 from .balance import balance
 from .weighted_sums import (
     UNSEEN,
@@ -38,8 +38,8 @@ class AttentionSums:
 
     Notes
     -----
-    Costs O(R n^2 H (k + d)) operations and O(R n d) memory. A token that sees no mass at all has
-    A = 0.
+    Costs O(R n^2 H (k + d)) operations, with linear weights O(R n H k d), and O(R n d) memory. A
+    token that sees no mass at all has A = 0.
     """
 
     name = "attention"
@@ -120,6 +120,8 @@ class AttentionSums:
             pairs = Pairs(queries, keys, unseen, each=each)
             return means(hardmax_sums(pairs, u, self.drift.ties))
         weights = self.drift.weights
+        if isinstance(weights, Linear):
+            return linear_sums(beta * queries, keys, u[..., :-1], self.drift.causal)
         pairs = logits(weights, queries, keys, beta, self.drift.causal, each)
         if isinstance(weights, Sigmoid):
             return sigmoid_sums(pairs, u[..., :-1])
@@ -141,6 +143,17 @@ def logits(weights: Weights, queries, keys, beta, causal: bool, each) -> Pairs:
     elif isinstance(weights, Sigmoid) and weights.bias:
         bias = np.full(keys.shape[:2], weights.bias)
     return Pairs(beta * queries, keys, bias, causal, each)
+
+
+def linear_sums(queries, keys, u, causal: bool) -> np.ndarray:
+    """sum_j <q_i, k_j> u_j over all j, or over j <= i, shape (R, n, k)."""
+    if not causal:
+        return queries @ (np.swapaxes(keys, 1, 2) @ u)
+    moment, result = np.zeros((len(u), keys.shape[2], u.shape[2])), np.empty_like(u)
+    for i in range(u.shape[1]):
+        moment += keys[:, i, :, None] * u[:, i, None, :]
+        result[:, i] = np.einsum("rq,rqk->rk", queries[:, i], moment)
+    return result
 
 
 def means(sums: np.ndarray) -> np.ndarray:

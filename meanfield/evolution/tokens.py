@@ -14,11 +14,10 @@ from ..normalisation import PostLN
 from ..states import Tokens
 from .fitting import check_tokens
 from .lengths import lengths
-from .pieces import Piece
+from .pieces import Piece, distinct
 
 __all__ = ["TokenMotion"]
 
-ONE_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 LOST = 2.0  # a step that changes the length of a unit vector by this factor says nothing
 OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
 
@@ -210,11 +209,7 @@ class TokenMotion:
         found = [t for t in self.model.normalisation.breakpoints() if start < t < end]
         if isinstance(self._drift, Attention | Hardmax):
             found += [float(t) for t in self._drift.breakpoints(start, end)]
-        distinct: list[float] = []
-        for t in sorted(found):
-            if not distinct or t - distinct[-1] > ONE_JUMP * abs(t):
-                distinct.append(t)
-        return distinct
+        return distinct(found)
 
     def enter(self, start: float, end: float) -> None:
         """Between two breakpoints; at either the model is taken as it is in between."""

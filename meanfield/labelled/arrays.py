@@ -7,7 +7,7 @@ import numpy as np
 from ..characteristics import Characteristics
 from ..observables import MOMENTS, measure_all
 from ..solution import Solution
-from ..states import Equiangular, Gram, Tokens
+from ..states import Equiangular, Gaussian, Gram, Tokens
 
 __all__ = ["ATTRIBUTES", "Arrays", "labelled_arrays", "observable_arrays", "state_arrays"]
 
@@ -27,6 +27,8 @@ ATTRIBUTES = {
     "coordinates": {"long_name": "coordinates of the nodes, see Characteristics"},
     "masses": {"long_name": "masses of the nodes or tokens"},
     "radii": {"long_name": "lengths of the hidden states"},
+    "mean": {"long_name": "mean of the Gaussian"},
+    "covariance": {"long_name": "covariance of the Gaussian"},
     "inner_product": {"long_name": "inner product of two tokens"},
     "rho": {"long_name": "inner product of any two tokens"},
     "gap": {"long_name": "1 - rho"},
@@ -74,6 +76,8 @@ def state_arrays(solution: Solution) -> Arrays:
             return _products(solution)
         case Equiangular():
             return _logits(solution)
+        case Gaussian():
+            return _gaussians(solution)
     return _densities(solution)
 
 
@@ -150,6 +154,15 @@ def _logits(solution: Solution) -> Arrays:
         "logit": (("t", *members), np.stack([state.logit for state in states])),
         "radius": (("t", *members), np.stack([state.radius for state in states])),
         "n": (members, states[0].n),
+    }
+
+
+def _gaussians(solution: Solution) -> Arrays:
+    """Means and covariances at every time."""
+    states: list[Any] = list(solution.states)
+    return {
+        "mean": (("t", "component"), np.stack([state.mean for state in states])),
+        "covariance": (("t", "component", "other"), np.stack([state.cov for state in states])),
     }
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from ..characteristics import Characteristics
 from ..model import Transformer
-from ..states import Density, Equiangular, Gram, Tokens
-from . import characteristics, density, equiangular, gram, tokens
+from ..states import Density, Equiangular, Gaussian, Gram, Tokens
+from . import characteristics, density, equiangular, gaussian, gram, tokens
 from .kernel_modes import KernelModes, kernel_modes
 from .linkage import LINKED, cluster_labels, merge_events
 from .pairs import inner_product_histogram, mean_cosine
@@ -44,6 +44,8 @@ def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndar
             return gram.measure(model, state)
         case Equiangular():
             return equiangular.measure(model, state, t)
+        case Gaussian():
+            return gaussian.measure(model, state, t)
     raise TypeError(f"Only states are measured; got {type(state).__name__}.")
 
 

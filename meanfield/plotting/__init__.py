@@ -17,8 +17,11 @@ from .animation import animate
 from .bifurcation import bifurcation
 from .chaos import rates
 from .circle import snapshots, spacetime
+from .cone import cone
 from .distribution import distribution
 from .dots import mollweide_dots, orthographic_dots
+from .ellipses import ellipses
+from .gaussian_overview import gaussian_overview
 from .inner_products import inner_products
 from .kinds import overview, plot
 from .observables import observables
@@ -31,11 +34,15 @@ from .token_histogram import histogram
 from .token_overview import token_overview
 from .token_trajectories import token_curves
 from .trajectories import trajectories
+from .variances import variances
 
 __all__ = [
     "animate",
     "bifurcation",
+    "cone",
     "distribution",
+    "ellipses",
+    "gaussian_overview",
     "histogram",
     "inner_products",
     "mollweide",
@@ -57,4 +64,5 @@ __all__ = [
     "token_curves",
     "token_overview",
     "trajectories",
+    "variances",
 ]

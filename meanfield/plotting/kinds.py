@@ -7,12 +7,15 @@ from matplotlib.figure import Figure
 
 from ..characteristics import Characteristics
 from ..geometry import Circle, Sphere, Zonal
-from ..states import Density, Equiangular, Gram, Tokens
+from ..states import Density, Equiangular, Gaussian, Gram, Tokens
 from .characteristics_overview import dots_overview, trajectories_overview
 from .circle import snapshots, spacetime
 from .circle_overview import circle_overview
+from .cone import cone
 from .distribution import distribution
 from .dots import mollweide_dots, orthographic_dots
+from .ellipses import ellipses
+from .gaussian_overview import gaussian_overview
 from .inner_products import inner_products
 from .observables import observables
 from .planes import paths, projection
@@ -26,6 +29,7 @@ from .token_overview import token_overview
 from .token_spacetime import token_spacetime
 from .token_trajectories import token_curves
 from .trajectories import trajectories
+from .variances import variances
 from .zonal_overview import zonal_overview
 
 if TYPE_CHECKING:
@@ -46,6 +50,11 @@ PLANAR: dict[str, Draw] = {
     "inner_products": inner_products,
     "projection": projection,
     "paths": paths,
+    "observables": observables,
+}
+NORMAL: dict[str, Draw] = {
+    "overview": gaussian_overview,
+    "variances": variances,
     "observables": observables,
 }
 KINDS: ByState[dict[str, Draw]] = {
@@ -114,6 +123,11 @@ KINDS: ByState[dict[str, Draw]] = {
         }
     },
     Equiangular: {Space.PAIRS: {"overview": observables, "observables": observables}},
+    Gaussian: {
+        Space.LINE: NORMAL,
+        Space.PLANE: {**NORMAL, "ellipses": ellipses, "cone": cone},
+        Space.EUCLIDEAN: NORMAL,
+    },
 }
 
 
@@ -134,8 +148,9 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
         "polar", "histogram" or "inner_products"; on the sphere of R^3 "orthographic", "map" or
         "inner_products"; on spheres of higher dimension, in the plane and in R^d
         "inner_products", "projection" or "paths"; on the line "trajectories". For inner products
-        (Gram) "overview", "inner_products" or "observables"; for equiangular tokens
-        "observables".
+        (Gram) "overview", "inner_products" or "observables"; for equiangular tokens "overview" or
+        "observables". For a Gaussian "overview", "variances" or "observables", and in the plane
+        "ellipses" or "cone".
     **options
         Of the function of that name in this room: `member`, `scale`, `times`, `ax`, ... For
         "map" it is `mollweide`; for characteristics and tokens on the sphere `orthographic_dots`

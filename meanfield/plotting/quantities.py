@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..states import Gram, Tokens
+from ..states import Gaussian, Gram, Tokens
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -51,6 +51,9 @@ QUANTITIES = {
     "cluster_mass": Quantity("masses of clusters"),
     "interaction_energy": Quantity(r"interaction energy $E(\mu_t)$"),
     "effective_rank": Quantity("effective rank", log_from=1e4),
+    "largest_variance": Quantity("largest variance", log_from=100.0),
+    "least_variance": Quantity("least variance", log_from=100.0),
+    "covariance_rank": Quantity("rank of the covariance", steps=True),
     "spread": Quantity("spread (r.m.s.)", log_from=100.0),
     "mean_radius": Quantity("mean radius", log_from=100.0),
     "entropy": Quantity(r"$\int \mu_t \log \mu_t \,\mathrm{d}\sigma$"),
@@ -66,12 +69,14 @@ IN_FLAT_SPACE = {
 }
 # In this order, the four that tell most of tokens, among those that are measured and change.
 TELLING = ("order_parameter", "cluster_count", "interaction_energy", "effective_rank", "speed")
+TELLING_NORMAL = ("spread", "covariance_rank", "order_parameter", "speed", "effective_rank")
 TELLING_FLAT = ("spread", "cluster_count", "order_parameter", "speed", "effective_rank")
 
 
 def quantity_of(solution: "Solution", name: str) -> Quantity:
     """How an observable of this solution is shown."""
-    if not getattr(solution.final, "on_sphere", True) and name in IN_FLAT_SPACE:
+    flat = isinstance(solution.final, Gaussian) or not getattr(solution.final, "on_sphere", True)
+    if flat and name in IN_FLAT_SPACE:
         return IN_FLAT_SPACE[name]
     return QUANTITIES.get(name, Quantity(name.replace("_", " ")))
 
@@ -93,6 +98,8 @@ def energy_name(solution: "Solution") -> str:
 def telling(solution: "Solution", count: int = 4) -> list[str]:
     """The observables of tokens that tell most, `count` at most."""
     final = solution.final
+    if isinstance(final, Gaussian):
+        return [name for name in TELLING_NORMAL if is_present(solution, name)][:count]
     flat = isinstance(final, Tokens) and not final.on_sphere
     names: tuple[str, ...] = TELLING_FLAT if flat else TELLING
     if isinstance(final, Gram) or (final.dimension > 3 and not flat):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..characteristics import Characteristics
 from ..geometry import Circle, Geometry, Sphere, Zonal
-from ..states import Density, Equiangular, Gram, Tokens
+from ..states import Density, Equiangular, Gaussian, Gram, Tokens
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -45,6 +45,7 @@ NAMES = {
     Tokens: "tokens",
     Gram: "inner products",
     Equiangular: "the inner product",
+    Gaussian: "Gaussians",
 }
 FLAT = {1: Space.LINE, 2: Space.PLANE}
 ROUND: dict[int, Where] = {2: Circle, 3: Sphere}
@@ -55,6 +56,8 @@ def space_of(solution: "Solution") -> Where:
     final = solution.final
     if isinstance(final, Gram | Equiangular):
         return Space.PAIRS
+    if isinstance(final, Gaussian):
+        return FLAT.get(final.dimension, Space.EUCLIDEAN)
     if isinstance(final, Tokens):
         if final.on_sphere:
             return ROUND.get(final.dimension, Space.HYPERSPHERE)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..characteristics import Characteristics
-from ..states import Density, Gram
+from ..states import Density, Gaussian, Gram
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -69,6 +69,10 @@ def _place(state: Any, members: Sequence[tuple[int, ...]]) -> np.ndarray:
         return np.concatenate([head[index] for index in members])
     if isinstance(state, Characteristics):
         return (np.sqrt(state.masses)[:, None] * state.points).ravel()
+    if isinstance(state, Gaussian):  # sizes by their logarithm: a law may vanish, or blow up
+        law = np.column_stack([state.root, state.mean]).ravel()
+        size = np.linalg.norm(law)
+        return np.append(law / size, np.log(size)) if size > 0 else np.append(law, 0.0)
     root = np.sqrt(state.masses)[..., None]
     if isinstance(state, Gram):
         places = root * state.G * np.swapaxes(root, -1, -2)

@@ -11,7 +11,7 @@ import numpy as np
 from ..characteristics import Characteristics
 from ..checks import boolean, path_of, positive, whole_number
 from ..model import Transformer
-from ..states import Density, Equiangular, Gram, Tokens
+from ..states import Density, Gaussian, SomeTokens
 from ..states.density import COMPUTED
 from ..steppers import Krogstad, Scheme, Splitting
 from .moving import Moving, broadcast_tokens, token_scheme
@@ -37,9 +37,9 @@ class Problem(NamedTuple):
         if not isinstance(model, Transformer):
             raise TypeError(f"solve expects a Transformer as its model; got {model!r}.")
         start, times = _times(t_span, t_eval)
-        if isinstance(state, Tokens | Gram | Equiangular):
+        if isinstance(state, SomeTokens):
             state = broadcast_tokens(model, state)
-        elif not isinstance(state, Characteristics):
+        elif not isinstance(state, Characteristics | Gaussian):
             state = _ensemble(model, state)
         return cls(model, state, start, times)
 
@@ -64,13 +64,13 @@ class Accuracy(NamedTuple):
             raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
         if not isinstance(state, Density):
             _refuse_degrees(state, min_degree, max_degree)
-        if isinstance(state, Tokens | Gram | Equiangular):
+        if isinstance(state, SomeTokens):
             (scheme, dt), degrees = (
                 token_scheme(problem.model, state, problem.start, scheme, dt),
                 (0, 0),
             )
-        elif isinstance(state, Characteristics):
-            scheme, degrees = _explicit(scheme), (0, 0)
+        elif isinstance(state, Characteristics | Gaussian):
+            scheme, degrees = _explicit(state, scheme), (0, 0)
         else:
             if isinstance(scheme, Splitting):
                 raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
@@ -137,7 +137,7 @@ class Arguments(NamedTuple):
     def options(self) -> dict[str, Any]:
         """What determines the result besides model and density, as plain data."""
         events, state = self.stopping.events, self.problem.state
-        tokens = self.moving.options() if isinstance(state, Tokens | Gram | Equiangular) else {}
+        tokens = self.moving.options() if isinstance(state, SomeTokens) else {}
         return {
             "t_start": self.problem.start,
             "t_eval": self.problem.times.tolist(),
@@ -156,7 +156,8 @@ def _ensemble(model: Transformer, density) -> Density:
     if not isinstance(density, Density):
         raise TypeError(
             "solve moves a Density, such as circle.density(f) or circle.von_mises(0, 1), "
-            f"Characteristics(density), Tokens(x), Gram(G) or Equiangular(n, rho); got "
+            "Characteristics(density), Tokens(x), Gram(G), Equiangular(n, rho) or "
+            f"Gaussian(mean, cov); got "
             f"{type(density).__name__}."
         )
     density.checked_positive(COMPUTED)
@@ -229,12 +230,13 @@ def _refuse_degrees(state, min_degree, max_degree) -> None:
         )
 
 
-def _explicit(scheme: Scheme | Splitting | None) -> Scheme | None:
-    """The scheme for characteristics."""
+def _explicit(state, scheme: Scheme | Splitting | None) -> Scheme | None:
+    """The scheme for characteristics and Gaussians."""
     if scheme is None or (isinstance(scheme, Scheme) and scheme.explicit):
         return scheme
     raise ValueError(
-        f"Characteristics needs an explicit scheme, steppers.DormandPrince; got {scheme.name}."
+        f"{type(state).__name__} needs an explicit scheme, steppers.DormandPrince; got "
+        f"{scheme.name}."
     )
 
 

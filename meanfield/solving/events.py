@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ..checks import real_array
-from .march import March, State
+from ..solution import State
+from .march import March
 
 __all__ = ["EventWatch"]
 

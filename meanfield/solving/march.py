@@ -5,15 +5,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..characteristics import Characteristics
-from ..states import Density, Equiangular, Gram, Tokens
+from ..solution import State
+from ..states import Density, Gaussian
 from .arguments import Arguments
 from .characteristics_march import CharacteristicsMarch
 from .density_march import DensityMarch
+from .gaussian_march import GaussianMarch
 from .token_march import TokenMarch
 
 __all__ = ["March", "march_of", "space_of"]
-
-State = Density | Characteristics | Tokens | Gram | Equiangular
 
 
 class March(Protocol):
@@ -100,6 +100,8 @@ def march_of(arguments: Arguments) -> March:
             return DensityMarch(problem, accuracy, steady)
         case Characteristics():
             return CharacteristicsMarch(problem, accuracy, steady)
+        case Gaussian():
+            return GaussianMarch(problem, accuracy, steady)
     return TokenMarch(problem, accuracy, steady, arguments.moving)
 
 

@@ -11,7 +11,7 @@ from ..engines import ENGINES
 from ..model import Transformer
 from ..noise import CommonNoise, Isotropic
 from ..normalisation import PostLN
-from ..states import Equiangular, Gram, Tokens
+from ..states import Equiangular, Gram, SomeTokens, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 
 __all__ = ["Moving", "broadcast_tokens", "check_layers", "layer_times", "token_scheme"]
@@ -38,8 +38,13 @@ class Moving(NamedTuple):
     @classmethod
     def checked(cls, problem, stopping, keeping, engine, merge, rng) -> "Moving":
         model, state = problem.model, problem.state
+        if stopping.steady and _changes(model):
+            raise ValueError(
+                f'until="steady" is for models that do not change with time: under {model!r} '
+                "tokens may rest and move again. Look at observables over time instead."
+            )
         given = {"engine": engine, "merge": merge, "rng": rng}
-        if not isinstance(state, Tokens | Gram | Equiangular):
+        if not isinstance(state, SomeTokens):
             if named := [name for name, value in given.items() if value is not None]:
                 raise ValueError(f"{named[0]} is for Tokens; got a {type(state).__name__}.")
             return cls(None, None, None, None)
@@ -47,11 +52,6 @@ class Moving(NamedTuple):
             raise ValueError(
                 'until="steady" is for states that come to rest; tokens with noise do not. Look at '
                 "observables over time instead."
-            )
-        if stopping.steady and _changes(model):
-            raise ValueError(
-                f'until="steady" is for models that do not change with time: under {model!r} '
-                "tokens may rest and move again. Look at observables over time instead."
             )
         if engine is not None and not isinstance(engine, ENGINES):
             names = ", ".join(f"engines.{kind.__name__}(...)" for kind in ENGINES)
@@ -115,9 +115,7 @@ def _plain(seed: Any) -> Any:
     return seed.tolist() if isinstance(seed, np.ndarray | np.generic) else seed
 
 
-def broadcast_tokens(
-    model: Transformer, state: Tokens | Gram | Equiangular
-) -> Tokens | Gram | Equiangular:
+def broadcast_tokens(model: Transformer, state: SomeTokens) -> SomeTokens:
     """The tokens, in the ensemble shape of the model too.
 
     Raises

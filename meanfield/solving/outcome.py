@@ -4,11 +4,13 @@ import numpy as np
 
 from ..steppers.advance import NOT_FINITE, TOO_SMALL
 from .density_march import UNRESOLVED
+from .gaussian_march import BLOWN_UP
 from .march import March
 
-__all__ = ["FAILURES", "asks_to_stop", "message"]
+__all__ = ["ENDS", "FAILURES", "asks_to_stop", "message"]
 
 FAILURES = {NOT_FINITE: "not_finite", TOO_SMALL: "step_too_small", UNRESOLVED: "unresolved"}
+ENDS = {**FAILURES, BLOWN_UP: "blow-up"}  # whatever the driver does; the last is no failure
 
 
 def asks_to_stop(answer) -> bool:
@@ -20,7 +22,7 @@ def asks_to_stop(answer) -> bool:
 
 def message(status: str, march: March, steady: float) -> str:
     """The status in words, and what to do where it is not a success."""
-    if status in FAILURES.values():
+    if status in ENDS.values():
         return march.failure(status)
     t, rate = march.t, march.rate
     not_yet = f", not steady yet: rate of change {rate:.1e} > {steady:g}" if steady else ""

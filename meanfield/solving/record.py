@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from .march import March, State
+from ..solution import State
+from .march import March
 
 __all__ = ["Record"]
 

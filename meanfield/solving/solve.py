@@ -11,15 +11,15 @@ import numpy as np
 from ..checks import boolean
 from ..errors import UnresolvedWarning
 from ..model import Transformer
-from ..solution import Solution
+from ..solution import Solution, State
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import STEADY
 from .arguments import AT_REST, Accuracy, Arguments, Keeping, Problem, Stopping, plain_data
 from .events import EventWatch
 from .interruption import Interruption
-from .march import State, march_of, space_of
+from .march import march_of, space_of
 from .moving import Moving, layer_times
-from .outcome import FAILURES, asks_to_stop, message
+from .outcome import ENDS, FAILURES, asks_to_stop, message
 from .progress import Progress
 from .record import Record
 from .snapshot import packed, unpacked
@@ -57,16 +57,17 @@ def solve(
 
     A `Density` is solved for spectrally, with as many modes as it needs at each time, by an
     exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; `Characteristics`,
-    `Tokens`, `Gram` and `Equiangular` are moved by the latter. Both have an embedded error
-    estimate and adapt their steps. Tokens with noise are moved in fixed steps of weak order 2.
+    `Tokens`, `Gram`, `Equiangular` and `Gaussian` are moved by the latter. Both have an embedded
+    error estimate and adapt their steps. Tokens with noise move in fixed steps of weak order 2.
 
     Parameters
     ----------
     model : Transformer
         Drift and noise. Arrays of beta and kappa, and stacked initial densities, make an
         ensemble by broadcasting: all members are solved at once, with common steps and modes.
-        Characteristics take a single model without noise. Replicas of tokens broadcast likewise.
-    state : Density, Characteristics, Tokens, Gram or Equiangular
+        Characteristics and a Gaussian take a single model without noise. Replicas of tokens
+        broadcast likewise.
+    state : Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
         The initial state.
     t_span : (float, float)
         First and last time.
@@ -79,7 +80,8 @@ def solve(
         in H^-1 (the linearisation of W2), for the worst member; coefficients are kept down to
         rtol / 10. For characteristics: on the error of a step relative to W2 to a Dirac. For
         tokens: on that of the worst token, in radians; for a Gram matrix of an inner product; for
-        equiangular tokens on that of 1 - rho and of 1 + (n - 1) rho, relative.
+        equiangular tokens on that of 1 - rho and of 1 + (n - 1) rho, relative; for a Gaussian of
+        the mean and of the root of the covariance, relative.
     dt : float, optional
         Fixed steps of at most this size, equal between outputs, instead of error control. Tokens
         with noise always have fixed steps, by default 0.05 over the rates of drift and noise.
@@ -87,11 +89,11 @@ def solve(
         One of `steppers.SCHEMES`. By default, for a density, whichever goes further for its
         evaluations, as the run finds out: the exponential `Krogstad`, of order 4, or the explicit
         `DormandPrince`, of order 8; `stats["schemes"]` has the steps of each. `Krogstad` where
-        `dt` is given. For characteristics `DormandPrince`. For tokens `DormandPrince`, with noise
-        `Strang`; or `Layers` or `LieTrotter`, with `dt`.
+        `dt` is given. For characteristics and a Gaussian `DormandPrince`. For tokens
+        `DormandPrince`, with noise `Strang`; or `Layers` or `LieTrotter`, with `dt`.
     until : "steady", optional
         Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, of
-        all members; for characteristics and tokens, equiangular too, the speed
+        all members; for characteristics, tokens, equiangular ones and a Gaussian the speed
         (int |v|^2 dmu)^(1/2); for a Gram matrix the fastest change of an inner product.
     events : function or list of functions
         g(t, state) -> float, whose zeros are located to rounding and returned in `t_events`;
@@ -212,8 +214,8 @@ class _Run:
             if left <= 0:
                 return "max_steps"
             code = march.advance(elapsed, min(limit, left))
-            if code in FAILURES:
-                return FAILURES[code]
+            if code in ENDS:
+                return ENDS[code]
             moved = march.elapsed > before or code == STALLED
             if looked_at and moved and (status := self._look()):
                 return status

@@ -9,7 +9,7 @@ from ..errors import MeanfieldError
 from ..evolution import EquiangularMotion, GramMotion, TokenMotion
 from ..evolution.overflow import reason_not_finite
 from ..evolution.token_steps import layer, lie_trotter, strang
-from ..states import Equiangular, Gram, Tokens
+from ..states import Equiangular, Gram, SomeTokens, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Strang
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import restored, started
@@ -18,11 +18,16 @@ from ..steppers.flow import Flow
 from .arguments import Accuracy, Problem
 from .fusion import Fusion
 from .moving import Moving, check_layers
+from .pieces import Pieces
 
 __all__ = ["STALLED", "TokenMarch"]
 
 STALLED = 101  # a step was too short for the clock to show
-ONE_TIME = 8 * np.finfo(float).eps
+MOTIONS: dict[type, Any] = {
+    Tokens: TokenMotion,
+    Gram: GramMotion,
+    Equiangular: EquiangularMotion,
+}
 
 
 class TokenMarch:
@@ -33,40 +38,28 @@ class TokenMarch:
     def __init__(self, problem: Problem, accuracy: Accuracy, steady: float, moving: Moving):
         self._start, self._first = problem.start, problem.state
         self._duration = float(problem.times[-1] - problem.start)
+        self._outputs = problem.times - problem.start
         self._model, self._engine = problem.model, moving.engine
         self._steady, self._rtol = steady, accuracy.rtol
         self._rng: Any = moving.rng
         self._scheme = accuracy.scheme
         self._whole = self._motion = self._motion_of(self._first)
+        self._pieces = Pieces(self._whole, self._start, self._outputs)
         y = self._motion.coordinates(self._first)
         self._fusion = Fusion(y.shape[1], moving.merge)
-        end = self._start + self._duration
-        jumps = self._whole.breakpoints(self._start, float(np.nextafter(end, np.inf)))
-        self._outputs = problem.times - problem.start
-        self._breaks = [self._at_output(min(t, end) - self._start) for t in jumps]
         self.elapsed = self._goal = 0.0
         if self._scheme is Layers:
             check_layers(self._outputs, accuracy.dt, "an output or the end")
-            check_layers(self._breaks, accuracy.dt, "a jump of the model")
+            check_layers(self._pieces.jumps, accuracy.dt, "a jump of the model")
         self._clock = started(1.0)
-        self._piece: tuple[float, float] | None = None
-        self._enter_piece(0.0)
+        self._pieces.enter(self._motion, 0.0)
         first_step = self._first_step(y)
         self._flow = self._steps(y, accuracy.dt)
         self._clock = started(accuracy.dt or first_step)
 
-    def _at_output(self, elapsed: float) -> float:
-        """A time after the start, or the output that it is but for rounding."""
-        nearest = float(self._outputs[np.abs(self._outputs - elapsed).argmin()])
-        same = abs(nearest - elapsed) <= ONE_TIME * (abs(self._start) + self._duration)
-        return nearest if same else elapsed
-
-    def _motion_of(self, state: Tokens | Gram | Equiangular) -> Any:
-        if isinstance(state, Gram):
-            return GramMotion(self._model, state, self._engine)
-        if isinstance(state, Equiangular):
-            return EquiangularMotion(self._model, state, self._engine)
-        return TokenMotion(self._model, state, self._engine)
+    def _motion_of(self, state: SomeTokens) -> Any:
+        motion = next(motion for kind, motion in MOTIONS.items() if isinstance(state, kind))
+        return motion(self._model, state, self._engine)
 
     def _steps(self, y: np.ndarray, dt: float | None) -> Any:
         if self._scheme is DormandPrince:
@@ -89,7 +82,7 @@ class TokenMarch:
         return self._start + self.elapsed
 
     @property
-    def state(self) -> Tokens | Gram | Equiangular:
+    def state(self) -> SomeTokens:
         return self._whole.state_of(self._fusion.spread(self._array, self._has_masses))
 
     @property
@@ -145,11 +138,11 @@ class TokenMarch:
             reach = self._clock.t + self._clock.proposal
             passed = int(np.searchsorted(self._outputs, reach, side="right"))
             target = max(target, self._outputs[passed - 1]) if passed else target
-        return min([target, *[b for b in self._breaks if b > self._clock.t]])
+        return self._pieces.goal(self._clock.t, target)
 
     def _step(self, limit: int) -> int:
         watched = self._fusion.distance is not None or (self._steady and not self.continuous)
-        if self._enter_piece(self._clock.t):
+        if self._pieces.enter(self._motion, self._clock.t):
             self._flow.restart(self._flow.x, self._clock.t)
         before = self._flow.counts[0]
         code, self._clock = self._flow.advance(self._clock, self._goal, 1 if watched else limit)
@@ -159,17 +152,6 @@ class TokenMarch:
             self.elapsed = self._clock.t
             code = STEADY if self.rate <= self._steady else code
         return code
-
-    def _enter_piece(self, elapsed: float) -> bool:
-        """Between the breakpoints of the model around this time; whether that is another piece."""
-        edges = [0.0, *self._breaks, self._duration]
-        i = int(np.searchsorted(self._breaks, elapsed, side="right"))
-        piece = self._start + edges[i], self._start + edges[i + 1]
-        if not self._breaks or piece == self._piece:
-            return False
-        self._piece = piece
-        self._motion.enter(*piece)
-        return True
 
     def _merge(self) -> None:
         """Merge what has collapsed, and go on with fewer tokens."""
@@ -181,11 +163,10 @@ class TokenMarch:
     def _go_on(self, rows: Tokens, y: np.ndarray) -> None:
         """With other rows, at these coordinates."""
         self._motion = self._motion_of(rows)
-        if self._piece:
-            self._motion.enter(*self._piece)
+        self._pieces.join(self._motion)
         self._flow.restart(y, self._clock.t, self._motion)
 
-    def step_from(self, state: Any, elapsed: float, dt: float) -> Tokens | Gram | Equiangular:
+    def step_from(self, state: Any, elapsed: float, dt: float) -> SomeTokens:
         """The state one single step after another one, that at `elapsed` after the start."""
         fusion = Fusion(self._fusion.labels.size, self._fusion.distance and 0.0)
         rows = (self._fusion.times and fusion.merge(state, self.t)) or state
@@ -227,7 +208,7 @@ class TokenMarch:
         """None: steps are controlled, and sums keep their stated tolerance."""
         return None
 
-    def array(self, state: Tokens | Gram | Equiangular) -> np.ndarray:
+    def array(self, state: SomeTokens) -> np.ndarray:
         """The coordinates."""
         return self._whole.coordinates(state)
 
@@ -235,7 +216,7 @@ class TokenMarch:
         """What does not move."""
         return self._whole.fixed()
 
-    def state_of(self, array: np.ndarray) -> Tokens | Gram | Equiangular:
+    def state_of(self, array: np.ndarray) -> SomeTokens:
         """The state with these coordinates."""
         return self._whole.state_of(array)
 
@@ -265,7 +246,7 @@ class TokenMarch:
         rows = self._fusion.rows_of(self._first) if self._fusion.times else self._first
         began, dt = map(float, snapshot["step"])
         within = self.elapsed < self._clock.t
-        self._enter_piece(began if within else self._clock.t)
+        self._pieces.enter(self._motion, began if within else self._clock.t)
         self._go_on(rows, np.array(snapshot["coordinates"]))
         if within:
             self._flow.repeat((np.array(snapshot["before"]), began, dt))

@@ -7,4 +7,6 @@ from .gaussian import Gaussian
 from .gram import Gram
 from .tokens import Tokens
 
-__all__ = ["Density", "Dirac", "Equiangular", "Gaussian", "Gram", "Tokens"]
+__all__ = ["Density", "Dirac", "Equiangular", "Gaussian", "Gram", "SomeTokens", "Tokens"]
+
+SomeTokens = Tokens | Gram | Equiangular  # finitely many, or what is known of them

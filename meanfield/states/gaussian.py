@@ -1,5 +1,7 @@
 """The normal law N(a, Sigma) on R^d."""
 
+from typing import Any
+
 import numpy as np
 
 from ..checks import generator, real_array, whole_number
@@ -8,16 +10,23 @@ from .tokens import Tokens
 __all__ = ["Gaussian"]
 
 ROUNDING = 1e-12
+NEGLIGIBLE = 1e-6  # of the largest eigenvalue: another one is taken for 0
 
 
 class Gaussian:
     """The normal law of R^d with a mean and a covariance, which may be singular.
+
+    `solve` moves it under `Attention` with softmax, L2, Sinkhorn or linear weights.
 
     Parameters
     ----------
     mean : array, shape (d,)
     cov : array, shape (d, d)
         Symmetric and positive semidefinite, to 1e-12 of its norm.
+
+    Attributes
+    ----------
+    mean, cov : ndarray
 
     Raises
     ------
@@ -45,6 +54,15 @@ class Gaussian:
             array.setflags(write=False)
         self.mean, self.cov = mean, cov
 
+    @classmethod
+    def computed(cls, mean: np.ndarray, cov: np.ndarray) -> "Gaussian":
+        """A law from a run: its covariance is one to rounding, and is not checked."""
+        state = cls.__new__(cls)
+        state.mean, state.cov = np.array(mean, dtype=float), np.array(cov, dtype=float)
+        state.mean.setflags(write=False)
+        state.cov.setflags(write=False)
+        return state
+
     def __repr__(self) -> str:
         return f"Gaussian(d={self.dimension}, trace of the covariance {np.trace(self.cov):.6g})"
 
@@ -58,6 +76,30 @@ class Gaussian:
         """The dimension d of the space."""
         return self.mean.size
 
+    def describe(self) -> dict[str, Any]:
+        """The space, as plain data."""
+        return {"kind": "Gaussian", "dimension": self.dimension}
+
+    @property
+    def root(self) -> np.ndarray:
+        """The symmetric root of the covariance, (d, d)."""
+        values, vectors = np.linalg.eigh(self.cov)
+        roots = np.sqrt(np.maximum(values, 0.0))  # negative ones are rounding, as was checked
+        return vectors * roots @ vectors.T
+
+    @property
+    def trace_one(self) -> np.ndarray:
+        """The covariance over its trace, which shows directions alone; nan where it is 0."""
+        trace = np.trace(self.cov)
+        return self.cov / (trace if trace > 0 else np.nan)
+
+    def rank(self, negligible: float = NEGLIGIBLE) -> int:
+        """How many eigenvalues of the covariance exceed `negligible` times the largest."""
+        if not 0 <= negligible < 1:
+            raise ValueError(f"negligible is a share >= 0 and < 1; got {negligible!r}.")
+        values = np.linalg.eigvalsh(self.cov)
+        return int((values > negligible * values[-1]).sum())
+
     def sample(self, n: int, *, rng) -> Tokens:
         """n independent tokens of R^d.
 
@@ -68,6 +110,4 @@ class Gaussian:
         """
         n = whole_number("sample needs a whole number n", "n", n)
         normal = generator(rng).standard_normal((n, self.dimension))
-        values, vectors = np.linalg.eigh(self.cov)
-        roots = np.sqrt(np.maximum(values, 0.0))  # negative ones are rounding, as was checked
-        return Tokens(self.mean + normal * roots @ vectors.T, on_sphere=False)
+        return Tokens(self.mean + normal @ self.root, on_sphere=False)

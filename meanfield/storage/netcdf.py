@@ -17,17 +17,17 @@ from ..errors import StorageError
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from ..labelled import ATTRIBUTES, labelled_arrays
 from ..solution import Solution
-from ..states import Density, Equiangular, Gram, Tokens
+from ..states import Density, Equiangular, Gaussian, Gram, Tokens
 from .atomic import write_result
 from .models import model_of
 
 __all__ = ["load", "save"]
 
 FORMAT = 1
-STATES_OF_TOKENS = ("x", "masses", "radii", "inner_product", "logit", "n")
+STATES_WITH_FUNCTIONS = "x masses radii inner_product logit n mean covariance".split()
 SEALED = (
     "t degree coefficient_re coefficient_im coordinates masses half limit x radii inner_product "
-    "logit radius n"
+    "logit radius n mean covariance"
 ).split()
 
 
@@ -80,9 +80,9 @@ def _header(solution: Solution) -> dict[str, Any]:
 
 
 def _space(state) -> dict[str, Any]:
-    if isinstance(state, Tokens | Gram | Equiangular):
-        return {"tokens": state.describe()}
-    return {"geometry": state.geometry.describe(), "degree": state.geometry.degree}
+    if isinstance(state, Density | Characteristics):
+        return {"geometry": state.geometry.describe(), "degree": state.geometry.degree}
+    return {"tokens": state.describe()}
 
 
 def _digest(arrays) -> str:
@@ -149,6 +149,9 @@ def _solution(header: dict[str, Any], file) -> Solution:
         case "Equiangular":
             n, pairs = file["n"][...], zip(file["logit"][...], file["radius"][...], strict=True)
             states = [Equiangular.computed(n, *pair) for pair in pairs]
+        case "Gaussian":
+            laws = zip(file["mean"][...], file["covariance"][...], strict=True)
+            states = [Gaussian.computed(mean, cov) for mean, cov in laws]
         case unknown:
             raise StorageError(f"its states are unknown to this version: {unknown}")
     return Solution(
@@ -214,7 +217,7 @@ def _kept_observables(header: dict[str, Any], file) -> dict[str, Any]:
     arrays = {}
     for name, variable in file.items():
         phantom = b"but not a netCDF variable" in variable.attrs.get("NAME", b"")
-        if name not in STATES_OF_TOKENS and not phantom:
+        if name not in STATES_WITH_FUNCTIONS and not phantom:
             scales = [] if variable.is_scale else variable.dims
             dims = tuple(scale[0].name.lstrip("/") for scale in scales)
             arrays[name] = (name,) if variable.is_scale else dims, variable[...]

@@ -172,7 +172,7 @@ def test_a_function_is_described_by_its_name_and_raises_when_it_is_missed(drift)
     [
         (SA(1.0).describe(), "Expected what Attention.describe.*'SA'"),
         ({"drift": "Attention"}, "Expected what Attention.describe"),
-        ({"drift": "Attention", "weights": {"weights": "Linear"}}, "among Softmax.*got 'Linear'"),
+        ({"drift": "Attention", "weights": {"weights": "Cubic"}}, "among Softmax.*got 'Cubic'"),
         ({**Attention().describe(), "Q": {"shape": [2]}}, "Q is not described as a parameter is"),
         ({**Attention().describe(), "Q": {"shape": [2], "float64": "?"}}, "Q is not described"),
     ],

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from meanfield.drifts import L2, Attention, Hardmax, Sigmoid, Sinkhorn, Unnormalised
+from meanfield.drifts import L2, Attention, Hardmax, Linear, Sigmoid, Sinkhorn, Unnormalised
 
 
 def full(matrix, d):
@@ -19,6 +19,8 @@ def stacked(matrix, count, d):
 def kernel_row(drift, beta, q, keys):
     """k(x_i, x_j) for one i, without the overflow that normalised weights can spare."""
     products = np.array([q @ key for key in keys])
+    if isinstance(drift.weights, Linear):
+        return beta * products
     if isinstance(drift.weights, Sigmoid):
         return 1 / (1 + np.exp(-beta * products - drift.weights.bias))
     if isinstance(drift.weights, Unnormalised):
@@ -54,7 +56,7 @@ def weights_of(drift, beta, Q, K, x, masses):
     for i in range(n):
         seen = slice(0, i + 1) if drift.causal else slice(0, n)
         row = masses[seen] * kernel_row(drift, beta, queries[i], keys[seen])
-        normalised = not isinstance(drift.weights, Sigmoid | Unnormalised)
+        normalised = not isinstance(drift.weights, Linear | Sigmoid | Unnormalised)
         table[i, seen] = row / row.sum() if normalised else row
     return table
 

@@ -11,6 +11,7 @@ from meanfield.drifts import (
     L2,
     Attention,
     Hardmax,
+    Linear,
     PerLayer,
     Sigmoid,
     Sinkhorn,
@@ -19,8 +20,8 @@ from meanfield.drifts import (
 )
 from meanfield.engines.attention import AttentionSums
 
-KINDS = [Softmax(), Unnormalised(), L2(), Sigmoid(-0.7), Sinkhorn()]
-CAUSAL = KINDS[:4]
+KINDS = [Softmax(), Unnormalised(), L2(), Sigmoid(-0.7), Sinkhorn(), Linear()]
+CAUSAL = [kind for kind in KINDS if not isinstance(kind, Sinkhorn)]
 reproducible = settings(deadline=None, derandomize=True, max_examples=60)
 
 

@@ -1,0 +1,71 @@
+"""A normal law in the plane falls flat under attention, and blows up if its sign is changed.
+
+Softmax attention with A = K^T Q keeps N(a, S) normal. For V = 1 and A = -q q^T, q a unit vector,
+
+    S(t) = (S_0^(-1) + 2 t q q^T)^(-1) = S_0 - 2t S_0 q q^T S_0 / (1 + 2t <q, S_0 q>),
+
+which tends to a limit of rank 1, with the least variance like 1/(2t). With -A in place of A the law
+blows up at T = 1/(2 <q, S_0 q>). Measured against these: the covariance at all times, the rank at
+t = 10^8, and T; and the law itself against tokens, which start at the nodes of a Gauss-Hermite
+rule and follow the same attention.
+
+    python examples/gaussian.py
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from report import Row, run_alone
+
+import meanfield as mf
+
+TITLE = "A Gaussian under attention in the plane: collapse to a line, and blow-up"
+CONFIG = Path(__file__).with_suffix(".toml")
+q = np.array([0.6, 0.8])  # as in the configuration
+NODES = 20
+
+
+def run(out: Path) -> list[Row]:
+    """Solve, write gaussian.nc and .png, compare."""
+    solution = mf.run_config(mf.read_config(CONFIG), out=out / f"{CONFIG.stem}.nc")
+    solution.plot(log_time=True).savefig(out / f"{CONFIG.stem}.png")
+    model, law, t = solution.model, solution[0], solution.t
+    pulled, along = law.cov @ q, q @ law.cov @ q
+    shares = 2 * t / (1 + 2 * t * along)
+    exact = law.cov - shares[:, None, None] * np.outer(pulled, pulled)
+    covs = np.array([state.cov for state in solution])
+    blown = mf.solve(mf.Transformer(mf.Attention(q[None], q[None])), law, (0, 10))
+    tokens = mf.solve(model, hermite_tokens(law), (0, 1), t_eval=[1], rtol=1e-10).final
+    moved = tokens.x.T * tokens.masses @ tokens.x
+    there = covs[np.searchsorted(t, 1.0)]
+    return [
+        Row("largest error of the covariance", float(np.abs(covs - exact).max()), 0.0, 1e-9),
+        Row("2 t times the least variance, t = 10^8", 2e8 * q @ solution.final.cov @ q, 1.0, 1e-6),
+        Row("rank at t = 10^8", solution.final.rank(), 1, 0),
+        Row(
+            "time of the blow-up under -A",
+            blown.stats["blow_up_time"],
+            float(1 / (2 * along)),
+            1e-8,
+            relative=True,
+        ),
+        Row(
+            f"{NODES**2} tokens against the law, t = 1",
+            float(np.abs(moved - there).max()),
+            0.0,
+            1e-8,
+        ),
+    ]
+
+
+def hermite_tokens(law: mf.Gaussian) -> mf.Tokens:
+    """A product rule, whose moments are those of the law."""
+    points, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    grid = np.stack(np.meshgrid(points, points, indexing="ij"), axis=-1).reshape(-1, 2)
+    masses = np.outer(weights, weights).ravel() / weights.sum() ** 2
+    return mf.Tokens(law.mean + grid @ law.root, masses, on_sphere=False)
+
+
+if __name__ == "__main__":
+    sys.exit(run_alone(TITLE, run))

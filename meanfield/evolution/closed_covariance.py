@@ -1,0 +1,102 @@
+"""The covariance of a normal law under softmax attention in closed form, where V commutes."""
+
+import numpy as np
+
+from ..drifts import Softmax
+from ..drifts.heads import heads
+from ..errors import MeanfieldError
+from ..model import Transformer
+from ..states import Gaussian
+from .gaussian import checked_attention
+from .gaussian_attention import full
+
+__all__ = ["ClosedCovariance"]
+
+COMMUTE = 1e-12  # of the product of the norms
+
+
+class ClosedCovariance:
+    """Sigma(t) = L (1 - t L^T M L)^(-1) L^T, L L^T = Sigma_0, M = sum_h V_h A_h + (V_h A_h)^T.
+
+    It is (Sigma_0^(-1) - t M)^(-1) where the covariance is regular. A_h = beta K_h^T Q_h, and with
+    output projections O_h V_h stands for V_h.
+
+    Parameters
+    ----------
+    model : Transformer
+        `Attention` with softmax weights and constant parameters, without noise.
+    state : Gaussian
+        At t = 0; its mean has no influence on the covariance.
+
+    Attributes
+    ----------
+    blow_up_time : float
+        1 / the largest eigenvalue of L^T M L; inf unless it is positive.
+
+    Raises
+    ------
+    MeanfieldError
+        Unless every V_h commutes with M and with the covariance, or if a parameter changes.
+
+    Notes
+    -----
+    An eigenvalue of L^T M L counts as 0 below 1e-12 of the largest modulus.
+
+    References
+    ----------
+    Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, section 4.
+    """
+
+    def __init__(self, model: Transformer, state: Gaussian):
+        drift = checked_attention(model, state)
+        if not isinstance(drift.weights, Softmax) or not drift.constant:
+            raise MeanfieldError(
+                "The covariance is known in closed form under softmax weights with constant "
+                f"parameters; got {drift!r}. Use solve."
+            )
+        d, matrices = state.dimension, drift.at(0.0)
+        beta = matrices.pop("beta")
+        values, drive = [], np.zeros((d, d))
+        for head in heads(matrices):
+            V = full(head.get("output", np.array(1.0)), d) @ full(head["V"], d)
+            pull = V @ (beta * full(head["K"], d).T @ full(head["Q"], d))
+            drive += pull + pull.T
+            values.append(V)
+        for V in values:
+            for name, other in {"the covariance": state.cov, "M": drive}.items():
+                _check_commute(V, other, name)
+        self._root = state.root
+        eigenvalues, vectors = np.linalg.eigh(self._root @ drive @ self._root)
+        negligible = COMMUTE * np.abs(eigenvalues).max(initial=0.0)
+        self._values = np.where(np.abs(eigenvalues) > negligible, eigenvalues, 0.0)
+        self._columns = self._root @ vectors
+        fastest = self._values.max()
+        self.blow_up_time = float(1 / fastest) if fastest > 0 else np.inf
+
+    def at(self, t: float) -> np.ndarray:
+        """Sigma(t), (d, d), for 0 <= t < `blow_up_time`; raises ValueError for other times."""
+        if not 0 <= t < self.blow_up_time:
+            raise ValueError(f"t must be >= 0 and < {self.blow_up_time:.10g}; got t = {t!r}.")
+        return self._columns / (1 - t * self._values) @ self._columns.T
+
+    @property
+    def limit(self) -> np.ndarray:
+        """Sigma(t) for t to infinity, (d, d), of the rank d - rank M where Sigma_0 is regular.
+
+        Raises MeanfieldError where the covariance blows up.
+        """
+        if self.blow_up_time < np.inf:
+            raise MeanfieldError(
+                f"There is no limit: the covariance blows up at t = {self.blow_up_time:.10g}."
+            )
+        stays = self._columns[:, self._values == 0]
+        return stays @ stays.T
+
+
+def _check_commute(V: np.ndarray, other: np.ndarray, name: str) -> None:
+    off = np.linalg.norm(V @ other - other @ V)
+    if off > COMMUTE * np.linalg.norm(V) * np.linalg.norm(other):
+        raise MeanfieldError(
+            f"The closed form needs V that commutes with {name}; their commutator has the norm "
+            f"{off:.2g}. Use solve."
+        )

@@ -1,0 +1,78 @@
+"""What a point of a normal law attends to: E[y | x] = m + R z for x = a + L z, z standard normal.
+
+The attention weights make x and y a pair of which both have the law N(a, L L^T), before weighing.
+With A = beta K^T Q, for each kind of weights:
+
+    Softmax    m = a + S A a                                R = S A L,        S = L L^T
+    L2         m = a + 2 beta L P L^T K^T (Q - K) a         R = 2 beta L P L^T K^T Q L,
+                                                            P = (1 + 2 beta L^T K^T K L)^-1
+    Sinkhorn   m = a                                        R = L W D U^T,    L^T A^T L = U s W^T,
+                                                            D = 2 s / (1 + (1 + 4 s^2)^(1/2))
+    Linear     m = (S + a a^T) A a                          R = (S + a a^T) A L
+
+None of them divides by L, so that the covariance may be singular. The entropic plan of Sinkhorn's
+weights couples the coordinates of L^T A^T L in pairs of correlation D, where s = D / (1 - D^2).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..drifts.weights import L2, Linear, Sinkhorn, Softmax, Weights
+
+__all__ = ["AFFINE", "expected", "full"]
+
+Affine = tuple[np.ndarray, np.ndarray]
+
+
+def full(matrix: np.ndarray, dimension: int) -> np.ndarray:
+    """A matrix, or the multiple of the identity that a number stands for."""
+    return matrix if matrix.ndim else matrix * np.eye(dimension)
+
+
+def expected(weights: Weights, a, L, Q, K, beta) -> Affine:
+    """m (d,) and R (d, d) for one head; nan where the weights have no integral (L2, beta < 0).
+
+    Raises
+    ------
+    KeyError
+        For weights under which E[y | x] is not affine: those that are not in AFFINE.
+    """
+    return AFFINE[type(weights)](a, L, Q, K, beta)
+
+
+def _softmax(a, L, Q, K, beta) -> Affine:
+    pulled = L @ (beta * (K @ L).T @ Q)  # S A
+    return a + pulled @ a, pulled @ L
+
+
+def _l2(a, L, Q, K, beta) -> Affine:
+    keys = K @ L
+    if not np.isfinite(keys).all():
+        return np.full_like(a, np.nan), np.full_like(L, np.nan)
+    U, s, Wt = np.linalg.svd(keys, full_matrices=False)  # P is not inverted where S is large
+    precisions = 1 + 2 * beta * s**2
+    shares = 2 * beta * s / np.where(precisions > 0, precisions, np.nan)
+    pulled = L @ (Wt.T * shares) @ U.T
+    return a + pulled @ ((Q - K) @ a), pulled @ (Q @ L)
+
+
+def _sinkhorn(a, L, Q, K, beta) -> Affine:
+    products = beta * (Q @ L).T @ (K @ L)
+    if not np.isfinite(products).all():
+        return np.full_like(a, np.nan), np.full_like(L, np.nan)
+    U, s, Wt = np.linalg.svd(products)
+    return a, L @ (Wt.T * (2 * s / (1 + np.hypot(1.0, 2 * s)))) @ U.T
+
+
+def _linear(a, L, Q, K, beta) -> Affine:
+    pulled = beta * (L @ (K @ L).T + np.outer(a, K @ a)) @ Q
+    return pulled @ a, pulled @ L
+
+
+AFFINE: dict[type[Weights], Callable[..., Affine]] = {
+    Softmax: _softmax,
+    L2: _l2,
+    Sinkhorn: _sinkhorn,
+    Linear: _linear,
+}

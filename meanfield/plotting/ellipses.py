@@ -1,0 +1,98 @@
+"""A normal law in the plane at several times: ellipses of one standard deviation."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..states import Gaussian
+from . import resolution, theme
+from .digits import distinct
+from .panels import into, page, title_page
+from .spaces import Space, expect
+from .times import pick_times
+
+if TYPE_CHECKING:
+    from ..solution import Solution
+
+__all__ = ["draw_ellipses", "ellipses"]
+
+TURN = np.linspace(0, 2 * np.pi, 181)
+LARGEST = 8.0  # times the extent at the start: what is larger leaves the panel
+MARGIN = 1.08
+
+
+def ellipses(
+    solution: "Solution",
+    *,
+    times: Sequence[float] | None = None,
+    count: int = 7,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Ellipses of one standard deviation at several times, and the path of the mean.
+
+    Ellipses more than eight times as large as the first, as before a blow-up, leave the panel.
+
+    Parameters
+    ----------
+    solution : Solution
+        A Gaussian in the plane.
+    times : sequence of float, optional
+        The saved times nearest to these; by default `count` spread along the path of the law.
+    count : int
+        At most how many times.
+    ax : Axes, optional
+        Draw here rather than in a new figure.
+    title : str, optional
+        Heading; by default the model, and none if it is "". Not used with `ax`.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, or `count` is not positive.
+    TypeError
+        If the states are not Gaussians in the plane.
+    """
+    expect(solution, Gaussian, Space.PLANE)
+    shown = pick_times(solution, [()], times, count)
+    with theme.style():
+        target = into(ax, solution, None) if ax else page(solution, None, width=5.4, height=4.4)
+        draw_ellipses(target.axes[0], solution, shown)
+        if ax is None:
+            return title_page(target.figure, solution, title)
+        resolution.mark(ax, solution)
+        return ax.figure
+
+
+def draw_ellipses(ax: Axes, solution: "Solution", shown: np.ndarray) -> None:
+    """The ellipses at the saved times of index `shown`, from dark to light."""
+    texts = distinct(np.asarray(solution.t)[shown])
+    colours = theme.ordered_colours(len(shown))
+    places = np.array([state.mean for state in solution])
+    ax.plot(*places.T, color=theme.FAINT, linewidth=0.8, zorder=1)
+    curves = [_ellipse(solution[i]) for i in shown]
+    for curve, i, text, colour in zip(curves, shown, texts, colours, strict=True):
+        ax.plot(*curve, color=colour, linewidth=1.2, label=f"$t = {text}$")
+        ax.plot(*solution[i].mean, ".", color=colour, markersize=4)
+    sizes = [np.abs(curve).max() for curve in curves]
+    first = sizes[0] if sizes[0] > 0 else max(sizes)
+    inside = [curve for curve, size in zip(curves, sizes, strict=True) if size <= LARGEST * first]
+    points = np.concatenate(inside, axis=1)
+    low, high = points.min(axis=1), points.max(axis=1)
+    middle, half = (low + high) / 2, (MARGIN * (high - low).max() / 2 or 1.0) * np.array([-1, 1])
+    ax.set(xlim=middle[0] + half, ylim=middle[1] + half, xlabel="$x_1$", ylabel="$x_2$")
+    ax.set_aspect("equal")
+    ax.locator_params(nbins=5)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+
+
+def _ellipse(state: Gaussian) -> np.ndarray:
+    """The curve a + S^(1/2) e(theta), (2, points)."""
+    return state.mean[:, None] + state.root @ np.array([np.cos(TURN), np.sin(TURN)])

@@ -1,0 +1,161 @@
+"""A normal law on its way through time."""
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import MeanfieldError
+from ..evolution import GaussianMotion
+from ..states import Gaussian
+from ..steppers import DormandPrince
+from ..steppers.advance import PAUSED, REACHED
+from ..steppers.clock import restored, started
+from ..steppers.flow import Flow
+from .arguments import Accuracy, Problem
+from .blow_up import BlowUp
+from .pieces import Pieces
+
+__all__ = ["BLOWN_UP", "GaussianMarch"]
+
+BLOWN_UP = 102  # the next step would pass a blow-up
+
+
+class GaussianMarch:
+    """See `March`. Steps keep the error of mean and root of the covariance below rtol, relative."""
+
+    pause: int = 1
+    continuous: bool = True
+
+    def __init__(self, problem: Problem, accuracy: Accuracy, steady: float):
+        self._start, self._first = problem.start, problem.state
+        self._rtol, self._dt = accuracy.rtol, accuracy.dt
+        self._duration = float(problem.times[-1] - problem.start)
+        self._scheme = accuracy.scheme or DormandPrince
+        self._motion = GaussianMotion(problem.model, problem.state)
+        self._pieces = Pieces(self._motion, self._start, problem.times - self._start)
+        self._pieces.enter(self._motion, 0.0)
+        y, options = self._motion.coordinates(problem.state), {"steady": steady}
+        rtol = 0.0 if self._dt else self._rtol
+        self._flow = Flow(self._scheme, self._motion, y, rtol=rtol, start=self._start, **options)
+        if not np.isfinite(self._flow.velocity).all():
+            raise MeanfieldError(
+                f"The velocities under {problem.model!r} are not finite at the start: numbers "
+                "overflow, or L2 weights with beta < 0 have no integral over this Gaussian."
+            )
+        self.clock = started(self._dt or self._first_step())
+        self._blow_up = BlowUp()
+
+    @property
+    def t(self) -> float:
+        return self._start + self.clock.t
+
+    @property
+    def elapsed(self) -> float:
+        return self.clock.t
+
+    @property
+    def state(self) -> Gaussian:
+        return self._motion.state_of(self._flow.x)
+
+    @property
+    def attempts(self) -> int:
+        return int(self._flow.counts.sum())
+
+    @property
+    def rate(self) -> float:
+        """The speed (int |v|^2 dmu)^(1/2)."""
+        return self._flow.rate
+
+    @property
+    def size(self) -> str:
+        return f"d = {self._first.dimension}"
+
+    def advance(self, target: float, limit: int) -> int:
+        """Towards `target` after the start, at most `limit` attempts; why it came back."""
+        if self._pieces.enter(self._motion, self.elapsed):
+            self._flow.restart(self._flow.x, self.elapsed)
+        goal, before = self._pieces.goal(self.elapsed, target), self.elapsed
+        code, self.clock = self._flow.advance(self.clock, goal, min(limit, 1))
+        if self.elapsed > before:
+            growth = self._motion.growth(self._flow.x, self._flow.velocity)
+            if self._blow_up.look(self.elapsed, growth):
+                return BLOWN_UP
+        return PAUSED if code == REACHED and goal < target else code
+
+    def step_from(self, state: Gaussian, elapsed: float, dt: float) -> Gaussian:
+        """The state one single step after another one."""
+        y = self._motion.coordinates(state)
+        velocity = self._motion.velocity(y, self._start + elapsed)
+        new, _, _ = self._flow.step(y, velocity, elapsed, dt)
+        return self._motion.state_of(new)
+
+    def stats(self) -> dict[str, Any]:
+        """Counts for the result; the time of a blow-up, and its power of 1 / (T - t)."""
+        accepted, rejected = (int(n) for n in self._flow.counts)
+        found = self._blow_up.elapsed
+        return {
+            "steps": accepted,
+            "rejected": rejected,
+            "evaluations": self._scheme.evaluations * (accepted + rejected),
+            "schemes": {self._scheme.name: accepted},
+            "blow_up_time": None if found is None else self._start + found,
+            "blow_up_power": self._blow_up.power,
+        }
+
+    def failure(self, status: str) -> str:
+        """Why the run could not go on, and what to do."""
+        if status == "blow-up":
+            T, p = self.stats()["blow_up_time"], self._blow_up.power
+            return (
+                f"The law blows up at T = {T:.10g}: int |x|^2 dmu grows like (T - t)^-{p:.3g}, "
+                "and the solution ends. The states before it are as accurate as asked."
+            )
+        return {
+            "step_too_small": (
+                f"No step size meets rtol at t = {self.t:g}: the velocity is not smooth there, or "
+                "numbers exceed 1e308, as where the mean grows exponentially. End the run earlier."
+            ),
+            "not_finite": (
+                f"The state was not finite after t = {self.t:g}: use a smaller dt, or leave dt out "
+                "to have a blow-up located."
+            ),
+        }[status]
+
+    def doubt(self, _state: Gaussian, _t: float) -> str | None:
+        """None: steps are controlled."""
+        return None
+
+    def array(self, state: Gaussian) -> np.ndarray:
+        """Covariance and mean, (d, d + 1)."""
+        return np.column_stack([state.cov, state.mean])
+
+    def fixed(self) -> dict[str, np.ndarray]:
+        """Nothing."""
+        return {}
+
+    def state_of(self, array: np.ndarray) -> Gaussian:
+        """The state with these numbers."""
+        return Gaussian.computed(array[:, -1], array[:, :-1])
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the future of the run depends on, and its counts."""
+        return {
+            "clock": tuple(self.clock),
+            "coordinates": self._flow.x,
+            "counts": self._flow.counts,
+            "growth": self._blow_up.snapshot(),
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        self.clock = restored(snapshot["clock"])
+        self._pieces.enter(self._motion, self.elapsed)
+        self._flow.restart(np.array(snapshot["coordinates"]), self.elapsed)
+        self._flow.counts[:] = snapshot["counts"]
+        self._blow_up.restore(snapshot["growth"])
+
+    def _first_step(self) -> float:
+        """A step in which the state changes by about rtol^(1/8) / 10, relative."""
+        changes = self._motion.relative_error(self._flow.velocity, self._flow.x)
+        longest = min(self._duration, 1 / changes if changes else np.inf)
+        return 0.1 * self._rtol**0.125 * longest
