@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from ..checks import path_of as file_of
 from ..drifts import SA, USA, ZonalDrift
 from ..geometry import Geometry
 from . import assembly, ground
-from .curve import Curve
+from .crossings import crossings
 from .ground import Transition
 from .path import Onset, Path, path_of
 from .placement import basis_of, usual_axis
@@ -113,17 +112,8 @@ class Diagram:
         uniform = self.path()
         z = np.append(np.zeros(len(uniform.basis.degrees)), uniform.coordinate(value))
         found = [(0, self._state(uniform, z))]
-        numbers, values = self.data.branch.values, self.data[self.parameter].values
-        for i, (first, last) in enumerate(pairwise(values)):
-            between = min(first, last) <= value <= max(first, last) and last != value
-            if numbers[i] == numbers[i + 1] != 0 and between:
-                path = self.path(int(self.data.resolution[i]))
-                curve = Curve(path, 1.0)
-                count = len(path.basis.degrees)
-                near = self.data.moments.values[i, :count] * path.basis.sizes
-                state = curve.at_value(np.append(near, path.coordinate(first)), value)
-                if state is not None:
-                    found.append((int(numbers[i]), self._state(path, state)))
+        for number, path, z in crossings(self, float(value)):
+            found.append((number, self._state(path, z)))
         return found
 
     def ground_state(self, value: float) -> StationaryState:

@@ -122,3 +122,20 @@ def test_states_with_one_to_five_clusters():
     periods = [int(np.flatnonzero(np.abs(s.moments) > 1e-6)[0]) + 1 for s in states[:-1]]
     assert periods == [1, 2, 3, 4, 5] and np.abs(states[-1].moments).max() < 1e-9
     assert len(mf.stationary_states(mf.Transformer(mf.USA(6.0), 1.0), CIRCLE, most=2)) == 2
+
+
+def test_states_are_found_next_to_onsets_and_folds():
+    """r^2 ~ kappa - 2 next to the pitchfork; two states on one side of a fold, none on the other."""
+    found = mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 3.0), stability=False)
+    for excess in (1e-6, 1e-4, 1e-3):
+        (_, (number, state)) = found.states_at(2 + excess)
+        assert number == 1
+        assert state.order_parameter**2 == pytest.approx(excess, rel=2 * excess + 1e-5)
+    assert len(found.states_at(2 - 1e-6)) == 1
+    (fold,) = IN_KAPPA.special("fold")
+    for part in (1e-8, 1e-5, 1e-3):
+        _, (_, one), (_, other) = IN_KAPPA.states_at(fold.value * (1 + part))
+        gap = abs(one.order_parameter - other.order_parameter)
+        assert gap == pytest.approx(2.536 * part**0.5, rel=0.05)
+        assert len(IN_KAPPA.states_at(fold.value * (1 - part))) == 1
+    assert len(IN_KAPPA.states_at(fold.value)) == 2
