@@ -125,7 +125,7 @@ def test_states_with_one_to_five_clusters():
 
 
 def test_states_are_found_next_to_onsets_and_folds():
-    """r^2 ~ kappa - 2 next to the pitchfork; two states on one side of a fold, none on the other."""
+    """r^2 ~ kappa - 2 next to the pitchfork; two states on one side of a fold, none beyond."""
     found = mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 3.0), stability=False)
     for excess in (1e-6, 1e-4, 1e-3):
         (_, (number, state)) = found.states_at(2 + excess)
