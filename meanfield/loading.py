@@ -44,5 +44,5 @@ def _headers(path: Path) -> set[str]:
     try:
         with h5py.File(path, "r") as file:
             return set(file.attrs)
-    except (OSError, KeyError, RuntimeError):
+    except (OSError, KeyError, RuntimeError):  # damaged: `load_solution` says how
         return set()

@@ -10,16 +10,19 @@ from .curve import Point
 from .path import Onset, Path
 from .placement import density_of, usual_axis
 from .special_point import SpecialPoint
+from .stability import most_attracted
 from .state import StationaryState, state_at
 from .tracing import Branch
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["special_of", "special_points", "table"]
+__all__ = ["RESERVED", "special_of", "special_points", "table"]
 
 UNIFORM_POINTS = 60
 GROWING = 1e-9
+RESERVED = ("branch", "kappa", "beta", "order_parameter", "moments", "resolution", "free_energy",
+            "growth", "unstable", "degree", "order", "point")  # fmt: skip
 UNKNOWN = (float("nan"), float("nan"))
 
 
@@ -33,9 +36,9 @@ def special_points(
         z = np.append(np.zeros(size), path.coordinate(onset.value))
         state, place = state_at(path, z, geometry, axis), (onset.value, onset.value)
         coefficients = float(onset.form.linear), float(onset.form.quadratic)
-        specials.append(SpecialPoint("bifurcation", path.parameter, onset.value, place, "exact", 0,
-                                     onset.form.degree, 0, onset.form.kind, coefficients,
-                                     state))  # fmt: skip
+        specials.append(SpecialPoint("bifurcation", path.parameter, onset.value, place,
+                                     _status(onset, found), 0, onset.form.degree, 0,
+                                     onset.form.kind, coefficients, state))  # fmt: skip
     for number, branch in enumerate(found, start=1):
         for special in branch.specials:
             where = special.found
@@ -44,6 +47,11 @@ def special_points(
                                          where.interval, where.status, number, branch.degree,
                                          special.order, "", UNKNOWN, state))  # fmt: skip
     return specials
+
+
+def _status(onset: Onset, found: list[Branch]) -> str:
+    begun = any(b.parent < 0 and b.degree == onset.form.degree for b in found)
+    return "exact" if begun else "not followed"
 
 
 def special_of(row: dict[str, Any], parameter: str, state: StationaryState) -> SpecialPoint:
@@ -107,7 +115,8 @@ def _uniform(path: Path, span: tuple[float, float]) -> list[Point]:
 
 
 def _rates_of_uniform(path: Path, uniform: list[Point]) -> list[list[np.ndarray]]:
-    bases = [path.basis.of_order(m) for m in range(min(path.basis.orders, 4))]
+    orders = max(4, most_attracted(path.at(uniform[0].p)[0]) + 1)
+    bases = [path.basis.of_order(m) for m in range(min(path.basis.orders, orders))]
     found = []
     for point in uniform:
         equation, kappa = path.at(point.p)

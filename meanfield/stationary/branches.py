@@ -9,15 +9,17 @@ from ..blas import one_blas_thread
 from ..checks import boolean, positive, range_of, real_array, whole_number
 from ..drifts import SA, USA, ZonalDrift
 from ..geometry import Circle, Geometry, Sphere, Zonal
+from .assembly import RESERVED
 from .diagram import Diagram
 from .following import Following
 from .growing import Growth
 from .path import Onset, Path, path_of
 from .placement import AXISYMMETRIC, basis_of
+from .stability import most_attracted
 
 __all__ = ["branches"]
 
-ORDERS = 4  # in which stability is looked at; on the circle there are two
+ORDERS = 4  # in which stability is looked at, at least; on the circle there are two
 LARGEST = 12  # degrees that are looked at for bifurcations
 
 
@@ -61,7 +63,8 @@ def branches(
     secondary : bool
         Whether branches that leave a branch without loss of its symmetry are followed too.
     stability : bool
-        Whether growth rates are computed at every point, and losses of symmetry located.
+        Whether growth rates are computed at every point, and losses of symmetry located: for
+        perturbations of orders 0 to 3, and up to the degree that the drift attracts most.
     save_at : sequence of float
         Values of the parameter at which the states of every branch are kept, in `saved`.
     observables : mapping of str to callable, optional
@@ -101,10 +104,12 @@ def branches(
     most = whole_number("branches needs max_points", "max_points", max_points)
     boolean("secondary", secondary)
     progress = None if progress is None else boolean("progress", progress)
-    orders = ORDERS if boolean("stability", stability) else 0
+    boolean("stability", stability)
     at, own = _checked_places(save_at, span), _checked_observables(observables)
     path = path_of(drift, basis_of(symmetry, geometry), at_kappa)
     onsets = _onsets(path, span, degrees)
+    least = path.at(path.coordinate(span[0]))[0]
+    orders = max(ORDERS, most_attracted(least) + 1) if stability else 0
     growth = Growth(path, span, most, orders, max_step)
     with one_blas_thread(), Following(path.parameter, span, progress) as following:
         for branch in growth.all(onsets, secondary):
@@ -149,6 +154,12 @@ def _checked_observables(observables: Any) -> dict[str, Callable]:
     own = {} if observables is None else observables
     if not isinstance(own, Mapping) or not all(map(callable, own.values())):
         raise TypeError(f"observables maps names to functions of a density; got {observables!r}.")
+    for name in own:
+        if not isinstance(name, str) or "/" in name or name in RESERVED:
+            raise ValueError(
+                f"A name of an observable is a string without / and none of {', '.join(RESERVED)}; "
+                f"got {name!r}."
+            )
     return dict(own)
 
 
@@ -166,5 +177,5 @@ def _onsets(path: Path, span: tuple[float, float], asked) -> list[Onset]:
                     f"The uniform state has no bifurcation of degree {l} for {span[0]:g} < "
                     f"{path.parameter} < {span[1]:g}; those of degree {chosen} are there."
                 )
-        chosen = wanted
+        chosen = sorted(set(wanted))
     return sorted((onset for l in chosen for onset in found[l]), key=lambda onset: onset.value)

@@ -76,6 +76,7 @@ def read(path: Path) -> tuple["xr.Dataset", dict[str, Any], list[dict], list[dic
 def _specials(diagram: "Diagram") -> "xr.Dataset":
     specials = diagram.special_points
     table = _states(diagram, [(s.branch, s.state) for s in specials])
+    table["value"] = ("row", np.array([s.value for s in specials], dtype=float))
     for name in ("kind", "status", "character"):
         table[name] = ("row", np.array([getattr(s, name) for s in specials], dtype="U32"))
     for name in ("degree", "order"):

@@ -1,6 +1,6 @@
 """Stationary states by Newton's method on the equation that they fulfil."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from ..blas import one_blas_thread
 from ..checks import positive, whole_number
 from ..drifts import ZonalDrift
+from ..geometry import Geometry
 from ..model import Transformer
 from ..states import Density
 from .basis import Basis
@@ -86,21 +87,16 @@ def stationary(
     if max_degree is not None:
         most = whole_number("stationary needs a max_degree", "max_degree", max_degree)
     a, axis = moments_of(guess, basis)
-    equation = Equation(drift, basis)
+    equation, known = Equation(drift, basis), _states(apart_from, guess.geometry)
     with one_blas_thread():
-        found = Deflated(equation, kappa, _known(apart_from, basis)).solved(a, tolerance)
+        found = Deflated(equation, kappa, _moments(known, basis)).solved(a, tolerance)
         while found.converged and not _resolved(equation, found.x, kappa):
             if 2 * equation.degree > most:
                 break
             equation = equation.finer(2 * equation.degree)
             start = np.pad(found.x, (0, len(equation.degrees) - len(found.x)))
             found = Deflated(equation, kappa).solved(start, tolerance)
-    known = Deflated(equation, kappa, _known(apart_from, equation.basis))
-    status = found.status
-    if found.converged and not _resolved(equation, found.x, kappa):
-        status = "unresolved"
-    elif found.converged and known.found_again(found.x):
-        status = "known"
+    status = _status(found, equation, kappa, known)
     return StationaryState(
         model,
         density_of(found.x, equation.basis, guess.geometry, axis),
@@ -169,10 +165,28 @@ def _checked(model: Any, density: Any) -> ZonalDrift:
     return model.zonal
 
 
-def _known(states: Any, basis: Basis) -> list[np.ndarray]:
+def _states(apart_from: Any, geometry: Geometry) -> list[StationaryState]:
+    states = list(apart_from) if isinstance(apart_from, Iterable) else [apart_from]
     if not all(isinstance(state, StationaryState) for state in states):
-        raise TypeError(f"apart_from is a sequence of StationaryState; got {states!r}.")
+        raise TypeError(f"apart_from is a sequence of StationaryState; got {apart_from!r}.")
+    for space in (state.density.geometry for state in states):
+        if space.describe() != geometry.describe():
+            raise ValueError(
+                f"apart_from has states on {space!r}, and the guess is on {geometry!r}."
+            )
+    return states
+
+
+def _moments(states: list[StationaryState], basis: Basis) -> list[np.ndarray]:
     return [moments_of(state.density, basis)[0] for state in states]
+
+
+def _status(found: Iteration, equation: Equation, kappa: float, known: list) -> str:
+    if Deflated(equation, kappa, _moments(known, equation.basis)).found_again(found.x):
+        return "known"
+    if found.converged and not _resolved(equation, found.x, kappa):
+        return "unresolved"
+    return found.status
 
 
 def _resolved(equation: Equation, a: np.ndarray, kappa: float) -> bool:

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from ..blas import one_blas_thread
 from ..checks import boolean, positive, range_of, whole_number
 from ..drifts import SA, USA
 from .curve import Curve
 from .growing import Growth
 from .path import path_of
 from .state import StationaryState, state_at
+from .tracing import Branch
 
 __all__ = ["follow"]
 
@@ -38,9 +40,9 @@ def follow(
         Longest step in the moments and log kappa, or beta.
     max_points : int
 
-    Yields
-    ------
-    StationaryState
+    Returns
+    -------
+    iterator of StationaryState
         One after the other, `state` first; the last one may lie just outside the range. The end
         of the branch, its return to the uniform state or to its start ends the iteration.
 
@@ -69,6 +71,15 @@ def follow(
     row = np.append(np.zeros(len(state.moments)), -1.0 if decreasing else 1.0)
     growth = Growth(path, span, most, 0, max_step)
     curve, z = Curve(path, max_step), np.append(state.moments, path.coordinate(start))
-    for branch in growth.onward(curve, z, row):
+    return _states(state, growth.onward(curve, z, row))
+
+
+def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[StationaryState]:
+    """Each point as a state; BLAS has its threads back while the caller has the turn."""
+    while True:
+        with one_blas_thread():
+            branch = next(branches, None)
+        if branch is None:
+            return
         point = branch.points[-1]
         yield state_at(branch.curve.path, point.z, state.density.geometry, state.axis)

@@ -60,6 +60,13 @@ def transition(diagram: "Diagram") -> Transition:
             f"has {len(onsets)} onsets in {diagram.parameter}."
         )
     onset = min(onsets, key=lambda special: special.value)
+    uniform = diagram.data.branch.values == 0
+    before = diagram.data.kappa.values[uniform] < onset.value * (1 - 1e-9)
+    if (diagram.data.growth.values[uniform][before] > 1e-9).any():
+        raise ValueError(
+            f"The uniform state is unstable before kappa = {onset.value:.6g}, the first onset of "
+            "this diagram: take a range, and degrees, with its first one."
+        )
     if onset.character == "supercritical":
         earlier = [s for s in diagram.special("transition") if s.value < onset.value]
         if not earlier:

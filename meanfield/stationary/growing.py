@@ -61,6 +61,8 @@ class Growth:
         for sign in (1.0,) if mirrored else (1.0, -1.0):
             curve, size = Curve(self.path, self.max_step), sign * AMPLITUDE
             z = np.append(size * row[:-1] + size**2 * form.second, onset.ahead(size))
+            if not np.isfinite(z).all():  # another degree has the same onset
+                z = np.append(size * row[:-1], onset.ahead(0.0))
             begun = curve.solved(z, row, size)
             if begun.converged:
                 branch = Branch(curve, -1, form.degree)

@@ -35,8 +35,10 @@ class Onset:
 
     def ahead(self, amplitude: float) -> float:
         """The coordinate of the state with a small amplitude."""
+        if amplitude == 0:
+            return self._coordinate
         change = self.form.linear * amplitude + self.form.quadratic * amplitude**2
-        return self._coordinate + self._rate * float(np.log1p(change))
+        return self._coordinate + self._rate * float(np.log1p(change)) if change > -1 else np.nan
 
 
 class Path(ABC):

@@ -16,7 +16,8 @@ __all__ = ["SYMMETRIES", "basis_of", "density_of", "moments_of", "usual_axis"]
 
 AXISYMMETRIC = "axisymmetric"
 SYMMETRIES = (AXISYMMETRIC, *GROUPS)
-VISIBLE = 1e-12
+ROUNDING = 1e-12
+VISIBLE = 1e-6  # of the largest moment: what is smaller may be the noise of a run
 
 
 def basis_of(symmetry: str, geometry: Any, degree: int | None = None) -> Basis:
@@ -98,7 +99,8 @@ def _about_axis(density: Density) -> tuple[np.ndarray, Any]:
             return c[1:].copy(), None
         case Circle():
             k = np.arange(1, geometry.degree + 1)
-            seen = np.flatnonzero(np.abs(c[1:]) > VISIBLE)
+            sizes = np.abs(c[1:])
+            seen = np.flatnonzero((sizes > VISIBLE * sizes.max()) & (sizes > ROUNDING))
             angle = -np.angle(c[1 + seen[0]]) / k[seen[0]] if seen.size else 0.0
             return np.sqrt(2) * (c[1:] * np.exp(1j * k * angle)).real, float(angle)
     axis = _axis(density)
@@ -112,7 +114,8 @@ def _axis(density: Density) -> np.ndarray:
     masses = density.geometry.weights * density.values
     x = density.geometry.points
     first = masses @ x
-    if np.linalg.norm(first) > VISIBLE:
-        return first / np.linalg.norm(first)
     values, vectors = np.linalg.eigh((x * masses[:, None]).T @ x - np.eye(3) / 3)
+    size = np.linalg.norm(first)
+    if size > ROUNDING and size > VISIBLE * np.abs(values).max():
+        return first / size
     return vectors[:, np.abs(values).argmax()]

@@ -25,7 +25,8 @@ class SpecialPoint:
     interval : (float, float)
         In which it was found to lie.
     status : str
-        "exact" on the uniform state, "converged", or "not located".
+        "exact" on the uniform state, "not followed" there if no branch was found; "converged", or
+        "not located".
     branch : int
         0 for the uniform state.
     degree : int

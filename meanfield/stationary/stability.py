@@ -8,7 +8,7 @@ from ..blas import one_blas_thread
 from .equation import Equation
 from .spectrum import linearised, rotation_among
 
-__all__ = ["Stability", "stability_of"]
+__all__ = ["Stability", "most_attracted", "stability_of"]
 
 REAL = 1e-9  # imaginary parts of rounding, relative to the largest rate of diffusion
 
@@ -56,7 +56,8 @@ def stability_of(equation: Equation, a: np.ndarray, kappa: float, count: int) ->
         with one_blas_thread():
             here = _of_order(equation, a, kappa, order, kept)
         found = sorted([*found, *here], key=lambda entry: -entry[0].real)[:kept]
-        if order >= 2 and here and all(entry[1] != order for entry in found):
+        silent = here and all(entry[1] != order for entry in found)
+        if silent and order >= max(2, most_attracted(equation)):
             break  # diffusion damps higher orders even more
     gap = -max(value.real for value, _, neutral, _ in found if not neutral)
     values, orders, neutral, modes = (list(column) for column in zip(*found[:count], strict=True))
@@ -64,6 +65,12 @@ def stability_of(equation: Equation, a: np.ndarray, kappa: float, count: int) ->
     if np.all(np.abs(eigenvalues.imag) <= REAL * equation.basis.eigenvalues[-1] / kappa):
         eigenvalues = eigenvalues.real
     return Stability(eigenvalues, np.array(orders), np.array(neutral), modes, float(gap))
+
+
+def most_attracted(equation: Equation) -> int:
+    """The degree of the largest multiplier: perturbations of orders up to it may grow fastest."""
+    weights = equation.drift.attraction(equation.degree, equation.dimension)[1:]
+    return int(np.argmax(weights)) + 1
 
 
 def _of_order(equation: Equation, a: np.ndarray, kappa: float, order: int, count: int):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import whole_number
 from ..geometry import Geometry
 from ..model import Transformer
 from ..states import Density
@@ -77,6 +78,7 @@ class StationaryState:
 
     def stability(self, count: int = 6) -> Stability:
         """The leading eigenvalues of the linearised equation: `meanfield.stability`."""
+        count = whole_number("stability needs a count", "count", count)
         return stability_of(self.equation, self.moments, self.kappa, count)
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ __all__ = ["Branch", "Special", "trace"]
 
 BRIEF = 5  # points after which a curve may have come back
 CLOSE = 1e-9
+ROUNDING = 1e-12  # of the largest rate
 SMALL = 0.02  # moments near the uniform state
 
 
@@ -83,7 +84,10 @@ def trace(
     curve, tests = branch.curve, _Tests(branch.curve, watch)
     before = tests.at(start)
     branch.add(start, before.rates, before.energy)
+    branch.end = "max_points" if most == 1 else ""
     yield branch
+    if branch.end:
+        return
     for new, step in curve.follow(start, curve.max_step / 4):
         after = tests.at(new)
         found = tests.between(branch.points[-1], step, before, after)
@@ -173,7 +177,9 @@ def _same(one: Special, other: Special) -> bool:
     return one.kind == other.kind and one.order == other.order and close
 
 
-def _crossing(low: np.ndarray, high: np.ndarray) -> Iterator[int]:
-    """Which of the sorted rates change their sign."""
-    before, after = int((low > 0).sum()), int((high > 0).sum())
-    yield from range(min(before, after), max(before, after))
+def _crossing(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Which of the sorted rates change their sign, by more than rounding."""
+    size = min(len(low), len(high))
+    low, high = low[:size], high[:size]
+    seen = np.maximum(np.abs(low), np.abs(high)) > ROUNDING * np.abs(low).max(initial=0.0)
+    return np.flatnonzero((low * high < 0) & seen)
