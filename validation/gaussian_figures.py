@@ -17,7 +17,7 @@ Covariances [[a, c], [c, b]] of trace 1 on a grid of (a - b, 2c), followed in co
    size alone does not tell, since G and V may be small. For V random from t = 1e5 to 1e6: limits
    are stable from one side only, and errors of the steps move a law along them in the end.
 
-    python validation/gaussian_figures.py [--quick] [--figure FILE.png]    # 200 s, 12 s quick
+    python validation/gaussian_figures.py [--quick] [--figure FILE.png]    # 260 s, 12 s quick
 
 Reference: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, figures 1 to 3 and of appendix A.
 """

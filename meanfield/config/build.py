@@ -70,7 +70,7 @@ def _token_arguments(config: Config) -> dict[str, Any]:
     table = config.solve
     scheme = None if table.scheme is None else SCHEMES[table.scheme]
     if config.tokens is None:
-        return {"scheme": scheme}
+        return {} if scheme is None else {"scheme": scheme}
     options: dict[str, Any] = {"tolerance": table.tolerance, "threads": table.threads}
     given = {name: value for name, value in options.items() if value is not None}
     engine = None

@@ -46,6 +46,10 @@ REFUSED = [
     (valid(solve={"seed": 1}), "solve.seed has no effect on a Gaussian"),
     (valid(solve={"max_degree": 64}), "solve.max_degree has no effect on a Gaussian"),
     (valid(tokens={"angles": [0.0, 1.0]}), r"\[gaussian\] and \[tokens\] exclude each other"),
+    (
+        valid(equiangular={"n": 3, "rho": 0.0}),
+        r"\[gaussian\] and \[equiangular\] exclude each other",
+    ),
     (valid(geometry={"degree": 8}), r"\[gaussian\] and \[geometry\] exclude each other"),
     (
         {"model": {"drift": "Attention"}, "solve": {"t_end": 1}},
