@@ -21,7 +21,6 @@ from .state import StationaryState
 
 __all__ = ["stability", "stationary"]
 
-
 TAIL = 1e-13  # of the last moments
 ROUNDING = 1e-15  # of the exponent kappa g, and of p_l by its recurrence for each degree
 STATIONARY = 1e-8  # residual of a density whose stability is asked for

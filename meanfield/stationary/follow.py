@@ -44,13 +44,13 @@ def follow(
     -------
     iterator of StationaryState
         One after the other, `state` first; the last one may lie just outside the range. The end
-        of the branch, its return to the uniform state or to its start ends the iteration.
+        of the branch, its return to the uniform state or to its start ends the iteration. From an
+        exact bifurcation the uniform state itself is followed; `branches` takes the others.
 
     Raises
     ------
     TypeError, ValueError
-        For arguments out of their range, and where the branch cannot be continued in the
-        parameter: at a bifurcation.
+        For arguments out of their range.
     """
     if not isinstance(state, StationaryState) or not state.converged:
         raise TypeError(f"follow needs a converged StationaryState; got {state!r}.")

@@ -29,7 +29,8 @@ class Transition(NamedTuple):
         The order parameter of the new state at `kappa`; for polyhedra and even degrees, the
         size of its first moment that does not vanish.
     hysteresis : (float, float) or None
-        From the fold at which the new state begins to kappa_c: both are stable there.
+        From the fold at which the new state begins to kappa_c: both are stable there, unless the
+        new one loses its symmetry before, which is among the special points.
     """
 
     order: str
