@@ -30,7 +30,7 @@ def of_branches(diagram: "Diagram") -> list[str]:
                 "range lower."
             )
     for special in diagram.special_points:
-        if special.status == "not followed":
+        if special.status == "not followed" and "interrupted" not in diagram.ends:
             found.append(
                 f"no branch was found at the onset of degree {special.degree}, {name} = "
                 f"{special.value:.6g}: look for states beyond it with stationary_states."

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.stationary.following import Following
 from meanfield.stationary.stability import stability_of
 
 CIRCLE = mf.Circle(16)
@@ -63,6 +64,13 @@ def test_two_onsets_at_one_place():
     followed = {s.degree for s in found.special("bifurcation", 0) if s.status == "exact"}
     doubted = [doubt for doubt in found.doubts if "no branch was found" in doubt]
     assert len(followed) + len(doubted) == 2
+
+
+def test_onsets_that_were_not_reached_before_ctrl_c_are_no_failures(monkeypatch):
+    monkeypatch.setattr(Following, "at", lambda *_: True)
+    found = mf.branches(mf.USA(4.0), CIRCLE, (0.3, 0.7), stability=False)
+    assert [s.status for s in found.special("bifurcation", 0)] == ["exact", "not followed"]
+    assert len(found.doubts) == 1 and "was interrupted" in found.doubts[0]
 
 
 @pytest.mark.parametrize("name", ["kappa", "branch", "a/b", 1])
