@@ -56,6 +56,11 @@ class Basis(ABC):
         """sqrt(dim H_l) of each, (N,): the largest value of a unit function of degree l."""
         return np.sqrt([dimension_of_harmonics(int(l), self.dimension) for l in self.degrees])
 
+    def tail(self, a: np.ndarray) -> float:
+        """The largest of the last eighth of the Legendre moments: how well a state is resolved."""
+        last = self.degrees > self.degree - max(self.degree // 8, 2)
+        return float(np.abs(a[last] / self.sizes[last]).max(initial=0.0))
+
     @abstractmethod
     def of_order(self, order: int) -> "Basis":
         """What perturbs in another way, on the same nodes."""

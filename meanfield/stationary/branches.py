@@ -70,7 +70,7 @@ def branches(
     observables : mapping of str to callable, optional
         density -> number, at every point.
     max_step : float
-        Longest step in the moments and log kappa, or beta.
+        Longest step in sqrt(2) times the Legendre moments, and log kappa or beta.
     max_points : int
         Of one branch.
     progress : bool, optional

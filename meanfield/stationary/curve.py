@@ -3,6 +3,9 @@
 From a point z with the unit tangent t the next one solves R(z) = 0, <t, z' - z> = step: that is
 regular at folds too, where p turns back. p stands for kappa or beta: see `path`. Steps grow and
 shrink with the angle that the curve turns by and with the work of Newton's method.
+
+Lengths are those of the Legendre moments, |m_l| <= 1, since a_l = sqrt(dim H_l) m_l grows with the
+dimension: ds^2 = 2 sum dm_l^2 + dp^2, which is |da|^2 + dp^2 on the circle.
 """
 
 from collections.abc import Iterator
@@ -10,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .basis import Basis
 from .newton import newton
 from .path import Path
 
-__all__ = ["Curve", "Point"]
+__all__ = ["Curve", "Point", "lengths"]
 
 TOLERANCE = 1e-12
 FINEST = 1e-8
@@ -30,7 +34,7 @@ class Point(NamedTuple):
     z : ndarray, (N + 1,)
         Moments and p.
     tangent : ndarray, (N + 1,)
-        Of length 1.
+        Of length 1, in the measure of `lengths`.
     value : float
         Of the parameter, kappa or beta.
     """
@@ -55,11 +59,12 @@ class Curve:
     ----------
     path : Path
     max_step : float
-        Longest step in (a, p).
+        Longest step in (a, p), in the measure of `lengths`.
     """
 
     def __init__(self, path: Path, max_step: float):
         self.path, self.max_step = path, max_step
+        self._lengths = lengths(path.basis, 1)
 
     def jacobian(self, z: np.ndarray) -> np.ndarray:
         """(dR/da, dR/dp), (N, N + 1)."""
@@ -85,18 +90,19 @@ class Curve:
 
             return residual, jacobian
 
-        return newton(system, start, TOLERANCE)
+        return newton(system, start, TOLERANCE, np.append(self.path.basis.sizes, 1.0))
 
     def point(self, z: np.ndarray, direction: np.ndarray) -> Point:
         """The point with its tangent, which does not go against `direction`."""
-        matrix = np.vstack([self.jacobian(z), direction])
+        matrix = np.vstack([self.jacobian(z), self._lengths * direction])
         tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
-        return Point(z, tangent / np.linalg.norm(tangent), self.path.value(z[-1]))
+        length = np.sqrt(self._lengths @ tangent**2)
+        return Point(z, tangent / length, self.path.value(z[-1]))
 
     def ahead(self, point: Point, step: float, most: int | None = None) -> Point | None:
         """The point a step further, or None where Newton's method finds none in `most` steps."""
-        start = point.z + step * point.tangent
-        found = self.solved(start, point.tangent, float(point.tangent @ start))
+        start, row = point.z + step * point.tangent, self._lengths * point.tangent
+        found = self.solved(start, row, float(row @ start))
         if not found.converged or (most and len(found.residuals) > most):
             return None
         return self.point(found.x, point.tangent)
@@ -118,10 +124,18 @@ class Curve:
                     return
                 new = self._tried(point, step)
             yield new, step
-            if new.tangent @ point.tangent > STRAIGHT:
+            if self._cosine(new, point) > STRAIGHT:
                 step = min(step * GROWTH, self.max_step)
             point = new
 
     def _tried(self, point: Point, step: float) -> Point | None:
         new = self.ahead(point, step, MANY)
-        return new if new is not None and new.tangent @ point.tangent > CURVED else None
+        return new if new is not None and self._cosine(new, point) > CURVED else None
+
+    def _cosine(self, new: Point, point: Point) -> float:
+        return float(self._lengths * new.tangent @ point.tangent)
+
+
+def lengths(basis: Basis, parameters: int) -> np.ndarray:
+    """The weights of da^2, and 1 for each parameter, in the square of a length."""
+    return np.append(2 / basis.sizes**2, np.ones(parameters))

@@ -32,12 +32,13 @@ class Deflated:
 
     def solved(self, a: np.ndarray, tolerance: float) -> Iteration:
         """A state near a. Steps away from known states are not shortened: residuals may grow."""
+        scale = self.equation.basis.sizes
         if not len(self._known):
-            return newton(self._system, a, tolerance)
-        found = newton(self._deflated, a, tolerance, shortened=False)
+            return newton(self._system, a, tolerance, scale)
+        found = newton(self._deflated, a, tolerance, scale, shortened=False)
         if not found.converged:
             return found
-        last = newton(self._system, found.x, tolerance)
+        last = newton(self._system, found.x, tolerance, scale)
         return last._replace(residuals=[*found.residuals, *last.residuals[1:]])
 
     def found_again(self, a: np.ndarray) -> bool:

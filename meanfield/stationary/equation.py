@@ -22,6 +22,8 @@ from .basis import Basis
 
 __all__ = ["Equation", "Mean"]
 
+ROUNDING = 1e-15  # of the exponent kappa g, and of p_l by its recurrence for each degree
+
 
 class Mean(NamedTuple):
     """The law exp(kappa g[a]) / Z on the nodes.
@@ -98,11 +100,26 @@ class Equation:
         moments = self.values @ weights
         return Mean(potential, gain, density, weights, kappa * top + np.log(mass), moments)
 
+    def residual(self, a: np.ndarray, kappa: float) -> float:
+        """max_l |R_l| / sqrt(dim H_l), that of Legendre moments."""
+        residual = (a - self.mean(a, kappa).moments) / self.basis.sizes
+        return float(np.abs(residual).max())
+
+    def resolves(self, a: np.ndarray, kappa: float, tail: float) -> bool:
+        """Whether the last Legendre moments are below `tail` and rounding."""
+        potential = np.abs(self.mean(a, kappa).potential).max()
+        return self.basis.tail(a) <= tail + ROUNDING * (kappa * potential + self.degree)
+
     def jacobian(self, mean: Mean, kappa: float) -> np.ndarray:
         """dR/da, (N, N)."""
         covariance = (self.values * (mean.weights * mean.gain)) @ self.values.T
         covariance -= np.outer(mean.moments, self.values @ (mean.weights * mean.gain))
         return np.eye(len(self.degrees)) - kappa * covariance * self.weights
+
+    def legendre_jacobian(self, mean: Mean, kappa: float) -> np.ndarray:
+        """That of Legendre moments, all of one size in high dimensions too, (N, N)."""
+        sizes = self.basis.sizes
+        return self.jacobian(mean, kappa) * (sizes / sizes[:, None])
 
     def along_kappa(self, mean: Mean) -> np.ndarray:
         """dR/dkappa = -Cov(p_l, g), (N,)."""

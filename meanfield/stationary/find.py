@@ -22,7 +22,6 @@ from .state import StationaryState
 __all__ = ["stability", "stationary"]
 
 TAIL = 1e-13  # of the last moments
-ROUNDING = 1e-15  # of the exponent kappa g, and of p_l by its recurrence for each degree
 STATIONARY = 1e-8  # residual of a density whose stability is asked for
 
 
@@ -89,7 +88,7 @@ def stationary(
     equation, known = Equation(drift, basis), _states(apart_from, guess.geometry)
     with one_blas_thread():
         found = Deflated(equation, kappa, _moments(known, basis)).solved(a, tolerance)
-        while found.converged and not _resolved(equation, found.x, kappa):
+        while found.converged and not equation.resolves(found.x, kappa, TAIL):
             if 2 * equation.degree > most:
                 break
             equation = equation.finer(2 * equation.degree)
@@ -139,7 +138,7 @@ def stability(
         basis = basis.finer(min(density.geometry.degree, basis.most))
     a, _ = moments_of(density, basis)
     equation, kappa = Equation(drift, basis), float(model.kappa)
-    residual = float(np.abs(a - equation.mean(a, kappa).moments).max())
+    residual = equation.residual(a, kappa)
     if not residual <= STATIONARY:
         raise ValueError(
             f"stability expects a stationary density, here {symmetry}; its residual is "
@@ -183,17 +182,9 @@ def _moments(states: list[StationaryState], basis: Basis) -> list[np.ndarray]:
 def _status(found: Iteration, equation: Equation, kappa: float, known: list) -> str:
     if Deflated(equation, kappa, _moments(known, equation.basis)).found_again(found.x):
         return "known"
-    if found.converged and not _resolved(equation, found.x, kappa):
+    if found.converged and not equation.resolves(found.x, kappa, TAIL):
         return "unresolved"
     return found.status
-
-
-def _resolved(equation: Equation, a: np.ndarray, kappa: float) -> bool:
-    """Whether the moments of the highest degrees are rounding."""
-    potential = np.abs(equation.mean(a, kappa).potential).max()
-    small = (TAIL + ROUNDING * (kappa * potential + equation.degree)) * (1 + np.abs(a).max())
-    last = equation.degrees > equation.degree - max(equation.degree // 8, 2)
-    return bool(np.abs(a[last]).max(initial=0.0) <= small)
 
 
 def _message(status: str, found: Iteration, degree: int) -> str:

@@ -11,7 +11,7 @@ from .loci import Folds, Locus, Transitions
 from .normal_form import normal_form
 from .tricritical import Tricritical
 
-__all__ = ["Curves", "Ends", "between", "first_order_curves", "tail"]
+__all__ = ["Curves", "Ends", "between", "first_order_curves"]
 
 SMALL = 0.03  # amplitude at which a curve has come to its tricritical point
 MOST = 2000
@@ -62,7 +62,7 @@ def _locus(name: str, family: Family, state, beta: float, max_step: float):
     if name == "transition":
         return Transitions(family, max_step), z
     member = family.at(beta)
-    null = np.linalg.svd(member.jacobian(member.mean(a, state.kappa), state.kappa))[2][-1]
+    null = np.linalg.svd(member.legendre_jacobian(member.mean(a, state.kappa), state.kappa))[2][-1]
     return Folds(family, null, max_step), z
 
 
@@ -92,12 +92,6 @@ def _one_way(locus: Locus, name: str, start: np.ndarray, sign: float, span, foll
         if len(points) > MOST:
             return points[1:], "max_points"
     return points[1:], "not continued"
-
-
-def tail(points: np.ndarray) -> float:
-    """The largest of the last moments."""
-    size = points.shape[1] - 2
-    return float(np.abs(points[:, size - size // 8 : size]).max())
 
 
 def between(points: np.ndarray, beta: float) -> np.ndarray:

@@ -37,7 +37,7 @@ def follow(
     decreasing : bool
         Whether the parameter falls at first.
     max_step : float
-        Longest step in the moments and log kappa, or beta.
+        Longest step in sqrt(2) times the Legendre moments, and log kappa or beta.
     max_points : int
 
     Returns

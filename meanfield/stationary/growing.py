@@ -88,7 +88,8 @@ class Growth:
             path = branch.curve.path
             watch = Rates(path, self.orders) if self.orders else None
             for _ in trace(branch, start, self.span, self.most, watch):
-                if _unresolved(branch.points[-1], path):
+                equation, kappa = path.at(branch.points[-1].p)
+                if not equation.resolves(branch.points[-1].a, kappa, UNRESOLVED):
                     break
                 yield branch
             else:
@@ -142,10 +143,3 @@ def resized(z: np.ndarray, curve: Curve) -> np.ndarray:
     """With moments 0 of the degrees that a curve has more."""
     more = len(curve.path.basis.degrees) + 1 - len(z)
     return np.concatenate([z[:-1], np.zeros(more), z[-1:]])
-
-
-def _unresolved(point: Point, path: Path) -> bool:
-    degrees = path.basis.degrees
-    last = degrees > path.basis.degree - max(path.basis.degree // 8, 2)
-    tail = np.abs(point.a[last]).max(initial=0.0)
-    return bool(tail > UNRESOLVED * (1 + np.abs(point.a).max()))

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .curve import lengths
 from .equation import Mean
 from .family import Family, Member
 from .newton import newton
@@ -37,6 +38,7 @@ class Locus(ABC):
 
     def __init__(self, family: Family, max_step: float = 0.2):
         self.family, self.max_step = family, max_step
+        self._lengths = lengths(family.basis, 2)
 
     @abstractmethod
     def condition(self, member: Member, a: np.ndarray, kappa: float, mean: Mean):
@@ -66,7 +68,8 @@ class Locus(ABC):
             residual, jacobian = self.system(z)
             return np.append(residual, row @ z - value), lambda: np.vstack([jacobian, row])
 
-        return newton(system, start, TOLERANCE)
+        scale = np.append(self.family.basis.sizes, [1.0, 1.0])
+        return newton(system, start, TOLERANCE, scale)
 
     def at_beta(self, near: np.ndarray, beta: float) -> np.ndarray | None:
         """The special point at this beta, or None."""
@@ -75,22 +78,22 @@ class Locus(ABC):
         return found.x if found.converged else None
 
     def tangent(self, z: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Of length 1, not against a direction."""
-        matrix = np.vstack([self.system(z)[1], direction])
+        """Of length 1 in the measure of `lengths`, not against a direction."""
+        matrix = np.vstack([self.system(z)[1], self._lengths * direction])
         tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
-        return tangent / np.linalg.norm(tangent)
+        return tangent / np.sqrt(self._lengths @ tangent**2)
 
     def follow(self, z: np.ndarray, direction: np.ndarray, step: float) -> Iterator[np.ndarray]:
         """Points one after the other, until none is found."""
         tangent = self.tangent(z, direction)
         while step >= FINEST:
-            start = z + step * tangent
-            found = self.solved(start, tangent, float(tangent @ start))
+            start, row = z + step * tangent, self._lengths * tangent
+            found = self.solved(start, row, float(row @ start))
             if not found.converged or len(found.residuals) > MANY:
                 step /= 2
                 continue
             new = self.tangent(found.x, tangent)
-            cosine = float(new @ tangent)
+            cosine = float(row @ new)
             if cosine < CURVED:
                 step /= 2
                 continue
@@ -107,7 +110,7 @@ class Folds(Locus):
     ----------
     family : Family
     null : ndarray, (N,)
-        About the null vector of dR/da, of length about 1.
+        About the null vector of dR/da in Legendre moments, of length about 1.
     max_step : float
     """
 
@@ -116,13 +119,13 @@ class Folds(Locus):
         self.null = null
 
     def condition(self, member: Member, a: np.ndarray, kappa: float, mean: Mean):
-        matrix, n = member.jacobian(mean, kappa), len(a)
+        n, sizes = len(a), member.basis.sizes
         bordered = np.zeros((n + 1, n + 1))
-        bordered[:n, :n] = matrix
+        bordered[:n, :n] = member.legendre_jacobian(mean, kappa)
         bordered[:n, n] = bordered[n, :n] = self.null
         unit = np.append(np.zeros(n), 1.0)
         right, left = np.linalg.solve(bordered, unit), np.linalg.solve(bordered.T, unit)
-        return right[n], -_slope(member, a, kappa, mean, left[:n], right[:n])
+        return right[n], -_slope(member, a, kappa, mean, left[:n] / sizes, right[:n] * sizes)
 
 
 class Transitions(Locus):

@@ -21,7 +21,7 @@ class Iteration(NamedTuple):
         "converged", "stalled" where no shorter step lowers the residual, "singular" or
         "max_iterations".
     residuals : list of float
-        Largest entry of the residual before every step, and at the end.
+        Size of the residual before every step, and at the end.
     """
 
     x: np.ndarray
@@ -37,26 +37,30 @@ def newton(
     system: Callable[[np.ndarray], tuple[np.ndarray, Callable[[], np.ndarray]]],
     x: np.ndarray,
     tolerance: float,
+    scale: np.ndarray,
     most: int = MOST,
     shortened: bool = True,
 ) -> Iteration:
     """Solve system(x) = (residual, function that gives the Jacobian) for residual = 0.
 
+    The size of a residual is its largest entry, each divided by its scale.
     Steps are halved until the residual falls, unless they are not to be `shortened`. Converged once
     it is <= tolerance, after one more step that squares it.
     """
     residual, jacobian = system(x)
-    sizes = [_size(residual)]
+    sizes = [_size(residual / scale)]
     for _ in range(most):
         done = sizes[-1] <= tolerance
         try:
-            step = np.linalg.solve(jacobian(), residual)
+            scaled = jacobian() * (scale / scale[:, None])
+            step = scale * np.linalg.solve(scaled, residual / scale)
         except np.linalg.LinAlgError:
             return Iteration(x, "converged" if done else "singular", sizes)
         for halving in range(HALVINGS):
             tried = x - step / 2**halving
             residual_tried, jacobian_tried = system(tried)
-            if _size(residual_tried) < sizes[-1]:
+            size = _size(residual_tried / scale)
+            if size < sizes[-1]:
                 break
             if done:  # at rounding
                 return Iteration(x, "converged", sizes)
@@ -65,7 +69,7 @@ def newton(
         else:
             return Iteration(x, "stalled", sizes)
         x, residual, jacobian = tried, residual_tried, jacobian_tried
-        sizes.append(_size(residual))
+        sizes.append(size)
         if done:
             return Iteration(x, "converged", sizes)
     return Iteration(x, "converged" if sizes[-1] <= tolerance else "max_iterations", sizes)

@@ -12,7 +12,7 @@ from ..drifts import SA, USA
 from ..errors import MeanfieldError
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from .family import Family
-from .first_order import Curves, Ends, between, first_order_curves, tail
+from .first_order import Curves, Ends, between, first_order_curves
 from .following import Following
 from .harmonics import Harmonics
 from .tricritical import GRID, Tricritical, critical, tricritical_points
@@ -151,7 +151,7 @@ def phase_diagram(
         Whose critical curves and tricritical points are wanted; with 1 among them, folds and
         transitions too.
     max_step : float
-        Longest step in the moments, log kappa and beta.
+        Longest step in sqrt(2) times the Legendre moments, log kappa and beta.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
@@ -187,7 +187,10 @@ def phase_diagram(
                 loci, ends = first_order_curves(
                     family, geometry, span, corners, max_step, following
                 )
-            resolved = {name: c for name, c in loci.items() if tail(c[1]) <= UNRESOLVED}
+            resolved = {
+                name: curve for name, curve in loci.items()
+                if max(family.basis.tail(z[:-2]) for z in curve[1]) <= UNRESOLVED
+            }  # fmt: skip
             if following.stopped or len(resolved) == len(loci):
                 break
         else:

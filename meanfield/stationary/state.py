@@ -30,7 +30,7 @@ class StationaryState:
         "unresolved", "known" (one of those to be apart from).
     message : str
     residual : float
-        max_l |a_l - int p_l exp(kappa g[a]) / Z| of the moments a.
+        max_l |m_l - int P_l exp(kappa g) / Z| of the Legendre moments.
     residuals : list of float
         Before every step of Newton's method.
     free_energy : float
@@ -92,7 +92,7 @@ def state_at(path: Path, z: np.ndarray, geometry: Geometry, axis: Any) -> Statio
     """A point (a, p) of a branch as a state; degrees that a has not got are 0."""
     equation, kappa = path.at(float(z[-1]))
     a = np.pad(z[:-1], (0, len(equation.degrees) + 1 - len(z)))
-    residual = float(np.abs(a - equation.mean(a, kappa).moments).max())
+    residual = equation.residual(a, kappa)
     density = density_of(a, equation.basis, geometry, axis)
     model = Transformer(equation.drift, kappa)
     return StationaryState(
