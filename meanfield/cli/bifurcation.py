@@ -65,7 +65,13 @@ def _summary(diagram: "Diagram") -> str:
     """The special points, and why every branch ends."""
     data = diagram.data
     head = ("branch", "degree", diagram.parameter, "r", "F - F(unif)")
-    lines = [f"{diagram.data.attrs['drift']} on {data.attrs['geometry']}, special points:"]
+    where = f"{diagram.data.attrs['drift']} on {data.attrs['geometry']}"
+    if not diagram.special_points:
+        low, high = data.attrs[diagram.parameter]
+        return (
+            f"{where}: no onset of the uniform state for {low:g} < {diagram.parameter} < {high:g}"
+        )
+    lines = [f"{where}, special points:"]
     lines.append(f"{'':28}" + "".join(f"{name:>{w}}" for name, w in zip(head, WIDTHS, strict=True)))
     for special in sorted(diagram.special_points, key=lambda s: (s.branch, s.value)):
         state = special.state

@@ -13,14 +13,14 @@ from .assembly import RESERVED
 from .diagram import Diagram
 from .following import Following
 from .growing import Growth
-from .path import Onset, Path, path_of
+from .onsets import chosen_onsets
+from .path import path_of
 from .placement import AXISYMMETRIC, basis_of
 from .stability import most_attracted
 
 __all__ = ["branches"]
 
 ORDERS = 4  # in which stability is looked at, at least; on the circle there are two
-LARGEST = 12  # degrees that are looked at for bifurcations
 
 
 def branches(
@@ -58,8 +58,8 @@ def branches(
         Of the states: "axisymmetric", about an axis, or on S^2 "tetrahedral", "octahedral" or
         "icosahedral".
     degrees : sequence of int, optional
-        Which l are followed; by default all up to 12 whose onset is in the range, and which leave
-        with a single function of the symmetry.
+        Which l are followed; by default all up to 12 whose onset is in the range. They need a
+        single function of the symmetry.
     secondary : bool
         Whether branches that leave a branch without loss of its symmetry are followed too.
     stability : bool
@@ -105,19 +105,20 @@ def branches(
     boolean("secondary", secondary)
     progress = None if progress is None else boolean("progress", progress)
     boolean("stability", stability)
-    at, own = _checked_places(save_at, span), _checked_observables(observables)
+    at, own = _checked_places(save_at, span), _checked_observables(observables, geometry)
     path = path_of(drift, basis_of(symmetry, geometry), at_kappa)
-    onsets = _onsets(path, span, degrees)
+    path, onsets, left_out = chosen_onsets(path, span, degrees)
     least = path.at(path.coordinate(span[0]))[0]
     orders = max(ORDERS, most_attracted(least) + 1) if stability else 0
     growth = Growth(path, span, most, orders, max_step)
+    growth.missing += left_out
     with one_blas_thread(), Following(path.parameter, span, progress) as following:
         for branch in growth.all(onsets, secondary):
             stopped = following.at(branch, f"degree {branch.degree}", branch.points[-1].value)
             if stopped and not branch.end:
                 branch.end = "interrupted"
                 break
-    return Diagram.of(drift, geometry, symmetry, path, span, onsets, growth.found, at, own)
+    return Diagram.of(drift, geometry, symmetry, path, span, onsets, growth, at, own)
 
 
 def _range(drift: Any, geometry: Any, kappa: Any, beta: Any):
@@ -150,7 +151,7 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
-def _checked_observables(observables: Any) -> dict[str, Callable]:
+def _checked_observables(observables: Any, geometry: Geometry) -> dict[str, Callable]:
     own = {} if observables is None else observables
     if not isinstance(own, Mapping) or not all(map(callable, own.values())):
         raise TypeError(f"observables maps names to functions of a density; got {observables!r}.")
@@ -160,22 +161,9 @@ def _checked_observables(observables: Any) -> dict[str, Callable]:
                 f"A name of an observable is a string without / and none of {', '.join(RESERVED)}; "
                 f"got {name!r}."
             )
+        value = own[name](geometry.uniform())
+        if np.shape(value) or np.asarray(value).dtype.kind not in "fiub":
+            raise TypeError(
+                f"An observable gives one real number for a density; {name!r} gave {value!r}."
+            )
     return dict(own)
-
-
-def _onsets(path: Path, span: tuple[float, float], asked) -> list[Onset]:
-    """Those of all degrees that have one function, in the order of the parameter."""
-    degrees, counts = np.unique(path.basis.degrees, return_counts=True)
-    single = [int(l) for l in degrees[(counts == 1) & (degrees <= LARGEST)]]
-    found = {l: path.onsets(l, span) for l in single}
-    chosen = [l for l in single if found[l]]
-    if asked is not None:
-        wanted = [whole_number("degrees are whole numbers", "l", l) for l in asked]
-        for l in wanted:
-            if l not in chosen:
-                raise ValueError(
-                    f"The uniform state has no bifurcation of degree {l} for {span[0]:g} < "
-                    f"{path.parameter} < {span[1]:g}; those of degree {chosen} are there."
-                )
-        chosen = sorted(set(wanted))
-    return sorted((onset for l in chosen for onset in found[l]), key=lambda onset: onset.value)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
+from warnings import warn
 
 import numpy as np
 
@@ -41,7 +42,13 @@ def crossings(diagram: "Diagram", value: float) -> Iterator[tuple[int, Path, np.
                 continue
             near = _between(first, last, value)
             z = curve.at_value(np.append(near, path.coordinate(value)), value)
-            if z is not None and np.abs(z[:-1]).max() > CLOSE * np.abs(near).max():
+            if z is None:
+                warn(
+                    f"Branch {number} passes {diagram.parameter} = {value:g}, but its state there "
+                    "was not found: follow it with a smaller max_step.",
+                    stacklevel=4,
+                )
+            elif np.abs(z[:-1]).max() > CLOSE * np.abs(near).max():
                 yield number, path, z
 
 

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..checks import finite
 from ..checks import path_of as file_of
 from ..drifts import SA, USA, ZonalDrift
 from ..geometry import Geometry
 from . import assembly, ground
 from .crossings import crossings
 from .ground import Transition
+from .growing import Growth
 from .path import Onset, Path, path_of
 from .placement import basis_of, usual_axis
 from .special_point import SpecialPoint
 from .state import StationaryState, state_at
-from .tracing import Branch
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -61,13 +62,16 @@ class Diagram:
 
     @classmethod
     def of(cls, drift, geometry: Geometry, symmetry: str, path: Path, span: tuple[float, float],
-           onsets: list[Onset], found: list[Branch], at: np.ndarray,
+           onsets: list[Onset], growth: Growth, at: np.ndarray,
            observables: dict[str, Callable]) -> "Diagram":  # fmt: skip
         """From what was followed."""
+        found = growth.found
         kappa = None if path.parameter == "kappa" else path.at(span[0])[1]
         data = assembly.table(path, span, found, geometry, observables)
         data.attrs |= {"drift": drift.__name__ if kappa else repr(drift)}
         data.attrs |= {"geometry": repr(geometry), "symmetry": symmetry}
+        if growth.missing:
+            data.attrs["missing"] = growth.missing
         specials = assembly.special_points(path, onsets, found, geometry)
         ends = [branch.end for branch in found]
         diagram = cls(data, specials, ends, [], drift, geometry, symmetry, kappa)
@@ -104,6 +108,7 @@ class Diagram:
         ValueError
             For values outside the range.
         """
+        finite(**{self.parameter: value})
         low, high = self.data.attrs[self.parameter]
         if not low <= value <= high:
             raise ValueError(

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from .diagram import Diagram
     from .phase_diagram import PhaseDiagram
@@ -19,7 +21,8 @@ ENDS = {
 
 def of_branches(diagram: "Diagram") -> list[str]:
     """Branches that end for want of points, and special points that were not located."""
-    data, name, found = diagram.data, diagram.parameter, []
+    data, name = diagram.data, diagram.parameter
+    found = [str(sentence) for sentence in np.atleast_1d(data.attrs.get("missing", []))]
     for number, end in enumerate(diagram.ends, start=1):
         if end in ENDS:
             value = float(data[name].values[data.branch.values == number][-1])
@@ -30,11 +33,6 @@ def of_branches(diagram: "Diagram") -> list[str]:
                 "range lower."
             )
     for special in diagram.special_points:
-        if special.status == "not followed" and "interrupted" not in diagram.ends:
-            found.append(
-                f"no branch was found at the onset of degree {special.degree}, {name} = "
-                f"{special.value:.6g}: look for states beyond it with stationary_states."
-            )
         if special.status == "not located":
             low, high = sorted(special.interval)
             found.append(

@@ -22,7 +22,7 @@ from .basis import Basis
 
 __all__ = ["Equation", "Mean"]
 
-ROUNDING = 1e-15  # of the exponent kappa g, and of p_l by its recurrence for each degree
+ROUNDING = 2e-15  # of the exponent kappa g, and of p_l by its recurrence for each degree
 
 
 class Mean(NamedTuple):

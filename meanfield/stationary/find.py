@@ -22,6 +22,7 @@ from .state import StationaryState
 __all__ = ["stability", "stationary"]
 
 TAIL = 1e-13  # of the last moments
+FINEST, COARSEST = 1e-15, 1e-3  # tolerances
 STATIONARY = 1e-8  # residual of a density whose stability is asked for
 
 
@@ -50,7 +51,7 @@ def stationary(
         Known ones that are not to be found again. Newton's method is applied to the residual times
         1 + 1/|a - a_k|^2 for each of them (deflation).
     tolerance : float
-        Of the largest residual of a moment.
+        Of the largest residual of a Legendre moment, from 1e-15 to 1e-3.
     max_degree : int
         The degree is doubled up to this until the state is resolved to 1e-13. By default 1024, and
         162 for polyhedra.
@@ -79,11 +80,8 @@ def stationary(
     SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
     drift, kappa = _checked(model, guess), float(model.kappa)
-    positive(tolerance=tolerance)
     basis = basis_of(symmetry, guess.geometry)
-    most = 2 * basis.most
-    if max_degree is not None:
-        most = whole_number("stationary needs a max_degree", "max_degree", max_degree)
+    most = _checked_accuracy(tolerance, max_degree, basis)
     a, axis = moments_of(guess, basis)
     equation, known = Equation(drift, basis), _states(apart_from, guess.geometry)
     with one_blas_thread():
@@ -161,6 +159,23 @@ def _checked(model: Any, density: Any) -> ZonalDrift:
     if not model.noisy:
         raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
     return model.zonal
+
+
+def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
+    """The highest degree."""
+    positive(tolerance=tolerance)
+    if not FINEST <= tolerance <= COARSEST:
+        raise ValueError(
+            f"tolerance is from {FINEST:g} to {COARSEST:g}; got tolerance = {tolerance!r}."
+        )
+    if max_degree is None:
+        return 2 * basis.most
+    most = whole_number("stationary needs a max_degree", "max_degree", max_degree)
+    if most < basis.degree:
+        raise ValueError(
+            f"stationary begins at degree {basis.degree} here; got max_degree = {most}."
+        )
+    return most
 
 
 def _states(apart_from: Any, geometry: Geometry) -> list[StationaryState]:

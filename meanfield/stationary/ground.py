@@ -55,10 +55,16 @@ def state(diagram: "Diagram", value: float) -> StationaryState:
 def transition(diagram: "Diagram") -> Transition:
     """The first transition as kappa grows."""
     onsets = diagram.special("bifurcation", 0)
-    if diagram.parameter != "kappa" or not onsets:
+    if diagram.parameter != "kappa":
         raise ValueError(
-            "A transition from the uniform state needs a diagram in kappa with its onset; this one "
-            f"has {len(onsets)} onsets in {diagram.parameter}."
+            "transition is about a diagram in kappa; this one has beta as its parameter: give "
+            f"branches {diagram.data.attrs['drift']}(beta=...) and a range of kappa, or see "
+            "special_points."
+        )
+    if not onsets:
+        low, high = diagram.data.attrs["kappa"]
+        raise ValueError(
+            f"The uniform state has no onset for {low:g} < kappa < {high:g}: take a range with it."
         )
     onset = min(onsets, key=lambda special: special.value)
     uniform = diagram.data.branch.values == 0

@@ -33,6 +33,8 @@ class Growth:
     ----------
     found : list of Branch
         Those that were begun, in order.
+    missing : list of str
+        What was not found, in words.
     """
 
     def __init__(self, path: Path, span: tuple[float, float], most: int, orders: int,
@@ -40,6 +42,7 @@ class Growth:
         self.path, self.span, self.most = path, span, most
         self.orders, self.max_step = orders, max_step
         self.found: list[Branch] = []
+        self.missing: list[str] = []
 
     def all(self, onsets: list[Onset], secondary: bool) -> Iterator[Branch]:
         """Every branch, yielded after each new point: from onsets, and those that leave those."""
@@ -64,9 +67,11 @@ class Growth:
             if not np.isfinite(z).all():  # another degree has the same onset
                 z = np.append(size * row[:-1], onset.ahead(0.0))
             begun = curve.solved(z, row, size)
-            if begun.converged:
-                branch = Branch(curve, -1, form.degree)
-                yield from self._followed(branch, curve.point(begun.x, sign * row))
+            if not begun.converged:
+                self._miss(f"the onset of degree {form.degree}", onset.value)
+                continue
+            branch = Branch(curve, -1, form.degree)
+            yield from self._followed(branch, curve.point(begun.x, sign * row))
 
     def from_branches(self) -> Iterator[Branch]:
         """The branches that leave those found at bifurcations, and those that leave them."""
@@ -121,9 +126,19 @@ class Growth:
         for sign in (1.0, -1.0):
             z = resized(point.z, curve) + sign * AMPLITUDE * direction
             begun = curve.solved(z, direction, direction @ z)
-            if begun.converged and not self._known(begun.x):
+            if not begun.converged:
+                self._miss(f"the bifurcation on branch {parent + 1}", special.found.point.value)
+            elif not self._known(begun.x):
                 branch = Branch(curve, parent, self.found[parent].degree)
                 yield from self._followed(branch, curve.point(begun.x, sign * direction))
+
+    def _miss(self, where: str, value: float) -> None:
+        sentence = (
+            f"a branch that leaves {where}, {self.path.parameter} = {value:.6g}, was not found: "
+            "look for states beyond it with stationary_states."
+        )
+        if sentence not in self.missing:
+            self.missing.append(sentence)
 
     def _known(self, z: np.ndarray) -> bool:
         """Whether a state, or its mirror image, lies on a branch that was followed."""

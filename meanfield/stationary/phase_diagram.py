@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..blas import one_blas_thread
-from ..checks import boolean, path_of, positive, range_of, whole_number
+from ..checks import boolean, finite, path_of, positive, range_of
 from ..drifts import SA, USA
 from ..errors import MeanfieldError
 from ..geometry import Circle, Geometry, Sphere, Zonal
@@ -15,6 +15,7 @@ from .family import Family
 from .first_order import Curves, Ends, between, first_order_curves
 from .following import Following
 from .harmonics import Harmonics
+from .onsets import asked_degrees
 from .tricritical import GRID, Tricritical, critical, tricritical_points
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class PhaseDiagram:
         ValueError
             For other curves, and for beta outside the range.
         """
+        finite(beta=beta)
         low, high = self.data.attrs["beta"]
         if curve not in ("critical", "fold", "transition") or not low <= beta <= high:
             raise ValueError(
@@ -174,7 +176,7 @@ def phase_diagram(
     """
     span = _checked(drift, geometry, beta)
     positive(max_step=max_step)
-    chosen = [whole_number("degrees are whole numbers", "l", l) for l in degrees]
+    chosen = asked_degrees(degrees, DEGREE // 2)
     progress = None if progress is None else boolean("progress", progress)
     corners: list[Tricritical] = []
     loci: Curves = {}
@@ -187,10 +189,7 @@ def phase_diagram(
                 loci, ends = first_order_curves(
                     family, geometry, span, corners, max_step, following
                 )
-            resolved = {
-                name: curve for name, curve in loci.items()
-                if max(family.basis.tail(z[:-2]) for z in curve[1]) <= UNRESOLVED
-            }  # fmt: skip
+            resolved = {name: c for name, c in loci.items() if _resolved(family, c[1])}
             if following.stopped or len(resolved) == len(loci):
                 break
         else:
@@ -206,6 +205,10 @@ def phase_diagram(
         root = family.basis.dimension**0.5
         rows += [(name, 1, z[-1], np.exp(z[-2]), abs(z[0]) / root) for z in points]
     return PhaseDiagram(_table(rows, drift, geometry, span), corners, ends, family, resolved)
+
+
+def _resolved(family: Family, points: np.ndarray) -> bool:
+    return max(family.basis.tail(z[:-2]) for z in points) <= UNRESOLVED
 
 
 def _near_corner(first: np.ndarray, corner: Tricritical, beta: float) -> np.ndarray:

@@ -65,7 +65,7 @@ class Polyhedral(Basis):
     """
 
     dimension, orders, turning = 3, 3, 2
-    least, most = 16, 81
+    least, most = 24, 81
 
     def __init__(self, group: str, order: int, degree: int, exact: int | None = None):
         self.group, self.order, self.degree = group, order, degree

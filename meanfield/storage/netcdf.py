@@ -110,7 +110,7 @@ def load(path: str | Path) -> Solution:
 
     path = path_of("path", path)
     if path.is_dir():
-        raise StorageError(f"{path} is a folder; expected a file written by Solution.save.")
+        raise StorageError(f"{path} is a folder; expected a file that `save` wrote.")
     if not path.exists():
         raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
     try:
@@ -129,7 +129,7 @@ def load(path: str | Path) -> Solution:
     except (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError) as error:
         raise StorageError(
             f"{path} is not an intact result of meanfield ({error!r}). Expected a NetCDF file "
-            "written by Solution.save."
+            "that `save` wrote."
         ) from error
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.stationary.curve import Curve
 from meanfield.stationary.following import Following
 from meanfield.stationary.stability import stability_of
 
@@ -104,3 +105,64 @@ def test_counts_are_whole_numbers():
     assert len(list(mf.follow(state, kappa=(2.0, 4.0), max_points=1))) == 1
     found = mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 3.0), degrees=[1, 1], max_points=1)
     assert len(found.ends) == 1 and (found.data.branch == 1).sum() == 1
+
+
+def test_high_onsets_are_followed_when_they_are_asked_for():
+    drift = mf.Interaction(lambda t: np.cos(14 * np.arccos(np.clip(t, -1, 1))), name="T_14")
+    found = mf.branches(drift, CIRCLE, (1.0, 4.0), stability=False)
+    assert not found.ends and "degrees above 12" in found.doubts[0]
+    asked = mf.branches(drift, CIRCLE, (1.0, 4.0), degrees=[14], stability=False)
+    plain = mf.branches(mf.Kuramoto(), CIRCLE, (1.0, 4.0), stability=False)
+    assert not asked.doubts and asked.special_points[0].value == pytest.approx(2.0, abs=1e-12)
+    high, low = (d.states_at(3.0)[1][1] for d in (asked, plain))
+    assert high.legendre_moments[13] == pytest.approx(low.order_parameter, abs=1e-12)
+
+
+def test_a_branch_that_is_not_begun_is_missing(monkeypatch, tmp_path):
+    solved = Curve.solved
+    monkeypatch.setattr(
+        Curve, "solved",
+        lambda self, start, row, value: solved(self, start, row, value)._replace(
+            status="stalled" if value < 0 else "converged"
+        ),
+    )  # fmt: skip
+    legendre = mf.Interaction(np.polynomial.legendre.Legendre.basis(2), name="P_2")
+    found = mf.branches(legendre, mf.Sphere(16), (4.0, 6.0), stability=False, max_points=3)
+    assert "a branch that leaves the onset of degree 2" in found.doubts[0]
+    assert mf.Diagram.load(found.save(tmp_path / "found.nc")).doubts == found.doubts
+
+
+@pytest.mark.parametrize(
+    ("degrees", "error", "match"),
+    [
+        ((), ValueError, "degrees is empty"),
+        (1, TypeError, "degrees is a sequence"),
+        ([1.5], ValueError, "whole numbers"),
+        ([400], ValueError, "degrees are at most"),
+    ],
+)
+def test_degrees(degrees, error, match):
+    with pytest.raises(error, match=match):
+        mf.branches(mf.USA(1.0), CIRCLE, (1.0, 2.0), degrees=degrees)
+    with pytest.raises(error, match=match):
+        mf.phase_diagram(mf.USA, CIRCLE, (1.0, 2.0), degrees=degrees)
+
+
+def test_questions_that_a_diagram_cannot_answer():
+    found = mf.branches(mf.USA, CIRCLE, 1.0, beta=(0.5, 2.0), stability=False)
+    with pytest.raises(ValueError, match="has beta as its parameter"):
+        found.transition()
+    with pytest.raises(ValueError, match="beta must be a finite number"):
+        found.states_at("a")
+    empty = mf.branches(mf.Kuramoto(), CIRCLE, (0.5, 1.5), stability=False)
+    with pytest.raises(ValueError, match=r"no onset for 0\.5 < kappa < 1\.5"):
+        empty.transition()
+    phases = mf.phase_diagram(mf.SA, CIRCLE, (0.5, 2.0))
+    with pytest.raises(ValueError, match="beta must be a finite number"):
+        phases.kappa("fold", "x")
+
+
+@pytest.mark.parametrize("value", [[1.0, 2.0], 1j, "a"])
+def test_observables_are_numbers_before_the_run(value):
+    with pytest.raises(TypeError, match="one real number"):
+        mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 3.0), observables={"top": lambda mu: value})

@@ -39,7 +39,7 @@ def test_a_diagram_in_beta_is_kept_in_a_file_and_drawn(tmp_path):
     assert repr(again) == repr(IN_BETA) and again.drift is mf.USA and again.kappa == 0.42
     assert again.data.identical(IN_BETA.data)
     assert again.plot().axes[0].get_xlabel() == r"$\beta$"
-    with pytest.raises(ValueError, match="needs a diagram in kappa"):
+    with pytest.raises(ValueError, match="is about a diagram in kappa"):
         again.transition()
 
 

@@ -153,7 +153,7 @@ def refuse(path, match):
 def test_a_missing_file_says_where_it_was_looked_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refuse("nowhere.nc", f"nowhere.nc does not exist .looked in {tmp_path}")
-    refuse(tmp_path, "is a folder; expected a file written by")
+    refuse(tmp_path, "is a folder; expected a file that")
 
 
 def test_a_damaged_file_is_refused(tmp_path, run):
@@ -163,7 +163,7 @@ def test_a_damaged_file_is_refused(tmp_path, run):
         path.write_bytes(whole[:length])
         refuse(path, "run.nc is not an intact result of meanfield")
     path.write_bytes(b"certainly not NetCDF" * 1000)
-    refuse(path, "Expected a NetCDF file written by Solution.save")
+    refuse(path, "Expected a NetCDF file that `save` wrote")
 
 
 def altered(path, change):
