@@ -54,7 +54,7 @@ def page(claims: Sequence[Claim], run: Run) -> str:
         summary=_summary(checked, run),
         when=_when(run),
         wrong=_wrong(run),
-        claims="\n".join(_claim(claim, by_name[claim.script]) for claim in checked),
+        claims="\n".join(_claim(claim, by_name[claim.script], run.quick) for claim in checked),
         scripts="\n".join(_script(outcome, run.quick) for outcome in run.outcomes),
         times_note=_times_note(run),
         times=_times(run),
@@ -87,15 +87,15 @@ def _when(run: Run) -> str:
 
 def _wrong(run: Run) -> str:
     rows = [
-        f"<li>{_verdict(outcome)} {_link(outcome)} {escape(outcome.why)}</li>"
+        f"<li>{_verdict(outcome, run.quick)} {_link(outcome)} {escape(outcome.why)}</li>"
         for outcome in run.outcomes
         if not outcome.holds
     ]
     return "\n".join(["<ul>", *rows, "</ul>"]) if rows else ""
 
 
-def _claim(claim: Claim, outcome: Outcome) -> str:
-    cells = html_of(claim.text), html_of(claim.asked), _link(outcome), _verdict(outcome)
+def _claim(claim: Claim, outcome: Outcome, quick: bool) -> str:
+    cells = html_of(claim.text), html_of(claim.asked), _link(outcome), _verdict(outcome, quick)
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
@@ -104,9 +104,11 @@ def _link(outcome: Outcome) -> str:
     return f'<a href="#{stem}"><code>{stem.replace("_", "_<wbr>")}</code></a>'
 
 
-def _verdict(outcome: Outcome) -> str:
+def _verdict(outcome: Outcome, quick: bool) -> str:
+    """A quick run has checked a part of a claim."""
     kind = "holds" if outcome.holds else "fails"
-    return f'<span class="{kind}">{outcome.verdict}</span>'
+    part = ", in part" if outcome.holds and quick and outcome.script.takes("--quick") else ""
+    return f'<span class="{kind}">{outcome.verdict}{part}</span>'
 
 
 def _script(outcome: Outcome, quick: bool) -> str:
@@ -121,7 +123,7 @@ def _script(outcome: Outcome, quick: bool) -> str:
     return (
         f'<section class="script" id="{script.path.stem}">\n'
         f"<h3>{escape(script.title)}</h3>\n"
-        f'<p class="faint">{_verdict(outcome)}{why} · {" · ".join(facts)}</p>\n'
+        f'<p class="faint">{_verdict(outcome, quick)}{why} · {" · ".join(facts)}</p>\n'
         f"{_figure(outcome)}"
         f"<details><summary>What is asked</summary><pre>{asked}</pre></details>\n"
         f"<details open><summary>What it printed</summary><pre>{printed}</pre></details>\n"
