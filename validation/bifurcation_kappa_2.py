@@ -9,10 +9,13 @@
    residual after is below 20 times the square of that before, below 1e-2.
 5. Doi-Onsager, W = -|sin|: K_c = 3 pi/4, continuous; Kuramoto-Daido, W = cos + m cos 2: the uniform
    state is unstable from K = min(1, 1/m); K = kappa/2: 1e-9.
-6. The threshold by another way: a perturbation of 1e-6 grows under `solve` at the rate I_1/beta -
+6. For m > 1 the branch of cos 2 meets another one, with r > 0, at kappa = 2/(1 + q), where q =
+   I_1(kappa m q)/I_0(kappa m q) is its <cos 2 theta>: kappa <cos^2 theta> = 1. There a branch
+   leaves: 1e-10; of the other states, by deflation at kappa = 1.6, r agrees to 1e-10.
+7. The threshold by another way: a perturbation of 1e-6 grows under `solve` at the rate I_1/beta -
    1/kappa on either side: 1e-6, as the state is solved to 1e-12.
 
-    python validation/bifurcation_kappa_2.py    # 5 s; exit code 1 on failure
+    python validation/bifurcation_kappa_2.py    # 6 s; exit code 1 on failure
 
 References: Acebron et al., Rev. Mod. Phys. 77 (2005); Bertini, Giacomin and Pakdaman, J. Stat.
 Phys. 138 (2010), for the spectral gap; Mun and Rosenzweig, arXiv:2602.14954, for the last two.
@@ -23,6 +26,7 @@ from itertools import pairwise
 
 import numpy as np
 from _report import Report, successful
+from scipy.optimize import brentq
 from scipy.special import iv, ive
 
 import meanfield as mf
@@ -59,6 +63,7 @@ def main() -> int:
     thresholds(report)
     states(report)
     other_kernels(report)
+    secondary(report)
     by_solving(report)
     return report.verdict()
 
@@ -138,6 +143,30 @@ def other_kernels(report: Report) -> None:
         exact = min(1, 1 / m)
         report.compare("threshold K", case, predicted=exact, measured=first / 2, tolerance=1e-9)
         report.compare("transitions before", case, predicted=0, measured=before, tolerance=0)
+
+
+def secondary(report: Report) -> None:
+    for m in (1.3, 1.5, 1.7):
+        daido, case = mf.Interaction.chebyshev([0, 1, m]), f"m = {m}"
+        found = mf.branches(daido, mf.Circle(16), (1.0, 2.5), stability=False)
+        parent = next(s.branch for s in found.special("bifurcation") if s.branch)
+        (leaves,) = found.special("bifurcation", parent)
+        at = {"predicted": meets(m), "measured": leaves.kappa, "tolerance": 1e-10}
+        report.compare("secondary bifurcation", case, **at)
+        followed = max(s.order_parameter for _, s in found.states_at(1.6))
+        states = mf.stationary_states(mf.Transformer(daido, 1.6), mf.Circle(32))
+        numbers = {"predicted": max(s.order_parameter for s in states), "measured": followed}
+        report.compare("r beyond it", case, **numbers, tolerance=1e-10)
+
+
+def meets(m: float) -> float:
+    """kappa = 2/(1 + q), on the branch on which q = I_1(kappa m q)/I_0(kappa m q)."""
+
+    def excess(q: float) -> float:
+        x = 2 / (1 + q) * m * q
+        return q - ive(1, x) / ive(0, x)
+
+    return 2 / (1 + brentq(excess, 0.05, 0.95, xtol=1e-15))
 
 
 def by_solving(report: Report) -> None:

@@ -78,7 +78,10 @@ def transition(diagram: "Diagram") -> Transition:
         earlier = [s for s in diagram.special("transition") if s.value < onset.value]
         if not earlier:
             return Transition("continuous", onset.value, onset.value, 0.0, None)
-    equal = [s for s in diagram.special("transition") if s.value <= onset.value]
+    equal = [
+        s for s in diagram.special("transition")
+        if s.value <= onset.value and s.status == "converged"
+    ]  # fmt: skip
     first = min(equal, key=lambda special: special.value, default=None)
     branch = None if first is None else first.branch
     folds = [s.value for s in diagram.special("fold", branch) if s.value < onset.value]

@@ -118,11 +118,9 @@ class Growth:
     def _leaving(self, parent: int, special: Special) -> Iterator[Branch]:
         """The branches that cross another one at a bifurcation, if they are new."""
         curve, point = self.found[parent].curve, special.found.point
-        matrix = curve.jacobian(resized(point.z, curve))
-        along = resized(point.tangent, curve)
-        null = [row - (row @ along) * along for row in np.linalg.svd(matrix)[2][-2:]]
-        direction = max(null, key=np.linalg.norm)
-        direction /= np.linalg.norm(direction)
+        null = np.linalg.svd(curve.jacobian(resized(point.z, curve)))[2][-2:]
+        first, second = null @ resized(point.tangent, curve)  # the parent's direction among them
+        direction = (first * null[1] - second * null[0]) / np.hypot(first, second)
         for sign in (1.0, -1.0):
             z = resized(point.z, curve) + sign * AMPLITUDE * direction
             begun = curve.solved(z, direction, direction @ z)
@@ -148,10 +146,18 @@ class Growth:
         image = resized(z, finest)
         for branch in self.found:
             points = np.array([resized(point.z, finest) for point in branch.points])
-            for other in (image, signs * image):
-                if np.linalg.norm(points - other, axis=1).min() < AMPLITUDE / 2:
-                    return True
+            if any(_distance(points, other) < AMPLITUDE / 2 for other in (image, signs * image)):
+                return True
         return False
+
+
+def _distance(points: np.ndarray, z: np.ndarray) -> float:
+    """From z to the polygon through points."""
+    sides, ways = np.diff(points, axis=0), z - points
+    lengths = np.maximum((sides**2).sum(axis=1), np.finfo(float).tiny)
+    parts = np.clip((sides * ways[:-1]).sum(axis=1) / lengths, 0, 1)
+    feet = np.vstack([points[:-1] + parts[:, None] * sides, points[-1:]])
+    return float(np.linalg.norm(feet - z, axis=1).min())
 
 
 def resized(z: np.ndarray, curve: Curve) -> np.ndarray:

@@ -21,6 +21,8 @@ class Located(NamedTuple):
     Attributes
     ----------
     point : Point
+        Its tangent is the secant of the step: where another curve crosses, the curve has none that
+        could be computed from the point alone.
     interval : (float, float)
         Values of the parameter at the ends of the last bracket.
     status : str
@@ -56,7 +58,7 @@ def located(
         if abs(value) < size:
             best, size = new, abs(value)
         if value == 0:
-            return Located(new, _ends(new), "converged")
+            return Located(_on(new, first, end), _ends(new), "converged")
         if value * f_low > 0:
             low, f_low, at_low, f_high = part, value, new, f_high / 2
         else:
@@ -64,7 +66,14 @@ def located(
         if high - low <= CLOSE:
             break
     vanishes = size <= SMALL * max(abs(f_first), abs(last))
-    return Located(best, _ends(at_low, at_high, best), "converged" if vanishes else "not located")
+    status = "converged" if vanishes else "not located"
+    return Located(_on(best, first, end), _ends(at_low, at_high, best), status)
+
+
+def _on(point: Point, first: Point, last: Point) -> Point:
+    """The point with the secant of its step as tangent."""
+    secant = last.z - first.z
+    return point._replace(tangent=secant / np.linalg.norm(secant))
 
 
 def _ends(*points: Point) -> tuple[float, float]:

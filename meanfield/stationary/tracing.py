@@ -135,7 +135,7 @@ class _Tests:
     def at(self, point: Point) -> _Values:
         rates = [] if self._watch is None else self._watch.at(point)
         energy = self._energy(point)
-        return _Values(point.tangent[-1], self._singular(point), energy, rates)
+        return _Values(point.tangent[-1], self._singular(point.tangent, point), energy, rates)
 
     def between(self, first: Point, step: float, before: _Values, after: _Values):
         """The special points in a step."""
@@ -148,7 +148,8 @@ class _Tests:
         if before.turning * after.turning < 0:
             add("fold", 0, lambda p: p.tangent[-1], before.turning, after.turning)
         if before.singular * after.singular < 0:
-            add("bifurcation", 0, self._singular, before.singular, after.singular)
+            singular = partial(self._singular, first.tangent)  # no tangent is known where two cross
+            add("bifurcation", 0, singular, before.singular, after.singular)
         if before.energy * after.energy < 0:
             add("transition", 0, self._energy, before.energy, after.energy)
         for order in range(1, len(before.rates)):
@@ -167,9 +168,9 @@ class _Tests:
         equation, kappa = self._curve.path.at(point.p)
         return equation.free_energy(point.a, kappa)
 
-    def _singular(self, point: Point) -> float:
-        """det (dR/dz, tangent), zero where another curve crosses."""
-        return float(np.linalg.det(np.vstack([self._curve.jacobian(point.z), point.tangent])))
+    def _singular(self, row: np.ndarray, point: Point) -> float:
+        """det (dR/dz, row), zero where another curve crosses, for any row along the tangent."""
+        return float(np.linalg.det(np.vstack([self._curve.jacobian(point.z), row])))
 
 
 def _same(one: Special, other: Special) -> bool:

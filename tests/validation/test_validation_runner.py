@@ -91,7 +91,12 @@ def test_scripts_that_hold_give_exit_code_0_and_a_page_with_their_figures(projec
     page, tags = (tmp_path / "out" / "report.html").read_text(), Tags()
     tags.feed(page)
     assert tags.images == 1 and not tags.open
-    assert "All hold" in page and "holds, in part" in page and "one &amp; one are two" in page and "<i>κ</i><sub>0</sub>" in page
+    assert (
+        "All hold" in page
+        and "holds, in part" in page
+        and "one &amp; one are two" in page
+        and "<i>κ</i><sub>0</sub>" in page
+    )
     assert "numpy" in page and "errors up to 0.02 of the allowed ones" in page
     printed = (tmp_path / "out" / "output" / "holds.txt").read_text()
     assert "options --quick" in printed, "a script is asked for its quick version"
