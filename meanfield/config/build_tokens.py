@@ -1,9 +1,8 @@
 """From [tokens] to tokens."""
 
-import os
-
 import numpy as np
 
+from ..checks import check_memory
 from ..states import Tokens
 from ..states.density import Density
 from .blame import blaming
@@ -41,13 +40,7 @@ def _check_memory(table: Table, density: Density | None) -> None:
         return
     d = table.dimension or (table.n if density is None else density.geometry.dimension)
     width = max(table.n, d) if table.gram else d
-    needed = 8 * (table.replicas or 1) * table.n * width
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > there:
-        raise ValueError(
-            f"{table.n} tokens take {needed // 10**9} GB, for {table.replicas or 1} x {table.n} x "
-            f"{width} numbers, and this machine has {there // 10**9} GB; expected a smaller n"
-        )
+    check_memory(f"{table.n} tokens", (table.replicas or 1, table.n, width))
 
 
 def _given(table: Table, config: Config) -> Tokens:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import real_array, whole_number
+from ..checks import check_memory, real_array, whole_number
 from .tokens import Tokens, chosen_replicas
 
 __all__ = ["Equiangular"]
@@ -144,7 +144,8 @@ class Equiangular:
         Raises
         ------
         ValueError
-            Unless n is whole, and d >= n: n equiangular tokens are linearly independent.
+            Unless n is whole, and d >= n: n equiangular tokens are linearly independent; and for
+            more tokens than memory holds.
         """
         count = {whole_number("to_tokens needs a whole number n", "n", n) for n in self.n.flat}
         if len(count) > 1:
@@ -156,6 +157,7 @@ class Equiangular:
         d = n if d is None else whole_number("to_tokens needs a whole number d", "d", d)
         if d < n:
             raise ValueError(f"{n} equiangular tokens are linearly independent; got d = {d} < n.")
+        check_memory(f"{n} tokens of R^{d}", (*self.shape, n, d))
         a = np.sqrt(self.gap)[..., None, None]
         b = self.rho[..., None, None] / (a + np.sqrt(n * self.square)[..., None, None])
         x = np.zeros((*self.shape, n, d))

@@ -66,6 +66,16 @@ def test_late_times_keep_their_law(scheme, t, law):
     assert abs(law(t, run.final)) < 2e-7
 
 
+@pytest.mark.parametrize("rtol", [1e-8, 1e-13])
+@pytest.mark.parametrize("end", [1e5, 1e8, 1e12])
+def test_rounding_of_the_logit_is_no_error_of_a_step(end, rtol):
+    """z' is constant at late times, and z = 2e12 has lost what an absolute tolerance asks for."""
+    model = mf.Transformer(mf.SA(4.0))
+    run = mf.solve(model, mf.Equiangular(5, 0.0), (0, end), t_eval=[end], rtol=rtol, max_steps=200)
+    assert run.status == "finished"
+    np.testing.assert_allclose(run.final.log_gap + 2 * end, 11.2988313, atol=2e-7 + 1e-15 * end)
+
+
 def test_pre_and_peri_ln_share_the_inner_product_as_a_function_of_the_radius():
     def grown(_t, state):
         return state.radius - 5
@@ -160,8 +170,12 @@ def test_arguments_that_do_not_fit_are_refused():
         mf.solve(model, mf.Equiangular(4, 0.0, radius=2.0), (0, 1))
     with pytest.raises(ValueError, match="need no sums"):
         mf.solve(model, state, (0, 1), engine=mf.engines.Direct())
-    with pytest.raises(ValueError, match=r"Merging needs a single set of Tokens"):
+    with pytest.raises(ValueError, match="merge is for Tokens; got Equiangular"):
         mf.solve(model, state, (0, 1), merge=1e-8)
+    with pytest.raises(ValueError, match="leave out rng"):
+        mf.solve(model, state, (0, 1), rng=0)
+    with pytest.raises(ValueError, match="tokens are one, .* they rest"):
+        mf.solve(model, mf.attend(mf.Kuramoto(), state), (0, 1))
     with pytest.raises(ValueError, match="Equiangular has none"):
         mf.solve(model, state, (0, 1), max_degree=32)
     with pytest.raises(ValueError, match=r"Equiangular without noise need .*Layers; got LieTr"):
