@@ -56,7 +56,7 @@ class TokenMarch:
         if isinstance(state, Tokens):
             layers = self._scheme is Layers
             return TokenMotion(self._model, state, self._engine, layers=layers)
-        motion = GramMotion if isinstance(state, Gram) else EquiangularMotion
+        motion: Any = GramMotion if isinstance(state, Gram) else EquiangularMotion
         return motion(self._model, state, self._engine)
 
     def _steps(self, y: np.ndarray, dt: float | None) -> Any:

@@ -9,6 +9,8 @@ from .tokens import Tokens, chosen_replicas
 
 __all__ = ["Equiangular"]
 
+CLOSE = 1e-3
+
 
 class Equiangular:
     """n tokens of equal masses on a sphere with <x_i, x_j> = rho for all i != j.
@@ -131,6 +133,13 @@ class Equiangular:
     def describe(self) -> dict[str, Any]:
         """The space, as plain data."""
         return {"kind": "Equiangular"}
+
+    def start(self) -> dict[str, list]:
+        """The numbers of an initial state, as plain data: rho, or 1 - rho where it is small."""
+        close = (self.gap < CLOSE).any()
+        rho = {"initial_gap": self.gap} if close else {"initial_rho": self.rho}
+        radius = {} if (self.radius == 1).all() else {"initial_radius": self.radius}
+        return {name: a.tolist() for name, a in {"n": self.n, **rho, **radius}.items()}
 
     def to_tokens(self, d: int | None = None) -> Tokens:
         """Tokens of S^(d-1) with these inner products, d = n by default; unique up to rotation.
