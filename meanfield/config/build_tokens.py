@@ -8,6 +8,7 @@ from ..states.density import Density
 from .blame import blaming
 from .build_density import build_density
 from .files import folder_of
+from .scalings import shapes_of_beta
 from .schema import Config
 from .token_table import Tokens as Table
 from .values import shape_of
@@ -90,8 +91,8 @@ def _replicas(tokens: Tokens, table: Table) -> tuple[int, ...]:
 
 def _members(config: Config) -> int:
     """Number of axes of the ensemble of models."""
-    values = (getattr(config.model, "beta", 0.0), config.model.kappa)
-    return max(len(shape_of(value)) for value in values)
+    shapes = shapes_of_beta(getattr(config.model, "beta", 0.0)).values()
+    return max(map(len, (*shapes, shape_of(config.model.kappa))))
 
 
 def _dressed(tokens: Tokens, table: Table, replicas: tuple[int, ...], members: int) -> Tokens:

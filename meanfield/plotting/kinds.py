@@ -205,7 +205,7 @@ def overview(solution: "Solution", **options: Any) -> Figure:
     solution : Solution
     **options
         `title`, and of densities `member` and `scale`, as for `spacetime`; on the sphere also
-        `seen_from` and `clusters`, as for `orthographic`; of tokens, equiangular or not, `member` and
-        `log_time`.
+        `seen_from` and `clusters`, as for `orthographic`; of tokens, and of equiangular ones,
+        `member` and `log_time`.
     """
     return plot(solution, "overview", **options)
