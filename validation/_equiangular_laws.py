@@ -8,7 +8,7 @@ tokens, where z = 0,
     square-root scaling    as Post-LN for 2 (sqrt(t + 1) - 1) instead of t
     Pre-, Peri-LN    log r^2 = int_0^z (e^{beta g} + (n - 1)(1 - g))/n
 
-    nGPT       2 int alpha = int_0^z |A| Z/k
+Each integrand tends to 1, so 1 - rho times e^{2t}, e^{2 int alpha}, e^{4 sqrt(t + 1)} or
 r^2 has the limit n exp(int_0^inf (integrand - 1)). Mix-LN is Pre-LN from z(tau) and r = 1 on.
 """
 

@@ -8,9 +8,9 @@ and sqrt(t + 1) (square-root scaling).
    s = r where radii grow, alpha = 1/(1 + t). Asked: 1 to 10 delta.
 2. Pre-LN: radii r_i(t) >= (1 - delta) t, of the tokens of 1 and of random ones in a cone with
    delta = 0.3. Asked: always.
-3. The output of attention on n independent uniform tokens of S^(d-1), e^{sqrt d} >= n log n >= d, is
-   at most C (sqrt(log n/n) + log n/d): the largest length of the n outputs over that bound, n = 256
-   to 16384 (4096 with --quick). Asked: C = 1.
+3. The output of attention on n independent uniform tokens of S^(d-1), where e^{sqrt d} >= n log n
+   >= d, is at most C (sqrt(log n/n) + log n/d): the largest length of the n outputs over that
+   bound, n = 256 to 16384 (4096 with --quick). Asked: C = 1.
 
     python validation/normalisation_theorems.py [--quick]    # 11 s, 4 s quick
 
