@@ -209,18 +209,20 @@ def draw(found: dict, shares: dict, path: str) -> None:
 
 
 def _draw_window(ax, found: dict) -> None:
-    """Random tokens in the critical window; laws of the smallest and the largest n."""
+    """Random tokens in the critical window, by how much they differ from the limit."""
+
+    def limit(c):
+        return outputs(1e200, mf.scalings.logarithmic(1e200, 2, 2 * np.asarray(c))).rho
+
     c, shown = np.linspace(-3, 3, 101), sorted({n for n, _ in found})
     for n, colour in zip(shown, theme.ordered_colours(len(shown)), strict=True):
-        if n in (shown[0], shown[-1]):
-            law = answered_at_random(n, mf.scalings.logarithmic(n, 2, 2 * c), RHO, DIMENSION)
-            ax.plot(c, law, color=colour, lw=1, label=f"$n = {n}$, law")
-        points = [(k, value) for (size, k), value in found.items() if size == n]
-        ax.plot(*zip(*points, strict=True), "o", ms=4, color=colour, label=f"$n = {n}$")
-    limit = outputs(1e200, mf.scalings.logarithmic(1e200, 2, 2 * c)).rho
-    ax.plot(c, limit, "k--", lw=1, label=r"$n, d \to \infty$")
-    ax.set(xlabel=r"$c = \beta(1 - \rho) - \log n$", ylabel="mean inner product of outputs")
-    ax.set_title(rf"random tokens, $d = {DIMENSION}$, $\rho = {RHO}$")
+        law = answered_at_random(n, mf.scalings.logarithmic(n, 2, 2 * c), RHO, DIMENSION)
+        ax.plot(c, law - limit(c), color=colour, lw=1)
+        places = [k for size, k in found if size == n]
+        values = np.array([found[n, k] for k in places])
+        ax.plot(places, values - limit(places), "o", ms=4, color=colour, label=f"$n = {n}$")
+    ax.set(xlabel=r"$c = \beta(1 - \rho) - \log n$", ylabel=r"difference from the limit")
+    ax.set_title(rf"random tokens, $d = {DIMENSION}$: measured (dots), law")
 
 
 def main() -> int:
