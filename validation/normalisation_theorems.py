@@ -12,7 +12,7 @@ and sqrt(t + 1) (square-root scaling).
    >= d, is at most C (sqrt(log n/n) + log n/d): the largest length of the n outputs over that
    bound, n = 256 to 16384 (4096 with --quick). Asked: C = 1.
 
-    python validation/normalisation_theorems.py [--quick]    # 11 s, 4 s quick
+    python validation/normalisation_theorems.py [--quick]    # 11 s, 2 s quick
 
 Exit code 1 on failure. Reference: Karagodin, Geshkovski, Polyanskiy and Rigollet, arXiv:2510.22026,
 theorems 4.2 (3) and 4.3 (1, 2).

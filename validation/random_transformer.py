@@ -28,7 +28,7 @@ in each of 64 layers (independent entries of variance 1/d), Post-, Pre- and Peri
 
 --quick: 3 networks of 32 layers instead of 8 of 64, looked at in four of them; 4 for random V only.
 
-    python validation/random_transformer.py [--quick] [--figure FILE.png]    # 100 s, 14 s quick
+    python validation/random_transformer.py [--quick] [--figure FILE.png]    # 67 s, 14 s quick
 
 Exit code 1 on failure. Reference: Karagodin, Geshkovski, Polyanskiy and Rigollet, arXiv:2510.22026,
 and figure 4 of Rigollet, arXiv:2512.01868.
