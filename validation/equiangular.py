@@ -221,7 +221,8 @@ def draw(path: str) -> None:
     times = np.geomspace(0.1, 1e4, 200)
     for name, scheme in SCHEMES.items():
         run = moved(mf.SA(1), mf.Equiangular(32, 0.0), times, scheme)
-        left.plot(times, [state.log_gap / np.log(10) for state in run], label=name)
+        style = {"ls": "--" if name == "PeriLN" else "-", "lw": 3 if name == "PreLN" else 1.5}
+        left.plot(times, [state.log_gap / np.log(10) for state in run], label=name, **style)
     left.set(xscale="log", ylim=(-30, 1), xlabel="time $t$", ylabel=r"$\log_{10}(1 - \rho)$")
     left.set_title(r"SA, $\beta = 1$, $n = 32$")
     left.legend(fontsize=8)
