@@ -10,6 +10,7 @@ import numpy as np
 
 __all__ = [
     "boolean",
+    "check_memory",
     "finite",
     "generator",
     "path_of",
@@ -41,6 +42,17 @@ def whole_number(wanted: str, name: str, value: Any) -> int:
     if not number or not -math.inf < value < math.inf or value != int(value) or value < 1:
         raise ValueError(f"{wanted} >= 1; got {name} = {value!r}.")
     return int(value)
+
+
+def check_memory(what: str, shape: tuple[int, ...]) -> None:
+    """Raise ValueError for an array of floats of this shape that memory cannot hold."""
+    needed = 8 * math.prod(shape)
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise ValueError(
+            f"{what} take {needed / 1e9:.3g} GB, for {' x '.join(map(str, shape))} numbers, and "
+            f"this machine has {there // 10**9} GB; expected a smaller n"
+        )
 
 
 def boolean(name: str, value: Any) -> bool:

@@ -100,6 +100,16 @@ class Solution:
         """
         return self.status != "unresolved" and self.stats.get("unresolved_since") is None
 
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """What may tell members of an ensemble apart, each in a shape that broadcasts to `shape`.
+
+        beta and kappa; of equiangular tokens also n, initial_rho, or initial_gap for tokens that
+        begin close to each other, and initial_radius where radii grow.
+        """
+        start = {name: np.array(values) for name, values in self.options.get("start", {}).items()}
+        return {**self.model.parameters, **{name: _squeezed(v) for name, v in start.items()}}
+
     def __repr__(self) -> str:
         flag = "" if self.success else "  <-- NOT A COMPLETE RESULT"
         times = f"t = {self.t[0]:g} ... {self.t[-1]:g} ({len(self)} states)"
@@ -163,3 +173,11 @@ class Solution:
         from .plotting import animate
 
         return animate(self, path_of("path", path), **options)
+
+
+def _squeezed(values: np.ndarray) -> np.ndarray:
+    """The array with one entry on the axes along which it is constant, to rounding; () if it is."""
+    for axis in range(values.ndim):
+        first = values.take([0], axis=axis)
+        values = first if np.allclose(values, first, rtol=1e-12, atol=0) else values
+    return values if values.size > 1 else values.reshape(())

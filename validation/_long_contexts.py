@@ -13,7 +13,7 @@ exactly. For beta = c n^{2/(d-1)} the v_j become a Poisson process as n grows, a
 import numpy as np
 from scipy.special import beta as beta_function
 
-__all__ = ["answered", "answered_at_random", "keys"]
+__all__ = ["answered", "answered_at_random", "keys", "limit_of_keys"]
 
 PANEL = np.polynomial.legendre.leggauss(10)
 
@@ -42,7 +42,7 @@ def _answered(n, rho, pull, more, towards):
 
 def keys(n: float, beta: float, d: int) -> tuple[float, float]:
     """E sum_j w_j^2 and E sum_j w_j v_j of a query among n keys."""
-    v, mass = _panels(np.log(1e-14 * beta), np.log(2 * beta), 150)
+    v, mass = _panels(np.log(1e-14 * min(beta, 1.0)), np.log(2 * beta), 150)
     v, mass = np.exp(v), mass * np.exp(v)
     u = v / beta
     mass *= (u * (2 - u)) ** ((d - 3) / 2) / (beta * beta_function((d - 1) / 2, 0.5))
@@ -55,6 +55,25 @@ def keys(n: float, beta: float, d: int) -> tuple[float, float]:
         found[0] += step * left * (np.exp(2 * y - np.exp(y)) @ mass)
         found[1] += step * left * (v * np.exp(y - np.exp(y)) @ mass)
     return n * found[0], n * found[1]
+
+
+def limit_of_keys(d: int) -> tuple[float, float]:
+    """The limits of `keys` for beta = n^{2/(d-1)}, n -> inf.
+
+    The v_j are a Poisson process: n P(v in dv) -> (2 v)^{(d-3)/2} dv/B((d-1)/2, 1/2) =: L(dv), so
+    (E e^{-s e^{-v}})^{n-1} -> exp(-int (1 - e^{-s e^{-v}}) L(dv)).
+    """
+    v, mass = _panels(np.log(1e-14), np.log(800.0), 150)
+    v, mass = np.exp(v), mass * np.exp(v)
+    mass *= (2 * v) ** ((d - 3) / 2) / beta_function((d - 1) / 2, 0.5)
+    x, steps = _panels(-40.0, 600.0, 400)
+    found = np.zeros(2)
+    for level, step in zip(x, steps, strict=True):  # s = e^level
+        y = level - v
+        left = np.exp(np.expm1(-np.exp(y)) @ mass)
+        found[0] += step * left * (np.exp(2 * y - np.exp(y)) @ mass)
+        found[1] += step * left * (v * np.exp(y - np.exp(y)) @ mass)
+    return found[0], found[1]
 
 
 def _panels(start: float, end: float, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -4,20 +4,25 @@ The output of one attention layer, without the residual, for n tokens with inner
 beta_n = gamma log n: the inner product of two outputs tends to 1, 4 rho/(1 + 3 rho), rho for
 gamma (1 - rho) < 1, = 1, > 1.
 
-1. `attend` of equiangular tokens: 1 - D^2 (1 - rho)/(D^2 + (1 - D^2) s) at finite n, and printed
-   values. Asked: 1e-13; all printed digits.
+1. `attend` of equiangular tokens, rho = 0.2, 0.5, 0.8: 1 - D^2 (1 - rho)/(D^2 + (1 - D^2) s) at
+   finite n, and printed values for 0.5. Asked: 1e-13; all printed digits.
 2. The limits are approached like n^{-2 (1 - gamma (1 - rho))} below the transition and like
    n^{-(gamma (1 - rho) - 1)} above; in the critical window gamma = (1 + c/log n)/(1 - rho) the
-   limit is that of D = 1/(1 + e^{-c}), s = rho. Asked: exponents to 1e-3; all printed digits.
-3. Arrays of equiangular tokens, n = 64 to 2048 (4096 without --quick). Asked: 1e-11.
-4. Arrays of random tokens with <x_i, x_j> = rho + O(d^{-1/2}), d = 512, n = 64 to 16384: the window
-   is moved by lambda^2/2d in c, lambda = beta (1 - rho). Asked: 0.1/n + 3e-4.
-5. Independent uniform keys on S^2 and S^4, n = 64 to 16384: with beta = n^{2/(d-1)} the sum of the
-   squares of n weights, and beta (1 - <q, A>) for the answer A to a query q, have limits; beta^0.5
-   spreads the weights over many keys, beta^1.25 puts them on one. Asked: 4.5 standard errors of
-   400 queries from the law at finite n; the law at n = 10^8 to 1e-4 of that at n = 10^10.
+   limit is that of D = 1/(1 + e^{-c}), s = rho: printed values for rho = 0.5, 4 rho/(1 + 3 rho) for
+   c = 0. Asked: exponents to 1e-3; all printed digits; 1e-12.
+3. Arrays of equiangular tokens, which need d >= n: n = 64 to 4096 (1024 with --quick), c = -2, 0,
+   2, and 8192, c = 0; rho = 0.2 and 0.8 up to 1024. Asked: 1e-11.
+4. Arrays of random tokens with <x_i, x_j> = rho + O(d^{-1/2}), d = 512, n = 64 to 16384 (1024 with
+   --quick): the window is moved by lambda^2/2d in c, lambda = beta (1 - rho). Asked: 0.1/n + 3e-4.
+5. Independent uniform keys on S^2 and S^4, n = 64 to 16384 (1024 with --quick): for beta =
+   n^{2/(d-1)} the sum of the squares of n weights, and beta (1 - <q, A>) for the answer A to a
+   query q, have limits; beta^0.5 spreads the weights over many keys, beta^1.25 puts them on one.
+   Queries are tokens without mass under `attend`; keys carry eight independent Gaussian values of
+   variance 1/8 beside their position, so that the squares of the answers have the mean sum of w^2.
+   Asked: 4.5 standard errors of 200 to 450 queries from the law at finite n; that law at n = 10^10
+   to 2e-5 of the limit, derived for the Poisson process of keys near a query.
 
-    python validation/long_context.py [--quick] [--figure FILE.png]    # 180 s, 20 s quick
+    python validation/long_context.py [--quick] [--figure FILE.png]    # 132 s, 13 s quick
 
 Exit code 1 on failure.
 
@@ -28,14 +33,15 @@ import argparse
 import sys
 
 import numpy as np
-from _long_contexts import answered, answered_at_random, keys
+from _long_contexts import answered, answered_at_random, keys, limit_of_keys
 from _report import Report
 from matplotlib.figure import Figure
 
 import meanfield as mf
 from meanfield.plotting import theme
 
-RHO, DIMENSION, QUERIES = 0.5, 512, 400
+RHO, DIMENSION, QUERIES, VALUES = 0.5, 512, 400, 8
+OTHERS = (0.2, 0.8)
 SIZES = (64, 256, 1024, 4096, 16384)
 OFFSETS = (-2, -1, 0, 1, 2)
 WINDOW = (0.98598974, 0.93254919, 0.8, 0.65170073, 0.56312537)
@@ -50,9 +56,9 @@ PRINTED = {  # (gamma, n): the inner product of two outputs for rho = 1/2
 }
 
 
-def outputs(n, beta) -> mf.Equiangular:
+def outputs(n, beta, rho: float = RHO) -> mf.Equiangular:
     """The outputs for n equiangular tokens."""
-    return mf.attend(mf.SA(beta), mf.Equiangular(n, RHO))
+    return mf.attend(mf.SA(beta), mf.Equiangular(n, rho))
 
 
 def closed_form(report: Report) -> None:
@@ -64,15 +70,28 @@ def closed_form(report: Report) -> None:
         report.compare("exact", label, predicted=exact, measured=found, tolerance=1e-13)
 
 
+def other_products(report: Report) -> None:
+    for rho in OTHERS:
+        for n, product in ((64, 0.9), (1e4, 1.0), (1e8, 1.2)):  # gamma (1 - rho)
+            beta = mf.scalings.logarithmic(n, product / (1 - rho))
+            numbers = {"predicted": answered(n, beta, rho), "measured": outputs(n, beta, rho).rho}
+            label = f"rho = {rho}, gamma (1 - rho) = {product}, n = {n:g}"
+            report.compare("exact", label, **numbers, tolerance=1e-13)
+
+
 def limits(report: Report) -> None:
-    for gamma, sizes in ((1.4, (60, 80)), (1.8, (60, 80)), (2.4, (20, 30)), (3, (12, 16))):
-        n = 10.0 ** np.array(sizes)
-        end = outputs(n, mf.scalings.logarithmic(n, gamma))
-        off = end.log_gap if gamma < 2 else np.log(end.rho - RHO)
-        slope = float(np.diff(off)[0] / np.diff(np.log(n))[0])
-        excess = gamma * (1 - RHO) - 1
-        numbers = {"predicted": 2 * excess if gamma < 2 else -excess, "measured": slope}
-        report.compare("exponent", f"gamma = {gamma}", **numbers, tolerance=1e-3)
+    for rho in (RHO, *OTHERS):
+        for excess, sizes in ((-0.3, (60, 80)), (-0.1, (60, 80)), (0.2, (20, 30)), (0.5, (12, 16))):
+            n = 10.0 ** np.array(sizes)
+            end = outputs(n, mf.scalings.logarithmic(n, (1 + excess) / (1 - rho)), rho)
+            off = end.log_gap if excess < 0 else np.log(end.rho - rho)
+            slope = float(np.diff(off)[0] / np.diff(np.log(n))[0])
+            numbers = {"predicted": 2 * excess if excess < 0 else -excess, "measured": slope}
+            label = f"rho = {rho}, gamma (1 - rho) = {1 + excess:g}"
+            report.compare("exponent", label, **numbers, tolerance=1e-3)
+        beta = mf.scalings.logarithmic(1e30, 1 / (1 - rho))
+        numbers = {"predicted": 4 * rho / (1 + 3 * rho), "measured": outputs(1e30, beta, rho).rho}
+        report.compare("4 rho/(1 + 3 rho)", f"rho = {rho}", **numbers, tolerance=1e-12)
     for c, known in zip(OFFSETS, WINDOW, strict=True):
         beta = mf.scalings.logarithmic(1e200, 1 / (1 - RHO), c / (1 - RHO))
         numbers = {"predicted": known, "measured": outputs(1e200, beta).rho, "tolerance": 6e-9}
@@ -86,13 +105,14 @@ def mean_cosine(tokens: mf.Tokens) -> float:
 
 
 def arrays(report: Report, quick: bool) -> None:
-    for n in (64, 256, 1024, 2048) if quick else (64, 256, 1024, 2048, 4096):
-        tokens = mf.Equiangular(n, RHO).to_tokens()
-        for c in (-2, 0, 2):
-            beta = mf.scalings.logarithmic(n, 1 / (1 - RHO), c / (1 - RHO))
+    cases = [(n, RHO) for n in (64, 256, 1024) + (() if quick else (4096, 8192))]
+    for n, rho in [*cases, *((n, rho) for n in (64, 1024) for rho in OTHERS)]:
+        tokens = mf.Equiangular(n, rho).to_tokens()
+        for c in (-2, 0, 2) if n <= 4096 else (0,):
+            beta = mf.scalings.logarithmic(n, 1 / (1 - rho), c / (1 - rho))
             found = mean_cosine(mf.attend(mf.SA(beta), tokens))
-            numbers = {"predicted": answered(n, beta, RHO), "measured": found}
-            report.compare("array", f"n = {n}, c = {c}", **numbers, tolerance=1e-11)
+            numbers = {"predicted": answered(n, beta, rho), "measured": found}
+            report.compare("array", f"rho = {rho}, n = {n}, c = {c}", **numbers, tolerance=1e-11)
 
 
 def random_tokens(n: int, rng) -> mf.Tokens:
@@ -105,7 +125,7 @@ def random_tokens(n: int, rng) -> mf.Tokens:
 def random_arrays(report: Report, quick: bool) -> dict:
     """Compare them; the measured values by (n, c)."""
     found = {}
-    for i, n in enumerate(SIZES[:-1] if quick else SIZES):
+    for i, n in enumerate(SIZES[:3] if quick else SIZES):
         tokens = random_tokens(n, i)
         for c in (-2, 0, 2) if n > 4096 else OFFSETS:
             beta = mf.scalings.logarithmic(n, 1 / (1 - RHO), c / (1 - RHO))
@@ -117,75 +137,92 @@ def random_arrays(report: Report, quick: bool) -> dict:
 
 
 def asked(n: int, beta: float, d: int, rng) -> tuple[np.ndarray, np.ndarray]:
-    """sum_j w_j^2 and sum_j w_j v_j of QUERIES queries among their own n keys."""
-    found = np.empty((2, QUERIES))
-    for k in range(QUERIES):
-        v = beta * (1 - mf.Tokens.uniform(n, d, rng=rng).x[:, 0])  # the query is e_1
-        w = np.exp(v.min() - v)
-        w /= w.sum()
-        found[:, k] = (w**2).sum(), (w * v).sum()
-    return found
+    """Estimates of sum_j w_j^2 and sum_j w_j v_j, of queries among n keys; by `attend`.
+
+    Of each set of keys few queries are asked, which are nearly independent.
+    """
+    queries = min(n // 16, QUERIES // 2)
+    sets = 1 if n == SIZES[-1] else -(-QUERIES // queries)
+    x = mf.Tokens.uniform(n + queries, d, rng=rng, shape=(sets,)).x
+    values = rng.standard_normal((sets, n + queries, VALUES)) / np.sqrt(VALUES)
+    masses = np.append(np.full(n, 1 / n), np.zeros(queries))
+    place = np.eye(d, d + VALUES)  # attention sees it alone
+    tokens = mf.Tokens(np.concatenate([x, values], axis=2), masses, on_sphere=False)
+    answers = mf.attend(mf.Attention(place, place, beta=beta), tokens).x[:, n:]
+    near = (answers[..., :d] * x[:, n:]).sum(axis=-1).ravel()
+    return (answers[..., d:] ** 2).sum(axis=-1).ravel(), beta * (1 - near)
 
 
-def independent_keys(report: Report) -> None:
-    rng = np.random.default_rng(0)
+def independent_keys(report: Report, quick: bool) -> dict:
+    """Compare them; the means and errors of sum_j w_j^2 by (d, n, beta)."""
+    rng, found = np.random.default_rng(0), {}
     for d in (3, 5):
-        for n in SIZES:
+        for n in SIZES[:3] if quick else SIZES:
             for power in (0.5, 1.0, 1.25):
                 beta = float(mf.scalings.power(n, d)) ** power
                 label = f"d = {d}, n = {n}, beta = {beta:.4g}"
                 measured, law = asked(n, beta, d, rng), keys(n, beta, d)
                 names = ("sum of w^2", "beta (1 - <q, A>)")
                 for name, exact, values in zip(names, law, measured, strict=True):
-                    error = 4.5 * values.std() / np.sqrt(QUERIES)
-                    numbers = {"predicted": exact, "measured": values.mean(), "tolerance": error}
-                    report.compare(name, label, **numbers, random=True)
-        late, later = (keys(n, float(mf.scalings.power(n, d)), d)[0] for n in (1e8, 1e10))
-        label = f"d = {d}, n = 1e8"
-        numbers = {"predicted": later, "measured": late, "tolerance": 1e-4}
-        report.compare("limit of sum of w^2", label, **numbers)
+                    error = values.std() / np.sqrt(values.size)
+                    numbers = {"predicted": exact, "measured": values.mean()}
+                    report.compare(name, label, **numbers, tolerance=4.5 * error, random=True)
+                squares = measured[0]
+                found[d, n, beta] = squares.mean(), squares.std() / np.sqrt(squares.size)
+        late = keys(1e10, float(mf.scalings.power(1e10, d)), d)
+        for name, exact, value in zip(names, limit_of_keys(d), late, strict=True):
+            numbers = {"predicted": exact, "measured": value, "tolerance": 2e-5}
+            report.compare(f"limit of {name}", f"d = {d}, n = 1e10", **numbers)
+    return found
 
 
-def query_by_package(report: Report, n: int = 512, d: int = 5) -> None:
-    """The answer to a query, a token without mass, as the package gives it."""
-    beta, x = float(mf.scalings.power(n, d)), mf.Tokens.uniform(n + 1, d, rng=7).x
-    masses = np.append(0, np.full(n, 1 / n))
-    answer = mf.attend(mf.SA(beta), mf.Tokens(x, masses))
-    found = beta * (1 - answer.radii[0] * (x[0] @ answer.x[0]))
-    v = beta * (1 - x[1:] @ x[0])
-    exact = (v * np.exp(-v)).sum() / np.exp(-v).sum()
-    numbers = {"predicted": exact, "measured": found, "tolerance": 1e-11}
-    report.compare("beta (1 - <q, A>)", f"attend, d = {d}, n = {n}", **numbers)
-
-
-def draw(found: dict, path: str) -> None:
+def draw(found: dict, shares: dict, path: str) -> None:
     """The transition at finite n, in the critical window, and for independent keys."""
-    figure = Figure(figsize=(11, 3.3), dpi=200, layout="constrained")
+    figure = Figure(figsize=(12, 3.5), dpi=200, layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    gamma, colours = np.linspace(1, 3, 201), theme.ordered_colours(5)
-    for n, colour in zip((1e2, 1e4, 1e8, 1e16, 1e64), colours, strict=True):
+    gamma = np.linspace(1, 3, 201)
+    sizes = (1e2, 1e4, 1e8, 1e16, 1e64)
+    for n, colour in zip(sizes, theme.ordered_colours(5), strict=True):
         rho = outputs(n, mf.scalings.logarithmic(n, gamma)).rho
         left.plot(gamma, rho, color=colour, label=f"$n = 10^{{{np.log10(n):.0f}}}$")
-    left.plot(2, 0.8, "ko", ms=4)
-    left.set(xlabel=r"$\gamma = \beta/\log n$", ylabel=r"inner product of outputs")
-    left.legend(fontsize=8)
-    c = np.linspace(-3, 3, 101)
-    for n, colour in zip(SIZES, colours, strict=True):
-        beta = mf.scalings.logarithmic(n, 2, 2 * c)
-        middle.plot(c, answered_at_random(n, beta, RHO, DIMENSION), color=colour, lw=1)
-        points = [(k, value) for (size, k), value in found.items() if size == n]
-        if points:
-            middle.plot(*zip(*points, strict=True), "o", ms=4, color=colour, label=f"$n = {n}$")
-    middle.plot(c, outputs(1e200, mf.scalings.logarithmic(1e200, 2, 2 * c)).rho, "k--", lw=1)
-    middle.set(xlabel=r"$c = \beta(1 - \rho) - \log n$", title=f"random tokens, $d = {DIMENSION}$")
-    middle.legend(fontsize=8)
-    factors = np.geomspace(1e-2, 30, 21)
-    for n, colour in zip((64, 1024, 16384), colours[::2], strict=True):
-        shares = [keys(n, factor * n, 3)[0] for factor in factors]
-        right.semilogx(factors, shares, color=colour, label=f"$n = {n}$")
-    right.set(xlabel=r"$\beta/n$", ylabel=r"$E \sum_j w_j^2$", title="independent keys on $S^2$")
-    right.legend(fontsize=8)
+    left.plot(2, 0.8, "ko", ms=4, label=r"$4\rho/(1 + 3\rho)$")
+    left.set(xlabel=r"$\gamma = \beta/\log n$", ylabel="inner product of outputs")
+    left.set_title(rf"equiangular tokens, $\rho = {RHO}$")
+    _draw_window(middle, found)
+    factors, marks = np.geomspace(3e-3, 30, 25), "os^Dv"
+    for d, colour in zip((3, 5), theme.PALETTE, strict=False):
+        n = 1e6
+        law = [keys(n, f * float(mf.scalings.power(n, d)), d)[0] for f in factors]
+        right.semilogx(factors, law, color=colour, label=f"$d = {d}$, $n = 10^6$, law")
+        for n, mark in zip(SIZES, marks, strict=True):
+            points = [(k[2], *value) for k, value in shares.items() if k[:2] == (d, n)]
+            for beta, mean, error in points:
+                place, label = beta / float(mf.scalings.power(n, d)), f"$n = {n}$"
+                style = {"color": colour, "ms": 4, "lw": 1, "mfc": "none"}
+                named = label if d == 3 and beta == points[0][0] else None
+                right.errorbar(place, mean, error, fmt=mark, label=named, **style)
+    right.set(xlabel=r"$\beta\,n^{-2/(d-1)}$", ylabel=r"$E \sum_j w_j^2$")
+    right.set_title("independent keys on $S^{d-1}$")
+    for ax in (left, middle, right):
+        ax.legend(fontsize=7)
     figure.savefig(path)
+
+
+def _draw_window(ax, found: dict) -> None:
+    """Random tokens in the critical window, by how much they differ from the limit."""
+
+    def limit(c):
+        return outputs(1e200, mf.scalings.logarithmic(1e200, 2, 2 * np.asarray(c))).rho
+
+    c, shown = np.linspace(-3, 3, 101), sorted({n for n, _ in found})
+    for n, colour in zip(shown, theme.ordered_colours(len(shown)), strict=True):
+        law = answered_at_random(n, mf.scalings.logarithmic(n, 2, 2 * c), RHO, DIMENSION)
+        ax.plot(c, law - limit(c), color=colour, lw=1)
+        places = [k for size, k in found if size == n]
+        values = np.array([found[n, k] for k in places])
+        ax.plot(places, values - limit(places), "o", ms=4, color=colour, label=f"$n = {n}$")
+    ax.set(xlabel=r"$c = \beta(1 - \rho) - \log n$", ylabel=r"difference from the limit")
+    ax.set_title(rf"random tokens, $d = {DIMENSION}$: measured (dots), law")
 
 
 def main() -> int:
@@ -195,14 +232,14 @@ def main() -> int:
     arguments = parser.parse_args()
     report = Report(["what", "case"])
     closed_form(report)
+    other_products(report)
     limits(report)
     arrays(report, arguments.quick)
     found = random_arrays(report, arguments.quick)
-    independent_keys(report)
-    query_by_package(report)
+    shares = independent_keys(report, arguments.quick)
     if arguments.figure:
         with theme.style():
-            draw(found, arguments.figure)
+            draw(found, shares, arguments.figure)
     return report.verdict()
 
 

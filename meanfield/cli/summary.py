@@ -48,7 +48,7 @@ def _table(run: "Solution") -> str:
 
     from ..observables import measure
 
-    found = _replicas(run) | {name: v for name, v in run.model.parameters.items() if v.ndim}
+    found = _replicas(run) | {name: v for name, v in run.parameters.items() if v.ndim}
     measured = measure(run.model, run.final, float(run.t[-1]))
     found |= {name: measured[name] for name in SHOWN if _is_known(measured, name)}
     columns = {name: np.broadcast_to(v, run.shape).ravel() for name, v in found.items()}

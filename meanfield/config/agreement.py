@@ -7,7 +7,8 @@ from .equiangular_table import equiangular_disagreements
 from .gaussian_table import gaussian_disagreements
 from .initial import Ensemble
 from .models import Attention, Hardmax, SelfAttentionOfAnyBeta
-from .solve_table import FOR_TOKENS
+from .scalings import LogarithmicScaling, PowerScaling, shapes_of_beta
+from .solve_table import FEWEST_MODES, FOR_TOKENS
 from .token_agreement import token_disagreements
 from .values import shape_of
 
@@ -42,6 +43,9 @@ def _of_densities(config: "Config") -> Iterator[str]:
             f"expected geometry.degree <= solve.max_degree; "
             f"got {geometry.degree} > {solve.max_degree}"
         )
+    least = FEWEST_MODES if solve.min_degree is None else solve.min_degree
+    if solve.max_degree is not None and least > solve.max_degree:
+        yield f"solve: expected min_degree <= max_degree; got {least} > {solve.max_degree}"
     given = sorted({"min_degree", "max_degree"} & solve.model_fields_set)
     if config.characteristics is not None and given:
         yield (
@@ -61,6 +65,8 @@ def density_disagreements(model: "Model") -> Iterator[str]:
     if isinstance(model, Attention | Hardmax):
         yield f'model.drift: "{model.drift}" moves tokens; add [tokens], or choose another drift'
         return
+    if isinstance(getattr(model, "beta", 0.0), LogarithmicScaling | PowerScaling):
+        yield "model.beta: a scaling needs a number of tokens; add [tokens], or give numbers"
     parts = {
         "normalisation": model.normalisation and model.normalisation.kind != "post_ln",
         "noise": model.noise and model.noise.kind != "isotropic",
@@ -134,7 +140,7 @@ def _of_shapes(config: "Config") -> Iterator[str]:
     import numpy as np
 
     shapes = {
-        "model.beta": shape_of(getattr(config.model, "beta", 0.0)),
+        **shapes_of_beta(getattr(config.model, "beta", 0.0)),
         "model.kappa": shape_of(config.model.kappa),
     }
     if config.equiangular is not None:

@@ -59,8 +59,7 @@ class Builder:
             return np.array(value)
 
     def _drawn(self, key: str, table: RandomMatrix) -> np.ndarray:
-        assert isinstance(self._config, Config)  # densities have no matrices
-        d = build_tokens(self._config).dimension if table.columns is None else table.columns
+        d = self._dimension() if table.columns is None else table.columns
         one = self._heads is None or key.startswith("model.feedforward")
         shape = () if one else (int(self._heads or 1),)
         if table.ensemble == "ginibre":
@@ -68,3 +67,10 @@ class Builder:
         else:
             drawn = SQUARE[table.ensemble](d, table.seed, shape)
         return table.scale * drawn
+
+    def _dimension(self) -> int:
+        """The dimension of the state."""
+        assert isinstance(self._config, Config)  # densities have no matrices
+        if self._config.gaussian is not None:
+            return len(self._config.gaussian.mean)
+        return build_tokens(self._config).dimension

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..drifts import SA, USA, Drift, PerLayer
+from ..drifts import SA, USA, Drift, PerLayer, scalings
 from ..drifts import Attention as AttentionDrift
 from ..drifts import FeedForward as Perceptron
 from ..drifts import Hardmax as HardmaxDrift
@@ -18,9 +18,12 @@ from ..normalisation import NGPT, MixLN, Normalisation, PeriLN, PostLN, PreLN, S
 from . import layer_tables as tables
 from .blame import blaming
 from .build_matrix import Builder
+from .build_tokens import build_tokens
 from .described import Modelled
 from .matrices import LayeredNumbers
 from .models import Attention, Hardmax, Interaction, SelfAttention
+from .scalings import LogarithmicScaling, PowerScaling
+from .schema import Config
 
 __all__ = ["build_drift", "build_model"]
 
@@ -70,7 +73,7 @@ def _drift(config: Modelled, build: Builder) -> Drift:
     with blaming(config, "model"):
         match model:
             case SelfAttention():
-                return {"USA": USA, "SA": SA}[model.drift](model.beta)
+                return {"USA": USA, "SA": SA}[model.drift](_beta(config, model.beta))
             case Interaction():
                 # cos(k theta) is the Chebyshev polynomial T_k of the inner product cos(theta)
                 potential = np.polynomial.Chebyshev(model.cosines)
@@ -79,7 +82,7 @@ def _drift(config: Modelled, build: Builder) -> Drift:
                 output = None if model.output is None else build("model.output", model.output)
                 return AttentionDrift(
                     **_matrices(model, build),
-                    beta=_beta(model),
+                    beta=_beta(config, model.beta),
                     weights=_weights(model),
                     output=output,
                     causal=model.causal,
@@ -93,10 +96,22 @@ def _matrices(model: Attention | Hardmax, build: Builder) -> dict[str, Any]:
     return {name: build(f"model.{name}", getattr(model, name)) for name in "QKV"}
 
 
-def _beta(model: Attention) -> Any:
-    if isinstance(model.beta, LayeredNumbers):
-        return PerLayer(model.beta.per_layer, model.beta.duration)
-    return model.beta
+def _beta(config: Modelled, beta: Any) -> Any:
+    match beta:
+        case LayeredNumbers():
+            return PerLayer(beta.per_layer, beta.duration)
+        case LogarithmicScaling(gamma=gamma, offset=offset):
+            return scalings.logarithmic(_number_of_tokens(config), gamma, offset)
+        case PowerScaling(dimension=d, factor=factor):
+            return scalings.power(_number_of_tokens(config), d, factor)
+    return beta
+
+
+def _number_of_tokens(config: Modelled) -> Any:
+    assert isinstance(config, Config)  # others have no scaling
+    if config.equiangular is not None:
+        return config.equiangular.n
+    return len(build_tokens(config))
 
 
 def _weights(model: Attention) -> kinds.Weights | None:

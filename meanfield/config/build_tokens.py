@@ -1,14 +1,14 @@
 """From [tokens] to tokens."""
 
-import os
-
 import numpy as np
 
+from ..checks import check_memory
 from ..states import Tokens
 from ..states.density import Density
 from .blame import blaming
 from .build_density import build_density
 from .files import folder_of
+from .scalings import shapes_of_beta
 from .schema import Config
 from .token_table import Tokens as Table
 from .values import shape_of
@@ -41,13 +41,7 @@ def _check_memory(table: Table, density: Density | None) -> None:
         return
     d = table.dimension or (table.n if density is None else density.geometry.dimension)
     width = max(table.n, d) if table.gram else d
-    needed = 8 * (table.replicas or 1) * table.n * width
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > there:
-        raise ValueError(
-            f"{table.n} tokens take {needed // 10**9} GB, for {table.replicas or 1} x {table.n} x "
-            f"{width} numbers, and this machine has {there // 10**9} GB; expected a smaller n"
-        )
+    check_memory(f"{table.n} tokens", (table.replicas or 1, table.n, width))
 
 
 def _given(table: Table, config: Config) -> Tokens:
@@ -97,8 +91,8 @@ def _replicas(tokens: Tokens, table: Table) -> tuple[int, ...]:
 
 def _members(config: Config) -> int:
     """Number of axes of the ensemble of models."""
-    values = (getattr(config.model, "beta", 0.0), config.model.kappa)
-    return max(len(shape_of(value)) for value in values)
+    shapes = shapes_of_beta(getattr(config.model, "beta", 0.0)).values()
+    return max(map(len, (*shapes, shape_of(config.model.kappa))))
 
 
 def _dressed(tokens: Tokens, table: Table, replicas: tuple[int, ...], members: int) -> Tokens:

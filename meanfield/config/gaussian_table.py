@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from .models import Attention
+from .scalings import LogarithmicScaling, PowerScaling
 from .solve_table import FOR_TOKENS
 from .token_agreement import is_noisy
 from .values import Series, Table
@@ -46,6 +47,8 @@ def _model(config: "Config") -> Iterator[str]:
         )
     if model.causal:
         yield "model.causal: causal attention does not keep a Gaussian; leave it out"
+    if isinstance(model.beta, LogarithmicScaling | PowerScaling):
+        yield "model.beta: a scaling needs a number of tokens; a Gaussian has none"
     if isinstance(model.beta, tuple):
         yield "model.beta: a Gaussian is solved for a single model; expected a number"
     if is_noisy(model):

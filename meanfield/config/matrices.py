@@ -6,11 +6,21 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Strict, Tag
 
 from .files import ArrayName, DataFile
+from .scalings import LogarithmicScaling, PowerScaling
 from .values import Betas, Finite, Index, Matrices, Natural, Positive, Series, Table
 
-__all__ = ["LayeredNumbers", "Layers", "Matrix", "MatrixFile", "NumberOrLayers", "RandomMatrix"]
+__all__ = [
+    "LayeredNumbers",
+    "Layers",
+    "Matrix",
+    "MatrixFile",
+    "Number",
+    "NumberOrLayers",
+    "RandomMatrix",
+]
 
 NUMBERS = "numbers"
+SCALINGS = {"logarithmic": "LogarithmicScaling", "power": "PowerScaling"}
 TABLES = {"ensemble": "RandomMatrix", "file": "MatrixFile", "per_layer": "Layers"}
 EXPECTED = (
     "expected a number, a matrix [[...], ...], or a table: { ensemble = ..., seed = ... }, "
@@ -30,7 +40,7 @@ class RandomMatrix(Table):
         default=None, description="number of rows, of ginibre only; by default that of columns"
     )
     columns: Natural | None = Field(
-        default=None, description="number of columns; by default the dimension of the tokens"
+        default=None, description="number of columns; by default the dimension d of the state"
     )
 
 
@@ -85,11 +95,32 @@ class LayeredNumbers(Table):
     duration: Positive = Field(default=1.0, description="time that a layer lasts")
 
 
-def _number_or_layers(value: Any) -> str:
-    return "LayeredNumbers" if isinstance(value, dict | LayeredNumbers) else NUMBERS
+def _kind_of_number(value: Any) -> str | None:
+    if isinstance(value, Table):
+        return type(value).__name__
+    if not isinstance(value, dict):
+        return NUMBERS
+    return SCALINGS.get(str(value["scaling"])) if "scaling" in value else "LayeredNumbers"
 
 
+SCALED = Discriminator(
+    _kind_of_number,
+    custom_error_type="no_such_scaling",
+    custom_error_message=(
+        'expected a number, an array, { scaling = "logarithmic", gamma = ... } or '
+        '{ scaling = "power", dimension = ..., factor = ... }'
+    ),
+)
+Number = Annotated[
+    Annotated[Betas, Tag(NUMBERS)]
+    | Annotated[LogarithmicScaling, Tag("LogarithmicScaling")]
+    | Annotated[PowerScaling, Tag("PowerScaling")],
+    SCALED,
+]
 NumberOrLayers = Annotated[
-    Annotated[Betas, Tag(NUMBERS)] | Annotated[LayeredNumbers, Tag("LayeredNumbers")],
-    Discriminator(_number_or_layers),
+    Annotated[Betas, Tag(NUMBERS)]
+    | Annotated[LogarithmicScaling, Tag("LogarithmicScaling")]
+    | Annotated[PowerScaling, Tag("PowerScaling")]
+    | Annotated[LayeredNumbers, Tag("LayeredNumbers")],
+    SCALED,
 ]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from .layer_tables import FeedForward, Noise, Normalisation, Weights
-from .matrices import Layers, Matrix, MatrixFile, NumberOrLayers, RandomMatrix
+from .matrices import Layers, Matrix, MatrixFile, Number, NumberOrLayers, RandomMatrix
 from .values import Betas, Finite, Kappas, Natural, NonNegative, Series, Table
 
 __all__ = [
@@ -48,7 +48,7 @@ class SelfAttention(_Zonal):
     """Self-attention with noise, unnormalised (USA) or softmax (SA)."""
 
     drift: Literal["USA", "SA"]
-    beta: Betas = Field(description="inverse temperature; an array makes an ensemble")
+    beta: Number = Field(description="inverse temperature; an array makes an ensemble")
 
 
 class SelfAttentionOfAnyBeta(SelfAttention):

@@ -8,6 +8,7 @@ from .initial import Ensemble, Mixture, Perturbed
 from .layer_tables import MixLN, PeriLN, PreLN
 from .matrices import RandomMatrix
 from .models import Attention, Hardmax, Model, matrix_tables
+from .scalings import shapes_of_beta
 from .token_table import SOURCES, Tokens
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def _stepping(config: "Config", tokens: Tokens) -> Iterator[str]:
 
 
 def _is_ensemble(model: Any) -> bool:
-    return any(isinstance(getattr(model, name, None), tuple) for name in ("beta", "kappa"))
+    shapes = shapes_of_beta(getattr(model, "beta", 0.0)).values()
+    return any(shapes) or isinstance(model.kappa, tuple)
 
 
 def _gram(config: "Config", tokens: Tokens) -> Iterator[str]:

@@ -71,6 +71,13 @@ class ZonalDrift(Drift):
         """W' at inner products t (*shape, ...), times a factor that it has in common with Z."""
 
     @abstractmethod
+    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """W'(1)/W'(1 - gap) - 1 as its sign and its logarithm, both (*shape, ...).
+
+        The gap > 0 is given by its logarithm: it may be below the least number of the machine.
+        """
+
+    @abstractmethod
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         """W at inner products t (*shape, ...), its additive constant included."""
 

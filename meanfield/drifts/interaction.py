@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import positive, real_array
+from ..errors import MeanfieldError
 from ..kernels import polynomial_multipliers, quadrature_multipliers, values_at
 from .contract import ZonalDrift
 from .slopes import slope_of
@@ -15,6 +16,8 @@ from .slopes import slope_of
 __all__ = ["Interaction"]
 
 DESCRIBED = 4096  # degree of the series that files hold
+CLOSE = 1e-3  # gaps below which differences of slopes cancel
+PLACES, SHARES = (np.polynomial.legendre.leggauss(40) + np.array([[1.0], [0.0]])) / 2
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,29 @@ class Interaction(ZonalDrift):
     def slope(self, t: np.ndarray) -> np.ndarray:
         """W' at inner products; those beyond +-1 by rounding are taken for +-1."""
         return self._slope(np.minimum(np.maximum(t, -1.0), 1.0))
+
+    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """By the mean of W'' between the two where the gap is small."""
+        gap = np.exp(log_gap)
+        there = self.slope(1 - gap)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = (self.slope(np.ones_like(gap)) - there) / there
+            sign, log_size = np.sign(ratio), np.log(np.abs(ratio))
+            if (near := gap < CLOSE).any():
+                mean = self._curvature(1 - gap[near, None] * PLACES) @ SHARES / there[near]
+                sign[near], log_size[near] = np.sign(mean), np.log(np.abs(mean)) + log_gap[near]
+        return sign, log_size
+
+    @cached_property
+    def _curvature(self) -> Callable[[np.ndarray], np.ndarray]:
+        """W''."""
+        try:
+            return slope_of(self._slope)
+        except MeanfieldError as error:
+            raise MeanfieldError(
+                "Attention on equiangular tokens with 1 - rho < 0.001 needs W'' of an Interaction, "
+                "and the Chebyshev interpolants of its slope do not give it: W' is not smooth."
+            ) from error
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         return np.abs(self._slope(np.linspace(-1, 1, 515)[1:-1])).max()  # it may be inf at +-1

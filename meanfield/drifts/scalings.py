@@ -23,7 +23,8 @@ def logarithmic(n, gamma=1.0, offset=0.0) -> np.ndarray:
     ----------
     Chen, Lin, Polyanskiy and Rigollet, arXiv:2510.05554.
     """
-    return _finite("gamma", gamma) * np.log(_numbers(n)) + _finite("offset", offset)
+    n, gamma, offset = _together(n=_numbers(n), gamma=gamma, offset=offset)
+    return gamma * np.log(n) + offset
 
 
 def power(n, d: int, factor=1.0) -> np.ndarray:
@@ -46,7 +47,26 @@ def power(n, d: int, factor=1.0) -> np.ndarray:
     d = whole_number("power needs a whole number d", "d", d)
     if d < 2:
         raise ValueError(f"power needs d >= 2: there are two points on S^0; got d = {d}.")
-    return _finite("factor", factor) * _numbers(n) ** (2 / (d - 1))
+    n, factor = _together(n=_numbers(n), factor=factor)
+    with np.errstate(over="ignore"):
+        beta = factor * n ** (2 / (d - 1))
+    if not np.isfinite(beta).all():
+        raise ValueError(
+            f"factor n^(2/(d - 1)) exceeds 1.8e308, the largest number, for n = {n.max():g} and "
+            f"d = {d}."
+        )
+    return beta
+
+
+def _together(n: np.ndarray, **others) -> list[np.ndarray]:
+    """Arrays of finite numbers, of shapes that broadcast."""
+    arrays = {"n": n, **{name: _finite(name, values) for name, values in others.items()}}
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        found = ", ".join(f"{name} of shape {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"A scaling needs arrays that broadcast; got {found}.") from None
+    return list(arrays.values())
 
 
 def _numbers(n) -> np.ndarray:

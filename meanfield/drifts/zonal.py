@@ -20,6 +20,8 @@ from .contract import ZonalDrift
 
 __all__ = ["SA", "USA", "Kuramoto"]
 
+SMALL = -40.0  # log x where 1 - e^-x is x to rounding
+
 
 def _inverse_temperature(name: str, beta) -> np.ndarray:
     array = real_array(f"The beta of {name}", beta)
@@ -54,6 +56,15 @@ class _Exponential(ZonalDrift):
 
     def _exponent(self, t: np.ndarray) -> np.ndarray:
         return self.beta.reshape(self.shape + (1,) * (t.ndim - len(self.shape))) * t
+
+    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """e^(beta gap) - 1."""
+        with np.errstate(divide="ignore"):
+            log_size = log_gap + np.log(np.abs(self._exponent(np.ones_like(log_gap))))
+            size = np.exp(log_size)
+            small = np.where(log_size < SMALL, log_size, np.log(-np.expm1(-size)))
+        sign = np.sign(self._exponent(np.ones_like(log_gap)))
+        return sign, small + np.where(sign > 0, size, 0.0)
 
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         """exp(beta t) / beta, infinite where it overflows; t at beta = 0."""
@@ -174,6 +185,9 @@ class Kuramoto(ZonalDrift):
 
     def slope(self, t: np.ndarray) -> np.ndarray:
         return np.ones_like(t)
+
+    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros_like(log_gap), np.full_like(log_gap, -np.inf)
 
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         return t

@@ -49,6 +49,8 @@ def attend(drift: Drift, state: Tokens | Equiangular) -> Tokens | Equiangular:
     ------
     TypeError
         For other states.
+    ValueError
+        For shapes of ensembles that do not broadcast.
     MeanfieldError
         Where the drift does not keep tokens equiangular, for a drift of the sphere and tokens in
         R^d, and on a sphere where an output is 0, which has no direction.
@@ -65,7 +67,13 @@ def attend(drift: Drift, state: Tokens | Equiangular) -> Tokens | Equiangular:
         )
     in_space = isinstance(state, Tokens) and not state.on_sphere
     model = Transformer(drift) if in_space else Transformer(drift, normalisation=PreLN())
-    shape = np.broadcast_shapes(model.shape, state.shape)
+    try:
+        shape = np.broadcast_shapes(model.shape, state.shape)
+    except ValueError:
+        raise ValueError(
+            f"The drift has ensemble shape {model.shape} and the state {state.shape}: these do not "
+            "broadcast. For a table of both give one of them a trailing axis."
+        ) from None
     state = state.broadcast(shape)
     return _of_tokens(model, state) if isinstance(state, Tokens) else _of_one(model, state)
 
@@ -88,8 +96,6 @@ def _of_tokens(model: Transformer, tokens: Tokens) -> Tokens:
 def _of_one(model: Transformer, state: Equiangular) -> Equiangular:
     motion = EquiangularMotion(model, state)
     pull = motion.pull(motion.coordinates(state), 0.0)
-    with np.errstate(divide="ignore"):
-        factor = pull.rate / pull.own
-        logit = state.logit + np.log1p(factor * (2 + factor)).reshape(state.shape)
+    logit = state.logit + motion.answered(motion.coordinates(state)).reshape(state.shape)
     lengths = np.hypot(pull.along, pull.across).reshape(state.shape)
     return Equiangular.computed(state.n, logit, lengths)

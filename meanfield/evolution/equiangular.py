@@ -25,6 +25,8 @@ from .pieces import Piece
 
 __all__ = ["EquiangularMotion"]
 
+ROUNDED = 8 * np.finfo(float).eps
+
 
 class Pull(NamedTuple):
     """What attention does to every token, after normalisation; arrays of shape (members,)."""
@@ -110,6 +112,17 @@ class EquiangularMotion:
             new[:, 0, 1] = np.log(np.hypot(scale + step * pull.along, step * pull.across))
         return new
 
+    def answered(self, y: np.ndarray) -> np.ndarray:
+        """By how much attention alone, without residual, raises the logits (members,).
+
+        2 log |1 + n k(rho)/(k(1) - k(rho))|, from the logarithm of the fraction: it may overflow.
+        """
+        state = Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
+        sign, log_contrast = self._drift.contrast(state.log_gap[:, None])
+        size = np.log(self._n) - log_contrast[:, 0]
+        with np.errstate(divide="ignore"):
+            return 2 * (np.maximum(size, 0) + np.log1p(sign[:, 0] * np.exp(-np.abs(size))))
+
     def _grows(self, t: float) -> bool:
         return self.model.normalisation.grows(self._piece.inside(t))
 
@@ -125,9 +138,12 @@ class EquiangularMotion:
         """Between two breakpoints; at either the model is taken as it is in between."""
         self._piece.enter(start, end)
 
-    def relative_error(self, error: np.ndarray, _y: np.ndarray) -> float:
-        """The largest error, relative, of 1 - rho, of 1 + (n - 1) rho and of the radius."""
-        return float(np.abs(error).max())
+    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
+        """The largest error, relative, of 1 - rho, of 1 + (n - 1) rho and of the radius.
+
+        What may be rounding of the coordinates is none: no shorter step would have less of it.
+        """
+        return float(np.abs(error).max(initial=0.0, where=np.abs(error) > ROUNDED * np.abs(y)))
 
     def projected(self, y: np.ndarray) -> np.ndarray:
         """The coordinates themselves."""

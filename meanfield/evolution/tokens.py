@@ -32,6 +32,8 @@ class TokenMotion:
         In the ensemble shape of the model, or more.
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
         How sums over tokens are done for zonal drifts.
+    layers : bool
+        Whether layers are taken rather than the flow.
 
     Raises
     ------
@@ -39,7 +41,7 @@ class TokenMotion:
         For a model that these tokens cannot follow, or an engine that does not fit.
     """
 
-    def __init__(self, model: Transformer, tokens: Tokens, engine=None):
+    def __init__(self, model: Transformer, tokens: Tokens, engine=None, *, layers: bool = False):
         check_tokens(model, tokens)
         self.model, self._like = model, tokens
         self.dimension, self.on_sphere = tokens.dimension, tokens.on_sphere
@@ -47,12 +49,12 @@ class TokenMotion:
         self.has_radii = model.normalisation.has_radii
         self._drift = model.drift.broadcast(tokens.shape)
         self._masses = np.ascontiguousarray(tokens.masses.reshape(self._replicas, -1))
-        self._sums = self._build(engine, len(tokens))
+        self._sums = self._build(engine, len(tokens), layers)
         self._exact = isinstance(self._drift, ZonalDrift) and self._tangential
         self._piece = Piece()
         self.kappa = np.broadcast_to(model.kappa, tokens.shape).ravel()
 
-    def _build(self, engine, n: int):
+    def _build(self, engine, n: int, layers: bool):
         threads = getattr(engine, "threads", 1)
         if isinstance(self._drift, Attention | Hardmax | MeanField):
             if engine is not None and not isinstance(engine, Automatic):
@@ -63,11 +65,12 @@ class TokenMotion:
             if isinstance(self._drift, MeanField):
                 return FieldSums(self._drift, threads)
             return AttentionSums(self._drift, threads=threads, shape=self._like.shape)
-        if not self._tangential or self.model.reaction:
+        if layers or not self._tangential or self.model.reaction:
             if engine is not None and not isinstance(engine, Automatic | Direct):
                 what = "A reaction needs potentials"
-                if not self._tangential:
-                    what = f"{self.model.normalisation!r} needs the whole output of attention"
+                if layers or not self._tangential:
+                    who = "steppers.Layers" if layers else repr(self.model.normalisation)
+                    what = f"{who} needs the whole output of attention"
                 raise ValueError(f"{what}, which engines.Direct gives; got engine = {engine!r}.")
             engine = Direct(threads=threads)
         engine = Automatic() if engine is None else engine

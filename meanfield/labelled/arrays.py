@@ -35,6 +35,9 @@ ATTRIBUTES = {
     "radius": {"long_name": "length of the hidden states"},
     "logit": {"long_name": "log((1 + (n - 1) rho)/(1 - rho))"},
     "n": {"long_name": "number of tokens"},
+    "initial_rho": {"long_name": "inner product at the start"},
+    "initial_gap": {"long_name": "1 - rho at the start"},
+    "initial_radius": {"long_name": "length of the hidden states at the start"},
     "w2_to_dirac": {"long_name": "W2 to the Dirac at limit_point", "units": "radian"},
     "limit_point": {"long_name": "direction of the mean"},
 }
@@ -172,10 +175,10 @@ def member_dims(shape: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def _parameters(solution: Solution) -> Arrays:
-    """beta and kappa along the ensemble axes where they vary."""
+    """beta, kappa, and what else tells members apart, along the axes where they vary."""
     shape, dims = solution.shape, member_dims(solution.shape)
     arrays: Arrays = {}
-    for name, values in solution.model.parameters.items():
+    for name, values in solution.parameters.items():
         if values.ndim:
             own = (1,) * (len(shape) - values.ndim) + values.shape
             kept = tuple(i for i, size in enumerate(own) if size > 1)

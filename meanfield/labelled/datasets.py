@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ["observables_dataset", "solution_dataset"]
 
-COORDINATES = ("t", "theta", "z", "phi", "x", "k", "mode", "l", "m", "beta", "kappa", "masses")
+AXES = ("t", "theta", "z", "phi", "x", "k", "mode", "l", "m", "masses")
+PARAMETERS = ("beta", "kappa", "n", "initial_rho", "initial_gap", "initial_radius")
+COORDINATES = (*AXES, *PARAMETERS)
 
 
 def observables_dataset(solution: Solution) -> "xr.Dataset":

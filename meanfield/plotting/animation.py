@@ -144,7 +144,7 @@ def _draw_strip(
     """One number over time that tells how far tokens have gathered."""
     flat = isinstance(solution.final, Tokens) and not solution.final.on_sphere
     name = "spread" if flat else "order_parameter"
-    draw_observables(figure, [ax], solution, [name], member, key=False)
+    draw_observables(figure, [ax], solution, [name], member, key=False, log_time=False)
     if flat:
         ax.set_ylabel(quantity_of(solution, name).symbol)
     else:

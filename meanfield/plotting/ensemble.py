@@ -1,6 +1,5 @@
 """Which members of an ensemble to draw, and what to call them."""
 
-from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,14 @@ if TYPE_CHECKING:
 __all__ = ["MOST_PANELS", "choose", "describe", "label", "varying"]
 
 MOST_PANELS = 9
-SYMBOLS = {"beta": r"\beta", "kappa": r"\kappa"}
+SYMBOLS = {
+    "beta": r"\beta",
+    "kappa": r"\kappa",
+    "n": "n",
+    "initial_rho": r"\rho(0)",
+    "initial_gap": r"1 - \rho(0)",
+    "initial_radius": "r(0)",
+}
 
 
 def choose(solution: "Solution", member: int | tuple[int, ...] | None) -> list[tuple[int, ...]]:
@@ -66,7 +72,7 @@ def varying(solution: "Solution") -> dict[str, np.ndarray]:
     """Parameters that differ between members, each as an array of the ensemble shape."""
     arrays = {
         name: np.broadcast_to(value, solution.shape)
-        for name, value in _parameters(solution).items()
+        for name, value in solution.parameters.items()
         if np.ndim(value)
     }
     return {name: array for name, array in arrays.items() if (array != array.flat[0]).any()}
@@ -89,14 +95,10 @@ def describe(solution: "Solution") -> str:
     differing = varying(solution)
     shared = [
         _equation(name, mathematical(np.ravel(value)[0], 7))
-        for name, value in _parameters(solution).items()
+        for name, value in solution.parameters.items()
         if name not in differing
     ]
     return ", ".join([str(described.get("drift", "")), *shared])
-
-
-def _parameters(solution: "Solution") -> Mapping[str, np.ndarray]:
-    return solution.model.parameters
 
 
 def _equation(name: str, number: str) -> str:

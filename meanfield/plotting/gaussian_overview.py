@@ -11,7 +11,7 @@ from .observables import draw_observables
 from .panels import title_page
 from .quantities import telling
 from .spaces import Space, space_of
-from .time_axis import check_log_time
+from .time_axis import is_logarithmic
 from .times import pick_times
 from .variances import draw_variances, variances
 
@@ -24,7 +24,7 @@ TIMES = 6
 
 
 def gaussian_overview(
-    solution: "Solution", *, log_time: bool = False, title: str | None = None
+    solution: "Solution", *, log_time: bool | None = None, title: str | None = None
 ) -> Figure:
     """One page: in the plane ellipses and the covariance of trace one; else variances; observables.
 
@@ -32,8 +32,9 @@ def gaussian_overview(
     ----------
     solution : Solution
         A Gaussian in any dimension.
-    log_time : bool
-        Whether the axes of times are logarithmic, from the first saved time above 0 on.
+    log_time : bool, optional
+        Whether the axes of times are logarithmic, from the first saved time above 0 on;
+        by default where saved times are spaced like numpy.geomspace.
     title : str, optional
         Heading; by default the model, and none if it is "".
 
@@ -49,7 +50,7 @@ def gaussian_overview(
     plane = space_of(solution) is Space.PLANE
     if len(solution) == 1:
         return (ellipses if plane else variances)(solution, title=title)
-    check_log_time(solution, log_time)
+    log_time = is_logarithmic(solution, log_time)
     with theme.style():
         figure = theme.figure(width=7.5, height=7.4)
         top, bottom = figure.subfigures(2, 1, height_ratios=[3.4, 4.0])

@@ -15,7 +15,7 @@ from .crowds import thinned
 from .panels import Panels, into, page, title_page
 from .spaces import Space, expect
 from .sphere_sheet import member_of
-from .time_axis import check_log_time, time_axis, time_edges
+from .time_axis import is_logarithmic, time_axis, time_edges
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -36,7 +36,7 @@ def inner_products(
     bins: int = BINS,
     ax: Axes | None = None,
     member: int | tuple[int, ...] | None = None,
-    log_time: bool = False,
+    log_time: bool | None = None,
     title: str | None = None,
 ) -> Figure:
     """Heat map of the inner products of all pairs of tokens over time, on a logarithmic scale.
@@ -54,8 +54,9 @@ def inner_products(
         Draw here rather than in a new figure.
     member : int or tuple of int, optional
         Member of an ensemble; by default all of them, at most nine.
-    log_time : bool
-        Whether the axis of times is logarithmic, from the first saved time above 0 on.
+    log_time : bool, optional
+        Whether the axis of times is logarithmic, from the first saved time above 0 on;
+        by default where saved times are spaced like numpy.geomspace.
     title : str, optional
         Heading; by default the model, and none if it is "". Not used with `ax`.
 
@@ -88,10 +89,10 @@ def draw_inner_products(
     solution: "Solution",
     *,
     bins: int = BINS,
-    log_time: bool = False,
+    log_time: bool | None = None,
 ) -> None:
     """A heat map in each panel with one bar for all; or histograms of a single time."""
-    check_log_time(solution, log_time)
+    log_time = is_logarithmic(solution, log_time)
     if len(solution.final) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")
     first = int(np.flatnonzero(solution.t > 0)[0]) if log_time else 0

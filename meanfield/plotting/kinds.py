@@ -1,6 +1,7 @@
 """The kinds of figure by name, for each kind of state and the space it lives on."""
 
 from collections.abc import Callable
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
@@ -15,13 +16,14 @@ from .cone import cone
 from .distribution import distribution
 from .dots import mollweide_dots, orthographic_dots
 from .ellipses import ellipses
+from .equiangular_overview import equiangular_overview
 from .gaussian_overview import gaussian_overview
 from .inner_products import inner_products
 from .observables import observables
 from .planes import paths, projection
 from .polar import polar
 from .rings import rings
-from .spaces import ByState, Space, describe_states, entry_of
+from .spaces import ByState, Space, describe_states, entry_of, space_of
 from .sphere import mollweide, orthographic
 from .sphere_overview import sphere_overview
 from .token_histogram import histogram
@@ -122,7 +124,7 @@ KINDS: ByState[dict[str, Draw]] = {
             "observables": observables,
         }
     },
-    Equiangular: {Space.PAIRS: {"overview": observables, "observables": observables}},
+    Equiangular: {Space.PAIRS: {"overview": equiangular_overview, "observables": observables}},
     Gaussian: {
         Space.LINE: NORMAL,
         Space.PLANE: {**NORMAL, "ellipses": ellipses, "cone": cone},
@@ -155,8 +157,9 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
         Of the function of that name in this room: `member`, `scale`, `times`, `ax`, ... For
         "map" it is `mollweide`; for characteristics and tokens on the sphere `orthographic_dots`
         and `mollweide_dots`; for tokens "overview" is `token_overview`, "trajectories"
-        `token_curves`, "spacetime" `token_spacetime` and "polar" `rings`. What runs over time takes
-        `log_time=True` for tokens, "observables" for any states.
+        `token_curves`, "spacetime" `token_spacetime` and "polar" `rings`. The axis of times is
+        logarithmic where saved times are spaced like numpy.geomspace, or as `log_time=` says for
+        "observables" of any states, and what runs over time of tokens and Gaussians.
 
     Returns
     -------
@@ -167,6 +170,8 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
     ------
     ValueError
         If there is no such kind for these states on this space; and as the function of that name.
+    TypeError
+        For an option that it does not have.
     """
     kinds = entry_of(solution, KINDS)
     if kind not in kinds:
@@ -174,7 +179,22 @@ def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure
             f"kind must be one of {', '.join(map(repr, kinds))} for {describe_states(solution)}; "
             f"got {kind!r}."
         )
+    _check_options(kinds[kind], solution, kind, options)
     return kinds[kind](solution, **options)
+
+
+def _check_options(draw: Draw, solution: "Solution", kind: str, options: dict[str, Any]) -> None:
+    """Raise TypeError for an option that the figure does not have."""
+    parameters = signature(draw).parameters.values()
+    known = [option.name for option in parameters if option.kind == Parameter.KEYWORD_ONLY]
+    if draw is token_overview and space_of(solution) is Sphere:
+        known += ["seen_from", "clusters"]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise TypeError(
+            f"{unknown[0]!r} is no option of kind={kind!r} for {describe_states(solution)}; it "
+            f"has {', '.join(known)}."
+        )
 
 
 def overview(solution: "Solution", **options: Any) -> Figure:
@@ -185,6 +205,7 @@ def overview(solution: "Solution", **options: Any) -> Figure:
     solution : Solution
     **options
         `title`, and of densities `member` and `scale`, as for `spacetime`; on the sphere also
-        `seen_from` and `clusters`, as for `orthographic`; of tokens `member` and `log_time`.
+        `seen_from` and `clusters`, as for `orthographic`; of tokens, and of equiangular ones,
+        `member` and `log_time`.
     """
     return plot(solution, "overview", **options)

@@ -14,7 +14,7 @@ from .bands import Group, groups_of, key_of_groups, series_of
 from .panels import title_page
 from .portions import colours_of
 from .quantities import QUANTITIES, Quantity, is_present, quantity_of
-from .time_axis import check_log_time, time_axis
+from .time_axis import is_logarithmic, time_axis
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -30,7 +30,7 @@ def observables(
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
     member: int | tuple[int, ...] | None = None,
-    log_time: bool = False,
+    log_time: bool | None = None,
     title: str | None = None,
 ) -> Figure:
     """Observables over time, one panel for each.
@@ -49,8 +49,9 @@ def observables(
         Draw here rather than in a new figure; `names` must then hold one name.
     member : int or tuple of int, optional
         Member of an ensemble; by default all.
-    log_time : bool
-        Whether the axis of times is logarithmic, from the first saved time above 0 on.
+    log_time : bool, optional
+        Whether the axis of times is logarithmic, from the first saved time above 0 on;
+        by default where saved times are spaced like numpy.geomspace.
     title : str, optional
         Heading; by default the model, and none if it is "". Not used with `ax`.
 
@@ -64,7 +65,6 @@ def observables(
         If a name is unknown or this solution does not have it, the member does not exist,
         or `log_time` is asked for and there are fewer than two times above 0.
     """
-    check_log_time(solution, log_time)
     chosen = _chosen(solution, names, single=not solution.shape or member is not None)
     with theme.style():
         if ax is not None:
@@ -119,10 +119,11 @@ def draw_observables(
     *,
     columns: int = 1,
     key: bool = True,
-    log_time: bool = False,
+    log_time: bool | None = None,
 ) -> None:
     """One observable in each panel; the members of an ensemble told apart by colour."""
     groups = groups_of(solution, _members(solution, member))
+    log_time = is_logarithmic(solution, log_time)
     for i, (ax, name) in enumerate(zip(axes, names, strict=True)):
         quantity = quantity_of(solution, name)
         if name == "moments":

@@ -5,24 +5,45 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
+from ..checks import boolean
 from . import resolution
 
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["check_log_time", "time_axis", "time_edges"]
+__all__ = ["is_logarithmic", "time_axis", "time_edges"]
 
 NAME = "time $t$"
+FEWEST, LONG = 5, 30.0  # so many times, and so long a range, are worth a logarithmic axis
+EVEN, MOST = 0.1, 0.7
 
 
-def check_log_time(solution: "Solution", log_time: bool) -> None:
-    """Raise ValueError if times are to be shown on a logarithmic axis and cannot."""
-    if log_time and np.count_nonzero(solution.t > 0) < 2:
+def is_logarithmic(solution: "Solution", log_time: bool | None) -> bool:
+    """Whether times are shown on a logarithmic axis: if asked, or by themselves for None.
+
+    Raises
+    ------
+    ValueError
+        If it is asked for and there are fewer than two times above 0.
+    """
+    t = np.asarray(solution.t)
+    t = t[t > 0]
+    if log_time is None:
+        return len(t) >= FEWEST and t[-1] >= LONG * t[0] and _is_geometric(t)
+    log_time = boolean("log_time", log_time)
+    if log_time and len(t) < 2:
         raise ValueError(
             "log_time needs at least two saved times above 0; got t = "
             f"{', '.join(f'{t:g}' for t in solution.t)}. Solve with more times in t_eval, for "
             "instance numpy.geomspace."
         )
+    return log_time
+
+
+def _is_geometric(t: np.ndarray) -> bool:
+    """Whether most times are the same factor apart."""
+    steps = np.diff(np.log(t))
+    return bool(np.mean(np.abs(steps / np.median(steps) - 1) < EVEN) > MOST)
 
 
 def time_axis(

@@ -20,7 +20,7 @@ from .rings import rings
 from .spaces import Space, space_of
 from .sphere_sheet import member_of, time_views
 from .sphere_views import name_sides
-from .time_axis import check_log_time
+from .time_axis import is_logarithmic
 from .times import pick_times
 from .token_spacetime import draw_token_spacetime
 from .token_trajectories import draw_token_trajectories
@@ -38,7 +38,7 @@ def token_overview(
     solution: "Solution",
     *,
     member: int | Member | None = None,
-    log_time: bool = False,
+    log_time: bool | None = None,
     title: str | None = None,
     **options: Any,
 ) -> Figure:
@@ -56,8 +56,9 @@ def token_overview(
         Tokens or inner products.
     member : int or tuple of int, optional
         Member of an ensemble: then the observables are also those of this member alone.
-    log_time : bool
-        Whether the axes of times are logarithmic, from the first saved time above 0 on.
+    log_time : bool, optional
+        Whether the axes of times are logarithmic, from the first saved time above 0 on;
+        by default where saved times are spaced like numpy.geomspace.
     title : str, optional
         Heading; by default the model, and none if it is "".
     **options
@@ -76,7 +77,7 @@ def token_overview(
     if len(solution) == 1:
         alone = SINGLE[space_of(solution)]
         return alone(solution, member=index or None, title=title, **options)
-    check_log_time(solution, log_time)
+    log_time = is_logarithmic(solution, log_time)
     height, draw = TOPS[space_of(solution)]
     with theme.style():
         figure = theme.figure(width=7.5, height=height + 4.3)

@@ -12,7 +12,7 @@ from .panels import Panels, into, page, title_page
 from .profiles import AROUND
 from .spaces import expect_tokens
 from .sphere_sheet import member_of
-from .time_axis import check_log_time, time_axis, time_edges
+from .time_axis import is_logarithmic, time_axis, time_edges
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -30,7 +30,7 @@ def token_spacetime(
     bins: int = BINS,
     ax: Axes | None = None,
     member: int | tuple[int, ...] | None = None,
-    log_time: bool = False,
+    log_time: bool | None = None,
     title: str | None = None,
 ) -> Figure:
     """Heat map of the angles of tokens over time, relative to the uniform state.
@@ -45,8 +45,9 @@ def token_spacetime(
         Draw here rather than in a new figure.
     member : int or tuple of int, optional
         Member of an ensemble; by default all of them, at most nine.
-    log_time : bool
-        Whether the axis of times is logarithmic, from the first saved time above 0 on.
+    log_time : bool, optional
+        Whether the axis of times is logarithmic, from the first saved time above 0 on;
+        by default where saved times are spaced like numpy.geomspace.
     title : str, optional
         Heading; by default the model, and none if it is "". Not used with `ax`.
 
@@ -78,10 +79,10 @@ def draw_token_spacetime(
     solution: "Solution",
     *,
     bins: int = BINS,
-    log_time: bool = False,
+    log_time: bool | None = None,
 ) -> None:
     """A heat map in each panel with one bar for all."""
-    check_log_time(solution, log_time)
+    log_time = is_logarithmic(solution, log_time)
     if len(solution) < 2 or bins < 1:
         raise ValueError(
             f"A space-time map needs two saved times and a bin or more; got {len(solution)} and "

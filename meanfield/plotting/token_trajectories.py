@@ -14,7 +14,7 @@ from .panels import into, page, title_page
 from .profiles import AROUND
 from .spaces import Space, expect_tokens
 from .sphere_sheet import member_of
-from .time_axis import check_log_time, time_axis
+from .time_axis import is_logarithmic, time_axis
 from .trajectories import angle_of, check_curves, mark_ends, turned
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def token_curves(
     count: int = MOST_CURVES,
     ax: Axes | None = None,
     member: int | tuple[int, ...] | None = None,
-    log_time: bool = False,
+    log_time: bool | None = None,
     title: str | None = None,
 ) -> Figure:
     """The angle, or on the line the place, of every token over time.
@@ -51,8 +51,9 @@ def token_curves(
         Draw here rather than in a new figure.
     member : int or tuple of int, optional
         Member of an ensemble; by default all of them, at most nine.
-    log_time : bool
-        Whether the axis of times is logarithmic, from the first saved time above 0 on.
+    log_time : bool, optional
+        Whether the axis of times is logarithmic, from the first saved time above 0 on;
+        by default where saved times are spaced like numpy.geomspace.
     title : str, optional
         Heading; by default the model, and none if it is "". Not used with `ax`.
 
@@ -88,11 +89,11 @@ def draw_token_trajectories(
     member: tuple[int, ...],
     *,
     count: int = MOST_CURVES,
-    log_time: bool = False,
+    log_time: bool | None = None,
 ) -> Crowd:
     """The curves and, at the end, the clusters; the tokens that were drawn."""
     check_curves(solution, count, "observables")
-    check_log_time(solution, log_time)
+    log_time = is_logarithmic(solution, log_time)
     whole = places_over_time(solution, member)
     crowd = crowd_of(solution, member, count, whole[0])
     places = whole[:, crowd.tokens]

@@ -15,7 +15,7 @@ from .panels import into, page, title_page
 from .portions import angles_along, colours_of, final_clusters, percent, quantiles
 from .profiles import AROUND, axis_on
 from .spaces import expect
-from .time_axis import time_axis
+from .time_axis import is_logarithmic, time_axis
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -90,7 +90,7 @@ def draw_trajectories(ax: Axes, solution: "Solution", count: int = CURVES) -> No
     ax.set(ylim=axis.limits, ylabel=axis.name)
     ax.set_yticks(axis.ticks, axis.labels)
     ax.set_title(f"{percent(1 / count)} of the mass between curves", loc="left", fontsize=9)
-    time_axis(ax, solution)
+    time_axis(ax, solution, log_time=is_logarithmic(solution, None))
     clusters = final_clusters(solution)
     places = np.array([angle_of(cluster.point) for cluster in clusters])
     mark_ends(ax, solution.t[-1], places, [cluster.mass for cluster in clusters])

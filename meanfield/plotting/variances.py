@@ -10,7 +10,7 @@ from ..states import Gaussian
 from . import resolution, theme
 from .panels import into, page, title_page
 from .spaces import Space, expect
-from .time_axis import check_log_time, time_axis
+from .time_axis import is_logarithmic, time_axis
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -24,7 +24,7 @@ def variances(
     solution: "Solution",
     *,
     ax: Axes | None = None,
-    log_time: bool = False,
+    log_time: bool | None = None,
     title: str | None = None,
 ) -> Figure:
     """The eigenvalues of the covariance over time, on a logarithmic axis.
@@ -35,8 +35,9 @@ def variances(
         A Gaussian in any dimension.
     ax : Axes, optional
         Draw here rather than in a new figure.
-    log_time : bool
-        Whether the axis of times is logarithmic, from the first saved time above 0 on.
+    log_time : bool, optional
+        Whether the axis of times is logarithmic, from the first saved time above 0 on;
+        by default where saved times are spaced like numpy.geomspace.
     title : str, optional
         Heading; by default the model, and none if it is "". Not used with `ax`.
 
@@ -52,7 +53,6 @@ def variances(
         If `log_time` is asked for and there are fewer than two times above 0.
     """
     expect(solution, Gaussian, Space.LINE, Space.PLANE, Space.EUCLIDEAN)
-    check_log_time(solution, log_time)
     with theme.style():
         target = into(ax, solution, None) if ax else page(solution, None, width=7, height=3.4)
         draw_variances(target.axes[0], solution, log_time=log_time)
@@ -62,8 +62,9 @@ def variances(
         return ax.figure
 
 
-def draw_variances(ax: Axes, solution: "Solution", *, log_time: bool = False) -> None:
+def draw_variances(ax: Axes, solution: "Solution", *, log_time: bool | None = None) -> None:
     """One curve for each eigenvalue in order."""
+    log_time = is_logarithmic(solution, log_time)
     values = np.array([np.linalg.eigvalsh(state.cov) for state in solution])
     shown = np.where(values > DEEPEST * values.max(), values, np.nan)
     marker = {"marker": "."} if len(solution) == 1 else {}

@@ -11,7 +11,7 @@ import numpy as np
 from ..characteristics import Characteristics
 from ..checks import boolean, path_of, positive, whole_number
 from ..model import Transformer
-from ..states import Density, Gaussian, SomeTokens
+from ..states import Density, Equiangular, Gaussian, SomeTokens
 from ..states.density import COMPUTED
 from ..steppers import Krogstad, Scheme, Splitting
 from .moving import Moving, broadcast_tokens, token_scheme
@@ -149,6 +149,7 @@ class Arguments(NamedTuple):
             "max_degree": self.accuracy.degrees[1],
             "events": [getattr(event, "__qualname__", repr(event)) for event in events],
             **tokens,
+            **({"start": state.start()} if isinstance(state, Equiangular) else {}),
         }
 
 

@@ -56,6 +56,8 @@ class Moving(NamedTuple):
         if engine is not None and not isinstance(engine, ENGINES):
             names = ", ".join(f"engines.{kind.__name__}(...)" for kind in ENGINES)
             raise TypeError(f"engine must be one of {names}; got {engine!r}.")
+        if isinstance(state, Equiangular) and rng is not None and not model.noisy:
+            raise ValueError("Equiangular tokens move without noise; leave out rng.")
         distance = _distance(merge, model, state)
         return cls(engine, distance, *_random(rng, model, keeping.path is not None))
 
@@ -84,7 +86,9 @@ def _distance(merge, model: Transformer, state) -> float | None:
             "Merging is for drifts that move tokens at the same place alike; under Hardmax, where "
             "none attends to itself, and causal attention they part."
         )
-    if not isinstance(state, Tokens) or state.shape or model.noisy:
+    if not isinstance(state, Tokens):
+        raise ValueError(f"merge is for Tokens; got {type(state).__name__}: leave it out.")
+    if state.shape or model.noisy:
         raise ValueError(
             "Merging needs a single set of Tokens without noise; solve replicas one by one, "
             "tokens[i]."
@@ -121,10 +125,15 @@ def broadcast_tokens(model: Transformer, state: SomeTokens) -> SomeTokens:
     Raises
     ------
     ValueError
-        If the shapes do not broadcast, or there is a single token.
+        If the shapes do not broadcast, there is a single token, or equiangular ones are one.
     """
     if not isinstance(state, Equiangular) and len(state) < 2:
         raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
+    if isinstance(state, Equiangular) and not np.isfinite(state.logit).all():
+        raise ValueError(
+            "Some of these tokens are one, or their mean is 0, as what attention answers may be: "
+            "they rest, and there is nothing to solve."
+        )
     try:
         shape = np.broadcast_shapes(model.shape, state.shape)
     except ValueError:

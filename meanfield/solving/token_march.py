@@ -9,7 +9,7 @@ from ..errors import MeanfieldError
 from ..evolution import EquiangularMotion, GramMotion, TokenMotion
 from ..evolution.overflow import reason_not_finite
 from ..evolution.token_steps import layer, lie_trotter, strang
-from ..states import Equiangular, Gram, SomeTokens, Tokens
+from ..states import Gram, SomeTokens, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Strang
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import restored, started
@@ -23,11 +23,6 @@ from .pieces import Pieces
 __all__ = ["STALLED", "TokenMarch"]
 
 STALLED = 101  # a step was too short for the clock to show
-MOTIONS: dict[type, Any] = {
-    Tokens: TokenMotion,
-    Gram: GramMotion,
-    Equiangular: EquiangularMotion,
-}
 
 
 class TokenMarch:
@@ -58,7 +53,10 @@ class TokenMarch:
         self._clock = started(accuracy.dt or first_step)
 
     def _motion_of(self, state: SomeTokens) -> Any:
-        motion = next(motion for kind, motion in MOTIONS.items() if isinstance(state, kind))
+        if isinstance(state, Tokens):
+            layers = self._scheme is Layers
+            return TokenMotion(self._model, state, self._engine, layers=layers)
+        motion: Any = GramMotion if isinstance(state, Gram) else EquiangularMotion
         return motion(self._model, state, self._engine)
 
     def _steps(self, y: np.ndarray, dt: float | None) -> Any:

@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import real_array, whole_number
+from ..checks import check_memory, real_array, whole_number
 from .tokens import Tokens, chosen_replicas
 
 __all__ = ["Equiangular"]
+
+CLOSE = 1e-3
 
 
 class Equiangular:
@@ -132,6 +134,13 @@ class Equiangular:
         """The space, as plain data."""
         return {"kind": "Equiangular"}
 
+    def start(self) -> dict[str, list]:
+        """The numbers of an initial state, as plain data: rho, or 1 - rho where it is small."""
+        close = (self.gap < CLOSE).any()
+        rho = {"initial_gap": self.gap} if close else {"initial_rho": self.rho}
+        radius = {} if (self.radius == 1).all() else {"initial_radius": self.radius}
+        return {name: a.tolist() for name, a in {"n": self.n, **rho, **radius}.items()}
+
     def to_tokens(self, d: int | None = None) -> Tokens:
         """Tokens of S^(d-1) with these inner products, d = n by default; unique up to rotation.
 
@@ -144,7 +153,8 @@ class Equiangular:
         Raises
         ------
         ValueError
-            Unless n is whole, and d >= n: n equiangular tokens are linearly independent.
+            Unless n is whole, and d >= n: n equiangular tokens are linearly independent; and for
+            more tokens than memory holds.
         """
         count = {whole_number("to_tokens needs a whole number n", "n", n) for n in self.n.flat}
         if len(count) > 1:
@@ -156,6 +166,7 @@ class Equiangular:
         d = n if d is None else whole_number("to_tokens needs a whole number d", "d", d)
         if d < n:
             raise ValueError(f"{n} equiangular tokens are linearly independent; got d = {d} < n.")
+        check_memory(f"{n} tokens of R^{d}", (*self.shape, n, d))
         a = np.sqrt(self.gap)[..., None, None]
         b = self.rho[..., None, None] / (a + np.sqrt(n * self.square)[..., None, None])
         x = np.zeros((*self.shape, n, d))

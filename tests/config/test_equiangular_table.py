@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 import meanfield as mf
 from meanfield.cli import main
-from meanfield.config import parse_config
+from meanfield.config import parse_config, plain
+from meanfield.config.build import build_model
 
 
 def table(**changes):
@@ -48,6 +49,32 @@ def test_arrays_make_an_ensemble_and_layers_are_taken():
 
 
 @pytest.mark.parametrize(
+    ("beta", "expected"),
+    [
+        ({"scaling": "logarithmic", "gamma": 2.0}, 2 * np.log([32, 1e12])),
+        ({"scaling": "logarithmic", "gamma": [1.0, 2.0], "offset": 1}, None),
+        ({"scaling": "power", "dimension": 5, "factor": 0.5}, np.sqrt([32, 1e12]) / 2),
+    ],
+)
+def test_beta_may_grow_with_the_number_of_tokens(beta, expected):
+    config = parse_config(table(model__beta=beta, equiangular__n=[32.0, 1e12]))
+    assert parse_config(plain(config)) == config
+    expected = [1 + np.log(32), 1 + 2 * np.log(1e12)] if expected is None else expected
+    np.testing.assert_allclose(build_model(config).drift.beta, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("drift", ["SA", "Attention"])
+def test_beta_of_tokens_knows_their_number(drift):
+    given = {
+        "model": {"drift": drift, "beta": {"scaling": "logarithmic", "gamma": [1.0, 2.0]}},
+        "tokens": {"angles": [0.0, 1.0, 2.0]},
+        "solve": {"t_end": 1.0, "outputs": 2},
+    }
+    run = mf.run_config(parse_config(given), progress=False)
+    np.testing.assert_allclose(run.observables["beta"], np.log(3) * np.array([1, 2]), rtol=1e-15)
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"equiangular": {"n": 32}}, "equiangular: expected rho, or gap = 1 - rho instead"),
@@ -61,6 +88,13 @@ def test_arrays_make_an_ensemble_and_layers_are_taken():
         ({"solve__seed": 1}, "solve.seed: equiangular tokens have no use"),
         ({"solve__scheme": "Strang"}, 'solve.scheme: expected "DormandPrince" or "Layers"'),
         ({"solve__scheme": "Layers"}, "solve.dt: this key is required"),
+        ({"model__beta": {"scaling": "log"}}, "model.beta: expected a number, an array, { scaling"),
+        ({"model__beta": {"scaling": "power"}}, "model.beta.dimension: this key is required"),
+        (
+            {"model__beta": {"scaling": "power", "dimension": 1}},
+            "dimension: expected a number >= 2",
+        ),
+        ({"solve__max_degree": 8}, "solve.max_degree: equiangular tokens have no use"),
         ({"model__beta": [1.0, 2.0], "equiangular__n": [3.0, 4.0, 5.0]}, "equiangular.n has shape"),
     ],
 )

@@ -20,6 +20,25 @@ def valid(model=None, gaussian=None, solve=None, **tables):
     }
 
 
+def test_random_matrices_have_the_dimension_of_the_gaussian():
+    config = parse_config(valid({"Q": {"ensemble": "goe", "seed": 3}, "weights": {"kind": "l2"}}))
+    run = mf.run_config(config, progress=False)
+    np.testing.assert_array_equal(run.model.drift.Q, mf.ensembles.goe(2, 3))
+
+
+def test_all_that_does_not_fit_is_said_at_once():
+    given = valid({"causal": True, "beta": {"scaling": "logarithmic"}}, solve={"max_degree": 8})
+    with pytest.raises(mf.ConfigError) as refused:
+        parse_config(given)
+    lines = str(refused.value).splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "solve.max_degree",
+        "model.causal:",
+        "model.beta:",
+    ]
+    assert "has no effect on a Gaussian" in lines[0] and "a Gaussian has none" in lines[2]
+
+
 @pytest.mark.parametrize("kind", ["softmax", "l2", "sinkhorn", "linear"])
 def test_a_gaussian_is_solved_as_in_python(kind, tmp_path):
     config = parse_config(valid({"V": [[1, 2], [0, 1]], "weights": {"kind": kind}}))

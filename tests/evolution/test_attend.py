@@ -55,6 +55,44 @@ def test_where_attention_is_uniform_all_outputs_are_one():
     assert mf.attend(mf.Kuramoto(), mf.Equiangular(32, 0.0)).gap == 0
 
 
+@pytest.mark.parametrize(
+    ("drift", "rate"),
+    [
+        (mf.SA(1.0), 1.0),
+        (mf.SA(-0.5), 0.5),
+        (mf.USA(3.0), 3.0),
+        (mf.Interaction(np.exp, "e"), 1.0),
+        (mf.Interaction(lambda t: t + t**2), 2 / 3),
+        (mf.Interaction(np.exp, derivative=np.exp), 1.0),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("log_gap", [-30.0, -600.0, -1e4])
+def test_close_tokens_are_answered_with_all_digits(drift, rate, log_gap):
+    """1 - rho -> (rate/n)^2 (1 - rho)^3, rate = W''(1)/W'(1): a logit z becomes 3 z + ..."""
+    n = 5.0
+    state = mf.Equiangular.computed(np.array(n), np.log(n**2) - log_gap, np.array(1.0))
+    close = state.log_gap + 2 * (state.log_gap + np.log(rate / n))
+    np.testing.assert_allclose(mf.attend(drift, state).log_gap, close, rtol=1e-12)
+
+
+def test_gaps_below_the_least_number_cube_on():
+    state, found = mf.Equiangular(5, 0.5), []
+    for _ in range(6):
+        state = mf.attend(mf.SA(1.0), state)
+        found.append(float(state.log_gap))
+    np.testing.assert_allclose(found[:2], [-4.519438526378, -16.761909185598], rtol=1e-12)
+    np.testing.assert_allclose(np.array(found[3:]) - 3 * np.array(found[2:-1]), -2 * np.log(5))
+
+
+def test_a_slope_that_is_not_smooth_gives_no_answer_for_close_tokens():
+    drift = mf.Interaction(
+        lambda t: -np.sqrt(1 - t**2), derivative=lambda t: t / np.sqrt(1 - t**2 + 1e-9)
+    )
+    with pytest.raises(mf.MeanfieldError, match=r"needs W'' .* W' is not smooth"):
+        mf.attend(drift, mf.Equiangular(5, gap=1e-9))
+
+
 def test_general_attention_answers_tokens():
     Q, tokens = mf.ensembles.ginibre(3, 0), mf.Tokens.uniform(5, 3, rng=1, shape=2)
     drift = mf.Attention(Q, V=2.0, beta=0.7)
@@ -73,6 +111,8 @@ def test_what_has_no_answer_is_refused():
         mf.attend(mf.SA(1.0), mf.Tokens([[1.0, 2]], on_sphere=False))
     with pytest.raises(mf.MeanfieldError, match="Causal"):
         mf.attend(mf.Attention(causal=True), mf.Equiangular(3, 0.0))
+    with pytest.raises(ValueError, match=re.escape("ensemble shape (3,) and the state (2,)")):
+        mf.attend(mf.SA([1.0, 2.0, 3.0]), mf.Equiangular([5, 6], 0.1))
 
 
 def test_scalings():
@@ -85,6 +125,10 @@ def test_scalings():
         mf.scalings.power(10, 1)
     with pytest.raises(ValueError, match="gamma must be finite numbers"):
         logarithmic(10, np.nan)
+    with pytest.raises(ValueError, match=re.escape("n of shape (2,), gamma of shape (3,)")):
+        logarithmic([2, 3], [1, 2, 3])
+    with pytest.raises(ValueError, match=r"exceeds 1\.8e308"):
+        mf.scalings.power(1e200, 2)
 
 
 @pytest.mark.parametrize("d", [1, 3])

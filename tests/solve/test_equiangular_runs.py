@@ -66,6 +66,16 @@ def test_late_times_keep_their_law(scheme, t, law):
     assert abs(law(t, run.final)) < 2e-7
 
 
+@pytest.mark.parametrize("rtol", [1e-8, 1e-13])
+@pytest.mark.parametrize("end", [1e5, 1e8, 1e12])
+def test_rounding_of_the_logit_is_no_error_of_a_step(end, rtol):
+    """z' is constant at late times, and z = 2e12 has lost what an absolute tolerance asks for."""
+    model = mf.Transformer(mf.SA(4.0))
+    run = mf.solve(model, mf.Equiangular(5, 0.0), (0, end), t_eval=[end], rtol=rtol, max_steps=200)
+    assert run.status == "finished"
+    np.testing.assert_allclose(run.final.log_gap + 2 * end, 11.2988313, atol=2e-7 + 1e-15 * end)
+
+
 def test_pre_and_peri_ln_share_the_inner_product_as_a_function_of_the_radius():
     def grown(_t, state):
         return state.radius - 5
@@ -133,10 +143,37 @@ def test_runs_are_kept_in_files_and_resumed(tmp_path):
         mf.solve(model, mf.Equiangular(33, 0.0), **options, resume=True)
 
 
+def test_members_are_told_apart_by_their_numbers(tmp_path):
+    n, rho, beta = np.array([32.0, 1e12]), [[0.1], [0.2], [0.3]], 1.0
+    model = mf.Transformer(mf.SA(beta), normalisation=mf.PreLN())
+    run = mf.solve(model, mf.Equiangular(n, rho, radius=2.0), (0, 1), t_eval=[0.5, 1.0])
+    for solution in (run, mf.load(run.save(tmp_path / "run.nc"))):
+        coords = solution.observables.coords
+        assert coords["n"].dims == ("member_1",) and coords["initial_rho"].dims == ("member_0",)
+        np.testing.assert_allclose(coords["initial_rho"], [0.1, 0.2, 0.3], rtol=1e-14)
+        assert "initial_radius" not in coords and solution.parameters["initial_radius"] == 2
+        legend = [text.get_text() for text in solution.plot("observables").legends[0].get_texts()]
+        assert legend[1] == r"$n = 10^{12}$, $\rho(0) = 0.1$" and len(set(legend)) == 6
+    close = mf.solve(model, mf.Equiangular(8, gap=[1e-9, 1e-30]), (0, 1))
+    np.testing.assert_allclose(close.observables["initial_gap"], [1e-9, 1e-30], rtol=1e-12)
+
+
+def test_the_overview_goes_below_the_least_number():
+    run = moved(mf.SA(1.0), mf.Equiangular([32, 64], 0.0), 1e3, t_eval=np.geomspace(0.1, 1e3, 30))
+    top, *others = run.plot().axes
+    assert top.get_xscale() == "log" and len(others) == 4
+    np.testing.assert_allclose(
+        top.get_lines()[1].get_ydata()[-1], run.final.log_gap[1] / np.log(10), rtol=1e-14
+    )
+    assert len(run.plot(member=0).axes[0].get_lines()) == 1
+    with pytest.raises(TypeError, match=r"'log' is no option .* it has member, log_time, title"):
+        run.plot(log=True)
+
+
 def test_a_run_ends_where_tokens_rest():
     run = moved(mf.SA(1.0), mf.Equiangular(32, 0.0), 1e3, until="steady")
     assert run.status == "steady" and run.final.gap < 1e-19
-    assert len(run.plot().axes) >= 6
+    assert len(run.plot().axes) == 5
 
 
 @pytest.mark.parametrize(
@@ -160,8 +197,12 @@ def test_arguments_that_do_not_fit_are_refused():
         mf.solve(model, mf.Equiangular(4, 0.0, radius=2.0), (0, 1))
     with pytest.raises(ValueError, match="need no sums"):
         mf.solve(model, state, (0, 1), engine=mf.engines.Direct())
-    with pytest.raises(ValueError, match=r"Merging needs a single set of Tokens"):
+    with pytest.raises(ValueError, match="merge is for Tokens; got Equiangular"):
         mf.solve(model, state, (0, 1), merge=1e-8)
+    with pytest.raises(ValueError, match="leave out rng"):
+        mf.solve(model, state, (0, 1), rng=0)
+    with pytest.raises(ValueError, match=r"tokens are one, .* they rest"):
+        mf.solve(model, mf.attend(mf.Kuramoto(), state), (0, 1))
     with pytest.raises(ValueError, match="Equiangular has none"):
         mf.solve(model, state, (0, 1), max_degree=32)
     with pytest.raises(ValueError, match=r"Equiangular without noise need .*Layers; got LieTr"):

@@ -32,6 +32,26 @@ def test_a_deep_transformer_tends_to_the_flow(scheme, normalisation):
     assert np.log2(steps[0] / steps[1]) == pytest.approx(1, abs=0.1)
 
 
+@pytest.mark.parametrize("drift", [mf.Kuramoto(), mf.USA(0.0), mf.SA(4.0)], ids=repr)
+def test_layers_take_the_whole_output_of_attention(drift):
+    """Engines for the flow may know its tangential part only; Kuramoto's and modes do."""
+    x = mf.Tokens.uniform(700, 2, rng=0)
+    run = mf.solve(mf.Transformer(drift), x, (0, 0.5), scheme=steppers.Layers, dt=0.5)
+    answered = mf.attend(drift, x)
+    hidden = x.x + 0.5 * answered.radii[:, None] * answered.x
+    expected = hidden / np.linalg.norm(hidden, axis=1, keepdims=True)
+    np.testing.assert_allclose(run.final.x, expected, atol=1e-14)
+    with pytest.raises(ValueError, match=r"steppers.Layers needs the whole output"):
+        mf.solve(
+            mf.Transformer(drift),
+            x,
+            (0, 1),
+            scheme=steppers.Layers,
+            dt=0.5,
+            engine=mf.engines.Modes(),
+        )
+
+
 def test_a_layer_is_what_the_literature_writes():
     """x <- x + step A(N(x)) for Pre-LN; theta <- N(theta + step A) for Post-LN, and so on."""
     x, beta, step = mf.Tokens.uniform(4, 3, rng=0), 3.0, 0.3
