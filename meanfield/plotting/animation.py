@@ -21,7 +21,7 @@ from .movies import Update, check_movie_path, write_movie
 from .observables import draw_observables
 from .panels import title_page
 from .quantities import quantity_of
-from .spaces import ByState, Space, entry_of
+from .spaces import ByState, Space, describe_states, entry_of
 from .sphere_movie import sphere_scene
 from .token_movie import cursor, line_scene, plane_scene, products_scene, ring_scene
 
@@ -100,6 +100,10 @@ def animate(
         If there is no movie of such states on this space.
     """
     path = check_movie_path(path)
+    if not isinstance(solution.final, tuple(SCENES)):
+        raise TypeError(
+            f"There is no movie of {describe_states(solution)}: draw a figure with plot()."
+        )
     for name, value in (("fps", fps), ("dpi", dpi)):
         if not 0 < value < np.inf:
             raise ValueError(f"{name} must be positive and finite; got {name} = {value!r}.")

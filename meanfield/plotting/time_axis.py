@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
-from . import resolution
+from . import resolution, theme
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -17,10 +17,11 @@ NAME = "time $t$"
 
 def check_log_time(solution: "Solution", log_time: bool) -> None:
     """Raise ValueError if times are to be shown on a logarithmic axis and cannot."""
-    if log_time and np.count_nonzero(solution.t > 0) < 2:
+    shown = resolution.before_blow_up(solution).t
+    if log_time and np.count_nonzero(shown > 0) < 2:
         raise ValueError(
             "log_time needs at least two saved times above 0; got t = "
-            f"{', '.join(f'{t:g}' for t in solution.t)}. Solve with more times in t_eval, for "
+            f"{', '.join(f'{t:g}' for t in shown)}. Solve with more times in t_eval, for "
             "instance numpy.geomspace."
         )
 
@@ -28,9 +29,13 @@ def check_log_time(solution: "Solution", log_time: bool) -> None:
 def time_axis(
     ax: Axes, solution: "Solution", *, log_time: bool = False, named: bool = True
 ) -> None:
-    """Limits, scale and name of the axis; what lies beyond a resolved state is hatched."""
+    """Limits, scale and name; what lies beyond a resolved state is hatched, a blow-up is dotted."""
     t = np.asarray(solution.t)
-    if len(t) > 1:
+    if solution.status == "blow-up":
+        end = solution.stats["blow_up_time"]
+        ax.axvline(end, color=theme.CAUTION, linestyle=":", linewidth=1.0)
+        ax.set_xlim(t[0], end + 0.03 * (end - t[0]))
+    elif len(t) > 1:
         ax.set_xlim(t[0], t[-1])
     resolution.hatch(ax, solution)
     if log_time:
