@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from matplotlib.figure import Figure
+from PIL import Image
 
 import meanfield as mf
+from meanfield.cli import main
 from meanfield.plotting.cone import cone_points
 
 COV = np.array([[1.0, 0.3], [0.3, 0.5]])
@@ -110,3 +113,26 @@ def test_a_mean_that_stays_zero_has_no_panel():
     labels = [ax.get_ylabel() for ax in mf.solve(model, law, (0, 1)).plot("observables").axes]
     assert not any("mean" in label for label in labels)
     assert any("mean" in ax.get_ylabel() for ax in run().plot("observables").axes)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0], ids=["clustering", "blow-up"])
+def test_a_movie_shows_the_ellipse(sign, tmp_path):
+    solution = run(sign=sign, t_eval=np.linspace(0, 0.3, 4) if sign < 0 else [0, 0.1, 0.2, 1])
+    with Image.open(solution.animate(tmp_path / "film.gif", dpi=40)) as film:
+        assert film.n_frames == len(solution)
+    with pytest.raises(TypeError, match=r"needs Gaussians in the plane; got Gaussians in R.d"):
+        run(4).animate(tmp_path / "film.gif")
+
+
+def test_states_without_a_movie_are_refused_in_one_sentence(tmp_path):
+    model, path = mf.Transformer(mf.SA(1.0)), tmp_path / "run.nc"
+    mf.solve(model, mf.Equiangular(8, 0.1), (0, 1)).save(path)
+    result = CliRunner().invoke(main, ["plot", str(path), "-o", str(tmp_path / "film.gif")])
+    assert result.exit_code == 2
+    assert "There is no movie of the inner product" in result.output
+    assert "Traceback" not in result.output
+    run(3).save(path)
+    result = CliRunner().invoke(main, ["plot", str(path), "-o", str(tmp_path / "film.gif")])
+    assert result.exit_code == 2 and "needs Gaussians in the plane" in result.output
+    text = CliRunner().invoke(main, ["plot", "--help"]).output
+    assert all(kind in text for kind in ("variances", "ellipses", "cone"))

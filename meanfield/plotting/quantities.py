@@ -10,7 +10,15 @@ from ..states import Gaussian, Gram, Tokens
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["QUANTITIES", "Quantity", "energy_name", "is_present", "is_shown", "quantity_of", "telling"]
+__all__ = [
+    "QUANTITIES",
+    "Quantity",
+    "energy_name",
+    "is_present",
+    "is_shown",
+    "quantity_of",
+    "telling",
+]
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,10 @@
 """The normal law N(a, Sigma) on R^d."""
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from ..checks import generator, real_array, whole_number
+from ..checks import finite, generator, real_array, whole_number
 from .tokens import Tokens
 
 __all__ = ["Gaussian"]
@@ -96,8 +95,8 @@ class Gaussian:
 
     def rank(self, negligible: float = NEGLIGIBLE) -> int:
         """How many of the `variances` exceed `negligible` times the largest."""
-        number = isinstance(negligible, Real) and not isinstance(negligible, bool)
-        if not number or not 0 <= negligible < 1:
+        finite(negligible=negligible)
+        if not 0 <= negligible < 1:
             raise ValueError(f"negligible is a share >= 0 and < 1; got {negligible!r}.")
         variances = self.variances
         return int((variances > negligible * variances[0]).sum())
@@ -124,7 +123,8 @@ def _symmetric_root(cov: np.ndarray) -> np.ndarray:
     if off > allowed or values[0] < -allowed:
         raise ValueError(
             "A covariance is symmetric and positive semidefinite; got one that is off by "
-            f"{off * largest:.2g} from its transpose, with the eigenvalue {values[0] * largest:.3g}."
+            f"{off * largest:.2g} from its transpose, with the eigenvalue "
+            f"{values[0] * largest:.3g}."
         )
     if largest > np.finfo(float).max / max(values.sum(), 1.0):
         raise ValueError("Gaussian expects a covariance with a trace below 1.8e308; got inf.")
