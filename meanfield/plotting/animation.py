@@ -105,7 +105,8 @@ def animate(
     path = check_movie_path(path)
     if not isinstance(solution.final, tuple(SCENES)):
         raise TypeError(
-            f"There is no movie of {describe_states(solution)}: draw a figure with plot()."
+            "Expected densities, characteristics, tokens, their inner products or Gaussians for a "
+            f"movie; there is none of {describe_states(solution)}: draw a figure with plot()."
         )
     for name, value in (("fps", fps), ("dpi", dpi)):
         if not 0 < value < np.inf:
