@@ -26,7 +26,8 @@ MOVIES = (".mp4", ".gif")
 @click.option(
     "--kind",
     help="overview (default), observables; on the circle spacetime, snapshots, polar; "
-    "on the sphere orthographic, map. Of a study: rates (default), or those of its densities. "
+    "on the sphere orthographic, map; of a Gaussian variances, in the plane ellipses, cone. "
+    "Of a study: rates (default), or those of its densities. "
     "Of a bifurcation diagram: order_parameter (default), free_energy, growth, 'moment 2', ...; "
     "of a phase diagram: relative.",
 )
@@ -45,7 +46,7 @@ def plot(result: Path, output: Path, kind: str | None) -> None:
     try:
         with plain_warnings():
             draw(output)
-    except (ValueError, OSError) as error:  # an unknown kind, an unknown format, a full disk
+    except (ValueError, TypeError, OSError) as error:  # no such kind, movie or format; a full disk
         raise MeanfieldError(f"{output}: {error}") from error
     click.echo(f"wrote {output}")
 

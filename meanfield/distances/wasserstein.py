@@ -101,8 +101,8 @@ def wasserstein(
     if cells > MOST_CELLS:
         raise ValueError(f"cells must be at most {MOST_CELLS}; got cells = {cells}.")
     rotated = boolean("up_to_rotation", up_to_rotation)
-    if isinstance(a, Gaussian) and isinstance(b, Gaussian) and not rotated:
-        return _of_gaussians(a, b, p)
+    if isinstance(a, Gaussian) or isinstance(b, Gaussian):
+        return _of_gaussians(a, b, p, rotated)
     shape, pairs = checked_states("wasserstein", a, b)
     if rotated:
         return _from_orbit(a, b, p, shape, pairs)
@@ -141,11 +141,22 @@ def _to_point(state: Any, point: Dirac, p: float, shape: tuple[int, ...]) -> Dis
     return Distance(value, error, "integral")
 
 
-def _of_gaussians(a: Gaussian, b: Gaussian, p: float) -> Distance:
-    if p != 2 or a.dimension != b.dimension:
+def _of_gaussians(a: Any, b: Any, p: float, rotated: bool) -> Distance:
+    if not (isinstance(a, Gaussian) and isinstance(b, Gaussian)):
+        raise TypeError(
+            "A Gaussian has a distance from another Gaussian, p = 2; got "
+            f"{type(a).__name__} and {type(b).__name__}. For tokens compare a sample: "
+            "gaussian.sample(n, rng=0)."
+        )
+    if a.dimension != b.dimension:
         raise ValueError(
-            "Gaussians of one dimension have a closed distance for p = 2; got p = "
-            f"{p:g}, dimensions {a.dimension} and {b.dimension}."
+            "wasserstein needs two Gaussians of one dimension; got "
+            f"dimensions {a.dimension} and {b.dimension}."
+        )
+    if p != 2 or rotated:
+        raise ValueError(
+            "Gaussians have a closed distance for p = 2, not up to rotation; got "
+            f"p = {p:g}, up_to_rotation = {rotated}."
         )
     size = np.trace(a.cov) + np.trace(b.cov)  # roots of rounding errors, where both are singular
     return Distance(bures_wasserstein(a, b), (np.finfo(float).eps * size) ** 0.5, "Bures")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..checks import real_array
 from ..drifts import Softmax
 from ..drifts.heads import heads
 from ..errors import MeanfieldError
@@ -13,6 +14,7 @@ from .gaussian_attention import full
 __all__ = ["ClosedCovariance"]
 
 COMMUTE = 1e-12  # of the product of the norms
+ROUNDING = np.finfo(float).eps  # of the largest eigenvalue, times d: what it leaves of a zero
 
 
 class ClosedCovariance:
@@ -31,16 +33,20 @@ class ClosedCovariance:
     Attributes
     ----------
     blow_up_time : float
-        1 / the largest eigenvalue of L^T M L; inf unless it is positive.
+        1 / the largest eigenvalue of L^T M L; inf unless it is positive, see the notes.
 
     Raises
     ------
     MeanfieldError
         Unless every V_h commutes with M and with the covariance, or if a parameter changes.
+    TypeError
+        For anything but a model and a Gaussian.
 
     Notes
     -----
-    An eigenvalue of L^T M L counts as 0 below 1e-12 of the largest modulus.
+    An eigenvalue of L^T M L is known to eps = 2e-16 of the largest modulus m, and counts as 0
+    below d eps m. So a blow-up later than 1 / (d eps m) is not told from a limit, and one at T is
+    known to eps m T, relative.
 
     References
     ----------
@@ -65,19 +71,24 @@ class ClosedCovariance:
         for V in values:
             for name, other in {"the covariance": state.cov, "M": drive}.items():
                 _check_commute(V, other, name)
-        self._root = state.root
-        eigenvalues, vectors = np.linalg.eigh(self._root @ drive @ self._root)
-        negligible = COMMUTE * np.abs(eigenvalues).max(initial=0.0)
+        root = state.root
+        eigenvalues, vectors = np.linalg.eigh(root.T @ drive @ root)
+        negligible = d * ROUNDING * np.abs(eigenvalues).max()
         self._values = np.where(np.abs(eigenvalues) > negligible, eigenvalues, 0.0)
-        self._columns = self._root @ vectors
+        self._columns = root @ vectors
         fastest = self._values.max()
         self.blow_up_time = float(1 / fastest) if fastest > 0 else np.inf
 
-    def at(self, t: float) -> np.ndarray:
-        """Sigma(t), (d, d), for 0 <= t < `blow_up_time`; raises ValueError for other times."""
-        if not 0 <= t < self.blow_up_time:
+    def at(self, t) -> np.ndarray:
+        """Sigma(t), (d, d), or (..., d, d) of an array of times.
+
+        Raises TypeError for what is no time, ValueError unless 0 <= t < `blow_up_time`.
+        """
+        times = real_array("t", t)
+        if not ((times >= 0) & (times < self.blow_up_time)).all():
             raise ValueError(f"t must be >= 0 and < {self.blow_up_time:.10g}; got t = {t!r}.")
-        return self._columns / (1 - t * self._values) @ self._columns.T
+        left = 1 - times[..., None, None] * self._values
+        return self._columns / left @ self._columns.T
 
     @property
     def limit(self) -> np.ndarray:

@@ -6,16 +6,20 @@ root L no step can make a covariance that is not positive semidefinite.
 """
 
 import numpy as np
+from scipy.linalg import qr
 
-from ..drifts import Attention
-from ..drifts.heads import heads
+from ..drifts import L2, Attention
+from ..drifts.heads import dimension, heads
 from ..errors import MeanfieldError
 from ..model import Transformer
 from ..states import Gaussian
-from .gaussian_attention import AFFINE, expected, full
+from .gaussian_attention import AFFINE, expected, full, length
+from .metric_speed import metric_speed
 from .pieces import Piece, distinct
 
 __all__ = ["GaussianMotion", "checked_attention"]
+
+LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # of a covariance that is finite
 
 
 class GaussianMotion:
@@ -46,19 +50,17 @@ class GaussianMotion:
         self._piece = Piece()
 
     def coordinates(self, state: Gaussian) -> np.ndarray:
-        """The array that moves, with the symmetric root of the covariance."""
+        """The array that moves: the root of the covariance, and the mean."""
         return np.column_stack([state.root, state.mean])
 
     def state_of(self, y: np.ndarray) -> Gaussian:
         """The law with these coordinates."""
-        root = y[:, :-1]
-        return Gaussian.computed(y[:, -1], root @ root.T)
+        return Gaussian.computed(y[:, -1], y[:, :-1])
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates."""
         L, a, d = np.ascontiguousarray(y[:, :-1]), y[:, -1], self._dimension
-        matrices = self._drift.at(self._piece.inside(t))
-        beta = matrices.pop("beta")
+        matrices, beta = self._parameters(t)
         rates = np.zeros_like(y)
         with np.errstate(over="ignore", invalid="ignore"):  # of which a run is told by its result
             for head in heads(matrices):
@@ -67,6 +69,27 @@ class GaussianMotion:
                 pulled = full(head["V"], d) @ np.column_stack([R, m])
                 rates += full(head["output"], d) @ pulled if "output" in head else pulled
         return rates
+
+    def _parameters(self, t: float) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """The matrices at t, and beta; raises ValueError if they are for another dimension."""
+        matrices = self._drift.at(self._piece.inside(t))
+        beta = matrices.pop("beta")
+        wanted = dimension({name: matrix.shape for name, matrix in matrices.items()})
+        if wanted not in (None, self._dimension):
+            raise ValueError(_other_dimension(self._drift, wanted, self._dimension))
+        return matrices, beta
+
+    def integrable(self, y: np.ndarray, t: float) -> float:
+        """How far L2 weights with beta < 0 are from having no integral, 1 to 0; else 1.
+
+        It is the least of 1 + 2 beta s^2 over the singular values s of K L.
+        """
+        matrices, beta = self._parameters(t)
+        if not isinstance(self._drift.weights, L2) or not beta < 0:
+            return 1.0
+        keys = [full(head["K"], self._dimension) @ y[:, :-1] for head in heads(matrices)]
+        largest = max(np.linalg.norm(key, 2) for key in keys)
+        return float(max(1 + 2 * beta * largest**2, 0.0))
 
     def breakpoints(self, start: float, end: float) -> list[float]:
         """Times between start and end at which a parameter jumps."""
@@ -78,28 +101,42 @@ class GaussianMotion:
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """That of the root relative to it, or of the mean relative to (int |x|^2 dmu)^(1/2)."""
-        root, size = np.linalg.norm(y[:, :-1]), np.linalg.norm(y)
-        if not np.isfinite(size):
+        root, size = length(y[:, :-1]), length(y)
+        if not (root < LARGEST_ROOT and np.isfinite(size)):
             return np.inf
-        of_root = np.linalg.norm(error[:, :-1]) / (root if root > 0 else 1.0)
-        return float(max(of_root, np.linalg.norm(error[:, -1]) / (size if size > 0 else 1.0)))
+        of_root = length(error[:, :-1]) / (root if root > 0 else 1.0)
+        return max(of_root, length(error[:, -1]) / (size if size > 0 else 1.0))
 
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """The same: every root is one of a covariance."""
-        return y
+        """The same law, with a root whose columns fall in size.
 
-    def rate(self, _y: np.ndarray, velocity: np.ndarray) -> float:
-        """(int |v|^2 dmu)^(1/2)."""
-        return float(np.linalg.norm(velocity))
+        L O for the rotation O of a QR decomposition of L^T with pivoting, which has an error
+        relative to each column: a small variance keeps its digits beside a large one.
+        """
+        if not np.isfinite(y).all():
+            return y
+        R, order = qr(y[:, :-1].T, mode="r", pivoting=True, check_finite=False)
+        new = y.copy()
+        new[order, :-1] = R.T
+        return new
+
+    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
+        """The speed of the law in W2."""
+        return metric_speed(y[:, :-1], velocity[:, :-1], velocity[:, -1])
 
     def growth(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """The rate d/dt log int |x|^2 dmu; 0 for the Dirac at 0."""
-        square = float((y**2).sum())
-        return 2 * float((y * velocity).sum()) / square if square > 0 else 0.0
+        size = length(y)
+        return 2 * float((y / size * (velocity / size)).sum()) if size > 0 else 0.0
 
 
 def checked_attention(model: Transformer, state: Gaussian) -> Attention:
     """The drift; raises MeanfieldError or ValueError, with the reason, if no law stays normal."""
+    if not isinstance(model, Transformer) or not isinstance(state, Gaussian):
+        raise TypeError(
+            "Expected a Transformer and a Gaussian, such as Transformer(Attention()) and "
+            f"Gaussian(mean, cov); got {type(model).__name__} and {type(state).__name__}."
+        )
     drift = model.drift
     advice = "Solve for Tokens: gaussian.sample(n, rng=...)."
     if not isinstance(drift, Attention):
@@ -129,8 +166,9 @@ def checked_attention(model: Transformer, state: Gaussian) -> Attention:
             "one by one."
         )
     if drift.dimension not in (None, state.dimension):
-        raise ValueError(
-            f"{drift!r} is for dimension {drift.dimension}; got a Gaussian of dimension "
-            f"{state.dimension}."
-        )
+        raise ValueError(_other_dimension(drift, drift.dimension, state.dimension))
     return drift
+
+
+def _other_dimension(drift: Attention, wanted: int | None, got: int) -> str:
+    return f"{drift!r} is for dimension {wanted}; got a Gaussian of dimension {got}."

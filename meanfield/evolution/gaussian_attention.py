@@ -20,7 +20,7 @@ import numpy as np
 
 from ..drifts.weights import L2, Linear, Sinkhorn, Softmax, Weights
 
-__all__ = ["AFFINE", "expected", "full"]
+__all__ = ["AFFINE", "expected", "full", "length"]
 
 Affine = tuple[np.ndarray, np.ndarray]
 
@@ -28,6 +28,13 @@ Affine = tuple[np.ndarray, np.ndarray]
 def full(matrix: np.ndarray, dimension: int) -> np.ndarray:
     """A matrix, or the multiple of the identity that a number stands for."""
     return matrix if matrix.ndim else matrix * np.eye(dimension)
+
+
+def length(array: np.ndarray) -> float:
+    """(sum of squares)^(1/2) of numbers whose squares may overflow or vanish."""
+    largest = float(np.abs(array).max(initial=0.0))
+    inside = 0 < largest < np.inf
+    return float(largest * np.linalg.norm(array / largest)) if inside else largest
 
 
 def expected(weights: Weights, a, L, Q, K, beta) -> Affine:
@@ -51,8 +58,10 @@ def _l2(a, L, Q, K, beta) -> Affine:
     if not np.isfinite(keys).all():
         return np.full_like(a, np.nan), np.full_like(L, np.nan)
     U, s, Wt = np.linalg.svd(keys, full_matrices=False)  # P is not inverted where S is large
-    precisions = 1 + 2 * beta * s**2
-    shares = 2 * beta * s / np.where(precisions > 0, precisions, np.nan)
+    shares = np.zeros_like(s)
+    seen = (s > 0) & (beta != 0)
+    inverse = 0.5 / s[seen] / beta + s[seen]  # (1 + 2 beta s^2) / (2 beta s); s^2 may overflow
+    shares[seen] = 1 / np.where(inverse * beta > 0, inverse, np.nan)
     pulled = L @ (Wt.T * shares) @ U.T
     return a + pulled @ ((Q - K) @ a), pulled @ (Q @ L)
 

@@ -27,7 +27,10 @@ EQUAL = 1e-12
 
 
 def energy(model: Transformer, state: Gaussian, t: float = 0.0) -> float:
-    """E of a law at time t, nan where its motion is no gradient flow of one of these.
+    """E of a law at time t.
+
+    It is nan where the motion is no gradient flow of one of these, where numbers overflow, and
+    where L2 weights have no integral.
 
     Raises
     ------
@@ -49,7 +52,9 @@ def energy(model: Transformer, state: Gaussian, t: float = 0.0) -> float:
     gradient = _equal(A, A.T) and _equal(V, c * A) and (not is_l2 or _equal(Q, K))
     if isinstance(drift.weights, Softmax):
         gradient = gradient and not state.mean.any()
-    return float(c * _of(drift.weights, A, state)) if gradient else np.nan
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(c * _of(drift.weights, A, state)) if gradient else np.nan
+    return value if np.isfinite(value) else np.nan
 
 
 def _of(weights, A: np.ndarray, state: Gaussian) -> float:
@@ -58,11 +63,17 @@ def _of(weights, A: np.ndarray, state: Gaussian) -> float:
     if isinstance(weights, Linear | Softmax):
         moment = A @ (cov + np.outer(a, a))
         return np.trace(moment @ moment) / 4
+    products = root.T @ A @ root
+    if not np.isfinite(products).all():
+        return np.nan
     if isinstance(weights, Sinkhorn):
-        s = np.linalg.svd(root @ A @ root, compute_uv=False)
+        s = np.linalg.svd(products, compute_uv=False)
         D = 2 * s / (1 + np.hypot(1.0, 2 * s))
-        return (a @ A @ a + (s * D + np.log1p(-(D**2)) / 2).sum()) / 2
-    values = np.linalg.eigvalsh(root @ A @ root)
+        logs = -np.log1p(s * D)  # of 1 - D^2 = D / s = 1 / (1 + s D)
+        return (a @ A @ a + (s * D + logs / 2).sum()) / 2
+    values = np.linalg.eigvalsh(products)
+    if not (values > -1).all():
+        return np.nan
     return (a @ A @ a + (values - np.log1p(values)).sum()) / 2
 
 

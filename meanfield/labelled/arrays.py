@@ -29,6 +29,7 @@ ATTRIBUTES = {
     "radii": {"long_name": "lengths of the hidden states"},
     "mean": {"long_name": "mean of the Gaussian"},
     "covariance": {"long_name": "covariance of the Gaussian"},
+    "root": {"long_name": "root L of the covariance L L^T"},
     "inner_product": {"long_name": "inner product of two tokens"},
     "rho": {"long_name": "inner product of any two tokens"},
     "gap": {"long_name": "1 - rho"},
@@ -161,11 +162,12 @@ def _logits(solution: Solution) -> Arrays:
 
 
 def _gaussians(solution: Solution) -> Arrays:
-    """Means and covariances at every time."""
+    """Means, covariances and their roots at every time."""
     states: list[Any] = list(solution.states)
     return {
         "mean": (("t", "component"), np.stack([state.mean for state in states])),
         "covariance": (("t", "component", "other"), np.stack([state.cov for state in states])),
+        "root": (("t", "component", "column"), np.stack([state.root for state in states])),
     }
 
 

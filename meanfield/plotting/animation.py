@@ -11,17 +11,18 @@ from matplotlib.figure import Figure, SubFigure
 
 from ..characteristics import Characteristics
 from ..geometry import Circle, Sphere, Zonal
-from ..states import Density, Gram, Tokens
+from ..states import Density, Gaussian, Gram, Tokens
 from . import ensemble, theme
 from .characteristics_movie import dots_scene, meridian_scene
 from .circle_movie import circle_scene, curves_scene
 from .crowds import first_member
 from .digits import distinct
+from .gaussian_movie import ellipse_scene
 from .movies import Update, check_movie_path, write_movie
 from .observables import draw_observables
 from .panels import title_page
 from .quantities import quantity_of
-from .spaces import ByState, Space, entry_of
+from .spaces import ByState, Space, describe_states, entry_of
 from .sphere_movie import sphere_scene
 from .token_movie import cursor, line_scene, plane_scene, products_scene, ring_scene
 
@@ -44,6 +45,7 @@ SCENES: ByState[Callable[..., list[Update]]] = {
         Space.EUCLIDEAN: plane_scene,
     },
     Gram: {Space.PAIRS: products_scene},
+    Gaussian: {Space.PLANE: ellipse_scene},
 }
 
 
@@ -65,15 +67,16 @@ def animate(
     sides. Characteristics are shown as dots of equal mass, with the shares of clusters; on the
     circle, or axisymmetric, also the mass below each angle. Tokens are shown as dots: on the
     circle beside their angles over time, in R^2 with their paths, in higher dimension on the
-    principal axes of the run; of inner products their law. Of tokens one member is shown, by
-    default the first. Beneath runs the order parameter, or in R^d the spread.
+    principal axes of the run; of inner products their law; of a Gaussian in the plane its ellipse.
+    Of tokens one member is shown, by default the first. Beneath runs the order parameter, or in
+    R^d the spread.
     States that are not resolved are dotted, or outlined, in red.
 
     Parameters
     ----------
     solution : Solution
-        Of any states. Frames are equally long, so that equally spaced `t_eval` give a movie in
-        which time runs evenly.
+        Of any states but equiangular tokens. Frames are equally long, so that equally spaced
+        `t_eval` give a movie in which time runs evenly.
     path : path
         Ends in ".mp4" (needs ffmpeg) or ".gif".
     fps : float
@@ -100,6 +103,11 @@ def animate(
         If there is no movie of such states on this space.
     """
     path = check_movie_path(path)
+    if not isinstance(solution.final, tuple(SCENES)):
+        raise TypeError(
+            "Expected densities, characteristics, tokens, their inner products or Gaussians for a "
+            f"movie; there is none of {describe_states(solution)}: draw a figure with plot()."
+        )
     for name, value in (("fps", fps), ("dpi", dpi)):
         if not 0 < value < np.inf:
             raise ValueError(f"{name} must be positive and finite; got {name} = {value!r}.")
@@ -142,7 +150,7 @@ def _draw_strip(
     figure: SubFigure, ax: Axes, solution: "Solution", member: tuple[int, ...] | None
 ) -> None:
     """One number over time that tells how far tokens have gathered."""
-    flat = isinstance(solution.final, Tokens) and not solution.final.on_sphere
+    flat = isinstance(solution.final, Gaussian) or not getattr(solution.final, "on_sphere", True)
     name = "spread" if flat else "order_parameter"
     draw_observables(figure, [ax], solution, [name], member, key=False, log_time=False)
     if flat:

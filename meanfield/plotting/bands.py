@@ -53,6 +53,7 @@ class Group:
         """The curve, or the median and the band."""
         curves = self.percentiles(data) - quantity.offset
         style: dict[str, Any] = {"drawstyle": "steps-post"} if quantity.steps else {}
+        style |= {"marker": "."} if len(t) == 1 else {}
         ax.plot(t, curves[len(curves) // 2], color=self.colour, **style)
         if len(curves) > 1:
             step: dict[str, Any] = {"step": "post"} if quantity.steps else {}

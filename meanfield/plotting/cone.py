@@ -6,8 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..checks import boolean
 from ..states import Gaussian
-from . import theme
+from . import resolution, theme
 from .panels import title_page
 from .spaces import Space, expect
 
@@ -52,11 +53,12 @@ def cone(
     Raises
     ------
     TypeError
-        If the states are not Gaussians in the plane.
+        If the states are not Gaussians in the plane, or `trace_one` is not True or False.
     ValueError
         If `ax` is not of the kind it should be.
     """
     expect(solution, Gaussian, Space.PLANE)
+    trace_one = boolean("trace_one", trace_one)
     shape = "rectilinear" if trace_one else "3d"
     if ax is not None and ax.name != shape:
         raise ValueError(f'cone needs an ax with projection="{shape}" here; got "{ax.name}".')
@@ -79,9 +81,7 @@ def draw_cone(ax: Any, solution: "Solution", colour: str = theme.PALETTE[0]) -> 
 
     After a blow-up the last state, which is next to infinity, is left out.
     """
-    points = cone_points(solution)
-    if solution.status == "blow-up" and len(points) > 1:
-        points = points[:-1]
+    points = cone_points(resolution.before_blow_up(solution))
     if not ax.lines:
         _surface(ax, 1.05 * points[:, 2].max() or 1.0)
     ax.plot(*points.T, color=colour, linewidth=1.0)

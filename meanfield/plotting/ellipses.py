@@ -17,7 +17,7 @@ from .times import pick_times
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["draw_ellipses", "ellipses"]
+__all__ = ["draw_ellipses", "ellipse", "ellipses", "frame_ellipses"]
 
 TURN = np.linspace(0, 2 * np.pi, 181)
 LARGEST = 8.0  # times the extent at the start: what is larger leaves the panel
@@ -77,10 +77,16 @@ def draw_ellipses(ax: Axes, solution: "Solution", shown: np.ndarray) -> None:
     colours = theme.ordered_colours(len(shown))
     places = np.array([state.mean for state in solution])
     ax.plot(*places.T, color=theme.FAINT, linewidth=0.8, zorder=1)
-    curves = [_ellipse(solution[i]) for i in shown]
+    curves = [ellipse(solution[i]) for i in shown]
     for curve, i, text, colour in zip(curves, shown, texts, colours, strict=True):
         ax.plot(*curve, color=colour, linewidth=1.2, label=f"$t = {text}$")
         ax.plot(*solution[i].mean, ".", color=colour, markersize=4)
+    frame_ellipses(ax, curves)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+
+
+def frame_ellipses(ax: Axes, curves: Sequence[np.ndarray]) -> None:
+    """Axes that hold all curves (2, points) but those that are much larger than the first."""
     sizes = [np.abs(curve).max() for curve in curves]
     first = sizes[0] if sizes[0] > 0 else max(sizes)
     inside = [curve for curve, size in zip(curves, sizes, strict=True) if size <= LARGEST * first]
@@ -90,9 +96,8 @@ def draw_ellipses(ax: Axes, solution: "Solution", shown: np.ndarray) -> None:
     ax.set(xlim=middle[0] + half, ylim=middle[1] + half, xlabel="$x_1$", ylabel="$x_2$")
     ax.set_aspect("equal")
     ax.locator_params(nbins=5)
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
 
 
-def _ellipse(state: Gaussian) -> np.ndarray:
-    """The curve a + S^(1/2) e(theta), (2, points)."""
+def ellipse(state: Gaussian) -> np.ndarray:
+    """The curve a + L e(theta), L L^T = S, (2, points)."""
     return state.mean[:, None] + state.root @ np.array([np.cos(TURN), np.sin(TURN)])

@@ -13,7 +13,7 @@ from . import ensemble, resolution, theme
 from .bands import Group, groups_of, key_of_groups, series_of
 from .panels import title_page
 from .portions import colours_of
-from .quantities import QUANTITIES, Quantity, is_present, quantity_of
+from .quantities import QUANTITIES, Quantity, is_present, is_shown, quantity_of
 from .time_axis import is_logarithmic, time_axis
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _chosen(solution: "Solution", names: Sequence[str] | None, *, single: bool) 
         left_out = ["order_parameter" if moments else "moments"]
         if not isinstance(solution.final, Density):
             left_out.append("mass")  # nodes and tokens keep it to the last bit
-        return [name for name in QUANTITIES if name not in left_out and is_present(solution, name)]
+        return [name for name in QUANTITIES if name not in left_out and is_shown(solution, name)]
     wanted = [names] if isinstance(names, str) else list(names)
     missing = [name for name in wanted if not is_present(solution, name)]
     if missing or not wanted:
@@ -122,6 +122,7 @@ def draw_observables(
     log_time: bool | None = None,
 ) -> None:
     """One observable in each panel; the members of an ensemble told apart by colour."""
+    solution = resolution.before_blow_up(solution)
     groups = groups_of(solution, _members(solution, member))
     log_time = is_logarithmic(solution, log_time)
     for i, (ax, name) in enumerate(zip(axes, names, strict=True)):

@@ -10,7 +10,15 @@ from ..states import Gaussian, Gram, Tokens
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["QUANTITIES", "Quantity", "energy_name", "is_present", "quantity_of", "telling"]
+__all__ = [
+    "QUANTITIES",
+    "Quantity",
+    "energy_name",
+    "is_present",
+    "is_shown",
+    "quantity_of",
+    "telling",
+]
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,12 @@ def is_present(solution: "Solution", name: str) -> bool:
     return name in data and bool(np.isfinite(data[name]).any())
 
 
+def is_shown(solution: "Solution", name: str) -> bool:
+    """Whether it is present, and not the mean of a Gaussian that stays 0."""
+    still = isinstance(solution.final, Gaussian) and name == "order_parameter"
+    return is_present(solution, name) and not (still and not solution.observables[name].any())
+
+
 def energy_name(solution: "Solution") -> str:
     """The free energy where it exists; else the entropy, or what has none, its interaction."""
     names = ("free_energy", "entropy", "interaction_energy")
@@ -99,7 +113,7 @@ def telling(solution: "Solution", count: int = 4) -> list[str]:
     """The observables of tokens that tell most, `count` at most."""
     final = solution.final
     if isinstance(final, Gaussian):
-        return [name for name in TELLING_NORMAL if is_present(solution, name)][:count]
+        return [name for name in TELLING_NORMAL if is_shown(solution, name)][:count]
     flat = isinstance(final, Tokens) and not final.on_sphere
     names: tuple[str, ...] = TELLING_FLAT if flat else TELLING
     if isinstance(final, Gram) or (final.dimension > 3 and not flat):

@@ -1,5 +1,6 @@
 """Marks that make a solution which is not resolved, or not finished, impossible to miss."""
 
+from dataclasses import replace
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,15 @@ from . import theme
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["frame", "hatch", "last_resolved_time", "mark", "resolved_states", "verdict"]
+__all__ = [
+    "before_blow_up",
+    "frame",
+    "hatch",
+    "last_resolved_time",
+    "mark",
+    "resolved_states",
+    "verdict",
+]
 
 
 def verdict(solution: "Solution") -> tuple[str, str] | None:
@@ -37,6 +46,19 @@ def resolved_states(solution: "Solution") -> np.ndarray:
         return solution.t < solution.stats["unresolved_since"]
     worst = np.array([state.spectral_tail.max() for state in solution])
     return np.logical_and.accumulate(worst <= solution.rtol)
+
+
+def before_blow_up(solution: "Solution") -> "Solution":
+    """Without the last state of a blow-up, which is next to infinity and hides all others."""
+    if solution.status != "blow-up" or len(solution) == 1:
+        return solution
+    kept = {name: values for name, values in solution.stored.items() if name != "observables"}
+    if "observables" in solution.stored:
+        kept["observables"] = {
+            name: (dims, values[:-1] if dims[:1] == ("t",) else values)
+            for name, (dims, values) in solution.stored["observables"].items()
+        }
+    return replace(solution, t=solution.t[:-1], states=solution.states[:-1], stored=kept)
 
 
 def last_resolved_time(solution: "Solution") -> float:

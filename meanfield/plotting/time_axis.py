@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..checks import boolean
-from . import resolution
+from . import resolution, theme
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -26,15 +26,15 @@ def is_logarithmic(solution: "Solution", log_time: bool | None) -> bool:
     ValueError
         If it is asked for and there are fewer than two times above 0.
     """
-    t = np.asarray(solution.t)
-    t = t[t > 0]
+    shown = np.asarray(resolution.before_blow_up(solution).t)
+    t = shown[shown > 0]
     if log_time is None:
         return len(t) >= FEWEST and t[-1] >= LONG * t[0] and _is_geometric(t)
     log_time = boolean("log_time", log_time)
     if log_time and len(t) < 2:
         raise ValueError(
             "log_time needs at least two saved times above 0; got t = "
-            f"{', '.join(f'{t:g}' for t in solution.t)}. Solve with more times in t_eval, for "
+            f"{', '.join(f'{t:g}' for t in shown)}. Solve with more times in t_eval, for "
             "instance numpy.geomspace."
         )
     return log_time
@@ -49,9 +49,13 @@ def _is_geometric(t: np.ndarray) -> bool:
 def time_axis(
     ax: Axes, solution: "Solution", *, log_time: bool = False, named: bool = True
 ) -> None:
-    """Limits, scale and name of the axis; what lies beyond a resolved state is hatched."""
+    """Limits, scale and name; what lies beyond a resolved state is hatched, a blow-up is dotted."""
     t = np.asarray(solution.t)
-    if len(t) > 1:
+    if solution.status == "blow-up":
+        end = solution.stats["blow_up_time"]
+        ax.axvline(end, color=theme.CAUTION, linestyle=":", linewidth=1.0)
+        ax.set_xlim(t[0], end + 0.03 * (end - t[0]))
+    elif len(t) > 1:
         ax.set_xlim(t[0], t[-1])
     resolution.hatch(ax, solution)
     if log_time:

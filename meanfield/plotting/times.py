@@ -70,7 +70,8 @@ def _place(state: Any, members: Sequence[tuple[int, ...]]) -> np.ndarray:
     if isinstance(state, Characteristics):
         return (np.sqrt(state.masses)[:, None] * state.points).ravel()
     if isinstance(state, Gaussian):  # sizes by their logarithm: a law may vanish, or blow up
-        law = np.column_stack([state.root, state.mean]).ravel()
+        u, s, _ = np.linalg.svd(state.root)  # (u s) u^T is the root that is symmetric
+        law = np.column_stack([(u * s) @ u.T, state.mean]).ravel()
         size = np.linalg.norm(law)
         return np.append(law / size, np.log(size)) if size > 0 else np.append(law, 0.0)
     root = np.sqrt(state.masses)[..., None]

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_variances", "variances"]
 
-DEEPEST = 1e-16  # of the largest of all: below it an eigenvalue is rounding
+ROUNDING = 1e-15  # of the largest: a given covariance does not know such an eigenvalue
+NEGLIGIBLE = 1e-12  # nor is it known later, unless it grows
+MOST_IN_LEGEND = 8
 
 
 def variances(
@@ -28,6 +30,9 @@ def variances(
     title: str | None = None,
 ) -> Figure:
     """The eigenvalues of the covariance over time, on a logarithmic axis.
+
+    Those that are rounding of a singular covariance at the start are left out. Before a blow-up,
+    which is dotted, the last state is: choose `t_eval` up to its time to see the approach.
 
     Parameters
     ----------
@@ -65,11 +70,24 @@ def variances(
 def draw_variances(ax: Axes, solution: "Solution", *, log_time: bool | None = None) -> None:
     """One curve for each eigenvalue in order."""
     log_time = is_logarithmic(solution, log_time)
-    values = np.array([np.linalg.eigvalsh(state.cov) for state in solution])
-    shown = np.where(values > DEEPEST * values.max(), values, np.nan)
+    solution = resolution.before_blow_up(solution)
+    values = np.array([state.variances for state in solution])
+    count = values.shape[1]
+    known = _known(solution, values)
     marker = {"marker": "."} if len(solution) == 1 else {}
-    for curve, colour in zip(shown.T, theme.ordered_colours(values.shape[1]), strict=True):
-        ax.plot(solution.t, curve, color=colour, **marker)
+    for i, colour in enumerate(theme.ordered_colours(count)):
+        curve = np.where(known[:, i], values[:, i], np.nan)
+        named = known[:, i].any() and (count <= MOST_IN_LEGEND or i in (0, count - 1))
+        label = rf"$\lambda_{{{i + 1}}}$" if named else None
+        ax.plot(solution.t, curve, color=colour, label=label, **marker)
     ax.set_yscale("log")
     ax.set_ylabel(r"eigenvalues of $\Sigma$")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     time_axis(ax, solution, log_time=log_time)
+
+
+def _known(solution: "Solution", values: np.ndarray) -> np.ndarray:
+    """Which of the eigenvalues are more than the rounding of the given covariance."""
+    given = solution.t[0] == solution.options.get("t_start")
+    noise = (values[0] <= ROUNDING * values[0, 0]) & given
+    return (values > 0) & ~(noise & (values <= NEGLIGIBLE * values[:, :1]))

@@ -18,6 +18,7 @@ from .pieces import Pieces
 __all__ = ["BLOWN_UP", "GaussianMarch"]
 
 BLOWN_UP = 102  # the next step would pass a blow-up
+AT_THE_EDGE = 1e-3  # of integrals under L2 weights, where no step is small enough
 
 
 class GaussianMarch:
@@ -63,7 +64,7 @@ class GaussianMarch:
 
     @property
     def rate(self) -> float:
-        """The speed (int |v|^2 dmu)^(1/2)."""
+        """The speed of the law in W2."""
         return self._flow.rate
 
     @property
@@ -78,7 +79,7 @@ class GaussianMarch:
         code, self.clock = self._flow.advance(self.clock, goal, min(limit, 1))
         if self.elapsed > before:
             growth = self._motion.growth(self._flow.x, self._flow.velocity)
-            if self._blow_up.look(self.elapsed, growth):
+            if not self._dt and self._blow_up.look(self.elapsed, growth):
                 return BLOWN_UP
         return PAUSED if code == REACHED and goal < target else code
 
@@ -110,14 +111,21 @@ class GaussianMarch:
                 f"The law blows up at T = {T:.10g}: int |x|^2 dmu grows like (T - t)^-{p:.3g}, "
                 "and the solution ends. The states before it are as accurate as asked."
             )
+        if self._motion.integrable(self._flow.x, self.t) < AT_THE_EDGE:
+            return (
+                f"L2 weights with beta < 0 cease to have an integral over the law at t = {self.t:g}"
+                ": 1 + 2 beta |K L|^2 falls to 0, and velocities grow without bound. The solution "
+                "ends there."
+            )
         return {
             "step_too_small": (
                 f"No step size meets rtol at t = {self.t:g}: the velocity is not smooth there, or "
-                "numbers exceed 1e308, as where the mean grows exponentially. End the run earlier."
+                "numbers exceed 1e308, as where the law grows exponentially. End the run earlier."
             ),
             "not_finite": (
-                f"The state was not finite after t = {self.t:g}: use a smaller dt, or leave dt out "
-                "to have a blow-up located."
+                f"Numbers exceed 1e308 after t = {self.t:g}. With dt errors are not controlled, "
+                "and a blow-up is passed unseen, so that states before may be wrong: leave dt out "
+                "to have it located, or use a smaller dt."
             ),
         }[status]
 
@@ -126,8 +134,8 @@ class GaussianMarch:
         return None
 
     def array(self, state: Gaussian) -> np.ndarray:
-        """Covariance and mean, (d, d + 1)."""
-        return np.column_stack([state.cov, state.mean])
+        """Root of the covariance, and mean, (d, d + 1)."""
+        return np.column_stack([state.root, state.mean])
 
     def fixed(self) -> dict[str, np.ndarray]:
         """Nothing."""

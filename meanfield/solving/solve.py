@@ -93,8 +93,9 @@ def solve(
         `DormandPrince`, with noise `Strang`; or `Layers` or `LieTrotter`, with `dt`.
     until : "steady", optional
         Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, of
-        all members; for characteristics, tokens, equiangular ones and a Gaussian the speed
-        (int |v|^2 dmu)^(1/2); for a Gram matrix the fastest change of an inner product.
+        all members; for characteristics, tokens and equiangular ones the speed
+        (int |v|^2 dmu)^(1/2); for a Gaussian that of the law in W2, which is 0 where points move
+        and the law does not; for a Gram matrix the fastest change of an inner product.
     events : function or list of functions
         g(t, state) -> float, whose zeros are located to rounding and returned in `t_events`;
         g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or falling.

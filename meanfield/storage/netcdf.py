@@ -24,10 +24,10 @@ from .models import model_of
 __all__ = ["load", "save"]
 
 FORMAT = 1
-STATES_WITH_FUNCTIONS = "x masses radii inner_product logit n mean covariance".split()
+STATES_WITH_FUNCTIONS = "x masses radii inner_product logit n mean covariance root".split()
 SEALED = (
     "t degree coefficient_re coefficient_im coordinates masses half limit x radii inner_product "
-    "logit radius n mean covariance"
+    "logit radius n mean covariance root"
 ).split()
 
 
@@ -150,8 +150,8 @@ def _solution(header: dict[str, Any], file) -> Solution:
             n, pairs = file["n"][...], zip(file["logit"][...], file["radius"][...], strict=True)
             states = [Equiangular.computed(n, *pair) for pair in pairs]
         case "Gaussian":
-            laws = zip(file["mean"][...], file["covariance"][...], strict=True)
-            states = [Gaussian.computed(mean, cov) for mean, cov in laws]
+            laws = zip(*(file[name][...] for name in ("mean", "root", "covariance")), strict=True)
+            states = [Gaussian.computed(*law) for law in laws]
         case unknown:
             raise StorageError(f"its states are unknown to this version: {unknown}")
     return Solution(

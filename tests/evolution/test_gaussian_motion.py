@@ -163,6 +163,50 @@ def test_where_the_closed_form_does_not_hold_it_says_so():
         _ = closed.limit
     with pytest.raises(ValueError, match=r"t must be >= 0 and < 0\.4"):
         closed.at(1.0)
+    with pytest.raises(ValueError, match="got t = nan"):
+        closed.at(np.nan)
+    for time in ("1", None):
+        with pytest.raises(TypeError, match="t must be real numbers"):
+            closed.at(time)
+    times = np.array([[0.0, 0.1, 0.4]])
+    assert closed.at(times).shape == (1, 3, 2, 2)
+    np.testing.assert_array_equal(closed.at(times)[0, 2], closed.at(0.4))
+    for wrong in ((mf.Attention(), law), (mf.Transformer(mf.Attention()), law.sample(4, rng=0))):
+        with pytest.raises(TypeError, match="Expected a Transformer and a Gaussian"):
+            mf.ClosedCovariance(*wrong)
+
+
+@pytest.mark.parametrize(
+    ("slopes", "variances", "T"),
+    [([-1e6, 1e-7], [1.0, 1.0], 5e6), ([-1.0, 1.0], [1.0, 1e-13], 5e12)],
+)
+def test_a_late_blow_up_is_not_taken_for_a_limit(slopes, variances, T):
+    model = mf.Transformer(mf.Attention(np.diag(slopes)))
+    law = mf.Gaussian([0, 0], np.diag(variances))
+    closed = mf.ClosedCovariance(model, law)
+    assert closed.blow_up_time == pytest.approx(T, rel=1e-12)
+    with pytest.raises(mf.MeanfieldError, match="There is no limit"):
+        _ = closed.limit
+    run = mf.solve(model, law, (0, 10 * T), t_eval=[10 * T])
+    assert run.stats["blow_up_time"] == pytest.approx(T, rel=1e-8)
+
+
+@every_kind
+@given(seed=st.integers(0, 2**31), d=st.integers(1, 4))
+@reproducible
+def test_the_speed_is_that_of_the_law(kind, seed, d):
+    """W2 of the laws h before and after, over 2 h; at most (int |v|^2 dmu)^(1/2)."""
+    model, law = random_case(seed, d, kind)
+    law, h = mf.Gaussian(law.mean, law.cov + 0.3 * np.eye(d)), 1e-4
+    mean, cov = rates(model, law)
+    ends = [mf.Gaussian(law.mean + s * h * mean, law.cov + s * h * cov) for s in (-1, 1)]
+    motion = GaussianMotion(model, law)
+    y = motion.coordinates(law)
+    velocity = motion.velocity(y, 0.0)
+    speed = motion.rate(y, velocity)
+    assert speed <= np.linalg.norm(velocity) * (1 + 1e-12)
+    scale = 1 + np.linalg.norm(velocity) ** 3  # of the third derivative along the path
+    assert float(mf.wasserstein(*ends)) / (2 * h) == pytest.approx(speed, abs=1e-6 * scale)
 
 
 NORMAL = mf.Gaussian([0.0, 0.0], np.eye(2))
