@@ -31,8 +31,8 @@ def check_growing(report: Report, count: int) -> Runs:
         runs[kind] = [blown_up(kind, matrices, *start) for start in zip(starts, T, strict=True)]
         compare_times(report, f"growth/{kind}: times of blow-up", runs[kind], T)
     saved = np.linspace(0, 12, 41)
-    for kind in KINDS[1:3]:
-        runs[kind] = [successful(followed(kind, matrices, S, saved)) for S in starts]
+    for kind, times in (("L2", saved), ("Sinkhorn", np.append(saved, [23, 24]))):
+        runs[kind] = [successful(followed(kind, matrices, S, times)) for S in starts]
     compare_L2(report, matrices, runs["L2"], starts)
     compare_sinkhorn(report, matrices, runs["Sinkhorn"])
     return {kind: runs[kind] for kind in KINDS}

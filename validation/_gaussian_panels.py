@@ -177,8 +177,8 @@ def traces(ax, runs, title: str) -> None:
         ax.plot(*np.transpose(saved), color=colour, label=kind)
         if run.status == "blow-up":
             ax.axvline(run.stats["blow_up_time"], color=colour, linewidth=0.7, linestyle=":")
-    ax.set(title=title, xlabel="time $t$", ylabel=r"$\mathrm{tr}\,\Sigma$", yscale="log")
-    ax.legend(fontsize=8)
+    ax.set(title=title, xlabel="time $t$", ylabel=r"$a + b$", yscale="log")
+    ax.legend(fontsize=8, loc="lower right" if len(runs) == 2 else "best")
 
 
 def histograms(row, ranks) -> None:

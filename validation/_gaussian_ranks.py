@@ -6,10 +6,11 @@ Castin et al.: Q normal (floor(d/2), d), starts G G^T, V = 1 or H^T H.
 The rule: an eigenvalue stays if it falls by less than t^(-1/2) over the last decade of time and is
 no rounding. Limits have S Q^T = 0 and are approached like S = S_oo + M / t, so that the power of t
 is 0 for what stays, and -1 for what vanishes; -2 is found too. The size alone does not tell: of
-what stays a part is below 0.1, the threshold of the paper, as G, Q and H may be small. Nor does
-`Gaussian.rank()`, which asks for sizes relative to the largest, unless t is so long that nothing
-else is left: that is the case for V = 1. Other V make limits that are stable from one side only,
-and the errors of steps, of rtol, must stay well below 1 / t.
+what stays a part is below 0.1, the threshold of the paper, as G, Q and H may be small, and in one
+run even below the share that `Gaussian.rank()` takes for 0 by default. For V = 1 what vanishes is
+known to be at most sqrt(d) / (2 t least eigenvalue of Q Q^T), since S^-1 >= 2 t Q^T Q / sqrt(d);
+twice that is a share that `rank()` can be asked with. Other V make limits that are stable from one
+side only: errors of steps, of rtol = 1e-10, must stay well below 1 / t, which ends at 1e-7.
 """
 
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ THRESHOLD = 0.1
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks by the rule, by `Gaussian.rank()`, and sizes above 0.1, each (runs,)."""
+    """Ranks by the rule, by `Gaussian.rank()` (if V = 1), and sizes above 0.1, each (runs,)."""
 
     by_rule: np.ndarray
     by_size: np.ndarray
@@ -63,18 +64,21 @@ def ranks_of(d: int, identity: bool, count: int) -> Ranks:
     """Of the first `count` runs in dimension d."""
     rows = []
     for (Q, V), cov in zip(parameters(d)[:count], starts(d, count), strict=True):
-        drift = mf.Attention(Q, -Q, None if identity else V, beta=1 / np.sqrt(d))
-        end = 1e10 if identity else 1e7
-        rows.append(ranks_at_the_end(drift, cov, end, rtol=1e-8 if identity else 1e-10))
+        rows.append(ranks_of_limit(Q, None if identity else V, cov))
     return Ranks(*np.array(rows).T)
 
 
-def ranks_at_the_end(drift: mf.Attention, cov: np.ndarray, end: float, rtol: float):
-    law = mf.Gaussian(np.zeros(len(cov)), cov)
-    run = mf.solve(mf.Transformer(drift), law, (0, end), t_eval=[end / 10, end], rtol=rtol)
+def ranks_of_limit(Q: np.ndarray, V: np.ndarray | None, cov: np.ndarray) -> tuple[int, int, int]:
+    """From one start, for V = 1 if it is None."""
+    d, (end, rtol) = len(cov), (1e10, 1e-8) if V is None else (1e7, 1e-10)
+    model = mf.Transformer(mf.Attention(Q, -Q, V, beta=1 / np.sqrt(d)))
+    law = mf.Gaussian(np.zeros(d), cov)
+    run = mf.solve(model, law, (0, end), t_eval=[end / 10, end], rtol=rtol)
     before, after = (np.linalg.eigvalsh(state.cov) for state in successful(run))
     stays = (after > before / np.sqrt(10)) & (after > ROUNDING * after[-1])
-    return stays.sum(), run.final.rank(), (after > THRESHOLD).sum()
+    vanishing = np.sqrt(d) / (2 * end * np.linalg.eigvalsh(Q @ Q.T).min())
+    by_size = run.final.rank(2 * vanishing / after[-1])
+    return stays.sum(), by_size, (after > THRESHOLD).sum()
 
 
 def parameters(d: int) -> list[tuple[np.ndarray, np.ndarray]]:

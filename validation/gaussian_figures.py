@@ -2,14 +2,16 @@
 
 Taken from the paper's program: seeds 35, 36, 32, 33, recipes of Q, K, V and scalings, the grid of
 10 x 10 covariances of trace 1 with (a - b, 2c) in [-1/2, 1/2]^2, and for ranks the seeds 40, 26,
-41. Ours: grids in [-1, 1]^2, of 20, 30 and 40 a side there, are 10 x 10 as well; random V has the
-first 20 of 100 runs; controlled steps in the place of Euler's with a projection; the predictions.
+41. Ours: grids in [-1, 1]^2, of 20, 30 and 40 a side there, are 10 x 10, for mixed fates 12 x 12;
+random V has the first 20 of 100 runs; steps are controlled, where Euler's are projected; what is
+predicted; and Sinkhorn weights with keys of rank one.
 
 1. Rank one, K = -Q = -q, V = 1. Softmax, L2 and Sinkhorn weights follow one path, at other times,
    to the line of p p^T, p orthogonal to q, at p p^T / <p, S_0^-1 p>. Two heads, of which the
    second sees nothing, keep b and go to the plane <e_1, S q> = 0, at [[r^2 s, -r s], [-r s, b]],
    r = q_2 / q_1, s = b - (S_0 q)_2^2 / <q, S_0 q>.
-2. To zero, K = -Q, V = G G^T: S = M / (t + t_0), power -1 up to t_0 / t, t_0 < 1000. L2 and
+2. To zero, K = -Q, V = G G^T: S = M / (t + t_0), power -1 up to t_0 / t; 1e3 is allowed for
+   t_0, which two heads have 390 of. L2 and
    Sinkhorn weights are softmax's near 0, with A sqrt(8) and sqrt(2) times as large.
 3. Two lines, A indefinite: multiples of u u^T, <u, A u> = 0. Each is met, and by softmax at the
    limit of an independent integration (`_gaussian_directions`).
@@ -17,7 +19,8 @@ first 20 of 100 runs; controlled steps in the place of Euler's with a projection
    of the independent integration. L2 does not, follows S' integrated by another program, and in
    the end grows at the rate 2 max Re eig(K^-1 Q), here of the roundest start: exp(-(l_1 -
    l_2) t) is left, 2e-10 at t = 79. Sinkhorn does not: its plan turns by an angle, tan theta =
-   (A_12 - A_21) sqrt(det S) / tr AS, and S grows at the rate 2 cos theta, its direction at rest.
+   (A_12 - A_21) sqrt(det S) / tr AS, and S grows at the rate 2 cos theta, its direction at rest,
+   up to the inverse of the singular values of the plan, which at t = 23 are above 1e8.
 5. Mixed, A indefinite: softmax blows up or converges to a line, each start as found independently;
    under L2 weights those that blow up grow, turn and come to the same line.
 6. Ranks of limits, d = 3, 4, 5 (`_gaussian_ranks`, with the rule). V = 1: exactly d - rank A =
