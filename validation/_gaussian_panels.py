@@ -163,7 +163,7 @@ def mixed(row, runs, growing) -> None:
     axes[1].label_outer()
     round_one = max(range(len(growing["L2"])), key=lambda i: np.linalg.det(growing["L2"][i][0].cov))
     traces(axes[2], {kind: growing[kind][round_one] for kind in KINDS}, "seed 33, one start")
-    axes[2].set(xlim=(0, 8), ylim=(0.5, 1e6))
+    axes[2].set(xlim=(0, 12), ylim=(0.5, 1e6))
     pole = next(i for i, run in enumerate(runs["softmax"]) if run.status == "blow-up")
     traces(axes[3], {kind: found[pole] for kind, found in runs.items()}, "mixed, one start")
     axes[3].set(xlim=(0, 20), ylim=(0.5, 1e6))
@@ -178,7 +178,7 @@ def traces(ax, runs, title: str) -> None:
         if run.status == "blow-up":
             ax.axvline(run.stats["blow_up_time"], color=colour, linewidth=0.7, linestyle=":")
     ax.set(title=title, xlabel="time $t$", ylabel=r"$a + b$", yscale="log")
-    ax.legend(fontsize=8, loc="lower right" if len(runs) == 2 else "best")
+    ax.legend(fontsize=8, loc="lower right" if len(runs) == 2 else "upper right")
 
 
 def histograms(row, ranks) -> None:

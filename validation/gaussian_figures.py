@@ -20,7 +20,7 @@ predicted; and Sinkhorn weights with keys of rank one.
    the end grows at the rate 2 max Re eig(K^-1 Q), here of the roundest start: exp(-(l_1 -
    l_2) t) is left, 2e-10 at t = 79. Sinkhorn does not: its plan turns by an angle, tan theta =
    (A_12 - A_21) sqrt(det S) / tr AS, and S grows at the rate 2 cos theta, its direction at rest,
-   up to the inverse of the singular values of the plan, which at t = 23 are above 1e8.
+   up to the inverse of what grows: 2e-5 is left at t = 12, nothing at t = 23.
 5. Mixed, A indefinite: softmax blows up or converges to a line, each start as found independently;
    under L2 weights those that blow up grow, turn and come to the same line.
 6. Ranks of limits, d = 3, 4, 5 (`_gaussian_ranks`, with the rule). V = 1: exactly d - rank A =
@@ -29,7 +29,7 @@ predicted; and Sinkhorn weights with keys of rank one.
 Tolerances: 1e-6 for laws to which 100 steps of rtol = 1e-8 lead; runs that stop at rest are at a
 speed of 1e-11, of at least 1e-4 times the distance. 1e-8 for times of blow-up, as asked.
 
-    python validation/gaussian_figures.py [--quick] [--figure FILE.png]    # 150 s, 12 s quick
+    python validation/gaussian_figures.py [--quick] [--figure FILE.png]    # 140 s, 15 s quick
 
 Reference: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, figures 1 to 3 and of appendix A.
 """
@@ -123,15 +123,15 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer starts and random ones")
     parser.add_argument("--figure", metavar="FILE", help="where to draw the figures")
     arguments = parser.parse_args()
-    report, count = Report(["figure", "case"]), 4 if arguments.quick else 10
+    report, count = Report(["figure", "case"]), 3 if arguments.quick else 10
     found = {
         "rank one": check_rank_one(report, count),
         "to zero": check_to_zero(report, count),
-        "two lines": check_two_lines(report, count),
-        "growing": check_growing(report, count),
+        "two lines": check_two_lines(report, max(count, 4)),
+        "growing": check_growing(report, max(count, 4)),
         "mixed": check_mixed(report, 7 if arguments.quick else 12),
     }
-    ranks = check_ranks(report, (2, 1) if arguments.quick else (100, 20))
+    ranks = check_ranks(report, (1, 1) if arguments.quick else (100, 20))
     if arguments.figure:
         draw(found, ranks, arguments.figure)
     return report.verdict()
