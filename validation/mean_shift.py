@@ -193,12 +193,13 @@ def draw(circle: dict, curves: dict, path: str) -> None:
         means, errors = np.array(curve).T / fastest_degree(beta)
         ax.errorbar(TIMES, means, 2 * errors, fmt="o", ms=3, color="C0")
         law = [modes_on_circle(beta, t) / fastest_degree(beta) for t in fine]
-        ax.plot(fine, law, color="C1", lw=1)
+        ax.plot(fine, law, color="C1", lw=1, label="linear growth")
         ax.set_title(rf"$\beta = {beta:g}$", fontsize=8)
         ax.tick_params(labelsize=7)
         ax.set_xlabel("time", fontsize=8)
         if i % 3 == 0:
             ax.set_ylabel("modes over $k^*$", fontsize=8)
+    ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.1, 0.8))
     figure.savefig(path)
 
 

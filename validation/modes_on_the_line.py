@@ -193,7 +193,7 @@ def main() -> int:
     arguments = parser.parse_args()
     report, quick = Report(["what", "case"], digits=6), arguments.quick
     g = in_bandwidths(report, 2 if quick else 12)
-    line = check_line(report, 100 if quick else 2000, g)
+    line = check_line(report, 100 if quick else 5000, g)
     check_limit(report, g)
     if arguments.figure:
         with theme.style():
