@@ -18,7 +18,7 @@
 
 No critical point is left undecided in any sample. --quick: fewer samples, wider errors.
 
-    python validation/mean_shift.py [--quick] [--figure FILE.png]    # 99 s, 15 s quick
+    python validation/mean_shift.py [--quick] [--figure FILE.png]    # 100 s, 13 s quick
 
 Modes on the line: modes_on_the_line.py. Reference: Cheng (1995); parts 2 to 4 derived here.
 """
@@ -199,7 +199,7 @@ def draw(circle: dict, curves: dict, path: str) -> None:
         ax.set_xlabel("time", fontsize=8)
         if i % 3 == 0:
             ax.set_ylabel("modes over $k^*$", fontsize=8)
-    ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.1, 0.8))
+    figure.legend(*ax.get_legend_handles_labels(), fontsize=8, loc=(0.87, 0.25))
     figure.savefig(path)
 
 
@@ -211,8 +211,8 @@ def main() -> int:
     report, quick = Report(["what", "case"], digits=8), arguments.quick
     check_velocities(report)
     check_gaussians(report)
-    circle = check_circle(report, 6 if quick else 60)
-    curves = check_clusters(report, 6 if quick else 40)
+    circle = check_circle(report, 5 if quick else 60)
+    curves = check_clusters(report, 5 if quick else 40)
     if arguments.figure:
         with theme.style():
             draw(circle, curves, arguments.figure)

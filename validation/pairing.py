@@ -20,7 +20,7 @@ Hardmax is the limit without the clock: x_i' = P x_j, j the nearest other. Eight
 different masses that are four pairs: tan(phi/2) = tan(phi_0/2) e^{-2t} for each, whatever the
 masses; and a ninth, whose nearest is in a pair, follows it. Asked: 1e-8.
 
-    python validation/pairing.py [--quick] [--figure FILE.png]    # 4 s, 3 s quick
+    python validation/pairing.py [--quick] [--figure FILE.png]    # 4 s, 4 s quick
 
 --quick has every other beta. Exit code 1 on failure.
 
@@ -170,16 +170,20 @@ def draw(curves: dict, hardmax: tuple, path: str) -> None:
     for beta, style in {50: ":", 100: "--", 200: "-"}.items():
         middle.plot([], [], color="k", ls=style, label=rf"$\beta = {beta}$")
     middle.legend(fontsize=7, ncols=2, loc="upper left")
-    t, angles = hardmax
+    draw_hardmax(right, *hardmax)
+    figure.savefig(path)
+
+
+def draw_hardmax(ax, t: np.ndarray, angles: np.ndarray) -> None:
+    """Angles over time, thicker for heavier Diracs."""
     for i, angles_of_one in enumerate(angles.T):
         color = "k" if i == 8 else f"C{i // 2}"
         label = {8: "mass 9, follows"}.get(i, f"masses {i + 1}, {i + 2}" if i % 2 == 0 else None)
         places = (angles_of_one + 1) % (2 * np.pi) - 1
-        right.plot(t, places, color=color, lw=0.6 + 0.25 * i, label=label)
-    right.legend(fontsize=7, loc="upper right", title="of 45", title_fontsize=7, ncols=2)
-    right.set(xlabel="time $t$", ylabel="angle", title="hardmax: nine weighted Diracs")
-    right.set_ylim(-0.5, 6.8)
-    figure.savefig(path)
+        ax.plot(t, places, color=color, lw=0.6 + 0.25 * i, label=label)
+    ax.legend(fontsize=7, loc="upper right", title="of 45", title_fontsize=7, ncols=2)
+    ax.set(xlabel="time $t$", ylabel="angle", title="hardmax: nine weighted Diracs")
+    ax.set_ylim(-0.5, 6.8)
 
 
 def main() -> int:

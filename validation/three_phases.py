@@ -22,7 +22,7 @@ numbers of order one: a second run takes the two tokens that the first has left 
 which V K^T Q keeps the normal, where Q^T K = V = 1, which is SA. There log(beta T) grows with beta
 at the rate 1 - cos(2.5), and so does log T up to log(beta)/beta: asked 2 per cent of both.
 
-    python validation/three_phases.py [--quick] [--figure FILE.png]    # 75 s, 15 s quick
+    python validation/three_phases.py [--quick] [--figure FILE.png]    # 40 s, 10 s quick
 
 --quick: fewer beta. By beta = 400 backward heat, which is ill-posed, has had the time to break each
 of these clusters, which end abruptly, into seven. Exit code 1 on failure.
