@@ -18,6 +18,7 @@ import hysteresis
 import kuramoto_bifurcation
 import metastable
 import minilm
+import modes
 import noisy_tokens
 import ott_antonsen
 import sphere
@@ -38,6 +39,7 @@ EXPERIMENTS = (
     gaussian,
     chaos,
     bifurcation,
+    modes,
 )
 
 

@@ -106,6 +106,47 @@ def test_isolated_tokens_are_modes_however_unequal():
     assert len(tail) == 1  # the light token is below the tail of the heavy one
 
 
+@pytest.mark.parametrize("beta", [1e8, 1e12, 1e17, 1e20, 1e23])
+def test_tokens_many_bandwidths_apart_are_modes(beta):
+    """No token is left out of the count and none is looked at for long, up to the last digits."""
+    x = np.random.default_rng(7).permutation(3000) + 0.25
+    modes = mf.kernel_modes(mf.Tokens.on_circle(x / 500), beta)
+    assert (len(modes), modes.undecided) == (3000, 0)
+    np.testing.assert_allclose(modes.heights, 1 / 3000, rtol=1e-6)
+    modes = mf.kernel_modes(line(x / 3000), beta)
+    assert (len(modes), modes.undecided) == (3000, 0)
+
+
+@pytest.mark.parametrize("beta", [1e-300, 1e-30, 1e-6])
+def test_wide_kernels_have_one_mode_at_the_mean(beta):
+    x = np.random.default_rng(8).standard_normal(50)
+    modes = mf.kernel_modes(line(x), beta)
+    np.testing.assert_allclose(modes.places, [x.mean()], atol=1e-5)
+
+
+def test_scales_of_the_line_do_not_matter():
+    x = np.random.default_rng(9).standard_normal(200)
+    modes = mf.kernel_modes(line(x), 100.0)
+    for power in (-400, -40, 40, 400):  # of 2: multiplied without rounding
+        other = mf.kernel_modes(line(x * 2.0**power), 100.0 * 4.0**-power)
+        np.testing.assert_allclose(other.places, modes.places * 2.0**power, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "beta"),
+    [
+        (mf.Tokens.uniform(10, 2, rng=0), 1e24),
+        (mf.Tokens.uniform(10, 2, rng=0), 1e300),
+        (line([-1e300, 1e300]), 1.0),
+        (line([1e16, 1e16 + 2]), 1.0),
+        (line([0.0, 1.0]), 1e300),
+    ],
+)
+def test_a_bandwidth_below_the_spacing_of_numbers_is_refused(tokens, beta):
+    with pytest.raises(ValueError, match=r"expects a bandwidth .* Rounding decides"):
+        mf.kernel_modes(tokens, beta)
+
+
 def test_bounds_of_the_second_derivative_hold():
     rng = np.random.default_rng(3)
     x, masses, beta, half = np.sort(rng.standard_normal(40)), np.full(40, 1 / 40), 30.0, 0.1

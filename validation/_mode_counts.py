@@ -4,7 +4,9 @@ import numpy as np
 from scipy.special import ive
 from scipy.stats import norm
 
-__all__ = ["fastest_degree", "modes_on_circle", "modes_on_line"]
+__all__ = ["MANY", "fastest_degree", "modes_on_circle", "modes_on_line"]
+
+MANY = float(np.sqrt(1.5) / (2 * np.pi))  # modes in a bandwidth, of very many uniform tokens
 
 
 def _degrees(beta: float) -> tuple[np.ndarray, np.ndarray]:

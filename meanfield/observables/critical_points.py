@@ -5,14 +5,14 @@ A token at the gap g from x has, on the circle and on the line,
     q = m exp(-2 beta sin^2(g/2)), s = sin g, c = cos g;    q = m exp(-beta g^2/2), s = g, c = 1
 
 and with x the sums change as q' = beta q s, s' = -c: f = sum q, f'/beta = F = sum q s,
-F' = sum q (beta s^2 - c), |F''| <= sum q |s| (beta^2 s^2 + 3 beta + 1). Within h of the place of
-the sums |s| grows by at most h, and q by at most the factor exp(beta h (|s| + h/2)).
+F' = sum q (beta s^2 - c), |F''| <= sum q |s| (beta^2 s^2 + 3 beta + |c'/s|). Within h of
+the place of the sums |s| grows by at most h, and q by at most the factor exp(beta h (|s| + h/2)).
 """
 
 import numpy as np
 from numba import njit
 
-__all__ = ["falling", "sums_at"]
+__all__ = ["FLAT", "falling", "sums_at"]
 
 NEGLIGIBLE = 1e-20  # of a sum
 EPSILON = float(np.finfo(float).eps)
@@ -108,16 +108,21 @@ def sums_at(place, half, x, masses, beta, circle):
         first = last - len(x) // 3
     start = min(max(np.searchsorted(x, place), first), last)
     sums = np.zeros(6)  # f, F, F', bound, sum of |terms| of F and of F'
-    left = _sweep(start - 1, first - 1, -1, sums, place, half, x, masses, beta, circle)
-    right = _sweep(start, last, 1, sums, place, half, x, masses, beta, circle)
-    rounding = EPSILON * (left + right + FAR)
+    steps, sides = (1, -1), (start, start - 1)
+    stops, count = (last, first - 1), 0
+    nearer = int(start == last or (start > first and place - x[start - 1] < x[start] - place))
+    for side in (nearer, 1 - nearer):  # the nearest first, so that others are negligible to it
+        count += _sweep(
+            sides[side], stops[side], steps[side], sums, place, half, x, masses, beta, circle
+        )
+    rounding = EPSILON * (count + FAR)
     return sums[0], sums[1], sums[2], sums[3], rounding * sums[4], rounding * sums[5]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sweep(start, stop, step, sums, place, half, x, masses, beta, circle):
     """Add tokens from `start` outwards until they are negligible; how many there were."""
-    count = 0
+    count, turning = 0, 1 / beta if circle else 0.0
     for i in range(start, stop, step):
         gap = x[i] - place
         s, c = (np.sin(gap), np.cos(gap)) if circle else (gap, 1.0)
@@ -130,8 +135,8 @@ def _sweep(start, stop, step, sums, place, half, x, masses, beta, circle):
         sums[0] += q
         sums[1] += q * s
         sums[2] += q * (square - c)
-        grown = q * np.exp(beta * half * (abs(s) + 0.5 * half)) if half > 0 else q
-        sums[3] += grown * size * beta * (beta * size * size + 3 + 1 / beta)
+        grown = masses[i] * np.exp(-beta * (exponent - half * (abs(s) + 0.5 * half)))
+        sums[3] += grown * size * beta * (beta * size * size + 3 + turning)
         sums[4] += q * abs(s)
         sums[5] += q * (square + 1)
         count += 1

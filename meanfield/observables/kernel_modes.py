@@ -6,7 +6,7 @@ import numpy as np
 
 from ..checks import positive
 from ..states import Tokens
-from .critical_points import falling, sums_at
+from .critical_points import FLAT, falling, sums_at
 
 __all__ = ["KernelModes", "kernel_modes"]
 
@@ -57,7 +57,9 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     Raises
     ------
     TypeError, ValueError
-        For other states, dimensions or replicas; for beta that is not a finite number > 0.
+        For other states, dimensions or replicas; for beta that is not a finite number > 0, or so
+        large that numbers of the size of the places are a thousandth of a bandwidth apart or more:
+        beyond 3e23 on the circle.
 
     Notes
     -----
@@ -92,30 +94,44 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
 
 def _on_line(x: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
     order = np.argsort(x)
+    _check_resolution(float(np.abs(x).max()), beta)
     data = (x[order], masses[order], beta, False)
-    return _modes(_cells(data[0], beta, 1 / np.sqrt(beta)), data)
+    return _modes(_cells(data[0], 1 / np.sqrt(beta), CELL / np.sqrt(beta)), data)
 
 
 def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
     """The turn is cut in the widest gap, or where every place is in reach, where |F| is not 0."""
+    _check_resolution(4 * np.pi, beta)
     order = np.argsort(theta)
     theta, masses = theta[order], masses[order]
-    reach = np.arcsin(min(1.0, 1 / np.sqrt(beta)))
+    reach, width = np.arcsin(min(1.0, 1 / np.sqrt(beta))), min(CELL / np.sqrt(beta), COARSEST)
     gaps = np.diff(theta, append=theta[0] + 2 * np.pi)
     widest = gaps.argmax()
     if gaps[widest] > 2 * WIDER * reach:
         cut = theta[widest] + gaps[widest] / 2
         data = _from(cut, theta, masses, beta)
-        cells = _cells(data[0][len(theta) : 2 * len(theta)], beta, reach)
+        cells = _cells(data[0][len(theta) : 2 * len(theta)], reach, width)
     else:
         data = _from(theta[0], theta, masses, beta)
         tried = 2 * np.pi * (np.arange(TRIED) * GOLDEN % 1)
         cut = theta[0] + max(tried, key=lambda place: abs(sums_at(place, 0.0, *data)[1]))
         data = _from(cut, theta, masses, beta)
-        cells = _divided(np.zeros(1), np.full(1, 2 * np.pi), 1 / np.sqrt(beta))
+        cells = _divided(np.zeros(1), np.full(1, 2 * np.pi), width)
     places, heights, undecided = _modes(cells, data)
     places = np.pi - (np.pi - cut - places) % (2 * np.pi)  # in (-pi, pi]
     return places, heights, undecided
+
+
+def _check_resolution(largest: float, beta: float) -> None:
+    """Refuse a bandwidth within which places of this size are not told apart."""
+    spacing = np.spacing(largest)
+    if FLAT / np.sqrt(beta) < spacing:
+        raise ValueError(
+            f"kernel_modes expects a bandwidth beta^(-1/2) of {spacing / FLAT:.2g} and more, a "
+            f"thousand times the distance of the floating-point numbers at {largest:.2g}; got "
+            f"{1 / np.sqrt(beta):.2g} for beta = {beta:g}. Rounding decides what is a mode there: "
+            "take a smaller beta, or shift tokens of the line towards 0."
+        )
 
 
 def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
@@ -132,18 +148,18 @@ def _modes(cells: np.ndarray, data: tuple) -> tuple:
     return places, heights, undecided
 
 
-def _cells(x: np.ndarray, beta: float, reach: float) -> np.ndarray:
+def _cells(x: np.ndarray, reach: float, width: float) -> np.ndarray:
     """Both ends (cells, 2) of intervals that cover all places within reach of a token."""
     reach *= WIDER
     apart = np.flatnonzero(np.diff(x) > 2 * reach)
     begins = np.concatenate([x[:1], x[apart + 1]]) - reach
     ends = np.concatenate([x[apart], x[-1:]]) + reach
-    return _divided(begins, ends, 1 / np.sqrt(beta))
+    return _divided(begins, ends, width)
 
 
 def _divided(begins: np.ndarray, ends: np.ndarray, width: float) -> np.ndarray:
-    """Intervals cut into equal cells, at most CELL of the bandwidth."""
-    counts = np.ceil((ends - begins) / min(CELL * width, COARSEST)).astype(np.int64)
+    """Intervals cut into equal cells, at most so wide."""
+    counts = np.ceil((ends - begins) / width).astype(np.int64)
     step = np.repeat((ends - begins) / counts, counts)
     index = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     left = np.repeat(begins, counts)
