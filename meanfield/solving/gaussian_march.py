@@ -7,12 +7,10 @@ import numpy as np
 from ..errors import MeanfieldError
 from ..evolution import GaussianMotion
 from ..states import Gaussian
-from ..steppers import DormandPrince
 from ..steppers.advance import PAUSED, REACHED
-from ..steppers.clock import restored, started
-from ..steppers.flow import Flow
 from .arguments import Accuracy, Problem
 from .blow_up import BlowUp
+from .flow_march import FlowMarch
 from .pieces import Pieces
 
 __all__ = ["BLOWN_UP", "GaussianMarch"]
@@ -21,51 +19,25 @@ BLOWN_UP = 102  # the next step would pass a blow-up
 AT_THE_EDGE = 1e-3  # of integrals under L2 weights, where no step is small enough
 
 
-class GaussianMarch:
+class GaussianMarch(FlowMarch):
     """See `March`. Steps keep the error of mean and root of the covariance below rtol, relative."""
 
-    pause: int = 1
-    continuous: bool = True
-
     def __init__(self, problem: Problem, accuracy: Accuracy, steady: float):
-        self._start, self._first = problem.start, problem.state
-        self._rtol, self._dt = accuracy.rtol, accuracy.dt
-        self._duration = float(problem.times[-1] - problem.start)
-        self._scheme = accuracy.scheme or DormandPrince
-        self._motion = GaussianMotion(problem.model, problem.state)
-        self._pieces = Pieces(self._motion, self._start, problem.times - self._start)
-        self._pieces.enter(self._motion, 0.0)
-        y, options = self._motion.coordinates(problem.state), {"steady": steady}
-        rtol = 0.0 if self._dt else self._rtol
-        self._flow = Flow(self._scheme, self._motion, y, rtol=rtol, start=self._start, **options)
+        motion, start = GaussianMotion(problem.model, problem.state), problem.start
+        self._pieces = Pieces(motion, start, problem.times - start)
+        self._pieces.enter(motion, 0.0)
+        y = motion.coordinates(problem.state)
+        super().__init__(problem, accuracy, motion, y, steady=steady, start=start)
         if not np.isfinite(self._flow.velocity).all():
             raise MeanfieldError(
                 f"The velocities under {problem.model!r} are not finite at the start: numbers "
                 "overflow, or L2 weights with beta < 0 have no integral over this Gaussian."
             )
-        self.clock = started(self._dt or self._first_step())
         self._blow_up = BlowUp()
-
-    @property
-    def t(self) -> float:
-        return self._start + self.clock.t
-
-    @property
-    def elapsed(self) -> float:
-        return self.clock.t
 
     @property
     def state(self) -> Gaussian:
         return self._motion.state_of(self._flow.x)
-
-    @property
-    def attempts(self) -> int:
-        return int(self._flow.counts.sum())
-
-    @property
-    def rate(self) -> float:
-        """The speed of the law in W2."""
-        return self._flow.rate
 
     @property
     def size(self) -> str:
@@ -91,14 +63,9 @@ class GaussianMarch:
         return self._motion.state_of(new)
 
     def stats(self) -> dict[str, Any]:
-        """Counts for the result; the time of a blow-up, and its power of 1 / (T - t)."""
-        accepted, rejected = (int(n) for n in self._flow.counts)
+        """Counts; the time of a blow-up, and its power of 1 / (T - t)."""
         found = self._blow_up.elapsed
-        return {
-            "steps": accepted,
-            "rejected": rejected,
-            "evaluations": self._scheme.evaluations * (accepted + rejected),
-            "schemes": {self._scheme.name: accepted},
+        return super().stats() | {
             "blow_up_time": None if found is None else self._start + found,
             "blow_up_power": self._blow_up.power,
         }
@@ -147,23 +114,10 @@ class GaussianMarch:
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that the future of the run depends on, and its counts."""
-        return {
-            "clock": tuple(self.clock),
-            "coordinates": self._flow.x,
-            "counts": self._flow.counts,
-            "growth": self._blow_up.snapshot(),
-        }
+        return super().snapshot() | {"growth": self._blow_up.snapshot()}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
-        self.clock = restored(snapshot["clock"])
-        self._pieces.enter(self._motion, self.elapsed)
-        self._flow.restart(np.array(snapshot["coordinates"]), self.elapsed)
-        self._flow.counts[:] = snapshot["counts"]
+        self._pieces.enter(self._motion, float(snapshot["clock"][0]))
+        super().restore(snapshot)
         self._blow_up.restore(snapshot["growth"])
-
-    def _first_step(self) -> float:
-        """A step in which the state changes by about rtol^(1/8) / 10, relative."""
-        changes = self._motion.relative_error(self._flow.velocity, self._flow.x)
-        longest = min(self._duration, 1 / changes if changes else np.inf)
-        return 0.1 * self._rtol**0.125 * longest
