@@ -54,14 +54,10 @@ def compare_L2(report: Report, matrices, runs: list[mf.Solution], starts) -> Non
 
     far = distance(runs, integrated(rates, starts, runs[0].t[-1]))
     report.compare("growth", "L2: laws at t = 12", predicted=0, measured=far, tolerance=LAW)
-    roundest = max(starts, key=np.linalg.det)
-    late = successful(followed("L2", matrices, roundest, [79.0, 80.0]))
-    report.compare(
-        *("growth", "L2: rate in the end"),
-        predicted=2 * np.linalg.eigvals(np.linalg.solve(K, Q)).real.max(),
-        measured=rate(late),
-        tolerance=LAW,
-    )
+    late = [rate(successful(followed("L2", matrices, S, [239.0, 240.0]))) for S in starts]
+    limit = 2 * np.linalg.eigvals(np.linalg.solve(K, Q)).real.max()
+    worst = max(late, key=lambda found: abs(found - limit))
+    report.compare("growth", "L2: rate in the end", predicted=limit, measured=worst, tolerance=LAW)
 
 
 def compare_sinkhorn(report: Report, matrices, runs: list[mf.Solution]) -> None:
