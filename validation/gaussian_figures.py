@@ -11,16 +11,16 @@ predicted; and Sinkhorn weights with keys of rank one.
    second sees nothing, keep b and go to the plane <e_1, S q> = 0, at [[r^2 s, -r s], [-r s, b]],
    r = q_2 / q_1, s = b - (S_0 q)_2^2 / <q, S_0 q>.
 2. To zero, K = -Q, V = G G^T: S = M / (t + t_0), power -1 up to t_0 / t; 1e3 is allowed for
-   t_0, which two heads have 390 of. L2 and
-   Sinkhorn weights are softmax's near 0, with A sqrt(8) and sqrt(2) times as large.
+   t_0, which two heads have 390 of. L2 and Sinkhorn weights are softmax's near 0, with A sqrt(8)
+   and sqrt(2) times as large.
 3. Two lines, A indefinite: multiples of u u^T, <u, A u> = 0. Each is met, and by softmax at the
    limit of an independent integration (`_gaussian_directions`).
 4. Growth, V = 1, A + A^T > 0. Softmax blows up at the time of the closed form, two heads at that
    of the independent integration. L2 does not, follows S' integrated by another program, and in
-   the end grows at the rate 2 max Re eig(K^-1 Q), here of the roundest start: exp(-(l_1 -
-   l_2) t) is left, 2e-10 at t = 79. Sinkhorn does not: its plan turns by an angle, tan theta =
-   (A_12 - A_21) sqrt(det S) / tr AS, and S grows at the rate 2 cos theta, its direction at rest,
-   up to the inverse of what grows: 2e-5 is left at t = 12, nothing at t = 23.
+   the end grows at the rate 2 max Re eig(K^-1 Q), from all starts by t = 239. Sinkhorn does not:
+   its plan turns by an angle, tan theta = (A_12 - A_21) sqrt(det S) / tr AS, and S grows at the
+   rate 2 cos theta, its direction at rest, up to the inverse of what grows: 2e-5 is left at t = 12,
+   nothing at t = 23.
 5. Mixed, A indefinite: softmax blows up or converges to a line, each start as found independently;
    under L2 weights those that blow up grow, turn and come to the same line.
 6. Ranks of limits, d = 3, 4, 5 (`_gaussian_ranks`, with the rule). V = 1: exactly d - rank A =

@@ -86,10 +86,8 @@ def test_a_script_says_which_options_it_takes_and_how_long(parts, tmp_path):
 
 
 def test_slow_scripts_have_a_quick_version(parts):
-    """Those that say nothing of their time cannot be judged."""
-    slow = [
-        script.name
-        for script in parts[0].scripts_of(ROOT / "validation")
-        if 10 <= script.seconds(False) < float("inf") and not script.takes("--quick")
-    ]
+    scripts = parts[0].scripts_of(ROOT / "validation")
+    silent = [script.name for script in scripts if script.seconds(True) == float("inf")]
+    assert not silent, f"scripts that do not say how long they take: {silent}"
+    slow = [s.name for s in scripts if s.seconds(False) >= 10 and not s.takes("--quick")]
     assert not slow, f"scripts of 10 s and more need --quick: {slow}"
