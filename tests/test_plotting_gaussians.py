@@ -136,3 +136,12 @@ def test_states_without_a_movie_are_refused_in_one_sentence(tmp_path):
     assert result.exit_code == 2 and "needs Gaussians in the plane" in result.output
     text = CliRunner().invoke(main, ["plot", "--help"]).output
     assert all(kind in text for kind in ("variances", "ellipses", "cone"))
+
+
+@pytest.mark.parametrize(
+    ("times", "scale"),
+    [(np.geomspace(0.01, 1, 7), "log"), (np.linspace(0, 1, 7), "linear"), ([0.01, 1], "linear")],
+)
+def test_times_spaced_by_factors_are_shown_on_a_logarithmic_axis(times, scale):
+    figure = run(3, t_eval=times).plot("observables")
+    assert {ax.get_xscale() for ax in figure.axes} == {scale}

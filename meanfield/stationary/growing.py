@@ -118,12 +118,11 @@ class Growth:
     def _leaving(self, parent: int, special: Special) -> Iterator[Branch]:
         """The branches that cross another one at a bifurcation, if they are new."""
         curve, point = self.found[parent].curve, special.found.point
-        null = np.linalg.svd(curve.jacobian(resized(point.z, curve)))[2][-2:]
-        first, second = null @ resized(point.tangent, curve)  # the parent's direction among them
-        direction = (first * null[1] - second * null[0]) / np.hypot(first, second)
+        kernel = np.linalg.svd(curve.jacobian(resized(point.z, curve)))[2][-2:]
+        direction = across(kernel, resized(point.tangent, curve))
         for sign in (1.0, -1.0):
             z = resized(point.z, curve) + sign * AMPLITUDE * direction
-            begun = curve.solved(z, direction, direction @ z)
+            begun = curve.solved(z, direction, float(direction @ z))
             if not begun.converged:
                 self._miss(f"the bifurcation on branch {parent + 1}", special.found.point.value)
             elif not self._known(begun.x):
@@ -149,6 +148,12 @@ class Growth:
             if any(_distance(points, other) < AMPLITUDE / 2 for other in (image, signs * image)):
                 return True
         return False
+
+
+def across(kernel: np.ndarray, along: np.ndarray) -> np.ndarray:
+    """The unit vector of a plane, with the orthonormal rows of `kernel`, orthogonal to another."""
+    first, second = kernel @ along
+    return (first * kernel[1] - second * kernel[0]) / np.hypot(first, second)
 
 
 def _distance(points: np.ndarray, z: np.ndarray) -> float:

@@ -260,18 +260,3 @@ def test_bad_input(arguments, error, match):
         mf.branches(mf.USA(1.0), CIRCLE, (1.0, 2.0), observables={"r": 1.0})
     with pytest.raises(ValueError, match="no bifurcation of degree 3"):
         mf.branches(mf.USA(1.0), CIRCLE, (1.0, 2.0), degrees=[3])
-
-
-def test_a_polar_branch_leaves_the_nematic_one():
-    """W = cos + 1.5 cos 2: the uniform state turns nematic at 4/3, and that polar, with a jump."""
-    drift = mf.Interaction(np.polynomial.Polynomial([-1.5, 1.0, 3.0]), name="polar and nematic")
-    found = mf.branches(drift, CIRCLE, (1.0, 3.0))
-    (leaves,) = found.special("bifurcation", 1)
-    assert not found.doubts and len(found.ends) == 3
-    assert np.abs(leaves.state.stability(3).eigenvalues).min() < 1e-9
-    assert len(found.special("fold", 3)) == 1
-    polar = dict(found.states_at(1.6))[3]
-    others = mf.stationary_states(mf.Transformer(drift, 1.6), CIRCLE)
-    assert polar.stability().stable
-    assert min(abs(polar.order_parameter - s.order_parameter) for s in others) < 1e-10
-    assert found.ground_state(1.6).order_parameter == pytest.approx(polar.order_parameter)
