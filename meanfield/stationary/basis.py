@@ -1,6 +1,7 @@
 """Functions of one symmetry on S^(d-1): an orthonormal basis of them, on a quadrature."""
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class Basis(ABC):
         """l (l + d - 2) of each, (N,)."""
         return self.degrees * (self.degrees + self.dimension - 2.0)
 
-    @property
+    @cached_property
     def sizes(self) -> np.ndarray:
         """sqrt(dim H_l) of each, (N,): the largest value of a unit function of degree l."""
         return np.sqrt([dimension_of_harmonics(int(l), self.dimension) for l in self.degrees])
