@@ -66,6 +66,8 @@ def _nodes(diagram: "Diagram", number: int, path: Path) -> list[_Node]:
         ]
         if detours:
             nodes.insert(int(np.argmin(detours)) + 1, _Node(fold.value, a, 0.5))
+    if diagram.ends[number - 1] == "bifurcation":
+        nodes[-1] = nodes[-1]._replace(power=0.5)
     degree = path.basis.degrees[np.abs(nodes[0].a).argmax()]
     onsets = [onset for onset in diagram.special("bifurcation", 0) if onset.degree == degree]
     if onsets and np.abs(nodes[0].a).max() < SMALL:

@@ -99,6 +99,10 @@ class Curve:
         length = np.sqrt(self._lengths @ tangent**2)
         return Point(z, tangent / length, self.path.value(z[-1]))
 
+    def distance(self, point: Point, other: Point) -> float:
+        """How far ahead of a point another one lies, along its tangent."""
+        return float(self._lengths * point.tangent @ (other.z - point.z))
+
     def ahead(self, point: Point, step: float, most: int | None = None) -> Point | None:
         """The point a step further, or None where Newton's method finds none in `most` steps."""
         start, row = point.z + step * point.tangent, self._lengths * point.tangent

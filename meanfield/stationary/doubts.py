@@ -27,11 +27,6 @@ def of_branches(diagram: "Diagram") -> list[str]:
         if end in ENDS:
             value = float(data[name].values[data.branch.values == number][-1])
             found.append(f"branch {number} {ENDS[end].format(place=f'{name} = {value:.6g}')}.")
-        elif end == "range" and name == "kappa" and _left_below(diagram, number):
-            found.append(
-                f"branch {number} left the range below; where it turns back is not seen: begin the "
-                "range lower."
-            )
     for special in diagram.special_points:
         if special.status == "not located":
             low, high = sorted(special.interval)
@@ -40,11 +35,6 @@ def of_branches(diagram: "Diagram") -> list[str]:
                 f"{low:.6g} and {high:.6g}: take a smaller max_step."
             )
     return found
-
-
-def _left_below(diagram: "Diagram", number: int) -> bool:
-    low, _ = diagram.data.attrs["kappa"]
-    return bool(diagram.data.kappa.values[diagram.data.branch.values == number][-1] < low)
 
 
 def of_curves(diagram: "PhaseDiagram") -> list[str]:

@@ -1,5 +1,7 @@
 """Equations that depend on beta, and what changes with it."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from ..drifts import SA, USA
@@ -8,6 +10,8 @@ from .basis import Basis
 from .equation import Equation, Mean
 
 __all__ = ["Family", "Member"]
+
+RECENT = 4
 
 
 class Member(Equation):
@@ -62,10 +66,16 @@ class Family:
 
     def __init__(self, drift: type[USA] | type[SA], basis: Basis):
         self.drift, self.basis = drift, basis
+        self._member = lru_cache(RECENT)(lambda beta: Member(drift(beta), basis))
 
     def at(self, beta: float) -> Member:
-        """The equation at this beta > 0."""
-        return Member(self.drift(beta), self.basis)
+        """The equation at this beta > 0; the same one for the last few that were asked for."""
+        return self._member(float(beta))
+
+    def weights(self, betas: np.ndarray | float) -> np.ndarray:
+        """w_l of every function of the basis at every beta, (*B, N)."""
+        multipliers = self.drift(betas).attraction(self.basis.degree, self.basis.dimension)
+        return multipliers[..., self.basis.degrees]
 
     def finer(self, degree: int) -> "Family":
         """The same family in more functions."""

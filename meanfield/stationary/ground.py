@@ -67,9 +67,8 @@ def transition(diagram: "Diagram") -> Transition:
             f"The uniform state has no onset for {low:g} < kappa < {high:g}: take a range with it."
         )
     onset = min(onsets, key=lambda special: special.value)
-    uniform = diagram.data.branch.values == 0
-    before = diagram.data.kappa.values[uniform] < onset.value * (1 - 1e-9)
-    if (diagram.data.growth.values[uniform][before] > 1e-9).any():
+    equation, _ = diagram.path().at(0.0)
+    if equation.weights.max() * onset.value > 1 + 1e-9:
         raise ValueError(
             f"The uniform state is unstable before kappa = {onset.value:.6g}, the first onset of "
             "this diagram: take a range, and degrees, with its first one."

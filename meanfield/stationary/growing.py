@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .curve import Curve, Point
+from .meeting import across, image
 from .path import Onset, Path
 from .rates import Rates
 from .tracing import Branch, Special, trace
@@ -12,6 +13,8 @@ from .tracing import Branch, Special, trace
 __all__ = ["Growth", "resized"]
 
 AMPLITUDE = 0.02
+BEYOND = 1.05  # times an onset above the range: how far its branch may rise
+GONE = ("range", "uniform", "closed", "bifurcation")  # ends of branches that do not come in
 UNRESOLVED = 1e-12
 
 
@@ -22,7 +25,7 @@ class Growth:
     ----------
     path : Path
     span : (float, float)
-        Of the parameter.
+        Of the parameter: where branches are followed.
     most : int
         Points of one branch.
     orders : int
@@ -44,13 +47,6 @@ class Growth:
         self.found: list[Branch] = []
         self.missing: list[str] = []
 
-    def all(self, onsets: list[Onset], secondary: bool) -> Iterator[Branch]:
-        """Every branch, yielded after each new point: from onsets, and those that leave those."""
-        for onset in onsets:
-            yield from self.from_uniform(onset)
-        if secondary:
-            yield from self.from_branches()
-
     def from_uniform(self, onset: Onset) -> Iterator[Branch]:
         """The branches of one onset, each yielded after every new point.
 
@@ -69,9 +65,32 @@ class Growth:
             begun = curve.solved(z, row, size)
             if not begun.converged:
                 self._miss(f"the onset of degree {form.degree}", onset.value)
-                continue
-            branch = Branch(curve, -1, form.degree)
-            yield from self._followed(branch, curve.point(begun.x, sign * row))
+            elif not self._known(curve, begun.x):
+                branch = Branch(curve, -1, form.degree)
+                yield from self._followed(branch, curve.point(begun.x, sign * row))
+
+    def from_above(self, onset: Onset) -> Iterator[Branch]:
+        """The branches of an onset above the range, from where they come down into it."""
+        high = self.span[1]
+        outside = Growth(self.path, (self.span[0], BEYOND * onset.value), self.most, 0,
+                         self.max_step)  # fmt: skip
+        for branch in outside.from_uniform(onset):
+            if min(_reached(branch)) <= high:
+                branch.end = "inside"
+        self.missing += outside.missing
+        for branch in outside.found:
+            z = _at(branch, high) if branch.end == "inside" else None
+            if z is not None:
+                yield from self.from_edge(branch.curve, z, high, branch.degree)
+            elif branch.end not in GONE:
+                self._miss(f"the onset of degree {branch.degree}", onset.value)
+
+    def from_edge(self, curve: Curve, z: np.ndarray, edge: float, degree: int) -> Iterator[Branch]:
+        """The branch through a state at an end of the range, inwards, unless it is known."""
+        if not self._known(curve, z):
+            inwards = np.append(np.zeros(len(z) - 1), 1.0 if edge == self.span[0] else -1.0)
+            start = curve.point(z, inwards)._replace(value=edge)
+            yield from self._followed(Branch(curve, -1, degree), start)
 
     def from_branches(self) -> Iterator[Branch]:
         """The branches that leave those found at bifurcations, and those that leave them."""
@@ -125,7 +144,7 @@ class Growth:
             begun = curve.solved(z, direction, float(direction @ z))
             if not begun.converged:
                 self._miss(f"the bifurcation on branch {parent + 1}", special.found.point.value)
-            elif not self._known(begun.x):
+            elif not self._known(curve, begun.x):
                 branch = Branch(curve, parent, self.found[parent].degree)
                 yield from self._followed(branch, curve.point(begun.x, sign * direction))
 
@@ -137,23 +156,30 @@ class Growth:
         if sentence not in self.missing:
             self.missing.append(sentence)
 
-    def _known(self, z: np.ndarray) -> bool:
+    def _known(self, curve: Curve, z: np.ndarray) -> bool:
         """Whether a state, or its mirror image, lies on a branch that was followed."""
-        curves = [branch.curve for branch in self.found]
+        curves = [curve, *(branch.curve for branch in self.found)]
         finest = max(curves, key=lambda curve: len(curve.path.basis.degrees))
-        signs = np.append(np.where(finest.path.basis.degrees % 2, -1.0, 1.0), 1.0)
-        image = resized(z, finest)
+        state = resized(z, finest)
+        mirrored = np.append(image(finest.path.basis, state[:-1]), 1.0) * state
         for branch in self.found:
             points = np.array([resized(point.z, finest) for point in branch.points])
-            if any(_distance(points, other) < AMPLITUDE / 2 for other in (image, signs * image)):
+            if any(_distance(points, other) < AMPLITUDE / 2 for other in (state, mirrored)):
                 return True
         return False
 
 
-def across(kernel: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """The unit vector of a plane, with the orthonormal rows of `kernel`, orthogonal to another."""
-    first, second = kernel @ along
-    return (first * kernel[1] - second * kernel[0]) / np.hypot(first, second)
+def _reached(branch: Branch) -> list[float]:
+    """Values of the parameter to which the last step led."""
+    return [branch.points[-1].value, *(s.found.point.value for s in branch.specials[-1:])]
+
+
+def _at(branch: Branch, value: float) -> np.ndarray | None:
+    """The state at a value in the last step of a branch, None if that is not found."""
+    last, new = branch.points[-min(2, len(branch.points))], branch.points[-1]
+    part = (last.value - value) / (last.value - new.value) if new.value < value else 0.0
+    first, second = (resized(point.z, branch.curve) for point in (last, new))
+    return branch.curve.at_value(first + part * (second - first), value)
 
 
 def _distance(points: np.ndarray, z: np.ndarray) -> float:

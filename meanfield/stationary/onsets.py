@@ -8,9 +8,10 @@ import numpy as np
 from ..checks import whole_number
 from .path import Onset, Path
 
-__all__ = ["asked_degrees", "chosen_onsets"]
+__all__ = ["asked_degrees", "chosen_onsets", "onsets_above"]
 
 LARGEST = 12  # degree that is followed without being asked for
+FARTHEST = 1000.0  # times the range: how high onsets are looked for
 
 
 def chosen_onsets(
@@ -31,6 +32,12 @@ def chosen_onsets(
         "followed: give the degrees that you want."
     ]  # fmt: skip
     return path, _sorted(o for l in found if l <= LARGEST for o in found[l]), left_out
+
+
+def onsets_above(path: Path, high: float) -> list[Onset]:
+    """Those above the range, whose branches may come down into it."""
+    place = (high, FARTHEST * high)
+    return [o for l in _single(path) if l <= LARGEST for o in path.onsets(l, place)]
 
 
 def _single(path: Path) -> list[int]:

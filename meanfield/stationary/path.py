@@ -75,6 +75,10 @@ class Path(ABC):
         """The same path in more functions."""
 
     @abstractmethod
+    def reach(self, span: tuple[float, float]) -> tuple[float, float]:
+        """Where branches are followed for the sake of a range."""
+
+    @abstractmethod
     def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
         """Where in a range the uniform state changes its stability to harmonics of a degree."""
 
@@ -101,6 +105,9 @@ class Noise(Path):
 
     def finer(self, degree: int) -> "Noise":
         return Noise(self.equation.finer(degree))
+
+    def reach(self, span: tuple[float, float]) -> tuple[float, float]:
+        return 0.0, span[1]  # where noise is strong nothing but the uniform state is left
 
     def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
         w = self.equation.weights[_index(self.basis, degree)]
@@ -133,16 +140,19 @@ class Coupling(Path):
     def finer(self, degree: int) -> "Coupling":
         return Coupling(self.family.finer(degree), self.kappa)
 
+    def reach(self, span: tuple[float, float]) -> tuple[float, float]:
+        return span
+
     def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
         from scipy.optimize import brentq
 
         index = _index(self.basis, degree)
 
-        def excess(beta: float) -> float:
-            return float(self.kappa * self.family.at(beta).weights[index] - 1)
+        def excess(betas: np.ndarray | float) -> np.ndarray:
+            return self.kappa * self.family.weights(betas)[..., index] - 1
 
         grid = np.linspace(*span, GRID)
-        values = [excess(beta) for beta in grid]
+        values = excess(grid)
         found = []
         for (low, first), (high, last) in pairwise(zip(grid, values, strict=True)):
             if first * last < 0:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .curve import Curve, Point
 from .locating import Located, located
+from .meeting import meeting
 from .rates import Rates
 
 __all__ = ["Branch", "Special", "trace"]
@@ -52,7 +53,8 @@ class Branch:
         F - F(uniform) of every point.
     specials : list of Special
     end : str
-        Why it ends: "range", "uniform", "closed", "max_points" or "not continued".
+        Why it ends: "range", "uniform", "bifurcation" (on a branch of more symmetry, beyond which
+        it is its own mirror image), "closed", "max_points" or "not continued".
     """
 
     curve: Curve
@@ -89,32 +91,36 @@ def trace(
     if branch.end:
         return
     for new, step in curve.follow(start, curve.max_step / 4):
+        last, branch.end = branch.points[-1], _end(branch, new, span, most)
+        met = None if branch.end == "uniform" else meeting(curve, last, new)
+        if met is not None:
+            new, step = met.point, curve.distance(last, met.point)
+            branch.end = "bifurcation" if span[0] <= new.value <= span[1] else "range"
         after = tests.at(new)
-        found = tests.between(branch.points[-1], step, before, after)
+        found = tests.between(last, step, before, after, met)
         branch.specials += [s for s in found if span[0] <= s.found.point.value <= span[1]]
         branch.add(new, after.rates, after.energy)
         before = after
-        branch.end = _end(branch, span, most)
         yield branch
         if branch.end:
             return
     branch.end = "not continued"
 
 
-def _end(branch: Branch, span: tuple[float, float], most: int) -> str:
-    new, start, number = branch.points[-1], branch.points[0], len(branch.points)
+def _end(branch: Branch, new: Point, span: tuple[float, float], most: int) -> str:
+    start, number = branch.points[0], len(branch.points) + 1
     if not span[0] <= new.value <= span[1]:
         return "range"
     if number >= most:
         return "max_points"
     if number <= BRIEF:
         return ""
-    last, first = branch.points[-2].a, np.abs(start.a).max()
-    if np.abs(new.a).max() < min(first, SMALL) / 2 or new.a[: len(last)] @ last < 0:
+    last, first = branch.points[-1], np.abs(start.a).max()
+    if np.abs(new.a).max() < min(first, SMALL) / 2 or new.a @ last.a < 0:
         return "uniform"
     if len(start.z) != len(new.z):
         return ""
-    near = np.linalg.norm(new.z - start.z) < np.linalg.norm(new.z - branch.points[-2].z)
+    near = np.linalg.norm(new.z - start.z) < np.linalg.norm(new.z - last.z)
     return "closed" if near else ""
 
 
@@ -137,9 +143,10 @@ class _Tests:
         energy = self._energy(point)
         return _Values(point.tangent[-1], self._singular(point.tangent, point), energy, rates)
 
-    def between(self, first: Point, step: float, before: _Values, after: _Values):
-        """The special points in a step."""
-        found: list[Special] = []
+    def between(self, first: Point, step: float, before: _Values, after: _Values,
+                met: Located | None):  # fmt: skip
+        """The special points in a step, and that at its end if it meets a branch there."""
+        found: list[Special] = [] if met is None else [Special("bifurcation", 0, met)]
 
         def add(kind: str, order: int, f: Callable[[Point], float], low: float, high: float):
             place = located(self._curve, first, step, f, low, high)
@@ -147,7 +154,7 @@ class _Tests:
 
         if before.turning * after.turning < 0:
             add("fold", 0, lambda p: p.tangent[-1], before.turning, after.turning)
-        if before.singular * after.singular < 0:
+        if met is None and before.singular * after.singular < 0:
             singular = partial(self._singular, first.tangent)  # no tangent is known where two cross
             add("bifurcation", 0, singular, before.singular, after.singular)
         if before.energy * after.energy < 0:

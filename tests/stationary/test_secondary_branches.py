@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ive
 
 import meanfield as mf
-from meanfield.stationary.growing import across
+from meanfield.stationary.meeting import across
 
 CIRCLE = mf.Circle(16)
 
