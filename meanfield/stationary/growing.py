@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from .curve import Curve, Point
-from .meeting import across, image
+from .meeting import across
+from .mirror import fold_of, image
 from .path import Onset, Path
 from .rates import Rates
 from .tracing import Branch, Special, trace
@@ -15,6 +16,7 @@ __all__ = ["Growth", "resized"]
 AMPLITUDE = 0.02
 BEYOND = 1.05  # times an onset above the range: how far its branch may rise
 GONE = ("range", "uniform", "closed", "bifurcation")  # ends of branches that do not come in
+SINGULAR = 1e-6
 UNRESOLVED = 1e-12
 
 
@@ -97,8 +99,8 @@ class Growth:
         done = 0
         while done < len(self.found):
             for special in list(self.found[done].specials):
-                if special.kind == "bifurcation":
-                    yield from self._leaving(done, special)
+                for point in self._crossed(self.found[done].curve, special):
+                    yield from self._leaving(done, point)
             done += 1
 
     def onward(self, curve: Curve, z: np.ndarray, direction: np.ndarray) -> Iterator[Branch]:
@@ -134,16 +136,32 @@ class Growth:
             branch.end = ""
             branch.curve, start = curve, curve.point(found.x, row)
 
-    def _leaving(self, parent: int, special: Special) -> Iterator[Branch]:
+    def _crossed(self, curve: Curve, special: Special) -> Iterator[Point]:
+        """The states of a special point that other even functions lead away from.
+
+        On the circle there are two axes about which a k-fold state with even k is even: perturbed
+        states may be even about one of them or the other.
+        """
+        point, basis = special.found.point, curve.path.basis
+        z, tangent = resized(point.z, curve), resized(point.tangent, curve)
+        if special.kind == "bifurcation":
+            yield point._replace(z=z, tangent=tangent)
+        if special.order > 1 or fold_of(basis, z[:-1]) % 2:
+            return
+        signs = np.append(image(basis, z[:-1]), 1.0)
+        if np.linalg.svd(curve.jacobian(signs * z), compute_uv=False)[-1] < SINGULAR:
+            yield point._replace(z=signs * z, tangent=signs * tangent)
+
+    def _leaving(self, parent: int, point: Point) -> Iterator[Branch]:
         """The branches that cross another one at a bifurcation, if they are new."""
-        curve, point = self.found[parent].curve, special.found.point
-        kernel = np.linalg.svd(curve.jacobian(resized(point.z, curve)))[2][-2:]
-        direction = across(kernel, resized(point.tangent, curve))
+        curve = self.found[parent].curve
+        kernel = np.linalg.svd(curve.jacobian(point.z))[2][-2:]
+        direction = across(kernel, point.tangent)
         for sign in (1.0, -1.0):
-            z = resized(point.z, curve) + sign * AMPLITUDE * direction
+            z = point.z + sign * AMPLITUDE * direction
             begun = curve.solved(z, direction, float(direction @ z))
             if not begun.converged:
-                self._miss(f"the bifurcation on branch {parent + 1}", special.found.point.value)
+                self._miss(f"the bifurcation on branch {parent + 1}", point.value)
             elif not self._known(curve, begun.x):
                 branch = Branch(curve, parent, self.found[parent].degree)
                 yield from self._followed(branch, curve.point(begun.x, sign * direction))

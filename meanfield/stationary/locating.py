@@ -6,11 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .curve import Curve, Point
+from .mirror import symmetric_part
 
 __all__ = ["Located", "located"]
 
 MOST = 60
 CLOSE = 1e-13  # of the bracket, in parts of the step
+NEAR = 1e-10  # of the bracket, relative, where points between are not found
 ROUNDING = 1e-14
 SMALL = 1e-6  # of a function at its zero, relative: at a pole it is large
 
@@ -26,7 +28,8 @@ class Located(NamedTuple):
     interval : (float, float)
         Values of the parameter at the ends of the last bracket.
     status : str
-        "converged", or "not located" where points between were not found, or no zero was.
+        "converged", or "not located" where no zero was found, or points between were not, so that
+        the interval is wider than 1e-10 of the parameter.
     """
 
     point: Point
@@ -46,34 +49,41 @@ def located(
     if end is None:
         return Located(first, (first.value, first.value), "not located")
     at_high = end
-    best, size = first, np.inf
+    best, size, side = first, np.inf, 0
     for count in range(MOST):
         part = (low * f_high - high * f_low) / (f_high - f_low)
         if count % 4 == 3 or not low < part < high:
             part = (low + high) / 2
         new = curve.ahead(first, part * step)
+        if new is None:  # too near another curve that crosses
+            part = (low + high) / 2
+            new = curve.ahead(first, part * step)
         if new is None:
-            return Located(best, _ends(at_low, at_high, best), "not located")
+            if abs(at_high.value - at_low.value) > NEAR * abs(at_low.value):
+                return Located(best, _ends(at_low, at_high, best), "not located")
+            break
         value = f(new)
         if abs(value) < size:
             best, size = new, abs(value)
         if value == 0:
-            return Located(_on(new, first, end), _ends(new), "converged")
+            return Located(_on(curve, new, first, end), _ends(new), "converged")
         if value * f_low > 0:
-            low, f_low, at_low, f_high = part, value, new, f_high / 2
+            low, f_low, at_low = part, value, new
+            f_high, side = f_high / 2 if side < 0 else f_high, -1
         else:
-            high, f_high, at_high, f_low = part, value, new, f_low / 2
+            high, f_high, at_high = part, value, new
+            f_low, side = f_low / 2 if side > 0 else f_low, 1
         if high - low <= CLOSE:
             break
     vanishes = size <= SMALL * max(abs(f_first), abs(last))
     status = "converged" if vanishes else "not located"
-    return Located(_on(best, first, end), _ends(at_low, at_high, best), status)
+    return Located(_on(curve, best, first, end), _ends(at_low, at_high, best), status)
 
 
-def _on(point: Point, first: Point, last: Point) -> Point:
-    """The point with the secant of its step as tangent."""
-    secant = last.z - first.z
-    return point._replace(tangent=secant / np.linalg.norm(secant))
+def _on(curve: Curve, point: Point, first: Point, last: Point) -> Point:
+    """The point with the symmetries of its step, and the secant as tangent."""
+    a, secant = symmetric_part(curve.path.basis, first.a, point.a), last.z - first.z
+    return Point(np.append(a, point.p), secant / np.linalg.norm(secant), point.value)
 
 
 def _ends(*points: Point) -> tuple[float, float]:
