@@ -66,7 +66,9 @@ def branches(
         from onsets outside the range the parts of their branches that come into it. They need a
         single function of the symmetry.
     secondary : bool
-        Whether branches that leave a branch without loss of its symmetry are followed too.
+        Whether branches that leave a branch, at bifurcations and with states even about an axis,
+        are followed too. On the circle some leave a k-fold branch across its other axis: these need
+        `stability`.
     stability : bool
         Whether growth rates are computed at every point, and losses of symmetry located: for
         perturbations of orders 0 to 3, and up to the degree that the drift attracts most.
@@ -148,8 +150,10 @@ def _from_edge(
 ) -> Iterator[Branch]:
     """The branches that come into a range of beta at one of its ends: see a diagram in kappa."""
     kappa = growth.path.at(beta)[1]
-    across = branches(drift, geometry, (kappa / ASIDE, ASIDE * kappa), symmetry=symmetry,
-                      stability=False, max_step=growth.max_step, progress=False)  # fmt: skip
+    across = branches(
+        drift, geometry, (kappa / ASIDE, ASIDE * kappa), symmetry=symmetry,
+        stability=bool(growth.orders), max_step=growth.max_step, progress=False,
+    )  # fmt: skip
     growth.missing += [f"at beta = {beta:.6g}, {doubt}" for doubt in across.doubts]
     for _, state in across.states_at(kappa)[1:]:
         curve = Curve(growth.path.finer(state.equation.degree), growth.max_step)
