@@ -40,8 +40,8 @@ class Diagram:
         are positive, by order `order`), and observables.
     special_points : list of SpecialPoint
     ends : list of str
-        Why each branch ends: "range", "uniform", "closed", "max_points", "unresolved",
-        "not continued", "interrupted".
+        Why each branch ends: "range", "uniform", "bifurcation" (on a branch of more symmetry),
+        "closed", "max_points", "unresolved", "not continued", "interrupted".
     saved : list of (int, StationaryState)
         Branch and state, at the values that were asked for.
     drift : ZonalDrift, or type
