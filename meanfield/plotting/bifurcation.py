@@ -125,11 +125,11 @@ def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, 
 
 
 def _specials(ax: Axes, diagram: "Diagram", y: str) -> list[Line2D]:
-    """Markers of special points, where the value of y is known; a legend entry for each kind."""
-    shown = {}
+    """Markers of special points in the range, where y is known; a legend entry for each kind."""
+    shown, (low, high) = {}, diagram.data.attrs[diagram.parameter]
     for special in diagram.special_points:
         value = _value_at(special.state, y)
-        if value is None:
+        if value is None or not low <= special.value <= high:
             continue
         marker, label = MARKS[special.kind]
         edge = theme.WARNING if special.status == "not located" else theme.INK
