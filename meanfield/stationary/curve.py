@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .basis import Basis
-from .newton import newton
+from .newton import newton, solve_scaled
 from .path import Path
 
 __all__ = ["Curve", "Point", "lengths"]
@@ -65,6 +65,7 @@ class Curve:
     def __init__(self, path: Path, max_step: float):
         self.path, self.max_step = path, max_step
         self._lengths = lengths(path.basis, 1)
+        self._scale = np.append(path.basis.sizes, 1.0)
 
     def jacobian(self, z: np.ndarray) -> np.ndarray:
         """(dR/da, dR/dp), (N, N + 1)."""
@@ -90,14 +91,25 @@ class Curve:
 
             return residual, jacobian
 
-        return newton(system, start, TOLERANCE, np.append(self.path.basis.sizes, 1.0))
+        return newton(system, start, TOLERANCE, self._scale)
 
     def point(self, z: np.ndarray, direction: np.ndarray) -> Point:
         """The point with its tangent, which does not go against `direction`."""
         matrix = np.vstack([self.jacobian(z), self._lengths * direction])
-        tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
+        tangent = solve_scaled(matrix, np.append(np.zeros(len(z) - 1), 1.0), self._scale)
         length = np.sqrt(self._lengths @ tangent**2)
         return Point(z, tangent / length, self.path.value(z[-1]))
+
+    def singular(self, z: np.ndarray, row: np.ndarray) -> float:
+        """det (dR/dz, row), zero where another curve crosses, for any row along the tangent."""
+        matrix = np.vstack([self.jacobian(z), row])
+        return float(np.linalg.det(matrix * (self._scale / self._scale[:, None])))
+
+    def kernel(self, z: np.ndarray) -> tuple[np.ndarray, float]:
+        """Two directions (2, N + 1), orthonormal, that change R least, and by how much at most."""
+        scaled = self.jacobian(z) * (self._scale / self._scale[:-1, None])
+        _, sizes, rows = np.linalg.svd(scaled)
+        return np.linalg.qr((rows[-2:] * self._scale).T)[0].T, float(sizes[-1])
 
     def distance(self, point: Point, other: Point) -> float:
         """How far ahead of a point another one lies, along its tangent."""

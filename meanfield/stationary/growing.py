@@ -84,7 +84,7 @@ class Growth:
             z = _at(branch, high) if branch.end == "inside" else None
             if z is not None:
                 yield from self.from_edge(branch.curve, z, high, branch.degree)
-            elif branch.end not in GONE:
+            elif branch.end not in GONE and branch.points[-1].tangent[-1] < 0:  # on its way down
                 self._miss(f"the onset of degree {branch.degree}", onset.value)
 
     def from_edge(self, curve: Curve, z: np.ndarray, edge: float, degree: int) -> Iterator[Branch]:
@@ -149,14 +149,13 @@ class Growth:
         if special.order > 1 or fold_of(basis, z[:-1]) % 2:
             return
         signs = np.append(image(basis, z[:-1]), 1.0)
-        if np.linalg.svd(curve.jacobian(signs * z), compute_uv=False)[-1] < SINGULAR:
+        if curve.kernel(signs * z)[1] < SINGULAR:
             yield point._replace(z=signs * z, tangent=signs * tangent)
 
     def _leaving(self, parent: int, point: Point) -> Iterator[Branch]:
         """The branches that cross another one at a bifurcation, if they are new."""
         curve = self.found[parent].curve
-        kernel = np.linalg.svd(curve.jacobian(point.z))[2][-2:]
-        direction = across(kernel, point.tangent)
+        direction = across(curve.kernel(point.z)[0], point.tangent)
         for sign in (1.0, -1.0):
             z = point.z + sign * AMPLITUDE * direction
             begun = curve.solved(z, direction, float(direction @ z))

@@ -6,8 +6,9 @@ A fold is a solution of
 
 with sigma from the bordered system (dR/da, b; c, 0) (v, sigma) = (0, 1): it vanishes where dR/da is
 singular, and its gradient is -u . d(dR/da) v with u from the transposed system (Govaerts). On the
-line of first-order transitions sigma is F(mu) - F(uniform), whose derivative by a vanishes. Either
-way the solutions are curves in (a, log kappa, beta), followed by pseudo-arclength.
+line of first-order transitions sigma is kappa (F(mu) - F(uniform)), of size 1 for all beta, whose
+derivative by a vanishes. Either way the solutions are curves in (a, log kappa, beta), followed by
+pseudo-arclength.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +19,7 @@ import numpy as np
 from .curve import lengths
 from .equation import Mean
 from .family import Family, Member
-from .newton import newton
+from .newton import newton, solve_scaled
 
 __all__ = ["Folds", "Locus", "Transitions"]
 
@@ -39,6 +40,7 @@ class Locus(ABC):
     def __init__(self, family: Family, max_step: float = 0.2):
         self.family, self.max_step = family, max_step
         self._lengths = lengths(family.basis, 2)
+        self._scale = np.append(family.basis.sizes, [1.0, 1.0])
 
     @abstractmethod
     def condition(self, member: Member, a: np.ndarray, kappa: float, mean: Mean):
@@ -68,8 +70,7 @@ class Locus(ABC):
             residual, jacobian = self.system(z)
             return np.append(residual, row @ z - value), lambda: np.vstack([jacobian, row])
 
-        scale = np.append(self.family.basis.sizes, [1.0, 1.0])
-        return newton(system, start, TOLERANCE, scale)
+        return newton(system, start, TOLERANCE, self._scale)
 
     def at_beta(self, near: np.ndarray, beta: float) -> np.ndarray | None:
         """The special point at this beta, or None."""
@@ -80,7 +81,7 @@ class Locus(ABC):
     def tangent(self, z: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Of length 1 in the measure of `lengths`, not against a direction."""
         matrix = np.vstack([self.system(z)[1], self._lengths * direction])
-        tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
+        tangent = solve_scaled(matrix, np.append(np.zeros(len(z) - 1), 1.0), self._scale)
         return tangent / np.sqrt(self._lengths @ tangent**2)
 
     def follow(self, z: np.ndarray, direction: np.ndarray, step: float) -> Iterator[np.ndarray]:
@@ -134,9 +135,9 @@ class Transitions(Locus):
     def condition(self, member: Member, a: np.ndarray, kappa: float, mean: Mean):
         entropy = mean.weights @ (kappa * mean.potential) - mean.log_mass
         moments = mean.moments
-        value = entropy / kappa - 0.5 * member.weights @ moments**2
-        by_beta = -0.5 * member.weight_changes @ moments**2
-        return value, np.concatenate([np.zeros(len(a)), [-entropy / kappa, by_beta]])
+        energy = 0.5 * kappa * (member.weights @ moments**2)
+        by_beta = -0.5 * kappa * (member.weight_changes @ moments**2)
+        return entropy - energy, np.concatenate([np.zeros(len(a)), [-energy, by_beta]])
 
 
 def _slope(member: Member, a, kappa: float, mean: Mean, left, right) -> np.ndarray:

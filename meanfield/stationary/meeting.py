@@ -28,13 +28,13 @@ def meeting(curve: Curve, first: Point, last: Point) -> Located | None:
     nearer = first if np.abs(before).max() < np.abs(after).max() else last
     way = np.append(before / np.linalg.norm(before), 0.0)
     symmetric = np.append((nearer.a + signs * nearer.a) / 2, nearer.p)
-    direction = across(np.linalg.svd(curve.jacobian(symmetric))[2][-2:], way)
+    direction = across(curve.kernel(symmetric)[0], way)
     found = curve.solved(symmetric, direction, float(direction @ symmetric))
     if not found.converged:
         return Located(nearer, _range(first, last), "not located")
 
     def singular(point: Point) -> float:
-        return float(np.linalg.det(np.vstack([curve.jacobian(point.z), direction])))
+        return curve.singular(point.z, direction)
 
     start, length = curve.point(found.x, direction), NEAREST
     at_start = singular(start)

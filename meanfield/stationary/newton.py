@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Iteration", "newton"]
+__all__ = ["Iteration", "newton", "solve_scaled"]
 
 MOST = 60
 HALVINGS = 12
@@ -52,8 +52,7 @@ def newton(
     for _ in range(most):
         done = sizes[-1] <= tolerance
         try:
-            scaled = jacobian() * (scale / scale[:, None])
-            step = scale * np.linalg.solve(scaled, residual / scale)
+            step = solve_scaled(jacobian(), residual, scale)
         except np.linalg.LinAlgError:
             return Iteration(x, "converged" if done else "singular", sizes)
         for halving in range(HALVINGS):
@@ -73,6 +72,11 @@ def newton(
         if done:
             return Iteration(x, "converged", sizes)
     return Iteration(x, "converged" if sizes[-1] <= tolerance else "max_iterations", sizes)
+
+
+def solve_scaled(matrix: np.ndarray, right: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """The solution of a linear system whose i-th equation and i-th unknown are of size scale_i."""
+    return scale * np.linalg.solve(matrix * (scale / scale[:, None]), right / scale)
 
 
 def _size(residual: np.ndarray) -> float:

@@ -71,6 +71,8 @@ class PhaseDiagram:
         if curve not in self.loci or degree != 1:
             return float("nan")
         locus, points = self.loci[curve]
+        if beta > points[-1, -1]:
+            return float("nan")
         start = between(points, beta)
         if beta < points[0, -1]:
             corner = next((c for c in self.tricritical if c.degree == 1), None)

@@ -141,7 +141,7 @@ class _Tests:
     def at(self, point: Point) -> _Values:
         rates = [] if self._watch is None else self._watch.at(point)
         energy = self._energy(point)
-        return _Values(point.tangent[-1], self._singular(point.tangent, point), energy, rates)
+        return _Values(point.tangent[-1], self._singular(point, point), energy, rates)
 
     def between(self, first: Point, step: float, before: _Values, after: _Values,
                 met: Located | None):  # fmt: skip
@@ -155,8 +155,7 @@ class _Tests:
         if before.turning * after.turning < 0:
             add("fold", 0, lambda p: p.tangent[-1], before.turning, after.turning)
         if met is None and before.singular * after.singular < 0:
-            singular = partial(self._singular, first.tangent)  # no tangent is known where two cross
-            add("bifurcation", 0, singular, before.singular, after.singular)
+            add("bifurcation", 0, partial(self._singular, first), before.singular, after.singular)
         if before.energy * after.energy < 0:
             add("transition", 0, self._energy, before.energy, after.energy)
         for order in range(1, len(before.rates)):
@@ -175,9 +174,9 @@ class _Tests:
         equation, kappa = self._curve.path.at(point.p)
         return equation.free_energy(point.a, kappa)
 
-    def _singular(self, row: np.ndarray, point: Point) -> float:
-        """det (dR/dz, row), zero where another curve crosses, for any row along the tangent."""
-        return float(np.linalg.det(np.vstack([self._curve.jacobian(point.z), row])))
+    def _singular(self, near: Point, point: Point) -> float:
+        """By the tangent of a point near by, as none is known where two curves cross."""
+        return self._curve.singular(point.z, near.tangent)
 
 
 def _same(one: Special, other: Special) -> bool:

@@ -75,6 +75,17 @@ def test_curves_begin_at_the_tricritical_point():
     assert np.isnan(CIRCLE.kappa("fold", corner.beta - 1e-3))
 
 
+def test_first_order_lines_at_small_kappa():
+    """kappa = 7e-4, where a free energy is of size 10^4: the line ends with its range."""
+    space = mf.Zonal(8, 32)
+    plane = mf.phase_diagram(mf.USA, space, (13.0, 13.5), degrees=[1], progress=False)
+    assert not plane.doubts
+    kappa = plane.kappa("transition", 13.4)
+    found = mf.branches(mf.USA(13.4), space, (kappa / 1.01, kappa * 1.01), stability=False)
+    assert found.special("transition")[0].value == pytest.approx(kappa, rel=1e-9)
+    assert plane.kappa("fold", 13.4) < kappa
+
+
 def test_softmax_has_critical_curves_only():
     assert SOFTMAX.tricritical == [] and set(SOFTMAX.data.curve.values) == {"critical"}
     assert np.isnan(SOFTMAX.kappa("fold", 4.0))

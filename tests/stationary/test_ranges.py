@@ -36,6 +36,14 @@ def test_a_subcritical_branch_comes_down_into_the_range(span):
     assert found.special("fold")[0].value == pytest.approx(0.387068995952, abs=1e-11)
 
 
+def test_a_branch_comes_in_after_it_has_turned_twice():
+    """It falls to its fold at 4.42, rises to that at 5.22, and only then comes down to 4.14."""
+    found = mf.branches(MEETS, mf.Zonal(5, 24), (4.1, 4.3), stability=False)
+    wide = mf.branches(MEETS, mf.Zonal(5, 24), (0.5, 8.0), stability=False)
+    states, others = ([s for _, s in d.states_at(4.2)] for d in (found, wide))
+    assert not found.doubts and len(states) == 4 and shapes(states) == shapes(others)
+
+
 def test_a_branch_comes_up_into_the_range():
     found = mf.branches(mf.Kuramoto(), CIRCLE, (3.0, 8.0))
     r = found.ground_state(5.0).order_parameter
