@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from . import resolution, theme
 from .density_bar import density_bar
 from .digits import distinct
-from .panels import Panels, into, page, title_page
+from .panels import Panels, drawing
 from .profiles import AngleAxis, angles_of, profiles
 from .scales import EXPONENT, Scale, choose_scale
 from .times import pick_times
@@ -65,13 +65,9 @@ def spacetime(
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
-    with theme.style():
-        target = into(ax, solution, member) if ax else page(solution, member, width=7, height=3.2)
+    with drawing(ax, solution, member, title, width=7, height=3.2) as target:
         draw_spacetime(target, solution, scale)
-        if ax is None:
-            return title_page(target.figure, solution, title)
-        resolution.mark(ax, solution)
-        return ax.figure
+    return target.figure
 
 
 def draw_spacetime(target: Panels, solution: "Solution", scale: str) -> None:
@@ -153,13 +149,9 @@ def snapshots(
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
-    with theme.style():
-        target = into(ax, solution, member) if ax else page(solution, member, width=6, height=3.4)
+    with drawing(ax, solution, member, title, width=6, height=3.4) as target:
         draw_snapshots(target, solution, pick_times(solution, target.members, times, count), scale)
-        if ax is None:
-            return title_page(target.figure, solution, title)
-        resolution.mark(ax, solution)
-        return ax.figure
+    return target.figure
 
 
 def draw_snapshots(

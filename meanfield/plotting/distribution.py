@@ -11,7 +11,7 @@ from ..characteristics import Characteristics
 from ..geometry import Circle, Zonal
 from . import resolution, theme
 from .circle import time_bar
-from .panels import Panels, into, page, title_page
+from .panels import Panels, drawing
 from .portions import angles_along
 from .profiles import axis_on
 from .spaces import expect
@@ -62,13 +62,9 @@ def distribution(
         If the states are not characteristics on the circle or axisymmetric.
     """
     expect(solution, Characteristics, Circle, Zonal)
-    with theme.style():
-        target = into(ax, solution, None) if ax else page(solution, None, width=6, height=3.4)
+    with drawing(ax, solution, None, title, width=6, height=3.4) as target:
         draw_distribution(target, solution, pick_times(solution, [()], times, count))
-        if ax is None:
-            return title_page(target.figure, solution, title)
-        resolution.mark(ax, solution)
-        return ax.figure
+    return target.figure
 
 
 def draw_distribution(target: Panels, solution: "Solution", times: np.ndarray) -> None:

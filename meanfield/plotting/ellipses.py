@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..states import Gaussian
-from . import resolution, theme
+from . import theme
 from .digits import distinct
-from .panels import into, page, title_page
+from .panels import drawing
 from .spaces import Space, expect
 from .times import pick_times
 
@@ -62,13 +62,9 @@ def ellipses(
     """
     expect(solution, Gaussian, Space.PLANE)
     shown = pick_times(solution, [()], times, count)
-    with theme.style():
-        target = into(ax, solution, None) if ax else page(solution, None, width=5.4, height=4.4)
+    with drawing(ax, solution, None, title, width=5.4, height=4.4) as target:
         draw_ellipses(target.axes[0], solution, shown)
-        if ax is None:
-            return title_page(target.figure, solution, title)
-        resolution.mark(ax, solution)
-        return ax.figure
+    return target.figure
 
 
 def draw_ellipses(ax: Axes, solution: "Solution", shown: np.ndarray) -> None:

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure, FigureBase
 from ..geometry import Circle, Sphere
 from ..observables import inner_product_histogram
 from ..states import Gram, Tokens
-from . import resolution, theme
+from . import theme
 from .crowds import thinned
-from .panels import Panels, into, page, title_page
+from .panels import Panels, drawing
 from .spaces import Space, expect
 from .sphere_sheet import member_of
 from .time_axis import is_logarithmic, time_axis, time_edges
@@ -74,13 +74,9 @@ def inner_products(
     """
     spaces = (Circle, Sphere, Space.HYPERSPHERE, Space.PLANE, Space.EUCLIDEAN, Space.PAIRS)
     expect(solution, (Tokens, Gram), *spaces)
-    with theme.style():
-        target = into(ax, solution, member) if ax else page(solution, member, width=7, height=3.6)
+    with drawing(ax, solution, member, title, width=7, height=3.6) as target:
         draw_inner_products(target.figure, target, solution, bins=bins, log_time=log_time)
-        if ax is None:
-            return title_page(target.figure, solution, title)
-        resolution.mark(ax, solution)
-        return ax.figure
+    return target.figure
 
 
 def draw_inner_products(

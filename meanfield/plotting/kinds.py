@@ -11,8 +11,8 @@ from ..geometry import Circle, Sphere, Zonal
 from ..states import Density, Equiangular, Gaussian, Gram, Tokens
 from .characteristics_overview import dots_overview, trajectories_overview
 from .circle import snapshots, spacetime
-from .circle_overview import circle_overview
 from .cone import cone
+from .density_overview import density_overview
 from .distribution import distribution
 from .dots import mollweide_dots, orthographic_dots
 from .ellipses import ellipses
@@ -32,7 +32,6 @@ from .token_spacetime import token_spacetime
 from .token_trajectories import token_curves
 from .trajectories import trajectories
 from .variances import variances
-from .zonal_overview import zonal_overview
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -62,7 +61,7 @@ NORMAL: dict[str, Draw] = {
 KINDS: ByState[dict[str, Draw]] = {
     Density: {
         Circle: {
-            "overview": circle_overview,
+            "overview": density_overview,
             "spacetime": spacetime,
             "snapshots": snapshots,
             "polar": polar,
@@ -75,7 +74,7 @@ KINDS: ByState[dict[str, Draw]] = {
             "observables": observables,
         },
         Zonal: {
-            "overview": zonal_overview,
+            "overview": density_overview,
             "spacetime": spacetime,
             "snapshots": snapshots,
             "observables": observables,

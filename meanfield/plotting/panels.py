@@ -1,5 +1,7 @@
 """A figure with one panel for each member of an ensemble, from its opening to its title."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from . import ensemble, resolution, theme
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["Panels", "grid", "into", "page", "title_page"]
+__all__ = ["Panels", "drawing", "grid", "into", "page", "title_page"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,22 @@ def into(ax: Axes, solution: "Solution", member: int | tuple[int, ...] | None) -
             "member with member=..., or leave `ax` out for one panel each."
         )
     return Panels(ax.figure, [ax], ensemble.choose(solution, member), 1)
+
+
+@contextmanager
+def drawing(
+    ax: Axes | None, solution: "Solution", member: int | tuple[int, ...] | None,
+    title: str | None, *, width: float, height: float,
+) -> Iterator[Panels]:  # fmt: skip
+    """Panels to draw in; then a new figure gets its head, the caller's own axes the verdict."""
+    with theme.style():
+        if ax is None:
+            target = page(solution, member, width=width, height=height)
+            yield target
+            title_page(target.figure, solution, title)
+        else:
+            yield into(ax, solution, member)
+            resolution.mark(ax, solution)
 
 
 def title_page(figure: Figure, solution: "Solution", title: str | None, **position: Any) -> Figure:

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from ..geometry import Circle, Sphere
 from ..states import Tokens
-from . import ensemble, resolution, theme
+from . import ensemble, theme
 from .crowds import Crowd, crowd_of, grey_first
-from .panels import into, page, title_page
+from .panels import drawing
 from .rings import MOST_DOTS, TURN, crowd_dots
 from .spaces import Space, expect_tokens
 from .sphere_sheet import choose, finished, member_of, sheet, time_views
@@ -211,14 +211,10 @@ def paths(
     expect_tokens(solution, Circle, Sphere, Space.HYPERSPHERE, Space.PLANE, Space.EUCLIDEAN)
     if count < 1:
         raise ValueError(f"count must be at least 1; got {count}.")
-    with theme.style():
-        target = into(ax, solution, member) if ax else page(solution, member, width=5, height=4.6)
+    with drawing(ax, solution, member, title, width=5, height=4.6) as target:
         for panel, index in zip(target.axes, target.members, strict=True):
             draw_paths(panel, solution, index, count)
-        if ax is None:
-            return title_page(target.figure, solution, title)
-        resolution.mark(ax, solution)
-        return ax.figure
+    return target.figure
 
 
 def draw_paths(

@@ -10,7 +10,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 
 from . import resolution, theme
 from .circle import time_bar
-from .panels import Panels, into, page, title_page
+from .panels import Panels, drawing
 from .profiles import profiles
 from .scales import Scale, choose_scale
 from .times import pick_times
@@ -60,14 +60,9 @@ def polar(
     TypeError
         If the states are not densities on the circle.
     """
-    with theme.style():
-        size = {"width": 5.2, "height": 4.4}
-        target = into(ax, solution, member) if ax else page(solution, member, **size)
+    with drawing(ax, solution, member, title, width=5.2, height=4.4) as target:
         draw_polar(target, solution, pick_times(solution, target.members, times, count), scale)
-        if ax is None:
-            return title_page(target.figure, solution, title)
-        resolution.mark(ax, solution)
-        return ax.figure
+    return target.figure
 
 
 def draw_polar(

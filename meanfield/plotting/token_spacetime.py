@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
 from ..geometry import Circle
-from . import resolution, theme
-from .panels import Panels, into, page, title_page
+from . import theme
+from .panels import Panels, drawing
 from .profiles import AROUND
 from .spaces import expect_tokens
 from .sphere_sheet import member_of
@@ -64,13 +64,9 @@ def token_spacetime(
         If the states are not tokens on the circle.
     """
     expect_tokens(solution, Circle)
-    with theme.style():
-        target = into(ax, solution, member) if ax else page(solution, member, width=7, height=3.2)
+    with drawing(ax, solution, member, title, width=7, height=3.2) as target:
         draw_token_spacetime(target.figure, target, solution, bins=bins, log_time=log_time)
-        if ax is None:
-            return title_page(target.figure, solution, title)
-        resolution.mark(ax, solution)
-        return ax.figure
+    return target.figure
 
 
 def draw_token_spacetime(

@@ -8,9 +8,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from ..geometry import Circle
-from . import ensemble, resolution, theme
+from . import ensemble
 from .crowds import Crowd, Gathering, crowd_of, grey_first
-from .panels import into, page, title_page
+from .panels import drawing
 from .profiles import AROUND
 from .spaces import Space, expect_tokens
 from .sphere_sheet import member_of
@@ -70,17 +70,13 @@ def token_curves(
         If the states are not tokens on the circle or on the line.
     """
     expect_tokens(solution, Circle, Space.LINE)
-    with theme.style():
-        target = into(ax, solution, member) if ax else page(solution, member, width=7, height=3.6)
+    with drawing(ax, solution, member, title, width=7, height=3.6) as target:
         for panel, index in zip(target.axes, target.members, strict=True):
             draw_token_trajectories(panel, solution, index, count=count, log_time=log_time)
         for panel, bottom, left in target.outer:
             panel.set(xlabel=panel.get_xlabel() if bottom else "")
             panel.set(ylabel=panel.get_ylabel() if left else "")
-        if ax is None:
-            return title_page(target.figure, solution, title)
-        resolution.mark(ax, solution)
-        return ax.figure
+    return target.figure
 
 
 def draw_token_trajectories(

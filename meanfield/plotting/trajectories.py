@@ -10,8 +10,8 @@ from matplotlib.patheffects import withStroke
 
 from ..characteristics import Characteristics
 from ..geometry import Circle, Zonal
-from . import resolution, theme
-from .panels import into, page, title_page
+from . import theme
+from .panels import drawing
 from .portions import angles_along, colours_of, final_clusters, percent, quantiles
 from .profiles import AROUND, axis_on
 from .spaces import expect
@@ -68,13 +68,9 @@ def trajectories(
     TypeError
         If the states are not characteristics on the circle or axisymmetric.
     """
-    with theme.style():
-        target = into(ax, solution, None) if ax else page(solution, None, width=7, height=3.6)
+    with drawing(ax, solution, None, title, width=7, height=3.6) as target:
         draw_trajectories(target.axes[0], solution, count)
-        if ax is None:
-            return title_page(target.figure, solution, title)
-        resolution.mark(ax, solution)
-        return ax.figure
+    return target.figure
 
 
 def draw_trajectories(ax: Axes, solution: "Solution", count: int = CURVES) -> None:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from ..states import Gaussian
 from . import resolution, theme
-from .panels import into, page, title_page
+from .panels import drawing
 from .spaces import Space, expect
 from .time_axis import is_logarithmic, time_axis
 
@@ -58,13 +58,9 @@ def variances(
         If `log_time` is asked for and there are fewer than two times above 0.
     """
     expect(solution, Gaussian, Space.LINE, Space.PLANE, Space.EUCLIDEAN)
-    with theme.style():
-        target = into(ax, solution, None) if ax else page(solution, None, width=7, height=3.4)
+    with drawing(ax, solution, None, title, width=7, height=3.4) as target:
         draw_variances(target.axes[0], solution, log_time=log_time)
-        if ax is None:
-            return title_page(target.figure, solution, title)
-        resolution.mark(ax, solution)
-        return ax.figure
+    return target.figure
 
 
 def draw_variances(ax: Axes, solution: "Solution", *, log_time: bool | None = None) -> None:

@@ -1,9 +1,10 @@
-"""The overview of densities on the circle: all kinds of figures on one page."""
+"""The overview of densities on the circle and of axisymmetric ones: all figures on one page."""
 
 from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
+from ..geometry import Circle
 from . import ensemble, theme
 from .circle import draw_snapshots, draw_spacetime, snapshots, time_bar
 from .observables import draw_observables
@@ -15,17 +16,19 @@ from .times import pick_times
 if TYPE_CHECKING:
     from ..solution import Solution
 
-__all__ = ["all_members", "circle_overview"]
+__all__ = ["density_overview"]
 
 
-def circle_overview(
+def density_overview(
     solution: "Solution",
     *,
     member: int | tuple[int, ...] | None = None,
     scale: str = "auto",
     title: str | None = None,
 ) -> Figure:
-    """One page: the space-time map, snapshots over the angle and around the circle, observables.
+    """One page: the space-time map, snapshots, observables.
+
+    On the circle snapshots are drawn over the angle and around the circle.
 
     An ensemble gives the maps of its members, at most nine, above observables of all; a single
     saved time gives its snapshot.
@@ -44,13 +47,13 @@ def circle_overview(
     ValueError
         If the member does not exist, or there are too many.
     TypeError
-        If the states are not densities on the circle.
+        If the states are neither densities on the circle nor axisymmetric.
     """
     if len(solution) == 1:
         return snapshots(solution, member=member, scale=scale, title=title)
     members = ensemble.choose(solution, member)
     with theme.style():
-        draw = _one_member if len(members) == 1 else all_members
+        draw = _one_member if len(members) == 1 else _all_members
         figure = draw(solution, members, scale)
         return title_page(figure, solution, title)
 
@@ -59,19 +62,29 @@ def _one_member(solution: "Solution", members: list[tuple[int, ...]], scale: str
     figure = theme.figure(width=7.5, height=8.2)
     top, middle, bottom = figure.subfigures(3, 1, height_ratios=[2.5, 3.0, 2.1])
     draw_spacetime(grid(top, members, solution), solution, scale)
-    over, around = middle.subplots(1, 2, width_ratios=[1.2, 1.0])
-    both = Panels(middle, [over, around], members, 1)
-    times = pick_times(solution, members, None, 6)
-    draw_snapshots(Panels(middle, [over], members, 1), solution, times, scale, bar=False)
-    draw_polar(Panels(middle, [around], members, 1), solution, times, scale, bar=False)
-    time_bar(both, solution, times)
+    if isinstance(solution.final.geometry, Circle):
+        _over_and_around(middle, solution, members, scale)
+    else:
+        times = pick_times(solution, members, None, 6)
+        draw_snapshots(grid(middle, members, solution), solution, times, scale)
     names = ["moments", energy_name(solution)]
     member = members[0] or None
     draw_observables(bottom, bottom.subplots(1, 2), solution, names, member, columns=2)
     return figure
 
 
-def all_members(solution: "Solution", members: list[tuple[int, ...]], scale: str) -> Figure:
+def _over_and_around(
+    figure: SubFigure, solution: "Solution", members: list[tuple[int, ...]], scale: str
+) -> None:
+    """Snapshots over the angle, and around the circle, with one bar of times."""
+    over, around = figure.subplots(1, 2, width_ratios=[1.2, 1.0])
+    times = pick_times(solution, members, None, 6)
+    draw_snapshots(Panels(figure, [over], members, 1), solution, times, scale, bar=False)
+    draw_polar(Panels(figure, [around], members, 1), solution, times, scale, bar=False)
+    time_bar(Panels(figure, [over, around], members, 1), solution, times)
+
+
+def _all_members(solution: "Solution", members: list[tuple[int, ...]], scale: str) -> Figure:
     """The maps of several members above observables of all."""
     rows = -(-len(members) // 3)
     above = 0.4 + 1.7 * rows
