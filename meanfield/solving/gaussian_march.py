@@ -7,7 +7,8 @@ import numpy as np
 from ..errors import MeanfieldError
 from ..evolution import GaussianMotion
 from ..states import Gaussian
-from ..steppers.advance import PAUSED, REACHED
+from ..steppers.advance import PAUSED, REACHED, TOO_SMALL
+from ..steppers.radau import Radau, StiffFlow, jacobian
 from .arguments import Accuracy, Problem
 from .blow_up import BlowUp
 from .flow_march import FlowMarch
@@ -16,6 +17,12 @@ from .pieces import Pieces
 __all__ = ["BLOWN_UP", "GaussianMarch"]
 
 BLOWN_UP = 102  # the next step would pass a blow-up
+LOOK = (
+    100  # explicit steps, after which it is seen whether they are short for the sake of stability
+)
+STIFF = 3.0  # a step times the rate of what decays fastest: explicit steps bear about 6
+NOISE = 100.0  # times rtol: rounding of velocities that cancel, relative to the growth of the law
+MOST_COORDINATES = 600  # for implicit steps
 AT_THE_EDGE = 1e-3  # of integrals under L2 weights, where no step is small enough
 
 
@@ -34,6 +41,9 @@ class GaussianMarch(FlowMarch):
                 "overflow, or L2 weights with beta < 0 have no integral over this Gaussian."
             )
         self._blow_up = BlowUp()
+        self._explicit: np.ndarray | None = None  # counts of explicit steps, once they are over
+        self._hidden = False
+        self._options = {"rtol": accuracy.rtol, "steady": steady, "start": start}
 
     @property
     def state(self) -> Gaussian:
@@ -53,6 +63,11 @@ class GaussianMarch(FlowMarch):
             growth = self._motion.growth(self._flow.x, self._flow.velocity)
             if not self._dt and self._blow_up.look(self.elapsed, growth):
                 return BLOWN_UP
+            if not self._dt and self._stiff():
+                self._go_implicit(self._flow.counts.copy())
+            self._hidden = self._cancelled()
+            if self._hidden:
+                return TOO_SMALL
         return PAUSED if code == REACHED and goal < target else code
 
     def step_from(self, state: Gaussian, elapsed: float, dt: float) -> Gaussian:
@@ -62,10 +77,46 @@ class GaussianMarch(FlowMarch):
         new, _, _ = self._flow.step(y, velocity, elapsed, dt)
         return self._motion.state_of(new)
 
+    def _rates(self, every: int) -> tuple[float, float]:
+        """Those of the fastest decay and growth near the state, each so many steps, else nan."""
+        y, steps = self._flow.x, int(self._flow.counts[0])
+        if steps % every or y.size > MOST_COORDINATES:
+            return np.nan, np.nan
+        J = jacobian(self._motion, y, self.t)
+        if not np.isfinite(J).all():
+            return np.nan, np.nan
+        values = np.linalg.eigvals(J).real
+        return float(-values.min()), float(values.max())
+
+    def _stiff(self) -> bool:
+        """Whether explicit steps are much shorter than accuracy asks for."""
+        return self._explicit is None and self.clock.step * self._rates(LOOK)[0] > STIFF
+
+    def _cancelled(self) -> bool:
+        """Whether rounding of what decays hides what grows."""
+        if self._explicit is None:
+            return False
+        decay, growth = self._rates(LOOK // 5)
+        noise = np.finfo(float).eps * decay / max(growth, 1 / self.elapsed)
+        return bool(noise > NOISE * self._options["rtol"])
+
+    def _go_implicit(self, counts: np.ndarray, evaluations: int = 0) -> None:
+        """From now on: steps of `Radau`."""
+        self._explicit, y = counts, self._flow.x
+        self._flow = StiffFlow(self._motion, y, **self._options)
+        self._flow.evaluations = evaluations
+        self._flow.restart(y, self.elapsed)
+        self._flow.counts[:] = counts
+
     def stats(self) -> dict[str, Any]:
         """Counts; the time of a blow-up, and its power of 1 / (T - t)."""
-        found = self._blow_up.elapsed
-        return super().stats() | {
+        found, counts = self._blow_up.elapsed, super().stats()
+        if isinstance(self._flow, StiffFlow) and self._explicit is not None:
+            before = int(self._explicit[0])
+            schemes = {self._scheme.name: before, Radau.name: counts["steps"] - before}
+            evaluations = self._scheme.evaluations * int(self._explicit.sum())
+            counts |= {"schemes": schemes, "evaluations": evaluations + self._flow.evaluations}
+        return counts | {
             "blow_up_time": None if found is None else self._start + found,
             "blow_up_power": self._blow_up.power,
         }
@@ -83,6 +134,12 @@ class GaussianMarch(FlowMarch):
                 f"L2 weights with beta < 0 cease to have an integral over the law at t = {self.t:g}"
                 ": 1 + 2 beta |K L|^2 falls to 0, and velocities grow without bound. The solution "
                 "ends there."
+            )
+        if self._hidden:
+            return (
+                f"At t = {self.t:g} the covariance has grown so large that what decays does so "
+                "faster than the law grows by more digits than there are: velocities cancel to "
+                "rounding. End the run earlier, or use a larger rtol."
             )
         return {
             "step_too_small": (
@@ -114,10 +171,17 @@ class GaussianMarch(FlowMarch):
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that the future of the run depends on, and its counts."""
-        return super().snapshot() | {"growth": self._blow_up.snapshot()}
+        return super().snapshot() | {
+            "growth": self._blow_up.snapshot(),
+            "explicit": np.array([] if self._explicit is None else self._explicit),
+            "evaluations": getattr(self._flow, "evaluations", 0),
+        }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
         self._pieces.enter(self._motion, float(snapshot["clock"][0]))
+        if len(snapshot["explicit"]):
+            evaluations = int(snapshot["evaluations"])
+            self._go_implicit(np.array(snapshot["explicit"], dtype=np.int64), evaluations)
         super().restore(snapshot)
         self._blow_up.restore(snapshot["growth"])

@@ -1,0 +1,149 @@
+"""Radau IIA with five stages, order 9: for motions of few coordinates that are stiff.
+
+The collocation polynomial of degree 5 through x at the start and with slope v at the nodes, the
+last of which is the end of the step: L-stable, so that what decays fast does not limit a step. Its
+increments Z solve A^-1 Z / dt = v(x + Z), by Newton's method with one matrix J = dv/dx for all
+iterations, in the eigenvectors of A^-1.
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from .flow import Flow, Motion
+from .scheme import Scheme
+
+__all__ = ["Radau", "StiffFlow", "jacobian"]
+
+STAGES = 5
+MOST_ITERATIONS = 20
+CLOSE = 1e-3  # of rtol: what Newton's method is to leave
+NOISE = 0.1  # of rtol: what it may leave where rounding keeps it from less
+ROUNDING = 1e-15
+DIFFERENCE = 2.0**-10  # relative change for a derivative
+SHORTEST = 1e-100  # length of a column, relative to the largest
+
+Radau = Scheme(
+    name="Radau",
+    order=2 * STAGES - 1,
+    estimate_order=STAGES,
+    nodes=(),
+    stages=(),
+    solution={},
+    estimate={},
+    reference="Hairer and Wanner, Solving Ordinary Differential Equations II, section IV.8",
+)
+
+
+class _Table(NamedTuple):
+    """nodes c (s,), A^-1, its eigenvalues and eigenvectors with their inverse, error weights e."""
+
+    nodes: np.ndarray
+    inverse: np.ndarray
+    values: np.ndarray
+    vectors: np.ndarray
+    back: np.ndarray
+    real: float
+    error: np.ndarray
+
+
+@cache
+def _table() -> _Table:
+    """The error is e . Z + dt/lambda v(x), lambda the real eigenvalue: a formula of order s."""
+    legendre = np.polynomial.legendre.Legendre
+    nodes = (1 + (legendre.basis(STAGES) - legendre.basis(STAGES - 1)).roots().real) / 2
+    nodes[-1] = 1.0
+    powers = np.arange(1, STAGES + 1)
+    sums = nodes[:, None] ** (powers - 1)  # sum_j a_ij c_j^(k-1) = c_i^k / k
+    A = (nodes[:, None] ** powers / powers) @ np.linalg.inv(sums)
+    inverse = np.linalg.inv(A)
+    values, vectors = np.linalg.eig(inverse)
+    real = float(values[np.abs(values.imag).argmin()].real)
+    moments = 1 / powers - np.where(powers == 1, 1 / real, 0.0)
+    error = (np.linalg.solve(sums.T, moments) - A[-1]) @ inverse
+    return _Table(nodes, inverse, values, vectors, np.linalg.inv(vectors), real, error)
+
+
+class StiffFlow(Flow):
+    """Steps of `Radau`, with the error control of `Flow`.
+
+    A step costs a Jacobian by differences, 4 N velocities for N coordinates, five inverses of
+    complex (N, N) matrices, and five velocities for every iteration.
+
+    Parameters
+    ----------
+    motion, x, rtol, steady, start
+        As for `Flow`.
+
+    Attributes
+    ----------
+    evaluations : int
+        Velocities so far.
+    """
+
+    def __init__(self, motion: Motion, x: np.ndarray, **options):
+        super().__init__(Radau, motion, x, **options)
+        self.evaluations = 0
+
+    def step(
+        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Positions and velocities one step after x, and the relative error."""
+        table, t = _table(), self._start + elapsed
+        J = jacobian(self._motion, x, t)
+        self.evaluations += 4 * x.size + 1
+        if not np.isfinite(J).all():
+            return x, velocity, np.inf
+        one = np.eye(x.size)
+        inverses = np.linalg.inv(table.values[:, None, None] / dt * one - J)
+        Z = self._increments(x, t, dt, inverses)
+        if Z is None:
+            return x, velocity, np.inf
+        new = self._motion.projected(x + Z[-1].reshape(x.shape))
+        difference = table.error @ Z + dt / table.real * velocity.ravel()
+        error = np.linalg.solve(one - dt / table.real * J, difference).reshape(x.shape)
+        return new, self._motion.velocity(new, t + dt), self._motion.relative_error(error, new)
+
+    def _increments(self, x: np.ndarray, t: float, dt: float, inverses) -> np.ndarray | None:
+        """Z (s, N), or None where Newton's method does not converge."""
+        table, Z, last = _table(), np.zeros((STAGES, x.size)), np.inf
+        enough, noise = max(CLOSE * self._rtol, ROUNDING), max(NOISE * self._rtol, 10 * ROUNDING)
+        for _ in range(MOST_ITERATIONS):
+            slopes = [
+                self._motion.velocity(x + z.reshape(x.shape), t + c * dt).ravel()
+                for z, c in zip(Z, table.nodes, strict=True)
+            ]
+            self.evaluations += STAGES
+            residual = table.back @ (np.array(slopes) - table.inverse @ Z / dt)
+            change = (table.vectors @ np.einsum("sij,sj->si", inverses, residual)).real
+            Z = Z + change
+            sizes = [self._motion.relative_error(z.reshape(x.shape), x) for z in change]
+            size = max(sizes)
+            if not np.isfinite(size) or size > 2 * last:
+                return None
+            if size <= enough or (size <= noise and size > last / 4):
+                return Z
+            last = size
+        return None
+
+
+def jacobian(motion: Motion, x: np.ndarray, t: float) -> np.ndarray:
+    """dv/dx (N, N) by differences of order 4, each relative to the length of its column of x.
+
+    For velocities of degree 3 or 4 they are exact, but for rounding: Newton's method converges
+    only if the error of J is small beside 1/dt, however large J is.
+    """
+    largest = np.abs(x).max(initial=0.0) or 1.0
+    lengths = np.maximum(np.abs(x).max(axis=0), SHORTEST * largest)
+    steps = DIFFERENCE * np.broadcast_to(lengths, x.shape)
+    columns = []
+    for index in np.ndindex(x.shape):
+        step = np.zeros_like(x)
+        step[index] = steps[index]
+        with np.errstate(all="ignore"):  # of which the caller is told by the result
+            near, far = (
+                motion.velocity(x + m * step, t) - motion.velocity(x - m * step, t) for m in (1, 2)
+            )
+            columns.append((8 * near - far).ravel() / (12 * step[index]))
+    return np.array(columns).T
