@@ -1,6 +1,6 @@
 """All branches of stationary states that leave the uniform one, and those that leave them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,20 +10,13 @@ from ..checks import boolean, positive, range_of, real_array, whole_number
 from ..drifts import SA, USA, ZonalDrift
 from ..geometry import Circle, Geometry, Sphere, Zonal
 from .assembly import RESERVED
-from .curve import Curve
 from .diagram import Diagram
 from .following import Following
-from .growing import Growth
-from .onsets import chosen_onsets, onsets_above
-from .path import Coupling, Onset, path_of
+from .path import path_of
 from .placement import AXISYMMETRIC, basis_of
-from .stability import most_attracted
-from .tracing import Branch
+from .ranges import Asked, Range
 
 __all__ = ["branches"]
-
-ASIDE = 1.5  # how far diagrams in kappa reach beyond the kappa that is asked for
-ORDERS = 4  # in which stability is looked at, at least; on the circle there are two
 
 
 def branches(
@@ -54,16 +47,16 @@ def branches(
         A single one; or `USA` or `SA` itself, to follow beta.
     geometry : Circle, Sphere or Zonal
     kappa : (float, float), or float
-        0 < first < last: the range, below which branches are followed until they turn back; or
-        one value, to follow beta.
+        0 < first < last: the range, below which branches are followed until they turn back, and
+        above it up to twice its end, if they come back; or one value, to follow beta.
     beta : (float, float), optional
         0 < first < last: the range of beta, for one kappa.
     symmetry : str
         Of the states: "axisymmetric", about an axis, or on S^2 "tetrahedral", "octahedral" or
         "icosahedral".
     degrees : sequence of int, optional
-        Which l are followed, of those whose onset is in the range; by default all up to 12, and
-        from onsets outside the range the parts of their branches that come into it. They need a
+        Which l are followed, of those whose onset is in the range or, in kappa, below; by default
+        all up to 12, those above the range too if their branches come down into it. They need a
         single function of the symmetry.
     secondary : bool
         Whether branches that leave a branch, at bifurcations and with states even about an axis,
@@ -114,51 +107,11 @@ def branches(
     boolean("stability", stability)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry)
     path = path_of(drift, basis_of(symmetry, geometry), at_kappa)
-    path, onsets, left_out = chosen_onsets(path, path.reach(span), degrees)
-    least = path.at(path.coordinate(span[0]))[0]
-    orders = max(ORDERS, most_attracted(least) + 1) if stability else 0
-    growth = Growth(path, path.reach(span), most, orders, max_step)
-    growth.missing += left_out
+    asked = Asked(degrees, secondary, stability, max_step, most)
     with one_blas_thread(), Following(path.parameter, span, progress) as following:
-        for branch in _all(growth, drift, geometry, symmetry, onsets, degrees is None, secondary):
-            stopped = following.at(branch, f"degree {branch.degree}", branch.points[-1].value)
-            if stopped and not branch.end:
-                branch.end = "interrupted"
-                break
-    return Diagram.of(drift, geometry, symmetry, path, span, onsets, growth, at, own)
-
-
-def _all(
-    growth: Growth, drift: Any, geometry: Geometry, symmetry: str, onsets: list[Onset],
-    entering: bool, secondary: bool,
-) -> Iterator[Branch]:  # fmt: skip
-    """Every branch, yielded after each new point."""
-    for onset in onsets:
-        yield from growth.from_uniform(onset)
-    if entering and isinstance(growth.path, Coupling):
-        for edge in growth.span:
-            yield from _from_edge(growth, drift(edge), edge, geometry, symmetry)
-    elif entering:
-        for onset in onsets_above(growth.path, growth.span[1]):
-            yield from growth.from_above(onset)
-    if secondary:
-        yield from growth.from_branches()
-
-
-def _from_edge(
-    growth: Growth, drift: ZonalDrift, beta: float, geometry: Geometry, symmetry: str
-) -> Iterator[Branch]:
-    """The branches that come into a range of beta at one of its ends: see a diagram in kappa."""
-    kappa = growth.path.at(beta)[1]
-    across = branches(
-        drift, geometry, (kappa / ASIDE, ASIDE * kappa), symmetry=symmetry,
-        stability=bool(growth.orders), max_step=growth.max_step, progress=False,
-    )  # fmt: skip
-    growth.missing += [f"at beta = {beta:.6g}, {doubt}" for doubt in across.doubts]
-    for _, state in across.states_at(kappa)[1:]:
-        curve = Curve(growth.path.finer(state.equation.degree), growth.max_step)
-        degree = int(state.equation.degrees[np.abs(state.legendre_moments).argmax()])
-        yield from growth.from_edge(curve, np.append(state.moments, beta), beta, degree)
+        whole = Range(drift, geometry, symmetry, path, span, asked, following)
+        whole.follow()
+    return whole.diagram(at, own)
 
 
 def _range(drift: Any, geometry: Any, kappa: Any, beta: Any):

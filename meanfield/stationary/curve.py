@@ -8,7 +8,6 @@ Lengths are those of the Legendre moments, |m_l| <= 1, since a_l = sqrt(dim H_l)
 dimension: ds^2 = 2 sum dm_l^2 + dp^2, which is |da|^2 + dp^2 on the circle.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +80,8 @@ class Curve:
             if not np.isfinite(self.path.value(z[-1])):  # a step too far; the next is shorter
                 return np.full(len(z), np.inf), lambda: np.eye(len(z))
             equation, kappa = self.path.at(z[-1])
-            mean = equation.mean(z[:-1], kappa)
+            with np.errstate(all="ignore"):  # a step too far gives no number
+                mean = equation.mean(z[:-1], kappa)
             residual = np.append(z[:-1] - mean.moments, row @ z - value)
 
             def jacobian() -> np.ndarray:
@@ -130,19 +130,17 @@ class Curve:
         found = self.solved(np.append(near[:-1], p), row, p)
         return found.x if found.converged else None
 
-    def follow(self, point: Point, step: float) -> Iterator[tuple[Point, float]]:
-        """Points one after the other, each with the step that led to it, until none is found."""
-        while True:
-            new = self._tried(point, step)
-            while new is None:
-                step /= 2
-                if step < FINEST:
-                    return
-                new = self._tried(point, step)
-            yield new, step
-            if self._cosine(new, point) > STRAIGHT:
-                step = min(step * GROWTH, self.max_step)
-            point = new
+    def stepped(self, point: Point, step: float) -> tuple[Point, float, float] | None:
+        """The next point, the step that led to it, at most `step`, and a proposal for the next one.
+
+        None where none is found.
+        """
+        while (new := self._tried(point, step)) is None:
+            step /= 2
+            if step < FINEST:
+                return None
+        straight = self._cosine(new, point) > STRAIGHT
+        return new, step, min(step * GROWTH, self.max_step) if straight else step
 
     def _tried(self, point: Point, step: float) -> Point | None:
         new = self.ahead(point, step, MANY)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from .diagram import Diagram
     from .phase_diagram import PhaseDiagram
 
-__all__ = ["of_branches", "of_curves"]
+__all__ = ["cut_short", "of_branches", "of_curves"]
 
 ENDS = {
     "not continued": "was not continued beyond {place}: take a smaller max_step",
@@ -32,8 +32,18 @@ def of_branches(diagram: "Diagram") -> list[str]:
             low, high = sorted(special.interval)
             found.append(
                 f"{special.kind} of branch {special.branch} was not located between {name} = "
-                f"{low:.6g} and {high:.6g}: take a smaller max_step."
+                f"{low:.10g} and {high:.10g}: take a smaller max_step."
             )
+    return found
+
+
+def cut_short(diagram: "Diagram", value: float) -> list[str]:
+    """Branches that end for want of points before they come to a value of the parameter."""
+    data, name, found = diagram.data, diagram.parameter, []
+    for number, end in enumerate(diagram.ends, start=1):
+        last = float(data[name].values[data.branch.values == number][-1])
+        if end in ENDS and last <= value:
+            found.append(f"branch {number} {ENDS[end].format(place=f'{name} = {last:.6g}')}.")
     return found
 
 

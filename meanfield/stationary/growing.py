@@ -1,6 +1,6 @@
 """Branches from the uniform state, and from others: begun, resolved, followed to their ends."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from .tracing import Branch, Special, trace
 __all__ = ["Growth", "resized"]
 
 AMPLITUDE = 0.02
-BEYOND = 1.05  # times an onset above the range: how far its branch may rise
+BEYOND = 1.5  # times an onset above the range: how far its branch may rise
 GONE = ("range", "uniform", "closed", "bifurcation")  # ends of branches that do not come in
+FINE, COARSER = 1.1, 4  # above 1.1 times the range no more than a fourth of the moments are taken
 SINGULAR = 1e-6
 UNRESOLVED = 1e-12
 
@@ -33,6 +34,10 @@ class Growth:
     orders : int
         Of perturbations that are looked at.
     max_step : float
+    top : float
+        Growth rates are not computed above it.
+    stopped : callable
+        () -> bool: whether to give up.
 
     Attributes
     ----------
@@ -43,7 +48,9 @@ class Growth:
     """
 
     def __init__(self, path: Path, span: tuple[float, float], most: int, orders: int,
-                 max_step: float):  # fmt: skip
+                 max_step: float, top: float = np.inf,
+                 stopped: Callable[[], bool] = lambda: False):  # fmt: skip
+        self.top, self.stopped = top, stopped
         self.path, self.span, self.most = path, span, most
         self.orders, self.max_step = orders, max_step
         self.found: list[Branch] = []
@@ -77,13 +84,19 @@ class Growth:
         outside = Growth(self.path, (self.span[0], BEYOND * onset.value), self.most, 0,
                          self.max_step)  # fmt: skip
         for branch in outside.from_uniform(onset):
+            if self.stopped():
+                return
             if min(_reached(branch)) <= high:
                 branch.end = "inside"
         self.missing += outside.missing
         for branch in outside.found:
-            z = _at(branch, high) if branch.end == "inside" else None
+            inside = branch.end == "inside"
+            z = _at(branch, high) if inside and len(branch.points) > 1 else None
             if z is not None:
                 yield from self.from_edge(branch.curve, z, high, branch.degree)
+            elif inside and len(branch.points) == 1:  # it begins just below the onset
+                begun = Branch(branch.curve, -1, branch.degree)
+                yield from self._followed(begun, branch.points[0])
             elif branch.end not in GONE and branch.points[-1].tangent[-1] < 0:  # on its way down
                 self._miss(f"the onset of degree {branch.degree}", onset.value)
 
@@ -103,6 +116,10 @@ class Growth:
                     yield from self._leaving(done, point)
             done += 1
 
+    def cut(self, high: float) -> None:
+        """Keep what is in a range up to `high`, and what connects it."""
+        self.found = [branch for branch in self.found if branch.cut(high)]
+
     def onward(self, curve: Curve, z: np.ndarray, direction: np.ndarray) -> Iterator[Branch]:
         """The branch through a state, in one direction."""
         yield from self._followed(Branch(curve, -1, 0), curve.point(z, direction))
@@ -113,7 +130,7 @@ class Growth:
         while True:
             path = branch.curve.path
             watch = Rates(path, self.orders) if self.orders else None
-            for _ in trace(branch, start, self.span, self.most, watch):
+            for _ in trace(branch, start, self.span, self.most, watch, self.top):
                 equation, kappa = path.at(branch.points[-1].p)
                 if not equation.resolves(branch.points[-1].a, kappa, UNRESOLVED):
                     break
@@ -121,7 +138,8 @@ class Growth:
             else:
                 return
             degree = 3 * path.basis.degree // 2
-            if degree > path.basis.most:
+            outside = branch.points[-1].value > FINE * self.top
+            if degree > path.basis.most // (COARSER if outside else 1):
                 branch.end = "unresolved"
                 if len(branch.points) > 1:
                     branch.drop()
@@ -193,7 +211,7 @@ def _reached(branch: Branch) -> list[float]:
 
 def _at(branch: Branch, value: float) -> np.ndarray | None:
     """The state at a value in the last step of a branch, None if that is not found."""
-    last, new = branch.points[-min(2, len(branch.points))], branch.points[-1]
+    last, new = branch.points[-2:]
     part = (last.value - value) / (last.value - new.value) if new.value < value else 0.0
     first, second = (resized(point.z, branch.curve) for point in (last, new))
     return branch.curve.at_value(first + part * (second - first), value)

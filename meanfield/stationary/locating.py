@@ -54,10 +54,10 @@ def located(
         part = (low * f_high - high * f_low) / (f_high - f_low)
         if count % 4 == 3 or not low < part < high:
             part = (low + high) / 2
-        new = curve.ahead(first, part * step)
+        new = _ahead(curve, first, part * step)
         if new is None:  # too near another curve that crosses
             part = (low + high) / 2
-            new = curve.ahead(first, part * step)
+            new = _ahead(curve, first, part * step)
         if new is None:
             if abs(at_high.value - at_low.value) > NEAR * abs(at_low.value):
                 return Located(best, _ends(at_low, at_high, best), "not located")
@@ -66,7 +66,7 @@ def located(
         if abs(value) < size:
             best, size = new, abs(value)
         if value == 0:
-            return Located(_on(curve, new, first, end), _ends(new), "converged")
+            return Located(_on(new, first, end), _ends(new), "converged")
         if value * f_low > 0:
             low, f_low, at_low = part, value, new
             f_high, side = f_high / 2 if side < 0 else f_high, -1
@@ -77,13 +77,22 @@ def located(
             break
     vanishes = size <= SMALL * max(abs(f_first), abs(last))
     status = "converged" if vanishes else "not located"
-    return Located(_on(curve, best, first, end), _ends(at_low, at_high, best), status)
+    return Located(_on(best, first, end), _ends(at_low, at_high, best), status)
 
 
-def _on(curve: Curve, point: Point, first: Point, last: Point) -> Point:
-    """The point with the symmetries of its step, and the secant as tangent."""
-    a, secant = symmetric_part(curve.path.basis, first.a, point.a), last.z - first.z
-    return Point(np.append(a, point.p), secant / np.linalg.norm(secant), point.value)
+def _ahead(curve: Curve, first: Point, step: float) -> Point | None:
+    """The point a step ahead, with the symmetries of the first."""
+    point = curve.ahead(first, step)
+    if point is None:
+        return None
+    a = symmetric_part(curve.path.basis, first.a, point.a)
+    return point._replace(z=np.append(a, point.p))
+
+
+def _on(point: Point, first: Point, last: Point) -> Point:
+    """The point with the secant of its step as tangent."""
+    secant = last.z - first.z
+    return point._replace(tangent=secant / np.linalg.norm(secant))
 
 
 def _ends(*points: Point) -> tuple[float, float]:

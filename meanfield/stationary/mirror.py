@@ -11,7 +11,7 @@ ROUNDING = 1e-8  # a moment that is smaller is not there
 
 def fold_of(basis: Basis, a: np.ndarray) -> int:
     """k of a k-fold state on the circle, 1 elsewhere and for the uniform one."""
-    present = basis.degrees[np.abs(a) > ROUNDING]
+    present = basis.degrees[: len(a)][np.abs(a) > ROUNDING]
     return int(np.gcd.reduce(present)) if basis.dimension == 2 and present.size else 1
 
 

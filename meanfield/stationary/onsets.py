@@ -19,14 +19,15 @@ def chosen_onsets(
 ) -> tuple[Path, list[Onset], list[str]]:
     """Those of degrees that have one function, in the order of the parameter; what is left out.
 
-    And the path in twice as high a degree, which their normal forms need.
+    All that the path reaches for the range; those that are asked for must be in it, or below. And
+    the path in twice as high a degree, which their normal forms need.
     """
     if asked is not None:
         wanted = asked_degrees(asked, path.basis.most // 2)
         path = path.finer(max(path.basis.degree, 2 * wanted[-1]))
         return path, _asked(path, span, wanted), []
-    found = {l: path.onsets(l, span) for l in _single(path)}
-    higher = [l for l in found if l > LARGEST and found[l]]
+    found = {l: path.onsets(l, path.reach(span)) for l in _single(path)}
+    higher = [l for l in found if l > LARGEST and any(o.value < span[1] for o in found[l])]
     left_out = [] if not higher else [
         f"degrees above {LARGEST} have onsets in the range, {higher[0]} for one, which are not "
         "followed: give the degrees that you want."
@@ -35,7 +36,7 @@ def chosen_onsets(
 
 
 def onsets_above(path: Path, high: float) -> list[Onset]:
-    """Those above the range, whose branches may come down into it."""
+    """Those above a value, whose branches may come down below it."""
     place = (high, FARTHEST * high)
     return [o for l in _single(path) if l <= LARGEST for o in path.onsets(l, place)]
 
@@ -59,13 +60,15 @@ def asked_degrees(asked: Any, most: int) -> list[int]:
 
 
 def _asked(path: Path, span: tuple[float, float], wanted: list[int]) -> list[Onset]:
-    found = {l: path.onsets(l, span) for l in _single(path)}
+    place = path.reach(span)[0], span[1]
+    found = {l: path.onsets(l, place) for l in _single(path)}
     for l in wanted:
         if not found.get(l):
             there = [other for other in found if found[other]]
+            low = f"{place[0]:g} < " if place[0] else ""
             raise ValueError(
-                f"The uniform state has no bifurcation of degree {l} for {span[0]:g} < "
-                f"{path.parameter} < {span[1]:g}; those of degree {there} are there."
+                f"The uniform state has no bifurcation of degree {l} for {low}{path.parameter} < "
+                f"{span[1]:g}; those of degree {there} are there."
             )
     return _sorted(onset for l in wanted for onset in found[l])
 

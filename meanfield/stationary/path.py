@@ -15,6 +15,7 @@ __all__ = ["Coupling", "Noise", "Onset", "Path", "path_of"]
 
 GRID = 200  # values of beta between which onsets are looked for
 EXACT = 1e-14
+ABOVE = 2.0  # times a range: how far above it branches are followed
 
 
 class Onset:
@@ -98,7 +99,8 @@ class Noise(Path):
         return kappa * equation.along_kappa(mean)
 
     def value(self, p: float) -> float:
-        return float(np.exp(p))
+        with np.errstate(over="ignore"):
+            return float(np.exp(p))
 
     def coordinate(self, value: float) -> float:
         return float(np.log(value))
@@ -107,7 +109,7 @@ class Noise(Path):
         return Noise(self.equation.finer(degree))
 
     def reach(self, span: tuple[float, float]) -> tuple[float, float]:
-        return 0.0, span[1]  # where noise is strong nothing but the uniform state is left
+        return 0.0, ABOVE * span[1]  # where noise is strong nothing but the uniform state is left
 
     def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
         w = self.equation.weights[_index(self.basis, degree)]

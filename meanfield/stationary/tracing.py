@@ -16,6 +16,7 @@ __all__ = ["Branch", "Special", "trace"]
 BRIEF = 5  # points after which a curve may have come back
 CLOSE = 1e-9
 ROUNDING = 1e-12  # of the largest rate
+SHORTEST = 1e-3  # of the longest step: where a step that may have jumped is not tried again
 SMALL = 0.02  # moments near the uniform state
 
 
@@ -30,11 +31,14 @@ class Special:
     order : int
         Of the perturbation that becomes neutral.
     found : Located
+    place : int
+        The point of the branch after which it lies.
     """
 
     kind: str
     order: int
     found: Located
+    place: int
 
 
 @dataclass(eq=False)
@@ -72,6 +76,21 @@ class Branch:
         self.rates.append(rates)
         self.energies.append(energy)
 
+    def cut(self, high: float) -> bool:
+        """Keep what is between points below a value, and one beyond; whether anything is left."""
+        inside = [i for i, point in enumerate(self.points) if point.value <= high]
+        if not inside:
+            return False
+        first, last = max(inside[0] - 1, 0), min(inside[-1] + 2, len(self.points))
+        if last < len(self.points):
+            self.end = "range"
+        kept = slice(first, last)
+        self.points, self.rates, self.energies = (
+            self.points[kept], self.rates[kept], self.energies[kept]
+        )  # fmt: skip
+        self.specials = [s for s in self.specials if first <= s.place < last - 1]
+        return True
+
     def drop(self) -> Point:
         """Take the last point away."""
         self.rates.pop()
@@ -80,31 +99,45 @@ class Branch:
 
 
 def trace(
-    branch: Branch, start: Point, span: tuple[float, float], most: int, watch: Rates | None
-) -> Iterator[Branch]:
-    """Follow a branch from a point, yielding it after every new one, until it ends."""
+    branch: Branch, start: Point, span: tuple[float, float], most: int, watch: Rates | None,
+    top: float = np.inf,
+) -> Iterator[Branch]:  # fmt: skip
+    """Follow a branch from a point, yielding it after every new one, until it ends.
+
+    Growth rates are computed up to the value `top`, and once beyond it.
+    """
     curve, tests = branch.curve, _Tests(branch.curve, watch)
-    before = tests.at(start)
+    before = tests.at(start, True)
     branch.add(start, before.rates, before.energy)
     branch.end = "max_points" if most == 1 else ""
     yield branch
     if branch.end:
         return
-    for new, step in curve.follow(start, curve.max_step / 4):
+    step = curve.max_step / 4
+    while (found := curve.stepped(branch.points[-1], step)) is not None:
+        new, step, proposal = found
         last, branch.end = branch.points[-1], _end(branch, new, span, most)
         met = None if branch.end == "uniform" else meeting(curve, last, new)
         if met is not None:
             new, step = met.point, curve.distance(last, met.point)
             branch.end = "bifurcation" if span[0] <= new.value <= span[1] else "range"
-        after = tests.at(new)
-        found = tests.between(last, step, before, after, met)
-        branch.specials += [s for s in found if span[0] <= s.found.point.value <= span[1]]
+        after = tests.at(new, last.value <= top)
+        specials = tests.between(last, step, before, after, met, len(branch.points) - 1)
+        if step > SHORTEST * curve.max_step and any(map(_jumps, specials)):
+            step, branch.end = step / 4, ""
+            continue
+        branch.specials += [s for s in specials if span[0] <= s.found.point.value <= span[1]]
         branch.add(new, after.rates, after.energy)
-        before = after
+        before, step = after, proposal
         yield branch
         if branch.end:
             return
     branch.end = "not continued"
+
+
+def _jumps(special: Special) -> bool:
+    """Whether the step led to another curve: a determinant changes its sign without a zero."""
+    return special.kind == "bifurcation" and special.found.status == "not located"
 
 
 def _end(branch: Branch, new: Point, span: tuple[float, float], most: int) -> str:
@@ -138,19 +171,19 @@ class _Tests:
     def __init__(self, curve: Curve, watch: Rates | None):
         self._curve, self._watch = curve, watch
 
-    def at(self, point: Point) -> _Values:
-        rates = [] if self._watch is None else self._watch.at(point)
+    def at(self, point: Point, watched: bool) -> _Values:
+        rates = self._watch.at(point) if self._watch is not None and watched else []
         energy = self._energy(point)
         return _Values(point.tangent[-1], self._singular(point, point), energy, rates)
 
     def between(self, first: Point, step: float, before: _Values, after: _Values,
-                met: Located | None):  # fmt: skip
+                met: Located | None, number: int):  # fmt: skip
         """The special points in a step, and that at its end if it meets a branch there."""
-        found: list[Special] = [] if met is None else [Special("bifurcation", 0, met)]
+        found: list[Special] = [] if met is None else [Special("bifurcation", 0, met, number)]
 
         def add(kind: str, order: int, f: Callable[[Point], float], low: float, high: float):
             place = located(self._curve, first, step, f, low, high)
-            found.append(Special(kind, order, place))
+            found.append(Special(kind, order, place, number))
 
         if before.turning * after.turning < 0:
             add("fold", 0, lambda p: p.tangent[-1], before.turning, after.turning)
@@ -158,7 +191,7 @@ class _Tests:
             add("bifurcation", 0, partial(self._singular, first), before.singular, after.singular)
         if before.energy * after.energy < 0:
             add("transition", 0, self._energy, before.energy, after.energy)
-        for order in range(1, len(before.rates)):
+        for order in range(1, min(len(before.rates), len(after.rates))):
             low, high = before.rates[order], after.rates[order]
             for i in _crossing(low, high):
                 add("symmetry breaking", order, partial(self._rate, order, i), low[i], high[i])

@@ -6,6 +6,7 @@ from scipy.special import ive
 
 import meanfield as mf
 from meanfield.stationary.curve import Curve
+from meanfield.stationary.following import Following
 from meanfield.stationary.locating import located
 from meanfield.stationary.mirror import image, symmetric_part
 from meanfield.stationary.path import path_of
@@ -130,3 +131,79 @@ def test_zeros_are_found_in_few_steps():
     found = located(curve, start, 0.1, f, f(start), f(end))
     assert found.status == "converged" and found.point.value == pytest.approx(2.65, abs=1e-12)
     assert len(calls) < 16 and found.interval[0] <= found.point.value <= found.interval[1]
+
+
+ABOVE = [
+    # The onset is in the range, the fold beyond is not.
+    ([0, 0.81, -0.55, 1.91, -0.02, 1.12], mf.Zonal(4, 24), (1.5, 10.129), 8.0, -0.38169951816),
+    # The onset is above the range; the branch first rises by 17 %.
+    ([0, -1.49, -0.39, -1.25, 0.51, 0.7], mf.Zonal(5, 24), (16.6, 17.5), 17.0, -0.00196723031),
+]
+
+
+@pytest.mark.parametrize("c, space, span, kappa, energy", ABOVE)
+def test_a_branch_that_was_above_the_range_comes_back(c, space, span, kappa, energy):
+    found = mf.branches(mf.Interaction.chebyshev(c), space, span, stability=False)
+    assert not found.doubts
+    assert found.ground_state(kappa).free_energy == pytest.approx(energy, abs=1e-11)
+
+
+def test_a_transition_by_a_fold_beyond_the_range():
+    c, space, span, *_ = ABOVE[0]
+    found = mf.branches(mf.Interaction.chebyshev(c), space, span, stability=False).transition()
+    assert found.order == "discontinuous" and found.kappa == pytest.approx(5.452078286950, abs=1e-9)
+    assert found.hysteresis == pytest.approx((4.9689360588, 10.1265822785), abs=1e-9)
+
+
+@pytest.mark.parametrize("below", [1e-5, 1e-3])
+def test_a_range_may_end_just_below_an_onset(below):
+    onset = 0.409858525749
+    found = mf.branches(mf.USA(4.0), CIRCLE, (0.3, onset * (1 - below)), stability=False)
+    assert not found.doubts and len(found.states_at(onset * (1 - below))) == 3
+    values = found.data.kappa.values[found.data.branch.values > 0]
+    assert values[1:-1].max() <= onset
+
+
+def test_a_step_that_leads_to_another_curve_is_taken_again():
+    drift = mf.Interaction.chebyshev([0, 1.38, -1, -0.01, -0.3, 0.74])
+    found = mf.branches(drift, CIRCLE, (1.45, 6.1))
+    finer = mf.branches(drift, CIRCLE, (1.45, 6.1), max_step=0.02, stability=False)
+    one, other = (d.states_at(4.0)[1][1].legendre_moments[:12] for d in (found, finer))
+    np.testing.assert_allclose(one, other, atol=1e-10)
+    (breaking,) = found.special("symmetry breaking")
+    assert not found.doubts and breaking.value == pytest.approx(3.28097413953, abs=1e-9)
+    assert not found.special("bifurcation", 1)
+
+
+@pytest.mark.parametrize(
+    "c, span, exact",  # by quadrature, and brentq on the determinant of what breaks the symmetry
+    [
+        ([0, 0.46, 0.59, -0.51, 0.72, -1.27, 0.81], (3.3, 3.6), 2.515324164727),
+        ([0, 1.25, -0.63, 0.95, 1.44, 0.77, -1.45], (3.0, 3.2), 3.08055108153553),
+    ],
+)
+def test_where_a_threefold_state_loses_its_symmetry_in_two_ways(c, span, exact):
+    found = mf.branches(mf.Interaction.chebyshev(c), CIRCLE, span)
+    here = [
+        s for s in found.special_points
+        if abs(s.value - exact) < 1e-4 and s.kind in ("bifurcation", "symmetry breaking")
+    ]  # fmt: skip
+    assert {s.kind for s in here} == {"bifurcation", "symmetry breaking"}
+    for special in here:
+        assert special.value == pytest.approx(exact, abs=2e-12) and special.status == "converged"
+
+
+@pytest.mark.parametrize("after", [3, 40])
+def test_ctrl_c_in_a_diagram_in_beta(monkeypatch, after):
+    """The request comes while a diagram in kappa is followed for the end of the range."""
+    calls = []
+
+    def at(self, *_):
+        calls.append(1)
+        return len(calls) > after
+
+    monkeypatch.setattr(Following, "at", at)
+    monkeypatch.setattr(Following, "stopped", property(lambda self: len(calls) > after))
+    found = mf.branches(mf.USA, CIRCLE, 1.0, beta=(5.0, 6.5), progress=False)
+    assert len(calls) < after + 20
+    assert any("interrupted" in doubt for doubt in found.doubts)
