@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from .layer_tables import Sinkhorn
 from .models import Attention
 from .scalings import LogarithmicScaling, PowerScaling
 from .solve_table import FOR_TOKENS
@@ -45,6 +46,13 @@ def _model(config: "Config") -> Iterator[str]:
             f'model.weights: "{model.weights.kind}" does not keep a Gaussian, since velocities are '
             f"not affine; expected one of {', '.join(AFFINE)}"
         )
+    if isinstance(model.weights, Sinkhorn):
+        for name in ("tolerance", "most_iterations"):
+            if getattr(model.weights, name) != Sinkhorn.model_fields[name].default:
+                yield (
+                    f"model.weights.{name} has no effect on a Gaussian, whose Sinkhorn weights "
+                    "have a closed form; leave it out"
+                )
     if model.causal:
         yield "model.causal: causal attention does not keep a Gaussian; leave it out"
     if isinstance(model.beta, LogarithmicScaling | PowerScaling):
