@@ -129,7 +129,7 @@ def test_states_without_a_movie_are_refused_in_one_sentence(tmp_path):
     mf.solve(model, mf.Equiangular(8, 0.1), (0, 1)).save(path)
     result = CliRunner().invoke(main, ["plot", str(path), "-o", str(tmp_path / "film.gif")])
     assert result.exit_code == 2
-    assert "there is none of the inner product" in result.output
+    assert "there is none of equiangular tokens: draw" in result.output
     assert "Traceback" not in result.output
     run(3).save(path)
     result = CliRunner().invoke(main, ["plot", str(path), "-o", str(tmp_path / "film.gif")])
