@@ -1,7 +1,7 @@
 """A normal law on R^d: the table [gaussian], and what goes with it."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -10,7 +10,7 @@ from .models import Attention
 from .scalings import LogarithmicScaling, PowerScaling
 from .solve_table import FOR_TOKENS
 from .token_agreement import is_noisy
-from .values import Series, Table
+from .values import Rows, Series, Table
 
 if TYPE_CHECKING:
     from .schema import Config
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Gaussian", "gaussian_disagreements"]
 
 AFFINE = ("softmax", "l2", "sinkhorn", "linear")
-Rows = Annotated[tuple[Series, ...], Field(strict=False, min_length=1)]
 
 
 class Gaussian(Table):
