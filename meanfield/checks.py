@@ -17,13 +17,22 @@ __all__ = [
     "positive",
     "range_of",
     "real_array",
+    "shape_of",
     "values_of",
     "whole_number",
 ]
 
 
 def real_array(what: str, values: Any) -> np.ndarray:
-    """`values` as a new array of floats; raises TypeError, "`what` must be real", for others."""
+    """`values` as a new array of floats.
+
+    Raises
+    ------
+    TypeError
+        "`what` must be real numbers", for others.
+    ValueError
+        "`what` must have rows of equal length", where they differ.
+    """
     try:
         array = np.asarray(values)
         if array.dtype.kind in "fiub":
@@ -33,14 +42,34 @@ def real_array(what: str, values: Any) -> np.ndarray:
         found = f"an array of {array.dtype}"
     except (TypeError, ValueError):
         found = repr(values)
+        if _is_ragged(values):
+            raise ValueError(f"{what} must have rows of equal length; got {found[:200]}.") from None
     raise TypeError(f"{what} must be real numbers; got {found[:200]}.")
 
 
-def whole_number(wanted: str, name: str, value: Any) -> int:
-    """`value` as an int; raises ValueError, "`wanted` >= 1; got `name` = ...", unless it is one."""
+def shape_of(numbers: Any) -> tuple[int, ...]:
+    """Shape of nested lists, () of a number; raises ValueError where rows differ in length."""
+    if not isinstance(numbers, list | tuple):
+        return getattr(numbers, "shape", ())
+    shapes = {shape_of(entry) for entry in numbers}
+    if len(shapes) > 1:
+        raise ValueError("expected rows of equal length")
+    return (len(numbers), *(shapes.pop() if shapes else ()))
+
+
+def _is_ragged(numbers: Any) -> bool:
+    try:
+        shape_of(numbers)
+    except ValueError:
+        return True
+    return False
+
+
+def whole_number(wanted: str, name: str, value: Any, *, least: int = 1) -> int:
+    """`value` as an int; raises ValueError, "`wanted` >= `least`; got `name` = ...", unless so."""
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or not -math.inf < value < math.inf or value != int(value) or value < 1:
-        raise ValueError(f"{wanted} >= 1; got {name} = {value!r}.")
+    if not number or not -math.inf < value < math.inf or value != int(value) or value < least:
+        raise ValueError(f"{wanted} >= {least}; got {name} = {_plain(value)!r}.")
     return int(value)
 
 
@@ -58,7 +87,7 @@ def check_memory(what: str, shape: tuple[int, ...]) -> None:
 def boolean(name: str, value: Any) -> bool:
     """`value` as a bool; raises TypeError unless it is one, of Python or numpy."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False; got {name} = {value!r}.")
+        raise TypeError(f"{name} must be True or False; got {name} = {_plain(value)!r}.")
     return bool(value)
 
 
@@ -74,7 +103,7 @@ def finite(**values: Any) -> None:
     for name, value in values.items():
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if not number or not math.isfinite(value):
-            raise ValueError(f"{name} must be a finite number; got {name} = {value!r}.")
+            raise ValueError(f"{name} must be a finite number; got {name} = {_plain(value)!r}.")
 
 
 def generator(rng: Any) -> np.random.Generator:
@@ -107,4 +136,9 @@ def positive(**values: Any) -> None:
     for name, value in values.items():
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if not number or not 0 < value < math.inf:
-            raise ValueError(f"{name} must be a finite number > 0; got {name} = {value!r}.")
+            raise ValueError(f"{name} must be a finite number > 0; got {name} = {_plain(value)!r}.")
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python, which is how users write it."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from ..checks import shape_of
 from .equiangular_table import equiangular_disagreements
 from .gaussian_table import gaussian_disagreements
 from .initial import Ensemble
@@ -10,7 +11,6 @@ from .models import Attention, Hardmax, SelfAttentionOfAnyBeta
 from .scalings import LogarithmicScaling, PowerScaling, shapes_of_beta
 from .solve_table import FEWEST_MODES, FOR_TOKENS
 from .token_agreement import token_disagreements
-from .values import shape_of
 
 if TYPE_CHECKING:
     from .models import Model

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..checks import check_memory
+from ..checks import check_memory, shape_of
 from ..states import Tokens
 from ..states.density import Density
 from .blame import blaming
@@ -11,7 +11,6 @@ from .files import folder_of
 from .scalings import shapes_of_beta
 from .schema import Config
 from .token_table import Tokens as Table
-from .values import shape_of
 
 __all__ = ["build_tokens"]
 

@@ -1,15 +1,16 @@
 """A normal law on R^d: the table [gaussian], and what goes with it."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from .layer_tables import Sinkhorn
 from .models import Attention
 from .scalings import LogarithmicScaling, PowerScaling
 from .solve_table import FOR_TOKENS
 from .token_agreement import is_noisy
-from .values import Series, Table
+from .values import Rows, Series, Table
 
 if TYPE_CHECKING:
     from .schema import Config
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Gaussian", "gaussian_disagreements"]
 
 AFFINE = ("softmax", "l2", "sinkhorn", "linear")
-Rows = Annotated[tuple[Series, ...], Field(strict=False, min_length=1)]
 
 
 class Gaussian(Table):
@@ -45,6 +45,13 @@ def _model(config: "Config") -> Iterator[str]:
             f'model.weights: "{model.weights.kind}" does not keep a Gaussian, since velocities are '
             f"not affine; expected one of {', '.join(AFFINE)}"
         )
+    if isinstance(model.weights, Sinkhorn):
+        for name in ("tolerance", "most_iterations"):
+            if getattr(model.weights, name) != Sinkhorn.model_fields[name].default:
+                yield (
+                    f"model.weights.{name} has no effect on a Gaussian, whose Sinkhorn weights "
+                    "have a closed form; leave it out"
+                )
     if model.causal:
         yield "model.causal: causal attention does not keep a Gaussian; leave it out"
     if isinstance(model.beta, LogarithmicScaling | PowerScaling):

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from .values import Betas, Natural, Table, shape_of
+from ..checks import shape_of
+from .values import Betas, Natural, Table
 
 __all__ = ["LogarithmicScaling", "PowerScaling", "shapes_of_beta"]
 

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, Strict
 
+from ..checks import shape_of
+
 __all__ = [
     "Betas",
     "Finite",
@@ -17,9 +19,9 @@ __all__ = [
     "Points",
     "Positive",
     "PositiveNumbers",
+    "Rows",
     "Series",
     "Table",
-    "shape_of",
 ]
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -34,16 +36,6 @@ class Table(BaseModel):
     """A table of the file: unknown keys and converted types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-def shape_of(numbers: float | tuple) -> tuple[int, ...]:
-    """Shape of a number () or of a nested tuple of numbers; raises ValueError if ragged."""
-    if not isinstance(numbers, tuple):
-        return ()
-    shapes = {shape_of(entry) for entry in numbers}
-    if len(shapes) != 1:
-        raise ValueError("expected an array with at least one entry and rows of equal length")
-    return (len(numbers), *shapes.pop())
 
 
 def _numbers(
@@ -67,6 +59,8 @@ def _numbers(
     def validate(value: Any) -> float | tuple:
         numbers = read(value)
         shape = shape_of(numbers)
+        if 0 in shape:
+            raise ValueError("expected an array with at least one entry")
         if len(shape) not in axes:
             deeper = "a deeper array" if len(shape) > max(axes) else f"an array of shape {shape}"
             raise ValueError(f"expected {layouts}; got {deeper if shape else numbers}")
@@ -123,5 +117,12 @@ Points = Annotated[
             axes=(2, 3),
         ),
         json_schema_input_type=list[list[float]] | list[list[list[float]]],
+    ),
+]
+Rows = Annotated[
+    tuple,
+    PlainValidator(
+        _numbers("a finite number", math.isfinite, layouts="a matrix [[...], ...]", axes=(2,)),
+        json_schema_input_type=list[list[float]],
     ),
 ]

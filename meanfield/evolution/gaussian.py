@@ -8,8 +8,9 @@ root L no step can make a covariance that is not positive semidefinite.
 import numpy as np
 from scipy.linalg import qr
 
-from ..drifts import L2, Attention
+from ..drifts import L2, Attention, Sinkhorn
 from ..drifts.heads import dimension, heads
+from ..drifts.weights import Weights
 from ..errors import MeanfieldError
 from ..model import Transformer
 from ..states import Gaussian
@@ -20,6 +21,7 @@ from .pieces import Piece, distinct
 __all__ = ["GaussianMotion", "checked_attention"]
 
 LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # of a covariance that is finite
+ADVICE = "Solve for Tokens: gaussian.sample(n, rng=...)."
 
 
 class GaussianMotion:
@@ -138,27 +140,21 @@ def checked_attention(model: Transformer, state: Gaussian) -> Attention:
             f"Gaussian(mean, cov); got {type(model).__name__} and {type(state).__name__}."
         )
     drift = model.drift
-    advice = "Solve for Tokens: gaussian.sample(n, rng=...)."
     if not isinstance(drift, Attention):
         raise MeanfieldError(
             f"A Gaussian lives in R^d and moves under Attention(Q, K, V, beta); "
-            f"{type(drift).__name__} is not affine on it, or lives on the sphere. {advice}"
+            f"{type(drift).__name__} is not affine on it, or lives on the sphere. {ADVICE}"
         )
-    if type(drift.weights) not in AFFINE:
-        raise MeanfieldError(
-            f"{drift.weights!r} weights give velocities that are not affine in x, so that a "
-            "Gaussian does not stay one. Softmax(), L2(), Sinkhorn() and Linear() keep it; or "
-            f"{advice[0].lower()}{advice[1:]}"
-        )
+    _check_weights(drift.weights)
     if drift.causal:
         raise MeanfieldError(
             "Under causal attention tokens of different places have different laws, and what a "
-            f"later one sees is a mixture of them, which is not Gaussian. {advice}"
+            f"later one sees is a mixture of them, which is not Gaussian. {ADVICE}"
         )
     if model.noisy or model.extras:
         raise MeanfieldError(
             "A Gaussian follows attention without noise, normalisation, reaction or feed-forward "
-            f"map; got {model!r}. {advice}"
+            f"map; got {model!r}. {ADVICE}"
         )
     if model.shape:
         raise ValueError(
@@ -168,6 +164,21 @@ def checked_attention(model: Transformer, state: Gaussian) -> Attention:
     if drift.dimension not in (None, state.dimension):
         raise ValueError(_other_dimension(drift, drift.dimension, state.dimension))
     return drift
+
+
+def _check_weights(weights: Weights) -> None:
+    """Raise MeanfieldError for those that are not affine, or iterate where a closed form is."""
+    if type(weights) not in AFFINE:
+        raise MeanfieldError(
+            f"{weights!r} weights give velocities that are not affine in x, so that a "
+            "Gaussian does not stay one. Softmax(), L2(), Sinkhorn() and Linear() keep it; or "
+            f"{ADVICE[0].lower()}{ADVICE[1:]}"
+        )
+    if isinstance(weights, Sinkhorn) and weights != Sinkhorn():
+        raise MeanfieldError(
+            "A Gaussian takes Sinkhorn weights in closed form, without iterations: tolerance and "
+            f"most_iterations have no effect. Use Sinkhorn(); got {weights!r}."
+        )
 
 
 def _other_dimension(drift: Attention, wanted: int | None, got: int) -> str:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure, SubFigure
 from ..characteristics import Characteristics
 from ..geometry import Circle, Sphere, Zonal
 from ..states import Density, Gaussian, Gram, Tokens
-from . import ensemble, theme
+from . import ensemble, resolution, theme
 from .characteristics_movie import dots_scene, meridian_scene
 from .circle_movie import circle_scene, curves_scene
 from .crowds import first_member
@@ -76,7 +76,8 @@ def animate(
     ----------
     solution : Solution
         Of any states but equiangular tokens. Frames are equally long, so that equally spaced
-        `t_eval` give a movie in which time runs evenly.
+        `t_eval` give a movie in which time runs evenly. The last state of a blow-up, which is next
+        to infinity, is left out.
     path : path
         Ends in ".mp4" (needs ffmpeg) or ".gif".
     fps : float
@@ -120,7 +121,7 @@ def animate(
         figure.set_dpi(dpi)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once: nothing moves but the curves
-        write_movie(figure, show, len(solution.t), path, fps)
+        write_movie(figure, show, len(resolution.before_blow_up(solution)), path, fps)
     return path
 
 

@@ -32,7 +32,8 @@ def cone(
     """The path of the covariance [[a, c], [c, b]] in coordinates (a - b, 2c, a + b).
 
     Covariances are the cone a + b >= |(a - b, 2c)|: its tip is 0, its surface has rank 1, its axis
-    the multiples of the identity. A path begins in a ring and ends in a dot.
+    the multiples of the identity. A path begins in a ring and ends in a dot. After a blow-up the
+    last state, which is next to infinity, is left out.
 
     Parameters
     ----------
@@ -77,10 +78,7 @@ def cone_points(solution: "Solution", *, trace_one: bool = False) -> np.ndarray:
 
 
 def draw_cone(ax: Any, solution: "Solution", colour: str = theme.PALETTE[0]) -> None:
-    """The path in the cone, whose surface is drawn up to the highest point of the first path.
-
-    After a blow-up the last state, which is next to infinity, is left out.
-    """
+    """The path in the cone, whose surface is drawn up to the highest point of the first path."""
     points = cone_points(resolution.before_blow_up(solution))
     if not ax.lines:
         _surface(ax, 1.05 * points[:, 2].max() or 1.0)
@@ -112,7 +110,7 @@ def draw_disc(ax: Axes, solution: "Solution", colour: str = theme.PALETTE[0]) ->
         ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7)
         ax.set(xlabel="$(a - b)/(a + b)$", ylabel="$2c/(a + b)$", aspect="equal")
         ax.locator_params(nbins=5)
-    x, y, _ = cone_points(solution, trace_one=True).T
+    x, y, _ = cone_points(resolution.before_blow_up(solution), trace_one=True).T
     ax.plot(x, y, color=colour, linewidth=1.0)
     ax.plot(x[:1], y[:1], "o", color=colour, markersize=3.5, markerfacecolor="none")
     ax.plot(x[-1:], y[-1:], "o", color=colour, markersize=3.5)

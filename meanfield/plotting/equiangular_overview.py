@@ -56,7 +56,7 @@ def equiangular_overview(
     ValueError
         If the member does not exist, or there are fewer than two times above 0 with `log_time`.
     """
-    expect(solution, Equiangular, Space.PAIRS)
+    expect(solution, Equiangular, Space.ANYWHERE)
     if len(solution) == 1:
         return observables(solution, member=member, title=title)
     log_time = is_logarithmic(solution, log_time)

@@ -7,6 +7,7 @@ from matplotlib.figure import SubFigure
 from . import theme
 from .ellipses import ellipse, frame_ellipses
 from .movies import Update
+from .resolution import before_blow_up
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -19,7 +20,7 @@ def ellipse_scene(
 ) -> list[Update]:
     """The ellipse of one standard deviation about the mean, and the first one in grey."""
     ax = top.subplots()
-    curves = [ellipse(state) for state in solution]
+    curves = [ellipse(state) for state in before_blow_up(solution)]
     frame_ellipses(ax, curves)
     ax.plot(*curves[0], color=theme.FAINT, linewidth=0.8)
     (line,) = ax.plot(*curves[0], color=theme.PALETTE[0])

@@ -12,7 +12,6 @@ from .panels import title_page
 from .quantities import telling
 from .spaces import Space, space_of
 from .time_axis import is_logarithmic
-from .times import pick_times
 from .variances import draw_variances, variances
 
 if TYPE_CHECKING:
@@ -68,5 +67,5 @@ def gaussian_overview(
 
 def _in_the_plane(top: SubFigure, solution: "Solution") -> None:
     left, right = top.subplots(1, 2, width_ratios=[1.25, 1])
-    draw_ellipses(left, solution, pick_times(solution, [()], None, TIMES))
+    draw_ellipses(left, solution, None, TIMES)
     draw_disc(right, solution)

@@ -123,7 +123,7 @@ KINDS: ByState[dict[str, Draw]] = {
             "observables": observables,
         }
     },
-    Equiangular: {Space.PAIRS: {"overview": equiangular_overview, "observables": observables}},
+    Equiangular: {Space.ANYWHERE: {"overview": equiangular_overview, "observables": observables}},
     Gaussian: {
         Space.LINE: NORMAL,
         Space.PLANE: {**NORMAL, "ellipses": ellipses, "cone": cone},

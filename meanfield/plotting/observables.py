@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_observables", "observables"]
 
 SHOWN_MOMENTS = 4
+MARGIN = 0.05  # beneath curves on a logarithmic axis
 
 
 def observables(
@@ -158,10 +159,17 @@ def _curves(
     negative = (series < 0).any()  # a logarithmic axis would hide it
     if not negative and positive.size and positive.max() >= quantity.log_from * positive.min():
         ax.set_yscale("log", nonpositive="mask")
-        ax.set_ylim(bottom=max(0.5 * positive.min(), 1e-20 * positive.max()))
+        least = _least_known(series, quantity.noise)
+        ax.set_ylim(bottom=least * min(0.5, (least / positive.max()) ** MARGIN))
     elif quantity.steps:
         ax.set_ylim(0, 1.08 * np.nanmax(series, initial=1))
         ax.yaxis.get_major_locator().set_params(integer=True)  # they count something
+
+
+def _least_known(series: np.ndarray, noise: float) -> float:
+    """The least value > 0 of curves (n, t), but for those below `noise` times one before them."""
+    before = np.fmax.accumulate(series, axis=1)
+    return float(series[(series > 0) & (series >= noise * before)].min())
 
 
 def _moments(ax: Axes, solution: "Solution", index: tuple[int, ...]) -> None:

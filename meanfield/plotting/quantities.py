@@ -35,12 +35,15 @@ class Quantity:
         Subtracted before drawing.
     steps : bool
         Whether it is a whole number, constant between saved times.
+    noise : float
+        The share of earlier values below which it is rounding; 0 for what keeps its digits.
     """
 
     symbol: str
     log_from: float = np.inf
     offset: float = 0.0
     steps: bool = False
+    noise: float = 1e-20
 
 
 QUANTITIES = {
@@ -49,7 +52,7 @@ QUANTITIES = {
     "mean_cosine": Quantity(r"mean cosine"),
     "least_cosine": Quantity(r"least cosine"),
     "rho": Quantity(r"inner product $\rho$"),
-    "gap": Quantity(r"$1 - \rho$", log_from=100.0),
+    "gap": Quantity(r"$1 - \rho$", log_from=100.0, noise=0.0),
     "radius": Quantity(r"radius $r$", log_from=100.0),
     "free_energy": Quantity(r"free energy $F(\mu_t)$"),
     "dissipation": Quantity(r"dissipation $-\mathrm{d}F/\mathrm{d}t$", log_from=100.0),
@@ -59,8 +62,8 @@ QUANTITIES = {
     "cluster_mass": Quantity("masses of clusters"),
     "interaction_energy": Quantity(r"interaction energy $E(\mu_t)$"),
     "effective_rank": Quantity("effective rank", log_from=1e4),
-    "largest_variance": Quantity("largest variance", log_from=100.0),
-    "least_variance": Quantity("least variance", log_from=100.0),
+    "largest_variance": Quantity("largest variance", log_from=100.0, noise=0.0),
+    "least_variance": Quantity("least variance", log_from=100.0, noise=0.0),
     "covariance_rank": Quantity("rank of the covariance", steps=True),
     "spread": Quantity("spread (r.m.s.)", log_from=100.0),
     "mean_radius": Quantity("mean radius", log_from=100.0),

@@ -34,6 +34,7 @@ class Space(Enum):
     PLANE = "in the plane"
     EUCLIDEAN = "in R^d, d > 2"
     PAIRS = "of tokens"
+    ANYWHERE = ""  # equiangular tokens, whatever the dimension
 
 
 Where = type[Geometry] | Space
@@ -44,7 +45,7 @@ NAMES = {
     Characteristics: "characteristics",
     Tokens: "tokens",
     Gram: "inner products",
-    Equiangular: "the inner product",
+    Equiangular: "equiangular tokens",
     Gaussian: "Gaussians",
 }
 FLAT = {1: Space.LINE, 2: Space.PLANE}
@@ -54,8 +55,10 @@ ROUND: dict[int, Where] = {2: Circle, 3: Sphere}
 def space_of(solution: "Solution") -> Where:
     """The space of the states: the kind of their geometry, or what tells how to draw tokens."""
     final = solution.final
-    if isinstance(final, Gram | Equiangular):
+    if isinstance(final, Gram):
         return Space.PAIRS
+    if isinstance(final, Equiangular):
+        return Space.ANYWHERE
     if isinstance(final, Gaussian):
         return FLAT.get(final.dimension, Space.EUCLIDEAN)
     if isinstance(final, Tokens):
@@ -82,9 +85,10 @@ def expect(solution: "Solution", states: type | tuple[type, ...], *spaces: Where
     """Raise TypeError for states of other types than `states`, or on another space."""
     if not isinstance(solution.final, states) or space_of(solution) not in spaces:
         kinds = states if isinstance(states, tuple) else (states,)
+        wanted = f"{' or '.join(NAMES[kind] for kind in kinds)} {_either(spaces)}".rstrip()
         raise TypeError(
-            f"This plot needs {' or '.join(NAMES[kind] for kind in kinds)} {_either(spaces)}; got "
-            f"{describe_states(solution)}. kind='observables' draws any solution."
+            f"This plot needs {wanted}; got {describe_states(solution)}. kind='observables' "
+            "draws any solution."
         )
 
 
@@ -104,7 +108,7 @@ def describe_states(solution: "Solution") -> str:
     name = next(name for kind, name in NAMES.items() if isinstance(final, kind))
     space = space_of(solution)
     where = space.value if isinstance(space, Space) else f"on the {space.__name__}"
-    return f"{name} {where}"
+    return f"{name} {where}".rstrip()
 
 
 def _either(spaces: tuple[Where, ...]) -> str:

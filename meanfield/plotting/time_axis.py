@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 
 from ..checks import boolean
 from . import resolution, theme
+from .log_labels import label_logarithmic
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -16,6 +17,7 @@ __all__ = ["is_logarithmic", "time_axis", "time_edges"]
 NAME = "time $t$"
 FEWEST, LONG = 5, 30.0  # so many times, and so long a range, are worth a logarithmic axis
 EVEN, MOST = 0.1, 0.7
+MOST_LISTED = 4  # times in a message
 
 
 def is_logarithmic(solution: "Solution", log_time: bool | None) -> bool:
@@ -32,10 +34,12 @@ def is_logarithmic(solution: "Solution", log_time: bool | None) -> bool:
         return len(t) >= FEWEST and t[-1] >= LONG * t[0] and _is_geometric(t)
     log_time = boolean("log_time", log_time)
     if log_time and len(t) < 2:
+        listed = [f"{t:g}" for t in shown]
+        if len(listed) > MOST_LISTED:
+            listed = [*listed[:2], "...", f"{listed[-1]} ({len(listed)} times)"]
         raise ValueError(
-            "log_time needs at least two saved times above 0; got t = "
-            f"{', '.join(f'{t:g}' for t in shown)}. Solve with more times in t_eval, for "
-            "instance numpy.geomspace."
+            f"log_time needs at least two saved times above 0; got t = {', '.join(listed)}. Solve "
+            "with more times in t_eval, for instance numpy.geomspace."
         )
     return log_time
 
@@ -60,6 +64,7 @@ def time_axis(
     resolution.hatch(ax, solution)
     if log_time:
         ax.set_xscale("log")
+        label_logarithmic(ax.xaxis)
         ax.set_xlim(left=t[t > 0][0])
     ax.set_xlabel(NAME if named else "")
 

@@ -61,8 +61,8 @@ class Equiangular:
             raise ValueError(f"Equiangular needs finite n >= 2 tokens; got n = {n.tolist()}.")
         if not ((radius > 0) & (radius < np.inf)).all():
             raise ValueError(f"Equiangular needs finite radius > 0; got {radius.tolist()}.")
-        rho, gap = (given, 1 - given) if gap is None else (1 - given, given)
-        _check_inside(n, rho, gap)
+        name, rho, gap = ("rho", given, 1 - given) if gap is None else ("gap", 1 - given, given)
+        _check_inside(n, rho, gap, name)
         self._keep(n, _logit(n, rho, gap), radius)
 
     def _keep(self, n, logit, radius) -> None:
@@ -116,7 +116,8 @@ class Equiangular:
         """A member of an ensemble, or some; raises IndexError for those that are not there."""
         if not self.shape:
             raise TypeError("This is a single state; n, rho, gap and radius are its numbers.")
-        chosen = chosen_replicas(self.shape, member)
+        advice = "Their numbers are the arrays n, rho, gap and radius."
+        chosen = chosen_replicas(self.shape, member, advice, what="Members")
         return Equiangular.computed(self.n[chosen], self.logit[chosen], self.radius[chosen])
 
     def __repr__(self) -> str:
@@ -156,7 +157,8 @@ class Equiangular:
             Unless n is whole, and d >= n: n equiangular tokens are linearly independent; and for
             more tokens than memory holds.
         """
-        count = {whole_number("to_tokens needs a whole number n", "n", n) for n in self.n.flat}
+        wanted = "to_tokens needs a whole number n"
+        count = {whole_number(wanted, "n", n, least=2) for n in self.n.flat}
         if len(count) > 1:
             raise ValueError(
                 f"Tokens of an ensemble have one n; got {sorted(count)}. Convert members one by "
@@ -176,21 +178,31 @@ class Equiangular:
         return Tokens(x, radii=None if (self.radius == 1).all() else radii)
 
 
-def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray) -> None:
-    """Raise ValueError unless -1/(n - 1) < rho < 1."""
+def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray, given: str) -> None:
+    """Raise ValueError unless -1/(n - 1) < rho < 1, in terms of what was `given`, rho or gap."""
     inside = (gap > 0) & (1 + (n - 1) * rho > 0)
     if inside.all():
         return
     i = int(np.argmin(inside))
-    least, given = -1 / (n.flat[i] - 1), rho.flat[i]
-    if given == 1 and gap.flat[i] == 0:
+    count, value = n.flat[i], {"rho": rho, "gap": gap}[given].flat[i]
+    if gap.flat[i] == 0 and given == "rho":
         raise ValueError(
             "Equiangular needs rho < 1: where rho = 1 the tokens are one, and rest. For tokens "
             "that are nearly one give gap = 1 - rho."
         )
+    if gap.flat[i] == 0:
+        raise ValueError(
+            "Equiangular needs gap > 0: where the gap is 0 the tokens are one, and rest."
+        )
+    if given == "rho":
+        least = -1 / (count - 1)
+        bounds, ends = f"{least:.6g} = -1/(n - 1) < rho < 1", "a regular simplex and a point"
+    else:
+        most = count / (count - 1)
+        bounds, ends = f"0 < gap < n/(n - 1) = {most:.6g}", "a point and a regular simplex"
     raise ValueError(
-        f"{n.flat[i]:.15g} equiangular tokens have {least:.6g} = -1/(n - 1) < rho < 1, the bounds "
-        f"being a regular simplex and a point, which rest; got rho = {given:.6g}."
+        f"{count:.15g} equiangular tokens have {bounds}, the bounds being {ends}, which rest; got "
+        f"{given} = {value:.6g}."
     )
 
 

@@ -71,7 +71,7 @@ class Gram:
         """One of the replicas, or some of them; raises IndexError for those that are not there."""
         if not self.shape:
             raise TypeError("This is a single Gram matrix; G and masses are its arrays.")
-        chosen = chosen_replicas(self.shape, replica)
+        chosen = chosen_replicas(self.shape, replica, "Choose inner products in gram.G[...].")
         return Gram.computed(self.G[chosen], self.masses[chosen])
 
     def __repr__(self) -> str:

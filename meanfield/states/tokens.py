@@ -82,7 +82,7 @@ class Tokens:
         """One of the replicas, or some of them; raises IndexError for those that are not there."""
         if not self.shape:
             raise TypeError("These tokens are a single set; x and masses are its arrays.")
-        chosen = chosen_replicas(self.shape, replica)
+        chosen = chosen_replicas(self.shape, replica, "Choose tokens in tokens.x[...].")
         radii = None if self.radii is None else self.radii[chosen]
         return Tokens(self.x[chosen], self.masses[chosen], radii, on_sphere=self.on_sphere)
 
@@ -212,8 +212,12 @@ class Tokens:
         return Gram(self.x @ np.swapaxes(self.x, -1, -2), self.masses)
 
 
-def chosen_replicas(shape: tuple[int, ...], index) -> tuple[np.ndarray, ...]:
+def chosen_replicas(
+    shape: tuple[int, ...], index, advice: str, *, what: str = "Replicas"
+) -> tuple[np.ndarray, ...]:
     """The replicas that an index chooses, as indices into arrays whose first axes are `shape`.
+
+    The message for others says `what` is indexed, and ends with `advice`.
 
     Raises
     ------
@@ -224,8 +228,7 @@ def chosen_replicas(shape: tuple[int, ...], index) -> tuple[np.ndarray, ...]:
         numbers = np.arange(math.prod(shape)).reshape(shape)[index]
     except IndexError as error:
         raise IndexError(
-            f"Replicas alone are indexed, an array of shape {shape}: {error}. Choose tokens and "
-            "components in the arrays: tokens.x[...]."
+            f"{what} alone are indexed, an array of shape {shape}: {error}. {advice}"
         ) from None
     return np.unravel_index(numbers, shape)
 

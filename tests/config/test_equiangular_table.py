@@ -114,7 +114,7 @@ def test_the_command_line_solves_and_draws_it(tmp_path, monkeypatch):
     drawn = CliRunner().invoke(main, ["plot", "run.nc", "-o", "run.png"])
     assert drawn.exit_code == 0 and Path("run.png").stat().st_size > 10_000
     refused = CliRunner().invoke(main, ["plot", "run.nc", "-o", "a.png", "--kind", "polar"])
-    assert refused.exit_code == 2 and "the inner product of tokens" in refused.output
+    assert refused.exit_code == 2 and "for equiangular tokens; got" in refused.output
 
 
 def test_values_out_of_range_are_blamed_on_the_table():

@@ -57,6 +57,17 @@ REFUSED = [
     (valid(gaussian={"cov": [[1, 0.3], [0.2, 1]]}), "gaussian: A covariance is symmetric"),
     (valid(gaussian={"cov": [[1, 0.3]]}), "gaussian: Gaussian expects a mean"),
     (valid({"weights": {"kind": "sigmoid"}}), 'model.weights: "sigmoid" does not keep a Gaussian'),
+    (
+        valid({"weights": {"kind": "sinkhorn", "tolerance": 0.5}}),
+        "model.weights.tolerance has no effect on a Gaussian",
+    ),
+    (
+        valid({"weights": {"kind": "sinkhorn", "most_iterations": 1}}),
+        "model.weights.most_iterations has no effect on a Gaussian",
+    ),
+    (valid(gaussian={"cov": [[1.0, 2.0], [2.0]]}), "gaussian.cov: expected rows of equal length"),
+    (valid(gaussian={"cov": []}), "gaussian.cov: expected an array with at least one entry"),
+    (valid(gaussian={"cov": [[1.0, "a"]]}), "gaussian.cov: expected a finite number"),
     (valid({"causal": True}), "model.causal: causal attention does not keep"),
     (valid({"beta": [1.0, 2.0]}), "model.beta: a Gaussian is solved for a single model"),
     (valid({"kappa": 2.0}), "model.kappa: a Gaussian is followed without noise"),

@@ -109,7 +109,7 @@ def test_layers_that_are_refused(values, duration, message):
 
 
 def test_layers_of_different_shapes_are_refused():
-    with pytest.raises(TypeError, match="all of one shape"):
+    with pytest.raises(ValueError, match=r"all of one shape\) must have rows of equal length"):
         PerLayer([np.eye(2), np.eye(3)])
     with pytest.raises(ValueError, match=r"Q must be None.*got shape \(2,\)"):
         Attention(Q=PerLayer(np.ones((3, 2))))

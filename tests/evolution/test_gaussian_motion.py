@@ -213,6 +213,10 @@ NORMAL = mf.Gaussian([0.0, 0.0], np.eye(2))
 REFUSED = [
     (mf.Transformer(mf.Attention(weights=mf.Unnormalised())), "not affine in x.*Softmax.*sample"),
     (mf.Transformer(mf.Attention(weights=mf.Sigmoid())), "not affine in x"),
+    (
+        mf.Transformer(mf.Attention(weights=mf.Sinkhorn(tolerance=0.5, most_iterations=1))),
+        r"closed form, without iterations.*got Sinkhorn\(tolerance=0\.5, most_iterations=1\)",
+    ),
     (mf.Transformer(mf.Attention(causal=True)), "a mixture of them, which is not Gaussian"),
     (mf.Transformer(mf.Hardmax()), "moves under Attention.*Hardmax is not affine"),
     (mf.Transformer(mf.SA(1.0)), "lives in R.d and moves under Attention"),

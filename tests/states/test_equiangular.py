@@ -72,7 +72,10 @@ def test_it_says_what_it_is():
         ({"n": 3, "rho": 1}, "where rho = 1 the tokens are one"),
         ({"n": 3, "rho": -0.5}, "-0.5 = -1/(n - 1) < rho < 1"),
         ({"n": 3, "rho": np.nan}, "got rho = nan"),
-        ({"n": 3, "gap": 0.0}, "where rho = 1"),
+        ({"n": 3, "gap": 0.0}, "needs gap > 0: where the gap is 0 the tokens are one, and rest."),
+        ({"n": 32, "gap": -1.0}, "have 0 < gap < n/(n - 1) = 1.03226"),
+        ({"n": 3, "gap": 1.5}, "got gap = 1.5"),
+        ({"n": 3, "gap": np.nan}, "got gap = nan"),
         ({"n": 3}, "got neither"),
         ({"n": 3, "rho": 0, "gap": 1}, "got both"),
         ({"n": 3, "rho": 0, "radius": 0}, "finite radius > 0; got 0"),
@@ -85,7 +88,7 @@ def test_what_is_no_equiangular_state_is_refused(arguments, message):
 
 
 def test_what_has_no_tokens_is_refused():
-    with pytest.raises(ValueError, match="whole number n"):
+    with pytest.raises(ValueError, match=r"whole number n >= 2; got n = 2\.5\.$"):
         mf.Equiangular(2.5, 0.0).to_tokens()
     with pytest.raises(ValueError, match="got d = 3 < n"):
         mf.Equiangular(4, 0.0).to_tokens(3)
@@ -95,3 +98,12 @@ def test_what_has_no_tokens_is_refused():
         mf.Equiangular(1e12, 0.0).to_tokens()
     with pytest.raises(TypeError, match="single state"):
         mf.Equiangular(4, 0.0)[0]
+    with pytest.raises(IndexError, match=r"^Members alone .* the arrays n, rho, gap and radius\.$"):
+        mf.Equiangular([3, 4], 0.0)[5]
+
+
+def test_a_refusal_of_a_gap_does_not_speak_of_rho():
+    for gap in (-1.0, 1.5):
+        with pytest.raises(ValueError, match="gap") as refused:
+            mf.Equiangular(32, gap=gap)
+        assert "rho" not in str(refused.value)

@@ -54,3 +54,11 @@ def test_a_trace_that_overflows_is_refused():
     assert "trace of the covariance 1e+308" in repr(mf.Gaussian([0.0], [[1e308]]))
     with pytest.raises(ValueError, match="symmetric and positive semidefinite"):
         mf.Gaussian([0.0, 0.0], [[1e308, 1.7e308], [1.7e308, 1e307]])
+
+
+@pytest.mark.parametrize("cov", [[[1.0, 2.0], [2.0]], ((1.0, 2.0), (2.0,)), [1.0, [2.0]]])
+def test_rows_of_different_length_are_called_so(cov):
+    with pytest.raises(ValueError, match="covariance must have rows of equal length; got"):
+        mf.Gaussian([0.0, 0.0], cov)
+    with pytest.raises(TypeError, match="covariance must be real numbers"):
+        mf.Gaussian([0.0, 0.0], [[1.0, None], [None, 1.0]])
