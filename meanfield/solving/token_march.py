@@ -19,6 +19,7 @@ from .arguments import Accuracy, Problem
 from .fusion import Fusion
 from .moving import Moving, check_layers
 from .pieces import Pieces
+from .standstill import why_too_small
 
 __all__ = ["STALLED", "TokenMarch"]
 
@@ -189,18 +190,16 @@ class TokenMarch:
 
     def failure(self, status: str) -> str:
         """Why the run could not go on, and what to do."""
-        return {
-            "step_too_small": (
-                f"No step size meets rtol at t = {self.t:g}: the velocity is not smooth there, not "
-                "finite, or so large that the state changes while the clock stands still, as where "
-                "a radius falls to 0. Use a larger rtol, merge= for tokens that collapse, or dt= "
-                "for fixed steps."
-            ),
-            "not_finite": (
-                f"After t = {self.t:g} the state was not finite, a radius was not > 0, or tokens "
-                "were far off the sphere: use a smaller dt."
-            ),
-        }[status]
+        if status == "step_too_small":
+            stalled, merging = self._flow.patience.stalled, self._fusion.distance is not None
+            now = self.elapsed, self._clock.step, stalled, merging
+            return f"No step size meets rtol at t = {self.t:g}: " + why_too_small(
+                self._model, self._first, *now
+            )
+        return (
+            f"After t = {self.t:g} the state was not finite, a radius was not > 0, or tokens "
+            "were far off the sphere: use a smaller dt."
+        )
 
     def doubt(self, _state: Any, _t: float) -> str | None:
         """None: steps are controlled, and sums keep their stated tolerance."""
@@ -228,6 +227,7 @@ class TokenMarch:
             "now": (self.elapsed, self._goal),
             "coordinates": self._flow.x,
             "counts": self._flow.counts,
+            "patience": self._flow.patience.numbers,
             "random": json.dumps(random, default=lambda array: array.tolist()),
             "before": x,
             "step": step,
@@ -249,6 +249,7 @@ class TokenMarch:
         if within:
             self._flow.repeat((np.array(snapshot["before"]), began, dt))
         self._flow.counts[:] = snapshot["counts"]
+        self._flow.patience.numbers[:] = snapshot["patience"]
 
     def _first_step(self, y: np.ndarray) -> float:
         """A step in which the state changes by about rtol^(1/8) / 10, relative.
