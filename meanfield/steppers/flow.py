@@ -109,12 +109,17 @@ class Flow:
 
         Only as long as no other step was tried.
         """
+        return self._motion.projected(self.interpolant(self._start + elapsed))
+
+    @property
+    def interpolant(self) -> Interpolant:
+        """The last step, as `within` has it but for projections."""
         assert self.before is not None
         x, start, dt = self.before
         if self._within is None:
             velocity, t = self._motion.velocity, self._start + start
             self._within = Interpolant(velocity, x, self.x, self._slopes, t, dt)
-        return self._motion.projected(self._within(self._start + elapsed))
+        return self._within
 
     def repeat(self, before: tuple[np.ndarray, float, float]) -> None:
         """Take the last step again, from where it began."""
