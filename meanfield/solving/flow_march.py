@@ -72,6 +72,7 @@ class FlowMarch:
             "clock": tuple(self.clock),
             "coordinates": self._flow.x,
             "counts": self._flow.counts,
+            "patience": self._flow.patience.numbers,
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -79,6 +80,7 @@ class FlowMarch:
         self.clock = restored(snapshot["clock"])
         self._flow.restart(np.array(snapshot["coordinates"]), self.elapsed)
         self._flow.counts[:] = snapshot["counts"]
+        self._flow.patience.numbers[:] = snapshot["patience"]
 
     def _first_step(self, rtol: float, duration: float) -> float:
         """A step in which the state changes by about rtol^(1/8) / 10, relative."""

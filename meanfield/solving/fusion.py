@@ -1,5 +1,6 @@
 """Tokens that have collapsed onto each other, followed as one with the sum of their masses."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from ..states import Tokens
 __all__ = ["Fusion"]
 
 FEW = 256
+HALVINGS = 52
+AT_ONCE = 1e-6  # of a step: times that differ by less are one
 
 
 class Fusion:
@@ -36,25 +39,48 @@ class Fusion:
         self.labels, self.shares = np.arange(count), np.ones(count)
         self.times: list[tuple[float, int]] = []
 
-    def merge(self, rows: Tokens, t: float) -> Tokens | None:
+    def copy(self) -> "Fusion":
+        """Another one that knows the same."""
+        other = Fusion(self.labels.size, self.distance)
+        other.restore(self.snapshot())
+        return other
+
+    def merge(
+        self, rows: Tokens, t: float, step: tuple[float, float, Callable] | None = None
+    ) -> Tokens | None:
         """Merge rows that have come close at the time t; what is left, or None if none has.
 
-        Radii, where there are any, must have come as close, relative.
+        Radii, where there are any, must have come as close, relative. The step that led there, its
+        beginning, its length and gaps(one, two) -> (s -> lengths), tells when they came close.
         """
         place = rows.x
         if rows.radii is not None:
             place = np.concatenate([place, np.log(rows.radii)[:, None]], axis=1)
-        labels = None if self.distance is None else _chains(place, self.distance)
-        if labels is None:
+        links = np.zeros((0, 2)) if self.distance is None else _links(place, self.distance)
+        if not len(links):
             return None
+        labels = _chains(links, len(rows))
         left = _merged(rows, labels)
         with np.errstate(invalid="ignore"):
             shares = rows.masses / left.masses[labels]
         shares[left.masses[labels] == 0] = 1.0
         self.shares = self.shares * shares[self.labels]
         self.labels = labels[self.labels]
-        self.times.append((t, len(left)))
+        parts = np.ones(len(links)) if step is None else self._parts(links, step[2])
+        for i in np.flatnonzero(np.diff(parts, append=2.0) > AT_ONCE):
+            when = t if step is None else min(t, step[0] + parts[i] * step[1])
+            self.times.append((float(when), len(rows) - int(i) - 1))
         return left
+
+    def _parts(self, links: np.ndarray, gaps: Callable) -> np.ndarray:
+        """The parts of a step after which the gaps of links are closed, in order; by bisection."""
+        gaps_at = gaps(*links.T)
+        low, high = np.zeros(len(links)), np.ones(len(links))
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            closed = gaps_at(middle[:, None]) <= self.distance
+            low, high = np.where(closed, low, middle), np.where(closed, middle, high)
+        return np.sort(high)
 
     def rows_of(self, tokens: Tokens) -> Tokens:
         """The rows of all tokens, of which merged ones are at the same place."""
@@ -84,16 +110,26 @@ class Fusion:
         self.times = [(float(t), int(rows)) for t, rows in snapshot["merges"]]
 
 
-def _chains(x: np.ndarray, distance: float) -> np.ndarray | None:
-    """Numbers of the chains of points (n, d) with gaps <= `distance`; None if all are alone."""
+def _links(x: np.ndarray, distance: float) -> np.ndarray:
+    """Pairs (m, 2) of points (n, d) that hold chains of gaps <= `distance` together; no more."""
     pairs = _pairs_within(x, distance)
-    if not len(pairs):
-        return None
+    if len(pairs) <= 1:
+        return pairs
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    lengths = np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1)
+    lengths += np.finfo(float).tiny  # a length of 0 would be no link
+    return np.argwhere(minimum_spanning_tree(coo_array((lengths, pairs.T), shape=(len(x),) * 2)))
+
+
+def _chains(links: np.ndarray, count: int) -> np.ndarray:
+    """Numbers of the chains (count,)."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(x), len(x)))
-    return connected_components(links, directed=False)[1]
+    graph = coo_array((np.ones(len(links)), links.T), shape=(count, count))
+    return connected_components(graph, directed=False)[1]
 
 
 def _pairs_within(x: np.ndarray, distance: float) -> np.ndarray:

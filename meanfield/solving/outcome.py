@@ -1,16 +1,24 @@
 """How a run can end, and what to say about it."""
 
+import warnings
+from typing import Any
+
 import numpy as np
 
+from ..errors import UnresolvedWarning
+from ..solution import Solution
 from ..steppers.advance import NOT_FINITE, TOO_SMALL
+from .arguments import Arguments
 from .density_march import UNRESOLVED
 from .gaussian_march import BLOWN_UP
 from .march import March
+from .record import Record
 
-__all__ = ["ENDS", "FAILURES", "asks_to_stop", "message"]
+__all__ = ["ENDS", "GOES_ON", "asks_to_stop", "ending", "solution"]
 
 FAILURES = {NOT_FINITE: "not_finite", TOO_SMALL: "step_too_small", UNRESOLVED: "unresolved"}
 ENDS = {**FAILURES, BLOWN_UP: "blow-up"}  # whatever the driver does; the last is no failure
+GOES_ON = ("interrupted", "max_steps", "stopped")  # when it is resumed; else the end is the end
 
 
 def asks_to_stop(answer) -> bool:
@@ -20,7 +28,19 @@ def asks_to_stop(answer) -> bool:
     raise TypeError(f"A callback returns True to end the run, else None or False; got {answer!r}.")
 
 
-def message(status: str, march: March, steady: float) -> str:
+def ending(status: str, march: March, record: Record, steady: float) -> dict[str, Any]:
+    """The end of a run as plain data: status, message, what to warn of, and counts."""
+    text, failed = _message(status, march, steady), status in FAILURES.values()
+    doubt = None if failed else march.doubt(record.states[-1], record.times[-1])
+    return {
+        "status": status,
+        "message": f"{text} {doubt}" if doubt else text,
+        "warning": text if failed else doubt,
+        "stats": {**march.stats(), "rate_of_change": march.rate},
+    }
+
+
+def _message(status: str, march: March, steady: float) -> str:
     """The status in words, and what to do where it is not a success."""
     if status in ENDS.values():
         return march.failure(status)
@@ -34,3 +54,22 @@ def message(status: str, march: March, steady: float) -> str:
         "interrupted": f"Interrupted at t = {t:g}; the states so far are kept.",
         "max_steps": f"max_steps was reached at t = {t:g}; the states so far are kept.",
     }[status]
+
+
+def solution(arguments: Arguments, record: Record) -> Solution:
+    """What a run that has ended returns; it warns if there is need to."""
+    end: Any = record.end
+    if end["warning"]:
+        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=4)
+    return Solution(
+        t=np.array(record.times),
+        states=tuple(record.states),
+        model=arguments.problem.model,
+        status=end["status"],
+        message=end["message"],
+        stats=end["stats"],
+        t_events=[np.array(times) for times in record.t_events],
+        options=arguments.options(),
+        rtol=arguments.accuracy.rtol,
+        stored={"extra": arguments.provenance},
+    )

@@ -13,13 +13,14 @@ __all__ = ["Record"]
 
 @dataclass
 class Record:
-    """States saved so far, events seen, wall time spent in earlier sessions."""
+    """States saved so far, events seen, wall time spent in earlier sessions; once over, the end."""
 
     events: int
     times: list[float] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     t_events: list[list[float]] = field(default_factory=list)
     seconds: float = 0.0
+    end: dict[str, Any] | None = None
 
     def __post_init__(self):
         self.t_events = self.t_events or [[] for _ in range(self.events)]
@@ -37,6 +38,7 @@ class Record:
             "states": [march.array(state) for state in self.states],
             "t_events": [np.array(times) for times in self.t_events],
             "seconds": self.seconds,
+            "end": self.end,
         }
 
     @classmethod
@@ -45,4 +47,5 @@ class Record:
         states = [march.state_of(np.asarray(array)) for array in snapshot["states"]]
         t_events = [list(map(float, times)) for times in snapshot["t_events"]]
         times = list(map(float, snapshot["times"]))
-        return cls(len(t_events), times, states, t_events, float(snapshot["seconds"]))
+        seconds, end = float(snapshot["seconds"]), snapshot["end"]
+        return cls(len(t_events), times, states, t_events, seconds, end)

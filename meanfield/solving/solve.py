@@ -1,15 +1,11 @@
 """The driver: arguments in, a run to the requested times, a solution out."""
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..checks import boolean
-from ..errors import UnresolvedWarning
 from ..model import Transformer
 from ..solution import Solution, State
 from ..steppers import Layers, Scheme, Splitting
@@ -19,7 +15,7 @@ from .events import EventWatch
 from .interruption import Interruption
 from .march import march_of, space_of
 from .moving import Moving, layer_times
-from .outcome import ENDS, FAILURES, asks_to_stop, message
+from .outcome import ENDS, GOES_ON, asks_to_stop, ending, solution
 from .progress import Progress
 from .record import Record
 from .snapshot import packed, unpacked
@@ -122,7 +118,8 @@ def solve(
     checkpoint : path, optional
         Where to keep a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
     resume : bool
-        Continue from the checkpoint if it exists: the result is the same to the last bit.
+        Continue from the checkpoint if it exists: the result is the same to the last bit. That of
+        a run that is over is given back; the callback of one that it ended is asked again.
     provenance : dict, optional
         Plain data to be kept with the result, for instance a configuration.
 
@@ -179,7 +176,7 @@ class _Run:
         self._arguments, self._began = arguments, time.perf_counter()
         problem = arguments.problem
         self._march = march_of(arguments)
-        self._record = Record(len(arguments.stopping.events))
+        self._record, self._resumed = Record(len(arguments.stopping.events)), False
         self._keeper = self._open_checkpoint()
         duration = float(problem.times[-1] - problem.start)
         self._progress = Progress(duration, arguments.progress)
@@ -189,21 +186,34 @@ class _Run:
 
     def to_the_end(self) -> Solution:
         """March through the output times, whatever happens on the way."""
-        steady = self._arguments.stopping.steady
-        status = "steady" if steady and self._march.rate <= steady else None
         try:
-            with Interruption() as interruption:
-                for target in self._arguments.problem.times:
-                    elapsed = float(target - self._arguments.problem.start)
-                    if elapsed < self._march.elapsed:
-                        continue
-                    status = status or self._to(elapsed, interruption)
-                    if status is not None:
-                        break
-                    self._record.save(float(target), self._march.state)
+            if self._record.end is None:
+                with Interruption() as interruption:
+                    status = self._at_once() or self._through_the_outputs(interruption)
+                self._end(status or "finished")
         finally:
             self._progress.close()
-        return self._solution(status or "finished")
+        return solution(self._arguments, self._record)
+
+    def _at_once(self) -> str | None:
+        """Why the run ends where it begins, or where it is taken up; None if it does not."""
+        march, stopping = self._march, self._arguments.stopping
+        if not self._resumed:
+            return "steady" if stopping.steady and march.rate <= stopping.steady else None
+        asked = stopping.callback and asks_to_stop(stopping.callback(march.t, march.state))
+        return "stopped" if asked else None
+
+    def _through_the_outputs(self, interruption: Interruption) -> str | None:
+        """Go on to the last output; returns why the run ends before it, or None."""
+        problem = self._arguments.problem
+        for target in problem.times:
+            elapsed = float(target - problem.start)
+            if elapsed < self._march.elapsed:
+                continue
+            if status := self._to(elapsed, interruption):
+                return status
+            self._record.save(float(target), self._march.state)
+        return None
 
     def _to(self, elapsed: float, interruption: Interruption) -> str | None:
         """Go on until this time since the start; returns why the run ends there, or None."""
@@ -266,35 +276,18 @@ class _Run:
             snapshot = unpacked(keeper.load())
             self._march.restore(snapshot["march"])
             self._record = Record.restored(snapshot["record"], self._march)
+            self._resumed = True
         return keeper
 
-    def _solution(self, status: str) -> Solution:
+    def _end(self, status: str) -> None:
+        """Keep how the run ends; the checkpoint of one that is over has it too."""
         march, record = self._march, self._record
-        if status != "event":
-            if self._keeper:  # before the state where the run happened to end is added
-                self._keeper.save(self._packed())
+        over, steady = status not in GOES_ON, self._arguments.stopping.steady
+        if self._keeper and not over:  # before the state where the run happened to end is added
+            self._keeper.save(self._packed())
+        if status not in ("event", "finished"):  # whose last state is kept already
             record.save(march.t, march.state)
-        text = message(status, march, self._arguments.stopping.steady)
-        doubt = (
-            None
-            if status in FAILURES.values()
-            else march.doubt(record.states[-1], record.times[-1])
-        )
-        if status in FAILURES.values() or doubt:
-            warnings.warn(doubt or text, UnresolvedWarning, stacklevel=4)
-        return Solution(
-            t=np.array(record.times),
-            states=tuple(record.states),
-            model=self._arguments.problem.model,
-            status=status,
-            message=f"{text} {doubt}" if doubt else text,
-            stats={
-                **march.stats(),
-                "rate_of_change": march.rate,
-                "seconds": self._seconds(),
-            },
-            t_events=[np.array(times) for times in record.t_events],
-            options=self._arguments.options(),
-            rtol=self._arguments.accuracy.rtol,
-            stored={"extra": self._arguments.provenance},
-        )
+        record.end = ending(status, march, record, steady)
+        record.end["stats"]["seconds"] = self._seconds()
+        if self._keeper and over:
+            self._keeper.save(self._packed())

@@ -1,6 +1,7 @@
 """Tokens, or what is known of them, on their way through time."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from .arguments import Accuracy, Problem
 from .fusion import Fusion
 from .moving import Moving, check_layers
 from .pieces import Pieces
+from .standstill import why_too_small
 
 __all__ = ["STALLED", "TokenMarch"]
 
@@ -51,6 +53,8 @@ class TokenMarch:
         first_step = self._first_step(y)
         self._flow = self._steps(y, accuracy.dt)
         self._clock = started(accuracy.dt or first_step)
+        self._stepped = True  # whether what a step brought together is still to be merged
+        self._merge()
 
     def _motion_of(self, state: SomeTokens) -> Any:
         if isinstance(state, Tokens):
@@ -81,7 +85,12 @@ class TokenMarch:
 
     @property
     def state(self) -> SomeTokens:
-        return self._whole.state_of(self._fusion.spread(self._array, self._has_masses))
+        y, fusion = self._array, self._fusion
+        if self._stepped and fusion.distance is not None:  # within a step, after which they merge
+            fusion = fusion.copy()
+            rows = fusion.merge(self._motion.state_of(y), self.t)
+            y = y if rows is None else self._motion.coordinates(rows)
+        return self._whole.state_of(fusion.spread(y, self._has_masses))
 
     @property
     def _array(self) -> np.ndarray:
@@ -115,16 +124,21 @@ class TokenMarch:
     def advance(self, target: float, limit: int) -> int:
         """Towards `target` after the start, at most `limit` attempts; why it came back."""
         if self._clock.t < target:
+            self._merge()
             if self._clock.t >= self._goal:
                 self._goal = self._next_goal(target)
-            accepted = self._flow.counts[0]
             code = self._step(limit)
-            if code not in (REACHED, PAUSED):
+            if code not in (REACHED, PAUSED, STEADY):
                 self.elapsed = self._clock.t
                 return code
-            if self._clock.t == self.elapsed and self._flow.counts[0] > accepted:
+            if self._clock.t == self.elapsed and self._stepped:
+                self._merge()
                 return STALLED
         self.elapsed = min(self._clock.t, target)
+        if self.elapsed == self._clock.t:
+            self._merge()
+            if self._steady and self.rate <= self._steady:
+                return STEADY
         return REACHED if self.elapsed == target else PAUSED
 
     def _next_goal(self, target: float) -> float:
@@ -132,31 +146,43 @@ class TokenMarch:
 
         Outputs that it passes are within the step. A jump of the model is never passed.
         """
-        if self.continuous and self._fusion.distance is None:
+        if self.continuous:
             reach = self._clock.t + self._clock.proposal
             passed = int(np.searchsorted(self._outputs, reach, side="right"))
             target = max(target, self._outputs[passed - 1]) if passed else target
         return self._pieces.goal(self._clock.t, target)
 
     def _step(self, limit: int) -> int:
-        watched = self._fusion.distance is not None or (self._steady and not self.continuous)
         if self._pieces.enter(self._motion, self._clock.t):
             self._flow.restart(self._flow.x, self._clock.t)
         before = self._flow.counts[0]
-        code, self._clock = self._flow.advance(self._clock, self._goal, 1 if watched else limit)
-        if self._flow.counts[0] > before and self._fusion.distance is not None:
-            self._merge()
-        if self._steady and not self.continuous:
-            self.elapsed = self._clock.t
-            code = STEADY if self.rate <= self._steady else code
+        code, self._clock = self._flow.advance(self._clock, self._goal, min(limit, 1))
+        self._stepped = bool(self._flow.counts[0] > before)
         return code
 
     def _merge(self) -> None:
-        """Merge what has collapsed, and go on with fewer tokens."""
-        tokens: Any = self._motion.state_of(self._flow.x)
-        rows = self._fusion.merge(tokens, self._start + self._clock.t)
-        if rows is not None:
-            self._go_on(rows, self._motion_of(rows).coordinates(rows))
+        """Merge what has collapsed in the last step, and go on with fewer tokens."""
+        if self._stepped and self._fusion.distance is not None:
+            step = None
+            if self.continuous and self._flow.before is not None:
+                step = self._start + self._flow.before[1], self._flow.before[2], self._gaps
+            tokens: Any = self._motion.state_of(self._flow.x)
+            rows = self._fusion.merge(tokens, self._start + self._clock.t, step)
+            if rows is not None:
+                self._go_on(rows, self._motion_of(rows).coordinates(rows))
+        self._stepped = False
+
+    def _gaps(self, one: np.ndarray, two: np.ndarray) -> Callable:
+        """Distances between rows, as a function of parts of the last step; see `Fusion`."""
+        step, d = self._flow.interpolant, self._motion.dimension
+        apart = step.of(lambda y: y[0, one, :d] - y[0, two, :d])
+        if not self._motion.has_radii:
+            return lambda s: np.linalg.norm(apart(s), axis=1)
+        longer = step.of(lambda y: y[0, one, d, None] - y[0, two, d, None])
+        radii = step.of(lambda y: y[0, two, d, None])
+        return lambda s: np.linalg.norm(
+            np.concatenate([apart(s), np.log1p(longer(s) / radii(s))], axis=1), axis=1
+        )
 
     def _go_on(self, rows: Tokens, y: np.ndarray) -> None:
         """With other rows, at these coordinates."""
@@ -189,18 +215,16 @@ class TokenMarch:
 
     def failure(self, status: str) -> str:
         """Why the run could not go on, and what to do."""
-        return {
-            "step_too_small": (
-                f"No step size meets rtol at t = {self.t:g}: the velocity is not smooth there, not "
-                "finite, or so large that the state changes while the clock stands still, as where "
-                "a radius falls to 0. Use a larger rtol, merge= for tokens that collapse, or dt= "
-                "for fixed steps."
-            ),
-            "not_finite": (
-                f"After t = {self.t:g} the state was not finite, a radius was not > 0, or tokens "
-                "were far off the sphere: use a smaller dt."
-            ),
-        }[status]
+        if status == "step_too_small":
+            stalled, merging = self._flow.patience.stalled, self._fusion.distance is not None
+            now = self.elapsed, self._clock.step, stalled, merging
+            return f"No step size meets rtol at t = {self.t:g}: " + why_too_small(
+                self._model, self._first, *now
+            )
+        return (
+            f"After t = {self.t:g} the state was not finite, a radius was not > 0, or tokens "
+            "were far off the sphere: use a smaller dt."
+        )
 
     def doubt(self, _state: Any, _t: float) -> str | None:
         """None: steps are controlled, and sums keep their stated tolerance."""
@@ -228,6 +252,7 @@ class TokenMarch:
             "now": (self.elapsed, self._goal),
             "coordinates": self._flow.x,
             "counts": self._flow.counts,
+            "patience": self._flow.patience.numbers,
             "random": json.dumps(random, default=lambda array: array.tolist()),
             "before": x,
             "step": step,
@@ -246,9 +271,11 @@ class TokenMarch:
         within = self.elapsed < self._clock.t
         self._pieces.enter(self._motion, began if within else self._clock.t)
         self._go_on(rows, np.array(snapshot["coordinates"]))
+        self._stepped = within
         if within:
             self._flow.repeat((np.array(snapshot["before"]), began, dt))
         self._flow.counts[:] = snapshot["counts"]
+        self._flow.patience.numbers[:] = snapshot["patience"]
 
     def _first_step(self, y: np.ndarray) -> float:
         """A step in which the state changes by about rtol^(1/8) / 10, relative.

@@ -137,11 +137,26 @@ class Interpolant:
     def __call__(self, t: float) -> np.ndarray:
         """The state at a time within the step."""
         s = (t - self._t) / self._dt
-        total = np.zeros(self._x.size)
-        for i, term in enumerate(reversed(self._terms)):
-            total += term
-            total *= s if i % 2 == 0 else 1 - s
-        return self._x + total.reshape(self._x.shape)
+        return self._x + _sum(self._terms, s).reshape(self._x.shape)
+
+    def of(self, picked: Callable) -> Callable:
+        """A linear function of the state, `picked`, as a function of the part s of the step.
+
+        Differences of values that are close keep their digits.
+        """
+        first, *terms = (
+            picked(values.reshape(self._x.shape)) for values in (self._x, *self._terms)
+        )
+        return lambda s: first + _sum(terms, s)
+
+
+def _sum(terms, s) -> np.ndarray:
+    """The change since the beginning, at the part s of the step."""
+    total = np.zeros_like(terms[0])
+    for i, term in enumerate(reversed(terms)):
+        total += term
+        total *= s if i % 2 == 0 else 1 - s
+    return total
 
 
 def _row(weights: dict[int, float]) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 
 from .advance import NOT_FINITE, PAUSED, REACHED
 from .clock import Clock, accepted, planned_to
+from .patience import Patience
 
 __all__ = ["FixedSteps"]
 
@@ -25,7 +26,7 @@ class FixedSteps:
 
     def __init__(self, step: Callable, x: np.ndarray, start: float):
         self._step, self._start = step, start
-        self.x = x
+        self.x, self.patience = x, Patience()
         self.counts = np.zeros(2, dtype=np.int64)
 
     def restart(self, x: np.ndarray, _elapsed: float = 0.0, _motion: Any = None) -> None:

@@ -8,12 +8,10 @@ from .advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from .clock import Clock, accepted, planned_to, rejected
 from .combination import combined
 from .dense_output import Interpolant
+from .patience import Patience
 from .scheme import Scheme
 
 __all__ = ["Flow", "Motion"]
-
-MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
-MOST_STALLED = 2000  # steps in a row that are shorter than the clock can show
 
 
 class Motion(Protocol):
@@ -67,7 +65,7 @@ class Flow:
         self._smallest_step, self._error_order = smallest_step, scheme.estimate_order + 1.0
         self._weights = [_row(weights, scheme.evaluations + 1) for weights in scheme.rows()]
         self._nodes, self._start = scheme.nodes, start
-        self._in_a_row = self._stalled = 0
+        self.patience = Patience()
         self.counts = np.zeros(2, dtype=np.int64)
         self.restart(x)
 
@@ -111,12 +109,17 @@ class Flow:
 
         Only as long as no other step was tried.
         """
+        return self._motion.projected(self.interpolant(self._start + elapsed))
+
+    @property
+    def interpolant(self) -> Interpolant:
+        """The last step, as `within` has it but for projections."""
         assert self.before is not None
         x, start, dt = self.before
         if self._within is None:
             velocity, t = self._motion.velocity, self._start + start
             self._within = Interpolant(velocity, x, self.x, self._slopes, t, dt)
-        return self._motion.projected(self._within(self._start + elapsed))
+        return self._within
 
     def repeat(self, before: tuple[np.ndarray, float, float]) -> None:
         """Take the last step again, from where it began."""
@@ -139,18 +142,16 @@ class Flow:
                 return NOT_FINITE, clock
             if not relative <= 1:
                 self.counts[1] += 1
-                self._in_a_row += 1
                 clock = Clock(*rejected(clock, relative, self._error_order))
-                if clock.proposal < self._smallest_step or self._in_a_row > MOST_REJECTIONS:
+                if self.patience.rejected() or clock.proposal < self._smallest_step:
                     return TOO_SMALL, clock
                 continue
-            self._in_a_row, before = 0, clock.t
+            before, step = clock.t, clock.step
             self.counts[0] += 1
             self.before, self._within = (self.x, clock.t, clock.step), None
             self.x, self.velocity = new, velocity
             clock = Clock(*accepted(clock, relative, self._error_order, target))
-            self._stalled = self._stalled + 1 if clock.t == before else 0
-            if self._stalled > MOST_STALLED:
+            if self.patience.accepted(step, clock.t > before):
                 return TOO_SMALL, clock
             if self._steady and self.rate <= self._steady:
                 return STEADY, clock
