@@ -3,13 +3,13 @@
 import numpy as np
 
 from ..checks import real_array
-from ..drifts import Softmax
+from ..drifts import Attention, Softmax
 from ..drifts.heads import heads
 from ..errors import MeanfieldError
 from ..model import Transformer
 from ..states import Gaussian
 from .gaussian import checked_attention
-from .gaussian_attention import full
+from .gaussian_attention import full, length
 
 __all__ = ["ClosedCovariance"]
 
@@ -38,7 +38,8 @@ class ClosedCovariance:
     Raises
     ------
     MeanfieldError
-        Unless every V_h commutes with M and with the covariance, or if a parameter changes.
+        Unless every V_h commutes with M and with the covariance, if a parameter changes, or where
+        L^T M L exceeds 1e308.
     TypeError
         For anything but a model and a Gaussian.
 
@@ -60,24 +61,25 @@ class ClosedCovariance:
                 "The covariance is known in closed form under softmax weights with constant "
                 f"parameters; got {drift!r}. Use solve."
             )
-        d, matrices = state.dimension, drift.at(0.0)
-        beta = matrices.pop("beta")
-        values, drive = [], np.zeros((d, d))
-        for head in heads(matrices):
-            V = full(head.get("output", np.array(1.0)), d) @ full(head["V"], d)
-            pull = V @ (beta * full(head["K"], d).T @ full(head["Q"], d))
-            drive += pull + pull.T
-            values.append(V)
+        root = state.root
+        with np.errstate(over="ignore", invalid="ignore"):
+            values, drive = _drive(drift, state.dimension)
+            rates = root.T @ drive @ root
+        if not np.isfinite(rates).all():
+            raise MeanfieldError(
+                "The closed form needs L^T M L below 1e308, for it blows up at 1 / its largest "
+                f"eigenvalue; got more, from {drift!r} and a covariance of the trace "
+                f"{np.trace(state.cov):.3g}. Divide beta by some c: times are then c times as long."
+            )
         for V in values:
             for name, other in {"the covariance": state.cov, "M": drive}.items():
                 _check_commute(V, other, name)
-        root = state.root
-        eigenvalues, vectors = np.linalg.eigh(root.T @ drive @ root)
-        negligible = d * ROUNDING * np.abs(eigenvalues).max()
+        eigenvalues, vectors = np.linalg.eigh(rates)
+        negligible = state.dimension * ROUNDING * np.abs(eigenvalues).max()
         self._values = np.where(np.abs(eigenvalues) > negligible, eigenvalues, 0.0)
         self._columns = root @ vectors
         fastest = self._values.max()
-        self.blow_up_time = float(1 / fastest) if fastest > 0 else np.inf
+        self.blow_up_time = 1 / float(fastest) if fastest > 0 else np.inf
 
     def at(self, t) -> np.ndarray:
         """Sigma(t), (d, d), or (..., d, d) of an array of times.
@@ -104,10 +106,24 @@ class ClosedCovariance:
         return stays @ stays.T
 
 
+def _drive(drift: Attention, d: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Every V_h, and M."""
+    matrices = drift.at(0.0)
+    beta = matrices.pop("beta")
+    values, drive = [], np.zeros((d, d))
+    for head in heads(matrices):
+        V = full(head.get("output", np.array(1.0)), d) @ full(head["V"], d)
+        pull = V @ (beta * full(head["K"], d).T @ full(head["Q"], d))
+        drive += pull + pull.T
+        values.append(V)
+    return values, drive
+
+
 def _check_commute(V: np.ndarray, other: np.ndarray, name: str) -> None:
-    off = np.linalg.norm(V @ other - other @ V)
-    if off > COMMUTE * np.linalg.norm(V) * np.linalg.norm(other):
+    one, other = V / (length(V) or 1.0), other / (length(other) or 1.0)  # squares may overflow
+    off = np.linalg.norm(one @ other - other @ one)
+    if off > COMMUTE:
         raise MeanfieldError(
             f"The closed form needs V that commutes with {name}; their commutator has the norm "
-            f"{off:.2g}. Use solve."
+            f"{off:.2g}, relative to theirs. Use solve."
         )

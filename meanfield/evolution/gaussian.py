@@ -6,7 +6,7 @@ root L no step can make a covariance that is not positive semidefinite.
 """
 
 import numpy as np
-from scipy.linalg import qr
+from scipy.linalg import qr, solve_triangular
 
 from ..drifts import L2, Attention, Sinkhorn
 from ..drifts.heads import dimension, heads
@@ -14,7 +14,7 @@ from ..drifts.weights import Weights
 from ..errors import MeanfieldError
 from ..model import Transformer
 from ..states import Gaussian
-from .gaussian_attention import AFFINE, expected, full, length
+from .gaussian_attention import AFFINE, expected, full, length, lengths, most_exponential
 from .metric_speed import metric_speed
 from .pieces import Piece, distinct
 
@@ -22,12 +22,13 @@ __all__ = ["GaussianMotion", "checked_attention"]
 
 LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # of a covariance that is finite
 ADVICE = "Solve for Tokens: gaussian.sample(n, rng=...)."
+RESOLVED = 1e-6  # of the least length at the start: shorter columns need no digits
 
 
 class GaussianMotion:
     """Velocities of mean and root of a normal law; the `Motion` of `steppers.Flow`.
 
-    Coordinates are an array (d, d + 1): the columns of L, and then a.
+    Coordinates are an array (d, d + 1): the columns of L, which fall in size, and then a.
 
     Parameters
     ----------
@@ -50,14 +51,22 @@ class GaussianMotion:
     def __init__(self, model: Transformer, state: Gaussian):
         self._drift, self._dimension = checked_attention(model, state), state.dimension
         self._piece = Piece()
+        sizes = lengths(self.coordinates(state))
+        least = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)
+        self._first = np.append(np.full(self._dimension, least), sizes[-1])
 
     def coordinates(self, state: Gaussian) -> np.ndarray:
         """The array that moves: the root of the covariance, and the mean."""
-        return np.column_stack([state.root, state.mean])
+        return self.projected(np.column_stack([state.root, state.mean]))
 
     def state_of(self, y: np.ndarray) -> Gaussian:
         """The law with these coordinates."""
         return Gaussian.computed(y[:, -1], y[:, :-1])
+
+    def _shortest(self, sizes: np.ndarray) -> np.ndarray:
+        """Lengths (d + 1,) below which digits of columns and mean, now `sizes`, are of no use."""
+        shortest = RESOLVED * np.minimum(self._first, length(sizes))
+        return np.maximum(shortest, np.finfo(float).tiny)
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates."""
@@ -102,12 +111,15 @@ class GaussianMotion:
         self._piece.enter(start, end)
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """That of the root relative to it, or of the mean relative to (int |x|^2 dmu)^(1/2)."""
-        root, size = length(y[:, :-1]), length(y)
-        if not (root < LARGEST_ROOT and np.isfinite(size)):
+        """The largest of a column of the root, or of the mean, relative to its length.
+
+        L' = B L with one matrix B for all columns: the error of a small one is small too. Those
+        that have decayed to RESOLVED of the least at the start are compared with that.
+        """
+        sizes = lengths(y)
+        if not (length(sizes[:-1]) < LARGEST_ROOT and np.isfinite(sizes).all()):
             return np.inf
-        of_root = length(error[:, :-1]) / (root if root > 0 else 1.0)
-        return max(of_root, length(error[:, -1]) / (size if size > 0 else 1.0))
+        return float((lengths(error) / np.maximum(sizes, self._shortest(sizes))).max())
 
     def projected(self, y: np.ndarray) -> np.ndarray:
         """The same law, with a root whose columns fall in size.
@@ -127,9 +139,36 @@ class GaussianMotion:
         return metric_speed(y[:, :-1], velocity[:, :-1], velocity[:, -1])
 
     def growth(self, y: np.ndarray, velocity: np.ndarray) -> float:
-        """The rate d/dt log int |x|^2 dmu; 0 for the Dirac at 0."""
-        size = length(y)
-        return 2 * float((y / size * (velocity / size)).sum()) if size > 0 else 0.0
+        """The largest rate d/dt log of |a|^2 and of the variances along the axes of the root.
+
+        They are the squares of the diagonal of T in L = P T, T lower triangular: the variance of a
+        coordinate where those of the axes before it are known. A large mean, or a large variance
+        that does not grow, hides none of them. Their rates are 2 (T^-1 P^T L')_ii.
+        """
+        L, slopes, columns = y[:, :-1], velocity[:, :-1], np.arange(self._dimension)
+        last = np.where(L != 0, columns, -1).max(axis=1)
+        rows = np.where(last[:, None] == columns, np.abs(L), 0.0).argmax(axis=0)
+        T = L[rows]
+        T[columns, columns] += np.diag(T) == 0  # of columns that vanish and stay so
+        rates = np.diag(solve_triangular(T, slopes[rows], lower=True, check_finite=False))
+        sizes = lengths(y)
+        rates = np.where((sizes > self._shortest(sizes))[:-1], rates, -np.inf)
+        a, size = y[:, -1], sizes[-1]
+        of_mean = (a / size) @ (velocity[:, -1] / size) if size > 0 else 0.0
+        return 2 * float(max(rates.max(), of_mean))
+
+    def most_exponential(self, t: float) -> float:
+        """A rate beyond which growth, of these weights at t, may be a blow-up."""
+        d, (matrices, _) = self._dimension, self._parameters(t)
+        return sum(
+            most_exponential(
+                self._drift.weights,
+                full(head.get("output", np.array(1.0)), d) @ full(head["V"], d),
+                full(head["Q"], d),
+                full(head["K"], d),
+            )
+            for head in heads(matrices)
+        )
 
 
 def checked_attention(model: Transformer, state: Gaussian) -> Attention:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..drifts.weights import L2, Linear, Sinkhorn, Softmax, Weights
 
-__all__ = ["AFFINE", "expected", "full", "length"]
+__all__ = ["AFFINE", "expected", "full", "length", "lengths", "most_exponential"]
 
 Affine = tuple[np.ndarray, np.ndarray]
 
@@ -35,6 +35,13 @@ def length(array: np.ndarray) -> float:
     largest = float(np.abs(array).max(initial=0.0))
     inside = 0 < largest < np.inf
     return float(largest * np.linalg.norm(array / largest)) if inside else largest
+
+
+def lengths(array: np.ndarray) -> np.ndarray:
+    """That of every column."""
+    largest = np.abs(array).max(axis=0, initial=0.0)
+    scale = np.where((largest > 0) & (largest < np.inf), largest, 1.0)
+    return scale * np.linalg.norm(array / scale, axis=0)
 
 
 def expected(weights: Weights, a, L, Q, K, beta) -> Affine:
@@ -77,6 +84,22 @@ def _sinkhorn(a, L, Q, K, beta) -> Affine:
 def _linear(a, L, Q, K, beta) -> Affine:
     pulled = beta * (L @ (K @ L).T + np.outer(a, K @ a)) @ Q
     return pulled @ a, pulled @ L
+
+
+def most_exponential(weights: Weights, V, Q, K) -> float:
+    """The rate d/dt log of a variance, or of |a|^2, that one head without a blow-up may reach.
+
+    Sinkhorn has D <= 1, and L2 weights s L W = K^+ U s^2 where K has no kernel: 2 |V| and
+    2 |V| |K^+| |Q| for the root. Within the kernel of K, and under other weights, growth has no
+    bound: 0, for any rate may be that of a blow-up.
+    """
+    if isinstance(weights, Sinkhorn):
+        return 2 * float(np.linalg.norm(V, 2))
+    if not isinstance(weights, L2):
+        return 0.0
+    s = np.linalg.svd(K, compute_uv=False)
+    least = s[s > len(K.T) * np.finfo(float).eps * s[0]].min(initial=np.inf)
+    return 2 * float(np.linalg.norm(V, 2) * (1 + (np.linalg.norm(Q, 2) + s[0]) / least))
 
 
 AFFINE: dict[type[Weights], Callable[..., Affine]] = {

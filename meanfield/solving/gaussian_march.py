@@ -57,18 +57,25 @@ class GaussianMarch(FlowMarch):
         """Towards `target` after the start, at most `limit` attempts; why it came back."""
         if self._pieces.enter(self._motion, self.elapsed):
             self._flow.restart(self._flow.x, self.elapsed)
-        goal, before = self._pieces.goal(self.elapsed, target), self.elapsed
+        goal, before = self._pieces.goal(self.elapsed, target), self._flow.counts[0]
         code, self.clock = self._flow.advance(self.clock, goal, min(limit, 1))
-        if self.elapsed > before:
-            growth = self._motion.growth(self._flow.x, self._flow.velocity)
-            if not self._dt and self._blow_up.look(self.elapsed, growth):
+        if not self._dt and self._flow.counts[0] > before:
+            if self._blows_up():
                 return BLOWN_UP
-            if not self._dt and self._stiff():
+            if self._stiff():
                 self._go_implicit(self._flow.counts.copy())
             self._hidden = self._cancelled()
             if self._hidden:
                 return TOO_SMALL
         return PAUSED if code == REACHED and goal < target else code
+
+    def _blows_up(self) -> bool:
+        """Whether the next step would, as the last one shows."""
+        assert self._flow.before is not None
+        growth = self._motion.growth(self._flow.x, self._flow.velocity)
+        if growth <= self._motion.most_exponential(self.t):
+            growth = 0.0
+        return self._blow_up.look(self.elapsed, self._flow.before[2], growth)
 
     def step_from(self, state: Gaussian, elapsed: float, dt: float) -> Gaussian:
         """The state one single step after another one."""
@@ -125,9 +132,10 @@ class GaussianMarch(FlowMarch):
         """Why the run could not go on, and what to do."""
         if status == "blow-up":
             T, p = self.stats()["blow_up_time"], self._blow_up.power
+            how = f"grows like (T - t)^-{p:.3g}" if p else "becomes infinite, like no power"
             return (
-                f"The law blows up at T = {T:.10g}: int |x|^2 dmu grows like (T - t)^-{p:.3g}, "
-                "and the solution ends. The states before it are as accurate as asked."
+                f"The law blows up at T = {T:.10g}: int |x|^2 dmu {how}, and the solution ends. "
+                "The states before it are as accurate as asked."
             )
         if self._motion.integrable(self._flow.x, self.t) < AT_THE_EDGE:
             return (

@@ -176,6 +176,18 @@ def test_where_the_closed_form_does_not_hold_it_says_so():
             mf.ClosedCovariance(*wrong)
 
 
+@pytest.mark.parametrize("Q", [1e200, -1e200])
+def test_a_closed_form_beyond_numbers_is_refused(Q):
+    """1 / T = 2e400."""
+    model = mf.Transformer(mf.Attention(Q=Q))
+    with pytest.raises(mf.MeanfieldError, match=r"L.T M L below 1e308.*Divide beta by some c"):
+        mf.ClosedCovariance(model, mf.Gaussian([0, 0], 1e200 * np.eye(2)))
+    closed = mf.ClosedCovariance(model, mf.Gaussian([0, 0], 1e100 * np.eye(2)))
+    assert closed.blow_up_time == (pytest.approx(5e-301) if Q > 0 else np.inf)
+    late = mf.ClosedCovariance(mf.Transformer(mf.Attention(Q=1e-300)), mf.Gaussian([0], [[1e-10]]))
+    assert late.blow_up_time == np.inf
+
+
 @pytest.mark.parametrize(
     ("slopes", "variances", "T"),
     [([-1e6, 1e-7], [1.0, 1.0], 5e6), ([-1.0, 1.0], [1.0, 1e-13], 5e12)],
