@@ -22,7 +22,6 @@ __all__ = ["GaussianMotion", "checked_attention"]
 
 LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # of a covariance that is finite
 ADVICE = "Solve for Tokens: gaussian.sample(n, rng=...)."
-RESOLVED = 1e-6  # of the least length at the start: shorter columns need no digits
 
 
 class GaussianMotion:
@@ -65,8 +64,7 @@ class GaussianMotion:
 
     def _shortest(self, sizes: np.ndarray) -> np.ndarray:
         """Lengths (d + 1,) below which digits of columns and mean, now `sizes`, are of no use."""
-        shortest = RESOLVED * np.minimum(self._first, length(sizes))
-        return np.maximum(shortest, np.finfo(float).tiny)
+        return np.maximum(np.minimum(self._first, length(sizes)), np.finfo(float).tiny)
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates."""
@@ -114,7 +112,7 @@ class GaussianMotion:
         """The largest of a column of the root, or of the mean, relative to its length.
 
         L' = B L with one matrix B for all columns: the error of a small one is small too. Those
-        that have decayed to RESOLVED of the least at the start are compared with that.
+        that fall below the least at the start are compared with that.
         """
         sizes = lengths(y)
         if not (length(sizes[:-1]) < LARGEST_ROOT and np.isfinite(sizes).all()):
