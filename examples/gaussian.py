@@ -64,7 +64,7 @@ def hermite_tokens(law: mf.Gaussian) -> mf.Tokens:
     points, weights = np.polynomial.hermite_e.hermegauss(NODES)
     grid = np.stack(np.meshgrid(points, points, indexing="ij"), axis=-1).reshape(-1, 2)
     masses = np.outer(weights, weights).ravel() / weights.sum() ** 2
-    return mf.Tokens(law.mean + grid @ law.root, masses, on_sphere=False)
+    return mf.Tokens(law.mean + grid @ law.root.T, masses, on_sphere=False)
 
 
 if __name__ == "__main__":
