@@ -64,7 +64,9 @@ def hermite_tokens(law: mf.Gaussian) -> mf.Tokens:
     points, weights = np.polynomial.hermite_e.hermegauss(NODES)
     grid = np.stack(np.meshgrid(points, points, indexing="ij"), axis=-1).reshape(-1, 2)
     masses = np.outer(weights, weights).ravel() / weights.sum() ** 2
-    return mf.Tokens(law.mean + grid @ law.root.T, masses, on_sphere=False)
+    values, axes = np.linalg.eigh(law.cov)
+    root = axes * np.sqrt(values) @ axes.T
+    return mf.Tokens(law.mean + grid @ root, masses, on_sphere=False)
 
 
 if __name__ == "__main__":
