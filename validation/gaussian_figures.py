@@ -3,8 +3,8 @@
 Taken from the paper's program: seeds 35, 36, 32, 33, recipes of Q, K, V and scalings, the grid of
 10 x 10 covariances of trace 1 with (a - b, 2c) in [-1/2, 1/2]^2, and for ranks the seeds 40, 26,
 41. Ours: grids in [-1, 1]^2, of 20, 30 and 40 a side there, are 10 x 10, for mixed fates 12 x 12;
-random V has the first 20 of 100 runs; steps are controlled, where Euler's are projected; what is
-predicted; and Sinkhorn weights with keys of rank one.
+steps are controlled, where Euler's are projected; what is predicted; and Sinkhorn weights with keys
+of rank one.
 
 1. Rank one, K = -Q = -q, V = 1. Softmax, L2 and Sinkhorn weights follow one path, at other times,
    to the line of p p^T, p orthogonal to q, at p p^T / <p, S_0^-1 p>. Two heads, of which the
@@ -29,7 +29,7 @@ predicted; and Sinkhorn weights with keys of rank one.
 Tolerances: 1e-6 for laws to which 100 steps of rtol = 1e-8 lead; runs that stop at rest are at a
 speed of 1e-11, of at least 1e-4 times the distance. 1e-8 for times of blow-up, as asked.
 
-    python validation/gaussian_figures.py [--quick] [--figure FILE.png]    # 140 s, 15 s quick
+    python validation/gaussian_figures.py [--quick] [--figure FILE.png]    # 400 s, 20 s quick
 
 Reference: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, figures 1 to 3 and of appendix A.
 """
@@ -131,7 +131,7 @@ def main() -> int:
         "growing": check_growing(report, max(count, 4)),
         "mixed": check_mixed(report, 7 if arguments.quick else 12),
     }
-    ranks = check_ranks(report, (1, 1) if arguments.quick else (100, 20))
+    ranks = check_ranks(report, (1, 1) if arguments.quick else (100, 100))
     if arguments.figure:
         draw(found, ranks, arguments.figure)
     return report.verdict()

@@ -14,7 +14,7 @@ from ..drifts.weights import Weights
 from ..errors import MeanfieldError
 from ..model import Transformer
 from ..states import Gaussian
-from .gaussian_attention import AFFINE, expected, full, length, lengths, most_exponential
+from .gaussian_attention import AFFINE, Head, expected, length, lengths, most_exponential
 from .metric_speed import metric_speed
 from .pieces import Piece, distinct
 
@@ -49,7 +49,9 @@ class GaussianMotion:
 
     def __init__(self, model: Transformer, state: Gaussian):
         self._drift, self._dimension = checked_attention(model, state), state.dimension
-        self._piece = Piece()
+        self._piece, self._constant = Piece(), None
+        if self._drift.constant:
+            self._constant = self._heads(0.0)
         sizes = lengths(self.coordinates(state))
         least = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)
         self._first = np.append(np.full(self._dimension, least), sizes[-1])
@@ -67,38 +69,32 @@ class GaussianMotion:
         return np.maximum(np.minimum(self._first, length(sizes)), np.finfo(float).tiny)
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
-        """Rates of change of the coordinates."""
-        L, a, d = np.ascontiguousarray(y[:, :-1]), y[:, -1], self._dimension
-        matrices, beta = self._parameters(t)
+        """Rates of change of the coordinates, or of a stack of them, (..., d, d + 1)."""
         rates = np.zeros_like(y)
         with np.errstate(over="ignore", invalid="ignore"):  # of which a run is told by its result
-            for head in heads(matrices):
-                Q, K = full(head["Q"], d), full(head["K"], d)
-                m, R = expected(self._drift.weights, a, L, Q, K, beta)
-                pulled = full(head["V"], d) @ np.column_stack([R, m])
-                rates += full(head["output"], d) @ pulled if "output" in head else pulled
+            for head in self._constant or self._heads(t):
+                rates += head.V @ expected(self._drift.weights, y, head)
         return rates
 
-    def _parameters(self, t: float) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The matrices at t, and beta; raises ValueError if they are for another dimension."""
+    def _heads(self, t: float) -> list[Head]:
+        """The heads at t; raises ValueError if they are for another dimension."""
         matrices = self._drift.at(self._piece.inside(t))
         beta = matrices.pop("beta")
         wanted = dimension({name: matrix.shape for name, matrix in matrices.items()})
         if wanted not in (None, self._dimension):
             raise ValueError(_other_dimension(self._drift, wanted, self._dimension))
-        return matrices, beta
+        return [Head.of(head, self._dimension, beta) for head in heads(matrices)]
 
     def integrable(self, y: np.ndarray, t: float) -> float:
         """How far L2 weights with beta < 0 are from having no integral, 1 to 0; else 1.
 
         It is the least of 1 + 2 beta s^2 over the singular values s of K L.
         """
-        matrices, beta = self._parameters(t)
-        if not isinstance(self._drift.weights, L2) or not beta < 0:
+        found = self._heads(t)
+        if not isinstance(self._drift.weights, L2) or not found[0].beta < 0:
             return 1.0
-        keys = [full(head["K"], self._dimension) @ y[:, :-1] for head in heads(matrices)]
-        largest = max(np.linalg.norm(key, 2) for key in keys)
-        return float(max(1 + 2 * beta * largest**2, 0.0))
+        largest = max(np.linalg.norm(head.K @ y[:, :-1], 2) for head in found)
+        return float(max(1 + 2 * found[0].beta * largest**2, 0.0))
 
     def breakpoints(self, start: float, end: float) -> list[float]:
         """Times between start and end at which a parameter jumps."""
@@ -157,16 +153,8 @@ class GaussianMotion:
 
     def most_exponential(self, t: float) -> float:
         """A rate beyond which growth, of these weights at t, may be a blow-up."""
-        d, (matrices, _) = self._dimension, self._parameters(t)
-        return sum(
-            most_exponential(
-                self._drift.weights,
-                full(head.get("output", np.array(1.0)), d) @ full(head["V"], d),
-                full(head["Q"], d),
-                full(head["K"], d),
-            )
-            for head in heads(matrices)
-        )
+        weights = self._drift.weights
+        return sum(most_exponential(weights, head) for head in self._constant or self._heads(t))
 
 
 def checked_attention(model: Transformer, state: Gaussian) -> Attention:

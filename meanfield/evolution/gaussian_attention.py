@@ -14,15 +14,14 @@ None of them divides by L, so that the covariance may be singular. The entropic 
 weights couples the coordinates of L^T A^T L in pairs of correlation D, where s = D / (1 - D^2).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from ..drifts.weights import L2, Linear, Sinkhorn, Softmax, Weights
 
-__all__ = ["AFFINE", "expected", "full", "length", "lengths", "most_exponential"]
-
-Affine = tuple[np.ndarray, np.ndarray]
+__all__ = ["AFFINE", "Head", "expected", "full", "length", "lengths", "most_exponential"]
 
 
 def full(matrix: np.ndarray, dimension: int) -> np.ndarray:
@@ -30,69 +29,100 @@ def full(matrix: np.ndarray, dimension: int) -> np.ndarray:
     return matrix if matrix.ndim else matrix * np.eye(dimension)
 
 
+class Head(NamedTuple):
+    """One head of attention, with its values taken back to R^d: V is (output) V, (d, d)."""
+
+    V: np.ndarray
+    Q: np.ndarray
+    K: np.ndarray
+    beta: np.ndarray
+
+    @classmethod
+    def of(cls, matrices: Mapping[str, np.ndarray], dimension: int, beta: np.ndarray) -> "Head":
+        """Of arrays as `drifts.heads` gives them, where numbers are multiples of the identity."""
+        every = {name: full(matrix, dimension) for name, matrix in matrices.items()}
+        V = every["output"] @ every["V"] if "output" in every else every["V"]
+        return cls(V, every["Q"], every["K"], beta)
+
+
 def length(array: np.ndarray) -> float:
     """(sum of squares)^(1/2) of numbers whose squares may overflow or vanish."""
     largest = float(np.abs(array).max(initial=0.0))
     inside = 0 < largest < np.inf
-    return float(largest * np.linalg.norm(array / largest)) if inside else largest
+    if not inside:
+        return largest
+    shares = (array / largest).ravel()
+    return float(largest * np.sqrt(shares @ shares))
 
 
 def lengths(array: np.ndarray) -> np.ndarray:
     """That of every column."""
     largest = np.abs(array).max(axis=0, initial=0.0)
     scale = np.where((largest > 0) & (largest < np.inf), largest, 1.0)
-    return scale * np.linalg.norm(array / scale, axis=0)
+    shares = array / scale
+    return scale * np.sqrt((shares * shares).sum(axis=0))
 
 
-def expected(weights: Weights, a, L, Q, K, beta) -> Affine:
-    """m (d,) and R (d, d) for one head; nan where the weights have no integral (L2, beta < 0).
+def expected(weights: Weights, y: np.ndarray, head: Head) -> np.ndarray:
+    """R and m, (..., d, d + 1) like `y`, the root and the mean, under one head without its values.
+
+    nan, for all of a stack, where the weights have no integral (L2, beta < 0) or numbers overflow.
 
     Raises
     ------
     KeyError
         For weights under which E[y | x] is not affine: those that are not in AFFINE.
     """
-    return AFFINE[type(weights)](a, L, Q, K, beta)
+    return AFFINE[type(weights)](y, head)
 
 
-def _softmax(a, L, Q, K, beta) -> Affine:
-    pulled = L @ (beta * (K @ L).T @ Q)  # S A
-    return a + pulled @ a, pulled @ L
+def _softmax(y: np.ndarray, head: Head) -> np.ndarray:
+    L = y[..., :-1]
+    seen = L @ (head.beta * (head.K @ L).mT @ head.Q) @ y  # S A y
+    seen[..., -1] += y[..., -1]
+    return seen
 
 
-def _l2(a, L, Q, K, beta) -> Affine:
-    keys = K @ L
+def _l2(y: np.ndarray, head: Head) -> np.ndarray:
+    L, keys, beta = y[..., :-1], head.K @ y, head.beta
     if not np.isfinite(keys).all():
-        return np.full_like(a, np.nan), np.full_like(L, np.nan)
-    U, s, Wt = np.linalg.svd(keys, full_matrices=False)  # P is not inverted where S is large
+        return np.full_like(y, np.nan)
+    U, s, Wt = np.linalg.svd(keys[..., :-1], full_matrices=False)  # large S: P is not inverted
     shares = np.zeros_like(s)
-    seen = (s > 0) & (beta != 0)
-    inverse = 0.5 / s[seen] / beta + s[seen]  # (1 + 2 beta s^2) / (2 beta s); s^2 may overflow
-    shares[seen] = 1 / np.where(inverse * beta > 0, inverse, np.nan)
-    pulled = L @ (Wt.T * shares) @ U.T
-    return a + pulled @ ((Q - K) @ a), pulled @ (Q @ L)
+    held = (s > 0) & (beta != 0)
+    inverse = 0.5 / s[held] / beta + s[held]  # (1 + 2 beta s^2) / (2 beta s); s^2 may overflow
+    shares[held] = 1 / np.where(inverse * beta > 0, inverse, np.nan)
+    moved = head.Q @ y
+    moved[..., -1] -= keys[..., -1]
+    seen = L @ (Wt.mT * shares[..., None, :]) @ U.mT @ moved
+    seen[..., -1] += y[..., -1]
+    return seen
 
 
-def _sinkhorn(a, L, Q, K, beta) -> Affine:
-    products = beta * (Q @ L).T @ (K @ L)
+def _sinkhorn(y: np.ndarray, head: Head) -> np.ndarray:
+    L = y[..., :-1]
+    products = head.beta * (head.Q @ L).mT @ (head.K @ L)
     if not np.isfinite(products).all():
-        return np.full_like(a, np.nan), np.full_like(L, np.nan)
+        return np.full_like(y, np.nan)
     U, s, Wt = np.linalg.svd(products)
-    return a, L @ (Wt.T * (2 * s / (1 + np.hypot(1.0, 2 * s)))) @ U.T
+    correlations = 2 * s / (1 + np.hypot(1.0, 2 * s))
+    seen = y.copy()
+    seen[..., :-1] = L @ (Wt.mT * correlations[..., None, :]) @ U.mT
+    return seen
 
 
-def _linear(a, L, Q, K, beta) -> Affine:
-    pulled = beta * (L @ (K @ L).T + np.outer(a, K @ a)) @ Q
-    return pulled @ a, pulled @ L
+def _linear(y: np.ndarray, head: Head) -> np.ndarray:
+    return head.beta * y @ (head.K @ y).mT @ head.Q @ y
 
 
-def most_exponential(weights: Weights, V, Q, K) -> float:
+def most_exponential(weights: Weights, head: Head) -> float:
     """The rate d/dt log of a variance, or of |a|^2, that one head without a blow-up may reach.
 
     Sinkhorn has D <= 1, and L2 weights s L W = K^+ U s^2 where K has no kernel: 2 |V| and
     2 |V| |K^+| |Q| for the root. Within the kernel of K, and under other weights, growth has no
     bound: 0, for any rate may be that of a blow-up.
     """
+    V, Q, K, _ = head
     if isinstance(weights, Sinkhorn):
         return 2 * float(np.linalg.norm(V, 2))
     if not isinstance(weights, L2):
@@ -102,7 +132,7 @@ def most_exponential(weights: Weights, V, Q, K) -> float:
     return 2 * float(np.linalg.norm(V, 2) * (1 + (np.linalg.norm(Q, 2) + s[0]) / least))
 
 
-AFFINE: dict[type[Weights], Callable[..., Affine]] = {
+AFFINE: dict[type[Weights], Callable[[np.ndarray, Head], np.ndarray]] = {
     Softmax: _softmax,
     L2: _l2,
     Sinkhorn: _sinkhorn,

@@ -73,7 +73,7 @@ class GaussianMarch(FlowMarch):
         """Whether the next step would, as the last one shows."""
         assert self._flow.before is not None
         growth = self._motion.growth(self._flow.x, self._flow.velocity)
-        if growth <= self._motion.most_exponential(self.t):
+        if growth > 0 and growth <= self._motion.most_exponential(self.t):
             growth = 0.0
         return self._blow_up.look(self.elapsed, self._flow.before[2], growth)
 

@@ -68,7 +68,8 @@ def _table() -> _Table:
 class StiffFlow(Flow):
     """Steps of `Radau`, with the error control of `Flow`.
 
-    A step costs a Jacobian by differences, 4 N velocities for N coordinates, five inverses of
+    A step costs a Jacobian by differences, of which `motion` gives the 4 N velocities for N
+    coordinates in stacks (N, *x.shape), five inverses of
     complex (N, N) matrices, and five velocities for every iteration.
 
     Parameters
@@ -137,13 +138,11 @@ def jacobian(motion: Motion, x: np.ndarray, t: float) -> np.ndarray:
     largest = np.abs(x).max(initial=0.0) or 1.0
     lengths = np.maximum(np.abs(x).max(axis=0), SHORTEST * largest)
     steps = DIFFERENCE * np.broadcast_to(lengths, x.shape)
-    columns = []
-    for index in np.ndindex(x.shape):
-        step = np.zeros_like(x)
-        step[index] = steps[index]
-        with np.errstate(all="ignore"):  # of which the caller is told by the result
-            near, far = (
-                motion.velocity(x + m * step, t) - motion.velocity(x - m * step, t) for m in (1, 2)
-            )
-            columns.append((8 * near - far).ravel() / (12 * step[index]))
-    return np.array(columns).T
+    moved = np.zeros((x.size, x.size))
+    np.fill_diagonal(moved, steps)
+    moved = moved.reshape(x.size, *x.shape)
+    with np.errstate(all="ignore"):  # of which the caller is told by the result
+        near, far = (
+            motion.velocity(x + m * moved, t) - motion.velocity(x - m * moved, t) for m in (1, 2)
+        )
+        return ((8 * near - far).reshape(x.size, x.size) / (12 * steps.reshape(-1, 1))).T

@@ -56,6 +56,15 @@ def _even(cov):
 
 
 @every_kind
+def test_a_stack_of_laws_has_the_velocities_of_each(kind):
+    model, law = random_case(5, 4, kind)
+    motion = GaussianMotion(model, law)
+    stack = np.random.default_rng(6).standard_normal((2, 3, 4, 5))
+    each = [[motion.velocity(y, 0.0) for y in row] for row in stack]
+    np.testing.assert_allclose(motion.velocity(stack, 0.0), each, rtol=1e-12, atol=1e-12)
+
+
+@every_kind
 def test_a_dirac_attends_to_itself(kind):
     """Without spread every token sees its own place: a' = V a; linear weights V a <Qa, Ka>."""
     model, law = random_case(3, 3, kind)
