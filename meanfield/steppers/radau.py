@@ -69,8 +69,8 @@ class StiffFlow(Flow):
     """Steps of `Radau`, with the error control of `Flow`.
 
     A step costs a Jacobian by differences, of which `motion` gives the 4 N velocities for N
-    coordinates in stacks (N, *x.shape), five inverses of
-    complex (N, N) matrices, and five velocities for every iteration.
+    coordinates in stacks (N, *x.shape), five inverses of complex (N, N) matrices, and five
+    velocities for every iteration.
 
     Parameters
     ----------
