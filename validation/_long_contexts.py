@@ -52,6 +52,8 @@ def keys(n: float, beta: float, d: int) -> tuple[float, float]:
         y = level - v
         off = np.expm1(-np.exp(y)) @ mass
         left = np.exp((n - 1) * np.log1p(off)) if off > -0.5 else (1 + off) ** (n - 1)
+        if left == 0:  # here and beyond
+            break
         found[0] += step * left * (np.exp(2 * y - np.exp(y)) @ mass)
         found[1] += step * left * (v * np.exp(y - np.exp(y)) @ mass)
     return n * found[0], n * found[1]

@@ -114,7 +114,7 @@ def main() -> int:
     quick = parser.parse_args().quick
     report, rng = Report(["what", "case"]), np.random.default_rng(12)
     for name in drifts():
-        check(report, name, 24 if quick else 100, rng)
+        check(report, name, 12 if quick else 100, rng)
     return report.verdict()
 
 

@@ -84,11 +84,12 @@ class EquiangularMotion:
     def pull(self, y: np.ndarray, t: float) -> Pull:
         """What attention does, after normalisation."""
         n, state = self._n, Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
-        pairs = np.stack([np.ones_like(state.rho), state.rho], axis=-1)
+        rho = state.rho
+        pairs = np.stack([np.ones_like(rho), rho], axis=-1)
         slopes, weights = self._drift.slope(pairs), self._drift.weight(pairs)
         mean = weights[:, 0] / n + (1 - 1 / n) * weights[:, 1]
         rate = slopes[:, 1] / mean
-        along = slopes[:, 0] / mean / n + (1 - 1 / n) * state.rho * rate
+        along = slopes[:, 0] / mean / n + (1 - 1 / n) * rho * rate
         across = rate * np.sqrt((1 - 1 / n) * state.gap * state.square)
         A = np.stack([along, across], axis=-1)
         u = self.model.normalisation.update(self._piece.inside(t), A)

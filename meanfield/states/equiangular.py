@@ -1,5 +1,6 @@
 """Equiangular tokens: all inner products of different tokens are the same number rho."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ class Equiangular:
         """(1 + (n - 1) rho)/n, the square of the length of the mean token."""
         return np.exp(np.minimum(self.logit, 0)) / self._scale
 
-    @property
+    @cached_property
     def _scale(self) -> np.ndarray:
         """e^z + n - 1, over e^z for z > 0."""
         w = np.exp(-np.abs(self.logit))
