@@ -20,7 +20,7 @@ Steps of rtol = 1e-13, from orthogonal tokens unless said otherwise.
 6. `Tokens` and `Equiangular` agree, also where tokens repel (beta < 0), from rho = -0.1 to 0.9, in
    the flow and layer by layer. Asked: 1e-10; 1e-13.
 
-    python validation/equiangular.py [--quick] [--figure FILE.png]    # 23 s, 13 s quick
+    python validation/equiangular.py [--quick] [--figure FILE.png]    # 25 s, 15 s quick
 
 Exit code 1 on failure. --quick: four beta of the tables.
 

@@ -22,7 +22,7 @@ gamma (1 - rho) < 1, = 1, > 1.
    Asked: 4.5 standard errors of 200 to 450 queries from the law at finite n; that law at n = 10^10
    to 2e-5 of the limit, derived for the Poisson process of keys near a query.
 
-    python validation/long_context.py [--quick] [--figure FILE.png]    # 132 s, 13 s quick
+    python validation/long_context.py [--quick] [--figure FILE.png]    # 130 s, 10 s quick
 
 Exit code 1 on failure.
 

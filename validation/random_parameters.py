@@ -29,7 +29,7 @@ V is scaled to a spectrum of size O(1), which sets the unit of time. Known or de
 What large beta and a density do, two antipodal points in (c), as V K^T Q = B B^T/sqrt(d) has a
 simple top eigenvalue, is not seen with 32 tokens, which are few on a sphere of 127 dimensions.
 
-    python validation/random_parameters.py [--quick] [--figure FILE.png]  # 40 s, 22 s quick
+    python validation/random_parameters.py [--quick] [--figure FILE.png]  # 40 s, 16 s quick
 
 --quick has 60 starts, and one draw of the matrices rather than four. Exit code 1 on failure.
 

@@ -30,7 +30,7 @@ Tokens on the circle, solved to merging times of up to 1e131.
 
     python validation/staircase.py [--quick] [--figure FILE.png]    # 50 s, 14 s quick
 
---quick has a third of the pairs, fewer gaps, and fewer beta of the staircase. Exit code 1 on failure.
+--quick has a third of the pairs, fewer gaps and fewer beta. Exit code 1 on failure.
 
 References: Geshkovski, Koubbi, Polyanskiy and Rigollet, arXiv:2410.06833.
 """
