@@ -14,8 +14,9 @@ an eigenvalue problem in every degree. By Molien, sum_l (number of degree l) t^l
     2   even in a half turn about z, odd in those about x and y: rotations about z are among them.
         There are two more copies, about x and y, with the same eigenvalues.
 
-Integrals are sums over a quarter of the sphere. Perturbations take half the degree of their state:
-the error of an eigenvalue is the product of those of its eigenfunction and of the adjoint one.
+Generators come with their images under the half turns, so that the mean is in A, and integrals are
+sums over a quarter of the sphere. Perturbations take half the degree of their state: the error of
+an eigenvalue is the product of those of its eigenfunction and of the adjoint one.
 """
 
 from functools import lru_cache
@@ -35,19 +36,22 @@ TIE = 1e-6
 FEWEST = 12  # degrees of perturbations
 
 
-def _turn(axis: tuple[float, float, float], angle: float) -> np.ndarray:
+def _fifth() -> np.ndarray:
+    """The fifth of a turn about a vertex of the icosahedron."""
     from scipy.spatial.transform import Rotation
 
-    return Rotation.from_rotvec(angle * np.array(axis) / np.linalg.norm(axis)).as_matrix()
+    axis = np.array([0, 1, GOLDEN])
+    return Rotation.from_rotvec(2 * np.pi / 5 * axis / np.linalg.norm(axis)).as_matrix()
 
 
 CYCLE = np.eye(3)[[1, 2, 0]]  # the third of a turn about (1, 1, 1)
 MIRROR = np.eye(3)[[1, 0, 2]]
 INVERSION = -np.eye(3)
-GROUPS = {  # generators, beside the half turns about the axes
+HALF_TURNS = [np.diag(signs) for signs in ((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))]
+GROUPS = {  # generators, beside the half turns h about the axes, and h^-1 g h
     "tetrahedral": lambda: [CYCLE, MIRROR],
     "octahedral": lambda: [CYCLE, MIRROR, INVERSION],
-    "icosahedral": lambda: [CYCLE, INVERSION, _turn((0, 1, GOLDEN), 2 * np.pi / 5)],
+    "icosahedral": lambda: [CYCLE, INVERSION, *(h @ _fifth() @ h for h in HALF_TURNS)],
 }
 
 
@@ -70,12 +74,7 @@ class Polyhedral(Basis):
     def __init__(self, group: str, order: int, degree: int, exact: int | None = None):
         self.group, self.order, self.degree = group, order, degree
         self._exact = exact or 5 * degree // 2
-        x, rule = gauss(2 * (self._exact // 4 + 2), 3)  # an even number, so that none is 0
-        count = self._exact // 2 + 2
-        phi = np.pi * (np.arange(count) + 0.5) / count
-        half = x > 0
-        self.weights = np.repeat(2 * rule[half] / phi.size, phi.size)
-        z, phi = np.repeat(x[half], phi.size), np.tile(phi, half.sum())
+        z, phi, self.weights = _quarter(self._exact)
         degrees, functions = _of_class(order < 2, degree, z, phi)
         if order < 2:
             mixing, degrees = _sorted(group, degree)[order]
@@ -104,6 +103,16 @@ def polyhedral(group: str, order: int, degree: int, exact: int | None = None) ->
     return Polyhedral(group, order, degree, exact)
 
 
+def _quarter(exact: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """z, phi and weights of a rule for means over the sphere of functions in A up to a degree."""
+    x, rule = gauss(2 * (exact // 4 + 2), 3)  # an even number, so that none is 0
+    count = exact // 2 + 2
+    phi = np.pi * (np.arange(count) + 0.5) / count
+    half = x > 0
+    weights = np.repeat(2 * rule[half] / count, count)
+    return np.repeat(x[half], count), np.tile(phi, half.sum()), weights
+
+
 def _of_class(even: bool, degree: int, z: np.ndarray, phi: np.ndarray, parts: int = 3):
     """Degrees (N,), and values and two components of gradients (parts, N, M), of A or its sibling.
 
@@ -118,8 +127,9 @@ def _of_class(even: bool, degree: int, z: np.ndarray, phi: np.ndarray, parts: in
     places = {row: i for i, row in enumerate(rows)}
     functions = np.empty((parts, len(rows), z.size))
     sines = np.sqrt((1 - z) * (1 + z))
+    heights, row = np.unique(z, return_inverse=True)
     for m in range(0, degree + 1, 2):
-        p, slopes = latitudinal(z, 3, m, degree)
+        p, slopes = latitudinal(heights, 3, m, degree)
         size = np.sqrt(2) if m else 1.0
         cosine, sine = size * np.cos(m * phi), size * np.sin(m * phi)
         for l in range(max(m, 1), degree + 1):
@@ -128,20 +138,18 @@ def _of_class(even: bool, degree: int, z: np.ndarray, phi: np.ndarray, parts: in
             out = functions[:, places[l, m]]
             upright = (l % 2 == 0) == even  # cosines
             wave, change = (cosine, -m * sine) if upright else (sine, m * cosine)
-            np.multiply(p[l - m], wave, out=out[0])
+            latitude = p[l - m, row]
+            np.multiply(latitude, wave, out=out[0])
             if parts == 3:
-                np.multiply(slopes[l - m], wave, out=out[1])
-                np.multiply(p[l - m] / sines, change, out=out[2])
+                np.multiply(slopes[l - m, row], wave, out=out[1])
+                np.multiply(latitude / sines, change, out=out[2])
     return np.array([l for l, _ in rows]), functions
 
 
 @lru_cache(maxsize=16)
 def _sorted(group: str, degree: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Matrices (N, class A) that sort it into invariants and the rest, with degrees (N,)."""
-    x, rule = gauss(degree + 2, 3)
-    count = 2 * degree + 2
-    phi = 2 * np.pi * (np.arange(count) + 0.5) / count
-    z, phi, weights = np.repeat(x, count), np.tile(phi, x.size), np.repeat(rule / count, count)
+    z, phi, weights = _quarter(2 * degree)
     sines = np.sqrt((1 - z) * (1 + z))
     points = np.stack([sines * np.cos(phi), sines * np.sin(phi), z], axis=1)
     degrees, (here,) = _of_class(True, degree, z, phi, 1)
