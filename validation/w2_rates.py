@@ -33,6 +33,7 @@ from _report import Report, successful
 from scipy.optimize import curve_fit
 
 import meanfield as mf
+from meanfield.plotting import theme
 
 DRIFTS = [*(mf.USA(beta) for beta in (0, 0.3, 0.5, 1)), *(mf.SA(beta) for beta in (0, 1, 4))]
 LARGEST, SMALLEST = 1e-5, 1e-9
@@ -148,7 +149,8 @@ def main() -> int:
     report = Report(["what", "case"], digits=7)
     curves = check_rates(report, cases["dimensions"])
     if arguments.figure:
-        draw(curves, arguments.figure)
+        with theme.style():
+            draw(curves, arguments.figure)
     check_masses(report, cases["limits"], cases["nodes"])
     return report.verdict()
 
