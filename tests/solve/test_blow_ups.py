@@ -90,6 +90,19 @@ def test_a_law_that_shrinks_keeps_its_digits():
     np.testing.assert_allclose(run.final.variances, 0.5e-30, rtol=1e-7)
 
 
+@pytest.mark.parametrize("before", [1, 2, 5])
+def test_a_run_goes_on_to_its_blow_up_bit_for_bit(before, tmp_path):
+    law = mf.Gaussian([0.3, 0], PLANE)
+    whole = mf.solve(model(), law, (0, 1))
+    attempts = whole.stats["steps"] + whole.stats["rejected"]
+    most, options = attempts - before, {"checkpoint": tmp_path / "run"}
+    assert mf.solve(model(), law, (0, 1), max_steps=most, **options).status == "max_steps"
+    parts = mf.solve(model(), law, (0, 1), resume=True, **options)
+    assert parts.status == "blow-up"
+    for name in ("blow_up_time", "blow_up_power", "steps"):
+        assert parts.stats[name] == whole.stats[name]
+
+
 def looks(rates, steps):
     """The first time at which a blow-up is seen in these rates, and what is seen."""
     seen, t = BlowUp(), 0.0
@@ -110,9 +123,15 @@ def test_the_rates_of_a_power_show_it(p):
     assert seen.elapsed == pytest.approx(1, abs=1e-13) and seen.power == pytest.approx(p, rel=1e-9)
 
 
-def test_rates_that_swing_have_a_time_but_no_power():
+def test_a_power_near_zero_is_a_fast_exponential():
+    left = np.geomspace(1, 1e-13, 150)
+    assert looks(0.005 / left[1:], -np.diff(left)) is None
+
+
+@pytest.mark.parametrize("swing", [0.1, 1.5])
+def test_rates_that_swing_have_a_time_but_no_power(swing):
     left = np.geomspace(1, 1e-18, 400)
-    seen = looks((1 + 1.5 * np.sin(2 * np.log(left[1:]))) / left[1:], -np.diff(left))
+    seen = looks((1 + swing * np.sin(2 * np.log(left[1:]))) / left[1:], -np.diff(left))
     assert seen.elapsed == pytest.approx(1, abs=1e-12) and seen.power is None
 
 

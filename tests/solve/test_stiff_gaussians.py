@@ -23,6 +23,8 @@ def rates(_t, y):
 def test_it_is_the_solution_of_another_integrator():
     run = mf.solve(MODEL, LAW, (0, 7), t_eval=[7])
     assert run.success and set(run.stats["schemes"]) == {"DormandPrince", "Radau"}
+    assert run.stats["schemes"]["Radau"] > 0
+    assert sum(run.stats["schemes"].values()) == run.stats["steps"]
     start = np.concatenate([LAW.mean, LAW.cov.ravel()])
     other = solve_ivp(rates, (0, 7), start, method="Radau", rtol=1e-8, atol=1e-8).y[:, -1]
     np.testing.assert_allclose(run.final.cov.ravel(), other[3:], rtol=1e-6)
