@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import quad
 
 import meanfield as mf
+from meanfield.solving.standstill import why_too_small
 
 
 @pytest.mark.parametrize("rtol", [1e-8, 1e-12])
@@ -68,6 +69,25 @@ def test_where_tokens_cannot_merge_a_run_from_the_last_state_is_advised():
     step = float(message.split("in steps of ")[1].split(".")[0])
     now = mf.Transformer(mf.Attention(V=turn))
     assert mf.solve(now, run.final, (0, 10 * step), merge=1e-8).success
+
+
+TWO = mf.Tokens.on_circle([0, 1.0])
+CAUSAL = mf.Attention(causal=True)
+
+
+@pytest.mark.parametrize(
+    ("drift", "state", "merging", "advised"),
+    [
+        (mf.SA(4.0), TWO, False, True),
+        (mf.SA(4.0), TWO, True, False),
+        (mf.SA(4.0), TWO.gram(), False, False),
+        (mf.Hardmax(), TWO, False, False),
+        (CAUSAL, TWO, False, False),
+    ],
+)
+def test_merging_is_advised_where_tokens_can_merge(drift, state, merging, advised):
+    why = why_too_small(mf.Transformer(drift), state, 1.0, 1e-20, True, merging)
+    assert "the clock stands still" in why and ("merge=" in why) == advised
 
 
 def test_where_velocities_have_no_limit_the_clock_is_not_to_blame():
