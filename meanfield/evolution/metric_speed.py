@@ -23,4 +23,5 @@ def metric_speed(root: np.ndarray, root_rate: np.ndarray, mean_rate: np.ndarray)
     B, sizes = U.T @ root_rate @ Wt.T, np.hypot.outer(s, s)
     shares = s / np.where(sizes > 0, sizes, 1.0)  # of column j in the pair i, j
     moved = B * shares
-    return length(np.append(np.sqrt(0.5) * (moved + moved.T), mean_rate))
+    with np.errstate(over="ignore"):
+        return length(np.append(np.sqrt(0.5) * (moved + moved.T), mean_rate))

@@ -25,7 +25,7 @@ class BlowUp:
     elapsed : float or None
         T since the start, once it is known.
     power : float or None
-        p, to about 1 %; None where steps do not agree on one.
+        p, to about 2 %; None where steps do not agree on one, as where several parts blow up.
     """
 
     def __init__(self):

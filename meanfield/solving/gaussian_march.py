@@ -23,6 +23,8 @@ LOOK = (
 STIFF = 3.0  # a step times the rate of what decays fastest: explicit steps bear about 6
 NOISE = 100.0  # times rtol: rounding of velocities that cancel, relative to the growth of the law
 MOST_COORDINATES = 600  # for implicit steps
+CRAWL = 500  # implicit steps in which a law that grows is to grow e-fold
+OLD = 5.0  # growth times the time since the start, of a law that grows
 AT_THE_EDGE = 1e-3  # of integrals under L2 weights, where no step is small enough
 
 
@@ -42,7 +44,7 @@ class GaussianMarch(FlowMarch):
             )
         self._blow_up = BlowUp()
         self._explicit: np.ndarray | None = None  # counts of explicit steps, once they are over
-        self._hidden = False
+        self._hidden, self._mark = False, np.zeros(2)  # steps and time of the last look at progress
         self._options = {"rtol": accuracy.rtol, "steady": steady, "start": start}
 
     @property
@@ -100,16 +102,28 @@ class GaussianMarch(FlowMarch):
         return self._explicit is None and self.clock.step * self._rates(LOOK)[0] > STIFF
 
     def _cancelled(self) -> bool:
-        """Whether rounding of what decays hides what grows."""
+        """Whether rounding of what decays hides what grows, or makes steps so short that it does.
+
+        Where it is a few times rtol, errors of steps are rounding, and steps become ever shorter.
+        """
         if self._explicit is None:
             return False
         decay, growth = self._rates(LOOK // 5)
         noise = np.finfo(float).eps * decay / max(growth, 1 / self.elapsed)
-        return bool(noise > NOISE * self._options["rtol"])
+        return bool(noise > NOISE * self._options["rtol"] or self._crawls(growth))
+
+    def _crawls(self, growth: float) -> bool:
+        """Whether many implicit steps together are short for a law that grows at this rate."""
+        steps, before = self._mark
+        if not growth >= 0 or self._flow.counts[0] < steps + CRAWL:
+            return False
+        self._mark = np.array([self._flow.counts[0], self.elapsed])
+        return bool(growth * self.elapsed > OLD and growth * (self.elapsed - before) < 1)
 
     def _go_implicit(self, counts: np.ndarray, evaluations: int = 0) -> None:
         """From now on: steps of `Radau`."""
         self._explicit, y = counts, self._flow.x
+        self._mark = np.array([counts[0], self.elapsed])
         self._flow = StiffFlow(self._motion, y, **self._options)
         self._flow.evaluations = evaluations
         self._flow.restart(y, self.elapsed)
@@ -146,8 +160,9 @@ class GaussianMarch(FlowMarch):
         if self._hidden:
             return (
                 f"At t = {self.t:g} the covariance has grown so large that what decays does so "
-                "faster than the law grows by more digits than there are: velocities cancel to "
-                "rounding. End the run earlier, or use a larger rtol."
+                "faster than the law grows by about as many digits as there are: velocities cancel "
+                "to rounding, and steps become ever shorter. End the run earlier; a larger rtol "
+                "gets a little further."
             )
         return {
             "step_too_small": (
@@ -181,6 +196,7 @@ class GaussianMarch(FlowMarch):
         """Everything that the future of the run depends on, and its counts."""
         return super().snapshot() | {
             "growth": self._blow_up.snapshot(),
+            "mark": self._mark,
             "explicit": np.array([] if self._explicit is None else self._explicit),
             "evaluations": getattr(self._flow, "evaluations", 0),
         }
@@ -193,3 +209,4 @@ class GaussianMarch(FlowMarch):
             self._go_implicit(np.array(snapshot["explicit"], dtype=np.int64), evaluations)
         super().restore(snapshot)
         self._blow_up.restore(snapshot["growth"])
+        self._mark = np.array(snapshot["mark"])

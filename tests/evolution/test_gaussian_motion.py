@@ -55,6 +55,13 @@ def _even(cov):
     return (cov + cov.T) / 2
 
 
+def test_a_law_that_moves_too_fast_for_its_speed_to_be_a_number():
+    law = mf.Gaussian([0.0], [[2.809e205]])
+    motion = GaussianMotion(mf.Transformer(mf.Attention()), law)
+    y = motion.coordinates(law)
+    assert motion.rate(y, motion.velocity(y, 0.0)) == np.inf
+
+
 @every_kind
 def test_a_stack_of_laws_has_the_velocities_of_each(kind):
     model, law = random_case(5, 4, kind)

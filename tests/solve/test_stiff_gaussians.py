@@ -52,6 +52,21 @@ def test_events_and_outputs_within_implicit_steps():
     np.testing.assert_allclose(run[2].cov, alone.final.cov, rtol=1e-6)
 
 
+@pytest.mark.parametrize("seed", [5, 33])
+def test_a_run_in_which_rounding_shortens_steps_ends_soon(seed):
+    """Not after 28000 steps."""
+    rng = np.random.default_rng(seed)
+    d, heads = int(rng.integers(2, 6)), int(rng.integers(1, 3))
+    matrices = rng.standard_normal((3, heads, d, d))
+    G = rng.standard_normal((d, d))
+    law = mf.Gaussian(rng.standard_normal(d), G @ G.T / d + 0.1 * np.eye(d))
+    model = mf.Transformer(mf.Attention(*matrices, weights=mf.Linear()))
+    with pytest.warns(mf.UnresolvedWarning, match="velocities cancel"):
+        run = mf.solve(model, law, (0, 5))
+    assert run.status == "step_too_small" and run.stats["steps"] < 2000
+    assert run.final.variances.max() > 1e8
+
+
 def test_a_run_goes_on_bit_for_bit(tmp_path):
     whole = mf.solve(MODEL, LAW, (0, 9), t_eval=[9])
     options = {"t_eval": [9], "checkpoint": tmp_path / "run"}
