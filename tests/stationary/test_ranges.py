@@ -70,6 +70,14 @@ def test_branches_enter_a_range_of_beta(span, beta):
     assert max(s.order_parameter for s in states) > 0.8
 
 
+def test_a_branch_that_turns_within_a_range_of_beta_enters_at_its_upper_end():
+    """At kappa = 0.402 the fold is at beta = 3.946, the onset at 4.029."""
+    states = states_of(mf.USA, CIRCLE, 0.402, 4.0, range_of_beta=(3.9, 4.01))
+    wide = states_of(mf.USA, CIRCLE, 0.402, 4.0, range_of_beta=(3.9, 4.1))
+    assert shapes(states) == shapes(wide) and len(states) == 3
+    assert not mf.branches(mf.USA, CIRCLE, 0.402, beta=(3.9, 3.94), stability=False).doubts
+
+
 def test_a_branch_between_two_onsets_is_followed_once():
     """SA attracts degree 2 most at a medium beta: its branch begins and ends there."""
     found = mf.branches(mf.SA, CIRCLE, 12.0, beta=(0.5, 12.0), degrees=[2], stability=False)
