@@ -16,6 +16,7 @@ __all__ = ["Growth", "resized"]
 AMPLITUDE = 0.02
 BEYOND = 1.5  # times an onset above the range: how far its branch may rise
 GONE = ("range", "uniform", "closed", "bifurcation")  # ends of branches that do not come in
+LOST = ("unresolved", "not continued", "max_points")  # ends of branches that may come in
 FINE, COARSER = 1.1, 4  # above 1.1 times the range no more than a fourth of the moments are taken
 SINGULAR = 1e-6
 UNRESOLVED = 1e-12
@@ -118,6 +119,14 @@ class Growth:
 
     def cut(self, high: float) -> None:
         """Keep what is in a range up to `high`, and what connects it."""
+        for branch in self.found:
+            last = branch.points[-1]
+            if branch.end in LOST and last.value > high and last.tangent[-1] < 0:
+                self.missing.append(
+                    f"a branch of degree {branch.degree} that comes down from above the range was "
+                    f"followed to {self.path.parameter} = {last.value:.6g}, and may come into it: "
+                    "take a range up to there."
+                )
         self.found = [branch for branch in self.found if branch.cut(high)]
 
     def onward(self, curve: Curve, z: np.ndarray, direction: np.ndarray) -> Iterator[Branch]:

@@ -37,6 +37,19 @@ def test_a_subcritical_branch_comes_down_into_the_range(span):
     assert found.special("fold")[0].value == pytest.approx(0.387068995952, abs=1e-11)
 
 
+def test_a_branch_that_is_lost_on_its_way_down_is_missed():
+    """Its onset is at 1172, its fold at 434; above the range few moments are taken."""
+    drift = mf.Interaction(
+        lambda t: np.exp(60 * (t - 1)) / 60,
+        derivative=lambda t: np.exp(60 * (t - 1)),
+        name="narrow",
+    )
+    found = mf.branches(drift, CIRCLE, (430.0, 440.0), stability=False)
+    assert len(found.states_at(435.0)) == 1
+    (doubt,) = [d for d in found.doubts if "degree 1 that comes down from above" in d]
+    assert doubt.endswith("take a range up to there.")
+
+
 def test_a_branch_comes_in_after_it_has_turned_twice():
     """It falls to its fold at 4.42, rises to that at 5.22, and only then comes down to 4.14."""
     found = mf.branches(MEETS, mf.Zonal(5, 24), (4.1, 4.3), stability=False)
