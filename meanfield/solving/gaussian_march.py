@@ -23,7 +23,8 @@ LOOK = (
 STIFF = 3.0  # a step times the rate of what decays fastest: explicit steps bear about 6
 NOISE = 100.0  # times rtol: rounding of velocities that cancel, relative to the growth of the law
 MOST_COORDINATES = 600  # for implicit steps
-CRAWL = 500  # implicit steps in which a law that grows is to grow e-fold
+CRAWL = 500  # implicit steps in which a law that grows is to grow e-fold, if rounding counts:
+FELT = 0.01  # times rtol: noise that does, for it counts in errors of steps long before it is NOISE
 OLD = 5.0  # growth times the time since the start, of a law that grows
 AT_THE_EDGE = 1e-3  # of integrals under L2 weights, where no step is small enough
 
@@ -109,8 +110,8 @@ class GaussianMarch(FlowMarch):
         if self._explicit is None:
             return False
         decay, growth = self._rates(LOOK // 5)
-        noise = np.finfo(float).eps * decay / max(growth, 1 / self.elapsed)
-        return bool(noise > NOISE * self._options["rtol"] or self._crawls(growth))
+        noise = np.finfo(float).eps * decay / max(growth, 1 / self.elapsed) / self._options["rtol"]
+        return bool(noise > NOISE or (noise > FELT and self._crawls(growth)))
 
     def _crawls(self, growth: float) -> bool:
         """Whether many implicit steps together are short for a law that grows at this rate."""

@@ -1,5 +1,7 @@
 """Gaussians that grow in one direction and follow it in the others: implicit steps."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -53,7 +55,7 @@ def test_events_and_outputs_within_implicit_steps():
 
 
 @pytest.mark.parametrize("seed", [5, 33])
-def test_a_run_in_which_rounding_shortens_steps_ends_soon(seed):
+def test_a_run_in_which_rounding_shortens_steps_ends_soon(seed, tmp_path):
     """Not after 28000 steps."""
     rng = np.random.default_rng(seed)
     d, heads = int(rng.integers(2, 6)), int(rng.integers(1, 3))
@@ -64,7 +66,24 @@ def test_a_run_in_which_rounding_shortens_steps_ends_soon(seed):
     with pytest.warns(mf.UnresolvedWarning, match="velocities cancel"):
         run = mf.solve(model, law, (0, 5))
     assert run.status == "step_too_small" and run.stats["steps"] < 2000
+    options = {"checkpoint": tmp_path / "run"}
+    mf.solve(model, law, (0, 5), max_steps=700, **options)
+    with pytest.warns(mf.UnresolvedWarning, match="velocities cancel"):
+        resumed = mf.solve(model, law, (0, 5), resume=True, **options)
+    assert resumed.stats["steps"] == run.stats["steps"] and resumed.t[-1] == run.t[-1]
     assert run.final.variances.max() > 1e8
+
+
+@pytest.mark.parametrize(("decay", "status"), [(1e4, "finished"), (1e8, "step_too_small")])
+def test_short_steps_are_a_crawl_only_where_rounding_counts(decay, status, monkeypatch):
+    """Noise is eps decay / growth, relative to rtol = 1e-8: 1e-4 and 1."""
+    monkeypatch.setattr(gaussian_march, "CRAWL", 1)
+    monkeypatch.setattr(gaussian_march, "OLD", 0.0)
+    monkeypatch.setattr(gaussian_march.GaussianMarch, "_rates", lambda *_: (decay, 2.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mf.UnresolvedWarning)
+        run = mf.solve(MODEL, LAW, (0, 3), t_eval=[3], rtol=1e-8)
+    assert run.status == status and "Radau" in run.stats["schemes"]
 
 
 def test_a_run_goes_on_bit_for_bit(tmp_path):
