@@ -22,7 +22,7 @@ from .atomic import check_writable, write_atomically
 
 __all__ = ["Keeper"]
 
-MAGIC = b"meanfield ckpt 3"
+MAGIC = b"meanfield ckpt 4"
 
 
 class Keeper:
