@@ -7,6 +7,7 @@ Plans are made with FFTW_ESTIMATE: the same plan, hence the same bits, in every 
 
 import ctypes
 import functools
+import threading
 import weakref
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from .errors import MeanfieldError
 __all__ = ["RealTransform", "fftw_version", "good_length"]
 
 ESTIMATE, MEASURE = 1 << 6, 0
+PLANNING = threading.RLock()  # FFTW plans and frees plans in one thread at a time
 
 # Even lengths that no longer one beats when FFTW plans by ESTIMATE: benchmarks/lengths.py.
 # fmt: off
@@ -112,23 +114,28 @@ class RealTransform:
             _plan(library.fftw_plan_many_dft_r2c, length, forward_rows, values, spectrum, flags),
         )
         for _, plan in (self.inverse, self.forward):
-            destroy = weakref.finalize(self, library.fftw_destroy_plan, ctypes.c_void_p(plan))
-            destroy.atexit = False
+            weakref.finalize(self, _destroy, library, plan).atexit = False
 
 
 def _plan(planner, length, rows, source, target, flags) -> int:
     (source, source_stride), (target, target_stride) = source, target
-    plan = planner(
-        1,
-        (ctypes.c_int * 1)(length),
-        rows,
-        *(ctypes.c_void_p(source.ctypes.data), None, 1, source_stride),
-        *(ctypes.c_void_p(target.ctypes.data), None, 1, target_stride),
-        ctypes.c_uint(flags),
-    )
+    with PLANNING:
+        plan = planner(
+            1,
+            (ctypes.c_int * 1)(length),
+            rows,
+            *(ctypes.c_void_p(source.ctypes.data), None, 1, source_stride),
+            *(ctypes.c_void_p(target.ctypes.data), None, 1, target_stride),
+            ctypes.c_uint(flags),
+        )
     if not plan:
         raise MeanfieldError(f"FFTW could not plan a transform of length {length}.")
     return plan
+
+
+def _destroy(library: ctypes.CDLL, plan: int) -> None:
+    with PLANNING:
+        library.fftw_destroy_plan(ctypes.c_void_p(plan))
 
 
 def _address(function) -> int:
