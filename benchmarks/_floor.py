@@ -9,9 +9,9 @@ from _timing import fastest
 from numba import njit
 
 import meanfield as mf
-from meanfield.evolution import DensityEvolution
-from meanfield.fourier import RealTransform
-from meanfield.native import call
+from meanfield.dynamics import DensityEvolution
+from meanfield.lowlevel.fourier import RealTransform
+from meanfield.lowlevel.native import call
 from meanfield.steppers import Krogstad
 
 __all__ = ["CASES", "step_table"]

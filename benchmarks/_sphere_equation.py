@@ -4,7 +4,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
-from meanfield.evolution import DensityEvolution
+from meanfield.dynamics import DensityEvolution
 
 __all__ = ["MODEL", "T_END", "exact", "initial", "relative_error", "start"]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from meanfield.columns import ROW, radices, transform, twiddles
-from meanfield.geometry.latitudes import aligned
-from meanfield.geometry.sphere_transport import SphereTransport
-from meanfield.lanes import LANES
-from meanfield.legendre import BLOCK, analyse, synthesise
+from meanfield.lowlevel.columns import ROW, radices, transform, twiddles
+from meanfield.lowlevel.lanes import LANES
+from meanfield.lowlevel.legendre import BLOCK, analyse, synthesise
+from meanfield.spaces.latitudes import aligned
+from meanfield.spaces.sphere_transport import SphereTransport
 
 __all__ = ["transforms"]
 

@@ -3,7 +3,7 @@
     python benchmarks/lengths.py [--longest 16384]
 
 Prints the even lengths without prime factors beyond 5 that no longer length beats: the tuple
-FAST of `meanfield.fourier`. One inverse transform of two rows and one forward transform are
+FAST of `lowlevel.fourier`. One inverse transform of two rows and one forward transform are
 timed together, as a time step takes them; best of several rounds, so that other load on the
 machine matters little. Takes about two minutes.
 """
@@ -14,8 +14,8 @@ import time
 import numpy as np
 from numba import njit
 
-from meanfield.fourier import RealTransform
-from meanfield.native import call
+from meanfield.lowlevel.fourier import RealTransform
+from meanfield.lowlevel.native import call
 
 ROUNDS = 12
 TIE = 1.02

@@ -31,7 +31,7 @@ from _timing import fastest
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
-from meanfield.evolution import DensityEvolution
+from meanfield.dynamics import DensityEvolution
 from meanfield.steppers import SCHEMES, Krogstad, Rules, Scheme, Stepper
 from meanfield.steppers.clock import Clock
 

@@ -31,9 +31,9 @@ from _token_baselines import missing, velocities
 from _token_floor import circle_floor, sphere_floor
 
 import meanfield as mf
+from meanfield.dynamics import TokenMotion
+from meanfield.dynamics.token_steps import strang
 from meanfield.engines import CircleModes, DirectSums, SphereModes
-from meanfield.evolution import TokenMotion
-from meanfield.evolution.token_steps import strang
 from meanfield.steppers import DormandPrince
 from meanfield.steppers.flow import Flow
 

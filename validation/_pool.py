@@ -14,7 +14,7 @@ from pathlib import Path
 
 from _claims import Script
 
-from meanfield.environment import THREAD_VARIABLES
+from meanfield.app.environment import THREAD_VARIABLES
 
 __all__ = ["FAILS", "NOT_RUN", "STOPPED", "Outcome", "Running", "limit", "run_scripts"]
 

@@ -24,7 +24,7 @@ from _page import Run, page
 from _pool import FAILS, NOT_RUN, STOPPED, Outcome, Running, run_scripts
 from _progress import Progress, table
 
-from meanfield.environment import describe, doctor
+from meanfield.app.environment import describe, doctor
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERRUPTED = 130

@@ -27,7 +27,7 @@ from scipy.optimize import brentq, root
 from scipy.special import iv
 
 import meanfield as mf
-from meanfield.observables import measure
+from meanfield.dynamics.observables import measure
 
 BETA = 4.0
 THRESHOLD, TRANSITION, JUMP = 0.4098585257, 0.3914751008, 0.66881

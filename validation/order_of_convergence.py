@@ -30,7 +30,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import iv
 
 import meanfield as mf
-from meanfield.evolution import DensityEvolution
+from meanfield.dynamics import DensityEvolution
 from meanfield.steppers import EXPONENTIAL, Stepper
 
 DEGREE, BETA, KAPPA = 40, 2.0, 3.0

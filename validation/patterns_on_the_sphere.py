@@ -22,7 +22,7 @@ from _report import Report, successful
 from scipy.optimize import brentq
 
 import meanfield as mf
-from meanfield.kernels import exponential_multipliers
+from meanfield.spaces.kernels import exponential_multipliers
 
 SWITCHES = (1.8161545254359, 4.4252930123956, 7.9623798515463, 12.477433109401)
 BETAS = (1.5, 3.0, 6.0, 10.0)

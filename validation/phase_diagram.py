@@ -26,12 +26,12 @@ from scipy.optimize import brentq
 from scipy.special import ive
 
 import meanfield as mf
+from meanfield.bifurcation.equation import Equation
+from meanfield.bifurcation.family import Family
+from meanfield.bifurcation.harmonics import Harmonics
+from meanfield.bifurcation.normal_form import normal_form
+from meanfield.bifurcation.tricritical import tricritical_points
 from meanfield.plotting import phases
-from meanfield.stationary.equation import Equation
-from meanfield.stationary.family import Family
-from meanfield.stationary.harmonics import Harmonics
-from meanfield.stationary.normal_form import normal_form
-from meanfield.stationary.tricritical import tricritical_points
 
 CIRCLE = {  # beta: fold, m_1 there, transition, m_1 there
     2.5: (0.9932200706, 0.13824, 0.9932541481, 0.16937),

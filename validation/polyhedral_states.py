@@ -28,8 +28,8 @@ from _report import Report, successful
 from scipy.optimize import brentq, minimize_scalar
 
 import meanfield as mf
-from meanfield.observables.density import measure
-from meanfield.stationary.polyhedral import Polyhedral
+from meanfield.bifurcation.polyhedral import Polyhedral
+from meanfield.dynamics.observables.density import measure
 
 SERIES = {"tetrahedral": (3, 4), "octahedral": (4, 6), "icosahedral": (6, 10)}
 DEGREES = {"tetrahedral": 3, "octahedral": 4, "icosahedral": 6}

@@ -22,7 +22,7 @@ import numpy as np
 from _report import Report
 
 import meanfield as mf
-from meanfield.evolution import DensityEvolution
+from meanfield.dynamics import DensityEvolution
 
 DRIFTS = (mf.Kuramoto(), mf.USA(0.5), mf.USA(4.0), mf.USA(20.0))
 

@@ -47,7 +47,7 @@ from matplotlib.figure import Figure
 from scipy.linalg import expm
 
 import meanfield as mf
-from meanfield.drifts.ensembles import ginibre, ginibre_product, goe, wishart
+from meanfield.models.ensembles import ginibre, ginibre_product, goe, wishart
 from meanfield.plotting import theme
 
 N, D = 32, 128

@@ -28,8 +28,8 @@ from scipy.spatial.transform import Rotation
 from scipy.special import eval_gegenbauer
 
 import meanfield as mf
-from meanfield.kernels import exponential_multipliers
-from meanfield.legendre import gauss
+from meanfield.lowlevel.legendre import gauss
+from meanfield.spaces.kernels import exponential_multipliers
 
 MOMENTS = {
     ("USA", 1.0, 0.25): (0.200240894197, 0.011684495564, 0.000676406191),

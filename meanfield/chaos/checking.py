@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import positive, real_array, whole_number
-from ..geometry import Circle, Sphere
-from ..model import Transformer
-from ..states import Density
+from ..core.checks import positive, real_array, whole_number
+from ..models.transformer import Transformer
+from ..spaces import Circle, Sphere
+from ..spaces.density import Density
 
 __all__ = ["check_names", "check_problem", "checked_dt", "checked_replicas", "checked_seed",
            "checked_sizes", "checked_times"]  # fmt: skip

@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..drifts import MeanField
-from ..errors import MeanfieldError
-from ..model import Transformer
-from ..solution import Solution
+from ..core.errors import MeanfieldError
+from ..models import MeanField
+from ..models.transformer import Transformer
+from ..results.solution import Solution
 from ..solving import solve
-from ..states import Density, Tokens
+from ..spaces.density import Density
+from ..states import Tokens
 from .batches import Batch
 from .measures import Measured
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import StorageError
-from ..solution import Solution
-from ..storage.atomic import write_result
-from ..storage.netcdf import load
+from ..core.atomic import write_result
+from ..core.errors import StorageError
+from ..results.solution import Solution
+from ..results.storage.netcdf import load
 
 if TYPE_CHECKING:
     import xarray as xr

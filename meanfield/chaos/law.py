@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ..errors import MeanfieldError
-from ..model import Transformer
-from ..solution import Solution
+from ..core.errors import MeanfieldError
+from ..models.transformer import Transformer
+from ..results.solution import Solution
 from ..solving import solve
-from ..states import Density
+from ..spaces.density import Density
 
 __all__ = ["law_of"]
 

@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any
 
 from ..distances import mmd, sobolev_distance, wasserstein
-from ..geometry import Circle, Geometry
-from ..states import Density, Tokens
+from ..spaces import Circle, Geometry
+from ..spaces.density import Density
+from ..states import Tokens
 
 __all__ = ["CIRCLE", "SPHERE", "Measured", "distances_of", "functionals_of"]
 

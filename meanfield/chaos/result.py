@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import path_of
-from ..solution import Solution
+from ..core.checks import path_of
+from ..results.solution import Solution
 from .experiment import Experiment
 from .rates import Rate, rate_of
 

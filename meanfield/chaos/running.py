@@ -2,8 +2,8 @@
 
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
+from ..solving.checkpoint import Keeper
 from ..solving.interruption import Interruption
-from ..storage.checkpoint import Keeper
 from .bar import Bar
 from .experiment import Experiment
 from .ledger import Ledger

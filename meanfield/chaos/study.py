@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import boolean, whole_number
-from ..model import Transformer
+from ..core.checks import boolean, whole_number
+from ..models.transformer import Transformer
 from ..solving.arguments import Keeping
-from ..states import Density
+from ..spaces.density import Density
 from .bar import Bar
 from .checking import (
     check_names,
@@ -139,7 +139,7 @@ def _done(
     """All batches, those of the checkpoint among them."""
     keeper = None
     if keeping.path is not None:
-        from ..storage.checkpoint import Keeper
+        from ..solving.checkpoint import Keeper
 
         keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
         if keeping.resume and keeping.path.exists():

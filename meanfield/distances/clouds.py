@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..characteristics import Characteristics
-from ..geometry import Circle, Sphere
-from ..states import Density, Dirac
+from ..spaces import Circle, Sphere
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Dirac
 from .ground import between
 
 __all__ = ["Cells", "Cloud", "cells_of", "cloud_of"]

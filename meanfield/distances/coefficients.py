@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from ..characteristics import Characteristics
-from ..geometry import Circle, Geometry, Sphere, Zonal
-from ..geometry.contract import dimension_of_harmonics
-from ..geometry.sphere_points import empirical_coefficients
-from ..states import Density, Dirac
+from ..spaces import Circle, Geometry, Sphere, Zonal
+from ..spaces.characteristics import Characteristics
+from ..spaces.contract import dimension_of_harmonics
+from ..spaces.density import Density
+from ..spaces.sphere_points import empirical_coefficients
+from ..states import Dirac
 from .curves import is_axisymmetric
 
 __all__ = ["coefficients_of", "common_space"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..checks import whole_number
+from ..core.checks import whole_number
 from ..states import Tokens
 from .curves import ROUNDING
 from .distance import Distance

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ..characteristics import Characteristics
-from ..geometry import Zonal
-from ..states import Density, Dirac, Tokens
+from ..spaces import Zonal
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Dirac, Tokens
 from .quantiles import LEVEL, RISE, WIDTH, of_atoms, of_densities
 from .search import best_shifts, costs
 from .shift import rules_for

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ..checks import positive, whole_number
-from ..errors import UnresolvedWarning
-from ..states import Density
+from ..core.checks import positive, whole_number
+from ..core.errors import UnresolvedWarning
+from ..spaces.density import Density
 from .clouds import Cloud, cells_of, cloud_of
 from .distance import Distance
 from .ground import pairwise

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import positive
-from ..kernels import exponential_multipliers
+from ..core.checks import positive
+from ..spaces.kernels import exponential_multipliers
 from ..states import Dirac, Tokens
 from .clouds import Cloud, cloud_of
 from .coefficients import coefficients_of, common_space

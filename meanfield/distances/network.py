@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import MeanfieldError, UnresolvedWarning
+from ..core.errors import MeanfieldError, UnresolvedWarning
 from .ground import scaled
 
 __all__ = ["Plan", "optimal_plan"]

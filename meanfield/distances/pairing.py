@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..characteristics import Characteristics
-from ..states import Density, Dirac, Tokens
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Dirac, Tokens
 
 __all__ = ["checked_states", "dimension_of", "on_sphere"]
 

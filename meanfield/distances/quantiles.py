@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.polynomial import chebyshev
 
-from ..errors import MeanfieldError
+from ..core.errors import MeanfieldError
 
 __all__ = ["LEVEL", "PLACE", "RISE", "WIDTH", "levels_of", "of_atoms", "of_densities"]
 

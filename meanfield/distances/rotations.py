@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..states import Density
+from ..spaces.density import Density
 from .curves import around, atoms_on_circle, curves_on_circle
 from .quantiles import of_atoms
 

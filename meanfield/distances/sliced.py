@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import generator, whole_number
-from ..geometry.circle_points import evaluate
-from ..states import Density
+from ..core.checks import generator, whole_number
+from ..spaces.circle_points import evaluate
+from ..spaces.density import Density
 from .clouds import cloud_of
 from .curves import best_costs
 from .distance import Distance

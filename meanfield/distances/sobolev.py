@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import boolean, positive, whole_number
-from ..states import Density
+from ..core.checks import boolean, positive, whole_number
+from ..spaces.density import Density
 from .alignment import place_of_largest
 from .bernoulli import BERNOULLI, energy_on_circle
 from .coefficients import coefficients_of, common_space

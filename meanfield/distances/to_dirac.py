@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ..characteristics import Characteristics
-from ..kernels import legendre_averages
-from ..states import Density, Dirac, Tokens
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..spaces.kernels import legendre_averages
+from ..states import Dirac, Tokens
 from .ground import between
 
 __all__ = ["distance_to_point"]

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..characteristics import Characteristics
-from ..checks import boolean, whole_number
-from ..geometry import Zonal
-from ..states import Density, Dirac, Gaussian
+from ..core.checks import boolean, whole_number
+from ..spaces import Zonal
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Dirac, Gaussian
 from .bures import bures_wasserstein
 from .clouds import Cells, cells_of, cloud_of
 from .curves import along_meridians, around_circle, is_axisymmetric, on_line

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..checks import whole_number
-from ..drifts.attention import Attention
-from ..drifts.hardmax import Hardmax
-from ..drifts.heads import dimension, heads
-from ..drifts.weights import L2, Linear, Sigmoid, Sinkhorn, Unnormalised, Weights
+from ..core.checks import whole_number
+from ..models.attention import Attention
+from ..models.hardmax import Hardmax
+from ..models.heads import dimension, heads
+from ..models.weights import L2, Linear, Sigmoid, Sinkhorn, Unnormalised, Weights
 from .balance import balance
 from .weighted_sums import (
     UNSEEN,

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..drifts.weights import Sinkhorn
-from ..errors import MeanfieldError
+from ..core.errors import MeanfieldError
+from ..models.weights import Sinkhorn
 from .weighted_sums import UNSEEN, Pairs, exponential_sums
 
 __all__ = ["balance"]

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks import positive, whole_number
-from ..drifts import SA, Interaction, Kuramoto, ZonalDrift
-from ..errors import MeanfieldError
+from ..core.checks import positive, whole_number
+from ..core.errors import MeanfieldError
+from ..models import SA, Interaction, Kuramoto, ZonalDrift
 from .circle import POWERS, CircleModes
 from .contract import Engine
 from .direct import DirectSums

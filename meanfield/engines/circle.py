@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from ..drifts import ZonalDrift
+from ..models import ZonalDrift
 from .harmonics import HarmonicEngine
 from .powers import moments_of, parts_of, velocities_of
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..drifts import ZonalDrift
+from ..models import ZonalDrift
 
 __all__ = ["Engine"]
 

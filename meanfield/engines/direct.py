@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from ..blas import one_blas_thread
-from ..drifts import SA, USA, Interaction, Kuramoto, ZonalDrift
+from ..lowlevel.blas import one_blas_thread
+from ..models import SA, USA, Interaction, Kuramoto, ZonalDrift
 from .contract import Engine
 from .differences import BLOCK, columns_of, lone_sums, meetings_of_round, own_blocks, sums_of
 from .gram import exponential_weights, gram_sums

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..drifts.mean_field import MeanField
-from ..geometry import Circle
-from ..geometry.sphere_points import factors
+from ..models.mean_field import MeanField
+from ..spaces import Circle
+from ..spaces.sphere_points import factors
 from .circle import CircleModes
 from .sphere import SphereModes, write_angles
 

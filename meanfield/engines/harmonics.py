@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..drifts import ZonalDrift
-from ..drifts.decay import kernel_degree
-from ..geometry.contract import dimension_of_harmonics
+from ..models import ZonalDrift
+from ..models.decay import kernel_degree
+from ..spaces.contract import dimension_of_harmonics
 from .contract import Engine
 from .direct import lone_velocities
 from .powers import PART, parts_of

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from ..drifts import ZonalDrift
+from ..models import ZonalDrift
 from .harmonics import HarmonicEngine
 from .powers import parts_of
 

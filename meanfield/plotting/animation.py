@@ -9,9 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from ..characteristics import Characteristics
-from ..geometry import Circle, Sphere, Zonal
-from ..states import Density, Gaussian, Gram, Tokens
+from ..spaces import Circle, Sphere, Zonal
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Gaussian, Gram, Tokens
 from . import ensemble, resolution, theme
 from .characteristics_movie import dots_scene, meridian_scene
 from .circle_movie import circle_scene, curves_scene
@@ -27,7 +28,7 @@ from .sphere_movie import sphere_scene
 from .token_movie import cursor, line_scene, plane_scene, products_scene, ring_scene
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["animate"]
 

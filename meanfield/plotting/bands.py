@@ -18,7 +18,7 @@ from . import ensemble, theme
 from .quantities import Quantity
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["BAND", "Group", "groups_of", "key_of_groups", "series_of"]
 

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from . import theme
 
 if TYPE_CHECKING:
-    from ..stationary import Diagram
+    from ..bifurcation import Diagram
 
 __all__ = ["bifurcation"]
 

@@ -8,7 +8,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import SubFigure
 
-from ..geometry import Circle
+from ..spaces import Circle
 from . import ensemble, theme
 from .circle_movie import moving_line
 from .distribution import cumulated, distribution_axes
@@ -23,7 +23,7 @@ from .sphere_views import globe, mark_cluster, name_sides
 from .trajectories import CURVES
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["dots_scene", "meridian_scene", "redrawn"]
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure, SubFigure
 
-from ..characteristics import Characteristics
-from ..geometry import Sphere
+from ..spaces import Sphere
+from ..spaces.characteristics import Characteristics
 from . import theme
 from .distribution import distribution
 from .dots import chosen_pair, draw_dots, orthographic_dots, portions_on
@@ -19,7 +19,7 @@ from .times import pick_times
 from .trajectories import draw_trajectories
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["dots_overview", "trajectories_overview"]
 

@@ -19,7 +19,7 @@ from .scales import EXPONENT, Scale, choose_scale
 from .times import pick_times
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["draw_snapshots", "draw_spacetime", "snapshots", "spacetime", "time_bar"]
 

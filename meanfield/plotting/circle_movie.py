@@ -14,7 +14,7 @@ from .profiles import angles_of, profiles
 from .scales import choose_scale
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["circle_scene", "curves_scene", "moving_line"]
 

@@ -6,14 +6,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..checks import boolean
+from ..core.checks import boolean
 from ..states import Gaussian
 from . import resolution, theme
 from .panels import title_page
 from .spaces import Space, expect
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["cone", "cone_points", "draw_cone", "draw_disc"]
 

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..observables import cluster_labels
-from ..observables.linkage import MANY
+from ..dynamics.observables import cluster_labels
+from ..dynamics.observables.linkage import MANY
 from ..states import Tokens
 from . import ensemble, theme
 from .portions import GATHERED
 from .sphere_sheet import member_of
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = [
     "Crowd",

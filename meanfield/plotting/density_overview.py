@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure, SubFigure
 
-from ..geometry import Circle
+from ..spaces import Circle
 from . import ensemble, theme
 from .circle import draw_snapshots, draw_spacetime, snapshots, time_bar
 from .observables import draw_observables
@@ -14,7 +14,7 @@ from .quantities import energy_name
 from .times import pick_times
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["density_overview"]
 

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..characteristics import Characteristics
-from ..geometry import Circle, Zonal
+from ..spaces import Circle, Zonal
+from ..spaces.characteristics import Characteristics
 from . import resolution, theme
 from .circle import time_bar
 from .panels import Panels, drawing
@@ -18,7 +18,7 @@ from .spaces import expect
 from .times import pick_times
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["cumulated", "distribution", "distribution_axes", "draw_distribution"]
 

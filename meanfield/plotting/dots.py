@@ -10,8 +10,8 @@ from matplotlib.collections import EllipseCollection
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 
-from ..characteristics import Characteristics, Cluster
-from ..geometry import Sphere
+from ..spaces import Sphere
+from ..spaces.characteristics import Characteristics, Cluster
 from ..states import Tokens
 from . import theme
 from .crowds import Gathering, crowd_of, grey_first, named
@@ -23,7 +23,7 @@ from .sphere_sheet import choose, finished, member_of, sheet, time_views
 from .sphere_views import View, globe, mark_cluster, name_sides
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = [
     "Portions",

@@ -16,7 +16,7 @@ from .spaces import Space, expect
 from .times import pick_times, spread
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["draw_ellipses", "ellipse", "ellipses", "frame_ellipses"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from .digits import distinct, mathematical
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["MOST_PANELS", "choose", "describe", "label", "varying"]
 

@@ -16,7 +16,7 @@ from .spaces import Space, expect
 from .time_axis import is_logarithmic, time_axis
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["equiangular_overview"]
 

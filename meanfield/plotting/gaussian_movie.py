@@ -10,7 +10,7 @@ from .movies import Update
 from .resolution import before_blow_up
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["ellipse_scene"]
 

@@ -15,7 +15,7 @@ from .time_axis import is_logarithmic
 from .variances import draw_variances, variances
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["gaussian_overview"]
 

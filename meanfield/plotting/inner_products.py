@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure, FigureBase
 
-from ..geometry import Circle, Sphere
-from ..observables import inner_product_histogram
+from ..dynamics.observables import inner_product_histogram
+from ..spaces import Circle, Sphere
 from ..states import Gram, Tokens
 from . import theme
 from .crowds import thinned
@@ -18,7 +18,7 @@ from .sphere_sheet import member_of
 from .time_axis import is_logarithmic, time_axis, time_edges
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["draw_inner_products", "inner_products", "shares_at"]
 

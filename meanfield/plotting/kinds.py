@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from ..characteristics import Characteristics
-from ..geometry import Circle, Sphere, Zonal
-from ..states import Density, Equiangular, Gaussian, Gram, Tokens
+from ..spaces import Circle, Sphere, Zonal
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Equiangular, Gaussian, Gram, Tokens
 from .characteristics_overview import dots_overview, trajectories_overview
 from .circle import snapshots, spacetime
 from .cone import cone
@@ -34,7 +35,7 @@ from .trajectories import trajectories
 from .variances import variances
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["KINDS", "overview", "plot"]
 

@@ -13,8 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from ..checks import path_of
-from ..errors import MeanfieldError
+from ..core.checks import path_of
+from ..core.errors import MeanfieldError
 
 __all__ = ["Update", "check_movie_path", "ffmpeg_program", "write_movie"]
 

@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
-from ..states import Density
+from ..spaces.density import Density
 from . import ensemble, resolution, theme
 from .bands import Group, groups_of, key_of_groups, series_of
 from .panels import title_page
@@ -17,7 +17,7 @@ from .quantities import QUANTITIES, Quantity, is_present, is_shown, quantity_of
 from .time_axis import is_logarithmic, time_axis
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["draw_observables", "observables"]
 

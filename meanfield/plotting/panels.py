@@ -12,7 +12,7 @@ from matplotlib.figure import Figure, FigureBase, SubFigure
 from . import ensemble, resolution, theme
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["Panels", "drawing", "grid", "into", "page", "title_page"]
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from . import theme
 
 if TYPE_CHECKING:
-    from ..stationary import PhaseDiagram
+    from ..bifurcation import PhaseDiagram
 
 __all__ = ["phases"]
 

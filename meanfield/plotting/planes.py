@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from ..geometry import Circle, Sphere
+from ..spaces import Circle, Sphere
 from ..states import Tokens
 from . import ensemble, theme
 from .crowds import Crowd, crowd_of, grey_first
@@ -20,7 +20,7 @@ from .sphere_sheet import choose, finished, member_of, sheet, time_views
 from .token_trajectories import MOST_CURVES, opacity
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = [
     "Plane",

@@ -16,7 +16,7 @@ from .scales import Scale, choose_scale
 from .times import pick_times
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["RADIUS", "draw_polar", "dress", "polar", "ring"]
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..characteristics import Characteristics, Cluster
-from ..geometry import Circle
+from ..spaces import Circle
+from ..spaces.characteristics import Characteristics, Cluster
 from . import theme
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["angles_along", "colours_of", "final_clusters", "percent", "pieces", "quantiles"]
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..geometry import Circle, Zonal
+from ..spaces import Circle, Zonal
 from .spaces import expect_densities_on
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["AngleAxis", "angles_of", "axis_on", "profiles"]
 

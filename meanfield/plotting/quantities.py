@@ -8,7 +8,7 @@ import numpy as np
 from ..states import Gaussian, Gram, Tokens
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = [
     "QUANTITIES",

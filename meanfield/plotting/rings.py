@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
-from ..geometry import Circle
+from ..spaces import Circle
 from ..states import Tokens
 from . import theme
 from .crowds import Crowd, crowd_of, grey_first, named
@@ -20,7 +20,7 @@ from .sphere_sheet import choose, finished, sheet, time_views
 from .token_trajectories import opacity
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["MOST_DOTS", "crowd_dots", "name_gatherings", "ring_axes", "rings"]
 

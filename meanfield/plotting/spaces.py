@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from ..characteristics import Characteristics
-from ..geometry import Circle, Geometry, Sphere, Zonal
-from ..states import Density, Equiangular, Gaussian, Gram, Tokens
+from ..spaces import Circle, Geometry, Sphere, Zonal
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Equiangular, Gaussian, Gram, Tokens
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = [
     "ByState",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..geometry import Sphere
-from ..states import Density
+from ..spaces import Sphere
+from ..spaces.density import Density
 from . import theme
 from .projections import Mollweide, OrthographicPair, frame_of
 from .spaces import expect_densities_on
@@ -15,7 +15,7 @@ from .sphere_sheet import choose, finished, member_of, sheet, time_views
 from .sphere_views import direction_of, draw_views, name_sides
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["mollweide", "orthographic", "pair_for"]
 

@@ -5,8 +5,8 @@ from itertools import product
 
 import numpy as np
 
-from ..geometry import Sphere
-from ..states import Density
+from ..spaces import Sphere
+from ..spaces.density import Density
 
 __all__ = ["Cluster", "clusters_of"]
 

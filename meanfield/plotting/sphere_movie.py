@@ -19,7 +19,7 @@ from .sphere_sheet import member_of
 from .sphere_views import DENSITY, name_sides, paint, pixels
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["reddened", "sphere_scene"]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from ..geometry import Sphere
+from ..spaces import Sphere
 from . import ensemble, resolution, theme
 from .digits import mathematical
 from .observables import draw_observables
@@ -19,7 +19,7 @@ from .sphere_views import View, draw_views, name_sides
 from .times import pick_times
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["sphere_overview"]
 

@@ -7,8 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..characteristics import Characteristics
-from ..states import Density, Gram, Tokens
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Gram, Tokens
 from . import ensemble, resolution, theme
 from .digits import distinct
 from .panels import into, title_page
@@ -17,7 +18,7 @@ from .sphere_views import View
 from .times import pick_times
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["choose", "finished", "member_of", "sheet", "time_views"]
 

@@ -12,8 +12,9 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
 
-from ..characteristics import Characteristics
-from ..states import Density, Tokens
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Tokens
 from . import theme
 from .density_bar import density_bar
 from .portions import percent

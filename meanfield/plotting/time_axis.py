@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..checks import boolean
+from ..core.checks import boolean
 from . import resolution, theme
 from .log_labels import label_logarithmic
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["is_logarithmic", "time_axis", "time_edges"]
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import norm  # whose squares do not overflow
 
-from ..characteristics import Characteristics
-from ..states import Density, Gaussian, Gram
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Gaussian, Gram
 from . import resolution
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["pick_times", "spread", "story"]
 

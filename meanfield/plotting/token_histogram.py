@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..geometry import Circle
+from ..spaces import Circle
 from ..states import Tokens
 from . import theme
 from .circle import uniform_line
@@ -16,7 +16,7 @@ from .spaces import expect_tokens
 from .sphere_sheet import choose, finished, sheet, time_views
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["angle_histogram", "histogram"]
 

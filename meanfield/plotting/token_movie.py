@@ -21,7 +21,7 @@ from .sphere_sheet import member_of
 from .token_trajectories import MOST_CURVES, draw_token_trajectories
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["cursor", "line_scene", "plane_scene", "products_scene", "ring_scene"]
 

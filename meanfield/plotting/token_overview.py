@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from ..geometry import Circle, Sphere
+from ..spaces import Circle, Sphere
 from . import ensemble, theme
 from .crowds import first_member
 from .dots import chosen_pair, draw_dots, orthographic_dots, portions_on
@@ -26,7 +26,7 @@ from .token_spacetime import draw_token_spacetime
 from .token_trajectories import draw_token_trajectories
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["token_overview"]
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
-from ..geometry import Circle
+from ..spaces import Circle
 from . import theme
 from .panels import Panels, drawing
 from .profiles import AROUND
@@ -15,7 +15,7 @@ from .sphere_sheet import member_of
 from .time_axis import is_logarithmic, time_axis, time_edges
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["draw_token_spacetime", "token_spacetime"]
 

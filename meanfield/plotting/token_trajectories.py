@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from ..geometry import Circle
+from ..spaces import Circle
 from . import ensemble
 from .crowds import Crowd, Gathering, crowd_of, grey_first
 from .panels import drawing
@@ -18,7 +18,7 @@ from .time_axis import is_logarithmic, time_axis
 from .trajectories import angle_of, check_curves, mark_ends, turned
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = ["MOST_CURVES", "draw_token_trajectories", "opacity", "places_over_time", "token_curves"]
 

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from ..characteristics import Characteristics
-from ..geometry import Circle, Zonal
+from ..spaces import Circle, Zonal
+from ..spaces.characteristics import Characteristics
 from . import theme
 from .panels import drawing
 from .portions import angles_along, colours_of, final_clusters, percent, quantiles
@@ -18,7 +18,7 @@ from .spaces import expect
 from .time_axis import is_logarithmic, time_axis
 
 if TYPE_CHECKING:
-    from ..solution import Solution
+    from ..results.solution import Solution
 
 __all__ = [
     "CURVES",

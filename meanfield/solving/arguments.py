@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..characteristics import Characteristics
-from ..checks import boolean, path_of, positive, whole_number
-from ..model import Transformer
-from ..states import Density, Equiangular, Gaussian, SomeTokens
-from ..states.density import COMPUTED
+from ..core.checks import boolean, path_of, positive, whole_number
+from ..models.transformer import Transformer
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import COMPUTED, Density
+from ..states import Equiangular, Gaussian, SomeTokens
 from ..steppers import Krogstad, Scheme, Splitting
 from .moving import Moving, broadcast_tokens, token_scheme
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..characteristics import Characteristics
-from ..evolution import CharacteristicsMotion
+from ..dynamics import CharacteristicsMotion
+from ..spaces.characteristics import Characteristics
 from .arguments import Accuracy, Problem
 from .doubts import Doubts
 from .flow_march import FlowMarch

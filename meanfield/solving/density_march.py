@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..evolution import DensityEvolution
-from ..states import Density
-from ..states.density import COMPUTED, tail_start
+from ..dynamics import DensityEvolution
+from ..spaces.density import COMPUTED, Density, tail_start
 from ..steppers import Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
 from ..steppers.clock import replanned, restored, started

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..characteristics import Characteristics
-from ..evolution import CharacteristicsMotion
+from ..dynamics import CharacteristicsMotion
+from ..spaces.characteristics import Characteristics
 
 __all__ = ["Doubts"]
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..checks import real_array
-from ..solution import State
+from ..core.checks import real_array
+from ..results.solution import State
 from .march import March
 
 __all__ = ["EventWatch"]

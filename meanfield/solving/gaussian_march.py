@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import MeanfieldError
-from ..evolution import GaussianMotion
+from ..core.errors import MeanfieldError
+from ..dynamics import GaussianMotion
 from ..states import Gaussian
 from ..steppers.advance import PAUSED, REACHED, TOO_SMALL
 from ..steppers.radau import Radau, StiffFlow, jacobian

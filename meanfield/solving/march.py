@@ -4,9 +4,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..characteristics import Characteristics
-from ..solution import State
-from ..states import Density, Gaussian
+from ..results.solution import State
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Gaussian
 from .arguments import Arguments
 from .characteristics_march import CharacteristicsMarch
 from .density_march import DensityMarch

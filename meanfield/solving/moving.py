@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import generator, positive
-from ..drifts import Attention, Hardmax, Unnormalised
+from ..core.checks import generator, positive
 from ..engines import ENGINES
-from ..model import Transformer
-from ..noise import CommonNoise, Isotropic
-from ..normalisation import PostLN
+from ..models import Attention, Hardmax, Unnormalised
+from ..models.noise import CommonNoise, Isotropic
+from ..models.normalisation import PostLN
+from ..models.transformer import Transformer
 from ..states import Equiangular, Gram, SomeTokens, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 

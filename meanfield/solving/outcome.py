@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnresolvedWarning
-from ..solution import Solution
+from ..core.errors import UnresolvedWarning
+from ..results.solution import Solution
 from ..steppers.advance import NOT_FINITE, TOO_SMALL
 from .arguments import Arguments
 from .density_march import UNRESOLVED

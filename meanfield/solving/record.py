@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..solution import State
+from ..results.solution import State
 from .march import March
 
 __all__ = ["Record"]

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..checks import boolean
-from ..model import Transformer
-from ..solution import Solution, State
+from ..core.checks import boolean
+from ..models.transformer import Transformer
+from ..results.solution import Solution, State
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import STEADY
 from .arguments import AT_REST, Accuracy, Arguments, Keeping, Problem, Stopping, plain_data
@@ -262,7 +262,7 @@ class _Run:
         problem, keeping = self._arguments.problem, self._arguments.keeping
         if keeping.path is None:
             return None
-        from ..storage.checkpoint import Keeper
+        from .checkpoint import Keeper
 
         identity = {
             "model": problem.model.describe(),

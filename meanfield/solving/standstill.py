@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..drifts import Hardmax
-from ..model import Transformer
+from ..models import Hardmax
+from ..models.transformer import Transformer
 from ..states import SomeTokens, Tokens
 
 __all__ = ["why_too_small"]

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import MeanfieldError
-from ..evolution import EquiangularMotion, GramMotion, TokenMotion
-from ..evolution.overflow import reason_not_finite
-from ..evolution.token_steps import layer, lie_trotter, strang
+from ..core.errors import MeanfieldError
+from ..dynamics import EquiangularMotion, GramMotion, TokenMotion
+from ..dynamics.overflow import reason_not_finite
+from ..dynamics.token_steps import layer, lie_trotter, strang
 from ..states import Gram, SomeTokens, Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Strang
 from ..steppers.advance import PAUSED, REACHED, STEADY

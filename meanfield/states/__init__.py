@@ -1,12 +1,11 @@
 """What moves: measures in one representation or another."""
 
-from .density import Density
 from .dirac import Dirac
 from .equiangular import Equiangular
 from .gaussian import Gaussian
 from .gram import Gram
 from .tokens import Tokens
 
-__all__ = ["Density", "Dirac", "Equiangular", "Gaussian", "Gram", "SomeTokens", "Tokens"]
+__all__ = ["Dirac", "Equiangular", "Gaussian", "Gram", "SomeTokens", "Tokens"]
 
 SomeTokens = Tokens | Gram | Equiangular  # finitely many, or what is known of them

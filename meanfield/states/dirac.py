@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..checks import real_array, values_of
+from ..core.checks import real_array, values_of
 
 __all__ = ["Dirac"]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_memory, real_array, whole_number
+from ..core.checks import check_memory, real_array, whole_number
 from .tokens import Tokens, chosen_replicas
 
 __all__ = ["Equiangular"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import finite, generator, real_array, whole_number
+from ..core.checks import finite, generator, real_array, whole_number
 from .tokens import Tokens
 
 __all__ = ["Gaussian"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import real_array
+from ..core.checks import real_array
 from .tokens import Tokens, checked_masses, chosen_replicas
 
 __all__ = ["Gram"]

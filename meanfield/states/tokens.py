@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import boolean, generator, real_array, values_of, whole_number
-from ..errors import StorageError
-from ..number_files import read_numbers
+from ..core.checks import boolean, generator, real_array, values_of, whole_number
+from ..core.errors import StorageError
+from ..core.number_files import read_numbers
 
 if TYPE_CHECKING:
-    from .density import Density
+    from ..spaces.density import Density
     from .gram import Gram
 
 __all__ = ["Tokens", "checked_masses", "chosen_replicas"]

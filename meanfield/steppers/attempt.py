@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ..bits import as_bits, from_bits
-from ..native import evaluate
+from ..lowlevel.bits import as_bits, from_bits
+from ..lowlevel.native import evaluate
 from .phi import HIGHEST, phi_functions
 
 __all__ = ["Problem", "Work", "attempt", "fastest_rate", "norm", "slope_of", "weigh"]

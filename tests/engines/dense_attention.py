@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from meanfield.drifts import L2, Attention, Hardmax, Linear, Sigmoid, Sinkhorn, Unnormalised
+from meanfield.models import L2, Attention, Hardmax, Linear, Sigmoid, Sinkhorn, Unnormalised
 
 
 def full(matrix, d):

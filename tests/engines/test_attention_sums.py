@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replicas import attention, random_masses, unit_vectors
 
-from meanfield.drifts import (
+from meanfield.engines.attention import AttentionSums
+from meanfield.models import (
     L2,
     Attention,
     Hardmax,
@@ -18,7 +19,6 @@ from meanfield.drifts import (
     Softmax,
     Unnormalised,
 )
-from meanfield.engines.attention import AttentionSums
 
 KINDS = [Softmax(), Unnormalised(), L2(), Sigmoid(-0.7), Sinkhorn(), Linear()]
 CAUSAL = [kind for kind in KINDS if not isinstance(kind, Sinkhorn)]

@@ -12,8 +12,8 @@ import pytest
 from scipy.linalg import sqrtm
 from scipy.stats import norm
 
-from meanfield.drifts import L2, Attention, Sinkhorn
 from meanfield.engines.attention import AttentionSums
+from meanfield.models import L2, Attention, Sinkhorn
 
 MEAN = np.array([1.0, -0.5])
 COVARIANCE = np.array([[1.0, 0.3], [0.3, 0.5]])

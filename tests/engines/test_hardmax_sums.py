@@ -5,7 +5,7 @@ import pytest
 from dense_attention import dense_attention
 from replicas import attention, random_masses, unit_vectors
 
-from meanfield.drifts import Attention, Hardmax
+from meanfield.models import Attention, Hardmax
 
 
 @pytest.mark.parametrize("ties", [0.0, 1e-12, 0.3])

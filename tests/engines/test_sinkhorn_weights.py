@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from replicas import unit_vectors
 
 from meanfield import MeanfieldError
-from meanfield.drifts import Attention, Sinkhorn
 from meanfield.engines import balance as balance_module
 from meanfield.engines.attention import AttentionSums
 from meanfield.engines.balance import balance
 from meanfield.engines.weighted_sums import Pairs
+from meanfield.models import Attention, Sinkhorn
 
 
 def kernel(queries, keys, potential, masses):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.evolution.gaussian_energy import energy
+from meanfield.dynamics.gaussian_energy import energy
 
 LINE = mf.Gaussian([0.0], [[1.0]])
 T = 0.5  # of softmax weights on the line, A = 1, from the variance 1: s' = 2 s^2

@@ -1,0 +1,1 @@
+"""What every room stands on: checks of arguments, errors, files that are written whole."""

@@ -1,0 +1,203 @@
+"""The motion of equiangular tokens: one logit and one radius, whatever n and d.
+
+Attention answers A_i = (1/n) sum_j k(<x_i, x_j>) x_j / Z, k = W', which lies in the plane of x_i
+and of the sum of the tokens:
+
+    <x_i, A_i> = (k(1) + (n - 1) rho k(rho))/(n Z)
+    |P A_i| = (k(rho)/Z) ((1 - 1/n) (1 - rho) (1 + (n - 1) rho)/n)^(1/2)
+
+A normalisation makes of it u_i = f A_i, f > 0. The logit z = log((1 + (n - 1) rho)/(1 - rho)) has
+
+    z' = 2 f k(rho)/(Z s)      r' = f <x_i, A_i> and s = r where radii grow, else r' = 0 and s = 1
+
+and after a layer of depth h, exactly, z + 2 log(1 + h f k(rho)/(Z s + h f (k(1) - k(rho))/n)).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..models import Attention, ZonalDrift
+from ..models.transformer import Transformer
+from ..states import Equiangular
+from .pieces import Piece
+
+__all__ = ["EquiangularMotion"]
+
+ROUNDED = 8 * np.finfo(float).eps
+
+
+class Pull(NamedTuple):
+    """What attention does to every token, after normalisation; arrays of shape (members,)."""
+
+    rate: np.ndarray  # f k(rho)/Z
+    own: np.ndarray  # f (k(1) - k(rho))/(n Z)
+    along: np.ndarray  # f <x_i, A_i>
+    across: np.ndarray  # f |P A_i|
+
+
+class EquiangularMotion:
+    """Velocities of equiangular tokens; the `Motion` of `steppers.Flow`.
+
+    Coordinates (members, 1, 2) are the logit and the logarithm of the radius.
+
+    Parameters
+    ----------
+    model : Transformer
+        A zonal drift with any normalisation, without noise.
+    state : Equiangular
+        In the ensemble shape of the model, or more.
+
+    Raises
+    ------
+    MeanfieldError
+        For a model under which tokens do not stay equiangular, or radii that it does not use.
+
+    References
+    ----------
+    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, theorem 6.8; Karagodin,
+    Geshkovski, Polyanskiy and Rigollet, arXiv:2510.22026, for the normalisations.
+    """
+
+    engine = "equiangular"
+
+    def __init__(self, model: Transformer, state: Equiangular, engine=None):
+        drift = _drift_that_keeps(state, model)
+        if engine is not None:
+            raise ValueError(f"Equiangular tokens need no sums; leave out engine = {engine!r}.")
+        self.model, self._like, self._n = model, state, state.n.ravel()
+        self._drift = drift.broadcast(state.shape)
+        self._piece = Piece()
+
+    def coordinates(self, state: Equiangular) -> np.ndarray:
+        """The logits and logarithms of radii (members, 1, 2)."""
+        pairs = np.stack([state.logit, np.log(state.radius)], axis=-1)
+        return pairs.reshape(-1, 1, 2)
+
+    def state_of(self, y: np.ndarray) -> Equiangular:
+        """The state with these coordinates."""
+        logit, radius = y[:, 0, 0], np.exp(y[:, 0, 1])
+        shape = self._like.shape
+        return Equiangular.computed(self._like.n, logit.reshape(shape), radius.reshape(shape))
+
+    def pull(self, y: np.ndarray, t: float) -> Pull:
+        """What attention does, after normalisation."""
+        n, state = self._n, Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
+        rho = state.rho
+        pairs = np.stack([np.ones_like(rho), rho], axis=-1)
+        slopes, weights = self._drift.slope(pairs), self._drift.weight(pairs)
+        mean = weights[:, 0] / n + (1 - 1 / n) * weights[:, 1]
+        rate = slopes[:, 1] / mean
+        along = slopes[:, 0] / mean / n + (1 - 1 / n) * rho * rate
+        across = rate * np.sqrt((1 - 1 / n) * state.gap * state.square)
+        A = np.stack([along, across], axis=-1)
+        u = self.model.normalisation.update(self._piece.inside(t), A)
+        before, after = np.hypot(*A.T), np.hypot(*u.T)
+        f = np.divide(after, before, out=np.ones_like(before), where=before > 0)
+        own = (slopes[:, 0] - slopes[:, 1]) / mean / n
+        return Pull(f * rate, f * own, f * along, f * across)
+
+    def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
+        """Rates of change of the coordinates."""
+        pull, scale = self.pull(y, t), self._scale(y, t)
+        lengths = pull.along / scale if self._grows(t) else np.zeros_like(scale)
+        return np.stack([2 * pull.rate / scale, lengths], axis=-1)[:, None, :]
+
+    def layer(self, y: np.ndarray, t: float, step: float) -> np.ndarray:
+        """One layer of a Transformer with learning rate `step`."""
+        pull, scale, new = self.pull(y, t), self._scale(y, t), y.copy()
+        factor = step * pull.rate / (scale + step * pull.own)
+        new[:, 0, 0] += np.log1p(factor * (2 + factor))
+        if self._grows(t):
+            new[:, 0, 1] = np.log(np.hypot(scale + step * pull.along, step * pull.across))
+        return new
+
+    def answered(self, y: np.ndarray) -> np.ndarray:
+        """By how much attention alone, without residual, raises the logits (members,).
+
+        2 log |1 + n k(rho)/(k(1) - k(rho))|, from the logarithm of the fraction: it may overflow.
+        """
+        state = Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
+        sign, log_contrast = self._drift.contrast(state.log_gap[:, None])
+        size = np.log(self._n) - log_contrast[:, 0]
+        with np.errstate(divide="ignore"):
+            return 2 * (np.maximum(size, 0) + np.log1p(sign[:, 0] * np.exp(-np.abs(size))))
+
+    def _grows(self, t: float) -> bool:
+        return self.model.normalisation.grows(self._piece.inside(t))
+
+    def _scale(self, y: np.ndarray, t: float) -> np.ndarray:
+        """By which velocities of directions are divided."""
+        return np.exp(y[:, 0, 1]) if self._grows(t) else np.ones(len(y))
+
+    def breakpoints(self, start: float, end: float) -> list[float]:
+        """Times between start and end at which the normalisation changes."""
+        return [t for t in self.model.normalisation.breakpoints() if start < t < end]
+
+    def enter(self, start: float, end: float) -> None:
+        """Between two breakpoints; at either the model is taken as it is in between."""
+        self._piece.enter(start, end)
+
+    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
+        """The largest error, relative, of 1 - rho, of 1 + (n - 1) rho and of the radius.
+
+        What may be rounding of the coordinates is none: no shorter step would have less of it.
+        """
+        return float(np.abs(error).max(initial=0.0, where=np.abs(error) > ROUNDED * np.abs(y)))
+
+    def projected(self, y: np.ndarray) -> np.ndarray:
+        """The coordinates themselves."""
+        return y
+
+    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
+        """The speed of the tokens, of the fastest member; radii do not count."""
+        return float(self.speed(y, velocity).max())
+
+    def speed(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        """(int |v|^2 dmu)^(1/2) of every member."""
+        state = Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
+        return np.abs(velocity[:, 0, 0]) / 2 * np.sqrt((1 - 1 / self._n) * state.gap * state.square)
+
+    def energy(self, y: np.ndarray) -> np.ndarray:
+        """(1/2n) (W(1) + (n - 1) W(rho)) of every member."""
+        rho = Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y))).rho
+        W = self._drift.potential_at(np.stack([np.ones_like(rho), rho], axis=-1))
+        return (W[:, 0] / self._n + (1 - 1 / self._n) * W[:, 1]) / 2
+
+    def fixed(self) -> dict[str, np.ndarray]:
+        """The numbers of tokens, which all states of a run share."""
+        return {"n": self._like.n}
+
+
+def _drift_that_keeps(state: Equiangular, model: Transformer) -> ZonalDrift:
+    """The drift, if tokens stay equiangular under the model; else raises MeanfieldError."""
+    drift, normalisation = model.drift, model.normalisation
+    reason = None
+    if isinstance(drift, Attention):
+        reason = _reason_against(drift)
+    elif not isinstance(drift, ZonalDrift):
+        reason = (
+            "Equiangular tokens follow USA, SA, Kuramoto and Interaction, which depend on inner "
+            f"products alone; {type(drift).__name__} does not."
+        )
+    elif model.noisy:
+        reason = "Noise moves each token its own way, so they do not stay equiangular."
+    elif model.feedforward is not None:
+        reason = "A feed-forward map tells directions apart, so tokens do not stay equiangular."
+    elif not normalisation.has_radii and (state.radius != 1).any():
+        reason = (
+            f"This state has radii, which {normalisation!r} does not use: leave radius out, or "
+            "choose PreLN(), MixLN(tau) or PeriLN()."
+        )
+    if reason is not None:
+        raise MeanfieldError(f"{reason} Solve for Tokens: state.to_tokens(d).")
+    assert isinstance(drift, ZonalDrift)
+    return drift
+
+
+def _reason_against(drift: Attention) -> str:
+    why = "Matrices Q, K and V tell directions apart, so tokens do not stay equiangular"
+    if drift.causal:
+        why = "Causal attention gives every token its own past, so they do not stay equiangular"
+    return f"{why}; for multiples of the identity use SA(beta) or USA(beta)."

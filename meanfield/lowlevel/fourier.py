@@ -1,0 +1,152 @@
+"""Real Fourier transforms on fixed buffers, planned once by FFTW and callable when compiled.
+
+FFTW comes with pyfftw. Its Python objects cost 0.3 microseconds a call, as long as a
+transform of length 200 itself, so the time loop calls the library behind them directly.
+Plans are made with FFTW_ESTIMATE: the same plan, hence the same bits, in every process.
+"""
+
+import ctypes
+import functools
+import threading
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pyfftw
+
+from ..core.errors import MeanfieldError
+
+__all__ = ["RealTransform", "fftw_version", "good_length"]
+
+ESTIMATE, MEASURE = 1 << 6, 0
+PLANNING = threading.RLock()  # FFTW plans and frees plans in one thread at a time
+
+# Even lengths that no longer one beats when FFTW plans by ESTIMATE: benchmarks/lengths.py.
+# fmt: off
+FAST = (
+    12, 16, 20, 32, 36, 40, 48, 50, 64, 72, 90, 100, 120, 144, 150, 180, 192, 200, 240, 256,
+    300, 320, 384, 400, 480, 512, 576, 640, 768, 1024, 1152, 1200, 1280, 1536, 1600, 2048,
+    2560, 3072, 3200, 4096, 5120, 6400, 7680, 8000, 8192, 10240, 11520, 12800, 15360, 16000,
+    16384,
+)
+# fmt: on
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """FFTW, found through the extension module of pyfftw that is linked to it."""
+    module = Path(pyfftw.pyfftw.__file__)
+    for path in [module, *sorted(module.parent.glob("*fftw3-3*.dll"))]:
+        library = ctypes.CDLL(str(path))
+        if hasattr(library, "fftw_plan_many_dft_c2r"):
+            for planner in (library.fftw_plan_many_dft_c2r, library.fftw_plan_many_dft_r2c):
+                planner.restype = ctypes.c_void_p
+            return library
+    raise MeanfieldError(
+        f"FFTW was not found behind pyfftw ({module}); expected the function "
+        "fftw_plan_many_dft_c2r in it or in a library it links to. "
+        "Reinstall pyfftw from a binary wheel (pip install --force-reinstall pyfftw)."
+    )
+
+
+def fftw_version() -> str:
+    """The version string of the FFTW library in use."""
+    version = (ctypes.c_char * 64).in_dll(_library(), "fftw_version")
+    return version.value.decode()
+
+
+def good_length(n: int) -> int:
+    """The shortest fast length >= n: in FAST, or a multiple of 512 without primes beyond 5."""
+    if n <= FAST[-1]:
+        return next(length for length in FAST if length >= n)
+    candidate = -(-n // 512) * 512
+    while not _is_smooth(candidate):
+        candidate += 512
+    return candidate
+
+
+def _is_smooth(n: int) -> bool:
+    for prime in (2, 3, 5):
+        while n % prime == 0:
+            n //= prime
+    return n == 1
+
+
+class RealTransform:
+    """Transforms between half spectra and values on n equally spaced points.
+
+        values[j] = sum_{|k| <= n/2} spectrum[k] e^{2 pi i j k / n},   spectrum[-k] = conj
+
+    Parameters
+    ----------
+    length : int
+        Number of points n, even.
+    rows, forward_rows : int
+        The inverse transform takes `rows` spectra at a time, the forward one `forward_rows`
+        rows of values.
+    measure : bool
+        Plan with FFTW_MEASURE: faster by some per cent, but not repeatable (benchmarks only).
+
+    Attributes
+    ----------
+    spectrum : ndarray of complex, (rows, stride)
+    values : ndarray of float, (rows, 2 * stride)
+        The buffers, 64-byte aligned; entries beyond n/2 + 1 and n are padding. The inverse
+        transform destroys `spectrum`, the forward one is not normalised.
+    inverse, forward : (int, int)
+        Address of the executing function and of the plan, for `native.call`.
+    """
+
+    def __init__(self, length: int, rows: int, *, forward_rows: int = 1, measure: bool = False):
+        library = _library()
+        stride = -(-(length // 2 + 1) // 4) * 4
+        self.length, self.rows, self.stride = length, rows, stride
+        self.spectrum = pyfftw.zeros_aligned((rows, stride), "complex128", n=64)
+        self.values = pyfftw.zeros_aligned((rows, 2 * stride), "float64", n=64)
+        flags = MEASURE if measure else ESTIMATE
+        spectrum, values = (self.spectrum, stride), (self.values, 2 * stride)
+        self.inverse = (
+            _address(library.fftw_execute_dft_c2r),
+            _plan(library.fftw_plan_many_dft_c2r, length, rows, spectrum, values, flags),
+        )
+        self.forward = (
+            _address(library.fftw_execute_dft_r2c),
+            _plan(library.fftw_plan_many_dft_r2c, length, forward_rows, values, spectrum, flags),
+        )
+        for _, plan in (self.inverse, self.forward):
+            weakref.finalize(self, _destroy, library, plan).atexit = False
+
+
+def _plan(planner, length, rows, source, target, flags) -> int:
+    (source, source_stride), (target, target_stride) = source, target
+    with PLANNING:
+        plan = planner(
+            1,
+            (ctypes.c_int * 1)(length),
+            rows,
+            *(ctypes.c_void_p(source.ctypes.data), None, 1, source_stride),
+            *(ctypes.c_void_p(target.ctypes.data), None, 1, target_stride),
+            ctypes.c_uint(flags),
+        )
+    if not plan:
+        raise MeanfieldError(f"FFTW could not plan a transform of length {length}.")
+    return plan
+
+
+def _destroy(library: ctypes.CDLL, plan: int) -> None:
+    with PLANNING:
+        library.fftw_destroy_plan(ctypes.c_void_p(plan))
+
+
+def _address(function) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def to_values(coefficients: np.ndarray, length: int) -> np.ndarray:
+    """Values on `length` equally spaced angles from 0 of half spectra, last axis."""
+    return np.fft.irfft(coefficients, n=length, axis=-1, norm="forward")
+
+
+def to_coefficients(values: np.ndarray, degree: int) -> np.ndarray:
+    """Fourier coefficients 0..degree of values at equally spaced angles from 0, last axis."""
+    return np.fft.rfft(values, axis=-1, norm="forward")[..., : degree + 1]

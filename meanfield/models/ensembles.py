@@ -1,0 +1,71 @@
+"""Random matrices for the Q, K and V of attention, with the scalings of the literature's figures.
+
+    ginibre            G                      entries N(0, 1), independent
+    ginibre_product    G1 G2 / sqrt(d)        a Q^T K of two Ginibre matrices
+    goe                (G + G^T) / sqrt(2)    symmetric
+    wishart            G G^T / sqrt(d)        symmetric, >= 0
+
+<Qx, Ky> = <x, Q^T K y>, so a random Q^T K = B is ``Attention(K=B)``. Each function takes a seed
+or a numpy Generator; `shape` asks for as many independent matrices, for instance (H,) of heads.
+
+References
+----------
+Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, figure 5 (d = 128, n = 32), with
+the scalings of its code.
+"""
+
+import numpy as np
+
+from ..core.checks import generator, whole_number
+
+__all__ = ["ginibre", "ginibre_product", "goe", "wishart"]
+
+
+def ginibre(dimension: int, rng, shape: tuple[int, ...] = (), *, rows: int | None = None):
+    """G, entries independent N(0, 1): eigenvalues fill the disc of radius sqrt(d).
+
+    Parameters
+    ----------
+    dimension : int
+        d, the number of columns.
+    rng : numpy Generator or seed
+    shape : tuple of int
+        As many independent matrices.
+    rows : int, optional
+        Number of rows k; d by default. k = d/H is what heads of attention have.
+
+    Returns
+    -------
+    ndarray, shape (*shape, rows, d)
+    """
+    d = whole_number("A random matrix needs a dimension", "dimension", dimension)
+    k = d if rows is None else whole_number("A random matrix needs rows", "rows", rows)
+    return generator(rng).standard_normal((*shape, k, d))
+
+
+def ginibre_product(dimension: int, rng, shape: tuple[int, ...] = ()):
+    """G1 G2 / sqrt(d) of two independent Ginibre matrices, shape (*shape, d, d).
+
+    Entries have mean 0 and variance 1; eigenvalues fill the disc of radius sqrt(d), denser at 0.
+    """
+    first, second = np.moveaxis(ginibre(dimension, rng, (*shape, 2)), -3, 0)
+    return first @ second / np.sqrt(dimension)
+
+
+def goe(dimension: int, rng, shape: tuple[int, ...] = ()):
+    """(G + G^T) / sqrt(2), the Gaussian orthogonal ensemble, shape (*shape, d, d).
+
+    Off the diagonal N(0, 1), on it N(0, 2); eigenvalues fill [-2 sqrt(d), 2 sqrt(d)] as a
+    semicircle.
+    """
+    matrices = ginibre(dimension, rng, shape)
+    return (matrices + np.swapaxes(matrices, -1, -2)) / np.sqrt(2)
+
+
+def wishart(dimension: int, rng, shape: tuple[int, ...] = ()):
+    """G G^T / sqrt(d), symmetric and >= 0, shape (*shape, d, d).
+
+    Trace d sqrt(d) on average; eigenvalues fill [0, 4 sqrt(d)].
+    """
+    matrices = ginibre(dimension, rng, shape)
+    return matrices @ np.swapaxes(matrices, -1, -2) / np.sqrt(dimension)

@@ -1,0 +1,97 @@
+"""The field of densities that were solved before: tokens that follow it do not see each other."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..spaces import Circle, Sphere
+from ..spaces.density import Density
+from .contract import Drift, ZonalDrift
+
+__all__ = ["MeanField"]
+
+BEYOND = 1e-12
+FEWEST = 4  # points of a cubic spline
+
+
+class MeanField(Drift):
+    """The velocity v[mu_t] of a run of densities, at any point x and time t of the run.
+
+    Independent tokens that move in it, with the noise of the run's model, are the nonlinear process
+    of McKean and Vlasov: each has the law mu_t if it starts from mu_0. With the same `rng` and `dt`
+    as a run of interacting tokens they have its Brownian increments too: the coupling by which
+    propagation of chaos is proved.
+
+    Parameters
+    ----------
+    run : Solution
+        Of a single density on the circle or S^2. Between its outputs coefficients are splines of
+        order 4 in time: take outputs as close as the time steps of the tokens.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For another run, or one of fewer than 4 outputs.
+
+    Examples
+    --------
+    ``mf.solve(mf.Transformer(mf.MeanField(run), kappa=3.0), tokens, (0, 5), rng=0, dt=0.01)``
+    """
+
+    def __init__(self, run: Any):
+        states: Any = getattr(run, "states", [])
+        first = states[0] if len(states) else None
+        geometry = getattr(first, "geometry", None)
+        if not isinstance(first, Density) or not isinstance(geometry, Circle | Sphere):
+            raise TypeError(
+                f"MeanField expects a run of densities on the circle or S^2; got {run!r}."
+            )
+        if first.shape or len(states) < FEWEST:
+            raise ValueError(
+                f"MeanField expects a run of a single density with {FEWEST} outputs or more; got "
+                f"ensemble shape {first.shape}, {len(states)} outputs."
+            )
+        self.source: ZonalDrift = run.model.drift
+        self.t = np.asarray(run.t, dtype=float)
+        degree = max(state.geometry.degree for state in states)
+        self.geometry = geometry.with_degree(degree)
+        resampled = [s.geometry.resample(s.coefficients, degree) for s in states]
+        self.values = np.stack(resampled)
+
+    @classmethod
+    def absent(cls, source: Any, described: str) -> "MeanField":
+        """One whose densities a file does not hold; it raises MeanfieldError when evaluated."""
+        field = object.__new__(cls)
+        field.source, field.t, field.geometry = source, np.array([np.nan]), Circle(1)
+        field.values = np.array([described])
+        return field
+
+    @cached_property
+    def _spline(self):
+        from scipy.interpolate import CubicSpline
+
+        return CubicSpline(self.t, self.values)
+
+    def coefficients(self, t: float) -> np.ndarray:
+        """Those of mu_t, (modes,); raises MeanfieldError before and after the run."""
+        if self.values.dtype.kind == "U":
+            raise MeanfieldError(f"Files do not hold the {self.values[0]} of a MeanField.")
+        margin = BEYOND * (self.t[-1] - self.t[0])
+        if not self.t[0] - margin <= t <= self.t[-1] + margin:
+            raise MeanfieldError(
+                f"The densities of this field are known for {self.t[0]:g} <= t <= {self.t[-1]:g}; "
+                f"asked for t = {t:g}."
+            )
+        return self._spline(t)
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return self.source.rate(t)
+
+    def describe(self) -> dict[str, Any]:
+        span = f"densities for {self.t[0]:g} <= t <= {self.t[-1]:g}"
+        return {"drift": "MeanField", "field": {"callable": span}, "of": self.source.describe()}
+
+    def __repr__(self) -> str:
+        return f"MeanField({self.source!r}, {self.t[0]:g} <= t <= {self.t[-1]:g})"

@@ -1,0 +1,186 @@
+"""Layer normalisation: where in a layer the hidden state is put back on the sphere.
+
+A hidden state is x = r theta, |theta| = 1. Attention sees the directions theta and answers A;
+each scheme turns it into an update u of the hidden state, whose length either grows or is fixed:
+
+    grows    theta' = P u / r,    r' = <theta, u>         a layer: x <- x + step u
+    fixed    theta' = P u,        r' = 0                  a layer: theta <- N(theta + step u)
+
+with P = I - theta theta^T and N(x) = x/|x|. A layer is Euler's step of length `step`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import positive
+from ..core.errors import MeanfieldError
+
+__all__ = [
+    "NGPT",
+    "NORMALISATIONS",
+    "MixLN",
+    "Normalisation",
+    "PeriLN",
+    "PostLN",
+    "PreLN",
+    "SqrtScaling",
+]
+
+CANCELLED = 1e-14
+
+
+class Normalisation:
+    """Turns the output of attention into the update of the hidden state.
+
+    References
+    ----------
+    arXiv:2510.22026, the table of schemes.
+    """
+
+    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+        """u for the output A of attention, (..., n, d): A itself, unless a scheme changes it.
+
+        What is summed up to A has about the length `size`; of A that is less than 1e-14 of it
+        only rounding errors are left, which have no direction.
+        """
+        return A
+
+    def grows(self, t: float) -> bool:
+        """Whether the lengths of hidden states change at the time t."""
+        return False
+
+    needs_direction = False  # whether only the direction of A counts, which A = 0 has not
+
+    @property
+    def has_radii(self) -> bool:
+        """Whether lengths of hidden states matter at some time."""
+        return False
+
+    def breakpoints(self) -> tuple[float, ...]:
+        """Times at which the scheme changes."""
+        return ()
+
+    def describe(self) -> dict[str, Any]:
+        """The scheme as plain data."""
+        return {"normalisation": type(self).__name__}
+
+
+@dataclass(frozen=True)
+class PostLN(Normalisation):
+    """Post-LN: theta' = P A; a layer is theta <- N(theta + step A(theta))."""
+
+
+class _Growing(Normalisation):
+    def grows(self, t: float) -> bool:
+        return True
+
+    @property
+    def has_radii(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class PreLN(_Growing):
+    """Pre-LN: theta' = P A / r, r' = <theta, A>; a layer is x <- x + step A(N(x))."""
+
+
+@dataclass(frozen=True)
+class MixLN(Normalisation):
+    """Mix-LN: Post-LN until the time `tau`, Pre-LN from then on.
+
+    Parameters
+    ----------
+    tau : float
+        > 0.
+    """
+
+    tau: float
+
+    def __post_init__(self):
+        positive(tau=self.tau)
+
+    def grows(self, t: float) -> bool:
+        return t >= self.tau
+
+    @property
+    def has_radii(self) -> bool:
+        return True
+
+    def breakpoints(self) -> tuple[float, ...]:
+        return (float(self.tau),)
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "tau": float(self.tau)}
+
+
+@dataclass(frozen=True)
+class PeriLN(_Growing):
+    """Peri-LN: the output of attention is normalised too.
+
+    theta' = P A / (r |A|), r' = <theta, A> / |A|; a layer is x <- x + step N(A(N(x))).
+    """
+
+    needs_direction = True
+
+    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+        return _unit(A, size)
+
+
+@dataclass(frozen=True)
+class NGPT(Normalisation):
+    """nGPT: theta' = alpha P A / |A|; a layer is theta <- N(theta + step alpha N(A)).
+
+    Parameters
+    ----------
+    alpha : float or callable
+        The learning rate > 0, or alpha(t).
+    """
+
+    alpha: float | Callable[[float], float] = 1.0
+    needs_direction = True
+
+    def __post_init__(self):
+        if not callable(self.alpha):
+            positive(alpha=self.alpha)
+
+    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+        alpha = self.alpha(t) if callable(self.alpha) else self.alpha
+        if callable(self.alpha):
+            positive(**{f"alpha({t:g})": alpha})
+        return alpha * _unit(A, size)
+
+    def describe(self) -> dict[str, Any]:
+        if callable(self.alpha):
+            name = getattr(self.alpha, "__qualname__", repr(self.alpha))
+            return {**super().describe(), "alpha": {"callable": name}}
+        return {**super().describe(), "alpha": float(self.alpha)}
+
+
+@dataclass(frozen=True)
+class SqrtScaling(Normalisation):
+    """LayerNorm scaling: theta' = P A / sqrt(t + 1)."""
+
+    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+        if not t > -1:
+            raise MeanfieldError(
+                f"SqrtScaling divides by sqrt(t + 1): times begin at 0; got {t:g}."
+            )
+        return A / np.sqrt(t + 1)
+
+
+def _unit(A: np.ndarray, size: float) -> np.ndarray:
+    """A/|A|; raises MeanfieldError where A is 0 to rounding and has no direction."""
+    lengths = np.linalg.norm(A, axis=-1, keepdims=True)
+    if (lengths <= CANCELLED * size).any():
+        raise MeanfieldError(
+            f"Attention is 0 at a token, to rounding ({lengths.min():.1e} of {size:.1e}), and "
+            "Peri-LN and nGPT have no direction to give to it. Move the tokens off this symmetric "
+            "position, or use another normalisation."
+        )
+    return A / lengths
+
+
+NORMALISATIONS = (PostLN, PreLN, MixLN, PeriLN, NGPT, SqrtScaling)

@@ -1,0 +1,83 @@
+"""How the inverse temperature may grow with the number of tokens, for long contexts."""
+
+import numpy as np
+
+from ..core.checks import real_array, whole_number
+
+__all__ = ["logarithmic", "power"]
+
+
+def logarithmic(n, gamma=1.0, offset=0.0) -> np.ndarray:
+    """beta_n = gamma log n + offset, the scaling of logits by log n ("scalable softmax").
+
+    Of n tokens with inner products rho a token weighs e^beta and all others together
+    n e^(beta rho): they balance at gamma = 1/(1 - rho).
+
+    Parameters
+    ----------
+    n : float or array
+        Numbers of tokens, >= 2.
+    gamma, offset : float or array
+
+    References
+    ----------
+    Chen, Lin, Polyanskiy and Rigollet, arXiv:2510.05554.
+    """
+    n, gamma, offset = _together(n=_numbers(n), gamma=gamma, offset=offset)
+    return gamma * np.log(n) + offset
+
+
+def power(n, d: int, factor=1.0) -> np.ndarray:
+    """beta_n = factor n^(2/(d - 1)), the scale of independent uniform keys on S^(d-1).
+
+    The nearest of them is at the distance n^(-1/(d - 1)) from a query; so is the next.
+
+    Parameters
+    ----------
+    n : float or array
+        Numbers of tokens, >= 2.
+    d : int
+        >= 2.
+    factor : float or array
+
+    References
+    ----------
+    arXiv:2605.08505.
+    """
+    d = whole_number("power needs a whole number d", "d", d)
+    if d < 2:
+        raise ValueError(f"power needs d >= 2: there are two points on S^0; got d = {d}.")
+    n, factor = _together(n=_numbers(n), factor=factor)
+    with np.errstate(over="ignore"):
+        beta = factor * n ** (2 / (d - 1))
+    if not np.isfinite(beta).all():
+        raise ValueError(
+            f"factor n^(2/(d - 1)) exceeds 1.8e308, the largest number, for n = {n.max():g} and "
+            f"d = {d}."
+        )
+    return beta
+
+
+def _together(n: np.ndarray, **others) -> list[np.ndarray]:
+    """Arrays of finite numbers, of shapes that broadcast."""
+    arrays = {"n": n, **{name: _finite(name, values) for name, values in others.items()}}
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        found = ", ".join(f"{name} of shape {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"A scaling needs arrays that broadcast; got {found}.") from None
+    return list(arrays.values())
+
+
+def _numbers(n) -> np.ndarray:
+    n = real_array("n", n)
+    if n.size == 0 or not ((n >= 2) & (n < np.inf)).all():
+        raise ValueError(f"A scaling needs finite n >= 2 tokens; got n = {n.tolist()}.")
+    return n
+
+
+def _finite(name: str, values) -> np.ndarray:
+    array = real_array(name, values)
+    if array.size == 0 or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite numbers; got {name} = {values!r}.")
+    return array

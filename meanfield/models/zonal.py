@@ -1,0 +1,196 @@
+"""Zonal drifts: v[mu] = grad (W * mu) / (Z * mu) with W and Z functions of the inner product.
+
+    USA        W = exp(beta t) / beta                Z = 1
+    SA         W = exp(beta t) / beta                Z = exp(beta t)
+    Kuramoto   W = t                                 Z = 1
+
+with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from ..core.checks import real_array
+from ..spaces.kernels import exponential_multipliers
+from .contract import ZonalDrift
+
+__all__ = ["SA", "USA", "Kuramoto"]
+
+SMALL = -40.0  # log x where 1 - e^-x is x to rounding
+
+
+def _inverse_temperature(name: str, beta) -> np.ndarray:
+    array = real_array(f"The beta of {name}", beta)
+    if array.size == 0 or not np.isfinite(array).all():
+        raise ValueError(
+            f"{name} needs a finite beta (a number, or an array of them); got beta = {beta!r}."
+        )
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class _Exponential(ZonalDrift):
+    beta: np.ndarray
+
+    def __init__(self, beta):
+        object.__setattr__(self, "beta", _inverse_temperature(type(self).__name__, beta))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.beta.shape
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        return {"beta": self.beta}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(beta={self.beta.tolist()})"
+
+    def broadcast(self, shape: tuple[int, ...]) -> Self:
+        return self if not self.shape else type(self)(np.broadcast_to(self.beta, shape).ravel())
+
+    def _exponent(self, t: np.ndarray) -> np.ndarray:
+        return self.beta.reshape(self.shape + (1,) * (t.ndim - len(self.shape))) * t
+
+    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """e^(beta gap) - 1."""
+        with np.errstate(divide="ignore"):
+            log_size = log_gap + np.log(np.abs(self._exponent(np.ones_like(log_gap))))
+            size = np.exp(log_size)
+            small = np.where(log_size < SMALL, log_size, np.log(-np.expm1(-size)))
+        sign = np.sign(self._exponent(np.ones_like(log_gap)))
+        return sign, small + np.where(sign > 0, size, 0.0)
+
+    def potential_at(self, t: np.ndarray) -> np.ndarray:
+        """exp(beta t) / beta, infinite where it overflows; t at beta = 0."""
+        beta = self._exponent(np.ones_like(t))
+        with np.errstate(over="ignore"):
+            return np.where(beta == 0, t, np.exp(beta * t) / np.where(beta == 0, 1.0, beta))
+
+    def _over_beta(self, multipliers: np.ndarray, dimension: int) -> np.ndarray:
+        """multipliers / beta in degrees >= 1, and at beta = 0 the limit 1/d in degree 1."""
+        beta = np.broadcast_to(self.beta[..., None], multipliers.shape)
+        quotient = np.zeros_like(multipliers)
+        np.divide(multipliers, beta, out=quotient, where=beta != 0)
+        quotient[..., 0] = 0
+        quotient[..., 1:2] = np.where(beta[..., 1:2] == 0, 1 / dimension, quotient[..., 1:2])
+        return quotient
+
+    def interaction(self, degree: int, dimension: int) -> np.ndarray:
+        """Multipliers of exp(beta t)/beta; at beta = 0 of t, its limit without the constant.
+
+        Infinite where exp(|beta|) overflows.
+        """
+        beta = self.beta
+        with np.errstate(over="ignore"):
+            scale = np.exp(np.abs(beta))[..., None]
+            multipliers = exponential_multipliers(beta, degree, dimension) * scale
+        weights = self._over_beta(multipliers, dimension)
+        weights[..., 0] = np.where(beta == 0, 0.0, multipliers[..., 0] / np.where(beta, beta, 1.0))
+        return weights
+
+
+class USA(_Exponential):
+    """Unnormalised self-attention: v(x) = P_x int e^(beta <x, y>) y dmu(y).
+
+    Parameters
+    ----------
+    beta : float or array
+        Inverse temperature. beta = 0 is Kuramoto; an array makes an ensemble.
+
+    Raises
+    ------
+    ValueError
+        If beta is not finite, or exp(|beta|) overflows (|beta| > 700).
+
+    References
+    ----------
+    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, equation (USA).
+    """
+
+    def __init__(self, beta):
+        super().__init__(beta)
+        if (np.abs(self.beta) > 700).any():
+            raise ValueError(
+                f"USA(beta) needs |beta| <= 700, or exp(beta) overflows; got beta = {beta!r}. "
+                "SA takes any beta."
+            )
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.exp(np.abs(self.beta))
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return np.exp(self._exponent(t))
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        scale = np.exp(np.abs(self.beta))[..., None]
+        multipliers = exponential_multipliers(self.beta, degree, dimension) * scale
+        return self._over_beta(multipliers, dimension)
+
+
+class SA(_Exponential):
+    """Softmax self-attention: the attention weights seen from each token sum to one.
+
+        v(x) = P_x int e^(beta <x, y>) y dmu(y) / int e^(beta <x, y>) dmu(y)
+
+    Parameters
+    ----------
+    beta : float or array
+        Inverse temperature, any finite number. beta = 0 is Kuramoto; an array makes an ensemble.
+
+    Notes
+    -----
+    With noise SA is not a Wasserstein gradient flow, so it has no free energy.
+
+    Z * mu, by which the velocity is divided, is computed with an absolute error of rounding. For
+    beta > 0 it is large where the density is, and nothing is lost. For beta < 0 it is smallest
+    there, e^(2 beta) relative to its maximum for a narrow density: below beta = -10 narrow
+    densities lose their digits, and a run is then reported as unresolved.
+
+    References
+    ----------
+    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, equation (SA).
+    """
+
+    gradient_flow = False
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return 1 + np.abs(self.beta) / 2
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        exponent = self._exponent(t)
+        return np.exp(exponent - exponent.max(axis=-1, keepdims=True))
+
+    weight = slope
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        return self._over_beta(self.normaliser(degree, dimension), dimension)
+
+    def normaliser(self, degree: int, dimension: int) -> np.ndarray:
+        multipliers = exponential_multipliers(self.beta, degree, dimension)
+        return multipliers / multipliers[..., :1]
+
+
+@dataclass(frozen=True)
+class Kuramoto(ZonalDrift):
+    """Kuramoto's drift v(x) = P_x int y dmu(y): attention at beta = 0."""
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.ones(())
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return np.ones_like(t)
+
+    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros_like(log_gap), np.full_like(log_gap, -np.inf)
+
+    def potential_at(self, t: np.ndarray) -> np.ndarray:
+        return t
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        weights = np.zeros(degree + 1)
+        weights[1:2] = 1 / dimension
+        return weights

@@ -1,0 +1,1 @@
+"""Results: solutions, their labelled datasets, and the files that hold them."""

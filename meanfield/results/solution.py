@@ -1,0 +1,184 @@
+"""The result of a run: states at the requested times, and the proof that comes with them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.checks import path_of
+from ..models.transformer import Transformer
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Equiangular, Gaussian, Gram, Tokens
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+__all__ = ["Solution", "State"]
+
+State = Density | Characteristics | Tokens | Gram | Equiangular | Gaussian
+SUCCESSFUL = ("finished", "steady", "event", "stopped")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """States of a run at the times `t`, and how they were obtained.
+
+    Attributes
+    ----------
+    t : ndarray, (m,)
+        The requested times that were reached; the last is where the run ended.
+    states : tuple of Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
+        The state at each time; densities are on as many modes as they needed.
+    model : Transformer
+    status : str
+        "finished"; "steady" (the rate of change fell below the tolerance); "event" (a terminal
+        event); "stopped" (the callback said so); or, without success: "unresolved" (the
+        density needs more than max_degree modes), "blow-up" (a Gaussian becomes infinite at the
+        time stats["blow_up_time"]), "interrupted" (Ctrl-C), "step_too_small",
+        "not_finite", "max_steps".
+    message : str
+        The same in words, and what to do about it.
+    stats : dict
+        steps, rejected, evaluations, weights, degree_changes, highest_degree, seconds, ...
+    t_events : list of ndarray
+        The times of every event, one array for each event function.
+    options : dict
+        The arguments of `solve` as plain data.
+    rtol : float
+        The accuracy that was asked for.
+    """
+
+    t: np.ndarray
+    states: tuple[State, ...]
+    model: Transformer
+    status: str
+    message: str
+    stats: dict[str, Any]
+    t_events: list[np.ndarray] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+    rtol: float = 1e-8
+    stored: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.t.setflags(write=False)
+
+    # A sequence of states ------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __getitem__(self, i: int) -> State:
+        return self.states[i]
+
+    def __iter__(self) -> Iterator[State]:
+        return iter(self.states)
+
+    @property
+    def final(self) -> State:
+        """The last state."""
+        return self.states[-1]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Ensemble shape; () for a single run."""
+        return self.final.shape
+
+    @property
+    def success(self) -> bool:
+        """Whether the run did what was asked."""
+        return self.status in SUCCESSFUL
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the density stayed within max_degree modes to the accuracy asked for.
+
+        For characteristics: whether their nodes resolved every state.
+        """
+        return self.status != "unresolved" and self.stats.get("unresolved_since") is None
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """What may tell members of an ensemble apart, each in a shape that broadcasts to `shape`.
+
+        beta and kappa; of equiangular tokens also n, initial_rho, or initial_gap for tokens that
+        begin close to each other, and initial_radius where radii grow.
+        """
+        start = {name: np.array(values) for name, values in self.options.get("start", {}).items()}
+        return {**self.model.parameters, **{name: _squeezed(v) for name, v in start.items()}}
+
+    def __repr__(self) -> str:
+        flag = "" if self.success else "  <-- NOT A COMPLETE RESULT"
+        times = f"t = {self.t[0]:g} ... {self.t[-1]:g} ({len(self)} states)"
+        return (
+            f"Solution of {self.model!r}\n  status   {self.status}{flag}\n  message  {self.message}"
+            f"\n  times    {times}\n  final    {self.final!r}"
+        )
+
+    # Measured ------------------------------------------------------------------------------
+
+    @cached_property
+    def observables(self) -> "xr.Dataset":
+        """mass, moments, order_parameter, energies, ... on the times `t`; of densities also
+        entropy and minimum, of characteristics w2_to_dirac, limit_point and clusters.
+
+        See `observables.density.measure` and `observables.characteristics.measure` for the
+        formulas. Computed at the first call.
+        """
+        from .labelled import observables_dataset
+
+        return observables_dataset(self)
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """Parameters, options, versions and command line: what is needed to do it again."""
+        if "provenance" in self.stored:
+            return self.stored["provenance"]
+        from .storage.provenance import provenance
+
+        return provenance(self)
+
+    # Elsewhere -----------------------------------------------------------------------------
+
+    def to_xarray(self) -> "xr.Dataset":
+        """States and observables as one labelled dataset: densities are put on a common grid."""
+        from .labelled import solution_dataset
+
+        return solution_dataset(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to a NetCDF file, atomically; read it back with `load`."""
+        from .storage.netcdf import save
+
+        return save(self, path_of("path", path))
+
+    def plot(self, kind: str = "overview", **options) -> "Figure":
+        """A figure of the run: "overview", "observables", or a kind that its states have.
+
+        On the sphere "orthographic", "map"; of densities on the circle "spacetime", "snapshots",
+        "polar"; of characteristics there "trajectories", "distribution". Of tokens on the circle
+        also "histogram" and "trajectories"; of those in higher dimension or in R^d "projection",
+        "paths"; of tokens and of Gram "inner_products". Of a Gaussian "variances", in the plane
+        "ellipses" and "cone". See `plotting.plot`.
+        """
+        from ..plotting import plot
+
+        return plot(self, kind=kind, **options)
+
+    def animate(self, path: str | Path, **options) -> Path:
+        """A film of the states, .mp4 or .gif: see `plotting.animate`."""
+        from ..plotting import animate
+
+        return animate(self, path_of("path", path), **options)
+
+
+def _squeezed(values: np.ndarray) -> np.ndarray:
+    """The array with one entry on the axes along which it is constant, to rounding; () if it is."""
+    for axis in range(values.ndim):
+        first = values.take([0], axis=axis)
+        values = first if np.allclose(values, first, rtol=1e-12, atol=0) else values
+    return values if values.size > 1 else values.reshape(())

@@ -1,0 +1,21 @@
+"""The spaces that densities live on: harmonics, quadrature, and the transport of a density."""
+
+from .circle import Circle
+from .contract import Geometry
+from .density import Density
+from .projection import principal_circle, principal_sphere
+from .pyshtools_exchange import from_pyshtools, to_pyshtools
+from .sphere import Sphere
+from .zonal import Zonal
+
+__all__ = [
+    "Circle",
+    "Density",
+    "Geometry",
+    "Sphere",
+    "Zonal",
+    "from_pyshtools",
+    "principal_circle",
+    "principal_sphere",
+    "to_pyshtools",
+]

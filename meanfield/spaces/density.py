@@ -1,0 +1,290 @@
+"""A probability density on a geometry, held by its harmonic coefficients."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.checks import generator, real_array, values_of, whole_number
+from ..core.errors import UnresolvedWarning
+from ..states.tokens import Tokens
+
+if TYPE_CHECKING:
+    from . import Geometry
+
+__all__ = ["Density"]
+
+NOT_SMALL = 1e-8
+UNIT = 1e-9
+COMPUTED = 1e-4  # a solved density may be this negative, relative to its maximum, at a large rtol
+
+
+class Density:
+    """A density with respect to the uniform probability measure, or an ensemble of them.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        Where it lives and how many harmonics are kept.
+    coefficients : array, shape (*ensemble, modes)
+        Harmonic coefficients; the first is the mass and must be 1 (to 1e-12).
+
+    Raises
+    ------
+    ValueError
+        For another number of modes, values that are not finite, a mass other than 1, or
+        coefficients that no real function has.
+
+    Notes
+    -----
+    Build one through its geometry: ``circle.density(f)``, ``circle.von_mises(...)`` and so on.
+    Mixtures are written as they are read, ``0.3 * a + 0.7 * b``; the result must have mass 1.
+    """
+
+    def __init__(self, geometry: "Geometry", coefficients):
+        coefficients = np.array(coefficients)
+        if geometry.dtype.kind == "f" or coefficients.dtype.kind not in "fiubc":
+            coefficients = real_array(
+                f"The coefficients of a density on {geometry!r}", coefficients
+            )
+        coefficients = coefficients.astype(geometry.dtype)
+        modes = geometry.degrees.size
+        if coefficients.shape[-1:] != (modes,) or coefficients.size == 0:
+            raise ValueError(
+                f"A density on {geometry!r} has {modes} coefficients on the last axis; got shape "
+                f"{coefficients.shape}."
+            )
+        if not np.isfinite(coefficients).all():
+            bad = np.count_nonzero(~np.isfinite(coefficients))
+            raise ValueError(f"A density needs finite coefficients; {bad} are not.")
+        error = np.abs(coefficients[..., 0] - 1).max(initial=0)
+        if error > 1e-12:
+            raise ValueError(
+                f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
+                "Divide by the mass, or let the weights of a mixture sum to 1."
+            )
+        imaginary = np.abs(coefficients[..., geometry.parseval == 1].imag).max(initial=0)
+        if imaginary > 1e-12:
+            raise ValueError(
+                "A density has real coefficients of order 0; got one with the imaginary part "
+                f"{imaginary:.3g}."
+            )
+        coefficients.setflags(write=False)
+        self.geometry, self.coefficients = geometry, coefficients
+
+    def __repr__(self) -> str:
+        ensemble = f", ensemble {self.shape}" if self.shape else ""
+        return f"Density({self.geometry!r}{ensemble}, spectral tail {self.spectral_tail.max():.1e})"
+
+    # Reading -------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Ensemble shape; () for a single density."""
+        return self.coefficients.shape[:-1]
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """Values at `geometry.points`, shape (*ensemble, N)."""
+        values = self.geometry.to_values(self.coefficients)
+        values.setflags(write=False)
+        return values
+
+    def at(self, points) -> np.ndarray:
+        """Values at any unit vectors (..., d); shape (*ensemble, ...)."""
+        points = real_array("points", points)
+        d = self.geometry.dimension
+        if points.shape[-1:] != (d,):
+            raise ValueError(
+                f"at() expects unit vectors of shape (..., {d}); got shape {points.shape}. "
+                "Angles on the circle: at(circle.embed(theta))."
+            )
+        error = np.abs(np.linalg.norm(points, axis=-1) - 1).max(initial=0)
+        if not error <= UNIT:
+            raise ValueError(f"at() expects unit vectors; the worst length is off by {error:.2g}.")
+        return self.geometry.at(self.coefficients, points)
+
+    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """int f dmu, shape (*ensemble,); f maps unit vectors (N, d) to (N,), real or complex.
+
+        Exact for f of harmonic degree up to twice the geometry's degree. For an axisymmetric
+        density f must have that symmetry too.
+        """
+        values = values_of(f, self.geometry.points)
+        if values.shape != self.geometry.weights.shape or values.dtype.kind not in "fiubc":
+            raise ValueError(
+                f"f must map points {self.geometry.points.shape} to values of shape "
+                f"{self.geometry.weights.shape}; got {values.shape} of {values.dtype}."
+            )
+        self.geometry.check_symmetry(f, self.geometry.points, values)
+        return self.values @ (self.geometry.weights * values)
+
+    def moment(self, k: int):
+        """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle."""
+        if not isinstance(k, int | np.integer) or isinstance(k, bool):
+            raise TypeError(f"moment expects a whole number k; got {k!r}.")
+        return self.geometry.moment(self.coefficients, int(k))
+
+    @property
+    def mass(self) -> np.ndarray:
+        """int dmu, shape (*ensemble,)."""
+        return self.coefficients[..., 0].real
+
+    @property
+    def minimum(self) -> np.ndarray:
+        """Smallest value on the grid; slightly negative values are truncation error."""
+        return self.values[..., self.geometry.judged].min(axis=-1)
+
+    @cached_property
+    def spectral_tail(self) -> np.ndarray:
+        """Largest |coefficient| in the last eighth of the degrees, shape (*ensemble,).
+
+        The truncation error is of this size: 1e-10 means ten digits are resolved.
+        """
+        return np.abs(self.coefficients[..., tail_of(self.geometry)]).max(axis=-1)
+
+    # Making others -------------------------------------------------------------------------
+
+    def sample(self, n: int, *, rng) -> Tokens:
+        """n independent tokens with this density.
+
+        Parameters
+        ----------
+        n : int
+            >= 1.
+        rng : numpy.random.Generator or seed
+
+        Raises
+        ------
+        ValueError
+            If n < 1, for an ensemble, or if the density is negative somewhere.
+        """
+        if self.shape:
+            raise ValueError("Sample the members of an ensemble one by one: density[i].sample(n).")
+        n = whole_number("sample expects a whole number n", "n", n)
+        self.checked_positive(COMPUTED)
+        rng = generator(rng)
+        return Tokens(self.geometry.sample(self.coefficients, n, rng))
+
+    def rotate(self, rotation) -> "Density":
+        """The pushforward by a rotation: an angle in radians on the circle."""
+        return Density(self.geometry, self.geometry.rotate(self.coefficients, rotation))
+
+    def resample(self, degree: int) -> "Density":
+        """The same density with harmonics up to another degree, cut off or filled up."""
+        geometry = self.geometry.with_degree(degree)
+        return Density(geometry, self.geometry.resample(self.coefficients, geometry.degree))
+
+    def __getitem__(self, index) -> "Density":
+        if not self.shape:
+            raise TypeError("This is a single density, not an ensemble: it has no members.")
+        index = index if isinstance(index, tuple) else (index,)
+        return Density(self.geometry, self.coefficients[(*index, ..., slice(None))])
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("This is a single density, not an ensemble: it has no length.")
+        return self.shape[0]
+
+    @classmethod
+    def stack(cls, densities: Sequence["Density"]) -> "Density":
+        """An ensemble of densities, on the geometry of the highest degree among them."""
+        if not densities:
+            raise ValueError("stack expects at least one density; got none.")
+        fine = _on_one_space(densities)
+        return cls(fine[0].geometry, np.stack([density.coefficients for density in fine]))
+
+    @classmethod
+    def mixture(cls, weights: Sequence[float], densities: Sequence["Density"]) -> "Density":
+        """sum_i weights_i densities_i, weights >= 0 of sum 1; also ``0.3 * a + 0.7 * b``."""
+        weights = [float(weight) for weight in weights]
+        valid = len(weights) == len(densities) > 0 and all(weight >= 0 for weight in weights)
+        if not valid or abs(sum(weights) - 1) > 1e-12:
+            raise ValueError(
+                "A mixture expects one weight >= 0 for each density, of sum 1; got weights "
+                f"{weights} for {len(densities)} densities."
+            )
+        fine = _on_one_space(densities)
+        total = sum(w * density.coefficients for w, density in zip(weights, fine, strict=True))
+        return cls(fine[0].geometry, total)
+
+    def __mul__(self, weight: float) -> "Density | _Term":
+        return self if weight == 1 else _Term([float(weight)], [self])
+
+    __rmul__ = __mul__
+    __array_ufunc__ = None  # numpy's numbers leave 0.3 * density to __rmul__
+
+    def __add__(self, other: "Density | _Term") -> "Density | _Term":
+        return _Term([1.0], [self]) + other
+
+    # Judging -------------------------------------------------------------------------------
+
+    def checked_positive(self, tolerance: float = 1e-10) -> "Density":
+        """This density; raises ValueError where it is negative.
+
+        Values down to -`tolerance` times the maximum pass as rounding or integration errors.
+        """
+        allowed = tolerance * float(self.values[..., self.geometry.judged].max())
+        worst = float(self.minimum.min())
+        if worst < -allowed:
+            raise ValueError(
+                f"A density must not be negative; its minimum is {worst:.3g}, of which errors of "
+                f"computation explain {allowed:.1g}. Use smaller coefficients or, where the "
+                "series is cut off, a higher degree."
+            )
+        return self
+
+    def warn_if_unresolved(self, tolerance: float = NOT_SMALL) -> None:
+        """Warn when the spectral tail exceeds `tolerance`."""
+        tail = float(self.spectral_tail.max())
+        if tail > tolerance:
+            warnings.warn(
+                f"The density is not resolved: its highest coefficients are {tail:.1e}, expected "
+                f"<= {tolerance:.0e}. Use a degree above {self.geometry.degree}.",
+                UnresolvedWarning,
+                stacklevel=3,
+            )
+
+
+class _Term:
+    """Part of a mixture in the making; it becomes a Density when its weights sum to 1."""
+
+    def __init__(self, weights: list[float], densities: list[Density]):
+        self.weights, self.densities = weights, densities
+
+    def __repr__(self) -> str:
+        return f"unfinished mixture of total weight {sum(self.weights):g}: add up to weight 1"
+
+    def __add__(self, other: "Density | _Term") -> "Density | _Term":
+        if isinstance(other, Density):
+            other = _Term([1.0], [other])
+        if not isinstance(other, _Term):
+            return NotImplemented
+        weights, densities = self.weights + other.weights, self.densities + other.densities
+        if sum(weights) > 1 + 1e-12:
+            raise ValueError(f"The weights of a mixture must sum to 1; got {weights} so far.")
+        if sum(weights) < 1 - 1e-12:
+            return _Term(weights, densities)
+        return Density.mixture(weights, densities)
+
+
+def _on_one_space(densities: Sequence[Density]) -> list[Density]:
+    """The densities on the highest degree among them; ValueError if their spaces differ."""
+    degree = max(density.geometry.degree for density in densities)
+    spaces = [density.geometry.with_degree(degree) for density in densities]
+    if any(space != spaces[0] for space in spaces):
+        different = sorted({repr(density.geometry) for density in densities})
+        raise ValueError(f"These densities live on different spaces: {', '.join(different)}.")
+    return [density.resample(degree) for density in densities]
+
+
+def tail_start(degree: int) -> float:
+    """The tail begins above this degree: the last eighth, and never one parity alone."""
+    return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
+
+
+def tail_of(geometry: "Geometry") -> np.ndarray:
+    """Mask of the modes in the tail."""
+    return geometry.degrees > tail_start(geometry.degree)

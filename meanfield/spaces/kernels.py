@@ -1,0 +1,210 @@
+"""Zonal kernels K(<x, y>) on the unit sphere of R^d and their Funk-Hecke multipliers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.checks import real_array
+from ..core.errors import MeanfieldError
+from ..lowlevel.legendre import gauss
+
+__all__ = [
+    "exponential_multipliers",
+    "finite_values",
+    "legendre_averages",
+    "polynomial_multipliers",
+    "quadrature_multipliers",
+    "values_at",
+]
+
+FEWEST = 128  # nodes of the first rule
+
+
+def exponential_multipliers(beta, degree: int, dimension: int) -> np.ndarray:
+    """Multipliers of exp(beta t) divided by exp(|beta|), for degrees 0, ..., `degree`.
+
+        lambda_l = Gamma(d/2) (2/beta)^(d/2 - 1) I_(l + d/2 - 1)(beta)
+
+    The exponential scaling keeps every entry finite whatever beta is.
+
+    Parameters
+    ----------
+    beta : float or ndarray, shape (*ensemble,)
+        Inverse temperature, finite; beta = 0 gives 1, 0, 0, ...
+    degree : int
+    dimension : int
+        Ambient dimension d >= 2.
+
+    Returns
+    -------
+    ndarray, shape (*ensemble, degree + 1)
+        For beta >= 0 nonnegative and decreasing in l. For beta < 0 the sign alternates.
+
+    References
+    ----------
+    DLMF 10.32.2 for l = 0, Rodrigues' formula and integration by parts for the others.
+    """
+    from scipy.special import gammaln, xlogy
+
+    beta = np.asarray(beta, dtype=float)[..., None]
+    l, order = np.arange(degree + 1), dimension / 2 - 1
+    size, half = np.abs(beta), l + dimension / 2
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
+        small = size**2 <= 0.4 * half
+        moderate, large = np.where(small, size, 0.0), np.where(small, 1.0, size)
+        constant = gammaln(dimension / 2)
+        power = np.exp(constant - gammaln(half) + xlogy(l, moderate / 2) - moderate)
+        series = power * _hypergeometric(half, moderate**2 / 4)
+        bessel = np.log(_scaled_bessel(l + order, large))
+        closed = np.exp(constant + order * np.log(2 / large) + bessel)
+        tiny = ~small & np.isneginf(bessel)  # I_l underflows, the multiplier need not
+        if tiny.any():
+            large = np.where(tiny, size, 0.0)
+            logs = constant - gammaln(half) + xlogy(l, large / 2) - large
+            closed = np.where(tiny, np.exp(logs + _log_hypergeometric(half, large)), closed)
+    sign = np.where((beta < 0) & (l % 2 == 1), -1.0, 1.0)
+    return sign * np.where(small, series, closed)
+
+
+def _hypergeometric(half: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """0F1(half; z) for 0 <= z <= half / 10: twelve terms are exact to rounding."""
+    total = np.ones(np.broadcast_shapes(half.shape, z.shape))
+    for k in range(12, 0, -1):
+        total = 1 + total * z / (k * (half + k - 1))
+    return total
+
+
+def _log_hypergeometric(half: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """log 0F1(half; x^2 / 4) for x >= 0, by its series, whose terms are positive."""
+    total = np.ones(np.broadcast_shapes(half.shape, x.shape))
+    term, log_scale, k = total.copy(), np.zeros_like(total), 0
+    while (term > 1e-17 * total).any():
+        k += 1
+        term *= x**2 / 4 / (k * (half + k - 1))
+        total += term
+        large = np.where(total > 1e200, 1e200, 1.0)
+        term, total, log_scale = term / large, total / large, log_scale + np.log(large)
+    return np.log(total) + log_scale
+
+
+def _scaled_bessel(order: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """exp(-x) I_order(x), by Hankel's expansion (DLMF 10.40.1) where scipy has none."""
+    from scipy.special import ive
+
+    far = x > 1e8
+    total = np.ones(np.broadcast_shapes(order.shape, x.shape))
+    for k in range(12, 0, -1):
+        total = 1 - total * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k * np.where(far, x, 1e8))
+    expansion = total / np.sqrt(2 * np.pi * x)
+    return np.where(far, expansion, ive(order, np.where(far, 1.0, x)))
+
+
+def values_at(what: str, f: Callable, t: np.ndarray) -> np.ndarray:
+    """The values of a zonal function f at inner products t, of which it gets a copy.
+
+    Raises TypeError for values that are not real, ValueError for another shape than that of t.
+    """
+    values = real_array(f"The values of a {what}", f(t.copy()))
+    if values.shape != t.shape:
+        raise ValueError(
+            f"A zonal {what} must map an array of inner products in [-1, 1] to finite numbers of "
+            f"the same shape; got shape {values.shape} for {t.shape}."
+        )
+    return values
+
+
+def finite_values(what: str, f: Callable, t: np.ndarray) -> np.ndarray:
+    """The same, with a ValueError for values that are not finite too."""
+    values = values_at(what, f, t)
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"A zonal {what} must map an array of inner products in [-1, 1] to finite numbers of "
+            f"the same shape; got {np.count_nonzero(~np.isfinite(values))} not finite."
+        )
+    return values
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Gauss-Gegenbauer rule for the law of <x, y>, x uniform on S^(d-1)."""
+
+    nodes: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, size: int, dimension: int) -> "_Rule":
+        return cls(*gauss(size, dimension))
+
+    def multipliers(self, kernel: Callable, degree: int, dimension: int) -> np.ndarray:
+        values = finite_values("kernel", kernel, self.nodes)
+        if dimension == 2:
+            from scipy.fft import dct
+
+            return dct(values, type=2)[: degree + 1] / (2 * values.size)
+        return legendre_averages(degree, dimension, self.nodes, self.weights * values)
+
+
+def legendre_averages(degree: int, dimension: int, t: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """sum f P_l(t) for the Legendre polynomials of R^d, P_l(1) = 1, l = 0, ..., `degree`."""
+    averages = np.empty(degree + 1)
+    p, following = np.ones_like(t), t
+    for l in range(degree + 1):
+        averages[l] = f @ p
+        ahead = ((2 * l + dimension) * t * following - (l + 1) * p) / (l + dimension - 1)
+        p, following = following, ahead
+    return averages
+
+
+def polynomial_multipliers(
+    kernel: Callable, kernel_degree: int, degree: int, dimension: int
+) -> np.ndarray:
+    """Multipliers of a polynomial kernel, by a rule that is exact for it."""
+    needed = max((kernel_degree + degree) // 2 + 1, degree + 1, FEWEST)
+    size = 2 ** (needed - 1).bit_length()
+    return _Rule.of(size, dimension).multipliers(kernel, degree, dimension)
+
+
+def quadrature_multipliers(
+    kernel: Callable, degree: int, dimension: int, *, tolerance: float = 1e-14
+) -> np.ndarray:
+    """Multipliers of any zonal kernel by Gauss-Gegenbauer quadrature.
+
+        lambda_l = E[K(t) P_l(t)],   t = <x, y>,  x uniform on S^(d-1),  P_l(1) = 1
+
+    The rule is doubled until two answers agree. A kernel with a kink converges algebraically
+    only: the largest rule (2^17 nodes on the circle, 2^12 elsewhere, or more
+    for degrees above 2^10) is then accepted if it agrees with the one before to 1e-9.
+
+    Parameters
+    ----------
+    kernel : callable
+        K(t) for an array t in [-1, 1].
+    tolerance : float
+        Accepted difference between two rules, relative to the largest value of the kernel.
+
+    Raises
+    ------
+    ValueError
+        If the kernel returns something that is not finite or has another shape.
+    MeanfieldError
+        If the largest rule has not converged to 1e-9.
+    """
+    largest = max(17 if dimension == 2 else 12, degree.bit_length() + 1)
+    sizes = [2**j for j in range(largest + 1) if 2**j > max(degree, FEWEST - 1)]
+    current = _Rule.of(sizes[0], dimension).multipliers(kernel, degree, dimension)
+    scale = max(np.abs(kernel(_Rule.of(sizes[0], dimension).nodes)).max(), 1e-300)
+    changes = []
+    for size in sizes[1:]:
+        previous = current
+        current = _Rule.of(size, dimension).multipliers(kernel, degree, dimension)
+        changes.append(np.abs(current - previous).max() / scale)
+        if changes[-1] <= tolerance:
+            return current
+    if changes[-1] <= 1e-9 and max(changes[-4:]) <= 1e-7:
+        return current
+    raise MeanfieldError(
+        f"The multipliers of the kernel did not converge: {sizes[-1]} quadrature nodes change "
+        f"them by {changes[-1]:.1e} (relative), expected <= 1e-9. Give a kernel without "
+        "singularities, or its Chebyshev series, by Interaction.chebyshev."
+    )

@@ -1,0 +1,227 @@
+"""Transport of densities on S^2: -div(mu v) in spherical harmonics, compiled.
+
+In the weak form, with functions that are smooth up to the poles,
+
+    -int Y* div(mu grad g) = int mu (G sin(theta) d_theta Y* + H d_phi Y*) / sin(theta)^2,
+    G = sin(theta) d_theta g,   H = d_phi g,
+
+all is scalar: one synthesis of mu, two of the velocity's potential, which has few degrees, and
+two analyses that share their Legendre functions. With modes up to `degree` in mu and `band` in
+g the product is integrated exactly by (2 degree + band + 1)/2 latitudes and 2 degree + band + 1
+longitudes. SA divides by Z * mu on the grid, with 3 degree + 1 longitudes.
+"""
+
+import numpy as np
+from numba import cfunc, njit, types
+
+from ..lowlevel.columns import good_length, radices, twiddles
+from ..lowlevel.lanes import (
+    LANES,
+    address_of,
+    load,
+    spread,
+    store_first_two,
+    store_middle_two,
+    turned,
+)
+from ..lowlevel.legendre import analyse, fold, recurrence, synthesise
+from ..lowlevel.native import float_array, integer_array
+from .latitudes import Latitudes, aligned, aligned_copy
+from .sphere_product import PAIRS, multiply
+
+__all__ = ["SphereTransport", "band_of"]
+
+NEGLIGIBLE = 2.0**-60
+
+
+class SphereTransport:
+    """mu -> -div(mu v[mu]) with v = grad (W * mu) / (Z * mu); see `Geometry.transport`.
+
+    Coefficients are those of `Sphere`: orders 0, 1, ..., each from its lowest degree up.
+
+    Attributes
+    ----------
+    latitudes : Latitudes
+    length : int
+        Number of longitudes.
+    speed : ndarray, (1,)
+        Largest |v| met since it was last set to 0.
+    """
+
+    def __init__(self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int):
+        degree, fields = attraction.shape[1] - 1, 3 if normaliser is None else 4
+        band = band_of(attraction)
+        points = 2 * degree + (band if normaliser is None else degree) + 1
+        half = -(-points // (4 * PAIRS)) * PAIRS
+        self.latitudes = Latitudes(half, degree + 1, degree)
+        self.length = good_length(points)
+        self.speed = np.zeros(1)
+        self.error: BaseException | None = None
+        self._buffers = self._arrays(attraction, normaliser, band)
+        fixed = (degree, band, half, len(attraction), fields, self.length)
+        sizes = [self.latitudes.ladder.shape[1], self.latitudes.pairs(0)]
+        sizes += [array.size for array in self._buffers[-2:]]
+        addresses = (array.ctypes.data for array in self._buffers)
+        self._context = np.array([*fixed, *sizes, *addresses], dtype=np.int64)
+        self.address, self.context = _transport.address, self._context.ctypes.data
+        self._shape = (members, (degree + 1) * (degree + 2) // 2)
+
+    def _arrays(self, attraction, normaliser, band) -> list[np.ndarray]:
+        """Tables and scratch memory, in the order in which the compiled code knows them.
+
+        Sums over degrees are rows of (order, 8, latitudes): those of mu and of Z * mu, where
+        the products come later; those of the two components of v sin(theta) / sin(theta).
+        """
+        latitudes, degree = self.latitudes, attraction.shape[1] - 1
+        half, sines = latitudes.x.size, np.sqrt(latitudes.sines_squared)
+        weights = latitudes.weights / (2 * self.length * sines)
+        pairs, fields = latitudes.pairs(0), 3 if normaliser is None else 4
+        factors = radices(self.length)
+        return [
+            *(aligned(fields, self.length, 2, PAIRS) for _ in range(2)),
+            aligned(self.length, 2, PAIRS),
+            np.array(attraction, dtype=float),
+            np.zeros((1, 1)) if normaliser is None else np.array(normaliser, dtype=float),
+            _slopes(degree),
+            aligned_copy(latitudes.x),
+            aligned_copy(np.stack([weights, weights * latitudes.x])),
+            aligned_copy(latitudes.start[: band + 1] / sines),
+            *latitudes.rules(),
+            *(aligned(degree + 1, 8, half), aligned(band + 1, 8, half)),
+            *(aligned(8, pairs), aligned(2, 4 * pairs + 8), self.speed),
+            *(np.array(factors), twiddles(factors)),
+        ]
+
+    def __call__(self, coefficients: np.ndarray) -> np.ndarray:
+        """Coefficients of -div(mu v), (members, modes), for densities of that shape."""
+        source = np.ascontiguousarray(coefficients, dtype=complex).reshape(self._shape)
+        target = np.empty_like(source)
+        for member in range(len(source)):
+            addresses = source[member].ctypes.data, target[member].ctypes.data
+            _transport_member(self.context, member, *addresses)
+        return target
+
+
+def _slopes(degree: int) -> np.ndarray:
+    """l e_{l+1} and (l + 1) e_l in the order of modes, (2, modes + 3), a 0 before the first one.
+
+    sin(theta) d_theta p_l = l e_{l+1} p_{l+1} - (l + 1) e_l p_{l-1}
+    """
+    rows = []
+    for m in range(degree + 1):
+        l, e = np.arange(m, degree + 1), recurrence(degree + 1, m, 3)
+        rows.append([l * e[l + 1], (l + 1) * e[l]])
+    return np.pad(np.hstack(rows), ((0, 0), (1, 2)))
+
+
+def band_of(attraction: np.ndarray) -> int:
+    """The highest degree of the potential that counts."""
+    size = np.abs(attraction).max(axis=0)
+    size[0] = 0
+    significant = np.flatnonzero(size > NEGLIGIBLE * size.max())
+    return int(significant[-1]) if significant.size else 0
+
+
+@njit(cache=True, error_model="numpy")
+def _transport_member(context, member, source, target):
+    c = integer_array(context, (32,))
+    degree, band, half, tables, fields, pairs = c[0], c[1], c[2], c[3], c[4], c[7]
+    modes = (degree + 1) * (degree + 2) // 2
+    density, result = float_array(source, (2 * modes,)), float_array(target, (2 * modes,))
+    table = member if tables > 1 else 0
+    attraction = float_array(c[13], (tables, degree + 1))[table]
+    steps = float_array(c[15], (2, modes + 3))
+    squares, start = float_array(c[19], (half,)), float_array(c[20], (degree + 1, half))
+    ladder, first = float_array(c[21], (5, c[6])), integer_array(c[22], (degree + 1,))
+    rungs, work = integer_array(c[23], (degree + 2,)), float_array(c[24], (2, half))
+    rules = squares, start, ladder, first, rungs, work
+    divided = squares, float_array(c[18], (band + 1, half)), ladder, first, rungs, work
+    sums = float_array(c[25], (degree + 1, 8, half))
+    slopes = float_array(c[26], (band + 1, 8, half))
+    folded, found = float_array(c[27], (4, pairs)), float_array(c[27], (pairs, 8))
+    series = float_array(c[28], (2, 4 * pairs + 8))
+
+    begin = 0
+    for m in range(degree + 1):
+        count, mine = degree + 1 - m, density[2 * begin :]
+        synthesise(m, rules, folded, fold(m, rules, mine, count, folded), sums[m, :4])
+        if m <= band:
+            up, down = steps[0, begin:], steps[1, begin:]
+            _take(mine, attraction[m:], band + 1 - m, series[0, 2:])
+            _sum_potential(m, band + 1 - m, up, down, divided, series, folded, slopes[m])
+        if fields == 4:
+            normaliser = float_array(c[14], (tables, degree + 1))[table]
+            _take(mine, normaliser[m:], count, series[0])
+            synthesise(m, rules, folded, fold(m, rules, series[0], count, folded), sums[m, 4:])
+        begin += count
+    addresses = c[10], c[11], c[12], c[16], c[17], c[25], c[26]
+    factors, turns = integer_array(c[30], (c[8],)), float_array(c[31], (c[9],))
+    speed = multiply((degree, band, half, fields, c[5]), addresses, first, factors, turns)
+    highest = float_array(c[29], (1,))
+    highest[0] = max(highest[0], speed)
+    _project_all(degree, sums, steps, rules, found, result)
+
+
+@njit(cache=True)
+def _take(density, factors, count, series):
+    """The coefficients of an order times factors; real and imaginary parts in turn."""
+    for i in range(count):
+        series[2 * i] = factors[i] * density[2 * i]
+        series[2 * i + 1] = factors[i] * density[2 * i + 1]
+
+
+@njit(cache=True)
+def _sum_potential(m, count, up, down, rules, series, folded, sums):
+    """G = sin(theta) d_theta g and H = d_phi g for the potential g = W * mu, of one order.
+
+    g is in series[0] from entry 2 on; `up` and `down` begin one before.
+    """
+    g, sought = series[0], series[1]
+    g[0] = g[1] = 0.0
+    for i in range(2 * count + 2, 2 * count + 6):
+        g[i] = 0.0
+    for i in range(count + 1):
+        sought[2 * i] = up[i] * g[2 * i] - down[i + 2] * g[2 * i + 4]
+        sought[2 * i + 1] = up[i] * g[2 * i + 1] - down[i + 2] * g[2 * i + 5]
+    synthesise(m, rules, folded, fold(m, rules, sought, count + 1, folded), sums[:4])
+    for i in range(count):
+        sought[2 * i], sought[2 * i + 1] = -m * g[2 * i + 3], m * g[2 * i + 2]
+    synthesise(m, rules, folded, fold(m, rules, sought, count, folded), sums[4:])
+
+
+@njit(cache=True)
+def _project_all(degree, products, steps, rules, found, result):
+    begin = 0
+    for m in range(degree + 1):
+        up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
+        _project(m, degree, products[m], up, down, rules, found, result[2 * begin :])
+        begin += degree + 1 - m
+
+
+@njit(cache=True)
+def _project(m, degree, products, up, down, rules, found, result):
+    """Coefficients of -div(mu v) of one order.
+
+    With the coefficients g_l and h_l of the products, see `unfold`, they are
+    l e_{l+1} g_{l+1} - (l + 1) e_l g_{l-1} - i m h_l.
+    """
+    pairs = (degree + 3 - m) // 2
+    analyse(m, rules, products, found, (pairs + 1) // 2 * 2)
+    table, o = rules[2], rules[4][m]
+    c, u, v = table[2][o:], table[3][o:], table[4][o:]
+    row, at, last, factor, m = address_of(found), address_of(result), degree - m, 0.0, float(m)
+    even = odd = chain = spread(0.0)  # (g, h) of an even and (., ., g, h) of an odd degree
+    for k in range(pairs):
+        sums = load(row + 8 * LANES * k)
+        before, even, i = even, c[k] * sums, 2 * k - 1
+        if k > 0:
+            store_first_two(at + 16 * i, up[i] * even - down[i] * before + m * turned(odd))
+        before, chain, i = odd, sums - factor * chain, 2 * k
+        odd, factor = u[k] * chain, v[k]
+        if i <= last:
+            store_middle_two(at + 16 * i, up[i] * odd - down[i] * before + m * turned(even))
+
+
+@cfunc(types.void(*[types.int64] * 4), cache=True)
+def _transport(context, member, source, target):
+    _transport_member(context, member, source, target)

@@ -1,0 +1,161 @@
+"""What is said where a diagram or a state is not what one might think it is."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.bifurcation.curve import Curve
+from meanfield.bifurcation.following import Following
+from meanfield.bifurcation.stability import stability_of
+
+CIRCLE = mf.Circle(16)
+
+
+def test_high_orders_are_looked_at_where_high_degrees_are_attracted():
+    """P_6 attracts only degree 6: perturbations of order 5 grow fastest."""
+    drift = mf.Interaction(np.polynomial.legendre.Legendre.basis(6), name="P_6")
+    found = mf.branches(
+        drift,
+        mf.Sphere(16),
+        (11.5, 13.5),
+        degrees=[6],
+        max_points=30,
+        secondary=False,
+        save_at=[12],
+    )
+    assert found.data.sizes["order"] == 7
+    state = next(s for number, s in found.saved if number == 1)
+    every = stability_of(state.equation, state.moments, state.kappa, 200)
+    assert state.stability(1).gap == pytest.approx(every.gap, abs=1e-9)
+    assert every.gap < -0.1 and every.orders[0] >= 4
+
+
+def test_the_axis_of_a_state_is_not_that_of_its_noise():
+    model = mf.Transformer(mf.USA(6.0), kappa=1.0)
+    state = next(
+        s for s in mf.stationary_states(model, CIRCLE) if np.abs(s.moments[:2]).argmax() == 1
+        and s.order_parameter < 1e-6 and abs(s.moments[1]) > 0.5
+    )  # fmt: skip
+    k = np.arange(len(state.density.coefficients))
+    series = state.density.coefficients * np.exp(-0.7j * k)
+    series[1] += 1e-10
+    turned = mf.Density(state.density.geometry, series)
+    assert mf.stationary(model, turned).free_energy == pytest.approx(state.free_energy, abs=1e-9)
+    assert mf.stability(model, turned).gap == pytest.approx(state.stability().gap, abs=1e-6)
+
+
+def test_a_transition_needs_the_first_onset():
+    for span in ((0.3, 0.7), (0.63, 0.7)):
+        found = mf.branches(mf.USA(4.0), CIRCLE, span, degrees=[2], stability=False)
+        with pytest.raises(ValueError, match="unstable before"):
+            found.transition()
+
+
+def test_two_onsets_at_one_place():
+    """W = x + 2 x^2 attracts degrees 1 and 2 alike: followed, or said."""
+    drift = mf.Interaction(np.polynomial.Polynomial([0, 1, 2]), name="resonant")
+    found = mf.branches(drift, CIRCLE, (1.0, 4.0), stability=False)
+    followed = {s.degree for s in found.special("bifurcation", 0) if s.status == "exact"}
+    doubted = [doubt for doubt in found.doubts if "no branch was found" in doubt]
+    assert len(followed) + len(doubted) == 2
+
+
+def test_onsets_that_were_not_reached_before_ctrl_c_are_no_failures(monkeypatch):
+    monkeypatch.setattr(Following, "at", lambda *_: True)
+    found = mf.branches(mf.USA(4.0), CIRCLE, (0.3, 0.7), stability=False)
+    assert [s.status for s in found.special("bifurcation", 0)] == ["exact", "not followed"]
+    assert len(found.doubts) == 1 and "was interrupted" in found.doubts[0]
+
+
+@pytest.mark.parametrize("name", ["kappa", "branch", "a/b", 1])
+def test_names_of_observables_are_their_own(name):
+    with pytest.raises(ValueError, match="name of an observable"):
+        mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 3.0), observables={name: lambda mu: 1.0})
+
+
+def test_known_states_in_any_collection():
+    model, guess = mf.Transformer(mf.USA(4.0), 0.395), CIRCLE.von_mises(0.0, 1.5)
+    first = mf.stationary(model, guess)
+    second = mf.stationary(model, guess, apart_from=(s for s in [first]))
+    assert abs(second.order_parameter - first.order_parameter) > 0.1
+    assert mf.stationary(model, first.density, apart_from=[first]).status == "known"
+    with pytest.raises(ValueError, match="apart_from has states on"):
+        mf.stationary(model, mf.Sphere(16).uniform(), apart_from=[first])
+    with pytest.raises(TypeError, match="apart_from is a sequence"):
+        mf.stationary(model, guess, apart_from=1.0)
+
+
+def test_slow_decay_of_clusters_is_not_a_loss_of_symmetry():
+    found = mf.branches(mf.USA(8.0), CIRCLE, (0.02, 0.6), degrees=[2, 3], max_points=60)
+    assert all(s.status != "not located" for s in found.special_points)
+
+
+def test_counts_are_whole_numbers():
+    state = mf.stationary(mf.Transformer(mf.Kuramoto(), 3.0), CIRCLE.von_mises(0.0, 2.0))
+    for count in (0, -3, 2.5):
+        with pytest.raises(ValueError, match="count"):
+            state.stability(count)
+    assert len(list(mf.follow(state, kappa=(2.0, 4.0), max_points=1))) == 1
+    found = mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 3.0), degrees=[1, 1], max_points=1)
+    assert len(found.ends) == 1 and (found.data.branch == 1).sum() == 1
+
+
+def test_high_onsets_are_followed_when_they_are_asked_for():
+    drift = mf.Interaction(lambda t: np.cos(14 * np.arccos(np.clip(t, -1, 1))), name="T_14")
+    found = mf.branches(drift, CIRCLE, (1.0, 4.0), stability=False)
+    assert not found.ends and "degrees above 12" in found.doubts[0]
+    asked = mf.branches(drift, CIRCLE, (1.0, 4.0), degrees=[14], stability=False)
+    plain = mf.branches(mf.Kuramoto(), CIRCLE, (1.0, 4.0), stability=False)
+    assert not asked.doubts and asked.special_points[0].value == pytest.approx(2.0, abs=1e-12)
+    high, low = (d.states_at(3.0)[1][1] for d in (asked, plain))
+    assert high.legendre_moments[13] == pytest.approx(low.order_parameter, abs=1e-12)
+
+
+def test_a_branch_that_is_not_begun_is_missing(monkeypatch, tmp_path):
+    solved = Curve.solved
+    monkeypatch.setattr(
+        Curve, "solved",
+        lambda self, start, row, value: solved(self, start, row, value)._replace(
+            status="stalled" if value < 0 else "converged"
+        ),
+    )  # fmt: skip
+    legendre = mf.Interaction(np.polynomial.legendre.Legendre.basis(2), name="P_2")
+    found = mf.branches(legendre, mf.Sphere(16), (4.0, 6.0), stability=False, max_points=3)
+    assert "a branch that leaves the onset of degree 2" in found.doubts[0]
+    assert mf.Diagram.load(found.save(tmp_path / "found.nc")).doubts == found.doubts
+
+
+@pytest.mark.parametrize(
+    ("degrees", "error", "match"),
+    [
+        ((), ValueError, "degrees is empty"),
+        (1, TypeError, "degrees is a sequence"),
+        ([1.5], ValueError, "whole numbers"),
+        ([400], ValueError, "degrees are at most"),
+    ],
+)
+def test_degrees(degrees, error, match):
+    with pytest.raises(error, match=match):
+        mf.branches(mf.USA(1.0), CIRCLE, (1.0, 2.0), degrees=degrees)
+    with pytest.raises(error, match=match):
+        mf.phase_diagram(mf.USA, CIRCLE, (1.0, 2.0), degrees=degrees)
+
+
+def test_questions_that_a_diagram_cannot_answer():
+    found = mf.branches(mf.USA, CIRCLE, 1.0, beta=(0.5, 2.0), stability=False)
+    with pytest.raises(ValueError, match="has beta as its parameter"):
+        found.transition()
+    with pytest.raises(ValueError, match="beta must be a finite number"):
+        found.states_at("a")
+    empty = mf.branches(mf.Kuramoto(), CIRCLE, (0.5, 1.5), stability=False)
+    with pytest.raises(ValueError, match=r"no onset for 0\.5 < kappa < 1\.5"):
+        empty.transition()
+    phases = mf.phase_diagram(mf.SA, CIRCLE, (0.5, 2.0))
+    with pytest.raises(ValueError, match="beta must be a finite number"):
+        phases.kappa("fold", "x")
+
+
+@pytest.mark.parametrize("value", [[1.0, 2.0], 1j, "a"])
+def test_observables_are_numbers_before_the_run(value):
+    with pytest.raises(TypeError, match="one real number"):
+        mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 3.0), observables={"top": lambda mu: value})

@@ -1,0 +1,148 @@
+"""The phase diagram: tricritical points, folds and first-order lines by continuation."""
+
+import numpy as np
+import pytest
+from scipy.special import iv
+
+import meanfield as mf
+from meanfield.bifurcation.family import Family
+from meanfield.bifurcation.harmonics import Harmonics
+from meanfield.bifurcation.loci import Folds, Transitions
+from meanfield.bifurcation.tricritical import tricritical_points
+from meanfield.plotting import phases
+
+CIRCLE = mf.phase_diagram(mf.USA, mf.Circle(16), (0.5, 9.5))
+SPHERE = mf.phase_diagram(mf.USA, mf.Sphere(16), (0.5, 5.0), degrees=(1,))
+SOFTMAX = mf.phase_diagram(mf.SA, mf.Circle(16), (0.5, 8.0))
+
+FOLDS = {2.5: 0.9932200706, 3: 0.7502601061, 4: 0.3870689960, 5: 0.1843006830, 7: 0.0366245206,
+         9: 0.0065848424}  # fmt: skip
+TRANSITIONS = {2.5: 0.9932541481, 3: 0.7521877664, 4: 0.3914751008, 5: 0.1879758266,
+               7: 0.0378632957, 9: 0.0068778920}  # fmt: skip
+ON_THE_SPHERE = {1.9: (2.124540, 2.125014), 2: (2.044166, 2.046183), 2.5: (1.612827, 1.628087),
+                 3: (1.208448, 1.233744), 4: (0.618273, 0.645350)}  # fmt: skip
+
+
+@pytest.mark.parametrize("beta", FOLDS)
+def test_curves_have_the_reference_values(beta):
+    assert CIRCLE.kappa("fold", beta) == pytest.approx(FOLDS[beta], abs=1e-10)
+    assert CIRCLE.kappa("transition", beta) == pytest.approx(TRANSITIONS[beta], abs=1e-10)
+    assert CIRCLE.kappa("critical", beta) == pytest.approx(beta / iv(1, beta), rel=1e-12)
+    assert CIRCLE.kappa("critical", beta, 3) == pytest.approx(beta / iv(3, beta), rel=1e-12)
+
+
+@pytest.mark.parametrize("beta", ON_THE_SPHERE)
+def test_curves_on_the_sphere(beta):
+    fold, transition = ON_THE_SPHERE[beta]
+    assert SPHERE.kappa("fold", beta) == pytest.approx(fold, abs=5.1e-7)
+    assert SPHERE.kappa("transition", beta) == pytest.approx(transition, abs=5.1e-7)
+
+
+@pytest.mark.parametrize(
+    ("d", "exact"),
+    [
+        (2, 2.44691831128905),
+        (3, 1.81615452543588),
+        (4, 1.57525715009213),
+        (8, 1.26655302452092),
+        (64, 1.03149442624724),
+    ],
+)
+def test_tricritical_points_of_every_dimension(d, exact):
+    found = list(
+        tricritical_points(Family(mf.USA, Harmonics(d, 0, 24)), (0.5 * exact, 2 * exact), 1)
+    )
+    assert [point.degree for point in found] == [1]
+    assert found[0].beta == pytest.approx(exact, abs=1e-10)
+
+
+def test_tricritical_points_of_higher_degrees():
+    wide = mf.phase_diagram(mf.USA, mf.Circle(64), (2.0, 20.0), degrees=(2, 3))
+    assert [(p.degree, pytest.approx(p.beta, abs=1e-9)) for p in wide.tricritical] == [
+        (2, 8.9667842546533),
+        (3, 19.785686518664),
+    ]
+
+
+def test_curves_begin_at_the_tricritical_point():
+    (corner,) = (point for point in CIRCLE.tricritical if point.degree == 1)
+    for gap in (1e-3, 1e-4):
+        beta = corner.beta + gap
+        fold, transition, top = (
+            CIRCLE.kappa(name, beta) for name in ("fold", "transition", "critical")
+        )
+        assert fold < transition < top and top - fold < 10 * gap**2
+    assert np.isnan(CIRCLE.kappa("fold", corner.beta - 1e-3))
+
+
+def test_first_order_lines_at_small_kappa():
+    """kappa = 7e-4, where a free energy is of size 10^4: the line ends with its range."""
+    space = mf.Zonal(8, 32)
+    plane = mf.phase_diagram(mf.USA, space, (13.0, 13.5), degrees=[1], progress=False)
+    assert not plane.doubts
+    kappa = plane.kappa("transition", 13.4)
+    found = mf.branches(mf.USA(13.4), space, (kappa / 1.01, kappa * 1.01), stability=False)
+    assert found.special("transition")[0].value == pytest.approx(kappa, rel=1e-9)
+    assert plane.kappa("fold", 13.4) < kappa
+
+
+def test_softmax_has_critical_curves_only():
+    assert SOFTMAX.tricritical == [] and set(SOFTMAX.data.curve.values) == {"critical"}
+    assert np.isnan(SOFTMAX.kappa("fold", 4.0))
+    l = mf.SA(4.0).attraction(1, 2)[1]
+    assert SOFTMAX.kappa("critical", 4.0) == pytest.approx(1 / l)
+
+
+@pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=lambda drift: drift.__name__)
+@pytest.mark.parametrize("d", [2, 3, 6])
+def test_gradients_are_those_of_differences(drift, d):
+    rng = np.random.default_rng(d)
+    a = 0.3 * rng.standard_normal(16) * 0.5 ** np.arange(16)
+    z, size = np.append(a, [np.log(2.0), 1.7]), 1e-6
+    locus = Folds(Family(drift, Harmonics(d, 0, 16)), rng.standard_normal(16))
+    exact = locus.system(z)[1]
+    for j in range(len(z)):
+        step = size * np.eye(len(z))[j]
+        slope = (locus.system(z + step)[0] - locus.system(z - step)[0]) / (2 * size)
+        np.testing.assert_allclose(exact[:, j], slope, atol=3e-8)
+
+
+def test_gradients_of_the_free_energy_at_stationary_states():
+    state = mf.stationary(mf.Transformer(mf.USA(3.0), 0.76), mf.Circle(32).von_mises(0, 2.0))
+    family, size = Family(mf.USA, Harmonics(2, 0, len(state.moments))), 1e-6
+    locus, z = Transitions(family), np.append(state.moments, [np.log(0.76), 3.0])
+    exact = locus.system(z)[1][-1]
+    for j in (0, 1, -2, -1):
+        step = size * np.eye(len(z))[j]
+        slope = (locus.system(z + step)[0][-1] - locus.system(z - step)[0][-1]) / (2 * size)
+        assert exact[j] == pytest.approx(slope, abs=1e-8)
+
+
+def test_figures(tmp_path):
+    CIRCLE.plot().savefig(tmp_path / "one.png")
+    assert CIRCLE.plot(relative=True).axes[0].get_ylim()[0] < 0.75
+    both = phases(CIRCLE, SOFTMAX)
+    assert [ax.get_title() for ax in both.axes] == ["USA", "SA"]
+    phases(SOFTMAX, ax=both.axes[0])
+    with pytest.raises(ValueError, match="one diagram"):
+        phases()
+    assert "tricritical" in repr(CIRCLE).lower() and "transition" in repr(CIRCLE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ((mf.USA(1.0), mf.Circle(8), (1, 2)), TypeError, "USA or SA itself"),
+        ((mf.Kuramoto, mf.Circle(8), (1, 2)), TypeError, "USA or SA itself"),
+        ((mf.USA, 2, (1, 2)), TypeError, "Circle, Sphere or Zonal"),
+        ((mf.USA, mf.Circle(8), (2, 1)), ValueError, "a range"),
+        ((mf.USA, mf.Circle(8), (0, 1)), ValueError, "a range"),
+    ],
+)
+def test_bad_input(arguments, error, match):
+    with pytest.raises(error, match=match):
+        mf.phase_diagram(*arguments)
+    with pytest.raises(ValueError, match="Curves are critical"):
+        CIRCLE.kappa("spinodal", 3.0)
+    with pytest.raises(ValueError, match="Curves are critical"):
+        CIRCLE.kappa("fold", 30.0)

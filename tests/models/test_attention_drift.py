@@ -1,0 +1,194 @@
+"""Attention and Hardmax as objects: which matrices fit together, and as plain data."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from meanfield import MeanfieldError, Transformer
+from meanfield.models import (
+    L2,
+    SA,
+    Attention,
+    Hardmax,
+    PerLayer,
+    Sigmoid,
+    Sinkhorn,
+    Softmax,
+    Unnormalised,
+)
+
+KINDS = [Softmax(), Unnormalised(), L2(), Sigmoid(-0.1), Sinkhorn(1e-9, 77)]
+finite = st.floats(allow_nan=False, allow_infinity=False)
+I2, I3 = np.eye(2), np.eye(3)
+
+
+def through_json(drift):
+    return type(drift).from_description(json.loads(json.dumps(drift.describe())))
+
+
+def growing(t):
+    """A parameter in a file by its name only."""
+    return t * I2
+
+
+# Shapes --------------------------------------------------------------------------------------
+
+
+def test_the_dimension_is_that_of_the_matrices():
+    heads = np.ones((4, 2, 8))
+    assert Attention().dimension is None
+    assert Attention(2.0, V=-1).dimension is None
+    assert Attention(heads, heads).dimension == 8
+    assert Attention(K=I3).dimension == 3
+    assert Attention(heads, heads, heads, output=heads.swapaxes(1, 2)).dimension == 8
+    assert Attention(V=heads, output=np.ones((8, 2))).dimension == 8
+    assert Hardmax(V=I2).dimension == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"Q": np.ones((2, 3)), "K": np.ones((3, 3))}, r"equal shapes.*Q \(2, 3\) and K \(3, 3\)"),
+        ({"Q": np.ones((2, 3))}, r"Q must be square.*beside a multiple of the identity; got \(2"),
+        ({"Q": 2.0, "K": np.ones((2, 3))}, r"K must be square"),
+        ({"V": np.ones((2, 3))}, r"V must be square.*unless `output`.*got \(2, 3\)"),
+        ({"V": np.ones((4, 2, 3))}, r"V must be square"),
+        ({"V": np.ones((2, 3)), "output": np.ones((2, 3))}, "opposite shapes"),
+        ({"V": np.ones((2, 3)), "output": 1.0}, "V must be square"),
+        ({"output": np.ones((2, 3))}, "output must be square"),
+        ({"Q": I2, "V": I3}, "different dimensions d: Q 2, V 3. Give"),
+        ({"V": np.ones((2, 2, 2)), "K": np.ones((3, 2, 2))}, "numbers of heads: K 3, V 2"),
+        ({"Q": np.ones(3)}, r"Q must be None.*got shape \(3,\)"),
+        ({"V": np.ones((1, 1, 2, 2))}, r"got shape \(1, 1, 2, 2\)"),
+        ({"K": np.empty((0, 2))}, r"got shape \(0, 2\)"),
+        ({"Q": [[np.nan, 1], [1, np.inf]]}, "Q must be finite; got 2 nan or inf"),
+        ({"V": np.inf}, "V must be finite"),
+        ({"beta": np.nan}, "beta must be finite.*got nan"),
+        ({"beta": [1.0, np.inf]}, "beta must be finite"),
+        ({"beta": []}, "beta must be finite"),
+        ({"causal": True, "weights": Sinkhorn()}, "Sinkhorn weights cannot be causal"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Attention(**arguments)
+
+
+@pytest.mark.parametrize("weights", ["softmax", Softmax, 1.0])
+def test_weights_are_objects(weights):
+    with pytest.raises(TypeError, match=r"weights must be Softmax\(\)"):
+        Attention(weights=weights)
+
+
+def test_parameters_are_real_numbers():
+    with pytest.raises(TypeError, match="Q must be real numbers"):
+        Attention(Q=I2 * 1j)
+    with pytest.raises(TypeError, match="beta must be real numbers; got an array of <U3"):
+        Attention(beta="hot")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Sigmoid(np.nan), "bias must be a finite number"),
+        (lambda: Sinkhorn(0.0), "tolerance must be a finite number > 0"),
+        (lambda: Sinkhorn(most_iterations=0), "most_iterations >= 1; got most_iterations = 0"),
+        (lambda: Hardmax(ties=-1.0), "ties >= 0; got ties = -1.0"),
+        (lambda: Hardmax(ties=np.nan), "ties must be a finite number"),
+        (lambda: Hardmax(V=np.ones((2, 3))), "V must be square"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_representation_shows_shapes_not_numbers():
+    drift = Attention(np.ones((2, 3, 8)), PerLayer(np.ones((5, 2, 3, 8))), V=growing, causal=True)
+    assert repr(drift) == (
+        "Attention(Q=(2, 3, 8), K=PerLayer(5 of (2, 3, 8), duration=1.0), V=<growing>, beta=1.0, "
+        "weights=Softmax(), causal=True)"
+    )
+    assert repr(Hardmax(I2)) == "Hardmax(Q=(2, 2), K=1.0, V=1.0, ties=1e-12)"
+
+
+def test_densities_are_not_moved_by_attention():
+    with pytest.raises(MeanfieldError, match="Attention does not depend on inner products alone"):
+        Transformer(Attention()).zonal  # noqa: B018
+
+
+# As plain data -------------------------------------------------------------------------------
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    V=arrays(float, st.sampled_from([(), (2, 2), (3, 2, 2)]), elements=finite),
+    Q=finite,
+    beta=st.one_of(finite, arrays(float, (2, 2), elements=finite)),
+    kind=st.sampled_from(KINDS),
+    layered=st.booleans(),
+)
+def test_a_description_gives_back_every_bit(V, Q, beta, kind, layered):
+    V = PerLayer([V, -V], 0.1) if layered else V
+    drift = Attention(Q, V=V, beta=beta, weights=kind)
+    again = through_json(drift)
+    assert again.describe() == drift.describe()
+    assert again.weights == kind
+    for name, value in drift.at(0.1).items():
+        assert again.at(0.1)[name].tobytes() == value.tobytes()
+        assert again.at(0.1)[name].shape == value.shape
+
+
+def test_every_argument_is_described():
+    heads = np.random.default_rng(0).standard_normal((2, 3, 8))
+    drift = Attention(heads, -heads, heads, 2.0, output=heads.swapaxes(1, 2), causal=True)
+    data = drift.describe()
+    assert list(data) == ["drift", "Q", "K", "V", "output", "beta", "weights", "causal"]
+    assert data["Q"]["shape"] == [2, 3, 8]
+    again = through_json(drift)
+    assert again.causal and again.describe() == data
+    np.testing.assert_array_equal(again.output, drift.output)
+    hard = Hardmax(I2, V=PerLayer([1.0, 2.0], 0.5), ties=0.25)
+    assert through_json(hard).describe() == hard.describe()
+    assert through_json(hard).ties == 0.25
+
+
+@pytest.mark.parametrize("drift", [Attention(V=growing), Hardmax(V=growing)])
+def test_a_function_is_described_by_its_name_and_raises_when_it_is_missed(drift):
+    assert drift.describe()["V"] == {"callable": "growing"}
+    again = through_json(drift)
+    assert again.describe() == drift.describe()
+    assert not again.constant
+    with pytest.raises(MeanfieldError, match="V is a function of t, which files do not hold: grow"):
+        again.at(0.0)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (SA(1.0).describe(), "Expected what Attention.describe.*'SA'"),
+        ({"drift": "Attention"}, "Expected what Attention.describe"),
+        ({"drift": "Attention", "weights": {"weights": "Cubic"}}, "among Softmax.*got 'Cubic'"),
+        ({**Attention().describe(), "Q": {"shape": [2]}}, "Q is not described as a parameter is"),
+        ({**Attention().describe(), "Q": {"shape": [2], "float64": "?"}}, "Q is not described"),
+    ],
+)
+def test_other_data_are_refused(data, message):
+    with pytest.raises(MeanfieldError, match=message):
+        Attention.from_description(data)
+
+
+def test_hardmax_refuses_the_data_of_another_drift():
+    with pytest.raises(MeanfieldError, match=r"Hardmax.describe.*'Attention'"):
+        Hardmax.from_description(Attention().describe())
+
+
+@pytest.mark.parametrize("causal", ["no", 1, None, np.ones(1, dtype=bool)], ids=repr)
+def test_causal_is_true_or_false(causal):
+    with pytest.raises(TypeError, match="causal must be True or False; got causal ="):
+        Attention(causal=causal)
+    assert Attention(causal=np.True_).causal is True
