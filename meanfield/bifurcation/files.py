@@ -8,10 +8,10 @@ import numpy as np
 
 from ..core.atomic import write_result
 from ..core.errors import StorageError
-from ..models import SA, USA
-from ..models.transformer import Transformer
-from ..results.storage.models import model_of
-from ..spaces import Circle, Geometry, Sphere, Zonal
+from ..core.forms import Reading
+from ..core.kinds import build, describe
+from ..models import Drift
+from ..spaces import Geometry
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,7 +34,7 @@ def write(diagram: "Diagram", path: Path) -> Path:
     """
     header = {
         "drift": _described(diagram.drift),
-        "space": {**diagram.geometry.describe(), "degree": diagram.geometry.degree},
+        "space": describe(diagram.geometry),
         "symmetry": diagram.symmetry,
         "kappa": diagram.kappa,
         "ends": diagram.ends,
@@ -67,7 +67,7 @@ def read(path: Path) -> tuple["xr.Dataset", dict[str, Any], list[dict], list[dic
                 groups.append(file.load())
     except (OSError, KeyError, ValueError) as error:
         raise StorageError(f"{path} holds no bifurcation diagram: {error}") from error
-    found = header | {"drift": _drift(header["drift"]), "geometry": _geometry(header["space"])}
+    found = header | {"drift": _drift(header["drift"]), "geometry": build(Geometry, header["space"])}
     del found["space"]
     specials, saved = ([_row(g, i) for i in range(g.sizes["row"])] for g in groups)
     return data, found, specials, saved
@@ -116,23 +116,12 @@ def _row(table: "xr.Dataset", i: int) -> dict[str, Any]:
     return row | {"a": row["a"][: int(row["size"])]}
 
 
-def _described(drift: Any) -> dict[str, Any]:
+def _described(drift: Any) -> Any:
     """A drift as plain data, or the name of a kind of drift."""
-    if isinstance(drift, type):
-        return {"kind": drift.__name__}
-    return Transformer(drift, 1.0).describe()
+    return drift.__name__ if isinstance(drift, type) else describe(drift)
 
 
-def _drift(described: dict[str, Any]) -> Any:
-    if "kind" in described:
-        return {"USA": USA, "SA": SA}[described["kind"]]
-    return model_of(described).drift
-
-
-def _geometry(described: dict[str, Any]) -> Geometry:
-    match described["kind"]:
-        case "Circle":
-            return Circle(described["degree"])
-        case "Sphere":
-            return Sphere(described["degree"])
-    return Zonal(described["dimension"], described["degree"])
+def _drift(described: Any) -> Any:
+    if isinstance(described, str):
+        return Drift.kinds[described]
+    return build(Drift, described, Reading(result=True))

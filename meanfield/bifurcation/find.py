@@ -183,7 +183,7 @@ def _states(apart_from: Any, geometry: Geometry) -> list[StationaryState]:
     if not all(isinstance(state, StationaryState) for state in states):
         raise TypeError(f"apart_from is a sequence of StationaryState; got {apart_from!r}.")
     for space in (state.density.geometry for state in states):
-        if space.describe() != geometry.describe():
+        if space.with_degree(geometry.degree) != geometry:
             raise ValueError(
                 f"apart_from has states on {space!r}, and the guess is on {geometry!r}."
             )

@@ -88,9 +88,8 @@ class Experiment(NamedTuple):
     def describe(self) -> dict[str, Any]:
         """What determines the numbers, as plain data and arrays."""
         return {
-            "model": self.model.describe(),
-            "space": self.start.geometry.describe(),
-            "initial": self.start.coefficients,
+            "model": self.model,
+            "initial": self.start,
             "times": self.times,
             "outputs": len(self.law.t),
             "rtol": self.law.rtol,

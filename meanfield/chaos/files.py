@@ -7,8 +7,8 @@ import numpy as np
 
 from ..core.atomic import write_result
 from ..core.errors import StorageError
+from ..results.files import load
 from ..results.solution import Solution
-from ..results.storage.netcdf import load
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -21,6 +21,7 @@ from .errors import MeanfieldError
 __all__ = [
     "INVALID",
     "Array",
+    "DataFile",
     "Form",
     "Index",
     "Leaf",
@@ -56,6 +57,8 @@ class Reading:
         What is wrong, each beginning with the dotted key.
     lost : list of str
         What the file does not hold: functions, and kinds that are not installed.
+    files : list of Path
+        The files that are named.
     """
 
     folder: Path = field(default_factory=Path)
@@ -63,6 +66,7 @@ class Reading:
     result: bool = False
     problems: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
 
     def refuse(self, at: str, text: object) -> Any:
         """Note a problem with the value of a key."""
@@ -71,7 +75,15 @@ class Reading:
 
 
 class Form:
-    """What a value may be; `expected` says so in words."""
+    """What a value may be; `expected` says so in words.
+
+    Attributes
+    ----------
+    names : sequence of str
+        The names of the kinds that it may be.
+    """
+
+    names: Any = ()
 
     def check(self, name: str, value: Any) -> Any:
         """The value as it is kept; raises TypeError or ValueError, which name the parameter."""
@@ -86,7 +98,7 @@ class Form:
         return {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Leaf(Form):
     """A value that is no kind: a number, an array, a name, a function.
 
@@ -230,6 +242,26 @@ POSITIVE_NUMBERS = Leaf(
 FUNCTION = Leaf("a function, which a file cannot hold", _function, {"not": {}})
 ANYTHING = Leaf("a value", lambda _name, value: value, {})
 
+@dataclass(frozen=True, eq=False)
+class _DataFile(Leaf):
+    """The name of a file of numbers; in a configuration it starts from the folder of that."""
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        if not isinstance(data, str):
+            return reading.refuse(at, f"expected {self.expected}; got {toml(data)}")
+        path = reading.folder / data
+        if path.suffix not in DATA_FORMATS:
+            return reading.refuse(at, f"expected {self.expected}; got {toml(data)}")
+        if not reading.result and not path.is_file():
+            return reading.refuse(at, f'there is no file "{data}"; looked for {path.absolute()}')
+        reading.files.append(path)
+        return str(path)
+
+
+DATA_FORMATS = (".npy", ".npz", ".csv")
+DATA_FILE = _DataFile("a file named *.npy, *.npz or *.csv", _text, {"type": "string"})
+
+DataFile = Annotated[str, DATA_FILE]
 Positive = Annotated[float, POSITIVE]
 NonNegative = Annotated[float, NON_NEGATIVE]
 Natural = Annotated[int, NATURAL]
@@ -252,7 +284,7 @@ LEAVES: dict[Any, Leaf] = {
 # Forms that are made of others -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OrNone(Form):
     """A value, or None, which a file says by leaving the key out."""
 
@@ -272,7 +304,7 @@ class OrNone(Form):
         return self.form.json(definitions)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Choice(Form):
     """One of some strings."""
 
@@ -298,7 +330,7 @@ class Choice(Form):
         return {"enum": list(self.values)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Many(Form):
     """Any number of values of one form."""
 
@@ -323,7 +355,7 @@ class Many(Form):
         return {"type": "array", "items": self.form.json(definitions)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Either(Form):
     """A value of one of several forms: tables are read by a kind's, other data by a leaf's."""
 
@@ -343,7 +375,9 @@ class Either(Form):
         raise next((e for e in errors if isinstance(e, ValueError)), errors[0])
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        table = isinstance(data, str | Mapping) and not {"array", "function"} & set(data)
+        stored = isinstance(data, Mapping) and {"array", "function"} & set(data)
+        named = isinstance(data, str) and any(data in form.names for form in self.forms)
+        table = (isinstance(data, Mapping) and not stored) or named
         fitting = [form for form in self.forms if isinstance(form, Leaf) != table]
         return (fitting or list(self.forms))[0].read(data, at, reading)
 

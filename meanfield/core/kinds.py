@@ -42,7 +42,6 @@ from .forms import (
     Choice,
     Either,
     Form,
-    Leaf,
     Many,
     OrNone,
     Reading,
@@ -52,7 +51,7 @@ from .forms import (
 )
 from .identity import digest
 
-__all__ = ["Kind", "Parameter", "build", "describe", "parameters_of", "read_call", "schema"]
+__all__ = ["Kind", "KindOf", "Parameter", "build", "describe", "parameters_of", "read_call", "schema"]
 
 ENTRY_POINTS = "meanfield.kinds"
 SHORT = 16  # entries of an array that stands among other words
@@ -77,9 +76,10 @@ class Kind(ABC):
 
     family: ClassVar[type["Kind"]]
     kinds: ClassVar[dict[str, type["Kind"]]]
-    leaves: ClassVar[dict[Any, Leaf]] = {}  # annotations that mean something else in a family
+    leaves: ClassVar[dict[Any, Form]] = {}  # annotations that mean something else in a family
     default_kind: ClassVar[str | None] = None  # that of a table which does not name its kind
     kept: ClassVar[bool] = True  # whether files hold it; else they hold its repr
+    by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
 
     def __init_subclass__(cls, family: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -100,7 +100,9 @@ class Kind(ABC):
             cls.kinds[cls.__name__] = cls
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{type(self).__name__} is not changed: make one by replace({name}=)")
+        if not self.by_hand:
+            raise AttributeError(f"{type(self).__name__} is frozen; use replace({name}=...).")
+        object.__setattr__(self, name, value)
 
     def __post_init__(self) -> None:
         for name, parameter in parameters_of(type(self)).items():
@@ -124,6 +126,10 @@ class Kind(ABC):
     def replace(self, **changes: Any) -> Self:
         """The same kind with other values of some parameters."""
         return type(self)(**{**self.described, **changes})
+
+    def in_file(self) -> "Kind":
+        """The kind that files hold in its place: itself, unless functions stand in it."""
+        return self
 
     def computed(self) -> Any:
         """What code of the kind computes at fixed places: part of its identity."""
@@ -150,7 +156,7 @@ class Kind(ABC):
 
 def _needs_init(cls: type[Kind]) -> bool:
     """Whether a dataclass makes the constructor: it has annotations, or none was written so far."""
-    if "__init__" in cls.__dict__:
+    if cls.by_hand or "__init__" in cls.__dict__:
         return False
     hints = cls.__dict__.get("__annotations__", {}).values()
     if any("ClassVar" not in str(hint) for hint in hints):
@@ -200,7 +206,9 @@ def parameters_of(target: Callable) -> dict[str, Parameter]:
     """The parameters of a kind, or of a function, that have an annotation."""
     function: Any = target.__init__ if isinstance(target, type) else target
     hints = get_type_hints(function, include_extras=True)
-    words, special = _words(inspect.getdoc(target) or ""), getattr(target, "leaves", {})
+    places = reversed(target.__mro__) if isinstance(target, type) else [target]
+    words = {name: text for place in places for name, text in _words(place).items()}
+    special = getattr(target, "leaves", {})
     given = inspect.signature(target).parameters
     return {
         name: Parameter(form_of(hints[name], special), given[name].default, words.get(name, ""))
@@ -209,7 +217,7 @@ def parameters_of(target: Callable) -> dict[str, Parameter]:
     }
 
 
-def form_of(hint: Any, special: Mapping[Any, Leaf]) -> Form:
+def form_of(hint: Any, special: Mapping[Any, Form]) -> Form:
     """The form that an annotation means; `special` are those of a family of its own."""
     inner = get_args(hint)
     for other in getattr(hint, "__metadata__", ()):
@@ -232,9 +240,9 @@ def form_of(hint: Any, special: Mapping[Any, Leaf]) -> Form:
     return LEAVES[Any]
 
 
-def _words(docstring: str) -> dict[str, str]:
-    """What the section Parameters of a numpydoc text says of each of them."""
-    lines = docstring.splitlines()
+def _words(place: Any) -> dict[str, str]:
+    """What the section Parameters of a docstring in numpydoc's form says of each of them."""
+    lines = inspect.cleandoc(place.__doc__ or "").splitlines()
     found: dict[str, list[str]] = {}
     inside, names = False, []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
@@ -271,6 +279,7 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
     A function is described by its name, and `build` gives back one that raises MeanfieldError.
     """
     if isinstance(value, Kind):
+        value = value.in_file()
         tree: dict[str, Any] = {"kind": type(value).__name__}
         if not value.kept:
             return {**tree, "shown": repr(value)}
@@ -333,14 +342,14 @@ def schema(family: type[Kind]) -> dict[str, Any]:
     return {**root, "$defs": definitions}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KindOf(Form):
     """An object of a family, or of a class below it."""
 
     base: type[Kind]
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> list[str]:  # type: ignore[override]
         """The names of the kinds that fit."""
         kinds = self.base.family.kinds
         return sorted(name for name, kind in kinds.items() if issubclass(kind, self.base))

@@ -1,15 +1,17 @@
-"""The drifts: how the measure of tokens moves each of them."""
+"""Models: drifts, attention weights, normalisations, noises, and what holds them together."""
 
 from . import ensembles, noise, normalisation, scalings
 from .attention import Attention
-from .contract import Drift, ZonalDrift
+from .drift import Drift, ZonalDrift
 from .feedforward import FeedForward, relu
 from .hardmax import Hardmax
-from .interaction import Interaction
+from .interaction import CosineSeries, Interaction
 from .mean_field import MeanField
-from .parameters import PerLayer
+from .noise import Noise
+from .normalisation import Normalisation
+from .parameters import FromFile, PerLayer
 from .rescaling import rescaled
-from .weights import L2, Linear, Sigmoid, Sinkhorn, Softmax, Unnormalised
+from .weights import L2, Linear, Sigmoid, Sinkhorn, Softmax, Unnormalised, Weights
 from .zonal import SA, USA, Kuramoto
 
 __all__ = [
@@ -17,18 +19,23 @@ __all__ = [
     "SA",
     "USA",
     "Attention",
+    "CosineSeries",
     "Drift",
     "FeedForward",
+    "FromFile",
     "Hardmax",
     "Interaction",
     "Kuramoto",
     "Linear",
     "MeanField",
+    "Noise",
+    "Normalisation",
     "PerLayer",
     "Sigmoid",
     "Sinkhorn",
     "Softmax",
     "Unnormalised",
+    "Weights",
     "ZonalDrift",
     "ensembles",
     "noise",

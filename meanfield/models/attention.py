@@ -1,17 +1,13 @@
 """Attention with any matrices Q, K, V, several heads, and weights that change with time."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY
 
 import numpy as np
 
-from ..core.checks import boolean
-from ..core.errors import MeanfieldError
 from . import parameters
-from .contract import Drift
+from .drift import Drift
 from .heads import check_shapes, dimension, norm
-from .parameters import Parameter
+from .parameters import InverseTemperature, Matrix, Parameter
 from .weights import Sinkhorn, Softmax, Unnormalised, Weights
 
 __all__ = ["Attention"]
@@ -20,7 +16,6 @@ ROWS = 512  # tokens whose weights are in memory at a time
 EQUAL = 1e-12
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Attention(Drift):
     """Attention of H heads: how n tokens of masses m_j pull on each of them.
 
@@ -64,44 +59,21 @@ class Attention(Drift):
     arXiv:2411.04990 (causal).
     """
 
-    Q: Parameter
-    K: Parameter
-    V: Parameter
-    beta: Parameter
-    weights: Weights
-    output: Parameter | None
-    causal: bool
+    Q: Matrix = None
+    K: Matrix = None
+    V: Matrix = None
+    beta: InverseTemperature = 1.0
+    _: KW_ONLY
+    weights: Weights = Softmax()
+    output: Matrix | None = None
+    causal: bool = False
 
-    def __init__(
-        self,
-        Q=None,
-        K=None,
-        V=None,
-        beta=1.0,
-        *,
-        weights: Weights | None = None,
-        output=None,
-        causal: bool = False,
-    ):
-        weights = Softmax() if weights is None else weights
-        if not isinstance(weights, Weights):
-            raise TypeError(
-                "weights must be Softmax(), Unnormalised(), L2(), Sigmoid(bias), Sinkhorn() or "
-                f"Linear(); got {weights!r}."
-            )
-        causal = boolean("causal", causal)
-        if causal and isinstance(weights, Sinkhorn):
+    def validate(self) -> None:
+        if self.causal and isinstance(self.weights, Sinkhorn):
             raise ValueError(
                 "Sinkhorn weights cannot be causal: no weights on j <= i have both marginals one "
                 "but those of each token on itself. Use Softmax() or L2()."
             )
-        for name, value in {"Q": Q, "K": K, "V": V}.items():
-            object.__setattr__(self, name, parameters.matrix(name, value))
-        projection = None if output is None else parameters.matrix("output", output)
-        object.__setattr__(self, "output", projection)
-        object.__setattr__(self, "beta", parameters.inverse_temperature(beta))
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "causal", causal)
         check_shapes({name: value.shape for name, value in self._matrices.items()})
 
     @property
@@ -111,7 +83,7 @@ class Attention(Drift):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.beta.shape or ()
+        return self.beta.shape or ()  # None while a function has not been evaluated
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
@@ -204,38 +176,6 @@ class Attention(Drift):
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         """Times strictly between `start` and `end` at which a parameter jumps, increasing."""
         return parameters.breakpoints({**self._matrices, "beta": self.beta}, start, end)
-
-    def describe(self) -> dict[str, Any]:
-        """The drift as plain data; arrays as their bytes in base64, callables by their names."""
-        values = {**self._matrices, "beta": self.beta}
-        return {
-            "drift": type(self).__name__,
-            **{name: parameters.description(value) for name, value in values.items()},
-            "weights": self.weights.describe(),
-            "causal": self.causal,
-        }
-
-    @classmethod
-    def from_description(cls, data: Mapping[str, Any]) -> "Attention":
-        """The drift that `describe` described, bit for bit.
-
-        A callable comes back as one that raises MeanfieldError when it is evaluated. Raises
-        MeanfieldError if the data do not describe attention.
-        """
-        if data.get("drift") != cls.__name__ or "weights" not in data:
-            raise MeanfieldError(
-                f"Expected what Attention.describe() returns; got drift = {data.get('drift')!r}."
-            )
-        names = [name for name in ("Q", "K", "V", "beta", "output") if name in data]
-        values = {name: parameters.from_description(name, data[name]) for name in names}
-        weights = Weights.from_description(data["weights"])
-        return cls(**values, weights=weights, causal=data.get("causal", False))
-
-    def __repr__(self) -> str:
-        values = {**self._matrices, "beta": self.beta}
-        listed = [f"{name}={parameters.shown(value)}" for name, value in values.items()]
-        causal = ["causal=True"] if self.causal else []
-        return f"Attention({', '.join([*listed, f'weights={self.weights!r}', *causal])})"
 
 
 def _alike(A: np.ndarray, B: np.ndarray) -> bool:

@@ -7,6 +7,8 @@
 
 <Qx, Ky> = <x, Q^T K y>, so a random Q^T K = B is ``Attention(K=B)``. Each function takes a seed
 or a numpy Generator; `shape` asks for as many independent matrices, for instance (H,) of heads.
+The classes of the same names stand in place of matrices, ``Attention(K=GOE(rng=0))``, and are drawn
+when the dimension of the state is known.
 
 References
 ----------
@@ -14,11 +16,24 @@ Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, figure 5 (d = 1
 the scalings of its code.
 """
 
+from abc import abstractmethod
+
 import numpy as np
 
 from ..core.checks import generator, whole_number
+from ..core.forms import Index, Natural
+from .parameters import Given, Place
 
-__all__ = ["ginibre", "ginibre_product", "goe", "wishart"]
+__all__ = [
+    "GOE",
+    "Ginibre",
+    "GinibreProduct",
+    "Wishart",
+    "ginibre",
+    "ginibre_product",
+    "goe",
+    "wishart",
+]
 
 
 def ginibre(dimension: int, rng, shape: tuple[int, ...] = (), *, rows: int | None = None):
@@ -69,3 +84,68 @@ def wishart(dimension: int, rng, shape: tuple[int, ...] = ()):
     """
     matrices = ginibre(dimension, rng, shape)
     return matrices @ np.swapaxes(matrices, -1, -2) / np.sqrt(dimension)
+
+
+class _Random(Given):
+    """A random matrix, or one for each head.
+
+    Parameters
+    ----------
+    rng : int
+        Seed; equal seeds give equal matrices.
+    scale : float
+        The factor by which it is multiplied.
+    columns : int, optional
+        Number of columns; by default the dimension of the state.
+    heads : int, optional
+        Number of independent matrices; by default one, without an axis of heads.
+    """
+
+    rng: Index
+    scale: float = 1.0
+    columns: Natural | None = None
+    heads: Natural | None = None
+
+    @abstractmethod
+    def draw(self, columns: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Matrices of this law."""
+
+    def resolve(self, place: Place) -> np.ndarray:
+        shape = () if self.heads is None else (self.heads,)
+        return self.scale * self.draw(self.columns or place.d, shape)
+
+
+class Ginibre(_Random):
+    """`ginibre` in place of a matrix.
+
+    Parameters
+    ----------
+    rows : int, optional
+        Number of rows; by default that of columns.
+    """
+
+    rows: Natural | None = None
+
+    def draw(self, columns: int, shape: tuple[int, ...]) -> np.ndarray:
+        return ginibre(columns, self.rng, shape, rows=self.rows)
+
+
+class GinibreProduct(_Random):
+    """`ginibre_product` in place of a matrix."""
+
+    def draw(self, columns: int, shape: tuple[int, ...]) -> np.ndarray:
+        return ginibre_product(columns, self.rng, shape)
+
+
+class GOE(_Random):
+    """`goe` in place of a matrix."""
+
+    def draw(self, columns: int, shape: tuple[int, ...]) -> np.ndarray:
+        return goe(columns, self.rng, shape)
+
+
+class Wishart(_Random):
+    """`wishart` in place of a matrix."""
+
+    def draw(self, columns: int, shape: tuple[int, ...]) -> np.ndarray:
+        return wishart(columns, self.rng, shape)

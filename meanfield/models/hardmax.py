@@ -1,22 +1,16 @@
 """Hardmax attention, the limit of infinite inverse temperature."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
-from ..core.checks import finite
-from ..core.errors import MeanfieldError
+from ..core.forms import NonNegative
 from . import parameters
-from .contract import Drift
+from .drift import Drift
 from .heads import check_shapes, dimension, norm
-from .parameters import Parameter
+from .parameters import Matrix, Parameter
 
 __all__ = ["Hardmax"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Hardmax(Drift):
     """Each token follows the others that it attends to most, not itself.
 
@@ -52,20 +46,14 @@ class Hardmax(Drift):
     Rigollet, arXiv:2512.01868, the footnote on hardmax.
     """
 
-    Q: Parameter
-    K: Parameter
-    V: Parameter
-    ties: float
-
     parts_tokens = True  # none attends to itself
 
-    def __init__(self, Q=None, K=None, V=None, ties: float = 1e-12):
-        finite(ties=ties)
-        if ties < 0:
-            raise ValueError(f"Hardmax needs ties >= 0; got ties = {ties!r}.")
-        for name, value in {"Q": Q, "K": K, "V": V}.items():
-            object.__setattr__(self, name, parameters.matrix(name, value))
-        object.__setattr__(self, "ties", float(ties))
+    Q: Matrix = None
+    K: Matrix = None
+    V: Matrix = None
+    ties: NonNegative = 1e-12
+
+    def validate(self) -> None:
         check_shapes({name: value.shape for name, value in self._matrices.items()})
 
     @property
@@ -97,22 +85,3 @@ class Hardmax(Drift):
         Those at which the maximiser changes depend on the tokens, and are not among them.
         """
         return parameters.breakpoints(self._matrices, start, end)
-
-    def describe(self) -> dict[str, Any]:
-        """The drift as plain data; arrays as their bytes in base64, callables by their names."""
-        described = {n: parameters.description(value) for n, value in self._matrices.items()}
-        return {"drift": type(self).__name__, **described, "ties": self.ties}
-
-    @classmethod
-    def from_description(cls, data: Mapping[str, Any]) -> "Hardmax":
-        """The drift that `describe` described, bit for bit; see `Attention.from_description`."""
-        if data.get("drift") != cls.__name__:
-            raise MeanfieldError(
-                f"Expected what Hardmax.describe() returns; got drift = {data.get('drift')!r}."
-            )
-        values = {n: parameters.from_description(n, data[n]) for n in "QKV" if n in data}
-        return cls(**values, ties=data.get("ties", 1e-12))
-
-    def __repr__(self) -> str:
-        listed = [f"{name}={parameters.shown(value)}" for name, value in self._matrices.items()]
-        return f"Hardmax({', '.join(listed)}, ties={self.ties!r})"

@@ -1,26 +1,21 @@
-"""A drift by any interaction potential W of the inner product."""
+"""Drifts by any interaction potential W of the inner product."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
 from ..core.checks import positive, real_array
-from ..core.errors import MeanfieldError
+from ..core.forms import Array
 from ..spaces.kernels import polynomial_multipliers, quadrature_multipliers, values_at
-from .contract import ZonalDrift
+from .drift import DENSE, ZonalDrift
 from .slopes import slope_of
 
-__all__ = ["Interaction"]
+__all__ = ["CosineSeries", "Interaction"]
 
 DESCRIBED = 4096  # degree of the series that files hold
-CLOSE = 1e-3  # gaps below which differences of slopes cancel
-PLACES, SHARES = (np.polynomial.legendre.leggauss(40) + np.array([[1.0], [0.0]])) / 2
 
 
-@dataclass(frozen=True)
 class Interaction(ZonalDrift):
     """Drift v(x) = grad_x int W(<x, y>) dmu(y) for any interaction potential W.
 
@@ -42,42 +37,37 @@ class Interaction(ZonalDrift):
         If one of the two is not a function, or the tolerance not a number > 0; where they are
         evaluated, if they do not return as many real numbers as they got.
 
+    Notes
+    -----
+    Files hold the `CosineSeries` of a potential without `derivative`, up to degree 4096.
+
     Examples
     --------
     Doi-Onsager: ``Interaction(lambda t: -np.sqrt(1 - t**2))``.
     """
 
-    potential: Callable[[np.ndarray], np.ndarray]
-    name: str = ""
-    tolerance: float = 1e-14
-    derivative: Callable[[np.ndarray], np.ndarray] | None = field(default=None, kw_only=True)
-
-    def __post_init__(self):
-        for name in ("potential", "derivative"):
-            function = getattr(self, name)
-            if not callable(function) and (function is not None or name == "potential"):
+    def __init__(
+        self,
+        potential: Callable,
+        name: str = "",
+        tolerance: float = 1e-14,
+        *,
+        derivative: Callable | None = None,
+    ):
+        for what, function in {"potential": potential, "derivative": derivative}.items():
+            if not callable(function) and (function is not None or what == "potential"):
                 raise TypeError(
-                    f"Interaction expects {name} to be a function of an array of inner products; "
-                    f"got {name} = {function!r}."
+                    f"Interaction expects {what} to be a function of an array of inner products; "
+                    f"got {what} = {function!r}."
                 )
-        positive(tolerance=self.tolerance)
+        positive(tolerance=tolerance)
+        name = str(name) or getattr(potential, "__qualname__", type(potential).__qualname__)
+        self._set(potential=potential, name=name, tolerance=float(tolerance), derivative=derivative)
 
-    @classmethod
-    def chebyshev(cls, coefficients: Sequence[float], name: str = "") -> "Interaction":
-        """W(cos theta) = sum_k coefficients_k cos(k theta), a Chebyshev series in t.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Unless the coefficients are finite real numbers in a sequence, at least one.
-        """
-        series = real_array("The coefficients of a Chebyshev series", coefficients)
-        if series.ndim != 1 or series.size == 0 or not np.isfinite(series).all():
-            raise ValueError(
-                "A Chebyshev series expects a sequence of finite coefficients, [w_0, w_1, ...]; "
-                f"got shape {series.shape}, {np.count_nonzero(~np.isfinite(series))} not finite."
-            )
-        return cls(np.polynomial.Chebyshev(series), name)
+    @staticmethod
+    def chebyshev(coefficients: Sequence[float], name: str = "") -> "CosineSeries":
+        """W(cos theta) = sum_k coefficients_k cos(k theta): see `CosineSeries`."""
+        return CosineSeries(coefficients, name)
 
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         """W; inner products beyond +-1 by rounding are taken for +-1."""
@@ -93,28 +83,8 @@ class Interaction(ZonalDrift):
         """W' at inner products; those beyond +-1 by rounding are taken for +-1."""
         return self._slope(np.minimum(np.maximum(t, -1.0), 1.0))
 
-    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """By the mean of W'' between the two where the gap is small."""
-        gap = np.exp(log_gap)
-        there = self.slope(1 - gap)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = (self.slope(np.ones_like(gap)) - there) / there
-            sign, log_size = np.sign(ratio), np.log(np.abs(ratio))
-            if (near := gap < CLOSE).any():
-                mean = self._curvature(1 - gap[near, None] * PLACES) @ SHARES / there[near]
-                sign[near], log_size[near] = np.sign(mean), np.log(np.abs(mean)) + log_gap[near]
-        return sign, log_size
-
-    @cached_property
-    def _curvature(self) -> Callable[[np.ndarray], np.ndarray]:
-        """W''."""
-        try:
-            return slope_of(self._slope)
-        except MeanfieldError as error:
-            raise MeanfieldError(
-                "Attention on equiangular tokens with 1 - rho < 0.001 needs W'' of an Interaction, "
-                "and the Chebyshev interpolants of its slope do not give it: W' is not smooth."
-            ) from error
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.array(np.abs(self._slope(DENSE)).max())
 
     def why_not_finite(self, largest: float) -> str:
         if self.derivative is None:
@@ -124,38 +94,80 @@ class Interaction(ZonalDrift):
             "Expected W'(t), finite for -1 < t < 1."
         )
 
-    def rate(self, t: float = 0.0) -> np.ndarray:
-        return np.abs(self._slope(np.linspace(-1, 1, 515)[1:-1])).max()  # it may be inf at +-1
+    def _attraction(self, degree: int, dimension: int) -> np.ndarray:
+        return quadrature_multipliers(
+            self.potential, degree, dimension, tolerance=self.tolerance
+        )
 
-    @cached_property
-    def _known(self) -> dict[tuple[int, int], np.ndarray]:
-        return {}  # multipliers that were asked for: a kernel with a kink takes seconds
+    def interaction(self, degree: int, dimension: int) -> np.ndarray:
+        return self.attraction(degree, dimension)
 
-    def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        if (degree, dimension) not in self._known:
-            self._known[degree, dimension] = self._multipliers(degree, dimension)
-        return self._known[degree, dimension].copy()
-
-    def _multipliers(self, degree: int, dimension: int) -> np.ndarray:
-        potential = self.potential
-        if isinstance(potential, np.polynomial.Chebyshev):
-            return polynomial_multipliers(potential, potential.degree(), degree, dimension)
-        return quadrature_multipliers(potential, degree, dimension, tolerance=self.tolerance)
-
-    def describe(self) -> dict[str, Any]:
-        """Its name, and the Chebyshev series of W up to degree 4096 without negligible terms."""
-        name = self.name or getattr(self.potential, "__qualname__", "chebyshev series")
-        if isinstance(self.potential, np.polynomial.Chebyshev):
-            series = self.potential.coef
-        else:
-            multipliers = quadrature_multipliers(
-                self.potential, DESCRIBED, 2, tolerance=self.tolerance
-            )
-            series = np.where(np.arange(DESCRIBED + 1) == 0, 1.0, 2.0) * multipliers
+    def in_file(self) -> ZonalDrift:
+        """The series of cosines that stands for it, if it has no derivative of its own."""
+        if self.derivative is not None:
+            return self
+        multipliers = quadrature_multipliers(
+            self.potential, DESCRIBED, 2, tolerance=self.tolerance
+        )
+        series = np.where(np.arange(DESCRIBED + 1) == 0, 1.0, 2.0) * multipliers
         significant = np.flatnonzero(np.abs(series) > 1e-17 * np.abs(series).max())
         kept = series[: significant[-1] + 1] if significant.size else series[:1]
-        described = {"drift": "Interaction", "potential": name, "chebyshev": kept.tolist()}
-        if self.derivative is not None:
-            named = getattr(self.derivative, "__qualname__", type(self.derivative).__qualname__)
-            described["derivative"] = {"callable": named}
-        return described
+        return CosineSeries(kept, self.name)
+
+    def computed(self):
+        return None  # the functions say it themselves
+
+    def __repr__(self) -> str:
+        return f"Interaction({self.name})"
+
+
+class CosineSeries(ZonalDrift):
+    """Drift by the potential W(cos theta) = sum_k coefficients_k cos(k theta).
+
+    theta is the angle between two points; cos(k theta) is the Chebyshev polynomial T_k of their
+    inner product.
+
+    Parameters
+    ----------
+    coefficients : array
+        w_0, w_1, ...; a positive w_1 attracts.
+    name : str
+        What it is called in figures and files.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Unless the coefficients are finite real numbers in a sequence, at least one.
+    """
+
+    coefficients: Array
+    name: str = ""
+
+    def validate(self) -> None:
+        series = real_array("The coefficients of a Chebyshev series", self.coefficients)
+        if series.ndim != 1 or series.size == 0:
+            raise ValueError(
+                "A series expects a sequence of finite coefficients, [w_0, w_1, ...]; got shape "
+                f"{series.shape}."
+            )
+
+    @cached_property
+    def _series(self) -> np.polynomial.Chebyshev:
+        return np.polynomial.Chebyshev(self.coefficients)
+
+    def potential(self, t: np.ndarray) -> np.ndarray:
+        return self._series(t)
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return self._series.deriv()(np.minimum(np.maximum(t, -1.0), 1.0))
+
+    def _attraction(self, degree: int, dimension: int) -> np.ndarray:
+        series = self._series
+        return polynomial_multipliers(series, series.degree(), degree, dimension)
+
+    def interaction(self, degree: int, dimension: int) -> np.ndarray:
+        return self.attraction(degree, dimension)
+
+    @property
+    def polynomial_degree(self) -> int:
+        return int(self._series.trim().degree())

@@ -8,7 +8,7 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from ..spaces import Circle, Sphere
 from ..spaces.density import Density
-from .contract import Drift, ZonalDrift
+from .drift import Drift
 
 __all__ = ["MeanField"]
 
@@ -53,20 +53,14 @@ class MeanField(Drift):
                 f"MeanField expects a run of a single density with {FEWEST} outputs or more; got "
                 f"ensemble shape {first.shape}, {len(states)} outputs."
             )
-        self.source: ZonalDrift = run.model.drift
-        self.t = np.asarray(run.t, dtype=float)
         degree = max(state.geometry.degree for state in states)
-        self.geometry = geometry.with_degree(degree)
         resampled = [s.geometry.resample(s.coefficients, degree) for s in states]
-        self.values = np.stack(resampled)
-
-    @classmethod
-    def absent(cls, source: Any, described: str) -> "MeanField":
-        """One whose densities a file does not hold; it raises MeanfieldError when evaluated."""
-        field = object.__new__(cls)
-        field.source, field.t, field.geometry = source, np.array([np.nan]), Circle(1)
-        field.values = np.array([described])
-        return field
+        self._set(
+            source=run.model.drift,
+            t=np.array(run.t, dtype=float),
+            geometry=geometry.with_degree(degree),
+            values=np.stack(resampled),
+        )
 
     @cached_property
     def _spline(self):
@@ -76,8 +70,6 @@ class MeanField(Drift):
 
     def coefficients(self, t: float) -> np.ndarray:
         """Those of mu_t, (modes,); raises MeanfieldError before and after the run."""
-        if self.values.dtype.kind == "U":
-            raise MeanfieldError(f"Files do not hold the {self.values[0]} of a MeanField.")
         margin = BEYOND * (self.t[-1] - self.t[0])
         if not self.t[0] - margin <= t <= self.t[-1] + margin:
             raise MeanfieldError(
@@ -86,15 +78,15 @@ class MeanField(Drift):
             )
         return self._spline(t)
 
+    kept = False
     constant = False
     on_sphere_only = True
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         return self.source.rate(t)
 
-    def describe(self) -> dict[str, Any]:
-        span = f"densities for {self.t[0]:g} <= t <= {self.t[-1]:g}"
-        return {"drift": "MeanField", "field": {"callable": span}, "of": self.source.describe()}
+    def identity(self) -> Any:
+        return [self.source, self.t, self.geometry.described, self.values]
 
     def __repr__(self) -> str:
         return f"MeanField({self.source!r}, {self.t[0]:g} <= t <= {self.t[-1]:g})"

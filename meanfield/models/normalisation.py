@@ -10,17 +10,17 @@ with P = I - theta theta^T and N(x) = x/|x|. A layer is Euler's step of length `
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from ..core.checks import positive
 from ..core.errors import MeanfieldError
+from ..core.forms import POSITIVE, Leaf, Positive
+from ..core.kinds import Kind
 
 __all__ = [
     "NGPT",
-    "NORMALISATIONS",
     "MixLN",
     "Normalisation",
     "PeriLN",
@@ -32,7 +32,14 @@ __all__ = [
 CANCELLED = 1e-14
 
 
-class Normalisation:
+def _rate(name: str, value: Any) -> Any:
+    return value if callable(value) else POSITIVE.check(name, value)
+
+
+RATE = Leaf("a finite number > 0, or a function of t", _rate, POSITIVE.schema)
+
+
+class Normalisation(Kind, family=True):
     """Turns the output of attention into the update of the hidden state.
 
     References
@@ -52,8 +59,8 @@ class Normalisation:
         """Whether the lengths of hidden states change at the time t."""
         return False
 
-    needs_direction = False  # whether only the direction of A counts, which A = 0 has not
-    is_identity = False  # whether the update is the output of attention, and lengths are fixed
+    needs_direction: ClassVar[bool] = False  # whether only the direction of A counts, which A = 0 has not
+    is_identity: ClassVar[bool] = False  # whether the update is the output of attention, and lengths are fixed
 
     @property
     def constant(self) -> bool:
@@ -69,12 +76,8 @@ class Normalisation:
         """Times at which the scheme changes."""
         return ()
 
-    def describe(self) -> dict[str, Any]:
-        """The scheme as plain data."""
-        return {"normalisation": type(self).__name__}
 
 
-@dataclass(frozen=True)
 class PostLN(Normalisation):
     """Post-LN: theta' = P A; a layer is theta <- N(theta + step A(theta))."""
 
@@ -90,12 +93,10 @@ class _Growing(Normalisation):
         return True
 
 
-@dataclass(frozen=True)
 class PreLN(_Growing):
     """Pre-LN: theta' = P A / r, r' = <theta, A>; a layer is x <- x + step A(N(x))."""
 
 
-@dataclass(frozen=True)
 class MixLN(Normalisation):
     """Mix-LN: Post-LN until the time `tau`, Pre-LN from then on.
 
@@ -105,10 +106,7 @@ class MixLN(Normalisation):
         > 0.
     """
 
-    tau: float
-
-    def __post_init__(self):
-        positive(tau=self.tau)
+    tau: Positive
 
     def grows(self, t: float) -> bool:
         return t >= self.tau
@@ -120,11 +118,8 @@ class MixLN(Normalisation):
     def breakpoints(self) -> tuple[float, ...]:
         return (float(self.tau),)
 
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "tau": float(self.tau)}
 
 
-@dataclass(frozen=True)
 class PeriLN(_Growing):
     """Peri-LN: the output of attention is normalised too.
 
@@ -137,7 +132,6 @@ class PeriLN(_Growing):
         return _unit(A, size)
 
 
-@dataclass(frozen=True)
 class NGPT(Normalisation):
     """nGPT: theta' = alpha P A / |A|; a layer is theta <- N(theta + step alpha N(A)).
 
@@ -147,12 +141,8 @@ class NGPT(Normalisation):
         The learning rate > 0, or alpha(t).
     """
 
-    alpha: float | Callable[[float], float] = 1.0
+    alpha: Annotated[float | Callable[[float], float], RATE] = 1.0
     needs_direction = True
-
-    def __post_init__(self):
-        if not callable(self.alpha):
-            positive(alpha=self.alpha)
 
     @property
     def constant(self) -> bool:
@@ -164,14 +154,8 @@ class NGPT(Normalisation):
             positive(**{f"alpha({t:g})": alpha})
         return alpha * _unit(A, size)
 
-    def describe(self) -> dict[str, Any]:
-        if callable(self.alpha):
-            name = getattr(self.alpha, "__qualname__", repr(self.alpha))
-            return {**super().describe(), "alpha": {"callable": name}}
-        return {**super().describe(), "alpha": float(self.alpha)}
 
 
-@dataclass(frozen=True)
 class SqrtScaling(Normalisation):
     """LayerNorm scaling: theta' = P A / sqrt(t + 1)."""
 
@@ -194,5 +178,3 @@ def _unit(A: np.ndarray, size: float) -> np.ndarray:
         )
     return A / lengths
 
-
-NORMALISATIONS = (PostLN, PreLN, MixLN, PeriLN, NGPT, SqrtScaling)

@@ -1,31 +1,112 @@
-"""Parameters of attention: an array for all times, a sequence of layers, or a function of time."""
+"""Parameters of attention: numbers for all times, layers, functions of time, or what gives them.
 
+What cannot be known before the state is, such as a random matrix of its dimension, is a kind of
+`Given`: it stays as it was written until `resolved` puts an array in its place.
+"""
+
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import positive, real_array
-from ..core.errors import MeanfieldError
-from .plain import packed, unpacked
+from ..core.checks import real_array
+from ..core.forms import ARRAY, NESTED, DataFile, Either, Form, Leaf, Many, Positive, Reading
+from ..core.kinds import Kind, KindOf
+from ..core.number_files import read_numbers
 
 __all__ = [
+    "FromFile",
     "FunctionOfTime",
+    "Given",
+    "InverseTemperature",
+    "Matrix",
     "Parameter",
     "PerLayer",
+    "Place",
     "breakpoints",
-    "description",
-    "from_description",
     "inverse_temperature",
+    "known",
     "matrix",
-    "shown",
+    "resolved",
     "values_at",
 ]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PerLayer:
+class Place(NamedTuple):
+    """What `Given` may ask of the state that a model is to move.
+
+    Attributes
+    ----------
+    d : int
+        Dimension of the points.
+    n : float, array or None
+        Number of tokens; None where there are none.
+    """
+
+    d: int
+    n: Any = None
+
+
+class Given(Kind, family=True):
+    """A table in place of numbers: what it stands for is known once the state is."""
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Shape of the value at each time; None while it is not known."""
+        return None
+
+    @abstractmethod
+    def resolve(self, place: Place) -> Any:
+        """The numbers; raises ValueError or StorageError where there are none."""
+
+
+class FromFile(Given):
+    """Numbers that are read from a file.
+
+    Parameters
+    ----------
+    file : str
+        *.npy, *.npz or *.csv; relative names start from the folder of the configuration file.
+    key : str, optional
+        Name of the array in an .npz file.
+    """
+
+    file: DataFile
+    key: str | None = None
+
+    def resolve(self, place: Place) -> np.ndarray:
+        return read_numbers(Path(self.file), self.key)
+
+
+class _Layers(Form):
+    """The values of `PerLayer`: numbers, or an array of them in which tables may stand."""
+
+    expected = "an array, one entry for each layer"
+
+    def check(self, name: str, value: Any) -> Any:
+        if isinstance(value, tuple | list) and any(isinstance(entry, Given) for entry in value):
+            return tuple(value)
+        what = f"The {name} of PerLayer (one for each layer, all of one shape)"
+        array = _finite(what, real_array(what, value))
+        if array.ndim == 0 or array.size == 0:
+            raise ValueError(
+                f"PerLayer expects a sequence of values, one for each layer; got {value!r}. "
+                "A parameter that never changes needs no PerLayer."
+            )
+        return array
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        tables = isinstance(data, list) and any(isinstance(entry, dict) for entry in data)
+        form = Many(Either((ARRAY, KindOf(Given)))) if tables else Leaf("", self.check, NESTED)
+        return form.read(data, at, reading)
+
+    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "array"}
+
+
+class PerLayer(Given):
     """A parameter that is constant within each layer of a Transformer and jumps between them.
 
     Its value at time t is that of layer floor(t / duration); the first layer's before t = 0, and
@@ -46,25 +127,24 @@ class PerLayer:
         If the values are not real numbers of one shape.
     """
 
-    values: np.ndarray
-    duration: float
+    values: Annotated[Any, _Layers()]
+    duration: Positive = 1.0
 
-    def __init__(self, values, duration: float = 1.0):
-        what = "The values of PerLayer (one for each layer, all of one shape)"
-        array = _finite(what, real_array(what, values))
-        if array.ndim == 0 or array.size == 0:
+    def resolve(self, place: Place) -> "PerLayer":
+        if known(self.values):
+            return self
+        layers = [np.asarray(resolved(value, place), dtype=float) for value in self.values]
+        shapes = {layer.shape for layer in layers}
+        if len(shapes) > 1:
             raise ValueError(
-                f"PerLayer expects a sequence of values, one for each layer; got {values!r}. "
-                "A parameter that never changes needs no PerLayer."
+                f"PerLayer expects one shape in all layers; got {sorted(shapes)}. A multiple of "
+                "the identity is written as a matrix beside matrices."
             )
-        positive(duration=duration)
-        object.__setattr__(self, "values", array)
-        object.__setattr__(self, "duration", float(duration))
+        return self.replace(values=np.stack(layers))
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the value in each layer."""
-        return self.values.shape[1:]
+    def shape(self) -> tuple[int, ...] | None:
+        return self.values.shape[1:] if known(self.values) else None
 
     @property
     def jumps(self) -> np.ndarray:
@@ -80,8 +160,6 @@ class PerLayer:
         jumps = self.jumps
         return jumps[(jumps > start) & (jumps < end)]
 
-    def __repr__(self) -> str:
-        return f"PerLayer({len(self.values)} of {self.shape}, duration={self.duration})"
 
 
 class FunctionOfTime:
@@ -99,6 +177,14 @@ class FunctionOfTime:
         self._check, self.function = check, function
         self.shape: tuple[int, ...] | None = None
         self.name = getattr(function, "__qualname__", type(function).__qualname__)
+        self.__qualname__ = self.name
+
+    def identity(self) -> Any:
+        """What `digest` reads of it: the function."""
+        return self.function
+
+    def __call__(self, t: float) -> np.ndarray:
+        return self.at(t)
 
     def at(self, t: float) -> np.ndarray:
         """The value at time t, checked; raises ValueError if its shape is another than before."""
@@ -121,7 +207,7 @@ class FunctionOfTime:
         return f"<{self.name}>"
 
 
-Parameter = np.ndarray | PerLayer | FunctionOfTime
+Parameter = np.ndarray | PerLayer | FunctionOfTime | Given
 
 
 def _finite(what: str, array: np.ndarray) -> np.ndarray:
@@ -132,9 +218,10 @@ def _finite(what: str, array: np.ndarray) -> np.ndarray:
 
 
 def _parameter(check: Callable[[Any], np.ndarray], value) -> Parameter:
-    if isinstance(value, PerLayer):
+    if isinstance(value, PerLayer) and known(value.values):
         for layer in value.values:
             check(layer)
+    if isinstance(value, Given | FunctionOfTime):
         return value
     return FunctionOfTime(check, value) if callable(value) else check(value)
 
@@ -162,7 +249,7 @@ def matrix(name: str, value) -> Parameter:
 def inverse_temperature(value) -> Parameter:
     """beta: a finite number or an ensemble of them; a `PerLayer` or function of t of numbers."""
 
-    changing = isinstance(value, PerLayer) or callable(value)
+    changing = isinstance(value, PerLayer | FunctionOfTime) or callable(value)
 
     def check(value) -> np.ndarray:
         array = real_array("beta", value)
@@ -194,42 +281,40 @@ def breakpoints(parameters: Mapping[str, Parameter], start: float, end: float) -
     return np.unique(np.concatenate([np.empty(0), *jumps]))
 
 
-def shown(parameter: Parameter) -> str:
-    """A parameter in a repr: a number, or the shape of an array."""
-    if isinstance(parameter, np.ndarray):
-        return repr(parameter.item() if parameter.ndim == 0 else parameter.shape)
-    return repr(parameter)
+
+def known(value: Any) -> bool:
+    """Whether a parameter holds its numbers, and not what gives them."""
+    return not isinstance(value, Given | tuple) or (
+        isinstance(value, PerLayer) and known(value.values)
+    )
 
 
-def description(parameter: Parameter) -> Any:
-    """A parameter as plain data: a number, or the bytes of an array, or a function's name."""
-    if isinstance(parameter, FunctionOfTime):
-        return {"callable": parameter.name}
-    if isinstance(parameter, PerLayer):
-        return {"per_layer": packed(parameter.values), "duration": parameter.duration}
-    return parameter.item() if parameter.ndim == 0 else packed(parameter)
+def resolved(value: Any, place: Place) -> Any:
+    """A kind, or a parameter, with numbers in place of all that is given by a table.
+
+    Raises
+    ------
+    ValueError, StorageError
+        Where there are none, or they do not fit together.
+    """
+    if isinstance(value, Given):
+        return value.resolve(place)
+    if isinstance(value, Kind) and value.kept:
+        found = {name: resolved(entry, place) for name, entry in value.described.items()}
+        changed = {name: new for name, new in found.items() if new is not value.described[name]}
+        return value.replace(**changed) if changed else value
+    return value
 
 
-def from_description(name: str, data: Any) -> Any:
-    """What `description` described, bit for bit; a function raises MeanfieldError when called."""
-    if not isinstance(data, Mapping):
-        return data
-    try:
-        if "callable" in data:
-            return _absent(name, str(data["callable"]))
-        if "per_layer" in data:
-            return PerLayer(unpacked(data["per_layer"]), data["duration"])
-        return unpacked(data)
-    except (KeyError, TypeError, ValueError) as error:
-        raise MeanfieldError(f"{name} is not described as a parameter is: {error!r}.") from error
-
-
-def _absent(name: str, function_name: str) -> Callable[[float], Any]:
-    def function(t):
-        raise MeanfieldError(
-            f"{name} is a function of t, which files do not hold: {function_name}. Build the "
-            "drift again with that function to evaluate it."
-        )
-
-    function.__qualname__ = function_name
-    return function
+MATRIX = Leaf(
+    "a number, a matrix [[...], ...], heads of them, or a table",
+    lambda name, value: matrix(name, value),
+    NESTED,
+)
+BETA = Leaf(
+    "a finite number, an array of them, or a table",
+    lambda _name, value: inverse_temperature(value),
+    NESTED,
+)
+Matrix = Annotated[Any, Either((MATRIX, KindOf(Given)))]
+InverseTemperature = Annotated[Any, Either((BETA, KindOf(Given)))]

@@ -3,8 +3,10 @@
 import numpy as np
 
 from ..core.checks import real_array, whole_number
+from ..core.forms import Natural, Numbers
+from .parameters import Given, Place
 
-__all__ = ["logarithmic", "power"]
+__all__ = ["Logarithmic", "Power", "logarithmic", "power"]
 
 
 def logarithmic(n, gamma=1.0, offset=0.0) -> np.ndarray:
@@ -81,3 +83,45 @@ def _finite(name: str, values) -> np.ndarray:
     if array.size == 0 or not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite numbers; got {name} = {values!r}.")
     return array
+
+
+class Logarithmic(Given):
+    """`logarithmic` of the number of tokens, in place of beta.
+
+    Parameters
+    ----------
+    gamma : float or array
+        The factor of log n.
+    offset : float or array
+        What is added to it.
+    """
+
+    gamma: Numbers = 1.0  # type: ignore[assignment]
+    offset: Numbers = 0.0  # type: ignore[assignment]
+
+    def resolve(self, place: Place) -> np.ndarray:
+        return logarithmic(_tokens_of(place), self.gamma, self.offset)
+
+
+class Power(Given):
+    """`power` of the number of tokens, in place of beta.
+
+    Parameters
+    ----------
+    d : int
+        Dimension of the keys; by default that of the state.
+    factor : float or array
+        The factor of the power.
+    """
+
+    d: Natural | None = None
+    factor: Numbers = 1.0  # type: ignore[assignment]
+
+    def resolve(self, place: Place) -> np.ndarray:
+        return power(_tokens_of(place), self.d or place.d, self.factor)
+
+
+def _tokens_of(place: Place) -> np.ndarray:
+    if place.n is None:
+        raise ValueError("A scaling of beta needs a number of tokens; this state has none.")
+    return place.n

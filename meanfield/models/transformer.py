@@ -1,23 +1,24 @@
 """The model: a drift, the strength of the noise, and what else a layer of a Transformer does."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from numbers import Real
-from typing import Any
+from dataclasses import KW_ONLY
+from typing import ClassVar
 
 import numpy as np
 
-from ..core.checks import real_array
 from ..core.errors import MeanfieldError
-from . import Drift, ZonalDrift
+from ..core.forms import PositiveNumbers
+from ..core.kinds import Kind
+from .drift import Drift, ZonalDrift
+from .feedforward import FeedForward
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
+from .parameters import Place, resolved
 
 __all__ = ["Transformer"]
 
 
-@dataclass(frozen=True, eq=False)
-class Transformer:
+class Transformer(Kind, family=True):
     """Mean-field attention with noise: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
 
     The law of tokens that follow dX = v[mu_t](X) dt + sqrt(2/kappa) dW on the unit sphere.
@@ -58,51 +59,22 @@ class Transformer:
     Rigollet, arXiv:2512.01868, equations (8) and (9); the printed (9) has a wrong sign.
     """
 
-    drift: Drift
-    kappa: np.ndarray
-    normalisation: Normalisation
-    noise: Noise
-    reaction: float
-    feedforward: Callable | None
+    default_kind: ClassVar[str | None] = "Transformer"
 
-    def __init__(
-        self,
-        drift: Drift,
-        kappa=np.inf,
-        *,
-        normalisation: Normalisation | None = None,
-        noise: Noise | None = None,
-        reaction: float = 0.0,
-        feedforward: Callable | None = None,
-    ):
-        if not isinstance(drift, Drift):
-            raise TypeError(
-                "Transformer expects a drift such as USA(beta=4.0), SA(beta=4.0) or Kuramoto(); "
-                f"got {drift!r}."
-            )
-        array = real_array("kappa", kappa)
-        if array.size == 0 or not (array > 0).all():
+    drift: Drift
+    kappa: PositiveNumbers = np.inf  # type: ignore[assignment]
+    _: KW_ONLY
+    normalisation: Normalisation = PostLN()
+    noise: Noise = Isotropic()
+    reaction: float = 0.0
+    feedforward: FeedForward | Callable | None = None
+
+    def validate(self) -> None:
+        if not (self.noise.moves_densities or self.noisy):
             raise ValueError(
-                f"kappa must be > 0 (kappa = inf means no noise); got kappa = {kappa!r}."
+                f"{self.noise!r} has strength 1/kappa, and kappa = inf means no noise; give a "
+                "finite kappa, or leave noise out."
             )
-        array.setflags(write=False)
-        normalisation = PostLN() if normalisation is None else normalisation
-        noise = Isotropic() if noise is None else noise
-        _check_parts(normalisation, noise, reaction, feedforward)
-        if not (isinstance(noise, Isotropic) or np.isfinite(array).any()):
-            raise ValueError(
-                f"{noise!r} has strength 1/kappa, and kappa = inf means no noise; give a finite "
-                "kappa, or leave noise out."
-            )
-        for name, value in {
-            "drift": drift,
-            "kappa": array,
-            "normalisation": normalisation,
-            "noise": noise,
-            "reaction": float(reaction),
-            "feedforward": feedforward,
-        }.items():
-            object.__setattr__(self, name, value)
         self.shape  # noqa: B018  (raises if the two do not broadcast)
 
     @property
@@ -131,71 +103,35 @@ class Transformer:
         MeanfieldError
             If they cannot, with the reason.
         """
-        if not isinstance(self.drift, ZonalDrift):
-            raise MeanfieldError(
-                f"{type(self.drift).__name__} does not depend on inner products alone, so it has "
-                "no harmonics to move a density by: solve for Tokens. Densities and "
-                "Characteristics take USA, SA, Kuramoto and Interaction."
-            )
+        drift = self.drift.as_zonal()
         if self.extras:
             raise MeanfieldError(
                 "Densities and Characteristics have no "
                 + ", no ".join(self.extras)
                 + ": solve for Tokens, or leave these out of the model."
             )
-        return self.drift
+        return drift
 
     @property
-    def extras(self) -> dict[str, Any]:
-        """What the model has beside a drift and isotropic noise, as plain data."""
-        found: dict[str, Any] = {}
-        if not isinstance(self.normalisation, PostLN):
-            found |= self.normalisation.describe()
-        if not isinstance(self.noise, Isotropic):
-            found["noise"] = self.noise.describe()
-        if self.reaction:
-            found["reaction"] = self.reaction
-        if self.feedforward is not None:
-            found["feedforward"] = _described(self.feedforward)
-        return found
+    def extras(self) -> list[str]:
+        """The parts of the model that densities cannot have."""
+        parts = {
+            "normalisation": not self.normalisation.is_identity,
+            "noise": not self.noise.moves_densities,
+            "reaction": self.reaction != 0,
+            "feedforward": self.feedforward is not None,
+        }
+        return [name for name, present in parts.items() if present]
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
         """beta, where the drift has one, and kappa."""
         return {**self.drift.parameters, "kappa": self.kappa}
 
-    def describe(self) -> dict[str, Any]:
-        """The model as plain data, of which JSON has no inf: kappa = None means no noise."""
-        kappa = self.kappa.astype(object)
-        kappa[np.isinf(self.kappa)] = None
-        return {**self.drift.describe(), "kappa": kappa.tolist(), **self.extras}
+    def resolved(self, place: Place) -> "Transformer":
+        """The model with numbers in place of all that the state or files give."""
+        return resolved(self, place)
 
     def __repr__(self) -> str:
-        parts = [repr(self.drift), f"kappa={self.kappa.tolist()}"]
-        if not isinstance(self.normalisation, PostLN):
-            parts.append(f"normalisation={self.normalisation!r}")
-        if not isinstance(self.noise, Isotropic):
-            parts.append(f"noise={self.noise!r}")
-        if self.reaction:
-            parts.append(f"reaction={self.reaction:g}")
-        if self.feedforward is not None:
-            parts.append(f"feedforward={self.feedforward!r}")
-        return f"Transformer({', '.join(parts)})"
-
-
-def _check_parts(normalisation, noise, reaction, feedforward) -> None:
-    if not isinstance(normalisation, Normalisation):
-        raise TypeError(f"normalisation must be PostLN(), PreLN(), ...; got {normalisation!r}.")
-    if not isinstance(noise, Noise):
-        raise TypeError(f"noise must be Isotropic(), CommonNoise(), ...; got {noise!r}.")
-    number = isinstance(reaction, Real) and not isinstance(reaction, bool)
-    if not number or not np.isfinite(reaction):
-        raise ValueError(f"reaction must be a finite number; got reaction = {reaction!r}.")
-    if feedforward is not None and not callable(feedforward):
-        raise TypeError(f"feedforward is a function of points (..., d); got {feedforward!r}.")
-
-
-def _described(feedforward: Callable) -> dict[str, Any]:
-    if hasattr(feedforward, "describe"):
-        return feedforward.describe()
-    return {"callable": getattr(feedforward, "__qualname__", repr(feedforward))}
+        name, _, rest = super().__repr__().partition("drift=")
+        return name + rest

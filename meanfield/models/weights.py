@@ -8,17 +8,15 @@ Sinkhorn       u(x) exp(beta <Qx, Ky>) w(y)   doubly stochastic
 Linear         beta <Qx, Ky>                  Z = 1
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import ClassVar
 
-from ..core.checks import finite, positive, whole_number
-from ..core.errors import MeanfieldError
+from ..core.forms import Natural, Positive
+from ..core.kinds import Kind
 
 __all__ = ["L2", "Linear", "Sigmoid", "Sinkhorn", "Softmax", "Unnormalised", "Weights"]
 
 
-class Weights:
+class Weights(Kind, family=True):
     """A kind of attention weights; `Attention` takes one.
 
     Attributes
@@ -27,29 +25,13 @@ class Weights:
         Whether on the sphere they do not overflow, whatever beta is.
     """
 
-    bounded = True
-
-    def describe(self) -> dict[str, Any]:
-        """The weights as plain data: their name and numbers."""
-        return {"weights": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]
-
-    @staticmethod
-    def from_description(data: Mapping[str, Any]) -> "Weights":
-        """The weights that `describe` described; raises MeanfieldError for others."""
-        kinds = {kind.__name__: kind for kind in KINDS}
-        numbers = dict(data)
-        name = numbers.pop("weights", None)
-        if name not in kinds:
-            raise MeanfieldError(f"Expected weights among {', '.join(kinds)}; got {name!r}.")
-        return kinds[name](**numbers)
+    bounded: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class Softmax(Weights):
     """k(x, y) = exp(beta <Qx, Ky>), divided by Z(x) = sum_j m_j k(x, x_j)."""
 
 
-@dataclass(frozen=True)
 class Unnormalised(Weights):
     """k(x, y) = exp(beta <Qx, Ky>), Z = 1.
 
@@ -59,7 +41,6 @@ class Unnormalised(Weights):
     bounded = False
 
 
-@dataclass(frozen=True)
 class L2(Weights):
     """k(x, y) = exp(-beta |Qx - Ky|^2), divided by Z(x) = sum_j m_j k(x, x_j).
 
@@ -69,7 +50,6 @@ class L2(Weights):
     """
 
 
-@dataclass(frozen=True)
 class Sigmoid(Weights):
     """k(x, y) = 1 / (1 + exp(-beta <Qx, Ky> - bias)), Z = 1.
 
@@ -81,11 +61,7 @@ class Sigmoid(Weights):
 
     bias: float = 0.0
 
-    def __post_init__(self):
-        finite(bias=self.bias)
 
-
-@dataclass(frozen=True)
 class Sinkhorn(Weights):
     """k(x, y) = u(x) exp(beta <Qx, Ky>) w(y) with both marginals equal to one.
 
@@ -107,15 +83,10 @@ class Sinkhorn(Weights):
     Sander, Ablin, Blondel and Peyre, "Sinkformers", AISTATS 2022.
     """
 
-    tolerance: float = 1e-12
-    most_iterations: int = 10_000
-
-    def __post_init__(self):
-        positive(tolerance=self.tolerance)
-        whole_number("Sinkhorn expects most_iterations", "most_iterations", self.most_iterations)
+    tolerance: Positive = 1e-12
+    most_iterations: Natural = 10_000
 
 
-@dataclass(frozen=True)
 class Linear(Weights):
     """k(x, y) = beta <Qx, Ky>, which may be negative, Z = 1.
 
@@ -126,5 +97,3 @@ class Linear(Weights):
     Katharopoulos, Vyas, Pappas and Fleuret, "Transformers are RNNs", ICML 2020.
     """
 
-
-KINDS = (Softmax, Unnormalised, L2, Sigmoid, Sinkhorn, Linear)

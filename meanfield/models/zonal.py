@@ -7,68 +7,46 @@
 with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
 """
 
-from dataclasses import dataclass
-from typing import Self
-
 import numpy as np
 
-from ..core.checks import real_array
 from ..spaces.kernels import exponential_multipliers
-from .contract import ZonalDrift
+from .drift import ZonalDrift
 
 __all__ = ["SA", "USA", "Kuramoto"]
 
 SMALL = -40.0  # log x where 1 - e^-x is x to rounding
 
 
-def _inverse_temperature(name: str, beta) -> np.ndarray:
-    array = real_array(f"The beta of {name}", beta)
-    if array.size == 0 or not np.isfinite(array).all():
-        raise ValueError(
-            f"{name} needs a finite beta (a number, or an array of them); got beta = {beta!r}."
-        )
-    array.setflags(write=False)
-    return array
-
-
-@dataclass(frozen=True, eq=False)
 class _Exponential(ZonalDrift):
-    beta: np.ndarray
+    multiplier_error = 0.0
 
-    def __init__(self, beta):
-        object.__setattr__(self, "beta", _inverse_temperature(type(self).__name__, beta))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.beta.shape
+    beta: float
 
     @property
-    def parameters(self) -> dict[str, np.ndarray]:
-        return {"beta": self.beta}
+    def exponent(self) -> np.ndarray:
+        return self.beta
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(beta={self.beta.tolist()})"
-
-    def broadcast(self, shape: tuple[int, ...]) -> Self:
-        return self if not self.shape else type(self)(np.broadcast_to(self.beta, shape).ravel())
-
-    def _exponent(self, t: np.ndarray) -> np.ndarray:
-        return self.beta.reshape(self.shape + (1,) * (t.ndim - len(self.shape))) * t
+    def _beta_like(self, t: np.ndarray) -> np.ndarray:
+        return self.beta.reshape(self.shape + (1,) * (t.ndim - len(self.shape)))
 
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """e^(beta gap) - 1."""
+        beta = self._beta_like(log_gap)
         with np.errstate(divide="ignore"):
-            log_size = log_gap + np.log(np.abs(self._exponent(np.ones_like(log_gap))))
+            log_size = log_gap + np.log(np.abs(beta))
             size = np.exp(log_size)
             small = np.where(log_size < SMALL, log_size, np.log(-np.expm1(-size)))
-        sign = np.sign(self._exponent(np.ones_like(log_gap)))
+        sign = np.sign(beta * np.ones_like(log_gap))
         return sign, small + np.where(sign > 0, size, 0.0)
 
-    def potential_at(self, t: np.ndarray) -> np.ndarray:
+    def potential(self, t: np.ndarray) -> np.ndarray:
         """exp(beta t) / beta, infinite where it overflows; t at beta = 0."""
-        beta = self._exponent(np.ones_like(t))
+        beta = self.beta
         with np.errstate(over="ignore"):
             return np.where(beta == 0, t, np.exp(beta * t) / np.where(beta == 0, 1.0, beta))
+
+    def potential_at(self, t: np.ndarray) -> np.ndarray:
+        return self.potential(t)
 
     def _over_beta(self, multipliers: np.ndarray, dimension: int) -> np.ndarray:
         """multipliers / beta in degrees >= 1, and at beta = 0 the limit 1/d in degree 1."""
@@ -111,19 +89,19 @@ class USA(_Exponential):
     Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, equation (USA).
     """
 
-    def __init__(self, beta):
-        super().__init__(beta)
-        if (np.abs(self.beta) > 700).any():
+    def validate(self) -> None:
+        super().validate()
+        if isinstance(self.beta, np.ndarray) and (np.abs(self.beta) > 700).any():
             raise ValueError(
-                f"USA(beta) needs |beta| <= 700, or exp(beta) overflows; got beta = {beta!r}. "
-                "SA takes any beta."
+                "USA(beta) needs |beta| <= 700, or exp(beta) overflows; got beta = "
+                f"{self.beta.tolist()}. SA takes any beta."
             )
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         return np.exp(np.abs(self.beta))
 
     def slope(self, t: np.ndarray) -> np.ndarray:
-        return np.exp(self._exponent(t))
+        return np.exp(self.beta * t)
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         scale = np.exp(np.abs(self.beta))[..., None]
@@ -155,13 +133,11 @@ class SA(_Exponential):
     Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, equation (SA).
     """
 
-    gradient_flow = False
-
     def rate(self, t: float = 0.0) -> np.ndarray:
         return 1 + np.abs(self.beta) / 2
 
     def slope(self, t: np.ndarray) -> np.ndarray:
-        exponent = self._exponent(t)
+        exponent = self.beta * t
         return np.exp(exponent - exponent.max(axis=-1, keepdims=True))
 
     weight = slope
@@ -174,9 +150,12 @@ class SA(_Exponential):
         return multipliers / multipliers[..., :1]
 
 
-@dataclass(frozen=True)
 class Kuramoto(ZonalDrift):
     """Kuramoto's drift v(x) = P_x int y dmu(y): attention at beta = 0."""
+
+    exponent = np.zeros(())
+    polynomial_degree = 1
+    multiplier_error = 0.0
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         return np.ones(())
@@ -187,6 +166,9 @@ class Kuramoto(ZonalDrift):
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros_like(log_gap), np.full_like(log_gap, -np.inf)
 
+    def potential(self, t: np.ndarray) -> np.ndarray:
+        return t
+
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         return t
 
@@ -194,3 +176,6 @@ class Kuramoto(ZonalDrift):
         weights = np.zeros(degree + 1)
         weights[1:2] = 1 / dimension
         return weights
+
+    def interaction(self, degree: int, dimension: int) -> np.ndarray:
+        return self.attraction(degree, dimension)

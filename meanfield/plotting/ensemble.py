@@ -91,14 +91,13 @@ def label(solution: "Solution", index: tuple[int, ...]) -> str:
 
 def describe(solution: "Solution") -> str:
     """The drift and the parameters that all members share, for the head of a figure."""
-    described = solution.model.describe()
     differing = varying(solution)
     shared = [
         _equation(name, mathematical(np.ravel(value)[0], 7))
         for name, value in solution.parameters.items()
         if name not in differing
     ]
-    return ", ".join([str(described.get("drift", "")), *shared])
+    return ", ".join([type(solution.model.drift).__name__, *shared])
 
 
 def _equation(name: str, number: str) -> str:

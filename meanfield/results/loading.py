@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.checks import path_of
-from .storage import load as load_solution
+from .files import load as load_solution
 
 __all__ = ["load"]
 

@@ -138,7 +138,7 @@ class Solution:
         """Parameters, options, versions and command line: what is needed to do it again."""
         if "provenance" in self.stored:
             return self.stored["provenance"]
-        from .storage.provenance import provenance
+        from .files import provenance
 
         return provenance(self)
 
@@ -152,7 +152,7 @@ class Solution:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a NetCDF file, atomically; read it back with `load`."""
-        from .storage.netcdf import save
+        from .files import save
 
         return save(self, path_of("path", path))
 

@@ -8,7 +8,6 @@ altered, or written for another model, initial state or options is refused.
 
 import hashlib
 import io
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -19,10 +18,11 @@ import numpy as np
 
 from ..core.atomic import check_writable, write_atomically
 from ..core.errors import CheckpointError, StorageWarning
+from ..core.identity import digest
 
 __all__ = ["Keeper"]
 
-MAGIC = b"meanfield ckpt 4"
+MAGIC = b"meanfield ckpt 5"
 
 
 class Keeper:
@@ -32,7 +32,7 @@ class Keeper:
     ----------
     path : Path
     identity : dict
-        What determines the result: plain data, and arrays. It must agree on resuming.
+        What determines the result, of which `digest` is taken. It must agree on resuming.
     every : float
         Seconds of wall time between two checkpoints.
     resume : bool
@@ -50,7 +50,13 @@ class Keeper:
                 "name, or remove it."
             )
         check_writable(path)
-        self._path, self._identity = path, _digest(identity)
+        try:
+            self._path, self._identity = path, digest(identity)
+        except TypeError as error:
+            raise CheckpointError(
+                f"This run cannot be resumed, so it is not kept in {path}: what it computes with "
+                f"cannot be told from something else. {error}."
+            ) from error
         self._every, self._last = every, time.monotonic()
 
     def save_now_and_then(self, arrays: Callable[[], dict[str, Any]]) -> None:
@@ -101,13 +107,3 @@ class Keeper:
 def _may_be_overwritten(path: Path) -> bool:
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) in (b"", MAGIC)
-
-
-def _digest(identity: dict[str, Any]) -> str:
-    plain = {k: v for k, v in identity.items() if not isinstance(v, np.ndarray)}
-    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode())
-    for value in identity.values():
-        if isinstance(value, np.ndarray):
-            digest.update(f"{value.shape}{value.dtype}".encode())
-            digest.update(np.ascontiguousarray(value).tobytes())
-    return digest.hexdigest()

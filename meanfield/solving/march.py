@@ -4,7 +4,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..results.solution import State
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Gaussian
@@ -14,7 +13,7 @@ from .density_march import DensityMarch
 from .gaussian_march import GaussianMarch
 from .token_march import TokenMarch
 
-__all__ = ["March", "march_of", "space_of"]
+__all__ = ["March", "march_of"]
 
 
 class March(Protocol):
@@ -104,10 +103,3 @@ def march_of(arguments: Arguments) -> March:
         case Gaussian():
             return GaussianMarch(problem, accuracy, steady)
     return TokenMarch(problem, accuracy, steady, arguments.moving)
-
-
-def space_of(state: State) -> dict[str, Any]:
-    """Where a state lives, as plain data."""
-    if isinstance(state, Density | Characteristics):
-        return state.geometry.describe()
-    return state.describe()

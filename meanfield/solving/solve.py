@@ -13,7 +13,7 @@ from ..steppers.advance import STEADY
 from .arguments import AT_REST, Accuracy, Arguments, Keeping, Problem, Stopping, plain_data
 from .events import EventWatch
 from .interruption import Interruption
-from .march import march_of, space_of
+from .march import march_of
 from .moving import Moving, layer_times
 from .outcome import ENDS, GOES_ON, asks_to_stop, ending, solution
 from .progress import Progress
@@ -265,11 +265,10 @@ class _Run:
         from .checkpoint import Keeper
 
         identity = {
-            "model": problem.model.describe(),
+            "model": problem.model,
             "options": self._arguments.options(),
-            "space": space_of(problem.state),
-            "initial": self._march.array(problem.state),
-            **self._march.fixed(),
+            "events": self._arguments.stopping.events,
+            "initial": problem.state,
         }
         keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
         if keeping.resume and keeping.path.exists():

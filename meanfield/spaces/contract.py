@@ -1,12 +1,13 @@
 """What a geometry offers to the rest of the package."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from ..core.checks import real_array
+from ..core.kinds import Kind
 from .density import Density
 
 __all__ = ["Geometry", "Transport", "read_only"]
@@ -45,7 +46,7 @@ def dimension_of_harmonics(degree: int, dimension: int) -> float:
     return float((2 * l + d - 2) / l * ways)
 
 
-class Geometry(ABC):
+class Geometry(Kind, family=True):
     """The unit sphere of R^d with a harmonic basis in which the Laplacian is diagonal.
 
     Densities are taken with respect to the *uniform probability measure*: the uniform state
@@ -74,6 +75,8 @@ class Geometry(ABC):
     weights : ndarray, (N,)
         Quadrature weights, of sum 1; exact to harmonic degree 3 * `degree`.
     """
+
+    by_hand = True
 
     dimension: int
     degree: int
@@ -200,9 +203,10 @@ class Geometry(ABC):
         """One number for degree k, shape (*ensemble,): `amplitude`, or what says more."""
         return self.amplitude(coefficients, k)
 
-    def describe(self) -> dict[str, Any]:
-        """The space without its degree, as plain data."""
-        return {"kind": type(self).__name__}
+
+    def identity(self) -> Any:
+        """What `digest` reads of it: its parameters."""
+        return self.described
 
     @property
     def mode_axes(self) -> dict[str, np.ndarray]:

@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..core.checks import generator, real_array, values_of, whole_number
 from ..core.errors import UnresolvedWarning
+from ..states.contract import Arrays, State, member_dims
 from ..states.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ UNIT = 1e-9
 COMPUTED = 1e-4  # a solved density may be this negative, relative to its maximum, at a large rtol
 
 
-class Density:
+class Density(State):
     """A density with respect to the uniform probability measure, or an ensemble of them.
 
     Parameters
@@ -43,7 +44,12 @@ class Density:
     Mixtures are written as they are read, ``0.3 * a + 0.7 * b``; the result must have mass 1.
     """
 
-    def __init__(self, geometry: "Geometry", coefficients):
+    words: ClassVar[dict[str, str]] = {
+        "density": "density with respect to the uniform probability measure",
+        "mode": "number of the coefficient; its degree where there is one of each",
+    }
+
+    def __init__(self, geometry: Any, coefficients: Any):
         coefficients = np.array(coefficients)
         if geometry.dtype.kind == "f" or coefficients.dtype.kind not in "fiubc":
             coefficients = real_array(
@@ -77,6 +83,50 @@ class Density:
     def __repr__(self) -> str:
         ensemble = f", ensemble {self.shape}" if self.shape else ""
         return f"Density({self.geometry!r}{ensemble}, spectral tail {self.spectral_tail.max():.1e})"
+
+    # What it holds ---------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        return {"space": self.geometry}
+
+    def arrays(self) -> Arrays:
+        """The density on the grid, and its coefficients, with the labels of both."""
+        geometry, dims = self.geometry, member_dims(self.shape)
+        grid: Arrays = {name: ((name,), axis) for name, axis in geometry.axes.items()}
+        sizes = [axis.size for axis in geometry.axes.values()]
+        return {
+            **grid,
+            **{name: (("mode",), labels) for name, labels in geometry.mode_axes.items()},
+            "density": ((*dims, *grid), self.values.reshape(*self.shape, *sizes)),
+            "coefficient_re": ((*dims, "mode"), self.coefficients.real),
+            "coefficient_im": ((*dims, "mode"), self.coefficients.imag),
+        }
+
+    def identity(self) -> Any:
+        return [self.geometry, self.coefficients]
+
+    @classmethod
+    def stacked(cls, states: "Sequence[Density]") -> Arrays:
+        """On the grid and the modes of the highest degree; `degree` says what each has."""
+        degrees = np.array([state.geometry.degree for state in states])
+        fine = [state.resample(int(degrees.max())) for state in states]
+        found = super().stacked(fine)
+        for name in (*fine[0].geometry.axes, *fine[0].geometry.mode_axes):
+            found[name] = fine[0].arrays()[name]
+        return {**found, "degree": (("t",), degrees)}
+
+    @classmethod
+    def unstacked(cls, arrays: Arrays, header: dict[str, Any]) -> "list[Density]":
+        degrees = arrays["degree"][1].astype(int)
+        space = header["space"].with_degree(int(degrees.max()))
+        coefficients = np.empty(arrays["coefficient_re"][1].shape, dtype=space.dtype)
+        coefficients.real = arrays["coefficient_re"][1]
+        if space.dtype.kind == "c":
+            coefficients.imag = arrays["coefficient_im"][1]
+        return [
+            cls(space.with_degree(degree), space.resample(row, degree))
+            for degree, row in zip(degrees.tolist(), coefficients, strict=True)
+        ]
 
     # Reading -------------------------------------------------------------------------------
 

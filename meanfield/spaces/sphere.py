@@ -139,7 +139,7 @@ class Sphere(Geometry):
         multipliers[: a.size] = a / (2 * np.arange(a.size) + 1)
         return self._around(axis, multipliers).checked_positive()
 
-    def von_mises_fisher(self, mean, concentration: float) -> Density:
+    def von_mises_fisher(self, mean=(0.0, 0.0, 1.0), concentration: float = 0.0) -> Density:
         """concentration / sinh(concentration) exp(concentration <x, mean>).
 
         Parameters

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cached_property
 from math import lgamma, log
-from typing import Any
 
 import numpy as np
 
@@ -215,8 +214,6 @@ class Zonal(Geometry):
 
     # The contract --------------------------------------------------------------------------
 
-    def describe(self) -> dict[str, Any]:
-        return {"kind": "Zonal", "dimension": self.dimension}
 
     def check_symmetry(self, f, points: np.ndarray, values: np.ndarray) -> None:
         mirrored = points.copy()

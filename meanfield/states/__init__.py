@@ -1,11 +1,12 @@
 """What moves: measures in one representation or another."""
 
+from .contract import Start, State
 from .dirac import Dirac
 from .equiangular import Equiangular
 from .gaussian import Gaussian
 from .gram import Gram
 from .tokens import Tokens
 
-__all__ = ["Dirac", "Equiangular", "Gaussian", "Gram", "SomeTokens", "Tokens"]
+__all__ = ["Dirac", "Equiangular", "Gaussian", "Gram", "SomeTokens", "Start", "State", "Tokens"]
 
 SomeTokens = Tokens | Gram | Equiangular  # finitely many, or what is known of them

@@ -5,13 +5,14 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.checks import real_array, values_of
+from .contract import Arrays, State
 
 __all__ = ["Dirac"]
 
 UNIT = 1e-9
 
 
-class Dirac:
+class Dirac(State):
     """The measure delta_x: all mass at one point of the unit sphere of R^d.
 
     Distances are taken to it; `Tokens` is what moves.
@@ -27,7 +28,7 @@ class Dirac:
         For what is no vector of unit length (to 1e-9).
     """
 
-    def __init__(self, point):
+    def __init__(self, point: np.ndarray):
         point = real_array("The point of a Dirac", point)
         length = float(np.linalg.norm(point)) if point.ndim == 1 else np.nan
         if point.shape[:1] < (2,) or not abs(length - 1) <= UNIT:
@@ -41,10 +42,8 @@ class Dirac:
     def __repr__(self) -> str:
         return f"Dirac({self.point.tolist()})"
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Ensemble shape: always ()."""
-        return ()
+    def arrays(self) -> Arrays:
+        return {"point": (("component",), self.point)}
 
     @property
     def dimension(self) -> int:

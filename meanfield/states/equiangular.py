@@ -1,11 +1,13 @@
 """Equiangular tokens: all inner products of different tokens are the same number rho."""
 
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from ..core.checks import check_memory, real_array, whole_number
+from ..core.forms import Numbers, PositiveNumbers
+from .contract import Arrays, State, member_dims
 from .tokens import Tokens, chosen_replicas
 
 __all__ = ["Equiangular"]
@@ -13,7 +15,7 @@ __all__ = ["Equiangular"]
 CLOSE = 1e-3
 
 
-class Equiangular:
+class Equiangular(State):
     """n tokens of equal masses on a sphere with <x_i, x_j> = rho for all i != j.
 
     Parameters
@@ -43,7 +45,26 @@ class Equiangular:
     each keeps its relative accuracy wherever it is small.
     """
 
-    def __init__(self, n, rho=None, radius=1.0, *, gap=None):
+    words: ClassVar[dict[str, str]] = {
+        "n": "number of tokens",
+        "rho": "inner product of any two tokens",
+        "gap": "1 - rho",
+        "radius": "length of the hidden states",
+        "logit": "log((1 + (n - 1) rho)/(1 - rho))",
+        "initial_rho": "inner product at the start",
+        "initial_gap": "1 - rho at the start",
+        "initial_radius": "length of the hidden states at the start",
+    }
+    fixed = ("n",)
+
+    def __init__(
+        self,
+        n: PositiveNumbers,
+        rho: Numbers | None = None,
+        radius: PositiveNumbers = 1.0,  # type: ignore[assignment]
+        *,
+        gap: PositiveNumbers | None = None,
+    ):
         if (rho is None) == (gap is None):
             raise ValueError(
                 "Equiangular takes rho, or gap = 1 - rho instead; got "
@@ -77,6 +98,13 @@ class Equiangular:
         state = cls.__new__(cls)
         state._keep(n, logit, radius)
         return state
+
+    of_arrays = computed
+
+    def arrays(self) -> Arrays:
+        dims = member_dims(self.shape)
+        held = {"n": self.n, "logit": self.logit, "radius": self.radius}
+        return {name: (dims, values) for name, values in held.items()}
 
     # What it is ----------------------------------------------------------------------------
 
@@ -132,9 +160,6 @@ class Equiangular:
         parts = (np.broadcast_to(a, shape) for a in (self.n, self.logit, self.radius))
         return Equiangular.computed(*parts)
 
-    def describe(self) -> dict[str, Any]:
-        """The space, as plain data."""
-        return {"kind": "Equiangular"}
 
     def start(self) -> dict[str, list]:
         """The numbers of an initial state, as plain data: rho, or 1 - rho where it is small."""

@@ -1,10 +1,11 @@
 """The normal law N(a, Sigma) on R^d."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..core.checks import finite, generator, real_array, whole_number
+from .contract import Arrays, State
 from .tokens import Tokens
 
 __all__ = ["Gaussian"]
@@ -13,7 +14,7 @@ ROUNDING = 1e-12
 NEGLIGIBLE = 1e-6  # of the largest variance: another one is taken for 0
 
 
-class Gaussian:
+class Gaussian(State):
     """The normal law of R^d with a mean and a covariance, which may be singular.
 
     `solve` moves it under `Attention` with softmax, L2, Sinkhorn or linear weights.
@@ -37,7 +38,13 @@ class Gaussian:
         For other shapes, numbers that are not finite, and what is no covariance.
     """
 
-    def __init__(self, mean, cov):
+    words: ClassVar[dict[str, str]] = {
+        "mean": "mean of the Gaussian",
+        "covariance": "covariance of the Gaussian",
+        "root": "root L of the covariance L L^T",
+    }
+
+    def __init__(self, mean: np.ndarray, cov: np.ndarray):
         mean, cov = real_array("The mean", mean), real_array("The covariance", cov)
         if mean.ndim != 1 or mean.size < 1 or cov.shape != (mean.size, mean.size):
             raise ValueError(
@@ -61,6 +68,17 @@ class Gaussian:
             array.setflags(write=False)
         return state
 
+    def arrays(self) -> Arrays:
+        return {
+            "mean": (("component",), self.mean),
+            "covariance": (("component", "other"), self.cov),
+            "root": (("component", "column"), self.root),
+        }
+
+    @classmethod
+    def of_arrays(cls, mean: Any, covariance: Any, root: Any) -> "Gaussian":
+        return cls.computed(mean, root, covariance)
+
     def __repr__(self) -> str:
         return f"Gaussian(d={self.dimension}, trace of the covariance {np.trace(self.cov):.6g})"
 
@@ -74,9 +92,6 @@ class Gaussian:
         """The dimension d of the space."""
         return self.mean.size
 
-    def describe(self) -> dict[str, Any]:
-        """The space, as plain data."""
-        return {"kind": "Gaussian", "dimension": self.dimension}
 
     @property
     def variances(self) -> np.ndarray:

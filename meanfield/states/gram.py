@@ -1,10 +1,12 @@
 """Gram matrices: tokens of the sphere known by their inner products, whatever the dimension."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..core.checks import real_array
+from .contract import Arrays, State, member_dims
+from .points import Points
 from .tokens import Tokens, checked_masses, chosen_replicas
 
 __all__ = ["Gram"]
@@ -12,7 +14,7 @@ __all__ = ["Gram"]
 UNIT = 1e-9
 
 
-class Gram:
+class Gram(State):
     """The inner products G_ij = <x_i, x_j> of n tokens on a sphere.
 
     Parameters
@@ -29,7 +31,16 @@ class Gram:
         products of unit vectors, or masses that are not a probability.
     """
 
-    def __init__(self, G, masses=None):
+    words: ClassVar[dict[str, str]] = {
+        "inner_product": "inner product of two tokens",
+        "masses": "masses of the tokens",
+    }
+    fixed = ("masses",)
+
+    def __init__(self, G: np.ndarray | Points, masses: np.ndarray | None = None):
+        if isinstance(G, Points):
+            x = G.draw()
+            G = x @ np.swapaxes(x, -1, -2)
         G = real_array("G", G)
         if G.ndim < 2 or G.shape[-1] != G.shape[-2] or min(G.shape) < 1:
             raise ValueError(f"Gram expects G of shape (n, n) or (*replicas, n, n); got {G.shape}.")
@@ -59,6 +70,17 @@ class Gram:
         state.masses.setflags(write=False)
         return state
 
+    def arrays(self) -> Arrays:
+        dims = member_dims(self.shape)
+        return {
+            "inner_product": ((*dims, "token", "other"), self.G),
+            "masses": ((*dims, "token"), self.masses),
+        }
+
+    @classmethod
+    def of_arrays(cls, inner_product: Any, masses: Any) -> "Gram":
+        return cls.computed(inner_product, masses)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the replicas; () for a single set of tokens."""
@@ -83,9 +105,6 @@ class Gram:
         G = np.broadcast_to(self.G, (*shape, *self.G.shape[-2:]))
         return Gram.computed(G, np.broadcast_to(self.masses, (*shape, len(self))))
 
-    def describe(self) -> dict[str, Any]:
-        """The space, as plain data."""
-        return {"kind": "Gram"}
 
     def to_tokens(self) -> Tokens:
         """Tokens of R^n with these inner products, unique up to rotation."""

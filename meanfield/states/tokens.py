@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..core.checks import boolean, generator, real_array, values_of, whole_number
 from ..core.errors import StorageError
 from ..core.number_files import read_numbers
+from .contract import Arrays, State, member_dims
+from .points import Points
 
 if TYPE_CHECKING:
     from ..spaces.density import Density
@@ -19,7 +21,7 @@ __all__ = ["Tokens", "checked_masses", "chosen_replicas"]
 UNIT = 1e-9
 
 
-class Tokens:
+class Tokens(State):
     """n points of the unit sphere of R^d, or of R^d, with masses; or many independent such sets.
 
     Parameters
@@ -41,8 +43,23 @@ class Tokens:
         (to 1e-9), masses that are negative or do not sum to 1 (to 1e-9), radii <= 0.
     """
 
-    def __init__(self, x, masses=None, radii=None, *, on_sphere: bool = True):
+    words: ClassVar[dict[str, str]] = {
+        "x": "position of a token",
+        "masses": "masses of the tokens",
+        "radii": "lengths of the hidden states",
+    }
+    fixed = ("masses",)
+
+    def __init__(
+        self,
+        x: np.ndarray | Points,
+        masses: np.ndarray | None = None,
+        radii: np.ndarray | None = None,
+        *,
+        on_sphere: bool = True,
+    ):
         on_sphere = boolean("on_sphere", on_sphere)
+        x = x.draw() if isinstance(x, Points) else x
         x = real_array("x", x)
         least = 2 if on_sphere else 1
         if x.ndim < 2 or min(x.shape) < 1 or x.shape[-1] < least:
@@ -91,9 +108,14 @@ class Tokens:
         replicas = f", replicas={self.shape}" if self.shape else ""
         return f"Tokens(n={len(self)}, d={self.dimension}{replicas}{where})"
 
-    def describe(self) -> dict[str, Any]:
-        """The space, as plain data."""
-        return {"kind": "Tokens", "dimension": self.dimension, "on_sphere": self.on_sphere}
+
+    def arrays(self) -> Arrays:
+        dims = (*member_dims(self.shape), "token")
+        held: Arrays = {"x": ((*dims, "component"), self.x), "masses": (dims, self.masses)}
+        return held if self.radii is None else {**held, "radii": (dims, self.radii)}
+
+    def header(self) -> dict[str, Any]:
+        return {"on_sphere": self.on_sphere}
 
     def broadcast(self, shape: tuple[int, ...]) -> "Tokens":
         """The same tokens in every replica of this shape, to which their own broadcasts."""

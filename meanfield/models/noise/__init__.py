@@ -1,10 +1,10 @@
 """What noise does to tokens during a time step, exactly on the sphere and of weak order 2."""
 
 from .anisotropic import Anisotropic
+from .common import CommonNoise
 from .contract import Noise
 from .isotropic import Isotropic
 from .multiplicative import MultiplicativeIto, MultiplicativeStratonovich
-from .rotation import CommonNoise
 
 __all__ = [
     "Anisotropic",

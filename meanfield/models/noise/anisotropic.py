@@ -1,12 +1,10 @@
 """Anisotropic noise: a Brownian motion of R^d with any covariance, projected on the sphere."""
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-from ...core.checks import real_array
 from ...core.errors import MeanfieldError
+from ...core.forms import Array
 from .contract import Noise
 
 __all__ = ["Anisotropic"]
@@ -55,15 +53,15 @@ class Anisotropic(Noise):
     Ninomiya and Victoir, Appl. Math. Finance 15 (2008), 107-121.
     """
 
-    def __init__(self, sigma):
-        sigma = real_array("sigma", sigma)
+    sigma: Array
+
+    def validate(self) -> None:
+        sigma = self.sigma
         if sigma.ndim != 2 or sigma.shape[0] != sigma.shape[1] or len(sigma) < 2:
             raise ValueError(
                 f"Anisotropic expects sigma of shape (d, d) with d >= 2; got {sigma.shape}. "
                 "Independent components are np.diag(variances)."
             )
-        if not np.isfinite(sigma).all():
-            raise ValueError("Anisotropic expects a finite sigma; got infinite entries or nan.")
         rounding = 1e-12 * np.abs(sigma).max()
         asymmetry = np.abs(sigma - sigma.T).max()
         if asymmetry > rounding:
@@ -77,10 +75,8 @@ class Anisotropic(Noise):
                 "Anisotropic expects a positive semidefinite sigma; its smallest eigenvalue is "
                 f"{variances[0]:.6g}. The law of B dW is that of sigma = B @ B.T."
             )
-        sigma.setflags(write=False)
-        self.sigma = sigma
-        self._deviations = np.sqrt(np.maximum(variances, 0))  # -1e-17 is an eigenvalue 0
-        self._axes = axes
+        # -1e-17 is an eigenvalue 0
+        self._set(_deviations=np.sqrt(np.maximum(variances, 0)), _axes=axes)
 
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d + 1)
@@ -102,11 +98,7 @@ class Anisotropic(Noise):
         _boost(result, np.sqrt(2 * s), self._deviations, increments)
         return (result.reshape(-1, d) @ self._axes.T).reshape(x.shape)
 
-    def describe(self) -> dict[str, Any]:
-        return {"noise": "Anisotropic", "sigma": self.sigma.tolist()}
 
-    def __repr__(self) -> str:
-        return f"Anisotropic({self.sigma.tolist()})"
 
 
 @njit(cache=True, error_model="numpy")

@@ -1,14 +1,16 @@
 """What a noise is: a diffusion of tokens on the sphere, and how one step of it is drawn."""
 
-from abc import ABC, abstractmethod
-from typing import Any
+from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
+
+from ...core.kinds import Kind
 
 __all__ = ["Noise"]
 
 
-class Noise(ABC):
+class Noise(Kind, family=True):
     """A diffusion on the unit sphere of R^d that moves tokens in the absence of a drift.
 
     Its generator is L/kappa, where L is the Laplacian for isotropic noise. A step of length dt
@@ -27,10 +29,13 @@ class Noise(ABC):
         Whether inner products change at most at the rate (d - 1)/kappa: steps are chosen by it.
     on_sphere_only : bool
         Whether it is defined on the sphere alone, not in R^d.
+    moves_densities : bool
+        Whether densities can have it: its generator is the Laplacian over kappa.
     """
 
-    known_rate = False
-    on_sphere_only = True
+    known_rate: ClassVar[bool] = False
+    on_sphere_only: ClassVar[bool] = True
+    moves_densities: ClassVar[bool] = False
 
     @abstractmethod
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
@@ -40,9 +45,6 @@ class Noise(ABC):
     def _moved(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
         """`moved` where every s > 0; a new array."""
 
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """The noise as plain data: its name and parameters."""
 
     def increments(self, shape: tuple[int, int, int], rng: np.random.Generator) -> np.ndarray:
         """Draw the random numbers of one step for tokens of `shape` (R, n, d).

@@ -1,8 +1,6 @@
 """Multiplicative noise: how strongly a token is shaken depends on where it is."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +13,7 @@ __all__ = ["MultiplicativeIto", "MultiplicativeStratonovich"]
 LONGEST = 100.0  # radians: far beyond any accuracy, and e^710 overflows
 SHIFT = 6e-6  # of central differences: (rounding)^(1/3), where their two errors balance
 
-Function = Callable[[np.ndarray], np.ndarray]
 
-
-@dataclass(frozen=True)
 class MultiplicativeStratonovich(Noise):
     """dX_i = sqrt(2/kappa) scale(X_i) P_X o dB_i, B_i independent Brownian motions of R^d.
 
@@ -38,8 +33,6 @@ class MultiplicativeStratonovich(Noise):
     scale : callable
         Takes unit vectors (..., d), returns finite numbers (...) >= 0. Four times differentiable,
         or the order is lower. It must not write into its argument.
-    name : str
-        What result files call it; the function's own name by default.
 
     Raises
     ------
@@ -60,11 +53,8 @@ class MultiplicativeStratonovich(Noise):
     Ninomiya and Victoir, Appl. Math. Finance 15 (2008), 107-121.
     """
 
-    scale: Function
-    name: str = ""
+    scale: Callable
 
-    def __post_init__(self):
-        _callable("scale", self.scale)
 
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d + 1)
@@ -97,11 +87,8 @@ class MultiplicativeStratonovich(Noise):
             )
         return values
 
-    def describe(self) -> dict[str, Any]:
-        return {"noise": type(self).__name__, "scale": self.name or _name(self.scale)}
 
 
-@dataclass(frozen=True)
 class MultiplicativeIto(Noise):
     """dX_i = sqrt(2/kappa) scale(X_i) dW_i in the sense of Ito: L f = scale^2 Lap f.
 
@@ -119,8 +106,6 @@ class MultiplicativeIto(Noise):
         (..., d), of which the tangential part is used. By default central differences of
         scale((x + h e_k)/|x + h e_k|), 2 d evaluations, h = 6e-6: their error is
         h^2 |third derivative|/6 plus 2e-11 |scale|, of rounding.
-    name : str
-        What result files call the scale; the function's own name by default.
 
     Raises
     ------
@@ -137,19 +122,14 @@ class MultiplicativeIto(Noise):
     4 of the gradient, for all tokens.
     """
 
-    scale: Function
-    gradient: Function | None = None
-    name: str = ""
+    scale: Callable
+    gradient: Callable | None = None
 
-    def __post_init__(self):
-        _callable("scale", self.scale)
-        if self.gradient is not None:
-            _callable("gradient", self.gradient)
 
     @property
     def stratonovich(self) -> MultiplicativeStratonovich:
         """The noise with the same scale in the sense of Stratonovich."""
-        return MultiplicativeStratonovich(self.scale, self.name)
+        return MultiplicativeStratonovich(self.scale)
 
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return self.stratonovich.increments_shape(replicas, n, d)
@@ -178,8 +158,6 @@ class MultiplicativeIto(Noise):
             [(values(_unit(x + h)) - values(_unit(x - h))) / (2 * SHIFT) for h in shifts], axis=-1
         )
 
-    def describe(self) -> dict[str, Any]:
-        return {**self.stratonovich.describe(), "noise": "MultiplicativeIto"}
 
 
 def _towards(x, axis, tau):
@@ -207,14 +185,6 @@ def _unit(x):
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def _callable(what, function):
-    if not callable(function):
-        raise TypeError(
-            f"{what} must be a function of unit vectors (..., d); got {function!r}. "
-            "Noise of constant strength is Isotropic()."
-        )
-
-
 def _checked(what, values, shape):
     """A user's values, as floats of this shape."""
     values = real_array(f"Values of {what}", values)
@@ -227,6 +197,3 @@ def _checked(what, values, shape):
         raise ValueError(f"{what} must be finite on the whole sphere; got infinite values or nan.")
     return values
 
-
-def _name(function):
-    return getattr(function, "__qualname__", type(function).__qualname__)

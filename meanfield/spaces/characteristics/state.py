@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...core.checks import positive, real_array, values_of, whole_number
+from ...states.contract import Arrays, State
 from .. import Circle, Geometry, Sphere, Zonal
 from ..density import Density
 from .chart import ROUNDING, Chart
@@ -28,7 +30,7 @@ RESOLVED = 1e-2
 MOST_NODES = 10**8
 
 
-class Characteristics:
+class Characteristics(State):
     """A density as mu_t = sum_i masses_i delta_{x_i(t)}: a quadrature that the flow carries.
 
     Without noise a density moves as its points do, x' = v[mu_t](x). Where it collapses to points
@@ -78,7 +80,17 @@ class Characteristics:
     from all mass a relative error of 1e-16 e^(2 beta) remains.
     """
 
-    def __init__(self, density: Density, *, nodes: int | None = None, limit=None):
+    words: ClassVar[dict[str, str]] = {
+        "coordinates": "coordinates of the nodes, see Characteristics",
+        "masses": "masses of the nodes",
+        "w2_to_dirac": "W2 to the Dirac at limit_point, in radians",
+        "limit_point": "direction of the mean",
+    }
+    fixed = ("masses", "half", "limit")
+
+    def __init__(
+        self, density: Density, *, nodes: int | None = None, limit: np.ndarray | None = None
+    ):
         if not isinstance(density, Density):
             raise TypeError(f"Characteristics expects a Density; got {type(density).__name__}.")
         if density.shape:
@@ -129,6 +141,24 @@ class Characteristics:
         state.chart = CHARTS[type(geometry)][0](geometry, state.limit)
         state._enter(np.asarray(coordinates), np.asarray(masses))
         return state
+
+    def header(self) -> dict[str, Any]:
+        return {"space": self.geometry}
+
+    def arrays(self) -> Arrays:
+        dims = ("node", "coordinate")[: self.coordinates.ndim]
+        return {
+            "coordinates": (dims, self.coordinates),
+            "masses": (("node",), self.masses),
+            "half": (("halving", "node"), np.array(self.halves, dtype=np.int8)),
+            "limit": (("component",), self.limit),
+        }
+
+    @classmethod
+    def of_arrays(
+        cls, space: Any, coordinates: Any, masses: Any, half: Any, limit: Any
+    ) -> "Characteristics":
+        return cls.of_nodes(space, limit, coordinates, masses, list(half == 1))
 
     def moved(self, coordinates) -> "Characteristics":
         """The same masses at other places, given by their coordinates."""

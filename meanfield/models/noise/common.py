@@ -1,8 +1,5 @@
 """Common noise: one Brownian rotation that carries all tokens along."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from scipy.linalg import expm
 
@@ -11,7 +8,6 @@ from .contract import Noise
 __all__ = ["CommonNoise"]
 
 
-@dataclass(frozen=True)
 class CommonNoise(Noise):
     """dX_i = sqrt(2/kappa) sum_(j<k) L_jk X_i o dB_jk, the same B for all tokens of a replica.
 
@@ -50,8 +46,6 @@ class CommonNoise(Noise):
         result /= np.linalg.norm(result, axis=2, keepdims=True)  # rounding of many steps
         return result
 
-    def describe(self) -> dict[str, Any]:
-        return {"noise": "CommonNoise"}
 
 
 def _exponential(omega):

@@ -1,0 +1,221 @@
+"""Solutions as NetCDF files: the labelled arrays, and what `load` needs to give them back.
+
+The attribute "meanfield" of a file is a header of plain data: the model as `describe` describes it,
+what states are made of, options, status and provenance. Long arrays of the model are variables of
+the file. A seal, the SHA-256 of all variables and of the header, shows whether anything was altered.
+
+Written with h5netcdf and read as HDF5, so that neither waits for xarray to be imported.
+"""
+
+import hashlib
+import json
+import platform
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.atomic import write_result
+from ..core.checks import path_of
+from ..core.errors import ConfigError, StorageError
+from ..core.forms import Reading
+from ..core.kinds import build, describe
+from ..models.transformer import Transformer
+from ..spaces import Geometry
+from ..states import Start, State
+from ..states.contract import Arrays
+from .labelled import observable_arrays, words
+from .solution import Solution
+
+__all__ = ["FORMAT", "load", "provenance", "save", "versions"]
+
+FORMAT = 2
+LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")
+MODEL = "model."  # what the names of the model's arrays begin with
+UNREADABLE = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError, ConfigError)
+
+
+def save(solution: Solution, path: Path) -> Path:
+    """Write a solution to `path`; an existing file is replaced atomically.
+
+    Raises
+    ------
+    StorageError
+        If there is no such folder, it is not writable, or the disk is full.
+    """
+    return write_result(path, lambda temporary: _write(solution, temporary))
+
+
+def _write(solution: Solution, path: Path) -> None:
+    import h5netcdf
+
+    state, long = type(solution.final), {}
+    held = state.stacked(solution.states)
+    arrays = observable_arrays(solution) | held
+    model = describe(solution.model, long)
+    for name, values in long.items():
+        dims = tuple(f"{MODEL}{name}_{axis}" for axis in range(values.ndim))
+        arrays[MODEL + name] = dims, values
+    header = {**_header(solution), "model": model, "held": list(held)}
+    header = json.loads(json.dumps(header))  # as it is read
+    header["sha256"] = _seal(header, {name: values for name, (_, values) in arrays.items()})
+    with h5netcdf.File(path, "w") as file:
+        file.attrs["Conventions"] = "CF-1.11"
+        file.attrs["title"] = f"{state.__name__} under {solution.model!r}"
+        file.attrs["source"] = "meanfield"
+        file.attrs["references"] = "Rigollet, arXiv:2512.01868"
+        file.attrs["meanfield"] = json.dumps(header)
+        file.attrs["coordinates"] = " ".join(solution.model.parameters)
+        for name, (dims, values) in arrays.items():
+            for dim, size in zip(dims, values.shape, strict=True):
+                if dim not in file.dimensions:
+                    file.dimensions[dim] = size
+            checked = {"fletcher32": True} if values.size > 1 else {}  # refused if altered
+            variable = file.create_variable(name, dims, data=values, **checked)
+            for attribute, text in words(name, state).items():
+                variable.attrs[attribute] = text
+
+
+def _header(solution: Solution) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "state": type(solution.final).__name__,
+        "of": describe(solution.final.header()),
+        "status": solution.status,
+        "message": solution.message,
+        "stats": solution.stats,
+        "rtol": solution.rtol,
+        "options": solution.options,
+        "t_events": [times.tolist() for times in solution.t_events],
+        "provenance": solution.provenance,
+    }
+
+
+def _seal(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
+    """The checksum of all that a file holds, in an order of its own."""
+    plain = {name: value for name, value in header.items() if name != "sha256"}
+    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode())
+    for name in sorted(arrays):
+        values = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}{values.shape}{values.dtype.str}".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+def load(path: str | Path) -> Solution:
+    """Read a solution that `Solution.save` wrote; states come back bit for bit.
+
+    Raises
+    ------
+    StorageError
+        If the file does not exist, is damaged, or was not written by this package.
+    TypeError
+        If `path` is not a path.
+    """
+    import h5py
+
+    path = path_of("path", path)
+    if path.is_dir():
+        raise StorageError(f"{path} is a folder; expected a file that `save` wrote.")
+    if not path.exists():
+        raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
+    try:
+        with h5py.File(path, "r") as file:
+            header = json.loads(file.attrs["meanfield"])
+            arrays = _variables(file)
+    except UNREADABLE as error:
+        raise _damaged(path, error) from error
+    if header.get("format") != FORMAT:
+        theirs = header.get("provenance", {}).get("versions", {}).get("meanfield", "unknown")
+        raise StorageError(
+            f"{path} has the format {header.get('format')} of meanfield {theirs}; this version "
+            f"reads the format {FORMAT}."
+        )
+    try:
+        if header["sha256"] != _seal(header, {name: v for name, (_, v) in arrays.items()}):
+            raise ValueError("its numbers were altered")
+        return _solution(header, arrays)
+    except StorageError:
+        raise
+    except UNREADABLE as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> StorageError:
+    return StorageError(
+        f"{path} is not an intact result of meanfield ({error!r}). Expected a NetCDF file that "
+        "`save` wrote."
+    )
+
+
+def _variables(file) -> Arrays:
+    """All variables of a file: the names of their axes, and their values."""
+    found: Arrays = {}
+    for name, variable in file.items():
+        if b"but not a netCDF variable" not in variable.attrs.get("NAME", b""):
+            scales = [] if variable.is_scale else variable.dims
+            dims = tuple(scale[0].name.lstrip("/") for scale in scales)
+            found[name] = (name,) if variable.is_scale else dims, variable[...]
+    return found
+
+
+def _solution(header: dict[str, Any], arrays: Arrays) -> Solution:
+    """The solution with this header and these arrays."""
+    state: Any = Start.kinds.get(header["state"])
+    if state is None or not issubclass(state, State):
+        raise StorageError(
+            f"Its states are {header['state']}, which is not installed here: import the module "
+            "that defines them."
+        )
+    long = {n.removeprefix(MODEL): v for n, (_, v) in arrays.items() if n.startswith(MODEL)}
+    reading = Reading(arrays=long, result=True)
+    model = build(Transformer, header["model"], reading)
+    rest = {name: entry for name, entry in arrays.items() if not name.startswith(MODEL)}
+    held = {name: rest[name] for name in header["held"]}
+    kept = {"observables": rest} if reading.lost else {}  # which cannot be measured again
+    return Solution(
+        t=rest["t"][1],
+        states=tuple(state.unstacked(held, _made_of(header["of"]))),
+        model=model,
+        t_events=[np.array(times) for times in header["t_events"]],
+        stored={"provenance": header["provenance"], **kept},
+        **{name: header[name] for name in ("status", "message", "stats", "rtol", "options")},
+    )
+
+
+def _made_of(of: dict[str, Any]) -> dict[str, Any]:
+    """The header of a state: plain data, and its space."""
+    spaces = {name for name, value in of.items() if isinstance(value, dict) and "kind" in value}
+    return {n: build(Geometry, value) if n in spaces else value for n, value in of.items()}
+
+
+# Where a result comes from -----------------------------------------------------------------------
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, of this package and of the libraries that results depend on."""
+    found = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    from ..lowlevel.fourier import fftw_version
+
+    return {**found, "fftw": fftw_version()}
+
+
+def provenance(solution: Solution) -> dict[str, Any]:
+    """Model, options, versions, machine and command line of a run, as plain data."""
+    return {
+        "model": describe(solution.model),
+        "options": solution.options,
+        "versions": versions(),
+        "machine": platform.machine(),
+        "command_line": sys.argv,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        **solution.stored.get("extra", {}),
+    }

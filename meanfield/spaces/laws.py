@@ -1,0 +1,338 @@
+"""Laws that a run may start from, as configuration files name them.
+
+Each is a method of the spaces that have it, by another name: `VonMises(mean, concentration)` stands for
+``circle.von_mises(mean, concentration)``.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from ..core.checks import check_memory
+from ..core.forms import NATURAL, DataFile, Index, Many, Natural, NonNegative, Positive
+from ..core.kinds import Kind
+from ..core.number_files import read_numbers
+from ..states import Start, Tokens
+from .characteristics import Characteristics
+from .contract import Geometry
+from .density import COMPUTED, Density
+from .projection import principal_circle, principal_sphere
+
+__all__ = ["Law"]
+
+Degrees = Annotated[Any, Many(NATURAL)]
+
+
+class Law(Start):
+    """A law that makes a density on a space."""
+
+    method: ClassVar[str] = ""  # of the spaces that have it
+
+    def density(self, space: Geometry) -> Density:
+        """The density on a space; raises ValueError where the space has none of this law."""
+        raise NotImplementedError
+
+    def begin(self, space: Geometry | None) -> Any:
+        name = type(self).__name__
+        if space is None:
+            raise ValueError(f"{name} needs [space], the space on which the density is.")
+        if not hasattr(space, self.method):
+            fitting = [n for n, k in Law.kinds.items() if hasattr(space, getattr(k, "method", " "))]
+            raise ValueError(
+                f"{name} is not for {space!r}; expected one of {', '.join(sorted(fitting))}."
+            )
+        try:
+            density = self.density(space)
+        except TypeError as error:  # an axis, on a space that has one only
+            raise ValueError(f"{name} on {space!r}: {error}") from error
+        return density.checked_positive(COMPUTED)
+
+
+class Uniform(Law):
+    """The uniform density 1."""
+
+    method = "uniform"
+
+    def density(self, space: Any) -> Density:
+        return space.uniform()
+
+
+class Fourier(Law):
+    """The density 1 + sum_k a_k cos(k theta) + b_k sin(k theta), k = 1, 2, ..., on the circle.
+
+    Parameters
+    ----------
+    cos : array
+        a_1, a_2, ...
+    sin : array
+        b_1, b_2, ...
+    """
+
+    method = "fourier"
+
+    cos: np.ndarray = ()  # type: ignore[assignment]
+    sin: np.ndarray = ()  # type: ignore[assignment]
+
+    def density(self, space: Any) -> Density:
+        coefficients = np.zeros(max(len(self.cos), len(self.sin)) + 1, dtype=complex)
+        coefficients[0] = 1
+        coefficients[1 : len(self.cos) + 1] += self.cos / 2
+        coefficients[1 : len(self.sin) + 1] -= 0.5j * self.sin
+        return space.fourier(coefficients)
+
+
+class VonMises(Law):
+    """The von Mises density, proportional to exp(concentration cos(theta - mean)), on the circle.
+
+    Parameters
+    ----------
+    concentration : float
+        >= 0: 0 is uniform, large is narrow.
+    mean : float
+        Angle of the peak, in radians.
+    """
+
+    method = "von_mises"
+
+    concentration: NonNegative
+    mean: float = 0.0
+
+    def density(self, space: Any) -> Density:
+        return space.von_mises(self.mean, self.concentration)
+
+
+class VonMisesFisher(Law):
+    """The von Mises-Fisher density, proportional to exp(concentration <x, mean>).
+
+    Parameters
+    ----------
+    concentration : float
+        >= 0: 0 is uniform, large is narrow.
+    mean : array, (d,), optional
+        Unit vector; by default the last axis, the only one of axisymmetric densities.
+    """
+
+    method = "von_mises_fisher"
+
+    concentration: NonNegative
+    mean: np.ndarray | None = None
+
+    def density(self, space: Any) -> Density:
+        given = {} if self.mean is None else {"mean": self.mean}
+        return space.von_mises_fisher(concentration=self.concentration, **given)
+
+
+class Legendre(Law):
+    """The density 1 + sum_l a_l P_l(<x, axis>) with Legendre polynomials, P_l(1) = 1.
+
+    Parameters
+    ----------
+    coefficients : array
+        a_1, a_2, ...
+    axis : array, (d,), optional
+        Unit vector; by default the last axis, the only one of axisymmetric densities.
+    """
+
+    method = "zonal"
+
+    coefficients: np.ndarray
+    axis: np.ndarray | None = None
+
+    def density(self, space: Any) -> Density:
+        given = {} if self.axis is None else {"axis": self.axis}
+        return space.zonal([1, *self.coefficients], **given)
+
+
+class Perturbed(Law):
+    """The uniform density with a random perturbation.
+
+    Parameters
+    ----------
+    amplitude : float
+        Standard deviation of the coefficients, such as that of cos(k theta).
+    rng : int
+        Seed of the random numbers.
+    degrees : array of int, optional
+        The degrees that are perturbed; by default 1 to 8.
+    """
+
+    method = "perturbed"
+
+    amplitude: Positive
+    rng: Index
+    degrees: Degrees | None = None
+
+    def density(self, space: Any) -> Density:
+        return space.perturbed(self.amplitude, rng=self.rng, degrees=self.degrees)
+
+
+class Sample(Law):
+    """The spectral kernel estimate of a sample that is read from a file.
+
+    On the circle an array (n,) holds angles in radians and one of shape (n, 2) unit vectors; on S^2
+    unit vectors have shape (n, 3). Hidden states (n, d), or one layer of (layers, n, d), of larger
+    d are projected on their leading principal directions and normalised.
+
+    Parameters
+    ----------
+    file : str
+        *.npy, *.npz or *.csv; relative names start from the folder of the configuration file.
+    key : str, optional
+        Name of the array in an .npz file.
+    layer : int, optional
+        Layer of hidden states (layers, n, d), counted from 0.
+    bandwidth : float, optional
+        Width of the kernel in radians; by default from the sample.
+    """
+
+    method = "estimate"
+
+    file: DataFile
+    key: str | None = None
+    layer: Index | None = None
+    bandwidth: Positive | None = None
+
+    def density(self, space: Any) -> Density:
+        return space.estimate(self._points(space.dimension), bandwidth=self.bandwidth)
+
+    def _points(self, dimension: int) -> np.ndarray:
+        name = Path(self.file).name
+        array = read_numbers(Path(self.file), self.key)
+        if array.dtype.kind not in "fiu":
+            raise ValueError(f"expected real numbers in {name}; got an array of {array.dtype}")
+        tokens = _one_layer(array.astype(float), self.layer)
+        if not np.isfinite(tokens).all():
+            count = np.count_nonzero(~np.isfinite(tokens))
+            raise ValueError(f"expected finite numbers in {name}; {count} are nan or infinite")
+        if tokens.ndim == 1 or tokens.shape[1] <= dimension:
+            return tokens
+        return principal_circle(tokens) if dimension == 2 else principal_sphere(tokens)
+
+
+class Weighted(Kind, family=True):
+    """A part of a mixture.
+
+    Parameters
+    ----------
+    weight : float
+        Share of this part, > 0; shares are divided by their sum.
+    law : Law
+        Its density.
+    """
+
+    default_kind = "Weighted"
+
+    weight: Positive
+    law: Law
+
+
+class Mixture(Law):
+    """The weighted mean of several densities.
+
+    Parameters
+    ----------
+    components : array of tables
+        Each with a weight and a law.
+    """
+
+    method = "uniform"
+
+    components: tuple[Weighted, ...]
+
+    def density(self, space: Any) -> Density:
+        total = sum(part.weight for part in self.components)
+        shares = [part.weight / total for part in self.components]
+        return Density.mixture(shares, [part.law.begin(space) for part in self.components])
+
+
+class Ensemble(Law):
+    """Several initial densities, solved in one call.
+
+    Parameters
+    ----------
+    members : array of tables
+        Laws, one a member.
+    """
+
+    method = "uniform"
+
+    members: tuple[Law, ...]
+
+    def density(self, space: Any) -> Density:
+        return Density.stack([member.begin(space) for member in self.members])
+
+
+class AlongCharacteristics(Law):
+    """`Characteristics` of a density: nodes that the flow carries, instead of modes.
+
+    Parameters
+    ----------
+    law : Law
+        Of the density.
+    nodes : int, optional
+        How many; by default 4096 on the circle, 16384 on S^2, 1024 for axisymmetric densities.
+    limit : array, (d,), optional
+        Unit vector at which the density is expected to gather.
+    """
+
+    method = "chart"
+
+    law: Law
+    nodes: Natural | None = None
+    limit: np.ndarray | None = None
+
+    def begin(self, space: Geometry | None) -> Characteristics:
+        return Characteristics(self.law.begin(space), nodes=self.nodes, limit=self.limit)
+
+
+class SampledTokens(Law):
+    """Independent tokens of a density.
+
+    Parameters
+    ----------
+    law : Law
+        Of the density.
+    n : int
+        Number of tokens.
+    rng : int
+        Seed of the positions.
+    replicas : int, optional
+        Independent sets of tokens; by default one, without an axis.
+    masses : array, (n,), optional
+        Numbers of sum 1; 1/n by default.
+    radii : array, (n,), optional
+        Lengths of the hidden states; 1 by default.
+    """
+
+    law: Law
+    n: Natural
+    rng: Index
+    replicas: Natural | None = None
+    masses: np.ndarray | None = None
+    radii: np.ndarray | None = None
+
+    def begin(self, space: Geometry | None) -> Tokens:
+        density = self.law.begin(space)
+        shape = () if self.replicas is None else (self.replicas,)
+        check_memory(f"{self.n} tokens", (*shape, self.n, density.geometry.dimension))
+        drawn = density.sample(self.n * (self.replicas or 1), rng=self.rng)
+        return Tokens(drawn.x.reshape(*shape, self.n, drawn.dimension), self.masses, self.radii)
+
+
+def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:
+    if array.ndim not in (1, 2, 3) or 0 in array.shape:
+        raise ValueError(
+            "expected angles (n,), unit vectors (n, 2) or hidden states (n, d) or "
+            f"(layers, n, d), none of them empty; got shape {array.shape}"
+        )
+    if array.ndim < 3:
+        if layer is not None:
+            raise ValueError(f"layer = {layer} needs an array (layers, n, d); got {array.shape}")
+        return array
+    if layer is None or layer >= len(array):
+        raise ValueError(
+            f"the array has {len(array)} layers: expected layer = 0 to {len(array) - 1}; "
+            f"got {'none' if layer is None else layer}"
+        )
+    return array[layer]

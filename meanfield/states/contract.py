@@ -1,0 +1,106 @@
+"""What a state is: a measure in one representation, which holds named arrays."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ..core.kinds import Kind
+
+__all__ = ["Arrays", "Start", "State", "member_dims"]
+
+Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]  # name -> names of the axes, values
+
+
+def member_dims(shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the axes of an ensemble, or of replicas."""
+    return ("member",) if len(shape) == 1 else tuple(f"member_{i}" for i in range(len(shape)))
+
+
+class Start(Kind, family=True):
+    """What a run may begin with: a state, or a law that makes one on a space."""
+
+    @abstractmethod
+    def begin(self, space: Any) -> "State":
+        """The state that a run begins with.
+
+        Parameters
+        ----------
+        space : Geometry or None
+            The space of a configuration, where it has one.
+        """
+
+
+class State(Start):
+    """A measure in one representation, or an ensemble of them.
+
+    A state of one's own is an ordinary class with an ``__init__``; what `arrays` returns has the
+    names of its parameters, or `of_arrays` is written too. A `Motion` says how models move it.
+
+    Attributes
+    ----------
+    words : dict
+        Long names of the arrays, for figures and files.
+    fixed : tuple of str
+        Arrays that are kept once for a whole run if they are equal in all its states.
+    """
+
+    by_hand = True
+    words: ClassVar[dict[str, str]] = {}
+    fixed: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the ensemble, or of the replicas; () for a single state."""
+        return ()
+
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """What the state holds, by name: names of the axes, and values."""
+
+    def header(self) -> dict[str, Any]:
+        """What else it is made of: plain data and kinds, such as its space."""
+        return {}
+
+    @classmethod
+    def of_arrays(cls, **held: Any) -> Self:
+        """The state that holds these arrays, and what stands in its `header`, bit for bit."""
+        return cls(**held)
+
+    @classmethod
+    def stacked(cls, states: Sequence[Self]) -> Arrays:
+        """The arrays of the states of a run, with an axis "t" where they may differ."""
+        found: Arrays = {}
+        for name, (dims, first) in states[0].arrays().items():
+            each = [state.arrays()[name][1] for state in states]
+            if name in cls.fixed and all(np.array_equal(values, first) for values in each):
+                found[name] = dims, first
+            else:
+                found[name] = ("t", *dims), np.stack(each)
+        return found
+
+    @classmethod
+    def unstacked(cls, arrays: Arrays, header: dict[str, Any]) -> list[Self]:
+        """The states of a run that `stacked` stacked."""
+        count = next(len(values) for dims, values in arrays.values() if dims[:1] == ("t",))
+        return [
+            cls.of_arrays(
+                **{n: v[i] if dims[:1] == ("t",) else v for n, (dims, v) in arrays.items()},
+                **header,
+            )
+            for i in range(count)
+        ]
+
+    def begin(self, space: Any) -> "State":
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def identity(self) -> Any:
+        """What `digest` reads of it: its arrays and its header."""
+        return [self.header(), {name: values for name, (_, values) in self.arrays().items()}]
