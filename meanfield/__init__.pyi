@@ -1,8 +1,8 @@
 from . import engines as engines
 from . import steppers as steppers
-from .app.config import read_config as read_config
-from .app.config import run_config as run_config
-from .app.environment import doctor as doctor
+from .app.configuration import read_config as read_config
+from .app.configuration import run_config as run_config
+from .app.doctor import doctor as doctor
 from .bifurcation import Diagram as Diagram
 from .bifurcation import PhaseDiagram as PhaseDiagram
 from .bifurcation import SpecialPoint as SpecialPoint

@@ -67,7 +67,10 @@ def read(path: Path) -> tuple["xr.Dataset", dict[str, Any], list[dict], list[dic
                 groups.append(file.load())
     except (OSError, KeyError, ValueError) as error:
         raise StorageError(f"{path} holds no bifurcation diagram: {error}") from error
-    found = header | {"drift": _drift(header["drift"]), "geometry": build(Geometry, header["space"])}
+    found = header | {
+        "drift": _drift(header["drift"]),
+        "geometry": build(Geometry, header["space"]),
+    }
     del found["space"]
     specials, saved = ([_row(g, i) for i in range(g.sizes["row"])] for g in groups)
     return data, found, specials, saved

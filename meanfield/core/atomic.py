@@ -1,12 +1,13 @@
 """Files that are either the old one or the new one, never half of one."""
 
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 from .errors import StorageError
 
-__all__ = ["check_writable", "write_atomically", "write_result"]
+__all__ = ["check_writable", "checksum", "write_atomically", "write_result"]
 
 
 def write_result(path: Path, write: Callable[[Path], object]) -> Path:
@@ -52,3 +53,9 @@ def check_writable(path: Path) -> None:
 
 def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.part")
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -8,7 +8,7 @@ this module defines, such as `Positive` and `Numbers`. ``X | None``, ``tuple[X, 
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,6 +31,7 @@ __all__ = [
     "Positive",
     "PositiveNumbers",
     "Reading",
+    "Registered",
     "nearest",
     "shown",
     "toml",
@@ -242,6 +243,7 @@ POSITIVE_NUMBERS = Leaf(
 FUNCTION = Leaf("a function, which a file cannot hold", _function, {"not": {}})
 ANYTHING = Leaf("a value", lambda _name, value: value, {})
 
+
 @dataclass(frozen=True, eq=False)
 class _DataFile(Leaf):
     """The name of a file of numbers; in a configuration it starts from the folder of that."""
@@ -357,7 +359,7 @@ class Many(Form):
 
 @dataclass(frozen=True, eq=False)
 class Either(Form):
-    """A value of one of several forms: tables are read by a kind's, other data by a leaf's."""
+    """A value of one of several forms: of the first that takes it."""
 
     forms: tuple[Form, ...]
 
@@ -375,21 +377,51 @@ class Either(Form):
         raise next((e for e in errors if isinstance(e, ValueError)), errors[0])
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        stored = isinstance(data, Mapping) and {"array", "function"} & set(data)
-        named = isinstance(data, str) and any(data in form.names for form in self.forms)
-        table = (isinstance(data, Mapping) and not stored) or named
-        fitting = [form for form in self.forms if isinstance(form, Leaf) != table]
-        return (fitting or list(self.forms))[0].read(data, at, reading)
+        trials = [replace(reading, problems=[]) for _ in self.forms]
+        for form, trial in zip(self.forms, trials, strict=True):
+            value = form.read(data, at, trial)
+            if not trial.problems:
+                return value
+        table = isinstance(data, Mapping)
+        fitting = [i for i, form in enumerate(self.forms) if bool(form.names) == table] or [0]
+        reading.problems += trials[fitting[0]].problems
+        return INVALID
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"anyOf": [form.json(definitions) for form in self.forms]}
+
+
+@dataclass(frozen=True, eq=False)
+class Registered(Form):
+    """An object that a class knows by its name, such as a scheme."""
+
+    base: Any
+
+    @property
+    def expected(self) -> str:  # type: ignore[override]
+        return " or ".join(f'"{name}"' for name in self.base.known)
+
+    def check(self, name: str, value: Any) -> Any:
+        if not isinstance(value, self.base):
+            known = ", ".join(self.base.known)
+            raise TypeError(f"{name} must be one of {known}; got {name} = {value!r}.")
+        return value
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        if data in self.base.known:
+            return self.base.known[data]
+        hint = nearest(str(data), self.base.known)
+        return reading.refuse(at, f"expected {self.expected}; got {toml(data)}{hint}")
+
+    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"enum": list(self.base.known)}
 
 
 # Words -------------------------------------------------------------------------------------------
 
 
 def nearest(name: str, known) -> str:
-    """"; did you mean ...?", or nothing where no known name is near."""
+    """ "; did you mean ...?", or nothing where no known name is near."""
     by_name = {str(other).lower(): str(other) for other in known}
     near = get_close_matches(str(name).lower(), by_name, n=1, cutoff=0.5)
     return f"; did you mean {by_name[near[0]]}?" if near else ""

@@ -17,7 +17,7 @@ import inspect
 import math
 import types
 from abc import ABC
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import (
@@ -45,13 +45,24 @@ from .forms import (
     Many,
     OrNone,
     Reading,
+    Registered,
     nearest,
     shown,
     toml,
 )
 from .identity import digest
 
-__all__ = ["Kind", "KindOf", "Parameter", "build", "describe", "parameters_of", "read_call", "schema"]
+__all__ = [
+    "Kind",
+    "KindOf",
+    "Parameter",
+    "build",
+    "call_json",
+    "describe",
+    "parameters_of",
+    "read_arguments",
+    "schema",
+]
 
 ENTRY_POINTS = "meanfield.kinds"
 SHORT = 16  # entries of an array that stands among other words
@@ -78,7 +89,7 @@ class Kind(ABC):
     kinds: ClassVar[dict[str, type["Kind"]]]
     leaves: ClassVar[dict[Any, Form]] = {}  # annotations that mean something else in a family
     default_kind: ClassVar[str | None] = None  # that of a table which does not name its kind
-    kept: ClassVar[bool] = True  # whether files hold it; else they hold its repr
+    kept: ClassVar[bool] = True  # whether tables describe it; else they hold its repr
     by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
 
     def __init_subclass__(cls, family: bool = False, **options: Any) -> None:
@@ -115,7 +126,7 @@ class Kind(ABC):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
 
-    def validate(self) -> None:
+    def validate(self) -> None:  # noqa: B027
         """Raise ValueError or TypeError where parameters do not fit together; by default never."""
 
     @property
@@ -158,7 +169,7 @@ def _needs_init(cls: type[Kind]) -> bool:
     """Whether a dataclass makes the constructor: it has annotations, or none was written so far."""
     if cls.by_hand or "__init__" in cls.__dict__:
         return False
-    hints = cls.__dict__.get("__annotations__", {}).values()
+    hints = inspect.get_annotations(cls).values()
     if any("ClassVar" not in str(hint) for hint in hints):
         return True
     above = next(base.__init__ for base in cls.__mro__[1:] if "__init__" in base.__dict__)
@@ -229,8 +240,10 @@ def form_of(hint: Any, special: Mapping[Any, Form]) -> Form:
         forms = tuple(form_of(one, special) for one in inner if one is not types.NoneType)
         form = forms[0] if len(forms) == 1 else Either(forms)
         return OrNone(form) if types.NoneType in inner else form
-    if get_origin(hint) in (tuple, list):
+    if get_origin(hint) in (tuple, list, Sequence) and inner:
         return Many(form_of(inner[0], special))
+    if isinstance(hint, type) and hasattr(hint, "known"):
+        return Registered(hint)
     if isinstance(hint, type) and issubclass(hint, Kind):
         return KindOf(hint)
     plain = get_origin(hint) or hint
@@ -245,7 +258,7 @@ def _words(place: Any) -> dict[str, str]:
     lines = inspect.cleandoc(place.__doc__ or "").splitlines()
     found: dict[str, list[str]] = {}
     inside, names = False, []
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line, following in zip(lines, [*lines[1:], ""], strict=False):
         if following.startswith("---"):
             inside = line.strip() in ("Parameters", "Attributes")
         elif inside and line.strip() and not line.startswith("---"):
@@ -351,8 +364,8 @@ class KindOf(Form):
     @property
     def names(self) -> list[str]:  # type: ignore[override]
         """The names of the kinds that fit."""
-        kinds = self.base.family.kinds
-        return sorted(name for name, kind in kinds.items() if issubclass(kind, self.base))
+        kinds = self.base.family.kinds.items()
+        return sorted(n for n, kind in kinds if issubclass(kind, self.base) and kind.kept)
 
     @property
     def expected(self) -> str:  # type: ignore[override]
@@ -394,15 +407,26 @@ class KindOf(Form):
                 definitions[key] = {}  # kinds may hold kinds of their own family
                 definitions[key] = call_json(kind, definitions, name)
             choices.append({"$ref": f"#/$defs/{key}"})
-            if not definitions[key]["required"][1:]:
+            if not any(parameter.required for parameter in parameters_of(kind).values()):
                 choices.append({"const": name})
         return {"anyOf": choices}
 
 
-def read_call(
+def read_call(target: Callable, table: Mapping[str, Any], at: str, reading: Reading) -> Any:
+    """target(**table), of a class or a function, with every problem noted."""
+    values = read_arguments(target, table, at, reading)
+    if values is INVALID:
+        return INVALID
+    try:
+        return target(**values)
+    except REFUSED as error:
+        return reading.refuse(at, error)
+
+
+def read_arguments(
     target: Callable, table: Mapping[str, Any], at: str, reading: Reading, names=None
 ) -> Any:
-    """target(**table), of a class or a function, with every problem noted.
+    """The arguments of a class or a function that a table gives; INVALID, and noted, if wrong.
 
     Parameters
     ----------
@@ -424,12 +448,7 @@ def read_call(
             key = f"{at}.{name}" if at else name
             words = f" ({known[name].words})" if known[name].words else ""
             reading.refuse(key, f"this key is required{words} and is missing")
-    if len(reading.problems) > before:
-        return INVALID
-    try:
-        return target(**values)
-    except REFUSED as error:
-        return reading.refuse(at, error)
+    return INVALID if len(reading.problems) > before else values
 
 
 def call_json(

@@ -1,7 +1,7 @@
 """Engines: how sums over all pairs of tokens are computed, their velocities for instance."""
 
 from .attention import AttentionSums
-from .choice import Automatic, Direct, Modes, choose
+from .choice import Automatic, Direct, Modes, Summation, choose
 from .circle import CircleModes
 from .contract import Engine
 from .direct import DirectSums
@@ -9,7 +9,7 @@ from .field import FieldSums
 from .mean import MeanDirection
 from .sphere import SphereModes
 
-ENGINES = (Automatic, Direct, Modes)
+ENGINES = (Automatic, Direct, Modes, Summation)
 
 __all__ = [
     "ENGINES",
@@ -23,5 +23,6 @@ __all__ = [
     "MeanDirection",
     "Modes",
     "SphereModes",
+    "Summation",
     "choose",
 ]

@@ -1,11 +1,10 @@
 """Which engine computes the velocities: chosen by the caller, or by an estimate of the cost."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ..core.checks import positive, whole_number
 from ..core.errors import MeanfieldError
+from ..core.forms import Natural, Positive
+from ..core.kinds import Kind
 from ..models import SA, Interaction, Kuramoto, ZonalDrift
 from .circle import POWERS, CircleModes
 from .contract import Engine
@@ -14,7 +13,7 @@ from .harmonics import FINEST, ROUNDING
 from .mean import MeanDirection
 from .sphere import SphereModes
 
-__all__ = ["Automatic", "Direct", "Modes", "choose"]
+__all__ = ["Automatic", "Direct", "Modes", "Summation", "choose"]
 
 FEWEST = 256  # below, all pairs take 60 us at most, and no error at all
 
@@ -27,8 +26,11 @@ TRANSFORM = {"circle": (50.0, 25e-3), "sphere": (50.0, 50e-3)}
 COEFFICIENT = {"circle": 0.0, "sphere": 0.05}
 
 
-@dataclass(frozen=True)
-class Direct:
+class Summation(Kind, family=True):
+    """How velocities of tokens are summed: an engine is built by it."""
+
+
+class Direct(Summation):
     """Velocities by sums over all pairs of tokens, O(n^2 d): exact, in every dimension.
 
     Parameters
@@ -37,18 +39,14 @@ class Direct:
         Results are the same, bit for bit, for every number of threads.
     """
 
-    threads: int = 1
-
-    def __post_init__(self):
-        whole_number("Direct needs threads", "threads", self.threads)
+    threads: Natural = 1
 
     def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
         """The engine for `replicas` systems of n tokens in R^d."""
         return DirectSums(drift, self.threads)
 
 
-@dataclass(frozen=True)
-class Modes:
+class Modes(Summation):
     """Velocities by the harmonics of the tokens' measure, O(n): on the circle and on S^2.
 
     Parameters
@@ -60,12 +58,8 @@ class Modes:
         Results are the same, bit for bit, for every number of threads.
     """
 
-    tolerance: float = 1e-10
-    threads: int = 1
-
-    def __post_init__(self):
-        positive(tolerance=self.tolerance)
-        whole_number("Modes needs threads", "threads", self.threads)
+    tolerance: Positive = 1e-10
+    threads: Natural = 1
 
     def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
         """The engine for `replicas` systems of n tokens in R^d.
@@ -85,8 +79,7 @@ class Modes:
         return engine(drift, self.tolerance, self.threads)
 
 
-@dataclass(frozen=True)
-class Automatic:
+class Automatic(Summation):
     """The engine that is expected to be the fastest: `choose`.
 
     Parameters
@@ -95,12 +88,8 @@ class Automatic:
         As for `Modes`.
     """
 
-    tolerance: float = 1e-10
-    threads: int = 1
-
-    def __post_init__(self):
-        positive(tolerance=self.tolerance)
-        whole_number("Automatic needs threads", "threads", self.threads)
+    tolerance: Positive = 1e-10
+    threads: Natural = 1
 
     def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
         """The engine for `replicas` systems of n tokens in R^d."""

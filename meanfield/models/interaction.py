@@ -95,9 +95,7 @@ class Interaction(ZonalDrift):
         )
 
     def _attraction(self, degree: int, dimension: int) -> np.ndarray:
-        return quadrature_multipliers(
-            self.potential, degree, dimension, tolerance=self.tolerance
-        )
+        return quadrature_multipliers(self.potential, degree, dimension, tolerance=self.tolerance)
 
     def interaction(self, degree: int, dimension: int) -> np.ndarray:
         return self.attraction(degree, dimension)
@@ -106,9 +104,7 @@ class Interaction(ZonalDrift):
         """The series of cosines that stands for it, if it has no derivative of its own."""
         if self.derivative is not None:
             return self
-        multipliers = quadrature_multipliers(
-            self.potential, DESCRIBED, 2, tolerance=self.tolerance
-        )
+        multipliers = quadrature_multipliers(self.potential, DESCRIBED, 2, tolerance=self.tolerance)
         series = np.where(np.arange(DESCRIBED + 1) == 0, 1.0, 2.0) * multipliers
         significant = np.flatnonzero(np.abs(series) > 1e-17 * np.abs(series).max())
         kept = series[: significant[-1] + 1] if significant.size else series[:1]

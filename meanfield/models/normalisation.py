@@ -42,6 +42,13 @@ RATE = Leaf("a finite number > 0, or a function of t", _rate, POSITIVE.schema)
 class Normalisation(Kind, family=True):
     """Turns the output of attention into the update of the hidden state.
 
+    Attributes
+    ----------
+    needs_direction : bool
+        Whether only the direction of A counts, which A = 0 has not.
+    is_identity : bool
+        Whether the update is A itself, and lengths are fixed.
+
     References
     ----------
     arXiv:2510.22026, the table of schemes.
@@ -59,8 +66,8 @@ class Normalisation(Kind, family=True):
         """Whether the lengths of hidden states change at the time t."""
         return False
 
-    needs_direction: ClassVar[bool] = False  # whether only the direction of A counts, which A = 0 has not
-    is_identity: ClassVar[bool] = False  # whether the update is the output of attention, and lengths are fixed
+    needs_direction: ClassVar[bool] = False
+    is_identity: ClassVar[bool] = False
 
     @property
     def constant(self) -> bool:
@@ -75,7 +82,6 @@ class Normalisation(Kind, family=True):
     def breakpoints(self) -> tuple[float, ...]:
         """Times at which the scheme changes."""
         return ()
-
 
 
 class PostLN(Normalisation):
@@ -119,7 +125,6 @@ class MixLN(Normalisation):
         return (float(self.tau),)
 
 
-
 class PeriLN(_Growing):
     """Peri-LN: the output of attention is normalised too.
 
@@ -155,7 +160,6 @@ class NGPT(Normalisation):
         return alpha * _unit(A, size)
 
 
-
 class SqrtScaling(Normalisation):
     """LayerNorm scaling: theta' = P A / sqrt(t + 1)."""
 
@@ -177,4 +181,3 @@ def _unit(A: np.ndarray, size: float) -> np.ndarray:
             "position, or use another normalisation."
         )
     return A / lengths
-

@@ -161,7 +161,6 @@ class PerLayer(Given):
         return jumps[(jumps > start) & (jumps < end)]
 
 
-
 class FunctionOfTime:
     """A parameter that a function of t gives; its shape is that of the first value it gave.
 
@@ -279,7 +278,6 @@ def breakpoints(parameters: Mapping[str, Parameter], start: float, end: float) -
     layered = [value for value in parameters.values() if isinstance(value, PerLayer)]
     jumps = [value.breakpoints(start, end) for value in layered]
     return np.unique(np.concatenate([np.empty(0), *jumps]))
-
 
 
 def known(value: Any) -> bool:

@@ -96,4 +96,3 @@ class Linear(Weights):
     ----------
     Katharopoulos, Vyas, Pappas and Fleuret, "Transformers are RNNs", ICML 2020.
     """
-

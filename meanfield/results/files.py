@@ -1,8 +1,8 @@
 """Solutions as NetCDF files: the labelled arrays, and what `load` needs to give them back.
 
 The attribute "meanfield" of a file is a header of plain data: the model as `describe` describes it,
-what states are made of, options, status and provenance. Long arrays of the model are variables of
-the file. A seal, the SHA-256 of all variables and of the header, shows whether anything was altered.
+what states are made of, options, status and provenance. Long arrays of the model are variables
+of the file. The SHA-256 of all variables and of the header shows whether anything was altered.
 
 Written with h5netcdf and read as HDF5, so that neither waits for xarray to be imported.
 """

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.checks import boolean, path_of, positive, whole_number
+from ..models.parameters import Place
 from ..models.transformer import Transformer
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import COMPUTED, Density
-from ..states import Equiangular, Gaussian, SomeTokens
+from ..states import Equiangular, Gaussian, SomeTokens, State
 from ..steppers import Krogstad, Scheme, Splitting
 from .moving import Moving, broadcast_tokens, token_scheme
+from .times import Times
 
 __all__ = ["AT_REST", "Accuracy", "Arguments", "Keeping", "Problem", "Stopping", "plain_data"]
 
@@ -36,6 +38,10 @@ class Problem(NamedTuple):
     def checked(cls, model, state, t_span, t_eval) -> "Problem":
         if not isinstance(model, Transformer):
             raise TypeError(f"solve expects a Transformer as its model; got {model!r}.")
+        if isinstance(state, State):
+            model = model.resolved(Place(state.dimension, state.tokens))
+        if isinstance(t_eval, Times):
+            t_eval = t_eval.between(*t_span)
         start, times = _times(t_span, t_eval)
         if isinstance(state, SomeTokens):
             state = broadcast_tokens(model, state)

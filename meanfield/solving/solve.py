@@ -3,9 +3,13 @@
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from ..core.checks import boolean
+from ..core.forms import Index, Natural, Positive
+from ..engines import Summation
 from ..models.transformer import Transformer
 from ..results.solution import Solution, State
 from ..steppers import Layers, Scheme, Splitting
@@ -19,6 +23,7 @@ from .outcome import ENDS, GOES_ON, asks_to_stop, ending, solution
 from .progress import Progress
 from .record import Record
 from .snapshot import packed, unpacked
+from .times import Times
 from .token_march import STALLED
 
 __all__ = ["solve"]
@@ -29,21 +34,21 @@ def solve(
     state: State,
     t_span: Sequence[float],
     *,
-    t_eval=None,
+    t_eval: np.ndarray | Times | None = None,
     rtol: float = 1e-8,
-    dt: float | None = None,
+    dt: Positive | None = None,
     scheme: Scheme | Splitting | None = None,
-    until: str | None = None,
-    steady_tolerance: float = AT_REST,
+    until: Literal["steady"] | None = None,
+    steady_tolerance: Positive = AT_REST,
     events: Callable | Sequence[Callable] = (),
     callback: Callable[[float, State], Any] | None = None,
-    min_degree: int | None = None,
-    max_degree: int | None = None,
-    max_steps: int = 10_000_000,
+    min_degree: Natural | None = None,
+    max_degree: Natural | None = None,
+    max_steps: Natural = 10_000_000,
     progress: bool | None = None,
-    engine=None,
-    merge: float | None = None,
-    rng=None,
+    engine: Summation | None = None,
+    merge: Positive | None = None,
+    rng: Index | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,

@@ -203,7 +203,6 @@ class Geometry(Kind, family=True):
         """One number for degree k, shape (*ensemble,): `amplitude`, or what says more."""
         return self.amplitude(coefficients, k)
 
-
     def identity(self) -> Any:
         """What `digest` reads of it: its parameters."""
         return self.described

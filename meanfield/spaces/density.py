@@ -44,6 +44,7 @@ class Density(State):
     Mixtures are written as they are read, ``0.3 * a + 0.7 * b``; the result must have mass 1.
     """
 
+    kept = False  # a configuration names its law
     words: ClassVar[dict[str, str]] = {
         "density": "density with respect to the uniform probability measure",
         "mode": "number of the coefficient; its degree where there is one of each",
@@ -85,6 +86,10 @@ class Density(State):
         return f"Density({self.geometry!r}{ensemble}, spectral tail {self.spectral_tail.max():.1e})"
 
     # What it holds ---------------------------------------------------------------------------
+
+    @property
+    def dimension(self) -> int:
+        return self.geometry.dimension
 
     def header(self) -> dict[str, Any]:
         return {"space": self.geometry}

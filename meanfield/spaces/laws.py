@@ -1,9 +1,10 @@
 """Laws that a run may start from, as configuration files name them.
 
-Each is a method of the spaces that have it, by another name: `VonMises(mean, concentration)` stands for
+Each stands for a method of the spaces that have it: `VonMises(concentration, mean)` for
 ``circle.von_mises(mean, concentration)``.
 """
 
+from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -19,29 +20,38 @@ from .contract import Geometry
 from .density import COMPUTED, Density
 from .projection import principal_circle, principal_sphere
 
-__all__ = ["Law"]
+__all__ = ["DensityLaw", "Law"]
 
 Degrees = Annotated[Any, Many(NATURAL)]
 
 
 class Law(Start):
-    """A law that makes a density on a space."""
+    """A law of points on a space: of a density, or of tokens."""
 
-    method: ClassVar[str] = ""  # of the spaces that have it
 
-    def density(self, space: Geometry) -> Density:
-        """The density on a space; raises ValueError where the space has none of this law."""
-        raise NotImplementedError
+class DensityLaw(Law):
+    """A law that makes a density on a space.
 
-    def begin(self, space: Geometry | None) -> Any:
+    Attributes
+    ----------
+    method : str
+        Of the spaces that have this law.
+    """
+
+    method: ClassVar[str]
+
+    @abstractmethod
+    def density(self, space: Any) -> Density:
+        """The density on a space that has this law."""
+
+    def begin(self, space: Geometry | None) -> Density:
         name = type(self).__name__
         if space is None:
             raise ValueError(f"{name} needs [space], the space on which the density is.")
         if not hasattr(space, self.method):
-            fitting = [n for n, k in Law.kinds.items() if hasattr(space, getattr(k, "method", " "))]
-            raise ValueError(
-                f"{name} is not for {space!r}; expected one of {', '.join(sorted(fitting))}."
-            )
+            laws = [(n, k) for n, k in Start.kinds.items() if issubclass(k, DensityLaw)]
+            fitting = ", ".join(sorted(n for n, k in laws if hasattr(space, k.method)))
+            raise ValueError(f"{name} is not for {space!r}; expected one of {fitting}.")
         try:
             density = self.density(space)
         except TypeError as error:  # an axis, on a space that has one only
@@ -49,7 +59,7 @@ class Law(Start):
         return density.checked_positive(COMPUTED)
 
 
-class Uniform(Law):
+class Uniform(DensityLaw):
     """The uniform density 1."""
 
     method = "uniform"
@@ -58,7 +68,7 @@ class Uniform(Law):
         return space.uniform()
 
 
-class Fourier(Law):
+class Fourier(DensityLaw):
     """The density 1 + sum_k a_k cos(k theta) + b_k sin(k theta), k = 1, 2, ..., on the circle.
 
     Parameters
@@ -82,7 +92,7 @@ class Fourier(Law):
         return space.fourier(coefficients)
 
 
-class VonMises(Law):
+class VonMises(DensityLaw):
     """The von Mises density, proportional to exp(concentration cos(theta - mean)), on the circle.
 
     Parameters
@@ -102,7 +112,7 @@ class VonMises(Law):
         return space.von_mises(self.mean, self.concentration)
 
 
-class VonMisesFisher(Law):
+class VonMisesFisher(DensityLaw):
     """The von Mises-Fisher density, proportional to exp(concentration <x, mean>).
 
     Parameters
@@ -123,7 +133,7 @@ class VonMisesFisher(Law):
         return space.von_mises_fisher(concentration=self.concentration, **given)
 
 
-class Legendre(Law):
+class Legendre(DensityLaw):
     """The density 1 + sum_l a_l P_l(<x, axis>) with Legendre polynomials, P_l(1) = 1.
 
     Parameters
@@ -144,7 +154,7 @@ class Legendre(Law):
         return space.zonal([1, *self.coefficients], **given)
 
 
-class Perturbed(Law):
+class Perturbed(DensityLaw):
     """The uniform density with a random perturbation.
 
     Parameters
@@ -167,7 +177,7 @@ class Perturbed(Law):
         return space.perturbed(self.amplitude, rng=self.rng, degrees=self.degrees)
 
 
-class Sample(Law):
+class Sample(DensityLaw):
     """The spectral kernel estimate of a sample that is read from a file.
 
     On the circle an array (n,) holds angles in radians and one of shape (n, 2) unit vectors; on S^2
@@ -217,17 +227,17 @@ class Weighted(Kind, family=True):
     ----------
     weight : float
         Share of this part, > 0; shares are divided by their sum.
-    law : Law
+    law : table
         Its density.
     """
 
     default_kind = "Weighted"
 
     weight: Positive
-    law: Law
+    law: DensityLaw
 
 
-class Mixture(Law):
+class Mixture(DensityLaw):
     """The weighted mean of several densities.
 
     Parameters
@@ -246,7 +256,7 @@ class Mixture(Law):
         return Density.mixture(shares, [part.law.begin(space) for part in self.components])
 
 
-class Ensemble(Law):
+class Ensemble(DensityLaw):
     """Several initial densities, solved in one call.
 
     Parameters
@@ -257,7 +267,7 @@ class Ensemble(Law):
 
     method = "uniform"
 
-    members: tuple[Law, ...]
+    members: tuple[DensityLaw, ...]
 
     def density(self, space: Any) -> Density:
         return Density.stack([member.begin(space) for member in self.members])
@@ -268,7 +278,7 @@ class AlongCharacteristics(Law):
 
     Parameters
     ----------
-    law : Law
+    law : table
         Of the density.
     nodes : int, optional
         How many; by default 4096 on the circle, 16384 on S^2, 1024 for axisymmetric densities.
@@ -276,9 +286,7 @@ class AlongCharacteristics(Law):
         Unit vector at which the density is expected to gather.
     """
 
-    method = "chart"
-
-    law: Law
+    law: DensityLaw
     nodes: Natural | None = None
     limit: np.ndarray | None = None
 
@@ -291,7 +299,7 @@ class SampledTokens(Law):
 
     Parameters
     ----------
-    law : Law
+    law : table
         Of the density.
     n : int
         Number of tokens.
@@ -305,7 +313,7 @@ class SampledTokens(Law):
         Lengths of the hidden states; 1 by default.
     """
 
-    law: Law
+    law: DensityLaw
     n: Natural
     rng: Index
     replicas: Natural | None = None

@@ -214,7 +214,6 @@ class Zonal(Geometry):
 
     # The contract --------------------------------------------------------------------------
 
-
     def check_symmetry(self, f, points: np.ndarray, values: np.ndarray) -> None:
         mirrored = points.copy()
         mirrored[:, 0] *= -1

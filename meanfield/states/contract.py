@@ -55,6 +55,16 @@ class State(Start):
         """Shape of the ensemble, or of the replicas; () for a single state."""
         return ()
 
+    @property
+    def dimension(self) -> int | None:
+        """The dimension d of its points, where it has one."""
+        return None
+
+    @property
+    def tokens(self) -> Any:
+        """The number of tokens, or None where there are none."""
+        return None
+
     @abstractmethod
     def arrays(self) -> Arrays:
         """What the state holds, by name: names of the axes, and values."""

@@ -28,6 +28,8 @@ class Dirac(State):
         For what is no vector of unit length (to 1e-9).
     """
 
+    kept = False  # it does not move
+
     def __init__(self, point: np.ndarray):
         point = real_array("The point of a Dirac", point)
         length = float(np.linalg.norm(point)) if point.ndim == 1 else np.nan

@@ -114,6 +114,10 @@ class Equiangular(State):
         return self.logit.shape
 
     @property
+    def tokens(self) -> np.ndarray:
+        return self.n
+
+    @property
     def rho(self) -> np.ndarray:
         """The inner product of two different tokens."""
         ahead = -np.expm1(-np.abs(self.logit)) * np.sign(self.logit)
@@ -159,7 +163,6 @@ class Equiangular(State):
         """The same state in every member of this shape, to which its own broadcasts."""
         parts = (np.broadcast_to(a, shape) for a in (self.n, self.logit, self.radius))
         return Equiangular.computed(*parts)
-
 
     def start(self) -> dict[str, list]:
         """The numbers of an initial state, as plain data: rho, or 1 - rho where it is small."""

@@ -92,7 +92,6 @@ class Gaussian(State):
         """The dimension d of the space."""
         return self.mean.size
 
-
     @property
     def variances(self) -> np.ndarray:
         """The eigenvalues of the covariance, (d,), falling: squares of singular values of the root.

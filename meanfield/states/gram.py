@@ -89,6 +89,10 @@ class Gram(State):
     def __len__(self) -> int:
         return self.G.shape[-1]
 
+    @property
+    def tokens(self) -> int:
+        return len(self)
+
     def __getitem__(self, replica) -> "Gram":
         """One of the replicas, or some of them; raises IndexError for those that are not there."""
         if not self.shape:
@@ -104,7 +108,6 @@ class Gram(State):
         """The same matrix in every replica of this shape, to which its own broadcasts."""
         G = np.broadcast_to(self.G, (*shape, *self.G.shape[-2:]))
         return Gram.computed(G, np.broadcast_to(self.masses, (*shape, len(self))))
-
 
     def to_tokens(self) -> Tokens:
         """Tokens of R^n with these inner products, unique up to rotation."""

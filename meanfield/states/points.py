@@ -52,7 +52,9 @@ class Orthonormal(Points):
 
     def validate(self) -> None:
         if not 2 <= self.n <= (self.d or self.n):
-            raise ValueError(f"Orthonormal tokens need 2 <= n <= d; got n = {self.n}, d = {self.d}.")
+            raise ValueError(
+                f"Orthonormal tokens need 2 <= n <= d; got n = {self.n}, d = {self.d}."
+            )
 
     def draw(self) -> np.ndarray:
         return np.eye(self.n, self.d or self.n)

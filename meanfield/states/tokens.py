@@ -95,6 +95,10 @@ class Tokens(State):
     def __len__(self) -> int:
         return self.x.shape[-2]
 
+    @property
+    def tokens(self) -> int:
+        return len(self)
+
     def __getitem__(self, replica) -> "Tokens":
         """One of the replicas, or some of them; raises IndexError for those that are not there."""
         if not self.shape:
@@ -107,7 +111,6 @@ class Tokens(State):
         where = "" if self.on_sphere else ", in R^d"
         replicas = f", replicas={self.shape}" if self.shape else ""
         return f"Tokens(n={len(self)}, d={self.dimension}{replicas}{where})"
-
 
     def arrays(self) -> Arrays:
         dims = (*member_dims(self.shape), "token")

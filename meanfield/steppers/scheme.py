@@ -1,7 +1,7 @@
 """A scheme is a table: the weights of a Runge-Kutta method, exponential in L or not."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -73,6 +73,8 @@ class Scheme:
         highest modes grow, too weak for the norm of errors to see in time.
     """
 
+    known: ClassVar[dict[str, "Scheme"]] = {}  # all schemes by their names
+
     name: str
     order: int
     estimate_order: int
@@ -84,6 +86,9 @@ class Scheme:
     second_estimate: dict[int, list[Term]] | None = None
     explicit: bool = False
     stability: float = 2.2
+
+    def __post_init__(self):
+        self.known.setdefault(self.name, self)
 
     @property
     def evaluations(self) -> int:

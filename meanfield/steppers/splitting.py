@@ -1,6 +1,7 @@
 """Schemes of fixed steps for tokens, by name; what their parts are is not known here."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 __all__ = ["Layers", "LieTrotter", "Splitting", "Strang"]
 
@@ -18,9 +19,14 @@ class Splitting:
         Evaluations of attention per step.
     """
 
+    known: ClassVar[dict[str, "Splitting"]] = {}  # all of them by their names
+
     name: str
     order: int
     evaluations: int
+
+    def __post_init__(self):
+        self.known.setdefault(self.name, self)
 
 
 Strang = Splitting("Strang", order=2, evaluations=4)

@@ -99,8 +99,6 @@ class Anisotropic(Noise):
         return (result.reshape(-1, d) @ self._axes.T).reshape(x.shape)
 
 
-
-
 @njit(cache=True, error_model="numpy")
 def _boost(x, scale, deviations, normals):
     """Boosts along the axes, in place; scale (R,)."""

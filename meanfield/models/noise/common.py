@@ -47,7 +47,6 @@ class CommonNoise(Noise):
         return result
 
 
-
 def _exponential(omega):
     """exp of antisymmetric matrices (R, d, d); for d <= 3, where Omega^3 = -angle^2 Omega,
 

@@ -45,7 +45,6 @@ class Noise(Kind, family=True):
     def _moved(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
         """`moved` where every s > 0; a new array."""
 
-
     def increments(self, shape: tuple[int, int, int], rng: np.random.Generator) -> np.ndarray:
         """Draw the random numbers of one step for tokens of `shape` (R, n, d).
 

@@ -57,7 +57,6 @@ class Isotropic(Noise):
         return result
 
 
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def _turn(x, deviation, normals, result):
     """The step of every token on the circle, counterclockwise; deviation (R,)."""

@@ -55,7 +55,6 @@ class MultiplicativeStratonovich(Noise):
 
     scale: Callable
 
-
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d + 1)
 
@@ -86,7 +85,6 @@ class MultiplicativeStratonovich(Noise):
                 f"{x[values < 0][0].tolist()}."
             )
         return values
-
 
 
 class MultiplicativeIto(Noise):
@@ -125,7 +123,6 @@ class MultiplicativeIto(Noise):
     scale: Callable
     gradient: Callable | None = None
 
-
     @property
     def stratonovich(self) -> MultiplicativeStratonovich:
         """The noise with the same scale in the sense of Stratonovich."""
@@ -157,7 +154,6 @@ class MultiplicativeIto(Noise):
         return np.stack(
             [(values(_unit(x + h)) - values(_unit(x - h))) / (2 * SHIFT) for h in shifts], axis=-1
         )
-
 
 
 def _towards(x, axis, tau):
@@ -196,4 +192,3 @@ def _checked(what, values, shape):
     if not np.isfinite(values).all():
         raise ValueError(f"{what} must be finite on the whole sphere; got infinite values or nan.")
     return values
-

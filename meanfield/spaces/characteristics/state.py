@@ -80,6 +80,7 @@ class Characteristics(State):
     from all mass a relative error of 1e-16 e^(2 beta) remains.
     """
 
+    kept = False  # a configuration names the law of its density
     words: ClassVar[dict[str, str]] = {
         "coordinates": "coordinates of the nodes, see Characteristics",
         "masses": "masses of the nodes",
@@ -141,6 +142,10 @@ class Characteristics(State):
         state.chart = CHARTS[type(geometry)][0](geometry, state.limit)
         state._enter(np.asarray(coordinates), np.asarray(masses))
         return state
+
+    @property
+    def dimension(self) -> int:
+        return self.geometry.dimension
 
     def header(self) -> dict[str, Any]:
         return {"space": self.geometry}

@@ -7,7 +7,7 @@ import sys
 from importlib import import_module, metadata
 from typing import Any
 
-__all__ = ["describe", "doctor", "version_of"]
+__all__ = ["doctor", "in_words", "version_of"]
 
 # Name of the package and licence of its binary wheel.
 REQUIRED = {
@@ -45,7 +45,7 @@ Whoever redistributes a bundle that contains them has to meet the terms of the G
 
 
 def doctor() -> dict[str, Any]:
-    """The state of this installation as plain data; `describe` puts it in words.
+    """The state of this installation as plain data; `in_words` puts it in words.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def _ffmpeg() -> str | None:
     return found
 
 
-def describe(report: dict[str, Any]) -> str:
+def in_words(report: dict[str, Any]) -> str:
     """The report of `doctor` in words, for a terminal or a bug report."""
     numba, threads = report["numba"], report["threads"]
     variables = ", ".join(f"{name}={value}" for name, value in threads["environment"].items())
