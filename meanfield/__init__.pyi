@@ -23,6 +23,9 @@ from .core.errors import MeanfieldError as MeanfieldError
 from .core.errors import StorageError as StorageError
 from .core.errors import StorageWarning as StorageWarning
 from .core.errors import UnresolvedWarning as UnresolvedWarning
+from .core.kinds import build as build
+from .core.kinds import describe as describe
+from .core.kinds import schema as schema
 from .distances import Distance as Distance
 from .distances import conditional_wasserstein as conditional_wasserstein
 from .distances import mmd as mmd

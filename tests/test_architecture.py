@@ -161,7 +161,7 @@ def test_the_reader_of_imports_sees_every_form(tmp_path, monkeypatch):
         "from ..core.errors import MeanfieldError\n"
         "from .. import models\n"
         "from . import phi\n"
-        "import meanfield.results.storage.netcdf\n"
+        "import meanfield.results.netcdf\n"
         "import numpy\n"
         "from meanfield import Circle\n"
         "if TYPE_CHECKING:\n    from ..app import main\n"

@@ -187,14 +187,18 @@ def _array(name: str, value: Any) -> np.ndarray:
 def _ensemble(name: str, value: Any) -> np.ndarray:
     array = checks.real_array(name, value)
     if array.size == 0 or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite (a number, or an array of them); got {value!r}.")
+        raise ValueError(
+            f"{name} must be finite (a number, or an array of them); got {name} = {value!r}."
+        )
     return array
 
 
 def _positive_ensemble(name: str, value: Any) -> np.ndarray:
     array = checks.real_array(name, value)
     if array.size == 0 or not (array > 0).all():
-        raise ValueError(f"{name} must be > 0 (a number, or an array of them); got {value!r}.")
+        raise ValueError(
+            f"{name} must be > 0 (a number, or an array of them); got {name} = {value!r}."
+        )
     return array
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield import NGPT, MixLN, PeriLN, PostLN, PreLN, SqrtScaling
+from meanfield.core.kinds import describe
 
 A = np.random.default_rng(0).standard_normal((2, 3, 4))
 
@@ -47,6 +48,6 @@ def test_a_learning_rate_that_is_no_number_is_named():
 
 
 def test_descriptions_are_plain():
-    assert MixLN(2).describe() == {"normalisation": "MixLN", "tau": 2.0}
-    assert NGPT(0.5).describe() == {"normalisation": "NGPT", "alpha": 0.5}
-    assert PreLN().describe() == {"normalisation": "PreLN"}
+    assert describe(MixLN(2)) == {"kind": "MixLN", "tau": 2.0}
+    assert describe(NGPT(0.5)) == {"kind": "NGPT", "alpha": 0.5}
+    assert describe(PreLN()) == {"kind": "PreLN"}

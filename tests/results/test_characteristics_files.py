@@ -63,7 +63,7 @@ def test_a_solution_comes_back_bit_for_bit(tmp_path, run):
     again = mf.load(run.save(tmp_path / "run.nc"))
     assert_same(again, run)
     assert again.stats == run.stats and again.provenance == run.provenance
-    assert again.model.describe() == run.model.describe()
+    assert again.model == run.model
     xr.testing.assert_identical(again.to_xarray(), run.to_xarray())
     for one, other in zip(again, run, strict=True):
         assert one.quadrature_error == other.quadrature_error

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from diffusions import unit
 
+from meanfield.core.kinds import describe
 from meanfield.models.noise import (
     Anisotropic,
     CommonNoise,
@@ -121,8 +122,8 @@ def test_increments_do_not_depend_on_the_strength(noise, d):
 
 @everywhere
 def test_a_description_is_plain_data_with_the_name(noise, d):
-    described = json.loads(json.dumps(noise.describe()))
-    assert described["noise"] == type(noise).__name__
+    described = json.loads(json.dumps(describe(noise)))
+    assert described["kind"] == type(noise).__name__
     assert repr(noise).startswith(type(noise).__name__)
 
 
