@@ -372,13 +372,13 @@ class Either(Form):
         return ", or ".join(form.expected for form in self.forms)
 
     def check(self, name: str, value: Any) -> Any:
-        errors = []
+        refusals = []
         for form in self.forms:
             try:
                 return form.check(name, value)
-            except REFUSED as error:
-                errors.append(error)
-        raise next((e for e in errors if isinstance(e, ValueError)), errors[0])
+            except TypeError as error:  # of another form, perhaps
+                refusals.append(error)
+        raise refusals[0]
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         trials = [replace(reading, problems=[]) for _ in self.forms]
