@@ -1,7 +1,8 @@
 """What a drift is: a velocity field v[mu] of attention."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -50,9 +51,39 @@ class ZonalDrift(Drift):
     Funk-Hecke multipliers of W and Z; tokens by W' and Z,
 
         v(x) = P_x sum_j m_j W'(<x, x_j>) x_j / sum_j m_j Z(<x, x_j>)
+
+    Attributes
+    ----------
+    exponent : ndarray of shape `shape`, or None
+        beta if W' is exp(beta t), and Z is 1 or exp(beta t): sums over tokens are then compiled.
+        None for other functions.
+    polynomial_degree : int or None
+        The degree of W and Z, if they are polynomials of known degree.
+    multiplier_error : float
+        Error of the multipliers relative to the largest; 0 for closed forms, which are exact to
+        rounding of each.
     """
 
     gradient_flow = True
+    multiplier_error: ClassVar[float] = 3e-14  # of quadrature
+
+    @property
+    def exponent(self) -> np.ndarray | None:
+        return None
+
+    @property
+    def polynomial_degree(self) -> int | None:
+        return None
+
+    @property
+    def normalised(self) -> bool:
+        """Whether the sums are divided by Z * mu: whether `weight` is overridden."""
+        return type(self).weight is not ZonalDrift.weight
+
+    def member(self, number: int) -> Self:
+        """One drift of an ensemble that `broadcast` has flattened; itself if it is a single one."""
+        arrays = {name: values for name, values in self.parameters.items() if values.ndim}
+        return replace(self, **{name: values[number] for name, values in arrays.items()})  # type: ignore[type-var]
 
     @abstractmethod
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
@@ -68,7 +99,11 @@ class ZonalDrift(Drift):
 
     @abstractmethod
     def slope(self, t: np.ndarray) -> np.ndarray:
-        """W' at inner products t (*shape, ...), times a factor that it has in common with Z."""
+        """W' at inner products t (*shape, ...), times a factor that it has in common with Z.
+
+        The factor is 1 where Z is. Else it may differ between rows, t[..., :], so that neither
+        overflows; `weight` at the same t has the same factor.
+        """
 
     @abstractmethod
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -134,6 +134,13 @@ class Interaction(ZonalDrift):
             return polynomial_multipliers(potential, potential.degree(), degree, dimension)
         return quadrature_multipliers(potential, degree, dimension, tolerance=self.tolerance)
 
+    @property
+    def polynomial_degree(self) -> int | None:
+        """The degree of a Chebyshev series."""
+        if not isinstance(self.potential, np.polynomial.Chebyshev):
+            return None
+        return int(self.potential.trim().degree())
+
     def describe(self) -> dict[str, Any]:
         """Its name, and the Chebyshev series of W up to degree 4096 without negligible terms."""
         name = self.name or getattr(self.potential, "__qualname__", "chebyshev series")

@@ -34,6 +34,7 @@ def _inverse_temperature(name: str, beta) -> np.ndarray:
 @dataclass(frozen=True, eq=False)
 class _Exponential(ZonalDrift):
     beta: np.ndarray
+    multiplier_error = 0.0
 
     def __init__(self, beta):
         object.__setattr__(self, "beta", _inverse_temperature(type(self).__name__, beta))
@@ -45,6 +46,10 @@ class _Exponential(ZonalDrift):
     @property
     def parameters(self) -> dict[str, np.ndarray]:
         return {"beta": self.beta}
+
+    @property
+    def exponent(self) -> np.ndarray:
+        return self.beta
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(beta={self.beta.tolist()})"
@@ -177,6 +182,10 @@ class SA(_Exponential):
 @dataclass(frozen=True)
 class Kuramoto(ZonalDrift):
     """Kuramoto's drift v(x) = P_x int y dmu(y): attention at beta = 0."""
+
+    exponent = np.zeros(())
+    polynomial_degree = 1
+    multiplier_error = 0.0
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         return np.ones(())
