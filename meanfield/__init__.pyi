@@ -51,6 +51,8 @@ from .models import Sigmoid as Sigmoid
 from .models import Sinkhorn as Sinkhorn
 from .models import Softmax as Softmax
 from .models import Unnormalised as Unnormalised
+from .models import Weights as Weights
+from .models import ZonalDrift as ZonalDrift
 from .models import ensembles as ensembles
 from .models import noise as noise
 from .models import normalisation as normalisation

@@ -9,7 +9,7 @@ from .interaction import Interaction
 from .mean_field import MeanField
 from .parameters import PerLayer
 from .rescaling import rescaled
-from .weights import L2, Linear, Sigmoid, Sinkhorn, Softmax, Unnormalised
+from .weights import L2, Linear, Sigmoid, Sinkhorn, Softmax, Unnormalised, Weights
 from .zonal import SA, USA, Kuramoto
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Sinkhorn",
     "Softmax",
     "Unnormalised",
+    "Weights",
     "ZonalDrift",
     "ensembles",
     "noise",

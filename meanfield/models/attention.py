@@ -12,7 +12,7 @@ from . import parameters
 from .contract import Drift
 from .heads import check_shapes, dimension, norm
 from .parameters import Parameter
-from .weights import Sinkhorn, Softmax, Weights
+from .weights import Softmax, Weights
 
 __all__ = ["Attention"]
 
@@ -34,8 +34,8 @@ class Attention(Drift):
     beta : float, array, PerLayer, or callable
         Inverse temperature, any finite number. An array makes an ensemble.
     weights : Weights, optional
-        `Softmax()`, the default, `Unnormalised()`, `L2()`, `Sigmoid(bias)`, `Sinkhorn()` or
-        `Linear()`.
+        `Softmax()`, the default, `Unnormalised()`, `L2()`, `Sigmoid(bias)`, `Sinkhorn()`,
+        `Linear()`, or of a class of one's own.
     output : None, or like Q, of shape (d, k) or (H, d, k)
         O_h, which takes the values of a head back to R^d; without it O_h = 1.
     causal : bool
@@ -44,7 +44,7 @@ class Attention(Drift):
     Raises
     ------
     ValueError
-        For matrices that do not fit together, nan, inf, or Sinkhorn with `causal`.
+        For matrices that do not fit together, nan, inf, or `causal` with weights that cannot be.
     TypeError
         For parameters that are not real numbers, weights that are not an object of those, or
         `causal` that is not a bool.
@@ -83,14 +83,13 @@ class Attention(Drift):
         weights = Softmax() if weights is None else weights
         if not isinstance(weights, Weights):
             raise TypeError(
-                "weights must be Softmax(), Unnormalised(), L2(), Sigmoid(bias), Sinkhorn() or "
-                f"Linear(); got {weights!r}."
+                "weights must be Weights: Softmax(), Unnormalised(), L2(), Sigmoid(bias), "
+                f"Sinkhorn(), Linear(), or of a class of your own; got {weights!r}."
             )
         causal = boolean("causal", causal)
-        if causal and isinstance(weights, Sinkhorn):
+        if causal and weights.not_causal:
             raise ValueError(
-                "Sinkhorn weights cannot be causal: no weights on j <= i have both marginals one "
-                "but those of each token on itself. Use Softmax() or L2()."
+                f"{type(weights).__name__} weights cannot be causal: {weights.not_causal}"
             )
         for name, value in {"Q": Q, "K": K, "V": V}.items():
             object.__setattr__(self, name, parameters.matrix(name, value))
@@ -134,6 +133,10 @@ class Attention(Drift):
         matrices = parameters.values_at(self._matrices, t)
         check_shapes({name: value.shape for name, value in matrices.items()})
         return {**matrices, **parameters.values_at({"beta": self.beta}, t)}
+
+    def attend(self, head) -> np.ndarray:
+        """sum_j m_j k_ij v_j / Z_i of one head, an `engines.attention.Head`."""
+        return self.weights.attend(head)
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         matrices = self.at(t)

@@ -82,6 +82,8 @@ class ZonalDrift(Drift):
 
     def member(self, number: int) -> Self:
         """One drift of an ensemble that `broadcast` has flattened; itself if it is a single one."""
+        if not self.shape:
+            return self
         arrays = {name: values for name, values in self.parameters.items() if values.ndim}
         return replace(self, **{name: values[number] for name, values in arrays.items()})  # type: ignore[type-var]
 

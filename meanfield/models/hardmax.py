@@ -56,6 +56,7 @@ class Hardmax(Drift):
     K: Parameter
     V: Parameter
     ties: float
+    causal = False
 
     def __init__(self, Q=None, K=None, V=None, ties: float = 1e-12):
         finite(ties=ties)
@@ -85,6 +86,15 @@ class Hardmax(Drift):
         matrices = parameters.values_at(self._matrices, t)
         check_shapes({name: value.shape for name, value in matrices.items()})
         return matrices
+
+    def attend(self, head) -> np.ndarray:
+        """Means of the values of the maximisers, for one head, an `engines.attention.Head`."""
+        n = head.masses.shape[1]
+        if n < 2:
+            raise ValueError(
+                f"Hardmax expects n >= 2 tokens, since none attends to itself; got {n}."
+            )
+        return head.largest(self.ties)
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         return np.array(norm(self.at(t)["V"]))

@@ -8,9 +8,12 @@ Sinkhorn       u(x) exp(beta <Qx, Ky>) w(y)   doubly stochastic
 Linear         beta <Qx, Ky>                  Z = 1
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from ..core.checks import finite, positive, whole_number
 from ..core.errors import MeanfieldError
@@ -18,8 +21,58 @@ from ..core.errors import MeanfieldError
 __all__ = ["L2", "Linear", "Sigmoid", "Sinkhorn", "Softmax", "Unnormalised", "Weights"]
 
 
-class Weights:
-    """A kind of attention weights; `Attention` takes one."""
+class Weights(ABC):
+    """A kind of attention weights k(x, y); `Attention` takes one.
+
+    A kind of one's own is a dataclass with the method `of_logits`.
+
+    Attributes
+    ----------
+    normalised : bool
+        Whether they are divided by Z(x) = sum_j m_j k(x, x_j).
+    not_causal : str
+        Why these weights cannot be restricted to the tokens j <= i; empty if they can.
+
+    Examples
+    --------
+    Weights relu(beta <Qx, Ky>)^p, normalised:
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Rectified(Weights):
+    ...     power: float = 2.0
+    ...
+    ...     def of_logits(self, logits, squares):
+    ...         return np.maximum(logits, 0) ** self.power
+    """
+
+    normalised: ClassVar[bool] = True
+    not_causal: ClassVar[str] = ""
+
+    @abstractmethod
+    def of_logits(self, logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """k(x_i, x_j) of a block of pairs.
+
+        Parameters
+        ----------
+        logits : ndarray, shape (R, rows, columns)
+            beta <Qx_i, Kx_j>.
+        squares : two ndarrays, shapes (R, rows, 1) and (R, 1, columns)
+            beta |Qx_i|^2 and beta |Kx_j|^2.
+
+        Returns
+        -------
+        ndarray, shape (R, rows, columns)
+            Weights, finite.
+        """
+
+    def attend(self, head) -> np.ndarray:
+        """sum_j m_j k_ij v_j, divided by Z_i where `normalised`, shape (R, n, k).
+
+        A kind overrides this if its weights have faster or more accurate sums than those of
+        `of_logits`: `head` is an `engines.attention.Head`, which has the sums that there are.
+        """
+        return head.weighted(self.of_logits, normalised=self.normalised)
 
     def describe(self) -> dict[str, Any]:
         """The weights as plain data: their name and numbers."""
@@ -40,6 +93,12 @@ class Weights:
 class Softmax(Weights):
     """k(x, y) = exp(beta <Qx, Ky>), divided by Z(x) = sum_j m_j k(x, x_j)."""
 
+    def of_logits(self, logits, squares):
+        return np.exp(logits)
+
+    def attend(self, head):
+        return head.exponential(normalised=True)
+
 
 @dataclass(frozen=True)
 class Unnormalised(Weights):
@@ -47,6 +106,14 @@ class Unnormalised(Weights):
 
     Velocities are of the size of exp(beta <Qx, Ky>), which overflows above 709.
     """
+
+    normalised = False
+
+    def of_logits(self, logits, squares):
+        return np.exp(logits)
+
+    def attend(self, head):
+        return head.exponential(normalised=False)
 
 
 @dataclass(frozen=True)
@@ -57,6 +124,12 @@ class L2(Weights):
     ----------
     Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322 (beta = 1).
     """
+
+    def of_logits(self, logits, squares):
+        return np.exp(2 * logits - squares[0] - squares[1])
+
+    def attend(self, head):
+        return head.by_distance().exponential(normalised=True)
 
 
 @dataclass(frozen=True)
@@ -70,9 +143,15 @@ class Sigmoid(Weights):
     """
 
     bias: float = 0.0
+    normalised = False
 
     def __post_init__(self):
         finite(bias=self.bias)
+
+    def of_logits(self, logits, squares):
+        from scipy.special import expit
+
+        return expit(logits + self.bias)
 
 
 @dataclass(frozen=True)
@@ -97,12 +176,25 @@ class Sinkhorn(Weights):
     Sander, Ablin, Blondel and Peyre, "Sinkformers", AISTATS 2022.
     """
 
+    not_causal = (
+        "no weights on j <= i have both marginals one but those of each token on itself. "
+        "Use Softmax() or L2()."
+    )
+
     tolerance: float = 1e-12
     most_iterations: int = 10_000
 
     def __post_init__(self):
         positive(tolerance=self.tolerance)
         whole_number("Sinkhorn expects most_iterations", "most_iterations", self.most_iterations)
+
+    def of_logits(self, logits, squares):
+        """exp(beta <Qx, Ky>), without the factors u(x) w(y)."""
+        return np.exp(logits)
+
+    def attend(self, head):
+        balanced = head.doubly_stochastic(self.tolerance, self.most_iterations)
+        return balanced.exponential(normalised=True)
 
 
 @dataclass(frozen=True)
@@ -115,6 +207,14 @@ class Linear(Weights):
     ----------
     Katharopoulos, Vyas, Pappas and Fleuret, "Transformers are RNNs", ICML 2020.
     """
+
+    normalised = False
+
+    def of_logits(self, logits, squares):
+        return logits
+
+    def attend(self, head):
+        return head.linear()
 
 
 KINDS = (Softmax, Unnormalised, L2, Sigmoid, Sinkhorn, Linear)
