@@ -185,9 +185,8 @@ class Head:
             top, sums = pairs._exponential_sums(masses[..., None])
             return (top + np.log(sums))[..., 0]
 
-        limits = {"tolerance": tolerance, "most_iterations": most_iterations}
-        queries = self.beta * self.queries
-        return replace(self, bias=log_scaling(queries, self.keys, self.masses, log_sums, **limits))
+        queries, limits = self.beta * self.queries, (tolerance, most_iterations)
+        return replace(self, bias=log_scaling(queries, self.keys, self.masses, log_sums, *limits))
 
     def linear(self) -> np.ndarray:
         """With k = l, not normalised, in O(n) operations."""

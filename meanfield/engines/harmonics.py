@@ -96,7 +96,7 @@ class HarmonicEngine(Engine):
             lowest = np.broadcast_to(self._lowest, len(x))
             for r in np.flatnonzero(levels.min(axis=1) < lowest):
                 faint = np.flatnonzero(levels[r] < lowest[r])
-                velocity[r, faint] = self._pairs.single_velocities(x[r], masses[r], r, faint)
+                velocity[r, faint] = self._pairs.single_velocities(x[r], masses[r], int(r), faint)
         return velocity
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:

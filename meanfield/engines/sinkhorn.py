@@ -17,7 +17,6 @@ def log_scaling(
     keys: np.ndarray,
     masses: np.ndarray,
     log_sums: Callable[..., np.ndarray],
-    *,
     tolerance: float,
     most_iterations: int,
 ) -> np.ndarray:

@@ -83,8 +83,8 @@ class Attention(Drift):
         weights = Softmax() if weights is None else weights
         if not isinstance(weights, Weights):
             raise TypeError(
-                "weights must be Weights: Softmax(), Unnormalised(), L2(), Sigmoid(bias), "
-                f"Sinkhorn(), Linear(), or of a class of your own; got {weights!r}."
+                "weights must be Softmax(), Unnormalised(), L2(), Sigmoid(bias), Sinkhorn(), "
+                f"Linear(), or of a class of your own that is a Weights; got {weights!r}."
             )
         causal = boolean("causal", causal)
         if causal and weights.not_causal:

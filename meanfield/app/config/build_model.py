@@ -1,5 +1,6 @@
 """From [model] to a model."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from .schema import Config
 
 __all__ = ["build_drift", "build_model"]
 
-WEIGHTS = {
+WEIGHTS: dict[str, Callable[..., kinds.Weights]] = {
     "softmax": kinds.Softmax,
     "unnormalised": kinds.Unnormalised,
     "l2": kinds.L2,
