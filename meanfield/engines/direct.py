@@ -44,7 +44,8 @@ class DirectSums(Engine):
     """All pairs, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
 
     Drifts with an `exponent` are summed by compiled code, others by `slope` and `weight` on blocks
-    of inner products. Unless Z differs from W', each pair is evaluated once for both its tokens.
+    of inner products. Each pair is evaluated once for both its
+    tokens; for drifts without exponent only where Z is 1, and twice elsewhere.
 
     Parameters
     ----------
