@@ -44,8 +44,8 @@ class DirectSums(Engine):
     """All pairs, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
 
     Drifts with an `exponent` are summed by compiled code, others by `slope` and `weight` on blocks
-    of inner products. Each pair is evaluated once for both its
-    tokens; for drifts without exponent only where Z is 1, and twice elsewhere.
+    of inner products. Each pair is evaluated once for both its tokens; twice for drifts without
+    exponent whose Z is not 1.
 
     Parameters
     ----------
