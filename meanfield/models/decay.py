@@ -38,7 +38,8 @@ def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGI
         return _log_sizes(drift, np.asarray(drift.normaliser(degree, dimension)), dimension)
 
     degree = _last_degree(drift, attraction, negligible)
-    if drift.normaliser(0, dimension) is not None:
+    # Of exponential kernels Z is W' and has no more harmonics that count than W.
+    if drift.exponent is None and drift.normaliser(0, dimension) is not None:
         degree = max(degree, _last_degree(drift, normaliser, negligible))
     return degree
 

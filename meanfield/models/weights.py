@@ -56,7 +56,7 @@ class Weights(ABC):
         Parameters
         ----------
         logits : ndarray, shape (R, rows, columns)
-            beta <Qx_i, Kx_j>.
+            beta <Qx_i, Kx_j>. The array may be overwritten with the weights and returned.
         squares : two ndarrays, shapes (R, rows, 1) and (R, 1, columns)
             beta |Qx_i|^2 and beta |Kx_j|^2.
 
@@ -151,7 +151,9 @@ class Sigmoid(Weights):
     def of_logits(self, logits, squares):
         from scipy.special import expit
 
-        return expit(logits + self.bias)
+        if self.bias:
+            logits += self.bias
+        return expit(logits, out=logits)
 
 
 @dataclass(frozen=True)
