@@ -1,29 +1,30 @@
 """Exponential kernels summed over pairs of tokens, by differences of positions.
 
-With u = x / |x| the weight of a pair and what is summed for a token, its pull and its level, are
+With u = x / |x| the weight of a pair, and the two sums over the other tokens, are
 
     w_ij = exp(beta <u_i, u_j> - |beta|) = exp(offset - (beta / 2) |u_i - u_j|^2)
-    D_i = sum_j m_j w_ij (u_j - u_i),    L_i = sum_j m_j w_ij
+    D_i = sum_j m_j w_ij (u_j - u_i),    L_i = sum_j m_j w_ij      (pull and level)
 
-so that P_i D_i = P_i sum_j m_j w_ij u_j. A token does not pull itself, nor do tokens at the same
-place pull each other: what a distant one adds is not lost in the rounding of what they would.
+so that P_i D_i = P_i sum_j m_j w_ij u_j. Neither a token nor others at its place contribute to its
+pull, whose terms from distant tokens are therefore not lost in rounding.
 
-A system is held as columns (rows + 1, n), the coordinates of u and the masses; its sums likewise,
-D and L. Up to d = 3 there are three rows, the last 0 on the circle, and the loops are unrolled.
+A system is an array of columns (rows + 1, n): the coordinates of u, and the masses. Its sums are
+laid out likewise, D and L. Up to d = 3 there are three rows of coordinates, the last 0 on the
+circle, and the loops are unrolled.
 """
 
 import numpy as np
 from numba import njit
 
 from ..lowlevel.exponential import exponential
-from .tournament import opponents, rounds_of
+from .contract import block_pair, rounds_of
 
 __all__ = [
     "BLOCK",
     "columns_of",
-    "lone_sums",
-    "meetings_of_round",
-    "own_blocks",
+    "pairs_in_blocks",
+    "pairs_of_blocks",
+    "single_sums",
     "sums_of",
 ]
 
@@ -63,42 +64,42 @@ def sums_of(columns, beta, sums, first, last):
     """Add the sums of whole systems, number first, ..., last - 1, to `sums`; beta (R,)."""
     blocks = -(-columns.shape[2] // BLOCK)
     for r in range(first, last):
-        own_blocks(columns[r], beta[r], sums[r], 0, blocks)
+        pairs_in_blocks(columns[r], beta[r], sums[r], 0, blocks)
         for turn in range(rounds_of(blocks)):
-            meetings_of_round(columns[r], beta[r], sums[r], turn, 0, (blocks + 1) // 2)
+            pairs_of_blocks(columns[r], beta[r], sums[r], turn, 0, (blocks + 1) // 2)
 
 
 @njit(cache=True, nogil=True)
-def own_blocks(columns, beta, sums, first, last):
-    """What the tokens of a block do to each other, for some blocks of a system."""
+def pairs_in_blocks(columns, beta, sums, first, last):
+    """Add the pairs within a block, for some blocks of a system."""
     n, scratch, offset = columns.shape[1], np.empty(BLOCK), min(0.0, 2 * beta)
     for block in range(first, last):
         begin, end = block * BLOCK, min(n, (block + 1) * BLOCK)
         if columns.shape[0] == 4:
-            _own_in_space(columns, beta, offset, sums, begin, end)
+            _pairs_inside_3d(columns, beta, offset, sums, begin, end)
         else:
             for i in range(begin, end):
                 _pull(columns, beta, offset, i, begin, end, sums, i, scratch)
 
 
 @njit(cache=True, nogil=True)
-def meetings_of_round(columns, beta, sums, turn, first, last):
-    """What the tokens of two blocks do to each other, for some meetings of a round."""
+def pairs_of_blocks(columns, beta, sums, turn, first, last):
+    """Add the pairs of one token in each of two blocks, for some pairs of blocks of a round."""
     n, scratch, offset = columns.shape[1], np.empty(BLOCK), min(0.0, 2 * beta)
-    for meeting in range(first, last):
-        one, other = opponents(-(-n // BLOCK), turn, meeting)
+    for number in range(first, last):
+        one, other = block_pair(-(-n // BLOCK), turn, number)
         if one < 0:
             continue
         rows = (one * BLOCK, (one + 1) * BLOCK)
         begin, end = other * BLOCK, min(n, (other + 1) * BLOCK)
         if columns.shape[0] == 4:
-            _meet_in_space(columns, beta, offset, sums, rows, begin, end)
+            _pairs_between_3d(columns, beta, offset, sums, rows, begin, end)
         else:
-            _meet(columns, beta, offset, sums, rows, begin, end, scratch)
+            _pairs_between(columns, beta, offset, sums, rows, begin, end, scratch)
 
 
 @njit(cache=True, nogil=True)
-def lone_sums(columns, beta, tokens, sums, first, last):
+def single_sums(columns, beta, tokens, sums, first, last):
     """Sums of single tokens divided by their largest weight, for some of `tokens`.
 
     The levels are then at least a mass, and do not underflow.
@@ -118,7 +119,7 @@ def lone_sums(columns, beta, tokens, sums, first, last):
 
 
 @njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
-def _own_in_space(columns, beta, offset, sums, begin, end):
+def _pairs_inside_3d(columns, beta, offset, sums, begin, end):
     x, y, z = columns[0, begin:end], columns[1, begin:end], columns[2, begin:end]
     masses = columns[3, begin:end]
     for i in range(x.size):
@@ -136,7 +137,7 @@ def _own_in_space(columns, beta, offset, sums, begin, end):
 
 
 @njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
-def _meet_in_space(columns, beta, offset, sums, rows, begin, end):
+def _pairs_between_3d(columns, beta, offset, sums, rows, begin, end):
     x, y, z = columns[0, begin:end], columns[1, begin:end], columns[2, begin:end]
     sums_x, sums_y, sums_z = sums[0, begin:end], sums[1, begin:end], sums[2, begin:end]
     masses, levels = columns[3, begin:end], sums[3, begin:end]
@@ -172,13 +173,15 @@ def _squares(columns, i, begin, end, squares):
 
 @njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
 def _pull(columns, beta, offset, i, begin, end, sums, k, scratch):
-    """Add to sums[:, k] what the tokens begin, ..., end - 1 do to token i."""
+    """Add to sums[:, k] the terms of the tokens begin, ..., end - 1 in the sums of token i."""
     masses = columns[-1, begin:end]
     _squares(columns, i, begin, end, scratch)
     level = 0.0
     for j in range(masses.size):
         exponent = offset - 0.5 * beta * scratch[j]
-        exponent = 0.0 if exponent > 0.0 else exponent  # nearer than any mass, and without one
+        exponent = (
+            0.0 if exponent > 0.0 else exponent
+        )  # beyond the nearest mass; such tokens have none
         scratch[j] = exponential(exponent) * masses[j]
         level += scratch[j]
     sums[-1, k] += level
@@ -190,7 +193,7 @@ def _pull(columns, beta, offset, i, begin, end, sums, k, scratch):
 
 
 @njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
-def _meet(columns, beta, offset, sums, rows, begin, end, kernel):
+def _pairs_between(columns, beta, offset, sums, rows, begin, end, kernel):
     masses, levels = columns[-1, begin:end], sums[-1, begin:end]
     for i in range(rows[0], rows[1]):
         _squares(columns, i, begin, end, kernel)

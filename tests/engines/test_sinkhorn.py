@@ -7,11 +7,15 @@ from hypothesis import strategies as st
 from replicas import unit_vectors
 
 from meanfield import MeanfieldError
-from meanfield.engines import balance as balance_module
-from meanfield.engines.attention import AttentionSums
-from meanfield.engines.balance import balance
-from meanfield.engines.weighted_sums import Pairs
+from meanfield.engines import sinkhorn
+from meanfield.engines.attention import AttentionSums, Head
 from meanfield.models import Attention, Sinkhorn
+
+
+def log_scaling(queries, keys, masses, weights):
+    """log w of one replica; logits are the inner products of queries and keys."""
+    head = Head(queries[None], keys[None], keys[None], masses[None], np.array(1.0))
+    return head.doubly_stochastic(weights.tolerance, weights.most_iterations).bias[0]
 
 
 def kernel(queries, keys, potential, masses):
@@ -28,9 +32,8 @@ def test_both_marginals_are_one(n, d, beta, seed):
     queries, keys = rng.standard_normal((2, n, d)) / np.sqrt(d)
     masses = rng.random(n) + 0.05
     masses /= masses.sum()
-    pairs = Pairs(beta * queries[None], keys[None])
-    potential = balance(pairs, masses[None], Sinkhorn(1e-11, 100_000))
-    k = kernel(beta * queries, keys, potential[0], masses)
+    potential = log_scaling(beta * queries, keys, masses, Sinkhorn(1e-11, 100_000))
+    k = kernel(beta * queries, keys, potential, masses)
     np.testing.assert_allclose(k @ masses, 1, rtol=1e-13)
     np.testing.assert_allclose(masses @ k, 1, rtol=2e-11)
 
@@ -42,7 +45,7 @@ def test_newton_and_the_plain_iteration_agree(monkeypatch):
     masses /= masses.sum(axis=1, keepdims=True)
     sums = AttentionSums(Attention(beta=8.0, weights=Sinkhorn(1e-13)))
     dense = sums.attention(0.0, x, masses)
-    monkeypatch.setattr(balance_module, "DENSE", 0)
+    monkeypatch.setattr(sinkhorn, "DENSE", 0)
     # The error of the potential is that of the marginal times the condition of the iteration.
     np.testing.assert_allclose(sums.attention(0.0, x, masses), dense, rtol=0, atol=1e-10)
 
@@ -56,8 +59,8 @@ def test_narrow_kernels_are_balanced(beta, spread):
     x = centres + spread * rng.standard_normal((60, 3))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     masses = np.full(60, 1 / 60)
-    potential = balance(Pairs(beta * x[None], x[None]), masses[None], Sinkhorn())
-    k = kernel(beta * x, x, potential[0], masses)
+    potential = log_scaling(beta * x, x, masses, Sinkhorn())
+    k = kernel(beta * x, x, potential, masses)
     np.testing.assert_allclose(masses @ k, 1, rtol=2e-12)
 
 
