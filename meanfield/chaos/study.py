@@ -127,9 +127,7 @@ def propagation_of_chaos(
     """
     known = _checked_problem(model, mu0)
     chosen, at = _checked_sizes(sizes), _checked_times(times)
-    replicas = whole_number(
-        "propagation_of_chaos needs replicas, for errors of means", "replicas", replicas, least=2
-    )
+    replicas = whole_number("Errors of means need replicas", "replicas", replicas, least=2)
     threads = whole_number("propagation_of_chaos needs threads", "threads", threads)
     keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
     progress = None if progress is None else boolean("progress", progress)

@@ -84,7 +84,7 @@ def test_high_dimensions_have_axisymmetric_densities_only():
 
 def test_too_many_pairs_are_refused(monkeypatch):
     monkeypatch.setattr(linear_programs, "MOST_PAIRS", 10)
-    with pytest.raises(mf.MeanfieldError, match="4 and 4 .* at most 10"):
+    with pytest.raises(mf.MeanfieldError, match=r"4 and 4 .* at most 10"):
         mf.wasserstein(TOKENS, TOKENS)
 
 
