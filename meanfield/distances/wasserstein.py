@@ -173,7 +173,7 @@ def _check_partner(state: Any, a: Any, b: Any) -> None:
 
 
 def _have_quantiles(measure: Measure, point: Measure) -> bool:
-    """Whether a density and a point are compared by quantiles, which are more accurate."""
+    """Whether quantile functions are used, which are more accurate for a density and a point."""
     axisymmetric = measure.axisymmetric and point.axisymmetric
     return measure.smooth and (measure.dimension == 2 or axisymmetric)
 

@@ -8,6 +8,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.chaos.experiment import batches_of
+from meanfield.chaos.measurements import MEASUREMENTS, measurements_on
 
 CIRCLE = mf.Circle(24)
 
@@ -263,6 +264,14 @@ def test_a_figure_has_rates_and_times():
 def test_arguments_out_of_range(changes, match):
     with pytest.raises(ValueError, match=match):
         study(**changes)
+
+
+def test_named_distances_are_those_of_the_space():
+    class Mine(mf.Circle):
+        """A space of a user's own."""
+
+    assert measurements_on(Mine(8)) is MEASUREMENTS[mf.Circle]
+    assert measurements_on(mf.Zonal(3, 8)) is None
 
 
 def test_functionals_are_tried_before_anything_is_run():
