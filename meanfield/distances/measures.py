@@ -124,11 +124,11 @@ def is_measure(state: Any) -> bool:
 
 def measure_of(name: str, state: Any) -> Measure:
     """The measure that a state is; raises TypeError, in the name of a distance, if it is none."""
+    if hasattr(state, "as_measure"):
+        return measure_of(name, state.as_measure())
     kind = _kind_of(state)
     if kind is not None:
         return kind(state)  # type: ignore[call-arg]
-    if hasattr(state, "as_measure"):
-        return measure_of(name, state.as_measure())
     *names, last = dict.fromkeys(known.__name__ for known, _ in MEASURES)
     raise TypeError(
         f"{name} is between states: {', '.join(names)} or {last}, or a state whose method "
@@ -146,7 +146,8 @@ def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int
     ValueError
         For different spaces, ensembles that do not broadcast, and negative densities.
     """
-    first, second = measure_of(name, a), measure_of(name, b)
+    first = measure_of(name, a)
+    second = first if b is a else measure_of(name, b)
     if (first.dimension, first.on_sphere) != (second.dimension, second.on_sphere):
         raise ValueError(f"{name} needs two states of one space; got {first}, {second}.")
     try:
