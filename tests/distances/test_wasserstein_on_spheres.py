@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import program
+from references import program
 from scipy.integrate import quad
 from scipy.optimize import linear_sum_assignment
 

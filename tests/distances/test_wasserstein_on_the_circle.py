@@ -5,7 +5,7 @@ import ot
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import by_quadrature, program
+from references import by_quadrature, program
 
 import meanfield as mf
 

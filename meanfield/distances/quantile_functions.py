@@ -1,13 +1,16 @@
-"""Measures along a line or around the circle, as curves of mass against angle.
+"""Quantile functions of measures on an interval or on the circle, as piecewise polynomial curves.
 
-A measure on the line is its distribution function and, exchanged, its quantile function: one
-increasing curve (angle, mass below it). Here it is cut into pieces, by a parameter t from -1 to 1:
+A measure on the line is described by its distribution function, or by the inverse of that, its
+quantile function. Both are one increasing curve (angle, mass below the angle). The curve is cut
+into pieces, each with a parameter t from -1 to 1:
 
     angle = place + width t,   mass below = level + rise_0 + rise_1 t + ... + rise_14 t^14.
 
-An atom is a piece of width 0, on which the mass rises to the level of the next. A density has about
-four pieces for its shortest wave, and agrees with the polynomials to rounding. A curve is an array
-with a row for each piece, and one more for the level 1: level, place, width, rise_0, ...
+A point with mass is a piece of width 0, on which the mass rises to the level of the next piece. A
+density has about four pieces for its shortest wave, and agrees with the polynomials to rounding.
+
+A curve is an array with one row for each piece and a last row for the level 1. Its columns are
+level, place, width, rise_0, rise_1, ...; curves of points end with the column `width`.
 """
 
 from collections.abc import Callable
@@ -18,18 +21,28 @@ from numpy.polynomial import chebyshev
 
 from ..core.errors import MeanfieldError
 
-__all__ = ["LEVEL", "PLACE", "RISE", "WIDTH", "levels_of", "of_atoms", "of_densities"]
+__all__ = [
+    "LEVEL",
+    "PLACE",
+    "RISE",
+    "WIDTH",
+    "curves_of_densities",
+    "curves_of_points",
+    "levels_of",
+]
 
-NODES = 14  # of the polynomial that a density is on one piece
-ROUGH, NOISE = 1e-15, 1e-11  # of its last coefficients: small enough, and what rounding explains
+NODES = 14  # Chebyshev nodes of the polynomial on one piece
+ROUGH, NOISE = 1e-15, 1e-11  # relative size of its last coefficients: resolved; rounding error
 MOST = 2**16  # pieces
-
 
 LEVEL, PLACE, WIDTH, RISE = range(4)  # columns of a curve
 
 
-def of_atoms(angles: np.ndarray, masses: np.ndarray) -> np.ndarray:
-    """Curves (members, n + 1, 3) of sum_j masses_j delta_{angles_j}; the angles in any order."""
+def curves_of_points(angles: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    """Curves (members, n + 1, 3) of sum_j masses_j delta_{angles_j}.
+
+    Angles and masses are (members, n); the angles may be in any order.
+    """
     order = np.argsort(angles, axis=1)
     curves = np.zeros((len(angles), angles.shape[1] + 1, RISE))
     curves[:, :, LEVEL] = levels_of(np.take_along_axis(masses, order, axis=1))
@@ -39,9 +52,10 @@ def of_atoms(angles: np.ndarray, masses: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def levels_of(masses):
-    """Sums (members, n + 1) of the first masses of each row, over the whole, to rounding.
+    """Cumulative sums (members, n + 1) of each row, divided by its total, to rounding.
 
-    Sums are compensated (Neumaier): the levels of equal measures are equal, however they are split.
+    The sums are compensated (Neumaier), so that a measure has the same levels however its masses
+    are split among points at one place.
     """
     levels = np.zeros((masses.shape[0], masses.shape[1] + 1))
     for row in range(len(masses)):
@@ -56,8 +70,10 @@ def levels_of(masses):
     return levels
 
 
-def of_densities(density: Callable[[np.ndarray], np.ndarray], length: float) -> np.ndarray:
-    """Curves (members, pieces + 1, 18) of density(angle) d angle, 0 <= angle <= `length`.
+def curves_of_densities(density: Callable[[np.ndarray], np.ndarray], length: float) -> np.ndarray:
+    """Curves (members, pieces + 1, 18) of the measures density(angle) d angle on [0, length].
+
+    The number of pieces is doubled until the polynomials resolve the densities.
 
     Parameters
     ----------
@@ -74,8 +90,9 @@ def of_densities(density: Callable[[np.ndarray], np.ndarray], length: float) -> 
     while (finer := _tail(series)) > ROUGH and (finer < tail / 2 or finer > NOISE):
         if pieces == MOST:
             raise MeanfieldError(
-                f"The density has no quantiles to rounding: {MOST} polynomials of degree "
-                f"{NODES - 1} miss it by {finer:.1e}. Use a smoother one, or a lower degree."
+                f"The quantile function of the density is not resolved: {MOST} polynomials of "
+                f"degree {NODES - 1} differ from it by {finer:.1e}. Use a smoother density, or a "
+                "lower degree."
             )
         pieces, tail = 2 * pieces, finer
         series = _series(density, length, pieces)
@@ -101,6 +118,7 @@ def _series(density, length: float, pieces: int) -> np.ndarray:
 
 
 def _tail(series: np.ndarray) -> float:
+    """The last coefficients relative to the first ones."""
     return float(np.abs(series[..., -2:]).max() / np.abs(series[..., 0]).max())
 
 

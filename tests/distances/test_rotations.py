@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.distances.alignment import place_of_largest
-from meanfield.distances.rotations import best_rotations
+from meanfield.distances.rotations import aligning_angles, best_rotations
 
 LAW = mf.Circle(32).von_mises(0.3, 1.0)
 seeds = st.integers(0, 2**32 - 1)
@@ -110,13 +109,13 @@ def test_branch_and_bound_of_a_known_function():
 def test_the_largest_value_of_a_series(seed, degree):
     rng = np.random.default_rng(seed)
     series = rng.standard_normal((2, degree + 1)) + 1j * rng.standard_normal((2, degree + 1))
-    places, doubt = place_of_largest(series)
+    places, doubt = aligning_angles(series)
     k = np.arange(degree + 1)
     values = (series @ np.exp(-1j * np.outer(k, np.linspace(0, 2 * np.pi, 5000)))).real
     found = (series * np.exp(-1j * k * places[:, None])).sum(axis=1).real
     assert np.all(found + doubt >= values.max(axis=1) - 1e-12 * np.abs(series).sum(axis=1))
     assert np.all(doubt <= 0.01 * np.abs(series).sum(axis=1))
-    assert place_of_largest(series[:, :1])[0].tolist() == [0, 0]
+    assert aligning_angles(series[:, :1])[0].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
