@@ -19,7 +19,7 @@ __all__ = [
     "FieldSums",
     "MeanDirection",
     "Modes",
-    "Summation",
     "SphereModes",
+    "Summation",
     "choose",
 ]

@@ -259,7 +259,6 @@ def test_a_figure_has_rates_and_times():
         ({"distances": {"W": lambda a, b: 1.0}}, r"for each replica, \(2,\); got shape \(\)"),
         ({"functionals": {"m": lambda a: a.expect(lambda x: x)}}, r"got shape \(2, 2\)"),
     ],
-    ids=str,
 )
 def test_arguments_out_of_range(changes, match):
     with pytest.raises(ValueError, match=match):
