@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..spaces.characteristics import Characteristics
 from . import theme
 
 if TYPE_CHECKING:
@@ -42,8 +41,9 @@ def resolved_states(solution: "Solution") -> np.ndarray:
     """
     if solution.resolved:
         return np.ones(len(solution.t), dtype=bool)
-    if isinstance(solution.final, Characteristics):
-        return solution.t < solution.stats["unresolved_since"]
+    since = solution.stats.get("unresolved_since")
+    if since is not None:
+        return solution.t < since
     worst = np.array([state.spectral_tail.max() for state in solution])
     return np.logical_and.accumulate(worst <= solution.rtol)
 
