@@ -6,11 +6,12 @@ class of states by `Appearance.register`, holds for that class and all derived f
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import norm  # whose squares do not overflow
 
+from ..results.solution import Solution
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Equiangular, Gaussian, Gram, Tokens
@@ -26,9 +27,6 @@ from .clusters import (
 )
 from .labels import Member, choose_members, first_member, member_of, percent
 from .spaces import Chart, chart_of, in_words, space_of_tokens
-
-if TYPE_CHECKING:
-    from ..results.solution import Solution
 
 __all__ = ["Appearance", "Sample", "appearance_of", "describe_states", "sample_of", "space_of"]
 
@@ -113,7 +111,7 @@ class Appearance:
         """The axis of its one coordinate, or None."""
         return chart_of(self.space(state))
 
-    def members(self, solution: "Solution", member: int | Member | None) -> list[Member]:
+    def members(self, solution: Solution, member: int | Member | None) -> list[Member]:
         """The members of an ensemble that an overview or a movie shows."""
         return choose_members(solution, member)
 
@@ -121,11 +119,11 @@ class Appearance:
         """Each state as a vector: the distance between two of them is how far apart they are."""
         return (np.zeros(1) for _ in states)
 
-    def telling(self, solution: "Solution", present: Present, single: bool) -> list[str]:
+    def telling(self, solution: Solution, present: Present, single: bool) -> list[str]:
         """Names of observables, those first that tell most; `single` for a single member."""
         return list(filter(present, solution.observables))
 
-    def constant(self, solution: "Solution") -> set[str]:
+    def constant(self, solution: Solution) -> set[str]:
         """Names of observables that are always the same for such states."""
         return {"mass"} if self.carried else set()
 
@@ -148,11 +146,11 @@ class Appearance:
         """The mean of a single state, or any direction if it is 0."""
         raise NotImplementedError
 
-    def sample(self, solution: "Solution", member: Member, most: int) -> Sample:
+    def sample(self, solution: Solution, member: Member, most: int) -> Sample:
         """At most `most` points that stand for all of a member."""
         raise NotImplementedError
 
-    def coordinates(self, solution: "Solution", member: Member) -> np.ndarray:
+    def coordinates(self, solution: Solution, member: Member) -> np.ndarray:
         """Coordinates of all points on the chart of the space, continuous in time, (t, n)."""
         raise NotImplementedError
 
@@ -163,19 +161,19 @@ def appearance_of(state: Any) -> Appearance:
     return next(filter(None, known), Appearance())
 
 
-def space_of(solution: "Solution") -> type:
+def space_of(solution: Solution) -> type:
     """The class of the space that the states of a solution live on."""
     return appearance_of(solution.final).space(solution.final)
 
 
-def describe_states(solution: "Solution") -> str:
+def describe_states(solution: Solution) -> str:
     """For messages: "densities on the Circle"."""
     final = solution.final
     name = appearance_of(final).states or f"states of type {type(final).__name__}"
     return f"{name} {in_words(space_of(solution))}".rstrip()
 
 
-def sample_of(solution: "Solution", member: Member, most: int) -> Sample:
+def sample_of(solution: Solution, member: Member, most: int) -> Sample:
     """At most `most` points that stand for all of a member, in the colours of final clusters."""
     return appearance_of(solution.final).sample(solution, member, most)
 

@@ -1,7 +1,6 @@
 """Curves: densities over the angle at several times, and the paths of points over time."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import matplotlib
 import numpy as np
@@ -9,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import BoundaryNorm, ListedColormap
-from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator
 
+from ..results.solution import Solution
 from ..spaces import Circle, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
@@ -22,36 +21,13 @@ from .appearance import appearance_of, sample_of, space_of
 from .clusters import Cluster
 from .fields import DENSITY, angle_histogram, draw_histogram, profiles, visible_chart
 from .labels import Member, distinct, label_of_member, percent
-from .layouts import Panels, drawing, sheet
+from .layouts import Panels, Sheet
 from .registry import expect, figure
 from .scales import EXPONENT, Scale, choose_scale
 from .spaces import AROUND, Line, chart_of
 from .times import is_logarithmic, need_two_times, pick_times, time_axis
 
-if TYPE_CHECKING:
-    from ..results.solution import Solution
-
-__all__ = [
-    "RADIUS",
-    "cumulated",
-    "density_axis",
-    "distribution",
-    "distribution_axes",
-    "draw_polar",
-    "draw_snapshots",
-    "draw_trajectories",
-    "histogram",
-    "name_angles",
-    "opacity",
-    "polar",
-    "polar_axes",
-    "quiet_angle",
-    "ring",
-    "snapshots",
-    "time_bar",
-    "trajectories",
-    "uniform_line",
-]
+__all__ = ["distribution", "histogram", "polar", "snapshots", "trajectories"]
 
 RADIUS = r"radius: density $\mu_t(\theta)$"
 TURN = np.linspace(0.0, 2 * np.pi, 361)
@@ -65,7 +41,7 @@ MOST_MARKED = 12
 
 
 def curves_in_time(
-    ax: Axes, solution: "Solution", times: np.ndarray, curves: Sequence[Sequence[np.ndarray]]
+    ax: Axes, solution: Solution, times: np.ndarray, curves: Sequence[Sequence[np.ndarray]]
 ) -> None:
     """A curve (x, y) for each saved time, dark to light; those not resolved are dotted."""
     resolved = resolution.resolved_states(solution)[times]
@@ -75,7 +51,7 @@ def curves_in_time(
         ax.plot(*curve, color=colour, linestyle="-" if known else ":")
 
 
-def time_bar(target: Panels, solution: "Solution", times: np.ndarray) -> None:
+def time_bar(target: Panels, solution: Solution, times: np.ndarray) -> None:
     """A bar of one colour for each time shown."""
     count = len(times)
     colours = ListedColormap(theme.ordered_colours(count))
@@ -100,17 +76,16 @@ def time_bar(target: Panels, solution: "Solution", times: np.ndarray) -> None:
 # Over the angle ------------------------------------------------------------------------------
 
 
-@figure("snapshots", Density, Circle, Zonal)
+@figure("snapshots", Density, Circle, Zonal, panels=(6.0, 3.4))
 def snapshots(
-    solution: "Solution",
+    target: Panels,
+    solution: Solution,
     *,
     times: Sequence[float] | None = None,
     count: int = 7,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
     scale: str = "auto",
-    title: str | None = None,
-) -> Figure:
+    bar: bool = True,
+) -> None:
     """Density over the angle at several times, coloured by time.
 
     The dashed line is the uniform state, 1. Dotted curves are not resolved, and their times red.
@@ -123,12 +98,8 @@ def snapshots(
         are shown alike.
     count : int
         How many, where `times` is not given.
-    solution, ax, member, scale, title
+    solution, scale
         As for `spacetime`; "power" is a power scale of the vertical axis.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -137,25 +108,17 @@ def snapshots(
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
-    with drawing(ax, solution, member, title, width=6, height=3.4) as target:
-        draw_snapshots(target, solution, pick_times(solution, target.members, times, count), scale)
-    return target.figure
-
-
-def draw_snapshots(
-    target: Panels, solution: "Solution", times: np.ndarray, scale: str, *, bar: bool = True
-) -> None:
-    """Curves in all panels at the saved times of index `times`, and one bar of the times."""
-    theta, values = profiles(solution, target.members, times=times)
+    shown = pick_times(solution, target.members, times, count)
+    theta, values = profiles(solution, target.members, times=shown)
     chart = visible_chart(solution)
     chosen = choose_scale(chart.inside(theta, values), scale)
     for (ax, bottom, left), curves in zip(target.outer, values, strict=True):
-        curves_in_time(ax, solution, times, [(theta, curve) for curve in curves])
+        curves_in_time(ax, solution, shown, [(theta, curve) for curve in curves])
         density_axis(ax, chosen)
         chart.beneath(ax, named=bottom)
         ax.set_ylabel(DENSITY + chosen.note if left else "")
     if bar:
-        time_bar(target, solution, times)
+        time_bar(target, solution, shown)
 
 
 def uniform_line(ax: Axes) -> None:
@@ -187,17 +150,16 @@ def _root(values: np.ndarray) -> np.ndarray:
 # Around the circle ---------------------------------------------------------------------------
 
 
-@figure("polar", Density, Circle)
+@figure("polar", Density, Circle, panels=(5.2, 4.4))
 def polar(
-    solution: "Solution",
+    target: Panels,
+    solution: Solution,
     *,
     times: Sequence[float] | None = None,
     count: int = 5,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
     scale: str = "auto",
-    title: str | None = None,
-) -> Figure:
+    bar: bool = True,
+) -> None:
     """Density around the unit circle at several times, coloured by time.
 
     A density u is drawn at the radius 1 + h(u), where h grows from 0 to 1 at the largest value
@@ -206,13 +168,9 @@ def polar(
 
     Parameters
     ----------
-    solution, times, count, ax, member, scale, title
+    solution, times, count, scale
         As for `snapshots`; `ax` is an ordinary (not a polar) axes, and "log" takes
         h(u) proportional to log(1 + u).
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -221,24 +179,16 @@ def polar(
     TypeError
         If the states are not densities on the circle.
     """
-    with drawing(ax, solution, member, title, width=5.2, height=4.4) as target:
-        draw_polar(target, solution, pick_times(solution, target.members, times, count), scale)
-    return target.figure
-
-
-def draw_polar(
-    target: Panels, solution: "Solution", times: np.ndarray, scale: str, *, bar: bool = True
-) -> None:
-    """Closed curves in all panels at the saved times of index `times`."""
-    theta, values = profiles(solution, target.members, times=times)
+    shown = pick_times(solution, target.members, times, count)
+    theta, values = profiles(solution, target.members, times=shown)
     chosen = choose_scale(values, scale, heavy="power")
     for (ax, bottom, _), curves in zip(target.outer, values, strict=True):
         polar_axes(ax, chosen, quiet_angle(theta, curves))
-        curves_in_time(ax, solution, times, [ring(theta, curve, chosen) for curve in curves])
+        curves_in_time(ax, solution, shown, [ring(theta, curve, chosen) for curve in curves])
         if bottom:
             ax.set_xlabel(RADIUS + chosen.note)
     if bar:
-        time_bar(target, solution, times)
+        time_bar(target, solution, shown)
 
 
 def ring(theta: np.ndarray, density: np.ndarray, scale: Scale) -> np.ndarray:
@@ -297,18 +247,10 @@ def _levels(scale: Scale) -> list[float]:
 # Histograms of tokens ------------------------------------------------------------------------
 
 
-@figure("histogram", Tokens, Circle)
+@figure("histogram", Tokens, Circle, sheet=(6, 1.35, 3))
 def histogram(
-    solution: "Solution",
-    *,
-    times: Sequence[float] | None = None,
-    count: int | None = None,
-    bins: int = HISTOGRAM_BINS,
-    density: "Solution | None" = None,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
-    title: str | None = None,
-) -> Figure:
+    page: Sheet, solution: Solution, *, bins: int = HISTOGRAM_BINS, density: Solution | None = None
+) -> None:
     """Histograms of the angles at several times, with respect to the uniform state, which is 1.
 
     Parameters
@@ -318,12 +260,8 @@ def histogram(
     density : Solution, optional
         Densities on the circle, of a single run: the one saved nearest to each time is drawn over
         the histogram.
-    solution, times, count, ax, member, title
+    solution, times, count
         As for `rings`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -340,20 +278,17 @@ def histogram(
         if density.shape:
             shape = density.shape
             raise ValueError(f"density must be a single run; got an ensemble of shape {shape}.")
-    layout = {"usual": 6, "ratio": 1.35, "most": 3}
-    with sheet(solution, ax, member, times, count, title, **layout) as page:
-        for row in page.views:
-            for view, i in zip(row, page.times, strict=True):
-                heights, edges = angle_histogram(view.state, bins)
-                draw_histogram(view.ax, heights, edges, label="tokens")
-                view.ax.set_ylim(top=1.1 * max(heights.max(), 1.0))
-                uniform_line(view.ax)
-                if density is not None:
-                    _overlay(view.ax, density, float(solution.t[i]))
-        _name_outer([view.ax for row in page.views for view in row], page.rows)
-        if density is not None:
-            page.views[0][0].ax.legend(loc="best", handlelength=1.0, fontsize=8)
-    return page.figure.figure
+    for row in page.views:
+        for view, i in zip(row, page.times, strict=True):
+            heights, edges = angle_histogram(view.state, bins)
+            draw_histogram(view.ax, heights, edges, label="tokens")
+            view.ax.set_ylim(top=1.1 * max(heights.max(), 1.0))
+            uniform_line(view.ax)
+            if density is not None:
+                _overlay(view.ax, density, float(solution.t[i]))
+    _name_outer([view.ax for row in page.views for view in row], page.rows)
+    if density is not None:
+        page.views[0][0].ax.legend(loc="best", handlelength=1.0, fontsize=8)
 
 
 def _name_outer(axes: Sequence[Axes], rows: int) -> None:
@@ -364,7 +299,7 @@ def _name_outer(axes: Sequence[Axes], rows: int) -> None:
             ax.set_ylabel(DENSITY)
 
 
-def _overlay(ax: Axes, density: "Solution", t: float) -> None:
+def _overlay(ax: Axes, density: Solution, t: float) -> None:
     nearest = int(np.abs(np.asarray(density.t) - t).argmin())
     theta, values = profiles(density, [()], times=[nearest])
     curve = values[0, 0]
@@ -375,15 +310,10 @@ def _overlay(ax: Axes, density: "Solution", t: float) -> None:
 # The mass below each angle -------------------------------------------------------------------
 
 
-@figure("distribution", Characteristics, Circle, Zonal)
+@figure("distribution", Characteristics, Circle, Zonal, panels=(6.0, 3.4))
 def distribution(
-    solution: "Solution",
-    *,
-    times: Sequence[float] | None = None,
-    count: int = 7,
-    ax: Axes | None = None,
-    title: str | None = None,
-) -> Figure:
+    target: Panels, solution: Solution, *, times: Sequence[float] | None = None, count: int = 7
+) -> None:
     """The mass below each angle at several times, coloured by time: a cluster is a jump.
 
     On the circle the mass is counted from -pi on; on a sphere from the pole at which the polar
@@ -398,14 +328,6 @@ def distribution(
         `count` times spread evenly along the path of the measure.
     count : int
         How many, where `times` is not given.
-    ax : Axes, optional
-        Draw here rather than in a new figure.
-    title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -414,17 +336,11 @@ def distribution(
     TypeError
         If the states are not characteristics on the circle or axisymmetric.
     """
-    with drawing(ax, solution, None, title, width=6, height=3.4) as target:
-        draw_distribution(target, solution, pick_times(solution, [()], times, count))
-    return target.figure
-
-
-def draw_distribution(target: Panels, solution: "Solution", times: np.ndarray) -> None:
-    """Curves at the saved times of index `times`, and one bar of the times."""
+    shown = pick_times(solution, [()], times, count)
     (ax,) = target.axes
     distribution_axes(ax, solution)
-    curves_in_time(ax, solution, times, [cumulated(solution[i]) for i in times])
-    time_bar(target, solution, times)
+    curves_in_time(ax, solution, shown, [cumulated(solution[i]) for i in shown])
+    time_bar(target, solution, shown)
 
 
 def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
@@ -441,7 +357,7 @@ def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
     return np.r_[low, angles[order], high], np.r_[0.0, below, total]
 
 
-def distribution_axes(ax: Axes, solution: "Solution") -> None:
+def distribution_axes(ax: Axes, solution: Solution) -> None:
     """Angles beneath, masses at the side, and the line of the uniform state."""
     geometry = solution.final.geometry
     chart = chart_of(type(geometry))
@@ -454,17 +370,11 @@ def distribution_axes(ax: Axes, solution: "Solution") -> None:
 # Coordinates over time -----------------------------------------------------------------------
 
 
-@figure("trajectories", Characteristics, Circle, Zonal)
-@figure("trajectories", Tokens, Circle, Line)
+@figure("trajectories", Characteristics, Circle, Zonal, panels=(7.0, 3.6))
+@figure("trajectories", Tokens, Circle, Line, panels=(7.0, 3.6))
 def trajectories(
-    solution: "Solution",
-    *,
-    count: int | None = None,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
-    log_time: bool | None = None,
-    title: str | None = None,
-) -> Figure:
+    target: Panels, solution: Solution, *, count: int | None = None, log_time: bool | None = None
+) -> None:
     """The angle, or on the line the place, of tokens or nodes over time.
 
     Between two neighbouring curves of characteristics lies the same mass. A curve has the colour
@@ -479,19 +389,9 @@ def trajectories(
     count : int, optional
         How many curves: of tokens at most 300 by default, evenly spread at first; of
         characteristics 50.
-    ax : Axes, optional
-        Draw here rather than in a new figure.
-    member : int or tuple of int, optional
-        Member of an ensemble; by default all of them, at most nine.
     log_time : bool, optional
         Whether the axis of times is logarithmic, from the first saved time above 0 on;
         by default where saved times are spaced like numpy.geomspace.
-    title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -501,18 +401,16 @@ def trajectories(
     TypeError
         If the states are of another kind, or on another space.
     """
-    with drawing(ax, solution, member, title, width=7, height=3.6) as target:
-        for panel, index in zip(target.axes, target.members, strict=True):
-            draw_trajectories(panel, solution, index, count=count, log_time=log_time)
-        for panel, bottom, left in target.outer:
-            panel.set(xlabel=panel.get_xlabel() if bottom else "")
-            panel.set(ylabel=panel.get_ylabel() if left else "")
-    return target.figure
+    for panel, index in zip(target.axes, target.members, strict=True):
+        draw_trajectories(panel, solution, index, count=count, log_time=log_time)
+    for panel, bottom, left in target.outer:
+        panel.set(xlabel=panel.get_xlabel() if bottom else "")
+        panel.set(ylabel=panel.get_ylabel() if left else "")
 
 
 def draw_trajectories(
     ax: Axes,
-    solution: "Solution",
+    solution: Solution,
     member: Member = (),
     *,
     count: int | None = None,

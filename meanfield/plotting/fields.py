@@ -5,14 +5,14 @@ that of their inner products.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure
 
 from ..dynamics.observables import inner_product_histogram
+from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.density import Density
 from ..states import Gram, Tokens
@@ -20,30 +20,13 @@ from . import theme
 from .appearance import appearance_of, space_of
 from .clusters import evenly
 from .labels import Member, member_of
-from .layouts import Panels, drawing
+from .layouts import Panels
 from .registry import figure
 from .scales import choose_scale, density_bar
 from .spaces import AROUND, Chart, Euclidean, Hypersphere, chart_of
 from .times import columns_of_times, is_logarithmic, need_two_times, time_axis
 
-if TYPE_CHECKING:
-    from ..results.solution import Solution
-
-__all__ = [
-    "DENSITY",
-    "angle_histogram",
-    "draw_histogram",
-    "draw_inner_products",
-    "draw_spacetime",
-    "draw_token_spacetime",
-    "field_maps",
-    "inner_products",
-    "profiles",
-    "shares_at",
-    "spacetime",
-    "token_spacetime",
-    "visible_chart",
-]
+__all__ = ["inner_products", "profiles", "spacetime", "token_spacetime"]
 
 DENSITY = r"density $\mu_t(\theta)$"
 MOST_COLUMNS, MOST_ROWS = 2000, 1536  # beyond, a map has more cells than a page has dots
@@ -63,7 +46,7 @@ SHARE = "share of pairs"
 
 def field_maps(
     target: Panels,
-    solution: "Solution",
+    solution: Solution,
     times: np.ndarray,
     places: np.ndarray,
     fields: Iterable[np.ndarray],
@@ -100,7 +83,7 @@ def field_maps(
 
 
 def profiles(
-    solution: "Solution",
+    solution: Solution,
     members: list[Member],
     *,
     times: Any = None,
@@ -131,20 +114,13 @@ def profiles(
     return chart_of(space_of(solution)).profiles(states, members, most_angles)
 
 
-def visible_chart(solution: "Solution") -> Chart:
+def visible_chart(solution: Solution) -> Chart:
     """The chart for `profiles`; in high dimension only the angles where there is mass."""
     return chart_of(space_of(solution)).with_mass(solution.final.geometry)
 
 
-@figure("spacetime", Density, Circle, Zonal)
-def spacetime(
-    solution: "Solution",
-    *,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
-    scale: str = "auto",
-    title: str | None = None,
-) -> Figure:
+@figure("spacetime", Density, Circle, Zonal, panels=(7.0, 3.2))
+def spacetime(target: Panels, solution: Solution, *, scale: str = "auto") -> None:
     """Heat map of the density over time and angle.
 
     Between saved times the density is interpolated linearly. The mark on the colour bar is the
@@ -154,18 +130,8 @@ def spacetime(
     ----------
     solution : Solution
         Densities on the circle, or axisymmetric, at two saved times or more.
-    ax : Axes, optional
-        Draw here rather than in a new figure.
-    member : int or tuple of int, optional
-        Member of an ensemble; by default one panel for each, at most nine.
     scale : {"auto", "linear", "log", "power"}
         Colour scale; "auto" is logarithmic if a peak exceeds 30 times the mean.
-    title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -174,13 +140,6 @@ def spacetime(
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
-    with drawing(ax, solution, member, title, width=7, height=3.2) as target:
-        draw_spacetime(target, solution, scale)
-    return target.figure
-
-
-def draw_spacetime(target: Panels, solution: "Solution", scale: str) -> None:
-    """Maps in all panels, with one colour bar for all."""
     need_two_times(solution, "A space-time map", "snapshots")
     kept = evenly(len(solution.t), MOST_COLUMNS)
     theta, values = profiles(solution, target.members, times=kept, most_angles=MOST_ROWS)
@@ -206,16 +165,10 @@ def _between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray
 # Histograms of the angles of tokens ----------------------------------------------------------
 
 
-@figure("spacetime", Tokens, Circle)
+@figure("spacetime", Tokens, Circle, panels=(7.0, 3.2))
 def token_spacetime(
-    solution: "Solution",
-    *,
-    bins: int = ANGLE_BINS,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
-    log_time: bool | None = None,
-    title: str | None = None,
-) -> Figure:
+    target: Panels, solution: Solution, *, bins: int = ANGLE_BINS, log_time: bool | None = None
+) -> None:
     """Heat map of the angles of tokens over time, relative to the uniform state.
 
     Parameters
@@ -224,19 +177,9 @@ def token_spacetime(
         Tokens on the circle, at two saved times or more.
     bins : int
         How many, of equal width around the circle.
-    ax : Axes, optional
-        Draw here rather than in a new figure.
-    member : int or tuple of int, optional
-        Member of an ensemble; by default all of them, at most nine.
     log_time : bool, optional
         Whether the axis of times is logarithmic, from the first saved time above 0 on;
         by default where saved times are spaced like numpy.geomspace.
-    title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -246,19 +189,6 @@ def token_spacetime(
     TypeError
         If the states are not tokens on the circle.
     """
-    with drawing(ax, solution, member, title, width=7, height=3.2) as target:
-        draw_token_spacetime(target, solution, bins=bins, log_time=log_time)
-    return target.figure
-
-
-def draw_token_spacetime(
-    target: Panels,
-    solution: "Solution",
-    *,
-    bins: int = ANGLE_BINS,
-    log_time: bool | None = None,
-) -> None:
-    """A map in each panel with one colour bar for all."""
     log_time = is_logarithmic(solution, log_time)
     need_two_times(solution, "A space-time map", "histogram")
     if bins < 1:
@@ -285,17 +215,11 @@ def angle_histogram(tokens: Tokens, bins: int = ANGLE_BINS) -> tuple[np.ndarray,
 # Inner products ------------------------------------------------------------------------------
 
 
-@figure("inner_products", Gram)
-@figure("inner_products", Tokens, Circle, Sphere, Hypersphere, Euclidean)
+@figure("inner_products", Gram, panels=(7.0, 3.6))
+@figure("inner_products", Tokens, Circle, Sphere, Hypersphere, Euclidean, panels=(7.0, 3.6))
 def inner_products(
-    solution: "Solution",
-    *,
-    bins: int = PRODUCT_BINS,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
-    log_time: bool | None = None,
-    title: str | None = None,
-) -> Figure:
+    target: Panels, solution: Solution, *, bins: int = PRODUCT_BINS, log_time: bool | None = None
+) -> None:
     """Heat map of the inner products of all pairs of tokens over time, on a logarithmic scale.
 
     A single saved time gives a histogram. Of more than 500 tokens, 500 are paired. In R^d the
@@ -307,19 +231,9 @@ def inner_products(
         Two tokens or more, on a sphere or in R^d with d > 1, or their inner products.
     bins : int
         How many, of equal width on [-1, 1].
-    ax : Axes, optional
-        Draw here rather than in a new figure.
-    member : int or tuple of int, optional
-        Member of an ensemble; by default all of them, at most nine.
     log_time : bool, optional
         Whether the axis of times is logarithmic, from the first saved time above 0 on;
         by default where saved times are spaced like numpy.geomspace.
-    title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -329,19 +243,6 @@ def inner_products(
     TypeError
         If the states are neither tokens in more than one dimension nor inner products.
     """
-    with drawing(ax, solution, member, title, width=7, height=3.6) as target:
-        draw_inner_products(target, solution, bins=bins, log_time=log_time)
-    return target.figure
-
-
-def draw_inner_products(
-    target: Panels,
-    solution: "Solution",
-    *,
-    bins: int = PRODUCT_BINS,
-    log_time: bool | None = None,
-) -> None:
-    """A map in each panel with one colour bar for all; or histograms of a single time."""
     log_time = is_logarithmic(solution, log_time)
     if len(solution.final) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")

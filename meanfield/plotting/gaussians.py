@@ -1,35 +1,23 @@
 """Normal laws: ellipses and the cone of covariances in the plane, variances in any dimension."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..core.checks import boolean
+from ..results.solution import Solution
 from ..states import Gaussian
 from . import resolution, theme
 from .labels import distinct
-from .layouts import drawing, title_page
+from .layouts import Panels, title_page
 from .registry import figure
 from .spaces import Flat, Plane
 from .times import is_logarithmic, pick_times, spread, time_axis
 
-if TYPE_CHECKING:
-    from ..results.solution import Solution
-
-__all__ = [
-    "cone",
-    "cone_points",
-    "draw_disc",
-    "draw_ellipses",
-    "draw_variances",
-    "ellipse",
-    "ellipses",
-    "frame_ellipses",
-    "variances",
-]
+__all__ = ["cone", "cone_points", "ellipses", "variances"]
 
 TURN = np.linspace(0, 2 * np.pi, 181)
 LARGEST = 8.0  # times the extent at the start: what is larger leaves the panel
@@ -41,14 +29,8 @@ NEGLIGIBLE = 1e-12  # nor is it known later, unless it grows
 MOST_IN_LEGEND = 8
 
 
-@figure("variances", Gaussian, Flat)
-def variances(
-    solution: "Solution",
-    *,
-    ax: Axes | None = None,
-    log_time: bool | None = None,
-    title: str | None = None,
-) -> Figure:
+@figure("variances", Gaussian, Flat, panels=(7.0, 3.4))
+def variances(target: Panels, solution: Solution, *, log_time: bool | None = None) -> None:
     """The eigenvalues of the covariance over time, on a logarithmic axis.
 
     Those that are rounding of a singular covariance at the start are left out. Before a blow-up,
@@ -58,17 +40,9 @@ def variances(
     ----------
     solution : Solution
         A Gaussian in any dimension.
-    ax : Axes, optional
-        Draw here rather than in a new figure.
     log_time : bool, optional
         Whether the axis of times is logarithmic, from the first saved time above 0 on;
         by default where saved times are spaced like numpy.geomspace.
-    title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -77,13 +51,7 @@ def variances(
     ValueError
         If `log_time` is asked for and there are fewer than two times above 0.
     """
-    with drawing(ax, solution, None, title, width=7, height=3.4) as target:
-        draw_variances(target.axes[0], solution, log_time=log_time)
-    return target.figure
-
-
-def draw_variances(ax: Axes, solution: "Solution", *, log_time: bool | None = None) -> None:
-    """One curve for each eigenvalue in order."""
+    (ax,) = target.axes
     log_time = is_logarithmic(solution, log_time)
     solution = resolution.before_blow_up(solution)
     values = np.array([state.variances for state in solution])
@@ -101,22 +69,17 @@ def draw_variances(ax: Axes, solution: "Solution", *, log_time: bool | None = No
     time_axis(ax, solution, log_time=log_time)
 
 
-def _known(solution: "Solution", values: np.ndarray) -> np.ndarray:
+def _known(solution: Solution, values: np.ndarray) -> np.ndarray:
     """Which of the eigenvalues are more than the rounding of the given covariance."""
     given = solution.t[0] == solution.options.get("t_start")
     noise = (values[0] <= ROUNDING * values[0, 0]) & given
     return (values > 0) & ~(noise & (values <= NEGLIGIBLE * values[:, :1]))
 
 
-@figure("ellipses", Gaussian, Plane)
+@figure("ellipses", Gaussian, Plane, panels=(5.4, 4.4))
 def ellipses(
-    solution: "Solution",
-    *,
-    times: Sequence[float] | None = None,
-    count: int = 7,
-    ax: Axes | None = None,
-    title: str | None = None,
-) -> Figure:
+    target: Panels, solution: Solution, *, times: Sequence[float] | None = None, count: int = 7
+) -> None:
     """Ellipses of one standard deviation at several times, and the path of the mean.
 
     Ellipses more than eight times as large as the first, as before a blow-up, leave the panel: they
@@ -132,14 +95,6 @@ def ellipses(
         the law, as far as it is in the panel.
     count : int
         At most how many times.
-    ax : Axes, optional
-        Draw here rather than in a new figure.
-    title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -148,15 +103,7 @@ def ellipses(
     TypeError
         If the states are not Gaussians in the plane.
     """
-    with drawing(ax, solution, None, title, width=5.4, height=4.4) as target:
-        draw_ellipses(target.axes[0], solution, times, count)
-    return target.figure
-
-
-def draw_ellipses(
-    ax: Axes, solution: "Solution", times: Sequence[float] | None, count: int
-) -> None:
-    """The ellipses at some saved times, from dark to light; see `ellipses`."""
+    (ax,) = target.axes
     shown, states = (
         pick_times(solution, [()], times, count),
         list(resolution.before_blow_up(solution)),
@@ -201,7 +148,7 @@ def ellipse(state: Gaussian) -> np.ndarray:
 
 @figure("cone", Gaussian, Plane)
 def cone(
-    solution: "Solution",
+    solution: Solution,
     *,
     trace_one: bool = False,
     ax: Axes | None = None,
@@ -247,14 +194,14 @@ def cone(
         return title_page(figure, solution, title) if ax is None else figure
 
 
-def cone_points(solution: "Solution", *, trace_one: bool = False) -> np.ndarray:
+def cone_points(solution: Solution, *, trace_one: bool = False) -> np.ndarray:
     """The points (a - b, 2c, a + b) of all saved states, (m, 3)."""
     covs = np.array([state.trace_one if trace_one else state.cov for state in solution])
     a, b, c = covs[:, 0, 0], covs[:, 1, 1], covs[:, 0, 1]
     return np.stack([a - b, 2 * c, a + b], axis=1)
 
 
-def draw_cone(ax: Any, solution: "Solution", colour: str = theme.PALETTE[0]) -> None:
+def draw_cone(ax: Any, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
     """The path in the cone, whose surface is drawn up to the highest point of the first path."""
     points = cone_points(resolution.before_blow_up(solution))
     if not ax.lines:
@@ -281,7 +228,7 @@ def _surface(ax: Any, height: float) -> None:
         axis.labelpad = -3
 
 
-def draw_disc(ax: Axes, solution: "Solution", colour: str = theme.PALETTE[0]) -> None:
+def draw_disc(ax: Axes, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
     """The path in the disc of covariances of trace one, whose edge has rank 1."""
     if not ax.lines:
         ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7)

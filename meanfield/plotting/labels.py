@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axis import Axis
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import Formatter, LogFormatterMathtext
 
-if TYPE_CHECKING:
-    from ..results.solution import Solution
+from ..results.solution import Solution
 
 __all__ = [
     "MOST_PANELS",
@@ -71,7 +70,7 @@ def percent(mass: float) -> str:
 # Members of an ensemble ------------------------------------------------------------------------
 
 
-def choose_members(solution: "Solution", member: int | Member | None) -> list[Member]:
+def choose_members(solution: Solution, member: int | Member | None) -> list[Member]:
     """Indices of the members to draw, one panel each.
 
     Parameters
@@ -97,7 +96,7 @@ def choose_members(solution: "Solution", member: int | Member | None) -> list[Me
     return list(np.ndindex(shape))
 
 
-def first_member(solution: "Solution", member: int | Member | None) -> Member:
+def first_member(solution: Solution, member: int | Member | None) -> Member:
     """A member, by default the first; () for a single run."""
     if member is None:
         return (0,) * len(solution.shape)
@@ -128,7 +127,7 @@ def _checked(member: int | Member, shape: Member) -> Member:
     return tuple(int(i) % n for i, n in zip(index, shape, strict=True))
 
 
-def varying_parameters(solution: "Solution") -> dict[str, np.ndarray]:
+def varying_parameters(solution: Solution) -> dict[str, np.ndarray]:
     """Parameters that differ between members, each as an array of the ensemble shape."""
     arrays = {
         name: np.broadcast_to(value, solution.shape)
@@ -138,7 +137,7 @@ def varying_parameters(solution: "Solution") -> dict[str, np.ndarray]:
     return {name: array for name, array in arrays.items() if (array != array.flat[0]).any()}
 
 
-def label_of_member(solution: "Solution", index: Member) -> str:
+def label_of_member(solution: Solution, index: Member) -> str:
     """Title of one member: the parameters in which it differs, or else its number."""
     parts = []
     for name, array in varying_parameters(solution).items():
@@ -149,7 +148,7 @@ def label_of_member(solution: "Solution", index: Member) -> str:
     return f"member {index[0] if len(index) == 1 else index}" if index else ""
 
 
-def describe_model(solution: "Solution") -> str:
+def describe_model(solution: Solution) -> str:
     """The drift and the parameters that all members share, for the head of a figure."""
     described = solution.model.describe()
     differing = varying_parameters(solution)

@@ -3,25 +3,22 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase, SubFigure
 
+from ..results.solution import Solution
 from . import resolution, theme
 from .labels import Member, choose_members, describe_model, distinct, label_of_member, member_of
 from .times import pick_times
-
-if TYPE_CHECKING:
-    from ..results.solution import Solution
 
 __all__ = [
     "Panels",
     "Sheet",
     "Update",
     "View",
-    "drawing",
     "grid",
     "panels_in",
     "sheet",
@@ -73,7 +70,7 @@ def panels_in(figure: FigureBase, count: int, columns: int, **options: Any) -> l
     return axes[:count]
 
 
-def grid(figure: Figure | SubFigure, members: list[Member], solution: "Solution") -> Panels:
+def grid(figure: Figure | SubFigure, members: list[Member], solution: Solution) -> Panels:
     """Divide `figure` into one titled panel for each member, at most three in a row."""
     columns = min(len(members), 3) if len(members) != 4 else 2
     axes = panels_in(figure, len(members), columns)
@@ -83,9 +80,7 @@ def grid(figure: Figure | SubFigure, members: list[Member], solution: "Solution"
     return Panels(figure, axes, members, columns)
 
 
-def page(
-    solution: "Solution", member: int | Member | None, *, width: float, height: float
-) -> Panels:
+def page(solution: Solution, member: int | Member | None, *, width: float, height: float) -> Panels:
     """A new figure of panels, each about `width` by `height` inches."""
     members = choose_members(solution, member)
     if len(members) == 1:
@@ -97,7 +92,7 @@ def page(
     return grid(theme.figure(width=8.2, height=tall), members, solution)
 
 
-def into(ax: Axes, solution: "Solution", member: int | Member | None) -> Panels:
+def into(ax: Axes, solution: Solution, member: int | Member | None) -> Panels:
     """Draw into an axes of the caller's own figure: one member only."""
     if solution.shape and member is None:
         raise ValueError(
@@ -108,11 +103,16 @@ def into(ax: Axes, solution: "Solution", member: int | Member | None) -> Panels:
 
 
 @contextmanager
-def drawing(
-    ax: Axes | None, solution: "Solution", member: int | Member | None,
-    title: str | None, *, width: float, height: float,
-) -> Iterator[Panels]:  # fmt: skip
-    """Panels to draw in; then a new figure gets its head, the caller's own axes the verdict."""
+def panels(
+    solution: Solution,
+    width: float,
+    height: float,
+    *,
+    ax: Axes | None = None,
+    member: int | Member | None = None,
+    title: str | None = None,
+) -> Iterator[Panels]:
+    """Panels to draw in; then a new figure gets its heading, the caller's own axes the verdict."""
     with theme.style():
         if ax is None:
             target = page(solution, member, width=width, height=height)
@@ -123,7 +123,7 @@ def drawing(
             resolution.mark(ax, solution)
 
 
-def title_page(figure: Figure, solution: "Solution", title: str | None, **position: Any) -> Figure:
+def title_page(figure: Figure, solution: Solution, title: str | None, **position: Any) -> Figure:
     """Head of a finished figure: the model, or the caller's title; and the verdict beneath.
 
     Both get room of their own, which the layout cannot give them inside a red frame.
@@ -167,7 +167,7 @@ class View:
 
 
 def views(
-    solution: "Solution",
+    solution: Solution,
     axes: Sequence[Sequence[Axes]],
     members: Sequence[Member],
     shown: np.ndarray,
@@ -210,21 +210,41 @@ class Sheet:
         Rows of panels: the times of a single member may be broken into several.
     upright : bool
         Whether panels are twice as high as wide.
+    inside : bool
+        Whether it is drawn in axes of the caller.
     """
 
     figure: FigureBase
     views: list[list[View]]
     times: np.ndarray
     rows: int
-    upright: bool
+    upright: bool = False
+    inside: bool = False
+
+
+def row_of_views(
+    figure: SubFigure, solution: Solution, member: Member, shown: np.ndarray, *, upright=False
+) -> Sheet:
+    """One member at the saved times of index `shown`, in a row across a band of a page."""
+    axes = panels_in(figure, len(shown), len(shown))
+    table = views(solution, [axes], [member], shown)
+    axes[0].set_ylabel(label_of_member(solution, member), labelpad=24)
+    return Sheet(figure, table, shown, 1, upright)
 
 
 @contextmanager
 def sheet(
-    solution: "Solution", ax: Axes | None, member: int | Member | None,
-    times: Sequence[float] | None, count: int | None, title: str | None,
-    *, usual: int, ratio: float, most: int,
-) -> Iterator[Sheet]:  # fmt: skip
+    solution: Solution,
+    usual: int,
+    ratio: float,
+    most: int,
+    *,
+    times: Sequence[float] | None = None,
+    count: int | None = None,
+    ax: Axes | None = None,
+    member: int | Member | None = None,
+    title: str | None = None,
+) -> Iterator[Sheet]:
     """A sheet to draw in; then a new figure gets its heading, the caller's own axes the verdict.
 
     Parameters
@@ -248,20 +268,20 @@ def sheet(
     ratio = 2.0 if ratio < 1 and not upright else ratio
     with theme.style():
         if ax is not None:
-            yield Sheet(ax.figure, views(solution, [[ax]], members, shown), shown, 1, upright)
+            yield Sheet(ax.figure, views(solution, [[ax]], members, shown), shown, 1, upright, True)
             resolution.mark(ax, solution)
             return
-        panels = len(members) * len(shown)
+        cells = len(members) * len(shown)
         columns = len(shown)
         if len(members) == 1 and columns > most:
-            columns = -(-panels // -(-panels // most))
-        rows = -(-panels // columns)
+            columns = -(-cells // -(-cells // most))
+        rows = -(-cells // columns)
         width = min(5.8, 6.2 / columns, 3.0 * ratio)
         figure = theme.figure(
             width=max(3.4, width * columns + 1.6), height=0.4 + rows * (width / ratio + 0.3)
         )
         whole = figure.subfigures()  # what is drawn outside its panels stays above the verdict
-        axes = panels_in(whole, panels, columns)
-        table = [axes[i : i + len(shown)] for i in range(0, panels, len(shown))]
+        axes = panels_in(whole, cells, columns)
+        table = [axes[i : i + len(shown)] for i in range(0, cells, len(shown))]
         yield Sheet(whole, views(solution, table, members, shown), shown, rows, upright)
         title_page(figure, solution, title)

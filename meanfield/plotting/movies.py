@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -22,10 +22,11 @@ from PIL import Image
 
 from ..core.checks import path_of
 from ..core.errors import MeanfieldError
+from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
-from ..states import Equiangular, Gaussian, Gram, Tokens
+from ..states import Gaussian, Gram, Tokens
 from . import resolution, theme
 from .appearance import appearance_of, sample_of
 from .curves import (
@@ -40,19 +41,16 @@ from .curves import (
     ring,
 )
 from .fields import DENSITY, PRODUCT_BINS, PRODUCTS, SHARE, profiles, shares_at, visible_chart
-from .gaussians import draw_variances, ellipse, frame_ellipses
+from .gaussians import ellipse, frame_ellipses
 from .labels import Member, describe_model, distinct, label_of_member, member_of
 from .layouts import Update, grid, panels_in, title_page
 from .observables import draw_observables, quantity_of, telling
-from .overview import draw_gaps
+from .overview import PARTS
 from .points import circle_axes, dots, name_clusters, plane_axes, plane_of, redrawn
 from .registry import Registry, check_options, options_of
 from .scales import choose_scale
-from .spaces import Euclidean, Flat, Hypersphere, Line, Plane
+from .spaces import Euclidean, Hypersphere, Plane
 from .sphere import DotLayer, FieldLayer, Layer, name_sides, pair_for, reddened
-
-if TYPE_CHECKING:
-    from ..results.solution import Solution
 
 __all__ = ["animate", "check_movie_path", "ffmpeg_program", "scene", "write_movie"]
 
@@ -67,17 +65,11 @@ def scene(states: type | tuple[type, ...], *spaces: type) -> Callable:
     a list of functions: each sets what it has drawn to the saved state of a given index.
     """
 
-    def register(draw: Callable) -> Callable:
-        for state in states if isinstance(states, tuple) else (states,):
-            for space in spaces or (object,):
-                SCENES.add("", state, space, draw)
-        return draw
-
-    return register
+    return SCENES.decorator("", states, spaces)
 
 
 def animate(
-    solution: "Solution",
+    solution: Solution,
     path: str | os.PathLike,
     *,
     fps: float = 20.0,
@@ -149,7 +141,7 @@ def animate(
 
 
 def _stage(
-    solution: "Solution",
+    solution: Solution,
     members: list[Member],
     draw: Callable[..., list[Update]],
     title: str | None,
@@ -174,7 +166,7 @@ def _stage(
     return figure, lambda i: [update(i) for update in moving]
 
 
-def _strip(figure: SubFigure, solution: "Solution", name: str, member: Member | None) -> Update:
+def _strip(figure: SubFigure, solution: Solution, name: str, member: Member | None) -> Update:
     """The observable that tells how far the measure has gathered, with a line at the present."""
     ax = figure.subplots()
     draw_observables(figure, [ax], solution, [name], member, key=False, log_time=False)
@@ -185,7 +177,7 @@ def _strip(figure: SubFigure, solution: "Solution", name: str, member: Member | 
     return cursor(ax, solution)
 
 
-def _clock(figure: Figure, solution: "Solution", heading: str) -> Update:
+def _clock(figure: Figure, solution: Solution, heading: str) -> Update:
     """The time beside the heading, which is aligned left so that it does not tremble."""
     (text,) = (child for child in figure.texts if child.get_text() == (heading or " "))
     begin = f"{heading},  " if heading else ""
@@ -193,13 +185,13 @@ def _clock(figure: Figure, solution: "Solution", heading: str) -> Update:
     return lambda i: text.set_text(f"{begin}$t = {labels[i]}$")
 
 
-def cursor(ax: Axes, solution: "Solution") -> Update:
+def cursor(ax: Axes, solution: Solution) -> Update:
     """A line at the present in a panel over time."""
     line = ax.axvline(solution.t[0], color=theme.INK, linewidth=1.0, zorder=6)
     return lambda i: line.set_xdata([solution.t[i]] * 2)
 
 
-def moving_line(ax: Axes, solution: "Solution", frames: list, colour) -> Update:
+def moving_line(ax: Axes, solution: Solution, frames: list, colour) -> Update:
     """A curve that goes through `frames`, each (x, y)."""
     (line,) = ax.plot(*frames[0])
     resolved = resolution.resolved_states(solution)
@@ -269,7 +261,7 @@ def _dots_from_two_sides(top, solution, members, *, seen_from=None):
 
 
 def _from_two_sides(
-    top: SubFigure, solution: "Solution", members: list[Member], layer: Layer, seen_from: Any
+    top: SubFigure, solution: Solution, members: list[Member], layer: Layer, seen_from: Any
 ) -> list[Update]:
     """Each member from two opposite sides, which stay the same throughout the movie."""
     target = grid(top, members, solution)
@@ -334,14 +326,6 @@ def _trajectories_and_circle(top, solution, members):
     ]
 
 
-@scene(Tokens, Line)
-def _trajectories(top, solution, members):
-    """Places over time, with a line at the present."""
-    ax = top.subplots()
-    draw_trajectories(ax, solution, members[0])
-    return [cursor(ax, solution)]
-
-
 @scene(Tokens, Hypersphere, Euclidean)
 def _plane(top, solution, members):
     """Tokens in the plane, or on the principal axes of the run, with their paths so far."""
@@ -363,9 +347,7 @@ def _plane(top, solution, members):
     ]
 
 
-def _moving_dots(
-    ax: Axes, solution: "Solution", member: Member, places: list[np.ndarray]
-) -> Update:
+def _moving_dots(ax: Axes, solution: Solution, member: Member, places: list[np.ndarray]) -> Update:
     """Dots that go through the places (n, 2) of all tokens."""
     sample = sample_of(solution, member, appearance_of(solution.final).most_dots)
     drawn = dots(ax, sample, places[0])
@@ -385,7 +367,7 @@ def _inner_products(top, solution, members):
     return [lambda i: stairs.set_data(np.maximum(shares[i], 1e-9), edges, baseline=1e-9)]
 
 
-# What moves: laws of which little is known ---------------------------------------------------
+# What moves: normal laws, and others ------------------------------------------------------------
 
 
 @scene(Gaussian, Plane)
@@ -404,27 +386,17 @@ def _ellipse(top, solution, members):
     ]
 
 
-@scene(Gaussian, Flat)
-def _variances(top, solution, members):
-    ax = top.subplots()
-    draw_variances(ax, solution, log_time=False)
-    return [cursor(ax, solution)]
-
-
-@scene(Equiangular)
-def _gaps(top, solution, members):
-    ax = top.subplots()
-    draw_gaps(ax, solution, members, log_time=False)
-    return [cursor(ax, solution)]
-
-
-def _over_time(top: SubFigure, solution: "Solution", members: list[Member]) -> list[Update]:
-    """The observables that tell most, with lines at the present."""
-    names = telling(solution, 4, single=len(members) == 1)
-    axes = panels_in(top, len(names), 2)
-    member = (members[0] or None) if len(members) == 1 else None
-    draw_observables(top, axes, solution, names, member, columns=2, log_time=False)
-    return [cursor(ax, solution) for ax in axes]
+def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> list[Update]:
+    """What overviews show over time, or observables, with lines at the present."""
+    part = PARTS.find(solution)
+    if part is not None:
+        part(solution, members, log_time=False)[0].draw(top)
+    else:
+        names = telling(solution, 4, single=len(members) == 1)
+        axes = panels_in(top, len(names), 2)
+        member = (members[0] or None) if len(members) == 1 else None
+        draw_observables(top, axes, solution, names, member, columns=2, log_time=False)
+    return [cursor(ax, solution) for ax in top.axes]
 
 
 # Files ---------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ their median and a band.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -17,6 +17,7 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from ..results.solution import Solution
 from . import resolution, theme
 from .appearance import appearance_of
 from .labels import Member, choose_members, label_of_member, varying_parameters
@@ -24,20 +25,7 @@ from .layouts import panels_in, title_page
 from .registry import figure
 from .times import is_logarithmic, time_axis
 
-if TYPE_CHECKING:
-    from ..results.solution import Solution
-
-__all__ = [
-    "QUANTITIES",
-    "Quantity",
-    "draw_observables",
-    "groups_of",
-    "is_present",
-    "key_of_groups",
-    "observables",
-    "quantity_of",
-    "telling",
-]
+__all__ = ["QUANTITIES", "Quantity", "draw_observables", "observables"]
 
 SHOWN_MOMENTS = 4
 MARGIN = 0.05  # beneath curves on a logarithmic axis
@@ -104,14 +92,14 @@ IN_FLAT_SPACE = {
 }
 
 
-def quantity_of(solution: "Solution", name: str) -> Quantity:
+def quantity_of(solution: Solution, name: str) -> Quantity:
     """How an observable of this solution is shown."""
     if name in IN_FLAT_SPACE and appearance_of(solution.final).flat(solution.final):
         return IN_FLAT_SPACE[name]
     return QUANTITIES.get(name, Quantity(name.replace("_", " ")))
 
 
-def is_present(solution: "Solution", name: str) -> bool:
+def is_present(solution: Solution, name: str) -> bool:
     """Whether a solution has this observable, with a finite value at some time."""
     data = solution.observables
     if name == "moments":
@@ -119,7 +107,7 @@ def is_present(solution: "Solution", name: str) -> bool:
     return name in data and data[name].dtype.kind in "bif" and bool(np.isfinite(data[name]).any())
 
 
-def names_of(solution: "Solution") -> list[str]:
+def names_of(solution: Solution) -> list[str]:
     """All observables that can be drawn: those of `QUANTITIES` in their order, then others.
 
     Of others, those that are one number for each time, or for each time and member.
@@ -136,7 +124,7 @@ def names_of(solution: "Solution") -> list[str]:
     return [name for name in dict.fromkeys([*QUANTITIES, *others]) if is_present(solution, name)]
 
 
-def telling(solution: "Solution", most: int, *, single: bool = True) -> list[str]:
+def telling(solution: Solution, most: int, *, single: bool = True) -> list[str]:
     """The observables, at most so many, that tell most of these states."""
     look = appearance_of(solution.final)
     return look.telling(solution, lambda name: is_present(solution, name), single)[:most]
@@ -188,7 +176,7 @@ def series_of(data: xr.DataArray, members: list[Member]) -> np.ndarray:
     return np.stack([values[index] for index in members])
 
 
-def groups_of(solution: "Solution", members: list[Member]) -> list[Group]:
+def groups_of(solution: Solution, members: list[Member]) -> list[Group]:
     """Each member by itself; of tokens, those together whose parameters are the same."""
     found: dict[Any, list[Member]] = {}
     replicas = appearance_of(solution.final).replicas
@@ -201,7 +189,7 @@ def groups_of(solution: "Solution", members: list[Member]) -> list[Group]:
 
 
 def key_of_groups(
-    figure: FigureBase, axes: Sequence[Axes], solution: "Solution", groups: Sequence[Group]
+    figure: FigureBase, axes: Sequence[Axes], solution: Solution, groups: Sequence[Group]
 ) -> None:
     """A legend for a few groups, a colour bar for many; none for a single member."""
     sizes = sorted({len(group.members) for group in groups})
@@ -239,7 +227,7 @@ def _bar(figure: FigureBase, axes: Sequence[Axes], labels: Sequence[str]) -> Non
 
 @figure("observables")
 def observables(
-    solution: "Solution",
+    solution: Solution,
     *,
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
@@ -298,7 +286,7 @@ def observables(
         return title_page(figure, solution, title)
 
 
-def _chosen(solution: "Solution", names: Sequence[str] | None, *, single: bool) -> list[str]:
+def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) -> list[str]:
     if names is None:
         moments = single and is_present(solution, "moments")
         left_out = {"order_parameter" if moments else "moments"}
@@ -324,7 +312,7 @@ def _chosen(solution: "Solution", names: Sequence[str] | None, *, single: bool) 
 def draw_observables(
     figure: FigureBase,
     axes: Sequence[Axes],
-    solution: "Solution",
+    solution: Solution,
     names: Sequence[str],
     member: int | Member | None,
     *,
@@ -351,7 +339,7 @@ def draw_observables(
         key_of_groups(figure, axes, solution, groups)
 
 
-def _members(solution: "Solution", member: int | Member | None) -> list[Member]:
+def _members(solution: Solution, member: int | Member | None) -> list[Member]:
     if member is None:
         return list(np.ndindex(tuple(solution.shape)))
     return choose_members(solution, member)
@@ -382,7 +370,7 @@ def _least_known(series: np.ndarray, noise: float) -> float:
     return float(series[(series > 0) & (series >= noise * before)].min())
 
 
-def _moments(ax: Axes, solution: "Solution", index: Member) -> None:
+def _moments(ax: Axes, solution: Solution, index: Member) -> None:
     data = solution.observables
     modulus = np.hypot(data["moment_re"], data["moment_im"])
     for k in modulus["k"].to_numpy()[:SHOWN_MOMENTS]:
@@ -400,7 +388,7 @@ def _moments(ax: Axes, solution: "Solution", index: Member) -> None:
     )
 
 
-def _cluster_masses(ax: Axes, solution: "Solution") -> None:
+def _cluster_masses(ax: Axes, solution: Solution) -> None:
     """A mark for each cluster at each time, in the colour of the cluster in which it ends."""
     data = solution.observables
     masses = data["cluster_mass"].transpose("t", "cluster").to_numpy()

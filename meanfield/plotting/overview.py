@@ -6,39 +6,43 @@ panels. States without one have a page of observables.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Equiangular, Gaussian, Gram, Tokens
-from . import resolution, theme
+from . import theme
 from .appearance import appearance_of
-from .curves import draw_polar, draw_snapshots, draw_trajectories, time_bar
-from .fields import draw_inner_products, draw_spacetime, draw_token_spacetime
-from .gaussians import draw_disc, draw_ellipses, draw_variances
-from .labels import Member, label_of_member, mathematical
-from .layouts import Panels, View, grid, panels_in, title_page, views
+from .curves import polar, snapshots, time_bar, trajectories
+from .fields import inner_products, spacetime, token_spacetime
+from .gaussians import draw_disc, ellipses, variances
+from .labels import Member
+from .layouts import Panels, Sheet, grid, panels_in, row_of_views, title_page, views
 from .observables import draw_observables, groups_of, key_of_groups, telling
-from .points import draw_paths, draw_projection
-from .projections import Mollweide
-from .registry import Registry, check_options, figure, find_figure, options_of
+from .points import paths, projection
+from .registry import (
+    FigureKind,
+    Registry,
+    check_options,
+    figure,
+    find_figure,
+    kinds_of,
+    options_of,
+)
 from .spaces import Euclidean, Flat, Hypersphere, Line, Plane
-from .sphere import DotLayer, FieldLayer, Layer, name_sides, pair_for
+from .sphere import FieldLayer, draw_maps, draw_pairs, orthographic_dots
 from .times import is_logarithmic, pick_times, time_axis
-
-if TYPE_CHECKING:
-    from ..results.solution import Solution
 
 __all__ = ["Band", "draw_gaps", "overview", "upper_part"]
 
-PAIRS = 5  # times at which the sphere, or a projection, is shown
+COLUMNS = 5  # times at which points are shown
 SNAPSHOTS = 6
-OWN = ["member", "title", "log_time"]
 PARTS = Registry()
 
 
@@ -66,17 +70,14 @@ def upper_part(
 
     def register(bands: Callable) -> Callable:
         bands.single = single  # type: ignore[attr-defined]
-        for state in states if isinstance(states, tuple) else (states,):
-            for space in spaces or (object,):
-                PARTS.add("", state, space, bands)
-        return bands
+        return PARTS.decorator("", states, spaces)(bands)
 
     return register
 
 
 @figure("overview")
 def overview(
-    solution: "Solution",
+    solution: Solution,
     *,
     member: int | Member | None = None,
     title: str | None = None,
@@ -143,7 +144,7 @@ def overview(
 
 
 def _one_figure(
-    solution: "Solution",
+    solution: Solution,
     part: Callable | None,
     members: list[Member],
     member: int | Member | None,
@@ -158,171 +159,110 @@ def _one_figure(
     return draw(solution, **{name: given[name] for name in options_of(draw) if name in given})
 
 
-# Densities -----------------------------------------------------------------------------------
+# What each kind of state shows -----------------------------------------------------------------
+
+
+def band(
+    height: float, kind: FigureKind, solution: Solution, members: list[Member], **options: Any
+) -> Band:
+    """A band with one panel for each member, in which a kind of figure is drawn."""
+    return Band(height, lambda top: kind.draw(grid(top, members, solution), solution, **options))
 
 
 @upper_part(Density, Circle, Zonal, single="snapshots")
-def _over_the_angle(solution, members, *, scale="auto"):
+def _densities(solution, members, *, scale="auto"):
+    """Maps over time and, of a single member, snapshots; on the circle also around it."""
     if len(members) > 1:
-        height = 0.4 + 1.7 * -(-len(members) // 3)
-        return [
-            Band(height, lambda top: draw_spacetime(grid(top, members, solution), solution, scale))
+        return [band(0.4 + 1.7 * -(-len(members) // 3), spacetime, solution, members, scale=scale)]
+
+    def curves(middle: SubFigure) -> None:
+        around = "polar" in kinds_of(solution)
+        axes = middle.subplots(1, 1 + around, squeeze=False, width_ratios=[1.2, 1.0][: 1 + around])[
+            0
         ]
+        for ax, kind in zip(axes, (snapshots, polar), strict=False):
+            target = Panels(middle, [ax], members, 1)
+            kind.draw(target, solution, count=SNAPSHOTS, scale=scale, bar=False)
+        shown = pick_times(solution, members, None, SNAPSHOTS)
+        time_bar(Panels(middle, list(axes), members, 1), solution, shown)
 
-    def curves(middle: SubFigure) -> None:
-        times = pick_times(solution, members, None, SNAPSHOTS)
-        draw_snapshots(grid(middle, members, solution), solution, times, scale)
-
-    return [
-        Band(2.5, lambda top: draw_spacetime(grid(top, members, solution), solution, scale)),
-        Band(3.0, curves),
-    ]
-
-
-@upper_part(Density, Circle, single="snapshots")
-def _over_and_around(solution, members, *, scale="auto"):
-    """Snapshots also around the circle, with one bar of times."""
-    bands = _over_the_angle(solution, members, scale=scale)
-    if len(members) > 1:
-        return bands
-
-    def curves(middle: SubFigure) -> None:
-        over, around = middle.subplots(1, 2, width_ratios=[1.2, 1.0])
-        times = pick_times(solution, members, None, SNAPSHOTS)
-        left, right = (Panels(middle, [ax], members, 1) for ax in (over, around))
-        draw_snapshots(left, solution, times, scale, bar=False)
-        draw_polar(right, solution, times, scale, bar=False)
-        time_bar(Panels(middle, [over, around], members, 1), solution, times)
-
-    return [bands[0], Band(3.0, curves)]
+    return [band(2.5, spacetime, solution, members, scale=scale), Band(3.0, curves)]
 
 
 @upper_part(Density, Sphere)
 def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
     """Maps at several times, and the last state from two sides; of several members one map each."""
-    if len(members) > 1:
-        return [
-            Band(
-                0.5 + 1.3 * -(-len(members) // 3),
-                lambda top: _last_maps(top, solution, members, scale),
-            )
-        ]
-    shown = pick_times(solution, members, None, SNAPSHOTS)
-    columns = min(len(shown), 3)
-    rows = -(-len(shown) // columns)
+    shown = pick_times(solution, members, None, SNAPSHOTS if len(members) == 1 else 1)
+    count = len(shown) if len(members) == 1 else len(members)
+    columns = min(count, 3)
+    rows = -(-count // columns)
 
     def maps(top: SubFigure) -> None:
-        axes = panels_in(top, len(shown), columns)
-        (row,) = views(solution, [axes], members, shown)
-        FieldLayer(solution, scale).draw(top, [(view, Mollweide()) for view in row], rows=rows)
+        axes = panels_in(top, count, columns)
+        table = [axes] if len(members) == 1 else [[ax] for ax in axes]
+        page = Sheet(top, views(solution, table, members, shown), shown, rows)
+        draw_maps(page, FieldLayer(solution, scale))
 
     def sides(middle: SubFigure) -> None:
-        _pairs(
-            middle,
-            solution,
-            members[0],
-            shown[-1:],
-            FieldLayer(solution, scale),
-            seen_from,
-            clusters,
-        )
+        page = row_of_views(middle, solution, members[0], shown[-1:])
+        draw_pairs(page, FieldLayer(solution, scale), seen_from, clusters=clusters)
 
+    if len(members) > 1:
+        return [Band(0.5 + 1.3 * rows, maps)]
     return [Band((3.2, 1.8, 1.4)[columns - 1] * rows, maps), Band(3.5, sides)]
-
-
-def _last_maps(top: SubFigure, solution: "Solution", members: list[Member], scale: str) -> None:
-    target = grid(top, members, solution)
-    known = bool(resolution.resolved_states(solution)[-1])
-    time = f"$t = {mathematical(float(solution.t[-1]), 4)}$"
-    placed = []
-    for ax, member in zip(target.axes, members, strict=True):
-        state = solution.final[member]
-        placed.append((View(ax, state, member, f"{ax.get_title()}, {time}", known), Mollweide()))
-    FieldLayer(solution, scale).draw(top, placed, rows=target.rows)
-
-
-def _pairs(
-    figure: SubFigure,
-    solution: "Solution",
-    member: Member,
-    shown: np.ndarray,
-    layer: Layer,
-    seen_from: Any,
-    clusters: bool,
-) -> None:
-    """One member from two sides at several times in a row; the discs of a single one are beside."""
-    axes = panels_in(figure, len(shown), len(shown))
-    (row,) = views(solution, [axes], [member], shown)
-    pair = pair_for(row[-1].state, seen_from, beside=len(shown) == 1)
-    layer.draw(figure, [(view, pair) for view in row], clusters=clusters)
-    axes[0].set_ylabel(label_of_member(solution, member), labelpad=24)
-    name_sides(axes[0], pair)
-
-
-# Points --------------------------------------------------------------------------------------
 
 
 @upper_part((Characteristics, Tokens), Sphere, single="orthographic")
 def _dots(solution, members, *, seen_from=None, clusters=True, log_time=None):
-    shown = pick_times(solution, members, None, PAIRS)
+    style = {"seen_from": seen_from, "clusters": clusters}
+    return [_row(3.1, orthographic_dots, solution, members, upright=True, **style)]
 
-    def pairs(top: SubFigure) -> None:
-        _pairs(top, solution, members[0], shown, DotLayer(solution), seen_from, clusters)
 
-    return [Band(3.1, pairs)]
+@upper_part(Tokens, Euclidean, single="projection")
+def _projections(solution, members, *, log_time=None):
+    return [_row(2.0, projection, solution, members)]
+
+
+def _row(
+    height: float, kind: FigureKind, solution: Solution, members: list[Member],
+    *, upright: bool = False, **options: Any,
+) -> Band:  # fmt: skip
+    """A band with one member at several times."""
+
+    def draw(top: SubFigure) -> None:
+        shown = pick_times(solution, members, None, COLUMNS)
+        page = row_of_views(top, solution, members[0], shown, upright=upright)
+        kind.draw(page, solution, **options)
+
+    return Band(height, draw)
 
 
 @upper_part(Characteristics, Circle, Zonal, single="distribution")
-@upper_part(Tokens, Line, single="observables")
 def _trajectories(solution, members, *, log_time=None):
-    def curves(top: SubFigure) -> None:
-        draw_trajectories(top.subplots(), solution, members[0], log_time=log_time)
+    return [band(3.4, trajectories, solution, members, log_time=log_time)]
 
-    return [Band(3.4, curves)]
+
+@upper_part(Tokens, Line, single="observables")
+def _on_the_line(solution, members, *, log_time=None):
+    return _trajectories(solution, members, log_time=log_time)
 
 
 @upper_part(Tokens, Circle, single="polar")
-def _around_the_circle(solution, members, *, log_time=None):
+def _on_the_circle(solution, members, *, log_time=None):
     """Trajectories; with noise, where tokens never come to rest, a space-time map."""
-    if not solution.model.noisy:
-        return _trajectories(solution, members, log_time=log_time)
-    return [_map(solution, members[0], draw_token_spacetime, 3.4, log_time)]
+    kind = token_spacetime if solution.model.noisy else trajectories
+    return [band(3.4, kind, solution, members, log_time=log_time)]
 
 
 @upper_part(Gram, single="inner_products")
 @upper_part(Tokens, Hypersphere, single="inner_products")
 def _inner_products(solution, members, *, log_time=None):
-    return [_map(solution, members[0], draw_inner_products, 3.2, log_time)]
-
-
-def _map(
-    solution: "Solution", member: Member, draw: Callable, height: float, log_time: bool | None
-) -> Band:
-    def panel(top: SubFigure) -> None:
-        ax = top.subplots()
-        ax.set_title(label_of_member(solution, member))
-        draw(Panels(top, [ax], [member], 1), solution, log_time=log_time)
-
-    return Band(height, panel)
-
-
-@upper_part(Tokens, Euclidean, single="projection")
-def _principal_axes(solution, members, *, log_time=None):
-    shown = pick_times(solution, members, None, PAIRS)
-
-    def projections(top: SubFigure) -> None:
-        axes = panels_in(top, len(shown), len(shown))
-        draw_projection(solution, views(solution, [axes], members, shown))
-
-    return [Band(2.0, projections)]
+    return [band(3.2, inner_products, solution, members, log_time=log_time)]
 
 
 @upper_part(Tokens, Plane, single="paths")
 def _paths(solution, members, *, log_time=None):
-    return [Band(4.2, lambda top: draw_paths(top.subplots(), solution, members[0]))]
-
-
-# Equiangular tokens and normal laws ----------------------------------------------------------
+    return [band(4.2, paths, solution, members)]
 
 
 @upper_part(Equiangular, single="observables")
@@ -330,7 +270,7 @@ def _gaps(solution, members, *, log_time=None):
     return [Band(3.0, lambda top: draw_gaps(top.subplots(), solution, members, log_time))]
 
 
-def draw_gaps(ax: Axes, solution: "Solution", members: list[Member], log_time: bool | None) -> None:
+def draw_gaps(ax: Axes, solution: Solution, members: list[Member], log_time: bool | None) -> None:
     """log10(1 - rho) of every member, which has no least number."""
     groups = groups_of(solution, members)
     for group in groups:
@@ -344,7 +284,7 @@ def draw_gaps(ax: Axes, solution: "Solution", members: list[Member], log_time: b
 
 @upper_part(Gaussian, Flat, single="variances")
 def _variances(solution, members, *, log_time=None):
-    return [Band(3.4, lambda top: draw_variances(top.subplots(), solution, log_time=log_time))]
+    return [band(3.4, variances, solution, members, log_time=log_time)]
 
 
 @upper_part(Gaussian, Plane, single="ellipses")
@@ -353,7 +293,7 @@ def _ellipses(solution, members, *, log_time=None):
 
     def plane(top: SubFigure) -> None:
         left, right = top.subplots(1, 2, width_ratios=[1.25, 1])
-        draw_ellipses(left, solution, None, SNAPSHOTS)
+        ellipses.draw(Panels(top, [left], members, 1), solution, count=SNAPSHOTS)
         draw_disc(right, solution)
 
     return [Band(3.4, plane)]

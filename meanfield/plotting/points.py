@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
-from matplotlib.figure import Figure
 
+from ..results.solution import Solution
 from ..spaces import Circle, Sphere
 from ..states import Tokens
 from . import theme
@@ -17,27 +17,11 @@ from .appearance import Sample, TokensAppearance, appearance_of, sample_of
 from .clusters import evenly
 from .curves import CENTRED, QUARTERS, TURN, name_angles, opacity
 from .labels import Member, label_of_member, member_of, percent
-from .layouts import Update, View, drawing, sheet
+from .layouts import Panels, Sheet, Update
 from .registry import figure
 from .spaces import Euclidean, Hypersphere
 
-if TYPE_CHECKING:
-    from ..results.solution import Solution
-
-__all__ = [
-    "PrincipalPlane",
-    "circle_axes",
-    "dots",
-    "draw_paths",
-    "draw_projection",
-    "name_clusters",
-    "paths",
-    "plane_axes",
-    "plane_of",
-    "projection",
-    "redrawn",
-    "rings",
-]
+__all__ = ["paths", "projection", "rings"]
 
 LARGEST = 20.0  # times the mean mass: heavier tokens have dots of this size
 LARGE = 500  # more dots than these are an image inside vector formats
@@ -63,17 +47,8 @@ def dots(ax: Axes, sample: Sample, places: np.ndarray) -> PathCollection:
 # Around the circle ---------------------------------------------------------------------------
 
 
-@figure("polar", Tokens, Circle)
-def rings(
-    solution: "Solution",
-    *,
-    times: Sequence[float] | None = None,
-    count: int | None = None,
-    clusters: bool = True,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
-    title: str | None = None,
-) -> Figure:
+@figure("polar", Tokens, Circle, sheet=(6, 1.0, 3))
+def rings(page: Sheet, solution: Solution, *, clusters: bool = True) -> None:
     """Tokens on the unit circle at several times, each a dot.
 
     A dot has the colour of the cluster in which its token ends, grey in none, and an area
@@ -90,16 +65,6 @@ def rings(
         How many, where `times` is not given; by default 6, or 3 for several members.
     clusters : bool
         Whether to write the shares of clusters.
-    ax : Axes, optional
-        Draw one time here rather than in a new figure.
-    member : int or tuple of int, optional
-        Member of an ensemble; by default one row for each, at most nine.
-    title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -108,16 +73,13 @@ def rings(
     TypeError
         If the states are not tokens on the circle.
     """
-    layout = {"usual": 6, "ratio": 1.0, "most": 3}
-    with sheet(solution, ax, member, times, count, title, **layout) as page:
-        for row in page.views:
-            sample = sample_of(solution, row[0].member, TokensAppearance.most_dots)
-            for view in row:
-                circle_axes(view.ax)
-                dots(view.ax, sample, view.state.x)
-                if clusters:
-                    name_clusters(view.ax, view.state)
-    return page.figure.figure
+    for row in page.views:
+        sample = sample_of(solution, row[0].member, TokensAppearance.most_dots)
+        for view in row:
+            circle_axes(view.ax)
+            dots(view.ax, sample, view.state.x)
+            if clusters:
+                name_clusters(view.ax, view.state)
 
 
 def circle_axes(ax: Axes, names: Sequence[tuple[float, str]] = QUARTERS) -> None:
@@ -180,7 +142,7 @@ class PrincipalPlane:
         return f"axis 1 ({first})", f"axis 2 ({second})"
 
 
-def plane_of(solution: "Solution", member: Member) -> PrincipalPlane:
+def plane_of(solution: Solution, member: Member) -> PrincipalPlane:
     """The plane of tokens in R^2; else that of the principal axes over all times.
 
     On a sphere those of sum_i m_i x_i x_i^T, in R^d those of the covariance, averaged over times.
@@ -206,16 +168,8 @@ def plane_of(solution: "Solution", member: Member) -> PrincipalPlane:
     return PrincipalPlane(centre, signs[:, None] * axes, shares)
 
 
-@figure("projection", Tokens, Sphere, Hypersphere, Euclidean)
-def projection(
-    solution: "Solution",
-    *,
-    times: Sequence[float] | None = None,
-    count: int | None = None,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
-    title: str | None = None,
-) -> Figure:
+@figure("projection", Tokens, Sphere, Hypersphere, Euclidean, sheet=(6, 1.0, 3))
+def projection(page: Sheet, solution: Solution) -> None:
     """Tokens on the two principal axes of the run at several times, each a dot.
 
     The axes are those of the second moment, averaged over all times, so that they stay the same;
@@ -227,12 +181,8 @@ def projection(
     ----------
     solution : Solution
         Tokens in any dimension above 1; in R^2 they are seen in their own plane.
-    times, count, ax, member, title
+    times, count
         As for `rings`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -241,15 +191,7 @@ def projection(
     TypeError
         If the states are not tokens in more than one dimension.
     """
-    layout = {"usual": 6, "ratio": 1.0, "most": 3}
-    with sheet(solution, ax, member, times, count, title, **layout) as page:
-        draw_projection(solution, page.views)
-    return page.figure.figure
-
-
-def draw_projection(solution: "Solution", table: Sequence[Sequence[View]]) -> None:
-    """Views of a member in each row, which has common limits."""
-    for row in table:
+    for row in page.views:
         member = row[0].member
         plane, sample = (
             plane_of(solution, member),
@@ -281,15 +223,8 @@ def plane_axes(
         ax.set(xlabel=plane.names[0], ylabel=plane.names[1])
 
 
-@figure("paths", Tokens, Sphere, Hypersphere, Euclidean)
-def paths(
-    solution: "Solution",
-    *,
-    count: int = TokensAppearance.most_curves,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
-    title: str | None = None,
-) -> Figure:
+@figure("paths", Tokens, Sphere, Hypersphere, Euclidean, panels=(5.0, 4.6))
+def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.most_curves) -> None:
     """The paths of tokens in the plane, or on the two principal axes of the run.
 
     Paths begin in a small ring and end in a dot; they have the colour of the cluster in which
@@ -301,16 +236,6 @@ def paths(
         Tokens in any dimension above 1.
     count : int
         At most how many paths.
-    ax : Axes, optional
-        Draw here rather than in a new figure.
-    member : int or tuple of int, optional
-        Member of an ensemble; by default all of them, at most nine.
-    title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -321,27 +246,18 @@ def paths(
     """
     if count < 1:
         raise ValueError(f"count must be at least 1; got {count}.")
-    with drawing(ax, solution, member, title, width=5, height=4.6) as target:
-        for panel, index in zip(target.axes, target.members, strict=True):
-            draw_paths(panel, solution, index, count)
-    return target.figure
-
-
-def draw_paths(
-    ax: Axes, solution: "Solution", member: Member, count: int = TokensAppearance.most_curves
-) -> None:
-    """The paths of one member, at most `count`."""
-    plane, sample = plane_of(solution, member), sample_of(solution, member, count)
-    states = [member_of(state, member) for state in solution]
-    plane_axes(ax, plane, sample, states)
-    colours = list(sample.colours)
-    places = np.stack([plane.place(state.x[sample.indices]) for state in states], axis=1)
-    style = {"linewidths": 0.8, "alpha": opacity(len(colours))}
-    ax.add_collection(LineCollection(list(places), colors=colours, zorder=2, **style))
-    starts = {"facecolors": "none", "edgecolors": colours, "linewidths": 0.6}
-    ax.scatter(*places[:, 0].T, s=9, alpha=0.7, zorder=2.5, **starts)
-    sizes = 14 * np.minimum(sample.sizes, LARGEST)
-    ax.scatter(*places[:, -1].T, s=sizes, c=colours, linewidths=0, alpha=0.9, zorder=3)
-    text = ", ".join(filter(None, [label_of_member(solution, member), sample.note]))
-    ax.set_title("")
-    ax.set_title(text, loc="left", fontsize=9)
+    for panel, index in zip(target.axes, target.members, strict=True):
+        plane, sample = plane_of(solution, index), sample_of(solution, index, count)
+        states = [member_of(state, index) for state in solution]
+        plane_axes(panel, plane, sample, states)
+        colours = list(sample.colours)
+        places = np.stack([plane.place(state.x[sample.indices]) for state in states], axis=1)
+        style = {"linewidths": 0.8, "alpha": opacity(len(colours))}
+        panel.add_collection(LineCollection(list(places), colors=colours, zorder=2, **style))
+        starts = {"facecolors": "none", "edgecolors": colours, "linewidths": 0.6}
+        panel.scatter(*places[:, 0].T, s=9, alpha=0.7, zorder=2.5, **starts)
+        sizes = 14 * np.minimum(sample.sizes, LARGEST)
+        panel.scatter(*places[:, -1].T, s=sizes, c=colours, linewidths=0, alpha=0.9, zorder=3)
+        text = ", ".join(filter(None, [label_of_member(solution, index), sample.note]))
+        panel.set_title("")
+        panel.set_title(text, loc="left", fontsize=9)

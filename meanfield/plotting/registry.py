@@ -10,18 +10,17 @@ the bases of the class of the state, and then of the class of its space: those r
 
 from collections.abc import Callable
 from difflib import get_close_matches
-from functools import wraps
-from inspect import Parameter, signature
+from functools import update_wrapper
+from inspect import Parameter, Signature, signature
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib.figure import Figure
 
+from ..results.solution import Solution
+from . import layouts
 from .appearance import Appearance, describe_states, space_of
 from .spaces import in_words
-
-if TYPE_CHECKING:
-    from ..results.solution import Solution
 
 __all__ = ["Registry", "check_options", "figure", "find_figure", "kinds_of", "options_of", "plot"]
 
@@ -52,26 +51,80 @@ class Registry:
             )
         kinds[name] = draw
 
-    def of(self, solution: "Solution") -> dict[str, Draw]:
+    def of(self, solution: Solution) -> dict[str, Draw]:
         """All functions for the states of a solution on their space, by name."""
         found: dict[str, Draw] = {}
         for pair in product(type(solution.final).__mro__, space_of(solution).__mro__):
             found = {**self._entries.get(pair, {}), **found}
         return found
 
-    def find(self, solution: "Solution", name: str = "") -> Draw | None:
+    def find(self, solution: Solution, name: str = "") -> Draw | None:
         """The function of that name for the states of a solution, or None."""
         return self.of(solution).get(name)
+
+    def decorator(self, name: str, states: type | tuple[type, ...], spaces: tuple) -> Callable:
+        """Keep what is decorated for these states on these spaces, or on any."""
+
+        def register(draw: Draw) -> Draw:
+            for state, space in pairs_of(states, spaces):
+                self.add(name, state, space, draw)
+            return draw
+
+        return register
+
+
+def pairs_of(states: type | tuple[type, ...], spaces: tuple) -> list[tuple[type, type]]:
+    """All pairs of a class of states and a class of spaces, of which `object` is any."""
+    return list(product(states if isinstance(states, tuple) else (states,), spaces or (object,)))
 
 
 FIGURES = Registry()
 
 
-def figure(kind: str, states: type | tuple[type, ...] = object, *spaces: type) -> Callable:
+class FigureKind:
+    """A kind of figure: called with a solution, and options by keyword, it draws a Figure.
+
+    Attributes
+    ----------
+    draw : callable
+        What draws into panels or views, for pages that hold more than this figure.
+    drawn : list of (type, type)
+        The classes of states, and of spaces, for which it is registered.
+    """
+
+    def __init__(self, draw: Draw, frame: Callable | None, layout: tuple):
+        self.draw, self._frame, self._layout = draw, frame, layout
+        self.drawn: list[tuple[type, type]] = []
+        update_wrapper(self, draw)
+        if frame is not None:
+            first, *own = list(signature(draw).parameters.values())[1:]
+            around = [p for p in signature(frame).parameters.values() if p.default is None]
+            self.__signature__ = Signature([first, *around, *own])
+            self._around = [parameter.name for parameter in around]
+
+    def __call__(self, solution: Solution, **options: Any) -> Figure:
+        expect(solution, self.drawn)
+        if self._frame is None:
+            return self.draw(solution, **options)
+        around = {name: options.pop(name) for name in self._around if name in options}
+        with self._frame(solution, *self._layout, **around) as place:
+            self.draw(place, solution, **options)
+        return place.figure.figure
+
+
+def figure(
+    kind: str,
+    states: type | tuple[type, ...] = object,
+    *spaces: type,
+    panels: tuple[float, float] | None = None,
+    sheet: tuple[int, float, int] | None = None,
+) -> Callable[[Draw], FigureKind]:
     """Decorate a function that draws `kind` of these states, on these spaces or on any.
 
-    The function takes a solution, then options by keyword, and returns a Figure. Called by itself,
-    it refuses solutions of other states and spaces. Several decorators add up.
+    The function takes a solution, then options by keyword, and returns a Figure. With `panels` or
+    `sheet` it takes `Panels` or a `Sheet` to draw in before the solution and returns nothing; the
+    figure then has the options `ax`, `member` and `title`, and with `sheet` also `times` and
+    `count`. Called by itself, it refuses solutions of other states and spaces.
 
     Parameters
     ----------
@@ -81,38 +134,30 @@ def figure(kind: str, states: type | tuple[type, ...] = object, *spaces: type) -
         Classes of states, such as `Tokens`; derived classes have the figure too.
     *spaces : type
         Classes of spaces, such as `Circle`; by default any, also for states that have none.
+    panels : (float, float), optional
+        Width and height in inches of a panel; each member of an ensemble has one.
+    sheet : (int, float, int), optional
+        How many saved times are shown by default, width over height of a panel, and the most
+        panels in a row; each member has a panel at each time.
 
     Raises
     ------
     ValueError
         If another module draws this kind for the same states and space.
     """
-    pairs = list(product(states if isinstance(states, tuple) else (states,), spaces or (object,)))
 
-    def register(draw: Draw) -> Draw:
-        checked = draw if hasattr(draw, "drawn") else _refusing(draw)
-        checked.drawn += pairs  # type: ignore[attr-defined]
-        for pair in pairs:
-            FIGURES.add(kind, *pair, checked)
-        return checked
+    def register(draw: Draw) -> FigureKind:
+        frame = layouts.panels if panels else layouts.sheet if sheet else None
+        known = (
+            draw if isinstance(draw, FigureKind) else FigureKind(draw, frame, panels or sheet or ())
+        )
+        known.drawn += pairs_of(states, spaces)
+        return FIGURES.decorator(kind, states, spaces)(known)
 
     return register
 
 
-def _refusing(draw: Draw) -> Draw:
-    """The same function, which raises TypeError for states and spaces it is not registered for."""
-    drawn: list[tuple[type, type]] = []
-
-    @wraps(draw)
-    def checked(solution: "Solution", **options: Any) -> Figure:
-        expect(solution, drawn)
-        return draw(solution, **options)
-
-    checked.drawn = drawn  # type: ignore[attr-defined]
-    return checked
-
-
-def expect(solution: "Solution", drawn: list[tuple[type, type]]) -> None:
+def expect(solution: Solution, drawn: list[tuple[type, type]]) -> None:
     """Raise TypeError unless the states of a solution and their space are among the pairs."""
     final, space = solution.final, space_of(solution)
     if any(isinstance(final, state) and issubclass(space, where) for state, where in drawn):
@@ -133,7 +178,7 @@ def _name(state: type) -> str:
     return known.states if known else state.__name__
 
 
-def kinds_of(solution: "Solution") -> dict[str, Draw]:
+def kinds_of(solution: Solution) -> dict[str, Draw]:
     """What `plot` can draw of a solution, "overview" first and "observables" last."""
     found = FIGURES.of(solution)
     first, last = ("overview",), (LAST,)
@@ -141,7 +186,7 @@ def kinds_of(solution: "Solution") -> dict[str, Draw]:
     return {kind: found[kind] for kind in (*first, *middle, *last) if kind in found}
 
 
-def find_figure(solution: "Solution", kind: str) -> Draw:
+def find_figure(solution: Solution, kind: str) -> Draw:
     """The function that draws a kind, or ValueError with the kinds there are."""
     kinds = kinds_of(solution)
     if kind in kinds:
@@ -159,7 +204,7 @@ def options_of(draw: Draw) -> list[str]:
     return [option.name for option in parameters if option.kind == Parameter.KEYWORD_ONLY]
 
 
-def check_options(solution: "Solution", what: str, options: dict, known: list[str]) -> None:
+def check_options(solution: Solution, what: str, options: dict, known: list[str]) -> None:
     """Raise TypeError for an option that is not known."""
     unknown = [name for name in options if name not in known]
     if unknown:
@@ -170,7 +215,7 @@ def check_options(solution: "Solution", what: str, options: dict, known: list[st
         )
 
 
-def plot(solution: "Solution", kind: str = "overview", **options: Any) -> Figure:
+def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
     """A figure of a solution.
 
     Parameters

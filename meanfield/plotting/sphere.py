@@ -6,19 +6,20 @@ A `Layer` draws one member at one time into a projection, and moves it to anothe
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import FigureBase
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
 
+from ..results.solution import Solution
 from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
@@ -26,30 +27,13 @@ from ..states import Tokens
 from . import resolution, theme
 from .appearance import Sample, appearance_of, sample_of
 from .labels import Member, member_of, percent
-from .layouts import Sheet, Update, View, sheet
+from .layouts import Sheet, Update, View
 from .points import redrawn
 from .projections import Mollweide, OrthographicPair, Projection, frame_of, graticule
 from .registry import figure
 from .scales import Scale, choose_scale, density_bar
 
-if TYPE_CHECKING:
-    from ..results.solution import Solution
-
-__all__ = [
-    "DotLayer",
-    "FieldLayer",
-    "Layer",
-    "draw_pairs",
-    "globe",
-    "mark_clusters",
-    "mollweide",
-    "mollweide_dots",
-    "name_sides",
-    "orthographic",
-    "orthographic_dots",
-    "pair_for",
-    "pixels",
-]
+__all__ = ["mollweide", "mollweide_dots", "orthographic", "orthographic_dots"]
 
 DENSITY = r"density $\mu_t(x)$"
 PER_UNIT = 240  # pixels in the radius of a disc, and in half the height of a map
@@ -87,7 +71,7 @@ class Layer(ABC):
 class FieldLayer(Layer):
     """The pixels of densities, on one scale of colours."""
 
-    def __init__(self, solution: "Solution", scale: str):
+    def __init__(self, solution: Solution, scale: str):
         self._solution, self._name = solution, scale
         self._scale: Scale | None = None
         self._picture: AxesImage | None = None
@@ -139,7 +123,7 @@ class FieldLayer(Layer):
 class DotLayer(Layer):
     """Dots of areas in proportion to masses: tokens, or nodes that stand for equal masses."""
 
-    def __init__(self, solution: "Solution", *, key: bool = True):
+    def __init__(self, solution: Solution, *, key: bool = True):
         self._solution, self._key = solution, key
         self._look = appearance_of(solution.final)
         self._samples: dict[Member, Sample] = {}
@@ -208,19 +192,15 @@ class DotLayer(Layer):
 # Figures -------------------------------------------------------------------------------------
 
 
-@figure("orthographic", Density, Sphere)
+@figure("orthographic", Density, Sphere, sheet=(5, 0.5, 6))
 def orthographic(
-    solution: "Solution",
+    page: Sheet,
+    solution: Solution,
     *,
-    times: Sequence[float] | None = None,
-    count: int | None = None,
     seen_from: Sequence[float] | None = None,
     clusters: bool = False,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
     scale: str = "auto",
-    title: str | None = None,
-) -> Figure:
+) -> None:
     """The sphere from two opposite sides at several times.
 
     Each pixel shows the density at its point. The second view is what one sees after walking half
@@ -243,19 +223,9 @@ def orthographic(
     clusters : bool
         Whether to mark the maxima above twice the mean, with the share of the mass that steepest
         ascent leads to each.
-    ax : Axes, optional
-        Draw one time here rather than in a new figure.
-    member : int or tuple of int, optional
-        Member of an ensemble; by default one row for each, at most nine.
     scale : {"auto", "linear", "log", "power"}
         Colour scale, common to all views; "auto" is logarithmic if a peak exceeds 30 times the
         mean.
-    title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -265,24 +235,17 @@ def orthographic(
     TypeError
         If the states are not densities on the sphere.
     """
-    layout = {"usual": 5, "ratio": 0.5, "most": 6}
-    with sheet(solution, ax, member, times, count, title, **layout) as page:
-        draw_pairs(page, FieldLayer(solution, scale), seen_from, clusters=clusters)
-    return page.figure.figure
+    draw_pairs(page, FieldLayer(solution, scale), seen_from, clusters=clusters)
 
 
-@figure("orthographic", (Characteristics, Tokens), Sphere)
+@figure("orthographic", (Characteristics, Tokens), Sphere, sheet=(5, 0.5, 6))
 def orthographic_dots(
-    solution: "Solution",
+    page: Sheet,
+    solution: Solution,
     *,
-    times: Sequence[float] | None = None,
-    count: int | None = None,
     seen_from: Sequence[float] | None = None,
     clusters: bool = True,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
-    title: str | None = None,
-) -> Figure:
+) -> None:
     """The sphere from two opposite sides at several times, the mass as dots that the flow carries.
 
     Each dot is a token, at most 5000 of them; or one of 512 pieces of about equal mass, at a node
@@ -304,16 +267,6 @@ def orthographic_dots(
         cluster of the last state shown, or of its mean if there is none.
     clusters : bool
         Whether to mark the clusters with their share of the mass.
-    ax : Axes, optional
-        Draw one time here rather than in a new figure.
-    member : int or tuple of int, optional
-        Member of an ensemble of tokens; by default one row for each, at most nine.
-    title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -323,33 +276,29 @@ def orthographic_dots(
     TypeError
         If the states are neither characteristics nor tokens on the sphere.
     """
-    layout = {"usual": 5, "ratio": 0.5, "most": 6}
-    with sheet(solution, ax, member, times, count, title, **layout) as page:
-        draw_pairs(page, DotLayer(solution, key=ax is None), seen_from, clusters=clusters)
-    return page.figure.figure
+    draw_pairs(page, DotLayer(solution, key=not page.inside), seen_from, clusters=clusters)
 
 
 def draw_pairs(page: Sheet, layer: Layer, seen_from: Any, *, clusters: bool) -> None:
     """Each member of a sheet from two opposite sides, the same at all times."""
-    pairs = [pair_for(row[-1].state, seen_from, beside=not page.upright) for row in page.views]
-    _draw(page, pairs, layer, rows=2 * page.rows if page.upright else page.rows, clusters=clusters)
-    for row, pair in zip(page.views, pairs, strict=True):
+    placed = []
+    for row in page.views:
+        pair = pair_for(row[-1].state, seen_from, beside=not page.upright)
+        placed += [(view, pair) for view in row]
         name_sides(row[0].ax, pair)
+    rows = 2 * page.rows if page.upright else page.rows
+    layer.draw(page.figure, placed, rows=rows, clusters=clusters)
 
 
-@figure("map", Density, Sphere)
+@figure("map", Density, Sphere, sheet=(6, 2.0, 3))
 def mollweide(
-    solution: "Solution",
+    page: Sheet,
+    solution: Solution,
     *,
-    times: Sequence[float] | None = None,
-    count: int | None = None,
     centre: float = 0.0,
     clusters: bool = False,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
     scale: str = "auto",
-    title: str | None = None,
-) -> Figure:
+) -> None:
     """Maps of the whole sphere at several times, in which equal areas are equal.
 
     Parameters
@@ -358,12 +307,8 @@ def mollweide(
         Longitude in the middle of the map, in radians.
     count : int, optional
         How many times, where `times` is not given; by default 6, or 3 for several members.
-    solution, times, clusters, ax, member, scale, title
+    solution, times, clusters, scale
         As for `orthographic`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -372,25 +317,13 @@ def mollweide(
     TypeError
         If the states are not densities on the sphere.
     """
-    layout = {"usual": 6, "ratio": 2.0, "most": 3}
-    with sheet(solution, ax, member, times, count, title, **layout) as page:
-        maps = [Mollweide(centre)] * len(page.views)
-        _draw(page, maps, FieldLayer(solution, scale), rows=page.rows, clusters=clusters)
-    return page.figure.figure
+    draw_maps(page, FieldLayer(solution, scale), centre, clusters=clusters)
 
 
-@figure("map", (Characteristics, Tokens), Sphere)
+@figure("map", (Characteristics, Tokens), Sphere, sheet=(6, 2.0, 3))
 def mollweide_dots(
-    solution: "Solution",
-    *,
-    times: Sequence[float] | None = None,
-    count: int | None = None,
-    centre: float = 0.0,
-    clusters: bool = True,
-    ax: Axes | None = None,
-    member: int | Member | None = None,
-    title: str | None = None,
-) -> Figure:
+    page: Sheet, solution: Solution, *, centre: float = 0.0, clusters: bool = True
+) -> None:
     """Maps of the whole sphere at several times, in which equal areas are equal.
 
     Parameters
@@ -399,12 +332,8 @@ def mollweide_dots(
         Longitude in the middle of the map, in radians.
     count : int, optional
         How many times, where `times` is not given; by default 6, or 3 for several members.
-    solution, times, clusters, ax, member, title
+    solution, times, clusters
         As for `orthographic_dots`.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
@@ -413,23 +342,13 @@ def mollweide_dots(
     TypeError
         If the states are neither characteristics nor tokens on the sphere.
     """
-    layout = {"usual": 6, "ratio": 2.0, "most": 3}
-    with sheet(solution, ax, member, times, count, title, **layout) as page:
-        maps = [Mollweide(centre)] * len(page.views)
-        _draw(page, maps, DotLayer(solution, key=ax is None), rows=page.rows, clusters=clusters)
-    return page.figure.figure
+    draw_maps(page, DotLayer(solution, key=not page.inside), centre, clusters=clusters)
 
 
-def _draw(
-    page: Sheet, projections: Sequence[Projection], layer: Layer, *, rows: int, clusters: bool
-) -> None:
-    """A projection for each row of a sheet."""
-    placed = [
-        (view, projection)
-        for row, projection in zip(page.views, projections, strict=True)
-        for view in row
-    ]
-    layer.draw(page.figure, placed, rows=rows, clusters=clusters)
+def draw_maps(page: Sheet, layer: Layer, centre: float = 0.0, *, clusters: bool = False) -> None:
+    """Each member of a sheet as a map."""
+    placed = [(view, Mollweide(centre)) for row in page.views for view in row]
+    layer.draw(page.figure, placed, rows=page.rows, clusters=clusters)
 
 
 def pair_for(state: Any, seen_from: Sequence[float] | None, *, beside: bool) -> OrthographicPair:
@@ -536,7 +455,7 @@ def _near_the_end(projection: Projection, place: np.ndarray) -> tuple[bool, bool
     return bool(right), bool(top)
 
 
-def reddened(outline: PathPatch, solution: "Solution") -> Update:
+def reddened(outline: PathPatch, solution: Solution) -> Update:
     """An outline that is red where the state is not resolved."""
     resolved = resolution.resolved_states(solution)
     return lambda i: outline.set(

@@ -2,19 +2,17 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from ..core.checks import boolean
+from ..results.solution import Solution
 from . import resolution, theme
 from .appearance import appearance_of
 from .clusters import evenly
 from .labels import Member, label_logarithmic
-
-if TYPE_CHECKING:
-    from ..results.solution import Solution
 
 __all__ = [
     "columns_of_times",
@@ -34,7 +32,7 @@ MOST_LISTED = 4  # times in a message
 
 
 def pick_times(
-    solution: "Solution",
+    solution: Solution,
     members: Sequence[Member],
     times: Sequence[float] | None,
     count: int,
@@ -64,7 +62,7 @@ def pick_times(
     return np.unique(np.abs(shown[:, None] - wanted).argmin(axis=0))
 
 
-def story(solution: "Solution", members: Sequence[Member], count: int) -> np.ndarray:
+def story(solution: Solution, members: Sequence[Member], count: int) -> np.ndarray:
     """Indices of at most `count` saved states, evenly spread along the path of the measure.
 
     Distance along the path is measured in the harmonics of degree 16 at most, or by how far the
@@ -87,7 +85,7 @@ def spread(states: Sequence[Any], members: Sequence[Member], count: int) -> np.n
     return np.unique(np.abs(path[:, None] - wanted).argmin(axis=0))
 
 
-def is_logarithmic(solution: "Solution", log_time: bool | None) -> bool:
+def is_logarithmic(solution: Solution, log_time: bool | None) -> bool:
     """Whether times are shown on a logarithmic axis: if asked, or by themselves for None.
 
     Raises
@@ -117,9 +115,7 @@ def _is_geometric(t: np.ndarray) -> bool:
     return bool(np.mean(np.abs(steps / np.median(steps) - 1) < EVEN) > MOST)
 
 
-def time_axis(
-    ax: Axes, solution: "Solution", *, log_time: bool = False, named: bool = True
-) -> None:
+def time_axis(ax: Axes, solution: Solution, *, log_time: bool = False, named: bool = True) -> None:
     """Limits, scale and name; what lies beyond a resolved state is hatched, a blow-up is dotted."""
     t = np.asarray(solution.t)
     if solution.status == "blow-up":
@@ -145,7 +141,7 @@ def time_edges(t: np.ndarray, *, log_time: bool) -> np.ndarray:
 
 
 def columns_of_times(
-    solution: "Solution", most: int, *, log_time: bool
+    solution: Solution, most: int, *, log_time: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices of at most `most` saved times for the columns of a map, and the edges of columns.
 
@@ -157,7 +153,7 @@ def columns_of_times(
     return kept, time_edges(t[kept], log_time=log_time)
 
 
-def need_two_times(solution: "Solution", figure: str, instead: str) -> None:
+def need_two_times(solution: Solution, figure: str, instead: str) -> None:
     """Raise ValueError for a single saved time; `instead` is the kind of figure for one."""
     if len(solution) < 2:
         raise ValueError(

@@ -10,7 +10,7 @@ from PIL import Image
 
 import meanfield as mf
 from meanfield.app.cli import main
-from meanfield.plotting.cone import cone_points
+from meanfield.plotting import cone_points
 from meanfield.plotting.observables import _least_known as least_known
 
 COV = np.array([[1.0, 0.3], [0.3, 0.5]])
