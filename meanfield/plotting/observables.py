@@ -127,7 +127,7 @@ def names_of(solution: Solution) -> list[str]:
 def telling(solution: Solution, most: int, *, single: bool = True) -> list[str]:
     """The observables, at most so many, that tell most of these states."""
     look = appearance_of(solution.final)
-    return look.telling(solution, lambda name: is_present(solution, name), single)[:most]
+    return look.telling(solution, names_of(solution).__contains__, single)[:most]
 
 
 # Members of an ensemble as curves and bands --------------------------------------------------
@@ -291,7 +291,13 @@ def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) ->
         moments = single and is_present(solution, "moments")
         left_out = {"order_parameter" if moments else "moments"}
         left_out |= appearance_of(solution.final).constant(solution)
-        return [name for name in names_of(solution) if name not in left_out]
+        shown = [name for name in names_of(solution) if name not in left_out]
+        if not shown:
+            raise ValueError(
+                "This solution has no observable that is a number at each time; draw another kind "
+                "of figure, or give some to solve with observe={name: function}."
+            )
+        return shown
     wanted = [names] if isinstance(names, str) else list(names)
     missing = [name for name in wanted if not is_present(solution, name)]
     if missing or not wanted:

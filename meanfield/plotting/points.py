@@ -168,7 +168,7 @@ def plane_of(solution: Solution, member: Member) -> PrincipalPlane:
     return PrincipalPlane(centre, signs[:, None] * axes, shares)
 
 
-@figure("projection", Tokens, Sphere, Hypersphere, Euclidean, sheet=(6, 1.0, 3))
+@figure("projection", Tokens, Circle, Sphere, Hypersphere, Euclidean, sheet=(6, 1.0, 3))
 def projection(page: Sheet, solution: Solution) -> None:
     """Tokens on the two principal axes of the run at several times, each a dot.
 
@@ -223,7 +223,7 @@ def plane_axes(
         ax.set(xlabel=plane.names[0], ylabel=plane.names[1])
 
 
-@figure("paths", Tokens, Sphere, Hypersphere, Euclidean, panels=(5.0, 4.6))
+@figure("paths", Tokens, Circle, Sphere, Hypersphere, Euclidean, panels=(5.0, 4.6))
 def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.most_curves) -> None:
     """The paths of tokens in the plane, or on the two principal axes of the run.
 
