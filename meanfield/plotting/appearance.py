@@ -28,7 +28,7 @@ from .clusters import (
 from .labels import Member, choose_members, first_member, member_of, percent
 from .spaces import Chart, chart_of, in_words, space_of_tokens
 
-__all__ = ["Appearance", "Sample", "appearance_of", "describe_states", "sample_of", "space_of"]
+__all__ = ["Appearance"]
 
 COARSE_DEGREE = 16
 Present = Callable[[str], bool]

@@ -11,20 +11,7 @@ from matplotlib.ticker import Formatter, LogFormatterMathtext
 
 from ..results.solution import Solution
 
-__all__ = [
-    "MOST_PANELS",
-    "Member",
-    "choose_members",
-    "describe_model",
-    "distinct",
-    "first_member",
-    "label_logarithmic",
-    "label_of_member",
-    "mathematical",
-    "member_of",
-    "percent",
-    "varying_parameters",
-]
+__all__ = ["Member", "distinct", "mathematical"]
 
 Member = tuple[int, ...]
 MOST_PANELS = 9

@@ -14,17 +14,7 @@ from . import resolution, theme
 from .labels import Member, choose_members, describe_model, distinct, label_of_member, member_of
 from .times import pick_times
 
-__all__ = [
-    "Panels",
-    "Sheet",
-    "Update",
-    "View",
-    "grid",
-    "panels_in",
-    "sheet",
-    "title_page",
-    "views",
-]
+__all__ = ["Panels", "Sheet", "View"]
 
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
 

@@ -22,7 +22,7 @@ from . import layouts
 from .appearance import Appearance, describe_states, space_of
 from .spaces import in_words
 
-__all__ = ["Registry", "check_options", "figure", "find_figure", "kinds_of", "options_of", "plot"]
+__all__ = ["figure", "plot"]
 
 Draw = Callable[..., Any]
 LAST = "observables"  # in lists of kinds

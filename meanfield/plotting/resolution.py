@@ -10,15 +10,7 @@ from matplotlib.figure import Figure
 from ..results.solution import Solution
 from . import theme
 
-__all__ = [
-    "before_blow_up",
-    "frame",
-    "hatch",
-    "last_resolved_time",
-    "mark",
-    "resolved_states",
-    "verdict",
-]
+__all__ = ["frame", "hatch", "mark", "verdict"]
 
 
 def verdict(solution: Solution) -> tuple[str, str] | None:

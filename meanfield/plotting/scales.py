@@ -11,7 +11,7 @@ from matplotlib.figure import FigureBase
 
 from . import theme
 
-__all__ = ["HEAVY_PEAK", "Scale", "choose_scale", "density_bar"]
+__all__ = ["Scale", "choose_scale", "density_bar"]
 
 HEAVY_PEAK = 30.0  # largest value over the mean (which is 1) beyond which the scale adapts
 DEEPEST = 1e-3  # a logarithmic scale ends a thousand times below the uniform state

@@ -15,18 +15,7 @@ from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 
-__all__ = [
-    "CHARTS",
-    "Chart",
-    "Euclidean",
-    "Flat",
-    "Hypersphere",
-    "Line",
-    "Plane",
-    "chart_of",
-    "in_words",
-    "space_of_tokens",
-]
+__all__ = ["CHARTS", "Chart", "chart_of"]
 
 
 class Hypersphere:

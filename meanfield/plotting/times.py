@@ -14,16 +14,7 @@ from .appearance import appearance_of
 from .clusters import evenly
 from .labels import Member, label_logarithmic
 
-__all__ = [
-    "columns_of_times",
-    "is_logarithmic",
-    "need_two_times",
-    "pick_times",
-    "spread",
-    "story",
-    "time_axis",
-    "time_edges",
-]
+__all__ = ["pick_times", "story", "time_axis"]
 
 NAME = "time $t$"
 FEWEST, LONG = 5, 30.0  # so many times, and so long a range, are worth a logarithmic axis
