@@ -42,7 +42,7 @@ from .curves import (
 )
 from .fields import DENSITY, PRODUCT_BINS, PRODUCTS, SHARE, profiles, shares_at, visible_chart
 from .gaussians import ellipse, frame_ellipses
-from .labels import Member, describe_model, distinct, label_of_member, member_of
+from .labels import Member, describe_model, distinct, label_of_member, member_of, percent
 from .layouts import Update, grid, panels_in, title_page
 from .observables import draw_observables, quantity_of, telling
 from .overview import PARTS
@@ -297,7 +297,7 @@ def _distribution(top, solution, names, sides) -> list[Update]:
     curves = [cumulated(state) for state in solution]
     circle_axes(right, names)
     sample = sample_of(solution, (), appearance_of(solution.final).most_curves)
-    right.set_xlabel(f"dots: {sample.note}")
+    right.set_xlabel(f"dots: {percent(sample.masses[0] / len(sides))} of the mass each")
 
     def places(i: int) -> np.ndarray:
         points = solution[i].points[sample.indices][:, [0, -1]]

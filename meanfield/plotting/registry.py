@@ -162,11 +162,13 @@ def expect(solution: Solution, drawn: list[tuple[type, type]]) -> None:
     final, space = solution.final, space_of(solution)
     if any(isinstance(final, state) and issubclass(space, where) for state, where in drawn):
         return
-    names = dict.fromkeys(_name(state) for state, _ in drawn)
-    places = dict.fromkeys(in_words(where, plain=True) for _, where in drawn)
-    first, *others = places
-    where = " or ".join([first, *(place.removeprefix("on ") for place in others)])
-    wanted = f"{' or '.join(names)} {where}".rstrip()
+    places: dict[str, list[str]] = {}
+    for state, where in drawn:
+        places.setdefault(_name(state), []).append(in_words(where, plain=True))
+    wanted = ", or ".join(
+        " or ".join([f"{name} {first}".rstrip(), *(other.removeprefix("on ") for other in others)])
+        for name, (first, *others) in places.items()
+    )
     raise TypeError(
         f"This plot needs {wanted}; got {describe_states(solution)}. kind='observables' draws any "
         "solution."

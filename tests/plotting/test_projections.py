@@ -190,10 +190,10 @@ def test_clusters_have_the_mass_that_was_put_there():
     density = 0.7 * sphere.von_mises_fisher(places[0], 30.0)
     density = density + 0.3 * sphere.von_mises_fisher(places[1], 30.0)
     found = clusters_of(density)
-    np.testing.assert_allclose([cluster.share for cluster in found], [0.7, 0.3], atol=1e-6)
+    np.testing.assert_allclose([cluster.mass for cluster in found], [0.7, 0.3], atol=1e-6)
     for cluster, place in zip(found, places, strict=True):
         np.testing.assert_allclose(cluster.point, place, atol=1e-3)
-        assert cluster.height == pytest.approx(density.at(place), rel=1e-4)
+        assert density.at(cluster.point) == pytest.approx(density.at(place), rel=1e-4)
 
 
 def test_a_density_near_the_mean_has_no_clusters():
