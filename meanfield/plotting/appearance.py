@@ -80,6 +80,8 @@ class Appearance:
         Whether nothing can change the mass, which then is not shown.
     most_dots, most_curves : int
         How many points, or curves, stand for a member.
+    overlap : float
+        The opacity of n curves is this over the square root of n, within limits.
     """
 
     registered: ClassVar[dict[type, "Appearance"]] = {}
@@ -88,6 +90,7 @@ class Appearance:
     gathering = ""
     carried = False
     most_dots, most_curves = 5000, 300
+    overlap = 3.0
 
     @classmethod
     def register(cls, *states: type) -> Callable[[type["Appearance"]], type["Appearance"]]:
@@ -221,6 +224,7 @@ class CharacteristicsAppearance(Appearance):
     gathering = "order_parameter"
     carried = True
     most_dots, most_curves = 512, 50
+    overlap = 6.0  # curves between which lies the same mass hardly overlap
 
     def vectors(self, states, members):
         return ((np.sqrt(state.masses)[:, None] * state.points).ravel() for state in states)
@@ -246,7 +250,10 @@ class CharacteristicsAppearance(Appearance):
             note = f"1/{len(nodes)} of the mass"
         else:
             nodes = quantiles(start, chart.of_nodes(start), most)
-            masses, note = np.full(most, 1 / most), f"one for each {percent(1 / most)} of the mass"
+            masses, note = (
+                np.full(most, 1 / most),
+                f"{percent(1 / most)} of the mass between curves",
+            )
         ends = self.clusters(solution.final)
         return Sample(nodes, masses, self.colours(solution, nodes), ends, note)
 

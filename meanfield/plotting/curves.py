@@ -431,7 +431,8 @@ def draw_trajectories(
             segments.append(np.column_stack([solution.t, copy]))
             colours.append(colour)
             widths.append(np.clip(0.9 * np.sqrt(size), 0.3, 4.0))
-    style = {"alpha": opacity(len(places.T)), "rasterized": len(segments) > look.most_curves}
+    many = len(segments) > look.most_curves
+    style = {"alpha": opacity(len(places.T), look.overlap), "rasterized": many}
     ax.add_collection(LineCollection(segments, colors=colours, linewidths=widths, **style))
     chart.beside(ax)
     ax.set_title("")
@@ -442,9 +443,9 @@ def draw_trajectories(
     mark_ends(ax, solution.t[-1], [float(chart.of_points(end.point)) for end in ends], ends)
 
 
-def opacity(count: int) -> float:
-    """How opaque each of `count` tokens is drawn."""
-    return float(np.clip(3.0 / np.sqrt(max(count, 1)), 0.25, 0.85))
+def opacity(count: int, overlap: float = 3.0) -> float:
+    """How opaque each of `count` points or curves is drawn."""
+    return float(np.clip(overlap / np.sqrt(max(count, 1)), 0.25, 0.85))
 
 
 def mark_ends(ax: Axes, end: float, places: Sequence[float], clusters: Sequence[Cluster]) -> None:

@@ -238,9 +238,16 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
 
         Others are added by `figure`.
     **options
-        Of the function that draws the kind: `member`, `scale`, `times`, `ax`, `title`, ... Where
-        there is `log_time`, the axis of times is logarithmic by default where saved times are
-        spaced like numpy.geomspace.
+        Those of the function that draws the kind. Most kinds have
+
+        - `ax`: draw one panel into these axes rather than into a new figure;
+        - `member`: one member of an ensemble, an int or a tuple; by default each has a panel, at
+          most nine;
+        - `title`: the heading, by default the model; "" for none; not used with `ax`;
+        - `times`: show the saved states nearest to these times, or `count` of them, which are by
+          default spread evenly along the path of the measure; in an `ax` the last;
+        - `log_time`: whether the axis of times is logarithmic, by default where saved times are
+          spaced like numpy.geomspace.
 
     Returns
     -------
