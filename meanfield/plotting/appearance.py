@@ -250,10 +250,8 @@ class CharacteristicsAppearance(Appearance):
             note = f"1/{len(nodes)} of the mass"
         else:
             nodes = quantiles(start, chart.of_nodes(start), most)
-            masses, note = (
-                np.full(most, 1 / most),
-                f"{percent(1 / most)} of the mass between curves",
-            )
+            masses = np.full(most, 1 / most)
+            note = f"{percent(1 / most)} of the mass between curves"
         ends = self.clusters(solution.final)
         return Sample(nodes, masses, self.colours(solution, nodes), ends, note)
 

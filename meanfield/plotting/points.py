@@ -193,10 +193,8 @@ def projection(page: Sheet, solution: Solution) -> None:
     """
     for row in page.views:
         member = row[0].member
-        plane, sample = (
-            plane_of(solution, member),
-            sample_of(solution, member, TokensAppearance.most_dots),
-        )
+        plane = plane_of(solution, member)
+        sample = sample_of(solution, member, TokensAppearance.most_dots)
         states = [view.state for view in row]
         for view in row:
             plane_axes(view.ax, plane, sample, states, named=view is row[0] and not member)
