@@ -74,8 +74,6 @@ class Appearance:
     replicas : bool
         Whether members with the same parameters are replicas: overviews and movies show one of
         them, and curves of observables are drawn as their median and a band.
-    gathering : str
-        The observable that tells in movies how far the measure has gathered; "" for none.
     carried : bool
         Whether nothing can change the mass, which then is not shown.
     most_dots, most_curves : int
@@ -87,7 +85,6 @@ class Appearance:
     registered: ClassVar[dict[type, "Appearance"]] = {}
     states = ""
     replicas = False
-    gathering = ""
     carried = False
     most_dots, most_curves = 5000, 300
     overlap = 3.0
@@ -109,6 +106,10 @@ class Appearance:
     def flat(self, state: Any) -> bool:
         """Whether it lives in R^d, where points can go to infinity."""
         return False
+
+    def gathering(self, state: Any) -> str:
+        """The observable that tells in movies how far the measure has gathered; "" for none."""
+        return ""
 
     def chart(self, state: Any) -> Chart | None:
         """The axis of its one coordinate, or None."""
@@ -186,7 +187,9 @@ class DensityAppearance(Appearance):
     """Densities: fields over the space."""
 
     states = "densities"
-    gathering = "order_parameter"
+
+    def gathering(self, state):
+        return "order_parameter"
 
     def vectors(self, states, members):
         for state in states:
@@ -221,10 +224,12 @@ class CharacteristicsAppearance(Appearance):
     """Characteristics: a few nodes that stand for equal masses, followed through the flow."""
 
     states = "characteristics"
-    gathering = "order_parameter"
     carried = True
     most_dots, most_curves = 512, 50
     overlap = 6.0  # curves between which lies the same mass hardly overlap
+
+    def gathering(self, state):
+        return "order_parameter"
 
     def vectors(self, states, members):
         return ((np.sqrt(state.masses)[:, None] * state.points).ravel() for state in states)
@@ -274,10 +279,12 @@ class Finite(Appearance):
 
     replicas = True
     carried = True
-    gathering = "order_parameter"
 
     def members(self, solution, member):
         return [first_member(solution, member)]
+
+    def gathering(self, state):
+        return "spread" if self.flat(state) else "order_parameter"
 
     def vectors(self, states, members):
         for state in states:
@@ -396,13 +403,15 @@ class GaussianAppearance(Appearance):
 
     states = "Gaussians"
     carried = True
-    gathering = "spread"
 
     def space(self, state):
         return space_of_tokens(state.dimension, on_sphere=False)
 
     def flat(self, state):
         return True
+
+    def gathering(self, state):
+        return "spread"
 
     def vectors(self, states, members):
         """In perspective: infinity is at the distance 1, the size at the start at 1/2."""

@@ -149,9 +149,8 @@ def _stage(
 ) -> tuple[Figure, Update]:
     """The figure of the movie, and the function that sets it to a saved state."""
     single = len(members) == 1
-    panels = 1 if appearance_of(solution.final).gathering == "" else len(members)
-    tall = 3.3 if panels == 1 else 0.3 + 1.7 * -(-panels // 3)
-    name = appearance_of(solution.final).gathering
+    name = appearance_of(solution.final).gathering(solution.final)
+    tall = 3.3 if single or not name else 0.3 + 1.7 * -(-len(members) // 3)
     figure = theme.figure(width=8.0, height=tall + (1.9 if name else 0.5))
     if name:
         top, bottom = figure.subfigures(2, 1, height_ratios=[tall, 1.4])

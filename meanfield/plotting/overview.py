@@ -55,7 +55,7 @@ class Band:
 
 
 def upper_part(
-    states: type | tuple[type, ...], *spaces: type, single: str | None = None
+    states: type | tuple[type, ...], *spaces: type, single: str | None = None, keyed: bool = False
 ) -> Callable:
     """Decorate what an overview shows above the observables of these states on these spaces.
 
@@ -66,10 +66,12 @@ def upper_part(
     ----------
     single : str, optional
         The kind of figure that is the overview of a single saved time; by default the upper part.
+    keyed : bool
+        Whether it has a key to the members of an ensemble, which the observables then need not.
     """
 
     def register(bands: Callable) -> Callable:
-        bands.single = single  # type: ignore[attr-defined]
+        bands.single, bands.keyed = single, keyed  # type: ignore[attr-defined]
         return PARTS.decorator("", states, spaces)(bands)
 
     return register
@@ -131,7 +133,7 @@ def overview(
 
             def measured(bottom: SubFigure) -> None:
                 panels = panels_in(bottom, len(names), 2)
-                style = {"columns": 2, "log_time": log_time}
+                style = {"columns": 2, "log_time": log_time, "key": not part.keyed}
                 draw_observables(bottom, panels, solution, names, shown, **style)
 
             bands.append(Band(0.1 + 2.0 * -(-len(names) // 2), measured))
@@ -265,7 +267,7 @@ def _paths(solution, members, *, log_time=None):
     return [band(4.2, paths, solution, members)]
 
 
-@upper_part(Equiangular, single="observables")
+@upper_part(Equiangular, single="observables", keyed=True)
 def _gaps(solution, members, *, log_time=None):
     return [Band(3.0, lambda top: draw_gaps(top.subplots(), solution, members, log_time))]
 

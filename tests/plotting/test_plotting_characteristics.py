@@ -14,6 +14,7 @@ from meanfield.plotting import orthographic, snapshots, spacetime, theme, trajec
 from meanfield.plotting.appearance import appearance_of
 from meanfield.plotting.clusters import equal_masses, quantiles
 from meanfield.plotting.curves import _apart, cumulated
+from meanfield.plotting.registry import kinds_of
 from meanfield.plotting.resolution import resolved_states
 from meanfield.plotting.spaces import chart_of
 from meanfield.plotting.times import story
@@ -233,8 +234,8 @@ def test_a_run_that_is_not_resolved_is_framed_in_red(parted, kind):
 
 
 def test_kinds_that_do_not_exist_are_answered_with_those_that_do(circle, sphere):
-    names = "'overview', 'trajectories', 'distribution', 'observables' for characteristics on the"
-    with pytest.raises(ValueError, match=f"{names} Circle; got 'spacetime'"):
+    assert set(kinds_of(circle)) == set(ANGULAR)
+    with pytest.raises(ValueError, match="'trajectories', .* on the Circle; got 'spacetime'"):
         circle.plot("spacetime")
     with pytest.raises(ValueError, match="'map', 'observables' for characteristics on the Sphere"):
         sphere.plot("trajectories")

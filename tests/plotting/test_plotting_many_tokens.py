@@ -134,5 +134,5 @@ def test_a_space_time_map_counts_masses_relative_to_the_uniform_state():
     (mesh,) = (c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
     np.testing.assert_allclose(mesh.get_array().reshape(4, 2), [[1, 1], [0, 0], [2, 2], [1, 1]])
     assert any(isinstance(c, QuadMesh) for ax in run.plot().axes for c in ax.collections)
-    with pytest.raises(ValueError, match="two saved times and a bin or more"):
+    with pytest.raises(ValueError, match="bins must be at least 1"):
         run.plot("spacetime", bins=0)
