@@ -241,7 +241,7 @@ def test_a_run_that_ended_early_is_framed(sphere):
 
 
 def test_kinds_that_do_not_exist_are_answered_with_those_that_do(circle, flat_run, gram):
-    with pytest.raises(ValueError, match="'polar',.* for tokens on the Circle; got 'snapshots'"):
+    with pytest.raises(ValueError, match=r"'polar',.* for tokens on the Circle; got 'snapshots'"):
         circle.plot("snapshots")
     with pytest.raises(ValueError, match=r"for tokens in R\^d, d > 2; got 'map'"):
         flat_run.plot("map")
