@@ -1,4 +1,5 @@
 from . import engines as engines
+from . import plotting as plotting
 from . import steppers as steppers
 from .app.configuration import read_config as read_config
 from .app.configuration import run_config as run_config

@@ -6,9 +6,10 @@ import pytest
 from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 
 import meanfield as mf
-from meanfield.plotting import theme, token_curves
-from meanfield.plotting.crowds import crowd_of, gatherings
-from meanfield.plotting.time_axis import time_edges
+from meanfield.plotting import theme, trajectories
+from meanfield.plotting.appearance import sample_of
+from meanfield.plotting.clusters import clusters_of_tokens
+from meanfield.plotting.times import time_edges
 
 TIMES = np.linspace(0, 12, 7)
 
@@ -56,14 +57,14 @@ def colours_in(colours):
 
 def test_tokens_that_have_not_gathered_have_one_colour_but_few_have_one_each():
     many = mf.Tokens.on_circle(0.3 * np.arange(20))
-    assert gatherings(many) == []
+    assert clusters_of_tokens(many) == []
     two = mf.Tokens.on_circle([0.0, 2.0], masses=[0.3, 0.7])
-    assert [(end.mass, list(end.tokens)) for end in gatherings(two)] == [
+    assert [(end.mass, list(end.tokens)) for end in clusters_of_tokens(two)] == [
         (pytest.approx(0.7), [1]),
         (pytest.approx(0.3), [0]),
     ]
     chain = mf.Tokens.on_circle(np.linspace(0, 3, 1000))
-    assert gatherings(chain) == [], "linked, but not in one place"
+    assert clusters_of_tokens(chain) == [], "linked, but not in one place"
 
 
 def test_heavier_tokens_have_thicker_curves_and_larger_dots():
@@ -115,14 +116,14 @@ def test_the_overview_of_replicas_shows_the_first_and_says_so(replicas):
 
 def test_of_very_many_tokens_some_are_drawn_and_the_figure_says_how_many():
     run = crowded(100_000)
-    figure = token_curves(run)
+    figure = trajectories(run)
     (curves,) = drawn(figure.axes[0], LineCollection)
     begins = {round(float(s[0, 1] % (2 * np.pi)), 9) for s in curves.get_segments()}
     assert len(begins) == 300 and "300 of 100000 tokens" in words(figure)
     assert colours_in(curves.get_colors()) == {theme.PALETTE[0]} and "100%" in words(figure)
     assert "500 of 100000 tokens" in words(run.plot("inner_products"))
-    crowd = crowd_of(crowded(30_000, 5), (), 1000)
-    assert len(crowd.tokens) == 1000 and crowd.ends[0].mass == pytest.approx(1.0)
+    crowd = sample_of(crowded(30_000, 5), (), 1000)
+    assert len(crowd.indices) == 1000 and crowd.ends[0].mass == pytest.approx(1.0)
 
 
 def test_a_space_time_map_counts_masses_relative_to_the_uniform_state():
@@ -133,5 +134,5 @@ def test_a_space_time_map_counts_masses_relative_to_the_uniform_state():
     (mesh,) = (c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
     np.testing.assert_allclose(mesh.get_array().reshape(4, 2), [[1, 1], [0, 0], [2, 2], [1, 1]])
     assert any(isinstance(c, QuadMesh) for ax in run.plot().axes for c in ax.collections)
-    with pytest.raises(ValueError, match="two saved times and a bin or more"):
+    with pytest.raises(ValueError, match="bins must be at least 1"):
         run.plot("spacetime", bins=0)
