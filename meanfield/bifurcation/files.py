@@ -1,4 +1,4 @@
-"""Bifurcation diagrams as NetCDF files: points, and groups of special points and saved states."""
+"""Bifurcation and phase diagrams as NetCDF files: a dataset with a header, and further groups."""
 
 import json
 from pathlib import Path
@@ -8,24 +8,29 @@ import numpy as np
 
 from ..core.atomic import write_result
 from ..core.errors import StorageError
-from ..models import SA, USA
+from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..results.storage.models import model_of
-from ..spaces import Circle, Geometry, Sphere, Zonal
+from ..spaces import Geometry
+from .bases import Harmonics
+from .diagram import Diagram, SpecialPoint
+from .equation import Family
+from .phase_diagram import LOCI, Locus, PhaseDiagram, Tricritical
+from .stationary import StationaryState
+from .symmetries import Symmetry
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from .diagram import Diagram
-
-__all__ = ["read", "write"]
+__all__ = ["read_diagram", "read_phase_diagram", "write_diagram", "write_phase_diagram"]
 
 SPECIALS, SAVED = "special_points", "saved"
-HEADER = "meanfield_diagram"
+SPACES = {space.__name__: space for _, space in Symmetry.kinds}
+DIAGRAM, PHASES = "meanfield_diagram", "meanfield_phase_diagram"  # names of headers
 
 
-def write(diagram: "Diagram", path: Path) -> Path:
-    """Write a diagram to `path`, atomically.
+def write_diagram(diagram: Diagram, path: Path) -> Path:
+    """Write a bifurcation diagram to `path`, atomically.
 
     Raises
     ------
@@ -34,46 +39,106 @@ def write(diagram: "Diagram", path: Path) -> Path:
     """
     header = {
         "drift": _described(diagram.drift),
-        "space": {**diagram.geometry.describe(), "degree": diagram.geometry.degree},
+        "space": _described_space(diagram.geometry),
         "symmetry": diagram.symmetry,
+        "parameter": diagram.parameter,
         "kappa": diagram.kappa,
         "ends": diagram.ends,
+        "groups": [SPECIALS, SAVED],
     }
-    tables = {
-        SPECIALS: _specials(diagram),
-        SAVED: _states(diagram, diagram.saved),
-    }
+    tables = {SPECIALS: _specials(diagram), SAVED: _states(diagram, diagram.saved)}
+    return _write(path, diagram.data, DIAGRAM, header, tables)
 
+
+def read_diagram(path: Path) -> Diagram:
+    """The bifurcation diagram of a file; raises StorageError for other files."""
+    data, header, tables = _read(path, DIAGRAM, "bifurcation diagram")
+    diagram = Diagram(
+        data,
+        [],
+        header["ends"],
+        [],
+        _drift(header["drift"]),
+        _space(header["space"]),
+        header["symmetry"],
+        header["parameter"],
+        header["kappa"],
+    )
+    for row in _rows(tables[SPECIALS]):
+        diagram.special_points.append(_special(row, diagram.parameter, _state(diagram, row)))
+    diagram.saved.extend((int(row["branch"]), _state(diagram, row)) for row in _rows(tables[SAVED]))
+    return diagram
+
+
+def write_phase_diagram(diagram: PhaseDiagram, path: Path) -> Path:
+    """Write a phase diagram to `path`, atomically; raises StorageError as `write_diagram`."""
+    family = diagram.family
+    header = {
+        "drift": _described(family.drift),
+        "parameter": family.name,
+        "span": family.span,
+        "dimension": int(family.basis.dimension),
+        "degree": int(family.basis.degree),
+        "tricritical": diagram.tricritical,
+        "ends": diagram.ends,
+        "groups": list(diagram.loci),
+    }
+    tables = {name: _curve(*curve) for name, curve in diagram.loci.items()}
+    return _write(path, diagram.data, PHASES, header, tables)
+
+
+def read_phase_diagram(path: Path) -> PhaseDiagram:
+    """The phase diagram of a file; raises StorageError for other files."""
+    data, header, tables = _read(path, PHASES, "phase diagram")
+    data["curve"] = data.curve.astype("U")
+    data.attrs["beta"] = [float(beta) for beta in data.attrs["beta"]]
+    low, high = header["span"]
+    basis = Harmonics(header["dimension"], 0, header["degree"])
+    family = Family(_drift(header["drift"]), header["parameter"], (low, high), basis)
+    corners = [Tricritical(*row) for row in header["tricritical"]]
+    ends = {name: (low, high) for name, (low, high) in header["ends"].items()}
+    loci = {
+        name: (LOCI[name](family, float(table.max_step), **_fields(table)), table["z"].values)
+        for name, table in tables.items()
+    }
+    return PhaseDiagram(data, corners, ends, family, loci)
+
+
+def _write(
+    path: Path,
+    data: "xr.Dataset",
+    name: str,
+    header: dict[str, Any],
+    tables: dict[str, "xr.Dataset"],
+) -> Path:
     def fill(temporary: Path) -> None:
-        data = diagram.data.assign_attrs({HEADER: json.dumps(header)})
-        data.to_netcdf(temporary, engine="h5netcdf")
+        data.assign_attrs({name: json.dumps(header)}).to_netcdf(temporary, engine="h5netcdf")
         for group, table in tables.items():
             table.to_netcdf(temporary, mode="a", group=group, engine="h5netcdf")
 
     return write_result(path, fill)
 
 
-def read(path: Path) -> tuple["xr.Dataset", dict[str, Any], list[dict], list[dict]]:
-    """The data, the header with drift and geometry, and rows of special points and saved states."""
+def _read(
+    path: Path, name: str, what: str
+) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
+    """The data, the header, and the groups that it names."""
     import xarray as xr
 
     try:
         with xr.open_dataset(path, engine="h5netcdf") as file:
             data = file.load()
-        header = json.loads(data.attrs.pop(HEADER))
-        groups = []
-        for group in (SPECIALS, SAVED):
+        header = json.loads(data.attrs.pop(name))
+        tables = {}
+        for group in header["groups"]:
             with xr.open_dataset(path, group=group, engine="h5netcdf") as file:
-                groups.append(file.load())
+                tables[group] = file.load()
     except (OSError, KeyError, ValueError) as error:
-        raise StorageError(f"{path} holds no bifurcation diagram: {error}") from error
-    found = header | {"drift": _drift(header["drift"]), "geometry": _geometry(header["space"])}
-    del found["space"]
-    specials, saved = ([_row(g, i) for i in range(g.sizes["row"])] for g in groups)
-    return data, found, specials, saved
+        raise StorageError(f"{path} holds no {what}: {error}") from error
+    return data, header, tables
 
 
-def _specials(diagram: "Diagram") -> "xr.Dataset":
+def _specials(diagram: Diagram) -> "xr.Dataset":
     specials = diagram.special_points
     table = _states(diagram, [(s.branch, s.state) for s in specials])
     table["value"] = ("row", np.array([s.value for s in specials], dtype=float))
@@ -89,31 +154,66 @@ def _specials(diagram: "Diagram") -> "xr.Dataset":
     return table
 
 
-def _states(diagram: "Diagram", found: list) -> "xr.Dataset":
+def _special(row: dict[str, Any], parameter: str, state: StationaryState) -> SpecialPoint:
+    branch, degree, order = (int(row[name]) for name in ("branch", "degree", "order"))
+    kind, status, character = (str(row[name]) for name in ("kind", "status", "character"))
+    interval = float(row["low"]), float(row["high"])
+    coefficients = float(row["linear"]), float(row["quadratic"])
+    return SpecialPoint(
+        kind, parameter, float(row["value"]), interval, status, branch, degree, order, character,
+        coefficients, state,
+    )  # fmt: skip
+
+
+def _states(diagram: Diagram, found: list[tuple[int, StationaryState]]) -> "xr.Dataset":
+    """A row for each: its branch, the parameter, and its moments."""
     import xarray as xr
 
-    branches, states = [branch for branch, _ in found], [state for _, state in found]
-    beta = diagram.parameter == "beta"
-    values = [float(s.model.drift.beta) if beta else s.kappa for s in states]
-    degrees = [state.equation.degree for state in states]
-    size = max((len(state.moments) for state in states), default=1)
-    moments = np.zeros((len(states), size))
+    states = [state for _, state in found]
+    values = [
+        s.kappa if diagram.kappa is None else float(s.model.drift.parameters[diagram.parameter])
+        for s in states
+    ]
+    sizes = [len(state.legendre_moments) for state in states]
+    moments = np.zeros((len(states), max(sizes, default=1)))
     for row, state in zip(moments, states, strict=True):
-        row[: len(state.moments)] = state.moments
+        row[: len(state.legendre_moments)] = state.legendre_moments
     return xr.Dataset(
         {
-            "branch": ("row", np.array(branches, dtype=int)),
+            "branch": ("row", np.array([branch for branch, _ in found], dtype=int)),
             "value": ("row", np.array(values, dtype=float)),
-            "resolution": ("row", np.array(degrees, dtype=int)),
-            "size": ("row", np.array([len(state.moments) for state in states], dtype=int)),
-            "a": (("row", "l"), moments),
+            "resolution": ("row", np.array([s.equation.degree for s in states], dtype=int)),
+            "size": ("row", np.array(sizes, dtype=int)),
+            "moments": (("row", "l"), moments),
         }
     )
 
 
-def _row(table: "xr.Dataset", i: int) -> dict[str, Any]:
-    row = {str(name): values.values[i] for name, values in table.items()}
-    return row | {"a": row["a"][: int(row["size"])]}
+def _state(diagram: Diagram, row: dict[str, Any]) -> StationaryState:
+    path = diagram.path(int(row["resolution"]))
+    moments = row["moments"][: int(row["size"])]
+    return diagram.state(path, np.append(moments, path.coordinate(float(row["value"]))))
+
+
+def _rows(table: "xr.Dataset") -> list[dict[str, Any]]:
+    return [
+        {str(name): values.values[i] for name, values in table.items()}
+        for i in range(table.sizes["row"])
+    ]
+
+
+def _curve(locus: Locus, points: np.ndarray) -> "xr.Dataset":
+    """Moments, log kappa and beta of every point, and the vectors that its curve is defined by."""
+    import xarray as xr
+
+    arrays = {name: ("l", values) for name, values in locus.vectors.items()}
+    return xr.Dataset(
+        {"z": (("point", "unknown"), points), **arrays}, attrs={"max_step": locus.max_step}
+    )
+
+
+def _fields(table: "xr.Dataset") -> dict[str, np.ndarray]:
+    return {str(name): values.values for name, values in table.items() if name != "z"}
 
 
 def _described(drift: Any) -> dict[str, Any]:
@@ -125,14 +225,25 @@ def _described(drift: Any) -> dict[str, Any]:
 
 def _drift(described: dict[str, Any]) -> Any:
     if "kind" in described:
-        return {"USA": USA, "SA": SA}[described["kind"]]
+        return _kinds()[described["kind"]]
     return model_of(described).drift
 
 
-def _geometry(described: dict[str, Any]) -> Geometry:
-    match described["kind"]:
-        case "Circle":
-            return Circle(described["degree"])
-        case "Sphere":
-            return Sphere(described["degree"])
-    return Zonal(described["dimension"], described["degree"])
+def _kinds() -> dict[str, type[ZonalDrift]]:
+    """All kinds of zonal drifts that are defined, by name."""
+    found, open_ = {}, [ZonalDrift]
+    while open_:
+        kind = open_.pop()
+        found[kind.__name__] = kind
+        open_ += kind.__subclasses__()
+    return found
+
+
+def _described_space(geometry: Geometry) -> dict[str, Any]:
+    return {**geometry.describe(), "degree": geometry.degree}
+
+
+def _space(described: dict[str, Any]) -> Geometry:
+    """A space from its description."""
+    arguments = {name: value for name, value in described.items() if name != "kind"}
+    return SPACES[described["kind"]](**arguments)
