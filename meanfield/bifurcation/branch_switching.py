@@ -16,6 +16,7 @@ __all__ = ["NEAR_UNIFORM", "Branch", "Growth"]
 AMPLITUDE = 0.02  # of new branches, in L^2
 NEAR_UNIFORM = 0.05  # in L^2: of the first point of a branch that begins at the uniform state
 BRIEF = 5  # points after which a curve may have come back
+EDGE = 1e-6  # of a range: how near its end a curve comes if there is no drift beyond it
 SHORTEST = 1e-3  # of the longest step: where a step that may have jumped is not tried again
 SMALL = 0.02  # moments near the uniform state
 BEYOND = 1.5  # times an onset above the range: how far its branch may rise
@@ -57,17 +58,17 @@ class Branch:
     specials: list[Special] = field(default_factory=list)
     end: str = ""
 
-    def add(self, point: Point, rates: list[np.ndarray], energy: float) -> None:
-        """Add a point at the end."""
+    def add(self, point: Point, found: tuple[dict[str, float], list[np.ndarray]]) -> None:
+        """Add a point at the end, with what `TestFunctions` found."""
+        values, rates = found
         self.points.append(point)
         self.rates.append(rates)
-        self.energies.append(energy)
+        self.energies.append(values["transition"])
 
-    def drop(self) -> Point:
+    def drop(self) -> None:
         """Take the last point away."""
-        self.rates.pop()
-        self.energies.pop()
-        return self.points.pop()
+        for column in (self.points, self.rates, self.energies):
+            column.pop()
 
     def cut(self, high: float) -> bool:
         """Keep what is between points below a value, and one beyond; whether anything is left."""
@@ -97,7 +98,7 @@ class Branch:
         """
         curve, tests = self.curve, TestFunctions(self.curve, watch)
         before = tests.at(start, True)
-        self.add(start, before.rates, before.energy)
+        self.add(start, before)
         self.end = "max_points" if most == 1 else ""
         yield self
         if self.end:
@@ -116,12 +117,13 @@ class Branch:
                 step, self.end = step / 4, ""
                 continue
             self.specials += [s for s in specials if span[0] <= s.found.point.value <= span[1]]
-            self.add(new, after.rates, after.energy)
+            self.add(new, after)
             before, step = after, proposal
             yield self
             if self.end:
                 return
-        self.end = "not continued"
+        edge = min(abs(end - self.points[-1].value) for end in span)
+        self.end = "range" if edge < EDGE * (span[1] - span[0]) else "not continued"
 
     def _end(self, new: Point, span: tuple[float, float], most: int) -> str:
         """Why the branch ends with a new point; empty if it goes on."""
@@ -201,10 +203,7 @@ class Growth:
         for sign in (1.0,) if mirrored else (1.0, -1.0):
             curve, amplitude = StationaryCurve(self.path, self.max_step), sign * AMPLITUDE
             size = amplitude / basis.sizes[index]
-            z = np.append(
-                size * row[:-1] + amplitude**2 * form.second,
-                onset.ahead(amplitude),
-            )
+            z = np.append(size * row[:-1] + amplitude**2 * form.second, onset.ahead(amplitude))
             if not np.isfinite(z).all():  # another degree has the same onset
                 z = np.append(size * row[:-1], onset.ahead(0.0))
             begun = curve.solved(z, row, size)

@@ -7,7 +7,8 @@ in kappa have there. `follow` follows the branch of one state.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -125,9 +126,9 @@ def branches(
     boolean("stability", stability)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
     path = path_of(drift, symmetric.basis(), name, span, at_kappa)
-    asked = Asked(degrees, secondary, stability, max_step, most)
     with one_blas_thread(), Following(name, span, progress) as following:
-        whole = Range(drift, symmetric, path, span, asked, following)
+        whole = Range(drift, symmetric, path, span, following, degrees, secondary, stability,
+                      max_step, most)  # fmt: skip
         whole.follow()
     return whole.diagram(at, own)
 
@@ -181,8 +182,7 @@ def follow(
     if kappa is not None:
         name, span, start = "kappa", range_of("kappa", kappa), state.kappa
     else:
-        name, span = _varied({"beta": range_of("beta", beta)} if vary is None else vary)
-        _check_parameter(drift, name)
+        name, span = _varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
         at_kappa, start = state.kappa, float(drift.parameters[name])
     if not span[0] <= start <= span[1]:
         raise ValueError(f"The state is at {start:g}, outside the range {span}.")
@@ -227,33 +227,31 @@ def _asked_range(
             )
         return "kappa", range_of("kappa", kappa), None
     positive(kappa=kappa)
-    name, span = _varied({"beta": range_of("beta", beta)} if vary is None else vary)
-    try:
-        ends = [with_parameter(drift, name, end) for end in span] if kind else [drift]
-    except TypeError as error:
-        raise TypeError(f"{drift.__name__} is not made from its {name} alone: {error}.") from error
-    for end in ends:
-        _check_parameter(end, name)
-    return name, span, float(kappa)
+    varied = {"beta": range_of("beta", beta)} if vary is None else vary
+    return *_varied(drift, varied), float(kappa)
 
 
-def _varied(vary: Any) -> tuple[str, tuple[float, float]]:
-    """The parameter that varies, and its range."""
+def _varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
+    """The parameter of a drift, or kind of drift, that varies, and its range, checked."""
     if not isinstance(vary, Mapping) or len(vary) != 1:
         raise TypeError(f'vary maps one parameter to its range, {{"b": (-1, 3)}}; got {vary!r}.')
     ((name, span),) = vary.items()
     array = real_array(f"The range of {name}", span)
     if array.shape != (2,) or not np.isfinite(array).all() or not array[0] < array[1]:
         raise ValueError(f"{name} is a range (first, last), first < last; got {span!r}.")
-    return name, (float(array[0]), float(array[1]))
-
-
-def _check_parameter(drift: ZonalDrift, name: Any) -> None:
-    if name not in drift.parameters:
-        known = ", ".join(drift.parameters) or "none"
-        raise ValueError(f"{drift!r} has no parameter {name!r}; its parameters: {known}.")
+    low, high = float(array[0]), float(array[1])
+    try:
+        one = with_parameter(drift, name, low) if isinstance(drift, type) else drift
+    except TypeError as error:
+        raise TypeError(f"{drift.__name__} is not made from {name} alone: {error}.") from error
+    if name not in one.parameters:
+        known = ", ".join(one.parameters) or "none"
+        raise ValueError(f"{one!r} has no parameter {name!r}; its parameters: {known}.")
     if name in RESERVED and name != "beta":
         raise ValueError(f"{name!r} is a name that diagrams use: call the parameter otherwise.")
+    for end in (low, high):
+        with_parameter(drift, name, end)  # raises ValueError where there is no such drift
+    return name, (low, high)
 
 
 def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
@@ -285,54 +283,42 @@ def _checked_observables(
     return dict(own)
 
 
-class Asked(NamedTuple):
-    """How branches are followed: see `branches`."""
-
-    degrees: Any
-    secondary: bool
-    stability: bool
-    max_step: float
-    most: int
-
-
+@dataclass(eq=False)
 class Range:
     """The range of one parameter, and the branches in it, wherever they begin.
 
-    Parameters
+    Attributes
     ----------
-    drift
+    drift, degrees, secondary, stability, max_step, max_points
         As for `branches`.
     symmetry : Symmetry
     path : Path
-    span : (float, float)
-    asked : Asked
-
-    Attributes
-    ----------
-    path : Path
         In as many functions as the onsets need.
+    span : (float, float)
+    following : Following
     onsets : list of Onset
         Those in the range or below, and those whose branches come into it.
     growth : Growth
     """
 
-    def __init__(
-        self,
-        drift: Any,
-        symmetry: Symmetry,
-        path: Path,
-        span: tuple[float, float],
-        asked: Asked,
-        following: Following,
-    ):
-        self.drift, self.symmetry, self.span = drift, symmetry, span
-        self._asked, self._following = asked, following
-        self.path, self.onsets, left_out = chosen_onsets(path, span, asked.degrees)
-        least = self.path.at(self.path.coordinate(span[0]))[0]
-        orders = max(ORDERS, least.most_attracted + 1) if asked.stability else 0
+    drift: Any
+    symmetry: Symmetry
+    path: Path
+    span: tuple[float, float]
+    following: Following
+    degrees: Any
+    secondary: bool
+    stability: bool
+    max_step: float
+    max_points: int
+
+    def __post_init__(self):
+        self.path, self.onsets, left_out = chosen_onsets(self.path, self.span, self.degrees)
+        first = self.path.at(self.path.coordinate(self.span[0]))[0]
+        orders = max(ORDERS, first.most_attracted + 1) if self.stability else 0
         self.growth = Growth(
-            self.path, self.path.reach(span), asked.most, orders, asked.max_step, span[1],
-            lambda: following.stopped,
+            self.path, self.path.reach(self.span), self.max_points, orders, self.max_step,
+            self.span[1], lambda: self.following.stopped,
         )  # fmt: skip
         self.growth.missing += left_out
 
@@ -340,7 +326,7 @@ class Range:
         """All branches, until the user stops."""
         for branch in self._all():
             value = branch.points[-1].value
-            stopped = self._following.at(branch, f"degree {branch.degree}", value)
+            stopped = self.following.at(branch, f"degree {branch.degree}", value)
             if stopped and not branch.end:
                 branch.end = "interrupted"
                 break
@@ -362,7 +348,7 @@ class Range:
 
     def _all(self) -> Iterator[Branch]:
         """Every branch, yielded after each new point."""
-        growth, everything = self.growth, self._asked.degrees is None
+        growth, everything = self.growth, self.degrees is None
         for onset in self.onsets:
             yield from growth.from_uniform(onset)
         if everything and self.path.kappa is None:
@@ -371,7 +357,7 @@ class Range:
         elif everything:
             for value in self.span:
                 yield from self._from_edge(value)
-        if self._asked.secondary:
+        if self.secondary:
             yield from growth.from_branches()
 
     def _from_edge(self, value: float) -> Iterator[Branch]:
@@ -379,14 +365,14 @@ class Range:
         member, kappa = self.path.at(value)
         span = kappa / ASIDE, ASIDE * kappa
         path = path_of(member.drift, self.symmetry.basis(), "kappa", span, None)
-        across = Range(member.drift, self.symmetry, path, span, self._asked, self._following)
+        across = replace(self, drift=member.drift, path=path, span=span)
         across.follow()
         diagram = across.diagram(np.array([]), {})
         doubts = diagram.data.attrs.get("missing", []) + diagram.cut_short(kappa)
         place = f"at {self.path.parameter} = {value:.6g}"
         self.growth.missing += [f"{place}, {doubt}" for doubt in doubts]
         for _, state in diagram.states_at(kappa)[1:]:
-            curve = StationaryCurve(self.path.finer(state.equation.degree), self._asked.max_step)
+            curve = StationaryCurve(self.path.finer(state.equation.degree), self.max_step)
             degree = int(state.equation.degrees[np.abs(state.legendre_moments).argmax()])
             z = np.append(state.legendre_moments, value)
             yield from self.growth.from_edge(curve, z, value, degree)

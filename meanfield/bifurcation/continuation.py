@@ -247,7 +247,7 @@ class InParameter(Path):
     def __init__(self, family: Family, kappa: float):
         self.family, self.kappa, self.basis = family, kappa, family.basis
         self.parameter = family.name
-        self._scan = lru_cache(1)(lambda span: family.weights(np.linspace(*span, GRID)))
+        self._scan = lru_cache(1)(lambda low, high: family.weights(np.linspace(low, high, GRID)))
 
     def at(self, p: float) -> tuple[Member, float]:
         return self.family.at(p), self.kappa
@@ -277,7 +277,7 @@ class InParameter(Path):
             return float(self.kappa * self.family.at(value).multipliers(self.basis)[index] - 1)
 
         grid, found = np.linspace(*span, GRID), []
-        excesses = self.kappa * self._scan(span)[:, degree] - 1
+        excesses = self.kappa * self._scan(*span)[:, degree] - 1
         for (low, first), (high, last) in pairwise(zip(grid, excesses, strict=True)):
             if first * last < 0:
                 value = float(brentq(excess, low, high, xtol=EXACT, rtol=4 * EXACT))

@@ -183,14 +183,6 @@ class Special:
     place: int
 
 
-@dataclass(frozen=True)
-class _Values:
-    turning: float
-    singular: float
-    energy: float
-    rates: list[np.ndarray]
-
-
 class TestFunctions:
     """Functions that vanish at special points of a curve.
 
@@ -206,46 +198,52 @@ class TestFunctions:
     def __init__(self, curve: StationaryCurve, watch: Rates | None):
         self._curve, self._watch = curve, watch
 
-    def at(self, point: Point, watched: bool) -> _Values:
-        """The values at a point; growth rates only where they are `watched`."""
+    def at(self, point: Point, watched: bool) -> tuple[dict[str, float], list[np.ndarray]]:
+        """The values at a point, by the kind of special point, and the rates if `watched`."""
+        values = {kind: f(point) for kind, f in self._functions(point).items()}
         rates = self._watch.at(point) if self._watch is not None and watched else []
-        energy = self._energy(point)
-        return _Values(point.tangent[-1], self._singular(point, point), energy, rates)
+        return values, rates
 
-    def between(self, first: Point, step: float, before: _Values, after: _Values,
-                met: Located | None, number: int):  # fmt: skip
+    def between(
+        self,
+        first: Point,
+        step: float,
+        before: tuple[dict[str, float], list[np.ndarray]],
+        after: tuple[dict[str, float], list[np.ndarray]],
+        met: Located | None,
+        number: int,
+    ) -> list[Special]:
         """The special points in a step, and that at its end if it meets a branch there."""
-        found: list[Special] = [] if met is None else [Special("bifurcation", 0, met, number)]
-
-        def add(kind: str, order: int, f: Callable[[Point], float], low: float, high: float):
-            place = located(self._curve, first, step, f, low, high)
-            found.append(Special(kind, order, place, number))
-
-        if before.turning * after.turning < 0:
-            add("fold", 0, lambda p: p.tangent[-1], before.turning, after.turning)
-        if met is None and before.singular * after.singular < 0:
-            add("bifurcation", 0, partial(self._singular, first), before.singular, after.singular)
-        if before.energy * after.energy < 0:
-            add("transition", 0, self._energy, before.energy, after.energy)
-        for order in range(1, min(len(before.rates), len(after.rates))):
-            low, high = before.rates[order], after.rates[order]
-            for i in _crossing(low, high):
-                add("symmetry breaking", order, partial(self._rate, order, i), low[i], high[i])
-                if len(found) > 1 and _same(*found[-2:]):  # of two equal rates
-                    found.pop()
+        found = [] if met is None else [Special("bifurcation", 0, met, number)]
+        for kind, f in self._functions(first).items():
+            low, high = before[0][kind], after[0][kind]
+            if low * high < 0 and not (met is not None and kind == "bifurcation"):
+                place = located(self._curve, first, step, f, low, high)
+                found.append(Special(kind, 0, place, number))
+        if self._watch is None:
+            return found
+        for order, (lows, highs) in enumerate(zip(before[1], after[1], strict=False)):
+            for i in _crossing(lows, highs) if order else []:
+                f = partial(self._watch.one, order, i)
+                place = located(self._curve, first, step, f, lows[i], highs[i])
+                special = Special("symmetry breaking", order, place, number)
+                if not (found and _same(found[-1], special)):  # one of two equal rates
+                    found.append(special)
         return found
 
-    def _rate(self, order: int, i: int, point: Point) -> float:
-        assert self._watch is not None
-        return float(self._watch.of_order(point, order)[i])
+    def _functions(self, near: Point) -> dict[str, Callable[[Point], float]]:
+        """Those of one symmetry; bifurcations by the tangent of a point near by, as none is known
+        where two curves cross."""
+        return {
+            "fold": lambda point: float(point.tangent[-1]),
+            "bifurcation": lambda point: self._curve.singular(point.z, near.tangent),
+            "transition": self.energy,
+        }
 
-    def _energy(self, point: Point) -> float:
+    def energy(self, point: Point) -> float:
+        """F(mu) - F(uniform)."""
         equation, kappa = self._curve.path.at(point.p)
         return equation.free_energy(point.m, kappa)
-
-    def _singular(self, near: Point, point: Point) -> float:
-        """By the tangent of a point near by, as none is known where two curves cross."""
-        return self._curve.singular(point.z, near.tangent)
 
 
 def _same(one: Special, other: Special) -> bool:

@@ -214,6 +214,8 @@ class Member(Equation):
     """
 
     def __init__(self, family: "Family", value: float):
+        if not np.isfinite(value):
+            raise OutsideDomain(f"{family.name} = {value}")
         try:
             drift = with_parameter(family.drift, family.name, value)
         except ValueError as error:
@@ -261,8 +263,8 @@ class Family:
 
     Parameters
     ----------
-    drift : ZonalDrift
-        A single one, at any value of the parameter.
+    drift : ZonalDrift, or type
+        A single one, at any value of the parameter; or a kind that is made from it alone.
     name : str
         Of the parameter, one of `drift.parameters`.
     span : (float, float)
@@ -271,7 +273,7 @@ class Family:
         Of order 0.
     """
 
-    def __init__(self, drift: ZonalDrift, name: str, span: tuple[float, float], basis: Basis):
+    def __init__(self, drift: Any, name: str, span: tuple[float, float], basis: Basis):
         self.drift, self.name, self.span, self.basis = drift, name, span, basis
         self._member = lru_cache(RECENT)(partial(Member, self))
 
@@ -297,7 +299,7 @@ class Family:
         nodes = np.arange(-REACH, REACH + 1)
         nodes += max(0, int(np.ceil((low - value) / step)) + REACH)
         nodes -= max(0, nodes[-1] - int(np.floor((high - value) / step)))
-        slopes = [0.0 if j == 0 else _slope_at_zero(j, nodes) / step for j in nodes]
+        slopes = [_slope_at_zero(int(j), nodes) / step if j else 0.0 for j in nodes]
         slopes[int(np.flatnonzero(nodes == 0)[0])] = -sum(slopes)
         there = self._at_all(value + step * nodes)
         weights = np.array(slopes) @ np.stack([found.weights for found in there])
@@ -305,17 +307,17 @@ class Family:
 
     def _at_all(self, values: np.ndarray) -> list[Interactions]:
         """The multipliers at many values: at once where the drift makes ensembles."""
-        many, of = with_parameter(self.drift, self.name, values), self._of
-        if many.shape != values.shape:
+        of = self.basis.degree, self.basis.dimension
+        try:
+            many = with_parameter(self.drift, self.name, values)
+        except (TypeError, ValueError):
+            many = None
+        if many is None or many.shape != values.shape:
             alone = [with_parameter(self.drift, self.name, float(value)) for value in values]
             return [interactions(x, x.attraction(*of), x.normaliser(*of)) for x in alone]
         weights, normalisers = many.attraction(*of), many.normaliser(*of)
         each = [None] * len(values) if normalisers is None else normalisers
         return [interactions(many, w, z) for w, z in zip(weights, each, strict=True)]
-
-    @property
-    def _of(self) -> tuple[int, int]:
-        return self.basis.degree, self.basis.dimension
 
 
 def with_parameter(drift: Any, name: str, value: Any) -> ZonalDrift:

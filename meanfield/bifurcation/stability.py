@@ -131,6 +131,10 @@ class Rates:
         kept = values if rotation is None else np.delete(values, rotation)
         return np.sort(kept.real)[::-1]
 
+    def one(self, order: int, i: int, point: Point) -> float:
+        """The i-th of an order."""
+        return float(self.of_order(point, order)[i])
+
     def at(self, point: Point) -> list[np.ndarray]:
         """Those of all orders."""
         return [self.of_order(point, order) for order in range(len(self._bases))]

@@ -69,7 +69,7 @@ def symmetry_on(geometry: Any, name: str = AXISYMMETRIC) -> Symmetry:
     ValueError
         For symmetries that the space lacks.
     """
-    here = {}
+    here: dict[str, type[Symmetry]] = {}
     for kind in reversed(type(geometry).__mro__):
         here |= {known: found for (known, space), found in Symmetry.kinds.items() if space is kind}
     if not here:
