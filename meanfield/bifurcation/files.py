@@ -1,6 +1,7 @@
 """Bifurcation and phase diagrams as NetCDF files: a dataset with a header, and further groups."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_diagram", "read_phase_diagram", "write_diagram", "write_phase_diagram"]
 
+FIELDS = [field.name for field in fields(SpecialPoint) if field.name != "state"]
 SPECIALS, SAVED = "special_points", "saved"
 SPACES = {space.__name__: space for _, space in Symmetry.kinds}
 DIAGRAM, PHASES = "meanfield_diagram", "meanfield_phase_diagram"  # names of headers
@@ -65,7 +67,7 @@ def read_diagram(path: Path) -> Diagram:
         header["kappa"],
     )
     for row in _rows(tables[SPECIALS]):
-        diagram.special_points.append(_special(row, diagram.parameter, _state(diagram, row)))
+        diagram.special_points.append(_special(row, _state(diagram, row)))
     diagram.saved.extend((int(row["branch"]), _state(diagram, row)) for row in _rows(tables[SAVED]))
     return diagram
 
@@ -139,30 +141,19 @@ def _read(
 
 
 def _specials(diagram: Diagram) -> "xr.Dataset":
+    """A row for each special point: its state, and its fields."""
     specials = diagram.special_points
-    table = _states(diagram, [(s.branch, s.state) for s in specials])
-    table["value"] = ("row", np.array([s.value for s in specials], dtype=float))
-    for name in ("kind", "status", "character"):
-        table[name] = ("row", np.array([getattr(s, name) for s in specials], dtype="U32"))
-    for name in ("degree", "order"):
-        table[name] = ("row", np.array([getattr(s, name) for s in specials], dtype=int))
-    ends = np.array([s.interval for s in specials], dtype=float).reshape(-1, 2)
-    coefficients = np.array([s.coefficients for s in specials], dtype=float).reshape(-1, 2)
-    for name, column in zip(("linear", "quadratic"), coefficients.T, strict=True):
-        table[name] = ("row", column)
-    table["low"], table["high"] = ("row", ends[:, 0]), ("row", ends[:, 1])
+    table = _states(diagram, [(special.branch, special.state) for special in specials])
+    for name in FIELDS:
+        column = np.array([getattr(special, name) for special in specials])
+        table[name] = (("row", f"of_{name}")[: column.ndim], column)
     return table
 
 
-def _special(row: dict[str, Any], parameter: str, state: StationaryState) -> SpecialPoint:
-    branch, degree, order = (int(row[name]) for name in ("branch", "degree", "order"))
-    kind, status, character = (str(row[name]) for name in ("kind", "status", "character"))
-    interval = float(row["low"]), float(row["high"])
-    coefficients = float(row["linear"]), float(row["quadratic"])
-    return SpecialPoint(
-        kind, parameter, float(row["value"]), interval, status, branch, degree, order, character,
-        coefficients, state,
-    )  # fmt: skip
+def _special(row: dict[str, Any], state: StationaryState) -> SpecialPoint:
+    found = {name: np.asarray(row[name]).tolist() for name in FIELDS}
+    pairs = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
+    return SpecialPoint(**(found | pairs), state=state)
 
 
 def _states(diagram: Diagram, found: list[tuple[int, StationaryState]]) -> "xr.Dataset":

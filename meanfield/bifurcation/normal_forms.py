@@ -66,10 +66,10 @@ def normal_form(equation: Equation, degree: int) -> NormalForm:
     return NormalForm(degree, critical, kappa[1] / critical, kappa[2] / critical, m[2])
 
 
-class Onset:
+class Onset(NamedTuple):
     """A bifurcation of the uniform state, in a coordinate of a path: see `continuation`.
 
-    Parameters
+    Attributes
     ----------
     value : float
         Of the parameter.
@@ -79,15 +79,17 @@ class Onset:
         d(coordinate)/dlog kappa_c, the shift of the coordinate that does what log kappa does.
     """
 
-    def __init__(self, value: float, form: NormalForm, coordinate: float, rate: float):
-        self.value, self.form, self._coordinate, self._rate = value, form, coordinate, rate
+    value: float
+    form: NormalForm
+    coordinate: float
+    rate: float
 
     def ahead(self, amplitude: float) -> float:
         """The coordinate of the state with a small amplitude."""
         if amplitude == 0:
-            return self._coordinate
+            return self.coordinate
         change = self.form.linear * amplitude + self.form.quadratic * amplitude**2
-        return self._coordinate + self._rate * float(np.log1p(change)) if change > -1 else np.nan
+        return self.coordinate + self.rate * float(np.log1p(change)) if change > -1 else np.nan
 
 
 def _residual(equation: Equation, m: np.ndarray, kappa: np.ndarray) -> np.ndarray:
