@@ -70,7 +70,7 @@ class SpecialPoint:
         Of bifurcations of the uniform state: "supercritical", "subcritical", "transcritical".
     coefficients : (float, float)
         Of bifurcations of the uniform state: c_1 and c_2 of the normal form kappa = kappa_c (1 +
-        c_1 a + c_2 a^2 + ...), a the moment of the harmonic; nan for other points.
+        c_1 t + c_2 t^2 + ...), t the amplitude of the harmonic in L^2; nan for other points.
     state : StationaryState
     """
 

@@ -32,7 +32,7 @@ ROUGH = 1e-4  # last moments of a guess
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StationaryState:
-    """mu = exp(kappa g[mu]) / Z.
+    """A stationary density mu = exp(kappa g[mu]) / int exp(kappa g[mu]), and how it was found.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class StationaryState:
         "unresolved", "known" (one of those to be apart from).
     message : str
     residual : float
-        max_l |m_l - int P_l exp(kappa g) / Z| of the Legendre moments.
+        max_l |m_l - E P_l| of the Legendre moments, E the mean with respect to exp(kappa g).
     residuals : list of float
         Before every step of Newton's method.
     legendre_moments : ndarray, (N,)
@@ -124,12 +124,13 @@ def stationary(
     tolerance: float = 1e-12,
     max_degree: int | None = None,
 ) -> StationaryState:
-    """The stationary state near a guess: mu = exp(kappa g[mu]) / Z, by Newton's method.
+    """The stationary state near a guess, by Newton's method on mu = exp(kappa g[mu]) / const.
 
     Parameters
     ----------
     model : Transformer
-        A single one, with USA, SA, Kuramoto or Interaction and isotropic noise.
+        A single one, with isotropic noise and USA, SA, Kuramoto, Interaction or another zonal drift
+        grad(W * mu)/(Z * mu) for which Z is constant or Z' = c W'.
     guess : Density
         On the circle, S^2 or Zonal. Its part with the symmetry is taken.
     symmetry : str
@@ -138,7 +139,7 @@ def stationary(
         "octahedral" (on the axes) and "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...).
     apart_from : sequence of StationaryState
         Known ones that are not to be found again. Newton's method is applied to the residual times
-        1 + 1/|a - a_k|^2 for each of them (deflation).
+        1 + 1/|mu - mu_k|^2 for each of them, with norms in L^2 (deflation).
     tolerance : float
         Of the largest residual of a Legendre moment, from 1e-15 to 1e-3.
     max_degree : int
@@ -205,8 +206,8 @@ def stationary_states(
     """Many stationary states of a model: those that deflation finds from a few guesses.
 
     The guesses are exp(p_l) and exp(-p_l), normalised, for the first six functions p_l of the
-    symmetry, and what they become by 30 steps mu <- exp(kappa g[mu])/Z, which lower the free energy
-    where W is positive. From each of them further states are looked for until none is found.
+    symmetry, and what they become by 30 steps mu <- exp(kappa g[mu])/const, which lower the free
+    energy where W is positive. From each of them further states are looked for until none is found.
 
     Parameters
     ----------
