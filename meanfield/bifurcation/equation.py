@@ -301,7 +301,7 @@ class Family:
         nodes -= max(0, nodes[-1] - int(np.floor((high - value) / step)))
         slopes = [_slope_at_zero(int(j), nodes) / step if j else 0.0 for j in nodes]
         slopes[int(np.flatnonzero(nodes == 0)[0])] = -sum(slopes)
-        there = self._at_all(value + step * nodes)
+        there = self._at_all(np.clip(value + step * nodes, low, high))
         weights = np.array(slopes) @ np.stack([found.weights for found in there])
         return Interactions(weights, float(np.dot(slopes, [found.ratio for found in there])))
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..spaces import Circle, Geometry, Sphere, Zonal
+from ..spaces.contract import dimension_of_harmonics
 from ..spaces.density import Density
 from ..spaces.sphere_points import harmonics_at
 from .bases import Basis, Harmonics
@@ -147,8 +148,8 @@ class OnZonal(Axisymmetric, names=(AXISYMMETRIC,), space=Zonal):
     """States of `Zonal`, which have an axis already."""
 
     def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
-        sizes = self.basis(density.geometry.degree).sizes
-        return density.coefficients[1:] / sizes, None
+        l, d = range(1, density.geometry.degree + 1), density.geometry.dimension
+        return density.coefficients[1:] / np.sqrt([dimension_of_harmonics(k, d) for k in l]), None
 
     def density(self, m: np.ndarray, basis: Basis, axis: Any) -> Density:
         space = Zonal(basis.dimension, basis.degree)
