@@ -10,6 +10,7 @@ from .bifurcation import SpecialPoint as SpecialPoint
 from .bifurcation import Stability as Stability
 from .bifurcation import StationaryState as StationaryState
 from .bifurcation import Transition as Transition
+from .bifurcation import Tricritical as Tricritical
 from .bifurcation import branches as branches
 from .bifurcation import follow as follow
 from .bifurcation import phase_diagram as phase_diagram

@@ -66,11 +66,12 @@ def bifurcation(
         panels = figure.subplots(1, len(names), squeeze=False)[0]
         for ax, (name, values) in zip(panels, table, strict=True):
             shown = _panel(ax, diagram, name, values)
-            parameter = diagram.parameter
             ax.set(
-                xlabel=rf"$\{parameter}$", ylabel=_label(name), xscale="log" if log else "linear"
+                xlabel=f"${_symbol(diagram)}$",
+                ylabel=_label(name),
+                xscale="log" if log else "linear",
             )
-            ax.set_xlim(*diagram.data.attrs[parameter])
+            ax.set_xlim(*diagram.span)
         found = set(_stability(diagram.data.growth.values))
         handles = [
             Line2D([], [], color=theme.INK, label=kind, **style)
@@ -95,7 +96,7 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
         value = _value_at(onset.state, y)
         if value is not None:
             ax.annotate(
-                rf"$\{diagram.parameter}_{{{onset.degree}}}$", (onset.value, value), ha="center",
+                rf"${_symbol(diagram)}_{{{onset.degree}}}$", (onset.value, value), ha="center",
                 xytext=(0, 5 if above else -13), textcoords="offset points",
             )  # fmt: skip
     return _specials(ax, diagram, y)
@@ -128,7 +129,7 @@ def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, 
 
 def _specials(ax: Axes, diagram: "Diagram", y: str) -> list[Line2D]:
     """Markers of special points in the range, where y is known; a legend entry for each kind."""
-    shown, (low, high) = {}, diagram.data.attrs[diagram.parameter]
+    shown, (low, high) = {}, diagram.span
     for special in diagram.special_points:
         value = _value_at(special.state, y)
         if value is None or not low <= special.value <= high:
@@ -148,6 +149,12 @@ def _value_at(state, y: str) -> float | None:
         found = np.flatnonzero(state.equation.degrees == int(y[7:]))
         return float(state.legendre_moments[found[0]]) if len(found) else None
     return None
+
+
+def _symbol(diagram: "Diagram") -> str:
+    """The parameter of a diagram in a formula."""
+    name = diagram.parameter
+    return rf"\{name}" if name in ("kappa", "beta") else rf"\mathrm{{{name.replace('_', ' ')}}}"
 
 
 def _label(y: str) -> str:

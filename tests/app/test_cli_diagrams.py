@@ -6,10 +6,10 @@ import signal
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from meanfield.app.config import parse_config, plain, read_config, run_config, schema
 
 import meanfield as mf
 from meanfield.app.cli import main
-from meanfield.app.config import parse_config, plain, read_config, run_config, schema
 
 BRANCHES = """
 title = "a small diagram"
@@ -96,7 +96,7 @@ def test_what_is_missing_is_said_and_the_exit_code_is_1(folder):
 
 def after(number, monkeypatch):
     """Ctrl-C at the n-th new point."""
-    from meanfield.bifurcation.following import Following
+    from meanfield.bifurcation.progress import Following
 
     seen, at = [], Following.at
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ive
 
 import meanfield as mf
-from meanfield.bifurcation.meeting import across
+from meanfield.bifurcation.detection import across
 
 CIRCLE = mf.Circle(16)
 

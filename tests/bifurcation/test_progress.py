@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.bifurcation.following import Following
+from meanfield.bifurcation.progress import Following
 
 CIRCLE = mf.Circle(16)
 

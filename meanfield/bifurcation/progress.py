@@ -1,4 +1,4 @@
-"""While curves are followed: a bar that shows where they are, and Ctrl-C as a request to stop."""
+"""Progress of continuation: a bar that shows where a curve is, and Ctrl-C as a request to stop."""
 
 import sys
 from math import log
@@ -17,7 +17,7 @@ class Following:
     name : str
         Of the parameter.
     span : (float, float)
-        Its range: the ends of the bar, which is logarithmic.
+        Its range: the ends of the bar, which is logarithmic where both are positive.
     enabled : bool, optional
         None shows the bar on a terminal only, after one second.
     """
@@ -59,6 +59,12 @@ class Following:
         if self._bar is not None:
             text = f"curve {self._number}, {what}, {self._name} = {value:.4g}"
             self._bar.set_description_str(text, refresh=False)
-            place = log(value / self._span[0]) / log(self._span[1] / self._span[0])
-            self._bar.update(min(max(place, 0.0), 1.0) - self._bar.n)
+            self._bar.update(min(max(self._place(value), 0.0), 1.0) - self._bar.n)
         return self.stopped
+
+    def _place(self, value: float) -> float:
+        """Where a value lies in the range: 0 at its lower end, 1 at its upper end."""
+        low, high = self._span
+        if low > 0:
+            return log(max(value, low) / low) / log(high / low)
+        return (value - low) / (high - low)
