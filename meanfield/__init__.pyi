@@ -1,6 +1,7 @@
 from . import engines as engines
 from . import plotting as plotting
 from . import steppers as steppers
+from . import testing as testing
 from .app.configuration import read_config as read_config
 from .app.configuration import run_config as run_config
 from .app.doctor import doctor as doctor
@@ -95,4 +96,5 @@ from .states import Dirac as Dirac
 from .states import Equiangular as Equiangular
 from .states import Gaussian as Gaussian
 from .states import Gram as Gram
+from .states import State as State
 from .states import Tokens as Tokens

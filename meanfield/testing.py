@@ -2,8 +2,8 @@
 
     mf.testing.check(LinearAttention(b=2.0))
 
-Each check asks for one law that every kind of the package obeys. A failure is an AssertionError that
-names the law and the numbers.
+Each check asks for one law that every kind of the package obeys. A failure is an AssertionError
+that names the law and the numbers.
 """
 
 import json

@@ -124,7 +124,7 @@ class Leaf(Form):
         return self.accept(name, value)
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if isinstance(data, Mapping):
+        if isinstance(data, Mapping) and self is not ANYTHING:
             return self._stored(data, at, reading)
         if isinstance(data, str) and data in self.functions:
             return self.functions[data]

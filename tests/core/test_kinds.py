@@ -220,7 +220,7 @@ def test_identity_is_what_is_computed_with():
     assert digest(0.0) != digest(-0.0) and digest(1) != digest(True)
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     assert digest(mf.USA(4.0)) == digest(mf.USA(4.0)) != digest(mf.SA(4.0))
-    with pytest.raises(TypeError, match="cannot be told|no contents"):
+    with pytest.raises(TypeError, match="no contents"):
         digest(object.__new__(type("Slotted", (), {"__slots__": ()})))
 
 
