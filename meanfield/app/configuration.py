@@ -449,7 +449,8 @@ def schema(kind: str = "solve") -> dict[str, Any]:
     """
     if kind not in KINDS:
         raise ValueError(f"Configuration files are of kind {', '.join(KINDS)}; got {kind!r}.")
-    chosen, definitions = KINDS[kind], {}
+    chosen = KINDS[kind]
+    definitions: dict[str, Any] = {}
     forms = {**chosen.required, **chosen.optional}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -85,6 +85,7 @@ class Form:
     """
 
     names: Any = ()
+    expected: str
 
     def check(self, name: str, value: Any) -> Any:
         """The value as it is kept; raises TypeError or ValueError, which name the parameter."""

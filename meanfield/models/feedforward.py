@@ -1,12 +1,12 @@
 """The feed-forward sub-layer: the same perceptron for every token."""
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from ..core.forms import FUNCTION, Array, Leaf
-from ..core.kinds import Kind
+from ..core.forms import ARRAY, FUNCTION, Either, Leaf, OrNone
+from ..core.kinds import Kind, KindOf
 from .parameters import Given, known
 
 __all__ = ["FeedForward", "relu"]
@@ -26,6 +26,9 @@ ACTIVATION = Leaf(
     {"enum": list(ACTIVATIONS)},
     functions=ACTIVATIONS,
 )
+
+
+Weight = Annotated[Any, Either((ARRAY, KindOf(Given)))]
 
 
 class FeedForward(Kind, family=True):
@@ -48,9 +51,9 @@ class FeedForward(Kind, family=True):
 
     default_kind: ClassVar[str | None] = "FeedForward"
 
-    inner: Array | Given
-    outer: Array | Given
-    bias: Array | None = None
+    inner: Weight
+    outer: Weight
+    bias: Annotated[Any, OrNone(ARRAY)] = None
     activation: Annotated[Callable, ACTIVATION] = relu
 
     def validate(self) -> None:

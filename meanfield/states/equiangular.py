@@ -1,7 +1,7 @@
 """Equiangular tokens: all inner products of different tokens are the same number rho."""
 
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -99,7 +99,9 @@ class Equiangular(State):
         state._keep(n, logit, radius)
         return state
 
-    of_arrays = computed
+    @classmethod
+    def of_arrays(cls, n: Any, logit: Any, radius: Any) -> "Equiangular":
+        return cls.computed(n, logit, radius)
 
     def arrays(self) -> Arrays:
         dims = member_dims(self.shape)
