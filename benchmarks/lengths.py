@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from meanfield.lowlevel.fourier import RealTransform
-from meanfield.lowlevel.native import call
+from meanfield.lowlevel.callbacks import call
 
 ROUNDS = 12
 TIE = 1.02

@@ -15,7 +15,7 @@ D and L. Up to d = 3 there are three rows, the last 0 on the circle, and the loo
 import numpy as np
 from numba import njit
 
-from ..lowlevel.exponential import exponential
+from ..lowlevel.floating_point import exponential
 from .tournament import opponents, rounds_of
 
 __all__ = [

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from ..lowlevel.exponential import exponential
+from ..lowlevel.floating_point import exponential
 from .team import Team
 from .tournament import opponents, rounds_of
 

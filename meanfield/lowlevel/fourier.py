@@ -94,7 +94,7 @@ class RealTransform:
         The buffers, 64-byte aligned; entries beyond n/2 + 1 and n are padding. The inverse
         transform destroys `spectrum`, the forward one is not normalised.
     inverse, forward : (int, int)
-        Address of the executing function and of the plan, for `native.call`.
+        Address of the executing function and of the plan, for `callbacks.call`.
     """
 
     def __init__(self, length: int, rows: int, *, forward_rows: int = 1, measure: bool = False):

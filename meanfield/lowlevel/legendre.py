@@ -19,7 +19,7 @@ and `unfold` turn coefficients of the p_l into those of E and O, and sums back.
 import numpy as np
 from numba import njit
 
-from .lanes import LANES, address_of, load, spread, store, sums_of
+from .simd import LANES, address_of, load, spread, store, sums_of
 
 __all__ = ["BLOCK", "analyse", "fold", "gauss", "ladder", "recurrence", "synthesise", "unfold"]
 

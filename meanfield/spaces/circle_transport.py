@@ -8,11 +8,11 @@ by Z * mu on the grid; with 3 degree + 1 points the aliases are those of the quo
 """
 
 import numpy as np
-from numba import cfunc, njit, types
+from numba import njit
 
-from ..lowlevel.bits import as_bits, from_bits
+from ..lowlevel.floating_point import as_bits, from_bits
 from ..lowlevel.fourier import RealTransform, good_length
-from ..lowlevel.native import call, complex_array, float_array, integer_array
+from ..lowlevel.callbacks import CompiledFunction, call, complex_array, float_array, integer_array
 
 __all__ = ["CircleTransport"]
 
@@ -68,12 +68,12 @@ class CircleTransport:
         target = np.empty_like(source)
         for member in range(len(source)):
             addresses = source[member].ctypes.data, target[member].ctypes.data
-            _transport_member(self.context, member, *addresses)
+            _transport(self.context, member, *addresses)
         return target
 
 
-@njit(cache=True, error_model="numpy")
-def _transport_member(context, member, source, target):
+@CompiledFunction
+def _transport(context, member, source, target):
     entries = integer_array(context, (15,))
     modes, band, length, tables, rows = entries[0], entries[1], entries[2], entries[3], entries[4]
     spectrum_at, values_at = entries[10], entries[11]
@@ -115,8 +115,3 @@ def _largest(v, length):
     for j in range(length):
         largest = max(largest, as_bits(abs(v[j])))
     return from_bits(largest)
-
-
-@cfunc(types.void(*[types.int64] * 4), cache=True)
-def _transport(context, member, source, target):
-    _transport_member(context, member, source, target)

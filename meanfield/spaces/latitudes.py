@@ -11,7 +11,7 @@ import pyfftw
 from numba import njit
 
 from ..lowlevel import legendre
-from ..lowlevel.lanes import LANES
+from ..lowlevel.simd import LANES
 from ..lowlevel.legendre import BLOCK
 from .contract import read_only
 

@@ -7,10 +7,10 @@ and with the products back, so that all that happens in between stays in the cac
 import numpy as np
 from numba import njit
 
-from ..lowlevel.bits import as_bits, from_bits
-from ..lowlevel.columns import ROW, read_row, transform, write_row
-from ..lowlevel.lanes import LANES, load, spread, store
-from ..lowlevel.native import float_array
+from ..lowlevel.floating_point import as_bits, from_bits
+from ..lowlevel.batched_fft import ROW, read_row, transform, write_row
+from ..lowlevel.simd import LANES, load, spread, store
+from ..lowlevel.callbacks import float_array
 from .circle_transport import NO_MASS
 
 __all__ = ["PAIRS", "multiply"]
@@ -31,7 +31,7 @@ def multiply(shape, addresses, first, factors, table):
         weights, (2, half); the sums of mu and of Z * mu, (degree + 1, 8, half), where the products
         are written; those of v, (band + 1, 8, half)
     first : latitudes before this one are passed over, (degree + 1,)
-    factors, table : of the transforms, see `columns`
+    factors, table : of the transforms, see `batched_fft`
     """
     degree, band, half, fields, length = shape
     spectra, values_at, scratch, x, weights, sums, slopes = addresses

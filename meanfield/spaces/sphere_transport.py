@@ -12,10 +12,10 @@ longitudes. SA divides by Z * mu on the grid, with 3 degree + 1 longitudes.
 """
 
 import numpy as np
-from numba import cfunc, njit, types
+from numba import njit
 
-from ..lowlevel.columns import good_length, radices, twiddles
-from ..lowlevel.lanes import (
+from ..lowlevel.batched_fft import good_length, radices, twiddles
+from ..lowlevel.simd import (
     LANES,
     address_of,
     load,
@@ -25,7 +25,7 @@ from ..lowlevel.lanes import (
     turned,
 )
 from ..lowlevel.legendre import analyse, fold, recurrence, synthesise
-from ..lowlevel.native import float_array, integer_array
+from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
 from .latitudes import Latitudes, aligned, aligned_copy
 from .sphere_product import PAIRS, multiply
 
@@ -98,7 +98,7 @@ class SphereTransport:
         target = np.empty_like(source)
         for member in range(len(source)):
             addresses = source[member].ctypes.data, target[member].ctypes.data
-            _transport_member(self.context, member, *addresses)
+            _transport(self.context, member, *addresses)
         return target
 
 
@@ -122,8 +122,8 @@ def band_of(attraction: np.ndarray) -> int:
     return int(significant[-1]) if significant.size else 0
 
 
-@njit(cache=True, error_model="numpy")
-def _transport_member(context, member, source, target):
+@CompiledFunction
+def _transport(context, member, source, target):
     c = integer_array(context, (32,))
     degree, band, half, tables, fields, pairs = c[0], c[1], c[2], c[3], c[4], c[7]
     modes = (degree + 1) * (degree + 2) // 2
@@ -220,8 +220,3 @@ def _project(m, degree, products, up, down, rules, found, result):
         odd, factor = u[k] * chain, v[k]
         if i <= last:
             store_middle_two(at + 16 * i, up[i] * odd - down[i] * before + m * turned(even))
-
-
-@cfunc(types.void(*[types.int64] * 4), cache=True)
-def _transport(context, member, source, target):
-    _transport_member(context, member, source, target)

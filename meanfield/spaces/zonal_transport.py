@@ -7,11 +7,11 @@ The weak form of `sphere_transport` with the order m = 0 only, for any d:
 """
 
 import numpy as np
-from numba import cfunc, njit, types
+from numba import njit
 
-from ..lowlevel.lanes import LANES
+from ..lowlevel.simd import LANES
 from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold
-from ..lowlevel.native import float_array, integer_array
+from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
 from .circle_transport import NO_MASS
 from .latitudes import Latitudes, aligned
 from .sphere_transport import band_of
@@ -66,12 +66,12 @@ class ZonalTransport:
         target = np.empty_like(source)
         for member in range(len(source)):
             addresses = source[member].ctypes.data, target[member].ctypes.data
-            _transport_member(self.context, member, *addresses)
+            _transport(self.context, member, *addresses)
         return target
 
 
-@njit(cache=True, error_model="numpy")
-def _transport_member(context, member, source, target):
+@CompiledFunction
+def _transport(context, member, source, target):
     c = integer_array(context, (24,))
     degree, band, half, tables, fields, d, pairs = c[0], c[1], c[2], c[3], c[4], c[5], c[6]
     modes = degree + 1
@@ -143,8 +143,3 @@ def _multiply(sums, x, weights, sines, fields, products):
             difference += z * flux
         products[0, j], products[4, j] = total, difference
     return min(np.sqrt(largest), 1.0) if fields == 3 else np.sqrt(largest)
-
-
-@cfunc(types.void(*[types.int64] * 4), cache=True)
-def _transport(context, member, source, target):
-    _transport_member(context, member, source, target)

@@ -12,7 +12,7 @@ from numba import njit
 from meanfield import MeanfieldError
 from meanfield.lowlevel import fourier
 from meanfield.lowlevel.fourier import RealTransform, fftw_version, good_length
-from meanfield.lowlevel.native import call
+from meanfield.lowlevel.callbacks import call
 
 EPS = np.finfo(float).eps
 reproducible = settings(deadline=None, derandomize=True, max_examples=60)

@@ -7,9 +7,8 @@ address that is a multiple of 64 is faster than others.
 
 import operator
 
-import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
 __all__ = [
@@ -43,10 +42,15 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(manager, kind, _VECTOR)
 
 
-@njit(inline="always")
-def address_of(array):
+@intrinsic
+def address_of(_typing, array):
     """Where an array begins, as the integer that `load` and `store` take."""
-    return np.int64(array.ctypes.data)
+
+    def codegen(context, builder, signature, arguments):
+        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.ptrtoint(struct.data, ir.IntType(64))
+
+    return types.int64(array), codegen
 
 
 @intrinsic

@@ -11,7 +11,7 @@ ones. The algorithm is Stockham's, which needs no reordering, with factors 8, 5,
 import numpy as np
 from numba import njit
 
-from .lanes import LANES, load, store
+from .simd import LANES, load, store
 
 __all__ = ["ROW", "good_length", "radices", "read_row", "transform", "twiddles", "write_row"]
 
