@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 
 from meanfield.lowlevel.batched_fft import ROW, radices, transform, twiddles
-from meanfield.lowlevel.simd import LANES
 from meanfield.lowlevel.legendre import BLOCK, analyse, synthesise
+from meanfield.lowlevel.simd import LANES
 from meanfield.spaces.latitudes import aligned
 from meanfield.spaces.sphere_transport import SphereTransport
 

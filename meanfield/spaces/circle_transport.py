@@ -10,9 +10,10 @@ by Z * mu on the grid; with 3 degree + 1 points the aliases are those of the quo
 import numpy as np
 from numba import njit
 
+from ..lowlevel.callbacks import CompiledFunction, call, complex_array, float_array, integer_array
+from ..lowlevel.compilation import INNER
 from ..lowlevel.floating_point import as_bits, from_bits
 from ..lowlevel.fourier import RealTransform, good_length
-from ..lowlevel.callbacks import CompiledFunction, call, complex_array, float_array, integer_array
 
 __all__ = ["CircleTransport"]
 
@@ -83,7 +84,9 @@ def _transport(context, member, source, target):
     table = member if tables > 1 else 0
     velocity = complex_array(entries[12], (tables, modes))[table]
     normaliser = float_array(entries[13], (tables, modes))[table]
-    spectrum[:, :] = 0
+    for row in range(rows):
+        for k in range(entries[5]):
+            spectrum[row, k] = 0.0
     for k in range(modes):
         spectrum[0, k] = density[k]
     for k in range(band):
@@ -109,7 +112,7 @@ def _transport(context, member, source, target):
         result[k] = complex(factor * spectrum[0, k].imag, -factor * spectrum[0, k].real)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _largest(v, length):
     largest = 0
     for j in range(length):

@@ -11,8 +11,8 @@ import pyfftw
 from numba import njit
 
 from ..lowlevel import legendre
-from ..lowlevel.simd import LANES
 from ..lowlevel.legendre import BLOCK
+from ..lowlevel.simd import LANES
 from .contract import read_only
 
 __all__ = ["Latitudes", "aligned", "aligned_copy"]

@@ -7,10 +7,11 @@ and with the products back, so that all that happens in between stays in the cac
 import numpy as np
 from numba import njit
 
-from ..lowlevel.floating_point import as_bits, from_bits
 from ..lowlevel.batched_fft import ROW, read_row, transform, write_row
-from ..lowlevel.simd import LANES, load, spread, store
 from ..lowlevel.callbacks import float_array
+from ..lowlevel.compilation import INNER
+from ..lowlevel.floating_point import as_bits, from_bits
+from ..lowlevel.simd import LANES, load, spread, store
 from .circle_transport import NO_MASS
 
 __all__ = ["PAIRS", "multiply"]
@@ -18,7 +19,7 @@ __all__ = ["PAIRS", "multiply"]
 PAIRS = LANES  # pairs of latitudes taken at a time: a cache line of each sum
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def multiply(shape, addresses, first, factors, table):
     """mu v on every pair of latitudes, with quadrature weights; returns the largest |v|.
 
@@ -59,7 +60,7 @@ def multiply(shape, addresses, first, factors, table):
     return min(np.sqrt(largest), 1.0) if fields == 4 else np.sqrt(largest)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _join(sums, count, last, j, half, x, length, spectrum):
     """The spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the sums E and O.
 
@@ -80,7 +81,7 @@ def _join(sums, count, last, j, half, x, length, spectrum):
         write_row(spectrum + m * ROW, p - q, s + r)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _part(spectrum, length, count, j, half, weights, products):
     """f(x) + f(-x) and x (f(x) - f(-x)) with weights, from the spectra of f(x) + i f(-x).
 
@@ -98,7 +99,7 @@ def _part(spectrum, length, count, j, half, weights, products):
         store(at + 5 * step, odd * (q - s))
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _divide(slope, turn, normaliser):
     for i in range(slope.size):
         z = max(normaliser[i], NO_MASS)
@@ -106,7 +107,7 @@ def _divide(slope, turn, normaliser):
         turn[i] /= z
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _flux(density, slope, turn):
     """mu v in the place of the components of v; returns the largest |v|^2."""
     largest = 0

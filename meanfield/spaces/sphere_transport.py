@@ -15,6 +15,9 @@ import numpy as np
 from numba import njit
 
 from ..lowlevel.batched_fft import good_length, radices, twiddles
+from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
+from ..lowlevel.compilation import INNER
+from ..lowlevel.legendre import analyse, fold, recurrence, synthesise
 from ..lowlevel.simd import (
     LANES,
     address_of,
@@ -24,8 +27,6 @@ from ..lowlevel.simd import (
     store_middle_two,
     turned,
 )
-from ..lowlevel.legendre import analyse, fold, recurrence, synthesise
-from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
 from .latitudes import Latitudes, aligned, aligned_copy
 from .sphere_product import PAIRS, multiply
 
@@ -162,7 +163,7 @@ def _transport(context, member, source, target):
     _project_all(degree, sums, steps, rules, found, result)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _take(density, factors, count, series):
     """The coefficients of an order times factors; real and imaginary parts in turn."""
     for i in range(count):
@@ -170,7 +171,7 @@ def _take(density, factors, count, series):
         series[2 * i + 1] = factors[i] * density[2 * i + 1]
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _sum_potential(m, count, up, down, rules, series, folded, sums):
     """G = sin(theta) d_theta g and H = d_phi g for the potential g = W * mu, of one order.
 
@@ -189,7 +190,7 @@ def _sum_potential(m, count, up, down, rules, series, folded, sums):
     synthesise(m, rules, folded, fold(m, rules, sought, count, folded), sums[4:])
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _project_all(degree, products, steps, rules, found, result):
     begin = 0
     for m in range(degree + 1):
@@ -198,7 +199,7 @@ def _project_all(degree, products, steps, rules, found, result):
         begin += degree + 1 - m
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _project(m, degree, products, up, down, rules, found, result):
     """Coefficients of -div(mu v) of one order.
 

@@ -9,9 +9,10 @@ The weak form of `sphere_transport` with the order m = 0 only, for any d:
 import numpy as np
 from numba import njit
 
-from ..lowlevel.simd import LANES
-from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold
 from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
+from ..lowlevel.compilation import INNER
+from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold
+from ..lowlevel.simd import LANES
 from .circle_transport import NO_MASS
 from .latitudes import Latitudes, aligned
 from .sphere_transport import band_of
@@ -106,18 +107,20 @@ def _transport(context, member, source, target):
         result[l] = up * series[2 * l + 2] - down * series[2 * l - 2]
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _sum(density, multipliers, rules, series, folded, sums):
-    series[:] = 0
+    for i in range(series.size):
+        series[i] = 0.0
     for l in range(density.size):
         series[2 * l] = multipliers[l] * density[l]
     synthesise(0, rules, folded, fold(0, rules, series, density.size, folded), sums)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _sum_slope(density, attraction, band, e, dimension, rules, series, folded, sums):
     """G = sin(theta) d_theta g for the potential g = W * mu."""
-    series[:] = 0
+    for i in range(series.size):
+        series[i] = 0.0
     for l in range(band + 1):
         g = attraction[l] * density[l]
         series[2 * l + 2] += l * e[l + 1] * g
@@ -126,7 +129,7 @@ def _sum_slope(density, attraction, band, e, dimension, rules, series, folded, s
     synthesise(0, rules, folded, fold(0, rules, series, band + 2, folded), sums)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _multiply(sums, x, weights, sines, fields, products):
     """mu G at the latitudes x and -x, with quadrature weights; returns the largest |v|."""
     largest = 0.0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .attempt import INNER, attempt, norm, weigh
+from .attempt import STEP, attempt, norm, weigh
 from .clock import accepted, planned_to, rejected, replanned
 
 __all__ = ["PAUSED", "REACHED", "STEADY", "Rules", "advance"]
@@ -77,7 +77,7 @@ def advance(problem, table, work, clock, rules, target, limit):
     return PAUSED, clock
 
 
-@njit(**INNER)
+@njit(**STEP)
 def _judge(rules, error, tail):
     if not np.isfinite(error):
         return NOT_FINITE if rules.rtol == 0 else _REJECTED
@@ -88,7 +88,7 @@ def _judge(rules, error, tail):
     return _ACCEPTED
 
 
-@njit(**INNER)
+@njit(**STEP)
 def _look_around(problem, work, rules, coarse_tail, arrived):
     if rules.steady > 0:
         u, slope = work.u[work.front[0]], work.slope[work.front[0]]

@@ -6,17 +6,15 @@ import numpy as np
 from numba import njit
 
 from ..lowlevel.callbacks import evaluate
+from ..lowlevel.compilation import INNER
 from ..lowlevel.floating_point import as_bits, from_bits
 from ..lowlevel.simd import address_of
-from .phi import HIGHEST, phi_functions
+from .phi import phi_functions
 
 __all__ = ["Problem", "Work", "attempt", "fastest_rate", "norm", "slope_of", "weigh"]
 
-# Functions that only compiled code calls get no entry from Python: compiling one for arguments as
-# large as Problem and Work takes as long as the function itself. Explicit loops instead of slice
-# assignments, for which NumPy's error messages would be compiled too.
-INNER = {"cache": True, "error_model": "numpy", "no_cpython_wrapper": True}
-INNER["no_cfunc_wrapper"] = True
+# Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
+STEP = {**INNER, "error_model": "numpy"}
 
 TRANSPORT = 0.75  # velocities that are gradients have zeros: no mode is carried at full speed
 
@@ -72,7 +70,7 @@ class Work(NamedTuple):
     error: np.ndarray
 
 
-@njit(**INNER)
+@njit(**STEP)
 def weigh(linear, table, step, work):
     """Compute the weights of the scheme for steps of this size."""
     nodes, decay_node, entries = table.nodes, table.decay, table.entries
@@ -93,7 +91,7 @@ def weigh(linear, table, step, work):
     work.counts[2] += 1
 
 
-@njit(**INNER)
+@njit(**STEP)
 def attempt(problem, work, tail_degree, coarse_degree):
     """One step with the weights at hand, from the front of u and slope to their back.
 
@@ -125,7 +123,7 @@ def attempt(problem, work, tail_degree, coarse_degree):
     return error, rate, np.sqrt(from_bits(tail)), np.sqrt(from_bits(coarse_tail)), tail_error
 
 
-@njit(**INNER)
+@njit(**STEP)
 def _attempt_member(problem, work, member, tail_degree):
     """The step of one member: all its stages while its arrays are in the cache.
 
@@ -193,7 +191,7 @@ def fastest_rate(linear, added, degrees, speed):
     return from_bits(rate)
 
 
-@njit(**INNER)
+@njit(**STEP)
 def _combine(target, u, decay, weights, columns, slopes):
     """target = decay u + sum_slot weights_slot slopes_{columns_slot}, two slots at a time."""
     a, b = weights[0], weights[1]
@@ -209,7 +207,7 @@ def _combine(target, u, decay, weights, columns, slopes):
             target[k] += a[k] * f[k] + b[k] * g[k]
 
 
-@njit(**INNER)
+@njit(**STEP)
 def _combine_shared(target, u, decay, weights, columns, slopes):
     """The same with weights that all modes share."""
     for k in range(target.size):
@@ -223,7 +221,7 @@ def _combine_shared(target, u, decay, weights, columns, slopes):
             target[k] += a * f[k] + b * g[k]
 
 
-@njit(**INNER, fastmath={"reassoc", "contract"})
+@njit(**STEP, fastmath={"reassoc", "contract"})
 def _norm_and_tail(f, weights, degrees, tail_degree):
     """`norm`, and the largest |coefficient| beyond a degree."""
     total, tail = 0.0, 0

@@ -11,8 +11,8 @@ from numba import njit
 
 from meanfield import MeanfieldError
 from meanfield.lowlevel import fourier
-from meanfield.lowlevel.fourier import RealTransform, fftw_version, good_length
 from meanfield.lowlevel.callbacks import call
+from meanfield.lowlevel.fourier import RealTransform, fftw_version, good_length
 
 EPS = np.finfo(float).eps
 reproducible = settings(deadline=None, derandomize=True, max_examples=60)
