@@ -11,8 +11,7 @@ from numba import njit
 
 from meanfield.lowlevel.batched_fft import ROW, radices, transform, twiddles
 from meanfield.lowlevel.legendre import BLOCK, analyse, synthesise
-from meanfield.lowlevel.simd import LANES
-from meanfield.spaces.latitudes import aligned
+from meanfield.lowlevel.simd import LANES, aligned
 from meanfield.spaces.sphere_transport import SphereTransport
 
 __all__ = ["transforms"]

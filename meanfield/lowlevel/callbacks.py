@@ -7,12 +7,11 @@ one time loop, compiled once, serves every right-hand side: a compiled one or, t
 """
 
 import ctypes
-import threading
 from collections.abc import Callable
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, cfunc, njit, types
+from numba import carray, njit, types
 from numba.extending import intrinsic
 
 __all__ = [
@@ -72,9 +71,6 @@ def integer_array(address, shape):
     return carray(_pointer(address), shape, np.int64)
 
 
-COMPILING = threading.RLock()
-
-
 class CompiledFunction:
     """A function of four int64, compiled on first use, that compiled code calls by address.
 
@@ -86,25 +82,17 @@ class CompiledFunction:
         ``f(context, member, source, target)``, in the part of Python that numba compiles.
     """
 
-    _prototype = ctypes.PYFUNCTYPE(None, *[ctypes.c_int64] * 4)  # as numba's functions: with GIL
-
     def __init__(self, function: Callable):
-        self._function, self._compiled, self._call = function, None, None
+        self._compiled = njit(cache=True, error_model="numpy")(function)
 
     @property
     def address(self) -> int:
         """Where the compiled function begins, for `evaluate`."""
-        with COMPILING:
-            if self._compiled is None:
-                signature = types.void(*[types.int64] * 4)
-                options = {"cache": True, "error_model": "numpy"}
-                self._compiled = cfunc(signature, **options)(self._function)
-        return self._compiled.address
+        result = self._compiled.get_compile_result(types.void(*[types.int64] * 4))
+        return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 
     def __call__(self, context: int, member: int, source: int, target: int) -> None:
-        if self._call is None:
-            self._call = self._prototype(self.address)
-        self._call(context, member, source, target)
+        self._compiled(context, member, source, target)
 
 
 class PythonFunction:

@@ -21,13 +21,14 @@ from ..lowlevel.legendre import analyse, fold, recurrence, synthesise
 from ..lowlevel.simd import (
     LANES,
     address_of,
+    aligned,
     load,
     spread,
     store_first_two,
     store_middle_two,
     turned,
 )
-from .latitudes import Latitudes, aligned, aligned_copy
+from .latitudes import Latitudes, aligned_copy
 from .sphere_product import PAIRS, multiply
 
 __all__ = ["SphereTransport", "band_of"]

@@ -12,9 +12,9 @@ from numba import njit
 from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
 from ..lowlevel.compilation import INNER
 from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold
-from ..lowlevel.simd import LANES
+from ..lowlevel.simd import LANES, aligned
 from .circle_transport import NO_MASS
-from .latitudes import Latitudes, aligned
+from .latitudes import Latitudes
 from .sphere_transport import band_of
 
 __all__ = ["ZonalTransport"]
