@@ -3,8 +3,7 @@
 import numpy as np
 from numba import njit
 
-from .chart import Chart
-from .rule import graded_rule
+from .chart import Chart, graded_rule
 
 __all__ = ["CircleChart"]
 
@@ -17,6 +16,7 @@ class CircleChart(Chart):
     Rounding moves the point that repels by about 1e-16, and with it as much mass.
     """
 
+    usual_nodes = 4096
     smallest_w2 = 3e-8
 
     @property
