@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +23,13 @@ def compile_everything(report: Callable[[str, float], None] | None = None) -> fl
     float
         Seconds in all.
     """
-    from .. import solve
+    from ..solving import solve
 
     begin = time.perf_counter()
     for kind, model, state in _problems():
         start = time.perf_counter()
-        noisy = kind.startswith("noisy")
-        solve(model, state, t_span=(0, 0.01), progress=False, **({"rng": 0} if noisy else {}))
+        options: dict[str, Any] = {"rng": 0} if kind.startswith("noisy") else {}
+        solve(model, state, t_span=(0, 0.01), progress=False, **options)
         if report is not None:
             report(kind, time.perf_counter() - start)
     return time.perf_counter() - begin
@@ -36,21 +37,11 @@ def compile_everything(report: Callable[[str, float], None] | None = None) -> fl
 
 def _problems() -> Iterator[tuple]:
     """Name, model and state of a problem for everything that has compiled code of its own."""
-    from .. import (
-        SA,
-        USA,
-        Attention,
-        Characteristics,
-        Circle,
-        Density,
-        Equiangular,
-        Gaussian,
-        Gram,
-        Sphere,
-        Tokens,
-        Transformer,
-        Zonal,
-    )
+    from ..models import SA, USA, Attention
+    from ..models.transformer import Transformer
+    from ..spaces import Circle, Density, Sphere, Zonal
+    from ..spaces.characteristics import Characteristics
+    from ..states import Equiangular, Gaussian, Gram, Tokens
 
     model, noisy = Transformer(SA(beta=1.0)), Transformer(USA(beta=1.0), kappa=4.0)
     densities: dict[str, Density] = {
