@@ -17,7 +17,8 @@ def combined(
     Slopes (s, N) of weight 0 are not read, nor those beyond the weights.
     """
     result = np.empty(slopes.shape[1] if x is None else x.shape)
-    _combine(NOTHING if x is None else x.ravel(), weights, slopes, dt, result.ravel())
+    start = NOTHING if x is None else np.require(x.ravel(), requirements="W")  # one type only
+    _combine(start, weights, slopes, dt, result.ravel())
     return result
 
 
@@ -25,7 +26,8 @@ def combined(
 def _combine(x, weights, slopes, dt, result):
     for begin in range(0, result.size, BLOCK):
         part = result[begin : begin + BLOCK]
-        part[:] = 0.0
+        for i in range(part.size):
+            part[i] = 0.0
         for j in range(weights.size):
             weight, slope = dt * weights[j], slopes[j, begin : begin + BLOCK]
             if weight != 0.0:

@@ -11,7 +11,8 @@ ones. The algorithm is Stockham's, which needs no reordering, with factors 8, 5,
 import numpy as np
 from numba import njit
 
-from .lanes import LANES, load, store
+from .compilation import INNER
+from .simd import LANES, load, store
 
 __all__ = ["ROW", "good_length", "radices", "read_row", "transform", "twiddles", "write_row"]
 
@@ -59,7 +60,11 @@ def transform(source, target, scratch, factors, table):
 
     The transform with the opposite sign has the same entries, that of j at n - j.
     """
-    n, stride, begin = 1, 1, 0
+    n, stride, begin = (
+        1,
+        np.int64(1),
+        0,
+    )  # not a literal 1, for which the passes would be compiled too
     for radix in factors:
         n *= radix
     for i in range(factors.size):
@@ -77,27 +82,27 @@ def transform(source, target, scratch, factors, table):
         source, begin, n, stride = place, begin + 2 * n - 2 * count, count, stride * radix
 
 
-@njit(cache=True)
+@njit(**INNER)
 def read_row(at):
     """Real and imaginary parts of the row at an address."""
     return load(at), load(at + PLANE)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def write_row(at, re, im):
     """Write the row at an address."""
     store(at, re)
     store(at + PLANE, im)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _turn(at, re, im, w, p, j):
     """Store a value times e^{i angle}, the angle being that of entry j of row p."""
     c, s = w[p, 2 * j - 2], w[p, 2 * j - 1]
     write_row(at, c * re - s * im, c * im + s * re)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _pass_3(source, target, count, stride, w):
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):
@@ -113,7 +118,7 @@ def _pass_3(source, target, count, stride, w):
             _turn(b + 2 * near, ex + dy, ey - dx, w, p, 2)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _pass_4(source, target, count, stride, w):
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):
@@ -126,7 +131,7 @@ def _pass_4(source, target, count, stride, w):
             _turn(b + 3 * near, x3, y3, w, p, 3)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _four(at, far):
     """The transform of four values, at distances `far`."""
     x0, y0 = read_row(at)
@@ -138,7 +143,7 @@ def _four(at, far):
     return ax + cx, ay + cy, bx - dy, by + dx, ax - cx, ay - cy, bx + dy, by - dx
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _pass_5(source, target, count, stride, w):
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):
@@ -162,7 +167,7 @@ def _pass_5(source, target, count, stride, w):
             _turn(b + 3 * near, ex + fy, ey - fx, w, p, 3)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _pass_8(source, target, count, stride, w):
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):

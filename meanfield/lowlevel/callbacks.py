@@ -15,6 +15,7 @@ from numba import carray, njit, types
 from numba.extending import intrinsic
 
 __all__ = [
+    "CompiledFunction",
     "PythonFunction",
     "call",
     "complex_array",
@@ -68,6 +69,30 @@ def float_array(address, shape):
 def integer_array(address, shape):
     """The int64 array of this shape that starts at `address`."""
     return carray(_pointer(address), shape, np.int64)
+
+
+class CompiledFunction:
+    """A function of four int64, compiled on first use, that compiled code calls by address.
+
+    A decorator, where numba's own `cfunc` would compile as soon as the module is imported.
+
+    Parameters
+    ----------
+    function : callable
+        ``f(context, member, source, target)``, in the part of Python that numba compiles.
+    """
+
+    def __init__(self, function: Callable):
+        self._compiled = njit(cache=True, error_model="numpy")(function)
+
+    @property
+    def address(self) -> int:
+        """Where the compiled function begins, for `evaluate`."""
+        result = self._compiled.get_compile_result(types.void(*[types.int64] * 4))
+        return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+
+    def __call__(self, context: int, member: int, source: int, target: int) -> None:
+        self._compiled(context, member, source, target)
 
 
 class PythonFunction:

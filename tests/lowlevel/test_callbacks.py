@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from meanfield.lowlevel.native import (
+from meanfield.lowlevel.callbacks import (
     PythonFunction,
     call,
     complex_array,

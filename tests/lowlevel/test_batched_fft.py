@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from meanfield.lowlevel.columns import good_length, radices, transform, twiddles
-from meanfield.lowlevel.lanes import (
+from meanfield.lowlevel.batched_fft import good_length, radices, transform, twiddles
+from meanfield.lowlevel.simd import (
     LANES,
     address_of,
     load,

@@ -1,15 +1,43 @@
-"""The exponential function in compiled loops, where compilers vectorise it."""
+"""Floating-point numbers in compiled loops: their bits, and the exponential function.
 
-from numba import njit
+Compilers vectorise maxima of integers, not those of floats; and the loops of the exponential
+function, not calls of the one in the C library.
+"""
 
-from .bits import as_bits, from_bits
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 
-__all__ = ["exponential"]
+__all__ = ["as_bits", "exponential", "from_bits"]
 
 LOWEST = -708.0  # e^-708 is the last whole exponent before denormal numbers
 PER_LOG_2 = 1.4426950408889634
 LOG_2, REST_OF_LOG_2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 ROUNDS = 6755399441055744.0  # 1.5 * 2^52: added, it leaves the nearest integer in the last bits
+
+
+@intrinsic
+def as_bits(_typing, x):
+    """The bits of a float as an int64.
+
+    Floats >= 0 are ordered like their bits, with inf and nan at the end and the bits of 0 first.
+    Negative ones have negative bits: an integer maximum that starts from 0 passes them over.
+    """
+
+    def codegen(_context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), codegen
+
+
+@intrinsic
+def from_bits(_typing, bits):
+    """The float with these bits."""
+
+    def codegen(_context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
 
 
 @njit(cache=True, fastmath={"contract"})
