@@ -12,9 +12,12 @@ from . import parameters
 from .contract import Drift
 from .heads import check_shapes, dimension, norm
 from .parameters import Parameter
-from .weights import Sinkhorn, Softmax, Weights
+from .weights import Sinkhorn, Softmax, Unnormalised, Weights
 
 __all__ = ["Attention"]
+
+ROWS = 512  # tokens whose weights are in memory at a time
+EQUAL = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,7 +123,12 @@ class Attention(Drift):
         return dimension({name: value.shape for name, value in self._matrices.items()})
 
     @property
-    def constant(self) -> bool:
+    def parts_tokens(self) -> bool:  # type: ignore[override]
+        """Whether tokens at the same place may part: under causal attention each has its past."""
+        return self.causal
+
+    @property
+    def constant(self) -> bool:  # type: ignore[override]
         """Whether no parameter depends on time."""
         values = (*self._matrices.values(), self.beta)
         return all(isinstance(value, np.ndarray) for value in values)
@@ -140,6 +148,58 @@ class Attention(Drift):
         norms = {name: norm(matrix) for name, matrix in matrices.items() if name != "beta"}
         response = 1 + np.abs(matrices["beta"]) * norms["Q"] * norms["K"]
         return norms["V"] * norms.get("output", 1.0) * response
+
+    def known_rate(self, on_sphere: bool) -> bool:
+        return self.constant and on_sphere and self.weights.bounded
+
+    def output_size(self, t: float) -> float:
+        matrices = self.at(t)
+        return float(np.prod([np.linalg.norm(matrices.get(name, 1.0)) for name in ("V", "output")]))
+
+    def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """E = (c/(2 beta)) sum_ij m_i m_j exp(beta <Qx_i, Kx_j>), where it is increased.
+
+        That is under Unnormalised() weights of one head with constant parameters, a symmetric
+        A = K^T Q, and V = c A: then dE/dt = int |v|^2 dmu, on the sphere and in R^d. At beta = 0
+        <Qx_i, Kx_j> stands for the exponential over beta. Elsewhere nan.
+        """
+        slope = self._gradient(x.shape[-1])
+        if slope is None:
+            return super().interaction_energy(x, masses)
+        c, A, beta = slope
+        energy = np.zeros(x.shape[:-2])
+        betas = np.broadcast_to(beta, energy.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for r in np.ndindex(energy.shape):
+                for first in range(0, x.shape[-2], ROWS):
+                    rows = slice(first, first + ROWS)
+                    logits = x[r][rows] @ A @ x[r].T
+                    values = np.exp(betas[r] * logits) / betas[r] if betas[r] else logits
+                    energy[r] += c / 2 * (masses[r][rows] @ values @ masses[r])
+        return energy
+
+    def _gradient(self, d: int):
+        """c, A and beta for which v is the gradient of the energy; None if it is of none."""
+        if not (isinstance(self.weights, Unnormalised) and self.constant) or self.causal:
+            return None
+        matrices = self.at(0.0)
+        beta, one = matrices.pop("beta"), np.eye(d)
+        if any(m.ndim == 3 and len(m) > 1 for m in matrices.values()):
+            return None
+        full = {n: m.reshape(m.shape[-2:]) if m.ndim else m * one for n, m in matrices.items()}
+        A, V = full["K"].T @ full["Q"], full.get("output", one) @ full["V"]
+        c = (V * A).sum() / ((A * A).sum() or 1.0)
+        if not (_alike(A, A.T) and _alike(V, c * A)):
+            return None
+        return c, A, beta
+
+    def why_not_finite(self, largest: float) -> str:
+        if self.weights.bounded:
+            return super().why_not_finite(largest)
+        return (
+            "weights exp(beta <Qx, Ky>) overflow on these tokens. Softmax() weights do not; or "
+            "use a smaller beta."
+        )
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         """Times strictly between `start` and `end` at which a parameter jumps, increasing."""
@@ -176,3 +236,7 @@ class Attention(Drift):
         listed = [f"{name}={parameters.shown(value)}" for name, value in values.items()]
         causal = ["causal=True"] if self.causal else []
         return f"Attention({', '.join([*listed, f'weights={self.weights!r}', *causal])})"
+
+
+def _alike(A: np.ndarray, B: np.ndarray) -> bool:
+    return bool(np.abs(A - B).max() <= EQUAL * np.abs(A).max())

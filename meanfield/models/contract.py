@@ -17,9 +17,18 @@ class Drift(ABC):
         Ensemble shape of the parameters; () for a single drift.
     gradient_flow : bool
         Whether mu follows the Wasserstein gradient of an interaction energy.
+    constant : bool
+        Whether no parameter depends on time.
+    parts_tokens : bool
+        Whether tokens at the same place may part.
+    on_sphere_only : bool
+        Whether it is defined on the sphere alone, not in R^d.
     """
 
     gradient_flow = False
+    constant = True
+    parts_tokens = False
+    on_sphere_only = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -38,6 +47,30 @@ class Drift(ABC):
     def rate(self, t: float = 0.0) -> np.ndarray:
         """About the largest rate at which tokens attract each other, for the choice of steps."""
 
+    def known_rate(self, on_sphere: bool) -> bool:
+        """Whether `rate` bounds how fast tokens move, at all times: steps may be chosen by it."""
+        return True
+
+    def output_size(self, t: float) -> float:
+        """About the length of the output of attention where nothing cancels."""
+        return float(np.max(self.rate(t)))
+
+    def breakpoints(self, start: float, end: float) -> np.ndarray:
+        """Times strictly between `start` and `end` at which a parameter jumps, increasing."""
+        return np.zeros(0)
+
+    def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """E of tokens (..., n, d) with masses (..., n), (...); nan where nothing is known of it."""
+        return np.full(x.shape[:-2], np.nan)
+
+    def why_not_finite(self, largest: float) -> str:
+        """Why velocities of tokens overflow whose components are up to `largest`."""
+        return (
+            "numbers such as beta <Qx, Ky> and V x exceed 1.8e308, the largest there is; "
+            f"components of the tokens are up to {largest:.3g}. Rescale the tokens, or the "
+            "parameters."
+        )
+
     def broadcast(self, shape: tuple[int, ...]) -> Self:
         """The drift with an ensemble of parameters flattened, one for each entry of `shape`."""
         return self
@@ -53,6 +86,7 @@ class ZonalDrift(Drift):
     """
 
     gradient_flow = True
+    on_sphere_only = True
 
     @abstractmethod
     def attraction(self, degree: int, dimension: int) -> np.ndarray:

@@ -57,6 +57,8 @@ class Hardmax(Drift):
     V: Parameter
     ties: float
 
+    parts_tokens = True  # none attends to itself
+
     def __init__(self, Q=None, K=None, V=None, ties: float = 1e-12):
         finite(ties=ties)
         if ties < 0:
@@ -76,7 +78,7 @@ class Hardmax(Drift):
         return dimension({name: value.shape for name, value in self._matrices.items()})
 
     @property
-    def constant(self) -> bool:
+    def constant(self) -> bool:  # type: ignore[override]
         """Whether no parameter depends on time."""
         return all(isinstance(value, np.ndarray) for value in self._matrices.values())
 

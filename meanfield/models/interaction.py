@@ -116,6 +116,14 @@ class Interaction(ZonalDrift):
                 "and the Chebyshev interpolants of its slope do not give it: W' is not smooth."
             ) from error
 
+    def why_not_finite(self, largest: float) -> str:
+        if self.derivative is None:
+            return super().why_not_finite(largest)
+        return (
+            "the derivative of the Interaction is not finite at inner products of these tokens. "
+            "Expected W'(t), finite for -1 < t < 1."
+        )
+
     def rate(self, t: float = 0.0) -> np.ndarray:
         return np.abs(self._slope(np.linspace(-1, 1, 515)[1:-1])).max()  # it may be inf at +-1
 

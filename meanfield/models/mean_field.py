@@ -86,6 +86,9 @@ class MeanField(Drift):
             )
         return self._spline(t)
 
+    constant = False
+    on_sphere_only = True
+
     def rate(self, t: float = 0.0) -> np.ndarray:
         return self.source.rate(t)
 

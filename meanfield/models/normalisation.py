@@ -53,6 +53,12 @@ class Normalisation:
         return False
 
     needs_direction = False  # whether only the direction of A counts, which A = 0 has not
+    is_identity = False  # whether the update is the output of attention, and lengths are fixed
+
+    @property
+    def constant(self) -> bool:
+        """Whether tokens that rest may not begin to move again, as no rate is a function of t."""
+        return True
 
     @property
     def has_radii(self) -> bool:
@@ -71,6 +77,8 @@ class Normalisation:
 @dataclass(frozen=True)
 class PostLN(Normalisation):
     """Post-LN: theta' = P A; a layer is theta <- N(theta + step A(theta))."""
+
+    is_identity = True
 
 
 class _Growing(Normalisation):
@@ -145,6 +153,10 @@ class NGPT(Normalisation):
     def __post_init__(self):
         if not callable(self.alpha):
             positive(alpha=self.alpha)
+
+    @property
+    def constant(self) -> bool:
+        return not callable(self.alpha)
 
     def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         alpha = self.alpha(t) if callable(self.alpha) else self.alpha

@@ -19,7 +19,15 @@ __all__ = ["L2", "Linear", "Sigmoid", "Sinkhorn", "Softmax", "Unnormalised", "We
 
 
 class Weights:
-    """A kind of attention weights; `Attention` takes one."""
+    """A kind of attention weights; `Attention` takes one.
+
+    Attributes
+    ----------
+    bounded : bool
+        Whether on the sphere they do not overflow, whatever beta is.
+    """
+
+    bounded = True
 
     def describe(self) -> dict[str, Any]:
         """The weights as plain data: their name and numbers."""
@@ -47,6 +55,8 @@ class Unnormalised(Weights):
 
     Velocities are of the size of exp(beta <Qx, Ky>), which overflows above 709.
     """
+
+    bounded = False
 
 
 @dataclass(frozen=True)

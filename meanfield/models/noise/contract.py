@@ -20,7 +20,17 @@ class Noise(ABC):
     that depend neither on the tokens, nor on s, nor on the drift. `moved` is a function of the
     tokens and of them. Two systems that are moved by the same increments are therefore coupled
     synchronously, and the same generator gives the same Brownian paths to any drift and kappa.
+
+    Attributes
+    ----------
+    known_rate : bool
+        Whether inner products change at most at the rate (d - 1)/kappa: steps are chosen by it.
+    on_sphere_only : bool
+        Whether it is defined on the sphere alone, not in R^d.
     """
+
+    known_rate = False
+    on_sphere_only = True
 
     @abstractmethod
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:

@@ -38,6 +38,9 @@ class Isotropic(Noise):
     Mijatovic, Mramor and Uribe Bravo, Statist. Probab. Lett. 165 (2020): the law of rho.
     """
 
+    known_rate = True
+    on_sphere_only = False
+
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d if d > 2 else 1)
 

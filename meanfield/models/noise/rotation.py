@@ -34,6 +34,8 @@ class CommonNoise(Noise):
     Increments: (R, d (d - 1)/2) normals. Cost O(R (d^3 + n d^2)).
     """
 
+    known_rate = True
+
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, d * (d - 1) // 2)
 
