@@ -3,7 +3,7 @@
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 from ..solving.checkpoint import Keeper
-from ..solving.interruption import Interruption
+from ..solving.progress import Interruption
 from .bar import Bar
 from .experiment import Experiment
 from .ledger import Ledger

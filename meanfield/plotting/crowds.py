@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dynamics.observables import cluster_labels
-from ..dynamics.observables.linkage import MANY
+from ..dynamics.clusters import MANY, cluster_labels
 from ..states import Tokens
 from . import ensemble, theme
 from .portions import GATHERED

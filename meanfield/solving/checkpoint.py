@@ -2,16 +2,19 @@
 
     MAGIC (16 bytes) | SHA-256 of the payload (32 bytes) | payload
 
-The payload is a .npz archive of arrays and of the identity of the run. A file that is cut short,
-altered, or written for another model, initial state or options is refused.
+The payload is a .npz archive of arrays and of the identity of the run: a digest of what is computed
+with, functions by their code. A file that is cut short, altered, or written for another model,
+initial state or options is refused.
 """
 
+import functools
 import hashlib
 import io
-import json
 import time
+import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +23,11 @@ import numpy as np
 from ..core.atomic import check_writable, write_atomically
 from ..core.errors import CheckpointError, StorageWarning
 
-__all__ = ["Keeper"]
+__all__ = ["Keeper", "digest"]
 
-MAGIC = b"meanfield ckpt 4"
+MAGIC = b"meanfield ckpt 5"
+OURS = ("meanfield.", "numpy.", "builtins")
+PLAIN = (int, float, complex, str, np.ndarray, np.generic)
 
 
 class Keeper:
@@ -32,7 +37,7 @@ class Keeper:
     ----------
     path : Path
     identity : dict
-        What determines the result: plain data, and arrays. It must agree on resuming.
+        What determines the result, see `digest`. It must agree on resuming.
     every : float
         Seconds of wall time between two checkpoints.
     resume : bool
@@ -50,7 +55,7 @@ class Keeper:
                 "name, or remove it."
             )
         check_writable(path)
-        self._path, self._identity = path, _digest(identity)
+        self._path, self._identity = path, digest(identity)
         self._every, self._last = every, time.monotonic()
 
     def save_now_and_then(self, arrays: Callable[[], dict[str, Any]]) -> None:
@@ -103,11 +108,122 @@ def _may_be_overwritten(path: Path) -> bool:
         return file.read(len(MAGIC)) in (b"", MAGIC)
 
 
-def _digest(identity: dict[str, Any]) -> str:
-    plain = {k: v for k, v in identity.items() if not isinstance(v, np.ndarray)}
-    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode())
-    for value in identity.values():
-        if isinstance(value, np.ndarray):
-            digest.update(f"{value.shape}{value.dtype}".encode())
-            digest.update(np.ascontiguousarray(value).tobytes())
-    return digest.hexdigest()
+# Identity ------------------------------------------------------------------------------------
+
+
+def digest(value: Any) -> str:
+    """What tells a value from others that compute something else, as a hexadecimal number.
+
+    Arrays by their numbers; functions by their code, constants, defaults, what they close over and
+    the functions and numbers among the globals that they name; objects by their class and fields.
+
+    Raises
+    ------
+    CheckpointError
+        For what has no such identity, as a compiled function of another library.
+    """
+    found = hashlib.sha256()
+    for part in _parts(value, {}):
+        found.update(len(part).to_bytes(8, "little") + part)
+    return found.hexdigest()
+
+
+def _parts(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
+    """The bytes that identify a value; functions and objects already `seen` are not told again."""
+    if id(value) in seen:
+        yield f"seen {list(seen).index(id(value))}".encode()
+        return
+    if isinstance(value, types.FunctionType) or hasattr(value, "__dict__"):
+        seen[id(value)] = value
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        yield f"{type(value).__name__} {value!r}".encode()
+    elif isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        yield f"array {array.shape} {array.dtype.str}".encode()
+        if array.dtype.hasobject:
+            yield from _many(array.ravel().tolist(), seen)
+        else:
+            yield np.ascontiguousarray(array).tobytes()
+    elif isinstance(value, Mapping):
+        yield b"mapping"
+        yield from _many([part for item in sorted(value.items(), key=repr) for part in item], seen)
+    elif isinstance(value, list | tuple):
+        yield f"list {len(value)}".encode()
+        yield from _many(value, seen)
+    elif isinstance(value, set | frozenset):
+        yield b"set"
+        yield from _many(sorted(digest(part) for part in value), seen)
+    elif isinstance(value, types.ModuleType | type):
+        yield f"{getattr(value, '__module__', '')}.{value.__name__}".encode()
+    elif isinstance(value, types.CodeType):
+        yield value.co_code
+        yield from _many([value.co_consts, value.co_names], seen)
+    elif isinstance(value, types.FunctionType):
+        yield b"function"
+        yield from _many(_of_function(value), seen)
+    elif isinstance(value, types.MethodType):
+        yield from _many([value.__func__, value.__self__], seen)
+    elif isinstance(value, functools.partial):
+        yield from _many([value.func, value.args, value.keywords], seen)
+    elif isinstance(value, np.ufunc):
+        yield f"ufunc {value.__name__}".encode()
+    elif hasattr(value, "py_func"):  # compiled by numba
+        yield from _parts(value.py_func, seen)
+    elif isinstance(value, types.BuiltinFunctionType) and isinstance(
+        value.__self__, types.ModuleType | None
+    ):
+        yield f"{value.__module__}.{value.__qualname__}".encode()
+    elif is_dataclass(value):
+        yield from _of_object(value, {f.name: getattr(value, f.name) for f in fields(value)}, seen)
+    elif hasattr(value, "__dict__"):
+        lazy = {
+            name
+            for kind in type(value).__mro__
+            for name, entry in vars(kind).items()
+            if isinstance(entry, functools.cached_property)
+        }
+        kept = {name: part for name, part in vars(value).items() if name not in lazy}
+        yield from _of_object(value, kept, seen)
+    else:
+        raise CheckpointError(
+            f"{value!r} has no identity by which a run could be told from another one, so that no "
+            "run with it can be resumed: leave checkpoint out, or write it as a Python function."
+        )
+
+
+def _of_object(value: Any, kept: dict[str, Any], seen: list[Any]) -> Iterator[bytes]:
+    kind = type(value)
+    yield f"object {kind.__module__}.{kind.__qualname__}".encode()
+    if not kind.__module__.startswith(
+        OURS
+    ):  # of which a class of the same name may do other things
+        methods = {n: m for k in kind.__mro__ for n, m in vars(k).items() if _is_code(m)}
+        yield from _parts(methods, seen)
+    yield from _parts(kept, seen)
+
+
+def _is_code(entry: Any) -> bool:
+    return isinstance(entry, types.FunctionType) and not entry.__module__.startswith(OURS)
+
+
+def _of_function(function: types.FunctionType) -> list[Any]:
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    named = {
+        name: value
+        for name in sorted(_names(function.__code__))
+        if isinstance(value := function.__globals__.get(name), PLAIN)
+        or getattr(value, "__module__", None) == function.__module__
+    }
+    defaults = [function.__defaults__, function.__kwdefaults__]
+    return [function.__code__, cells, defaults, named, dict(vars(function))]
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Names of a function and of those within it."""
+    inner = [part for part in code.co_consts if isinstance(part, types.CodeType)]
+    return {*code.co_names}.union(*map(_names, inner))
+
+
+def _many(values: Any, seen: list[Any]) -> Iterator[bytes]:
+    for value in values:
+        yield from _parts(value, seen)

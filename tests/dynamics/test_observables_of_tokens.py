@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meanfield import SA, USA, Attention, Gram, Kuramoto, PreLN, Tokens, Transformer
+from meanfield.dynamics import clusters as clusters_room
+from meanfield.dynamics.clusters import cluster_labels
 from meanfield.dynamics.observables import (
-    cluster_labels,
+    effective_rank,
     inner_product_histogram,
     mean_cosine,
     measure,
 )
-from meanfield.dynamics.observables import linkage as linkage_room
-from meanfield.dynamics.observables.tokens import effective_rank
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=30)
 
@@ -65,7 +65,7 @@ def test_the_histogram_counts_every_pair_by_its_mass(monkeypatch):
     expected = np.histogram(G[off], edges, weights=weights[off])[0] / weights[off].sum()
     np.testing.assert_allclose(shares, expected, rtol=1e-12)
     np.testing.assert_allclose(inner_product_histogram(tokens.gram(), 7)[0], shares, rtol=1e-12)
-    monkeypatch.setattr("meanfield.dynamics.observables.pairs.ROWS", 7)
+    monkeypatch.setattr("meanfield.dynamics.observables.ROWS", 7)
     np.testing.assert_allclose(inner_product_histogram(tokens, 7)[0], shares, rtol=1e-12)
 
 
@@ -120,7 +120,7 @@ def test_cells_find_the_same_clusters(monkeypatch, d, angle):
     tokens = Tokens(x, on_sphere=False)
     expected = groups_of(cluster_labels(tokens, angle))
     assert 2 < len(expected) < 240
-    monkeypatch.setattr(linkage_room, "MANY", 10)
+    monkeypatch.setattr(clusters_room, "MANY", 10)
     assert groups_of(cluster_labels(tokens, angle)) == expected
 
 
