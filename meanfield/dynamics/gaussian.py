@@ -16,16 +16,7 @@ from ..models.heads import dimension, heads
 from ..models.transformer import Transformer
 from ..models.weights import Weights
 from ..states import Gaussian
-from .gaussian_attention import (
-    Head,
-    affine,
-    energy,
-    expected,
-    integrable,
-    length,
-    lengths,
-    most_exponential,
-)
+from .gaussian_attention import Head, affine, energy, length, lengths
 from .motion import Failure, Motion
 
 __all__ = ["GaussianMotion", "checked_attention", "metric_speed"]
@@ -65,8 +56,8 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     def setup(self) -> None:
         """The heads, if they are constant, and the lengths of the first columns and mean."""
-        model, state = self.model, self.like
-        self._drift, self._dimension = checked_attention(model, state), state.dimension
+        state, self._drift = self.like, self.model.drift
+        self._dimension, self._weights = state.dimension, affine(self._drift.weights)
         self._constant = self._heads(0.0) if self._drift.constant else None
         sizes = lengths(self.coordinates(state))
         least = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)
@@ -102,7 +93,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         rates = np.zeros_like(y)
         with np.errstate(over="ignore", invalid="ignore"):  # of which a run is told by its result
             for head in self._constant or self._heads(t):
-                rates += head.V @ expected(self._drift.weights, y, head)
+                rates += head.V @ self._weights.expected(y, head)
         return rates
 
     def _heads(self, t: float) -> list[Head]:
@@ -145,8 +136,7 @@ class GaussianMotion(Motion, moves=Gaussian):
     def growth(self, y: np.ndarray, velocity: np.ndarray, t: float) -> float:
         """The rate of growth, 0 where these weights reach it without a blow-up."""
         growth = self._growth(y, velocity)
-        heads_now = self._constant or self._heads(t)
-        bound = sum(most_exponential(self._drift.weights, head) for head in heads_now)
+        bound = sum(self._weights.fastest(head) for head in self._constant or self._heads(t))
         return 0.0 if 0 < growth <= bound else growth
 
     def _growth(self, y: np.ndarray, velocity: np.ndarray) -> float:
@@ -184,8 +174,7 @@ class GaussianMotion(Motion, moves=Gaussian):
                 "The states before it are as accurate as asked."
             )
         heads_now = self._constant or self._heads(at.t)
-        weights = self._drift.weights
-        if min(integrable(weights, at.y, head) for head in heads_now) < AT_THE_EDGE:
+        if min(self._weights.integrable(at.y, head) for head in heads_now) < AT_THE_EDGE:
             return (
                 f"L2 weights with beta < 0 cease to have an integral over the law at t = {at.t:g}"
                 ": 1 + 2 beta |K L|^2 falls to 0, and velocities grow without bound. The solution "

@@ -40,12 +40,9 @@ __all__ = [
     "Head",
     "affine",
     "energy",
-    "expected",
     "full",
-    "integrable",
     "length",
     "lengths",
-    "most_exponential",
 ]
 
 EQUAL = 1e-12
@@ -118,30 +115,6 @@ class Affine(NamedTuple):
 def affine(weights: Weights) -> Affine | None:
     """What is known of these weights, or of the nearest base of their class; None if nothing."""
     return next((AFFINE[kind] for kind in type(weights).__mro__ if kind in AFFINE), None)
-
-
-def expected(weights: Weights, y: np.ndarray, head: Head) -> np.ndarray:
-    """R and m, (..., d, d + 1) like `y`, the root and the mean, under one head without its values.
-
-    nan, for all of a stack, where the weights have no integral (L2, beta < 0) or numbers overflow.
-    """
-    found = affine(weights)
-    assert found is not None
-    return found.expected(y, head)
-
-
-def most_exponential(weights: Weights, head: Head) -> float:
-    """See `Affine.fastest`."""
-    found = affine(weights)
-    assert found is not None
-    return found.fastest(head)
-
-
-def integrable(weights: Weights, y: np.ndarray, head: Head) -> float:
-    """See `Affine.integrable`."""
-    found = affine(weights)
-    assert found is not None
-    return found.integrable(y, head)
 
 
 def _softmax(y: np.ndarray, head: Head) -> np.ndarray:

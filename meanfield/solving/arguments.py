@@ -166,8 +166,13 @@ class Arguments(NamedTuple):
                 f'until="steady" is for models that do not change with time: under {model!r} '
                 "tokens may rest and move again. Look at observables over time instead."
             )
-        settings = {"scheme": accuracy.scheme, "rtol": accuracy.rtol}
-        motion = kind(model, problem.state, given.get("engine"), **settings)
+        motion = kind(
+            model,
+            problem.state,
+            given.get("engine"),
+            scheme=accuracy.scheme,
+            rtol=accuracy.rtol,
+        )
         if stopping.steady and motion.random:
             raise ValueError(
                 'until="steady" is for states that come to rest; tokens with noise do not. Look at '

@@ -191,7 +191,7 @@ def _parts(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
         )
 
 
-def _of_object(value: Any, kept: dict[str, Any], seen: list[Any]) -> Iterator[bytes]:
+def _of_object(value: Any, kept: dict[str, Any], seen: dict[int, Any]) -> Iterator[bytes]:
     kind = type(value)
     yield f"object {kind.__module__}.{kind.__qualname__}".encode()
     if not kind.__module__.startswith(
@@ -224,6 +224,6 @@ def _names(code: types.CodeType) -> set[str]:
     return {*code.co_names}.union(*map(_names, inner))
 
 
-def _many(values: Any, seen: list[Any]) -> Iterator[bytes]:
+def _many(values: Any, seen: dict[int, Any]) -> Iterator[bytes]:
     for value in values:
         yield from _parts(value, seen)

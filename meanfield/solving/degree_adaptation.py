@@ -34,7 +34,7 @@ class SpectralIntegration(Integration):
     def __init__(self, arguments: Arguments):
         super().__init__(arguments)
         scheme, density = arguments.accuracy.scheme, arguments.problem.state
-        self._schemes = SCHEMES if scheme is None else (scheme,)
+        self._schemes: tuple[Any, ...] = SCHEMES if scheme is None else (scheme,)
         self._degrees = arguments.options.degrees
         self._scheme, self._selection = self._schemes[0], SchemeSelection(self.duration)
         self._shape, self._members = density.shape, int(np.prod(density.shape))

@@ -155,6 +155,14 @@ class Controller(Protocol):
 class FlowIntegration(Integration):
     """Steps of a flow: adaptive, or of a given length by a splitting.
 
+    Attributes
+    ----------
+    first : object
+        The initial state.
+    rows : Motion
+        That of the tokens that are left after merging; else `motion`.
+    flow : Flow, StiffFlow or FixedSteps
+
     Steps are planned to the last output that a single step can reach: outputs within a step cost no
     steps where the scheme has dense output. Merging, the detection of blow-ups and implicit steps
     follow once the outputs within a step are through, so that a run that is resumed within a step
@@ -166,11 +174,12 @@ class FlowIntegration(Integration):
     def __init__(self, arguments: Arguments):
         super().__init__(arguments)
         motion, accuracy, options = self.motion, arguments.accuracy, arguments.options
-        self._first, self._scheme = arguments.problem.state, accuracy.scheme
+        self.first = arguments.problem.state
+        self._scheme: Any = accuracy.scheme
         self.rows = motion  # that of the tokens that are left after merging
         self._rng: Any = options.rng
         self._breakpoints = Breakpoints(motion, self.start, self.outputs)
-        y = np.array(motion.coordinates(self._first), dtype=float)
+        y = np.array(motion.coordinates(self.first), dtype=float)
         if self._scheme is Layers:
             check_layers(self.outputs, self.dt, "an output or the end")
             check_layers(self._breakpoints.jumps, self.dt, "a jump of the model")
@@ -299,10 +308,10 @@ class FlowIntegration(Integration):
         self.flow.restart(y, self.start + self.clock.t, rows)
 
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
-        merging, rows = self._merging, None
-        if merging is not None:
-            merging = Merging(merging.labels.size, 0.0)
-            rows = merging.merge(state, self.t) if self._merging.times else None
+        merging, rows = None, None
+        if self._merging is not None and self._merging.times:
+            merging = Merging(self._merging.labels.size, 0.0)
+            rows = merging.merge(state, self.t)
         motion = self.motion if rows is None else self.motion.with_state(rows)
         y = np.array(motion.coordinates(state if rows is None else rows), dtype=float)
         self._breakpoints.join(motion)
@@ -396,11 +405,6 @@ class FlowIntegration(Integration):
         self.flow.stalls.numbers[:] = snapshot["stalls"]
         if hasattr(self.flow, "evaluations"):
             self.flow.evaluations = int(snapshot["evaluations"])
-
-    @property
-    def first(self) -> Any:
-        """The initial state."""
-        return self._first
 
     def _first_step(self, y: np.ndarray) -> float:
         """A step in which the state changes by about rtol^(1/8) / 10, relative.

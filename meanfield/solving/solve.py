@@ -159,7 +159,7 @@ def solve(
     accuracy = Accuracy.checked(rtol, dt, scheme, max_steps)
     stopping = Stopping.checked(until, steady_tolerance, events, callback)
     keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
-    given = {"min_degree": min_degree, "max_degree": max_degree}
+    given: dict[str, Any] = {"min_degree": min_degree, "max_degree": max_degree}
     given |= {"engine": engine, "merge": merge, "rng": rng}
     arguments = Arguments.checked(problem, accuracy, stopping, keeping, given, progress, provenance)
     return _Run(arguments).to_the_end()

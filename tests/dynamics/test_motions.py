@@ -81,7 +81,7 @@ def test_their_runs_are_resumed_to_the_last_bit(tmp_path):
         (MODEL, {"engine": mf.engines.Direct()}, ValueError, "engine is for Tokens; Angles"),
         (MODEL, {"rng": 0}, ValueError, "rng is for Tokens and Gram; Angles"),
         (MODEL, {"max_degree": 8}, ValueError, "max_degree is for Density; Angles"),
-        (MODEL, {"scheme": Krogstad}, ValueError, "Angles .* DormandPrince; got Krogstad"),
+        (MODEL, {"scheme": Krogstad}, ValueError, "Angles .*DormandPrince; got Krogstad"),
         (MODEL, {"scheme": Layers, "dt": 0.5}, ValueError, "got Layers"),
     ],
 )
