@@ -36,7 +36,8 @@ class SpectralIntegration(Integration):
         scheme, density = arguments.accuracy.scheme, arguments.problem.state
         self._schemes: tuple[Any, ...] = SCHEMES if scheme is None else (scheme,)
         self._degrees = arguments.options.degrees
-        self._scheme, self._selection = self._schemes[0], SchemeSelection(self.duration)
+        self._scheme: Any = self._schemes[0]
+        self._selection = SchemeSelection(self.duration)
         self._shape, self._members = density.shape, int(np.prod(density.shape))
         self._evolutions: dict[int, Any] = {}
         self._steppers: dict[tuple[int, str], Stepper] = {}

@@ -49,9 +49,9 @@ def solve(
     """Move a state under a model: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
 
     A `Density` is solved for spectrally, with as many modes as it needs at each time, by an
-    exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; `Characteristics`,
-    `Tokens`, `Gram`, `Equiangular` and `Gaussian` are moved by the latter. Both have an embedded
-    error estimate and adapt their steps. Tokens with noise move in fixed steps of weak order 2.
+    exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; all other states are
+    moved by the latter. Both have an embedded error estimate and adapt their steps. Tokens with
+    noise move in fixed steps of weak order 2.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def solve(
         Characteristics and a Gaussian take a single model without noise. Replicas of tokens
         broadcast likewise.
     state : Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
-        The initial state.
+        The initial state; or one of a class of your own that a `Motion` moves.
     t_span : (float, float)
         First and last time.
     t_eval : array, optional
@@ -74,16 +74,16 @@ def solve(
         rtol / 10. For characteristics: on the error of a step relative to W2 to a Dirac. For
         tokens: on that of the worst token, in radians; for a Gram matrix of an inner product; for
         equiangular tokens on that of 1 - rho and of 1 + (n - 1) rho, relative; for a Gaussian of
-        the mean and of the root of the covariance, relative.
+        the mean and of the root of the covariance, relative; else as `Motion.relative_error`.
     dt : float, optional
         Fixed steps of at most this size, equal between outputs, instead of error control. Tokens
         with noise always have fixed steps, by default 0.05 over the rates of drift and noise.
     scheme : Scheme or Splitting, optional
-        One of `steppers.SCHEMES`. By default, for a density, whichever goes further for its
-        evaluations, as the run finds out: the exponential `Krogstad`, of order 4, or the explicit
-        `DormandPrince`, of order 8; `stats["schemes"]` has the steps of each. `Krogstad` where
-        `dt` is given. For characteristics and a Gaussian `DormandPrince`. For tokens
-        `DormandPrince`, with noise `Strang`; or `Layers` or `LieTrotter`, with `dt`.
+        One of `steppers.SCHEMES`. By default, for a density, the exponential `Krogstad`, of order
+        4, or the explicit `DormandPrince`, of order 8, whichever advances further per evaluation
+        of the right-hand side; `stats["schemes"]` has the steps of each. `Krogstad` where `dt` is
+        given. For other states `DormandPrince`, or any explicit scheme; for tokens with noise
+        `Strang`, without noise also `Layers` or `LieTrotter`, with `dt`.
     until : "steady", optional
         Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, of
         all members; for characteristics, tokens and equiangular ones the speed
@@ -146,8 +146,9 @@ def solve(
     A step of Krogstad costs four evaluations, each one pair of inverse transforms (triple for
     SA) and one forward transform of about 2 to 3 times the degree; a step of DormandPrince
     twelve. For characteristics an evaluation is two sums over nodes and harmonics, for tokens
-    one or two sums over pairs, or over tokens and harmonics. States of tokens at outputs within a
-    step are interpolated, to order 7.
+    one or two sums over pairs, or over tokens and harmonics. Outputs cost no steps, but for a
+    density: states within a step of DormandPrince are interpolated, to order 7, for which a step
+    with outputs costs three more evaluations. Counts do not include them.
 
     References
     ----------
