@@ -57,8 +57,9 @@ class GaussianMotion(Motion, moves=Gaussian):
     def setup(self) -> None:
         """The heads, if they are constant, and the lengths of the first columns and mean."""
         state, self._dimension = self.like, self.like.dimension
-        self._drift: Any = self.model.drift
-        self._weights: Any = affine(self._drift.weights)
+        drift: Any = self.model.drift
+        self._drift: Any = drift
+        self._weights: Any = affine(drift.weights)
         self._constant = self._heads(0.0) if self._drift.constant else None
         sizes = lengths(self.coordinates(state))
         least = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)

@@ -33,7 +33,8 @@ class SpectralIntegration(Integration):
 
     def __init__(self, arguments: Arguments):
         super().__init__(arguments)
-        scheme, density = arguments.accuracy.scheme, arguments.problem.state
+        scheme: Any = arguments.accuracy.scheme
+        density = arguments.problem.state
         self._schemes: tuple[Any, ...] = SCHEMES if scheme is None else (scheme,)
         self._degrees = arguments.options.degrees
         self._scheme: Any = self._schemes[0]
