@@ -68,7 +68,10 @@ def test_what_is_steady_already_is_not_moved():
 
 def test_the_callback_sees_every_step_and_can_end_the_run():
     seen, options = [], {"t_eval": [1.0]}
-    see = lambda t, state: seen.append((t, state))  # noqa: E731
+
+    def see(t, state):
+        seen.append((t, state))
+
     run = mf.solve(MODEL, START, (0, 1), callback=see, **options)
     assert [t for t, _ in seen] == sorted({t for t, _ in seen}) and len(seen) == run.stats["steps"]
     np.testing.assert_array_equal(seen[-1][1].coordinates, run.final.coordinates)
