@@ -190,9 +190,9 @@ class FlowIntegration(Integration):
         self.clock, self._goal = started(self.dt or first_step), 0.0
         self._merging = None if options.merge is None else Merging(y.shape[1], options.merge)
         self._controllers: dict[str, Controller] = {}
-        if motion.detects_blow_up and not self.dt:
+        if motion.detects_blow_up:
             self._controllers["blow_up"] = BlowUp()
-        if motion.implicit and not self.dt:
+        if motion.implicit:
             self._controllers["stiffness"] = Stiffness()
         self._stepped = True  # whether what a step brought about is still to be looked at
         self._follow()
@@ -296,8 +296,10 @@ class FlowIntegration(Integration):
             self.motion.after_step(self.flow.x, self.start + self.clock.t)
         if self._merging is not None:
             self._merging.after_step(self)
+        if step is None or self.dt:  # fixed steps are not controlled
+            return None
         for controller in self._controllers.values():
-            if step is not None and (code := controller.after_step(self)) is not None:
+            if (code := controller.after_step(self)) is not None:
                 return code
         return None
 
