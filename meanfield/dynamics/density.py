@@ -166,7 +166,6 @@ class DensityMotion(Motion, moves=Density):
             free_energy : F = entropy/kappa - E (USA, Kuramoto and Interaction; nan for SA)
             dissipation : -dF/dt = int mu |grad (log mu / kappa - W * mu)|^2 dsigma >= 0; or nan
             spectral_tail : largest coefficient in the last eighth of the degrees
-            degree : that of the expansion, one number
 
         Notes
         -----
@@ -191,8 +190,12 @@ class DensityMotion(Motion, moves=Density):
             "free_energy": entropy / model.kappa - energy if gradient_flow else unknown,
             "dissipation": self._dissipation(state) if gradient_flow else unknown,
             "spectral_tail": state.spectral_tail,
-            "degree": np.array(geometry.degree),
         }
+
+    @classmethod
+    def resolution(cls, state: Density) -> dict[str, Any]:
+        """The degree of the expansion."""
+        return {"degree": state.geometry.degree}
 
     def _dissipation(self, state: Density) -> np.ndarray:
         geometry, coefficients = state.geometry, state.coefficients

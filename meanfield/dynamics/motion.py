@@ -339,6 +339,11 @@ class Motion(ABC):
         """Observables of a state at the time t: names, and numbers or arrays."""
         return {}
 
+    @classmethod
+    def resolution(cls, state: Any) -> dict[str, Any]:
+        """What results keep beside observables at every time: one number for all members."""
+        return {}
+
 
 def motion_for(state: Any) -> type[Motion]:
     """The class of motions that moves a state: that of its class, or of the nearest base of it.

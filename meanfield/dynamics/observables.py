@@ -45,9 +45,15 @@ def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndar
 def measure_all(
     model: Transformer, states: Sequence[Any], times: Sequence[float] | np.ndarray
 ) -> dict[str, np.ndarray]:
-    """`measure` at every time, stacked on a first axis; lists of clusters padded with nan."""
-    rows = [measure(model, state, float(t)) for state, t in zip(states, times, strict=True)]
-    return {name: _stacked([row[name] for row in rows]) for name in rows[0]}
+    """`measure` at every time, stacked on a first axis; lists of clusters padded with nan.
+
+    For densities also the degree of each.
+    """
+    rows: list[dict[str, Any]] = [
+        {**measure(model, state, float(t)), **motion_for(state).resolution(state)}
+        for state, t in zip(states, times, strict=True)
+    ]
+    return {name: _stacked([np.asarray(row[name]) for row in rows]) for name in rows[0]}
 
 
 def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
