@@ -1,12 +1,84 @@
-"""What pairs of tokens have: inner products, their histogram, their mean."""
+"""What is measured along a run: observables of each state, inner products of tokens."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ...states import Gram, Tokens
+from ..models.transformer import Transformer
+from ..states import Gram, Tokens
+from .motion import motion_for
 
-__all__ = ["inner_product_histogram", "mean_cosine"]
+__all__ = [
+    "MOMENTS",
+    "effective_rank",
+    "inner_product_histogram",
+    "mean_cosine",
+    "measure",
+    "measure_all",
+    "rank_of",
+]
 
+MOMENTS = 8
 ROWS = 512
+
+
+def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndarray]:
+    """Observables of a state under a model: see `measure` of the motion of its class.
+
+    Parameters
+    ----------
+    model : Transformer
+    state : Density, Characteristics, Tokens, Gram, Equiangular, Gaussian or another one
+    t : float
+        The time, for models that depend on it.
+
+    Returns
+    -------
+    dict of ndarray
+        By name; of ensembles and replicas one entry each.
+    """
+    found = motion_for(state)(model, state).measure(state, t)
+    return {name: np.asarray(value) for name, value in found.items()}
+
+
+def measure_all(
+    model: Transformer, states: Sequence[Any], times: Sequence[float] | np.ndarray
+) -> dict[str, np.ndarray]:
+    """`measure` at every time, stacked on a first axis; lists of clusters padded with nan.
+
+    For densities also the degree of each.
+    """
+    rows: list[dict[str, Any]] = [
+        {**measure(model, state, float(t)), **motion_for(state).resolution(state)}
+        for state, t in zip(states, times, strict=True)
+    ]
+    return {name: _stacked([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+
+
+def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
+    """Arrays on a new first axis; those shorter on their own first axis are padded with nan."""
+    if len({array.shape for array in arrays}) > 1:
+        most = max(len(array) for array in arrays)
+        pads = [[(0, most - len(array))] + [(0, 0)] * (array.ndim - 1) for array in arrays]
+        arrays = [
+            np.pad(array, pad, constant_values=np.nan)
+            for array, pad in zip(arrays, pads, strict=True)
+        ]
+    return np.stack(arrays)
+
+
+def effective_rank(tokens: Tokens) -> np.ndarray:
+    """exp(-sum_k p_k log p_k), p the eigenvalues of sum_i m_i x_i x_i^T over their sum."""
+    weighted = np.sqrt(tokens.masses)[..., None] * tokens.x
+    return rank_of(np.linalg.svd(weighted, compute_uv=False) ** 2)
+
+
+def rank_of(values: np.ndarray) -> np.ndarray:
+    """exp of the entropy of eigenvalues >= 0 (..., k), divided by their sum."""
+    shares = values / values.sum(axis=-1, keepdims=True)
+    logs = np.log(np.where(shares > 0, shares, 1.0))
+    return np.exp(-(shares * logs).sum(axis=-1))
 
 
 def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.ndarray, np.ndarray]:

@@ -1,19 +1,19 @@
-"""When to compare the schemes, and by which measure one is better than another."""
+"""Selection of the scheme for a density: exponential or explicit, compared as the run goes."""
 
 from ..steppers import DormandPrince, Krogstad, Scheme, Stepper
 
-__all__ = ["SCHEMES", "Choice"]
+__all__ = ["SCHEMES", "SchemeSelection"]
 
 SCHEMES = (Krogstad, DormandPrince)  # for what is stiff, and for what is not
 SOON, OFTEN, RARELY = 16, 64, 4096  # attempts until the schemes are compared again
 WORTHWHILE = 1.2  # a change of the scheme has to gain this much
 
 
-class Choice:
+class SchemeSelection:
     """The reviews of the scheme in a run: they come at the same steps wherever it pauses.
 
-    A scheme is better if it goes further for its evaluations, where no step is longer than
-    equal steps between two outputs allow.
+    Schemes are compared by the time that they advance per evaluation of the right-hand side, where
+    no step is longer than equal steps between two outputs allow.
     """
 
     def __init__(self, duration: float):

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 
 import meanfield as mf
-from meanfield.solving.standstill import why_too_small
+from meanfield.dynamics.motion import Failure, motion_for
 
 
 @pytest.mark.parametrize("rtol", [1e-8, 1e-12])
@@ -86,7 +86,9 @@ CAUSAL = mf.Attention(causal=True)
     ],
 )
 def test_merging_is_advised_where_tokens_can_merge(drift, state, merging, advised):
-    why = why_too_small(mf.Transformer(drift), state, 1.0, 1e-20, True, merging)
+    motion = motion_for(state)(mf.Transformer(drift), state)
+    at = Failure(1.0, 1.0, motion.coordinates(state), 1e-20, True, None, 1e-8, {}, merging)
+    why = motion.failure("step_too_small", at)
     assert "the clock stands still" in why and ("merge=" in why) == advised
 
 
@@ -94,3 +96,11 @@ def test_where_velocities_have_no_limit_the_clock_is_not_to_blame():
     model = mf.Transformer(mf.Attention(V=-1.0), normalisation=mf.PreLN())
     _, message = failed(model, mf.Tokens.uniform(6, 3, rng=0), 10.0)
     assert "where a radius falls to 0" in message
+
+
+def test_tokens_that_go_to_infinity_are_not_advised_to_merge():
+    """x' = e^(x^2) x: at 1/(2 e^(x^2) x^2) from the blow-up, which is below one ulp of t."""
+    x = mf.Tokens([[1.0], [1.0]], on_sphere=False)
+    model = mf.Transformer(mf.Attention(weights=mf.Linear()))
+    _, message = failed(model, x, 1.0)
+    assert "infinity" in message and "merge" not in message

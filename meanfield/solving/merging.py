@@ -1,20 +1,46 @@
-"""Tokens that have collapsed onto each other, followed as one with the sum of their masses."""
+"""Merging: tokens that have collapsed onto each other, followed as one of all their mass."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..core.checks import positive
+from ..dynamics.motion import Motion
 from ..states import Tokens
 
-__all__ = ["Fusion"]
+__all__ = ["Merging", "checked_distance"]
 
 FEW = 256
 HALVINGS = 52
 AT_ONCE = 1e-6  # of a step: times that differ by less are one
+NEAR = 0.1  # tokens farther apart are not one
 
 
-class Fusion:
+def checked_distance(merge: Any, motion: Motion) -> float | None:
+    """The distance below which tokens merge, None for never; ValueError where they cannot."""
+    if merge is None:
+        return None
+    positive(merge=merge)
+    if merge > NEAR:
+        raise ValueError(
+            f"merge is a distance > 0 and <= {NEAR:g}, below which tokens are taken for one; got "
+            f"merge = {merge!r}."
+        )
+    if motion.model.drift.parts_tokens:
+        raise ValueError(
+            "Merging is for drifts that move tokens at the same place alike; under Hardmax, where "
+            "none attends to itself, and causal attention they part."
+        )
+    if motion.like.shape or motion.random:
+        raise ValueError(
+            "Merging needs a single set of Tokens without noise; solve replicas one by one, "
+            "tokens[i]."
+        )
+    return float(merge)
+
+
+class Merging:
     """Which tokens are merged, so that a run can go on with fewer rows than it has tokens.
 
     Parameters
@@ -39,11 +65,23 @@ class Fusion:
         self.labels, self.shares = np.arange(count), np.ones(count)
         self.times: list[tuple[float, int]] = []
 
-    def copy(self) -> "Fusion":
-        """Another one that knows the same."""
-        other = Fusion(self.labels.size, self.distance)
+    def copy(self) -> "Merging":
+        """A copy with its own labels and times."""
+        other = Merging(self.labels.size, self.distance)
         other.restore(self.snapshot())
         return other
+
+    def after_step(self, run: Any) -> None:
+        """Merge what has collapsed in the last step of a run, which goes on with fewer tokens."""
+        if self.distance is None:
+            return
+        step, before = None, run.flow.before
+        if before is not None and run.flow.dense:
+            step = run.start + before.elapsed, before.dt, _gaps(run.flow.interpolant, run.rows)
+        rows = self.merge(run.rows.state_of(run.flow.x), run.start + run.clock.t, step)
+        if rows is not None:
+            motion = run.motion.with_state(rows)
+            run.go_on(motion, motion.coordinates(rows))
 
     def merge(
         self, rows: Tokens, t: float, step: tuple[float, float, Callable] | None = None
@@ -104,10 +142,29 @@ class Fusion:
         times = np.array(self.times).reshape(-1, 2)
         return {"labels": self.labels, "shares": self.shares, "merges": times}
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
+    def restore(self, snapshot: dict[str, Any], run: Any = None) -> None:
+        """Go back to a snapshot, and take the run to the tokens that were left."""
         self.labels, self.shares = np.array(snapshot["labels"]), np.array(snapshot["shares"])
         self.times = [(float(t), int(rows)) for t, rows in snapshot["merges"]]
+        if run is not None and self.times:
+            run.rows = run.motion.with_state(self.rows_of(run.first))
+
+
+def _gaps(interpolant: Any, motion: Any) -> Callable:
+    """Distances between rows, as a function of parts of the last step; see `Merging.merge`."""
+    d = motion.dimension
+
+    def gaps(one: np.ndarray, two: np.ndarray) -> Callable:
+        apart = interpolant.of(lambda y: y[0, one, :d] - y[0, two, :d])
+        if not motion.has_radii:
+            return lambda s: np.linalg.norm(apart(s), axis=1)
+        longer = interpolant.of(lambda y: y[0, one, d, None] - y[0, two, d, None])
+        radii = interpolant.of(lambda y: y[0, two, d, None])
+        return lambda s: np.linalg.norm(
+            np.concatenate([apart(s), np.log1p(longer(s) / radii(s))], axis=1), axis=1
+        )
+
+    return gaps
 
 
 def _links(x: np.ndarray, distance: float) -> np.ndarray:

@@ -4,14 +4,14 @@ import itertools
 
 import numpy as np
 
-from meanfield.steppers.patience import Patience
+from meanfield.steppers.flow import StallDetector
 
 
 def given_up(steps, moved=False):
     """The number of accepted steps after which it is enough; None if it never is."""
-    patience = Patience()
+    stalls = StallDetector()
     for count, step in enumerate(steps, start=1):
-        if patience.accepted(step, moved):
+        if stalls.accepted(step, moved):
             return count
     return None
 
@@ -35,19 +35,19 @@ def test_a_clock_that_moves_is_never_too_slow():
 
 
 def test_a_step_that_moves_the_clock_ends_the_wait():
-    patience = Patience()
-    assert not any(patience.accepted(1.0, moved=False) for _ in range(1900))
-    assert patience.stalled and not patience.accepted(1.0, moved=True)
-    assert not patience.stalled
-    assert not any(patience.accepted(1.0, moved=False) for _ in range(1900))
+    stalls = StallDetector()
+    assert not any(stalls.accepted(1.0, moved=False) for _ in range(1900))
+    assert stalls.stalled and not stalls.accepted(1.0, moved=True)
+    assert not stalls.stalled
+    assert not any(stalls.accepted(1.0, moved=False) for _ in range(1900))
 
 
 def test_sixty_rejections_in_a_row_are_enough():
-    patience = Patience()
+    stalls = StallDetector()
     for _ in range(5):
-        assert [patience.rejected() for _ in range(60)] == [False] * 60
-        patience.accepted(1.0, moved=True)
-    assert [patience.rejected() for _ in range(61)] == [False] * 60 + [True]
+        assert [stalls.rejected() for _ in range(60)] == [False] * 60
+        stalls.accepted(1.0, moved=True)
+    assert [stalls.rejected() for _ in range(61)] == [False] * 60 + [True]
 
 
 def test_no_step_is_shorter_than_a_number():

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from ...core.checks import positive, whole_number
-from ...states import Gram, Tokens
+from ..core.checks import positive, whole_number
+from ..states import Gram, Tokens
 
 __all__ = ["LINKED", "cluster_labels", "merge_events"]
 
