@@ -96,8 +96,8 @@ class Logarithmic(Given):
         What is added to it.
     """
 
-    gamma: Numbers = 1.0  # type: ignore[assignment]
-    offset: Numbers = 0.0  # type: ignore[assignment]
+    gamma: Numbers = 1.0
+    offset: Numbers = 0.0
 
     def resolve(self, place: Place) -> np.ndarray:
         return logarithmic(_tokens_of(place), self.gamma, self.offset)
@@ -115,10 +115,13 @@ class Power(Given):
     """
 
     d: Natural | None = None
-    factor: Numbers = 1.0  # type: ignore[assignment]
+    factor: Numbers = 1.0
 
     def resolve(self, place: Place) -> np.ndarray:
-        return power(_tokens_of(place), self.d or place.d, self.factor)
+        d = self.d or place.d
+        if d is None:
+            raise ValueError(f"{self!r} needs d: this state has no dimension.")
+        return power(_tokens_of(place), d, self.factor)
 
 
 def _tokens_of(place: Place) -> np.ndarray:
