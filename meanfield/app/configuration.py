@@ -193,7 +193,7 @@ class Run(Configuration):
 def _with_members(model: Any, state: Any) -> Any:
     """Replicas of tokens, each of which is solved for every member of an ensemble of models."""
     members = len(model.shape)
-    if not (members and getattr(state, "shape", ()) and hasattr(state, "gram")):
+    if not (members and state.shape and hasattr(state, "gram")):
         return state
     place = (*state.shape, *(1,) * members)
     radii = None if state.radii is None else state.radii.reshape(*place, len(state))
