@@ -149,6 +149,6 @@ def _of_library(module: str | None) -> bool:
     Results record their versions, so that names tell what they do.
     """
     root = (module or "").split(".")[0]
-    if root == __name__.split(".")[0] or root in sys.stdlib_module_names - {"__main__"}:
+    if root == __name__.split(".")[0] or root in sys.stdlib_module_names - {"__main__", "builtins"}:
         return True
     return "site-packages" in (getattr(sys.modules.get(root), "__file__", None) or "")
