@@ -43,12 +43,14 @@ from .forms import (
     Either,
     Form,
     Many,
+    Named,
     OrNone,
     Reading,
     Registered,
     nearest,
     shown,
     toml,
+    without_name,
 )
 from .identity import digest
 
@@ -59,6 +61,7 @@ __all__ = [
     "build",
     "call_json",
     "describe",
+    "located",
     "parameters_of",
     "read_arguments",
     "schema",
@@ -242,6 +245,8 @@ def form_of(hint: Any, special: Mapping[Any, Form]) -> Form:
         return OrNone(form) if types.NoneType in inner else form
     if get_origin(hint) in (tuple, list, Sequence) and inner:
         return Many(form_of(inner[0], special))
+    if get_origin(hint) in (dict, Mapping) and inner:
+        return Named(form_of(inner[1], special))
     if isinstance(hint, type) and hasattr(hint, "known"):
         return Registered(hint)
     if isinstance(hint, type) and issubclass(hint, Kind):
@@ -368,6 +373,11 @@ class KindOf(Form):
         return sorted(n for n, kind in kinds if issubclass(kind, self.base) and kind.kept)
 
     @property
+    def keys(self) -> set[str]:
+        kinds = self.base.family.kinds
+        return {key for name in self.names for key in parameters_of(kinds[name])}
+
+    @property
     def expected(self) -> str:  # type: ignore[override]
         return f"one of {', '.join(f'{name}(...)' for name in self.names)}"
 
@@ -420,7 +430,15 @@ def read_call(target: Callable, table: Mapping[str, Any], at: str, reading: Read
     try:
         return target(**values)
     except REFUSED as error:
-        return reading.refuse(at, error)
+        return reading.refuse(*located(str(error), at, parameters_of(target)))
+
+
+def located(text: str, at: str, names) -> tuple[str, str]:
+    """The key that a message is about, and what it says: it may begin with one of `names`."""
+    first = text.split(" ")[0]
+    if first not in names:
+        return at, text
+    return (f"{at}.{first}" if at else first), without_name(text, first)
 
 
 def read_arguments(
@@ -446,8 +464,9 @@ def read_arguments(
     for name in names:
         if known[name].required and name not in table:
             key = f"{at}.{name}" if at else name
-            words = f" ({known[name].words})" if known[name].words else ""
-            reading.refuse(key, f"this key is required{words} and is missing")
+            words = known[name].words.split(". ")[0].rstrip(".").replace("`", "")
+            meaning = f" ({words})" if words else ""
+            reading.refuse(key, f"this key is required{meaning} and is missing")
     return INVALID if len(reading.problems) > before else values
 
 

@@ -118,7 +118,10 @@ class Power(Given):
     factor: Numbers = 1.0  # type: ignore[assignment]
 
     def resolve(self, place: Place) -> np.ndarray:
-        return power(_tokens_of(place), self.d or place.d, self.factor)
+        d = self.d or place.d
+        if d is None:
+            raise ValueError("Power needs d, the dimension of the keys: this state has none.")
+        return power(_tokens_of(place), d, self.factor)
 
 
 def _tokens_of(place: Place) -> np.ndarray:

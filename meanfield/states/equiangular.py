@@ -101,6 +101,10 @@ class Equiangular(State):
 
     of_arrays = computed
 
+    @property
+    def size_in_words(self) -> str:
+        return "equiangular tokens"
+
     def arrays(self) -> Arrays:
         dims = member_dims(self.shape)
         held = {"n": self.n, "logit": self.logit, "radius": self.radius}

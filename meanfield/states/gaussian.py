@@ -68,6 +68,10 @@ class Gaussian(State):
             array.setflags(write=False)
         return state
 
+    @property
+    def size_in_words(self) -> str:
+        return f"a Gaussian in R^{self.dimension}"
+
     def arrays(self) -> Arrays:
         return {
             "mean": (("component",), self.mean),

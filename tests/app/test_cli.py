@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-
-import meanfield as mf
-from meanfield.app.cli import main
 from meanfield.app.config import parse_config, read_config, run_config, schema
 from meanfield.app.config.build import build_density, build_model, solve_arguments
 from meanfield.app.config.schema import KINDS
 from meanfield.app.config.solve_table import FOR_TOKENS
 from meanfield.app.environment import OPTIONAL, REQUIRED
 from meanfield.results.storage import load
+
+import meanfield as mf
+from meanfield.app.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs" / "configuration.md"

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from meanfield.app.config import parse_config, plain, read_config, run_config, schema
 
 import meanfield as mf
 from meanfield.app.cli import main
-from meanfield.app.config import parse_config, plain, read_config, run_config, schema
 
 CONFIG = """
 title = "a small study"

@@ -6,10 +6,10 @@ import signal
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from meanfield.app.config import parse_config, plain, read_config, run_config, schema
 
 import meanfield as mf
 from meanfield.app.cli import main
-from meanfield.app.config import parse_config, plain, read_config, run_config, schema
 
 BRANCHES = """
 title = "a small diagram"

@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from meanfield.app.config import parse_config, read_config, run_config
+from meanfield.results.storage import load
 
 import meanfield as mf
 from meanfield.app.cli import main
-from meanfield.app.config import parse_config, read_config, run_config
-from meanfield.results.storage import load
 
 CONFIG = """
 [model]

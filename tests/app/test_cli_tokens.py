@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from meanfield.app.config import parse_config, read_config, run_config
 
 import meanfield as mf
 from meanfield.app.cli import main
-from meanfield.app.config import parse_config, read_config, run_config
 
 ROOT = Path(__file__).resolve().parents[2]
 QUIET = """

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-import meanfield as mf
 from meanfield.app.config import parse_config, plain, read_config
 from meanfield.app.config.build import build_density, build_model
+
+import meanfield as mf
 
 
 def valid(**tables):

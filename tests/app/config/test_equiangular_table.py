@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from meanfield.app.config import parse_config, plain
+from meanfield.app.config.build import build_model
 
 import meanfield as mf
 from meanfield.app.cli import main
-from meanfield.app.config import parse_config, plain
-from meanfield.app.config.build import build_model
 
 
 def table(**changes):

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-import meanfield as mf
 from meanfield.app.config import parse_config, plain
 from meanfield.app.config.build import build_state
+
+import meanfield as mf
 
 LAW = {"mean": [0.5, -0.2], "cov": [[1.0, 0.3], [0.3, 0.5]]}
 

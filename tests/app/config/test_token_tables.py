@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from meanfield.app.config import parse_config, plain, read_config
+from meanfield.app.config.build import build_model, build_state, solve_arguments
 from token_files import DENSITY, GOE, NOISY, SA, TRIANGLE, UNIFORM, attention, refusal, valid
 
 import meanfield as mf
-from meanfield.app.config import parse_config, plain, read_config
-from meanfield.app.config.build import build_model, build_state, solve_arguments
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "examples").glob("*.toml"))
 

@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from token_files import DENSITY, GOE, NOISY, SA, TRIANGLE, UNIFORM, attention, refusal, valid
-
-import meanfield as mf
 from meanfield.app.config import parse_config
 from meanfield.app.config.blame import blaming
 from meanfield.app.config.build import build_model
+from token_files import DENSITY, GOE, NOISY, SA, TRIANGLE, UNIFORM, attention, refusal, valid
+
+import meanfield as mf
 
 MEMBERS = {"kind": "ensemble", "members": [{"kind": "uniform"}]}
 SKEW = {"kind": "anisotropic", "sigma": [[1, 2], [0, 1]]}

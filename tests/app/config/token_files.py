@@ -1,10 +1,10 @@
 """Small configurations with tokens, as plain data, for the tests of this folder."""
 
 import pytest
-
-import meanfield as mf
 from meanfield.app.config import parse_config
 from meanfield.app.config.build import build_model, build_state
+
+import meanfield as mf
 
 UNIFORM = {"n": 6, "dimension": 3, "initial": "uniform", "seed": 1}
 TRIANGLE = {"angles": [0.0, 1.0, 2.0]}
