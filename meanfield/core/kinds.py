@@ -221,7 +221,7 @@ def parameters_of(target: Callable) -> dict[str, Parameter]:
     function: Any = target.__init__ if isinstance(target, type) else target
     hints = get_type_hints(function, include_extras=True)
     places = reversed(target.__mro__) if isinstance(target, type) else [target]
-    words = {name: text for place in places for name, text in _words(place).items()}
+    words = {name: text for place in places for name, text in _words(place).items() if text}
     special = getattr(target, "leaves", {})
     given = inspect.signature(target).parameters
     return {
@@ -271,7 +271,8 @@ def _words(place: Any) -> dict[str, str]:
                 for name in names:
                     found[name].append(line.strip())
             else:
-                names = [name.strip(" *") for name in line.split(":")[0].split(",")]
+                given = [name.strip(" *") for name in line.split(":")[0].split(",")]
+                names = [name for name in given if name not in found]  # else an attribute
                 found |= {name: [] for name in names}
     return {name: " ".join(text) for name, text in found.items()}
 
@@ -416,6 +417,8 @@ class KindOf(Form):
             if key not in definitions:
                 definitions[key] = {}  # kinds may hold kinds of their own family
                 definitions[key] = call_json(kind, definitions, name)
+                if name == self.base.family.default_kind:
+                    definitions[key]["required"].remove("kind")
             choices.append({"$ref": f"#/$defs/{key}"})
             if not any(parameter.required for parameter in parameters_of(kind).values()):
                 choices.append({"const": name})

@@ -1,7 +1,7 @@
 """Equiangular tokens: all inner products of different tokens are the same number rho."""
 
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -100,6 +100,16 @@ class Equiangular(State):
         return state
 
     of_arrays = computed
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Parameters that make it again: rho where it has its digits, gap where tokens are near."""
+        near = bool((np.abs(self.gap) < 0.5).any())
+        return {
+            "n": self.n,
+            **({"gap": self.gap} if near else {"rho": self.rho}),
+            "radius": self.radius,
+        }
 
     @property
     def size_in_words(self) -> str:

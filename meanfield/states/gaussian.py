@@ -22,6 +22,7 @@ class Gaussian(State):
     Parameters
     ----------
     mean : array, shape (d,)
+        The mean.
     cov : array, shape (d, d)
         Symmetric and positive semidefinite, to 1e-12 of its largest entry times d.
 
