@@ -1141,34 +1141,46 @@ def test_the_result_records_which_data_it_was_made_from(tmp_path):
 
 # Documentation ---------------------------------------------------------------------------------
 
-PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "configuration.md"
+MARK = re.compile(r"^<!-- kinds: (\w+) -->\n(?:\n(?:\|.*\n)+)?", re.M)
 
 
-def row(name, target, keys=None):
-    """The line of the documentation for a kind: its name, its keys, what it is."""
-    known = [(key, p) for key, p in parameters_of(target).items() if keys is None or key in keys]
-    written = ", ".join(f"`{key}`" if p.required else f"(`{key}`)" for key, p in known) or "none"
-    first = (target.__doc__ or "").strip().split("\n")[0].replace("|", "\\|")
-    return f"| `{name}` | {written} | {first} |"
+def table(family):
+    """The table of the documentation for a family: names, keys and first lines of docstrings."""
+    rows = ["| kind | keys | what it is |", "|---|---|---|"]
+    for name in sorted(of_files(FAMILIES[family])):
+        kind = FAMILIES[family].kinds[name]
+        keys = [f"`{k}`" if p.required else f"(`{k}`)" for k, p in parameters_of(kind).items()]
+        first = (kind.__doc__ or "").strip().split("\n")[0].replace("|", "\\|")
+        rows.append(f"| `{name}` | {', '.join(keys) or 'none'} | {first} |")
+    return f"<!-- kinds: {family} -->\n\n" + "\n".join(rows) + "\n"
 
 
-@pytest.mark.parametrize(
-    "family", [name for name in EVERY if name not in ("Transformer", "Weighted", "FeedForward")]
-)
-def test_every_kind_is_in_the_documentation(family):
-    """The lines are those that `row` makes of the classes: paste them when this fails."""
-    names = sorted(of_files(FAMILIES[family]))
-    missing = [row(name, FAMILIES[family].kinds[name]) for name in names]
-    missing = [line for line in missing if line not in PAGE]
-    assert not missing, "\n".join(missing)
+def with_tables(page):
+    """A page with the tables that the classes say."""
+    return MARK.sub(lambda found: table(found[1]), page)
+
+
+def test_the_documentation_has_every_kind():
+    """If this fails: python tests/app/test_configuration.py writes the tables again."""
+    page = PAGE.read_text(encoding="utf-8")
+    shown = {found[1] for found in MARK.finditer(page)}
+    assert shown == set(EVERY) - {"Transformer", "FeedForward", "Weighted"}
+    assert with_tables(page).splitlines() == page.splitlines()
 
 
 @pytest.mark.parametrize("work", KINDS)
 def test_every_argument_is_in_the_documentation(work):
     for key in KINDS[work].required[work]().keys:
-        assert re.search(rf"^\| `{key}` \|", PAGE, re.M), f"{key} of [{work}] is not in docs"
+        assert re.search(rf"^\| `{key}` \|", PAGE.read_text(encoding="utf-8"), re.M), (
+            f"{key} of [{work}]"
+        )
 
 
 def test_the_first_example_of_the_documentation_is_a_run():
-    (example,) = re.findall(r"```toml\n(title.*?)```", PAGE, re.S)
+    (example,) = re.findall(r"```toml\n(title.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     assert parse_config(tomllib.loads(example)).begin().geometry.degree == 128
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
