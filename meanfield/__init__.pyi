@@ -1,5 +1,7 @@
 from . import engines as engines
+from . import plotting as plotting
 from . import steppers as steppers
+from . import testing as testing
 from .app.configuration import read_config as read_config
 from .app.configuration import run_config as run_config
 from .app.doctor import doctor as doctor
@@ -9,6 +11,7 @@ from .bifurcation import SpecialPoint as SpecialPoint
 from .bifurcation import Stability as Stability
 from .bifurcation import StationaryState as StationaryState
 from .bifurcation import Transition as Transition
+from .bifurcation import Tricritical as Tricritical
 from .bifurcation import branches as branches
 from .bifurcation import follow as follow
 from .bifurcation import phase_diagram as phase_diagram
@@ -93,4 +96,5 @@ from .states import Dirac as Dirac
 from .states import Equiangular as Equiangular
 from .states import Gaussian as Gaussian
 from .states import Gram as Gram
+from .states import State as State
 from .states import Tokens as Tokens

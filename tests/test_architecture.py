@@ -29,7 +29,7 @@ ROOMS = [
     {"distances"},
     {"chaos", "bifurcation"},
     {"plotting"},
-    {"app"},
+    {"app", "testing"},
     {"__init__", "__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}

@@ -6,8 +6,7 @@ from _gaussian_cases import KINDS, rank_one, two_lines
 from _gaussian_ranks import DIMENSIONS, Ranks
 from _gaussian_runs import lines_of
 
-from meanfield.plotting import theme
-from meanfield.plotting.cone import cone_points
+from meanfield.plotting import cone_points, theme
 
 __all__ = ["draw"]
 

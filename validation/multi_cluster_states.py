@@ -94,8 +94,8 @@ def growth_under_solve(report: Report) -> None:
 
 def found_by_deflation(report: Report) -> None:
     states = mf.stationary_states(mf.Transformer(mf.USA(6.0), 1.0), CIRCLE)
-    periods = {int(np.flatnonzero(np.abs(s.moments) > 1e-6)[0]) + 1 if
-               np.abs(s.moments).max() > 1e-6 else 0 for s in states}  # fmt: skip
+    periods = {int(np.flatnonzero(np.abs(s.legendre_moments) > 1e-6)[0]) + 1 if
+               np.abs(s.legendre_moments).max() > 1e-6 else 0 for s in states}  # fmt: skip
     for k in range(6):
         report.compare("found by deflation", f"{k} clusters" if k else "uniform", predicted=1,
                        measured=int(k in periods), tolerance=0)  # fmt: skip

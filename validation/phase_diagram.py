@@ -26,11 +26,10 @@ from scipy.optimize import brentq
 from scipy.special import ive
 
 import meanfield as mf
-from meanfield.bifurcation.equation import Equation
-from meanfield.bifurcation.family import Family
-from meanfield.bifurcation.harmonics import Harmonics
-from meanfield.bifurcation.normal_form import normal_form
-from meanfield.bifurcation.tricritical import tricritical_points
+from meanfield.bifurcation.bases import Harmonics
+from meanfield.bifurcation.equation import Equation, Family
+from meanfield.bifurcation.normal_forms import normal_form
+from meanfield.bifurcation.phase_diagram import tricritical_points
 from meanfield.plotting import phases
 
 CIRCLE = {  # beta: fold, m_1 there, transition, m_1 there
@@ -73,13 +72,14 @@ def main() -> int:
 def tricritical(report: Report) -> None:
     for d in (2, 3, 4, 8, 64):
         exact = brentq(lambda b, d=d: ive(d / 2 + 1, b) / ive(d / 2, b) - 1 / d, 0.5, 4, xtol=1e-14)
-        (found,) = tricritical_points(Family(mf.USA, Harmonics(d, 0, 24)), (0.5, 4.0), 1)
+        (found,) = tricritical_points(Family(mf.USA, "beta", (0.5, 4.0), Harmonics(d, 0, 24)), 1)
         report.compare(
             "tricritical beta", f"d = {d}", predicted=exact, measured=found.beta, tolerance=1e-8
         )
     for n, span in ((2, (5, 15)), (3, (10, 25)), (4, (25, 45)), (5, (40, 70))):
         exact = brentq(lambda b, n=n: ive(2 * n, b) / ive(n, b) - 0.5, *span, xtol=1e-13)
-        (found,) = tricritical_points(Family(mf.USA, Harmonics(2, 0, 4 * n + 8)), span, n)
+        family = Family(mf.USA, "beta", span, Harmonics(2, 0, 4 * n + 8))
+        (found,) = tricritical_points(family, n)
         report.compare(
             "subcritical from beta",
             f"circle, n = {n}",

@@ -1,16 +1,10 @@
 """Stationary states of the noisy equation: found, judged, and followed as the noise changes."""
 
-from .branches import branches
-from .diagram import Diagram
-from .find import stability, stationary
-from .follow import follow
-from .ground import Transition
-from .phase_diagram import PhaseDiagram, phase_diagram
-from .searching import stationary_states
-from .special_point import SpecialPoint
+from .branches import branches, follow
+from .diagram import Diagram, SpecialPoint, Transition
+from .phase_diagram import PhaseDiagram, Tricritical, phase_diagram
 from .stability import Stability
-from .state import StationaryState
-from .tricritical import Tricritical
+from .stationary import StationaryState, stability, stationary, stationary_states
 
 __all__ = [
     "Diagram",

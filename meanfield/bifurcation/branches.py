@@ -1,30 +1,45 @@
-"""All branches of stationary states that leave the uniform one, and those that leave them."""
+"""Continuation of stationary states in kappa or in a parameter of the drift.
 
-from collections.abc import Callable, Mapping, Sequence
+`branches` follows all branches that are connected with the uniform state. In kappa they are
+followed down to where they turn back, and up to twice the range; what lies above it without coming
+back is cut off. The range of another parameter is entered at both ends, by the states that diagrams
+in kappa have there. `follow` follows the branch of one state.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..core.checks import boolean, positive, range_of, real_array, whole_number
 from ..lowlevel.blas import one_blas_thread
-from ..models import SA, USA, ZonalDrift
-from ..spaces import Circle, Geometry, Sphere, Zonal
-from .assembly import RESERVED
-from .diagram import Diagram
-from .following import Following
-from .path import path_of
-from .placement import AXISYMMETRIC, basis_of
-from .ranges import Asked, Range
+from ..models import ZonalDrift
+from ..spaces import Geometry
+from .branch_switching import NEAR_UNIFORM, Branch, Growth
+from .continuation import Path, StationaryCurve, path_of
+from .diagram import RESERVED, Diagram
+from .equation import with_parameter
+from .normal_forms import Onset
+from .progress import Following
+from .stationary import StationaryState, state_at
+from .symmetries import AXISYMMETRIC, Symmetry, symmetry_on
 
-__all__ = ["branches"]
+__all__ = ["asked_degrees", "branches", "follow"]
+
+ASIDE = 1.5  # how far diagrams in kappa reach beyond the kappa that is asked for
+ORDERS = 4  # in which stability is looked at, at least; on the circle there are two
+LARGEST = 12  # degree that is followed without being asked for
+FARTHEST = 1000.0  # times the range: how high onsets are looked for
 
 
 def branches(
-    drift: ZonalDrift | type[USA] | type[SA],
+    drift: ZonalDrift | type[ZonalDrift],
     geometry: Geometry,
     kappa: float | tuple[float, float],
     *,
     beta: tuple[float, float] | None = None,
+    vary: Mapping[str, tuple[float, float]] | None = None,
     symmetry: str = AXISYMMETRIC,
     degrees: Sequence[int] | None = None,
     secondary: bool = True,
@@ -35,7 +50,7 @@ def branches(
     max_points: int = 500,
     progress: bool | None = None,
 ) -> Diagram:
-    """Follow stationary states as kappa, or beta, changes: the bifurcation diagram of a drift.
+    """Follow stationary states as one parameter changes: the bifurcation diagram of a drift.
 
     The uniform state loses stability to harmonics of degree l at kappa_l = 1/w_l, the inverse of
     the multiplier of its potential. From every such point in the range, a branch is followed
@@ -43,14 +58,17 @@ def branches(
 
     Parameters
     ----------
-    drift : USA, SA, Kuramoto or Interaction
+    drift : USA, SA, Kuramoto, Interaction or another zonal drift
         A single one; or `USA` or `SA` itself, to follow beta.
     geometry : Circle, Sphere or Zonal
     kappa : (float, float), or float
         0 < first < last: the range, below which branches are followed until they turn back, and
-        above it up to twice its end, if they come back; or one value, to follow beta.
+        above it up to twice its end, if they come back; or one value, to follow another parameter.
     beta : (float, float), optional
-        0 < first < last: the range of beta, for one kappa.
+        0 < first < last: the range of beta of `USA` or `SA`, for one kappa.
+    vary : mapping of str to (float, float), optional
+        The name of one parameter of the drift, and its range, first < last, for one kappa:
+        ``branches(X(b=1.0), circle, kappa=2.5, vary={"b": (-1, 3)})``.
     symmetry : str
         Of the states: "axisymmetric", about an axis, or on S^2 "tetrahedral", "octahedral" or
         "icosahedral".
@@ -70,7 +88,7 @@ def branches(
     observables : mapping of str to callable, optional
         density -> number, at every point.
     max_step : float
-        Longest step in sqrt(2) times the Legendre moments, and log kappa or beta.
+        Longest step in sqrt(2) times the Legendre moments, and log kappa or the parameter.
     max_points : int
         Of one branch.
     progress : bool, optional
@@ -99,40 +117,141 @@ def branches(
     Keller, in Applications of Bifurcation Theory (1977); Carrillo, Gvalani, Pavliotis and
     Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
     """
-    span, at_kappa = _range(drift, geometry, kappa, beta)
+    symmetric = symmetry_on(geometry, symmetry)
+    name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
     positive(max_step=max_step)
     most = whole_number("branches needs max_points", "max_points", max_points)
     boolean("secondary", secondary)
     progress = None if progress is None else boolean("progress", progress)
     boolean("stability", stability)
-    at, own = _checked_places(save_at, span), _checked_observables(observables, geometry)
-    path = path_of(drift, basis_of(symmetry, geometry), at_kappa)
-    asked = Asked(degrees, secondary, stability, max_step, most)
-    with one_blas_thread(), Following(path.parameter, span, progress) as following:
-        whole = Range(drift, geometry, symmetry, path, span, asked, following)
+    at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
+    path = path_of(drift, symmetric.basis(), name, span, at_kappa)
+    with one_blas_thread(), Following(name, span, progress) as following:
+        whole = Range(drift, symmetric, path, span, following, degrees, secondary, stability,
+                      max_step, most)  # fmt: skip
         whole.follow()
     return whole.diagram(at, own)
 
 
-def _range(drift: Any, geometry: Any, kappa: Any, beta: Any):
-    """The range of the parameter, and kappa if that is not the parameter."""
-    if not isinstance(geometry, Circle | Sphere | Zonal):
-        raise TypeError(f"branches needs Circle, Sphere or Zonal; got {geometry!r}.")
-    if drift in (USA, SA):
-        if beta is None:
-            raise ValueError(
-                f"{drift.__name__} itself is followed in beta: give its range, and one kappa; or "
-                f"give {drift.__name__}(beta=...)."
-            )
-        positive(kappa=kappa)
-        return range_of("beta", beta), float(kappa)
-    if not isinstance(drift, ZonalDrift):
-        raise TypeError(f"branches needs USA, SA, Kuramoto or Interaction; got {drift!r}.")
-    if drift.shape:
+def follow(
+    state: StationaryState,
+    *,
+    kappa: tuple[float, float] | None = None,
+    beta: tuple[float, float] | None = None,
+    vary: Mapping[str, tuple[float, float]] | None = None,
+    decreasing: bool = False,
+    max_step: float = 0.1,
+    max_points: int = 500,
+) -> Iterator[StationaryState]:
+    """Follow the branch of one state, lazily, through its folds.
+
+    Parameters
+    ----------
+    state : StationaryState
+        A converged one.
+    kappa, beta : (float, float)
+        The range of one of them, which changes; the other one stays. beta needs a drift with one.
+    vary : mapping of str to (float, float)
+        Instead of these, the name of one parameter of the drift, and its range.
+    decreasing : bool
+        Whether the parameter falls at first.
+    max_step : float
+        Longest step in sqrt(2) times the Legendre moments, and log kappa or the parameter.
+    max_points : int
+
+    Returns
+    -------
+    iterator of StationaryState
+        One after the other, `state` first; the last one may lie just outside the range. The end
+        of the branch, its return to the uniform state or to its start ends the iteration. From an
+        exact bifurcation the uniform state itself is followed; `branches` takes the others.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments out of their range.
+    """
+    if not isinstance(state, StationaryState) or not state.converged:
+        raise TypeError(f"follow needs a converged StationaryState; got {state!r}.")
+    if sum(asked is not None for asked in (kappa, beta, vary)) != 1:
+        raise TypeError("follow needs the range of either kappa or beta, or one to vary.")
+    positive(max_step=max_step)
+    most = whole_number("follow needs max_points", "max_points", max_points)
+    boolean("decreasing", decreasing)
+    drift, at_kappa = state.model.zonal, None
+    if kappa is not None:
+        name, span, start = "kappa", range_of("kappa", kappa), state.kappa
+    else:
+        name, span = _varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
+        at_kappa, start = state.kappa, float(drift.parameters[name])
+    if not span[0] <= start <= span[1]:
+        raise ValueError(f"The state is at {start:g}, outside the range {span}.")
+    path = path_of(drift, state.equation.basis, name, span, at_kappa)
+    row = np.append(np.zeros(len(state.legendre_moments)), -1.0 if decreasing else 1.0)
+    growth = Growth(path, span, most, 0, max_step)
+    z = np.append(state.legendre_moments, path.coordinate(start))
+    return _states(state, growth.onward(StationaryCurve(path, max_step), z, row))
+
+
+def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[StationaryState]:
+    """Each point as a state; BLAS has its threads back while the caller has the turn."""
+    while True:
+        with one_blas_thread():
+            branch = next(branches, None)
+        if branch is None:
+            return
+        yield state_at(branch.curve.path, branch.points[-1].z, state.symmetry, state.axis)
+
+
+def _asked_range(
+    drift: Any, kappa: Any, beta: Any, vary: Any
+) -> tuple[str, tuple[float, float], float | None]:
+    """The parameter and its range, and kappa if that is not the parameter."""
+    kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
+    if not kind and not isinstance(drift, ZonalDrift):
+        raise TypeError(
+            f"branches needs USA, SA, Kuramoto, Interaction or another zonal drift; got {drift!r}."
+        )
+    if not kind and drift.shape:
         raise ValueError(f"branches follows a single drift; got an ensemble {drift!r}.")
-    if beta is not None:
-        raise ValueError(f"To follow beta, give USA or SA itself as the drift; got {drift!r}.")
-    return range_of("kappa", kappa), None
+    if beta is not None and (vary is not None or not kind):
+        raise ValueError(
+            "To follow beta, give USA or SA itself as the drift and one range of beta; to follow a "
+            f"parameter of a drift, give vary={{name: range}}; got {drift!r}."
+        )
+    if beta is None and vary is None:
+        if kind:
+            raise ValueError(
+                f"{drift.__name__} itself is followed in beta, or in the parameter to vary: give "
+                f"its range, and one kappa; or give {drift.__name__}(...)."
+            )
+        return "kappa", range_of("kappa", kappa), None
+    positive(kappa=kappa)
+    varied = {"beta": range_of("beta", beta)} if vary is None else vary
+    return *_varied(drift, varied), float(kappa)
+
+
+def _varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
+    """The parameter of a drift, or kind of drift, that varies, and its range, checked."""
+    if not isinstance(vary, Mapping) or len(vary) != 1:
+        raise TypeError(f'vary maps one parameter to its range, {{"b": (-1, 3)}}; got {vary!r}.')
+    ((name, span),) = vary.items()
+    array = real_array(f"The range of {name}", span)
+    if array.shape != (2,) or not np.isfinite(array).all() or not array[0] < array[1]:
+        raise ValueError(f"{name} is a range (first, last), first < last; got {span!r}.")
+    low, high = float(array[0]), float(array[1])
+    try:
+        one = with_parameter(drift, name, low) if isinstance(drift, type) else drift
+    except TypeError as error:
+        raise TypeError(f"{drift.__name__} is not made from {name} alone: {error}.") from error
+    if name not in one.parameters:
+        known = ", ".join(one.parameters) or "none"
+        raise ValueError(f"{one!r} has no parameter {name!r}; its parameters: {known}.")
+    if name in RESERVED and name != "beta":
+        raise ValueError(f"{name!r} is a name that diagrams use: call the parameter otherwise.")
+    for end in (low, high):
+        with_parameter(drift, name, end)  # raises ValueError where there is no such drift
+    return name, (low, high)
 
 
 def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
@@ -144,12 +263,14 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
-def _checked_observables(observables: Any, geometry: Geometry) -> dict[str, Callable]:
+def _checked_observables(
+    observables: Any, geometry: Geometry, parameter: str
+) -> dict[str, Callable]:
     own = {} if observables is None else observables
     if not isinstance(own, Mapping) or not all(map(callable, own.values())):
         raise TypeError(f"observables maps names to functions of a density; got {observables!r}.")
     for name in own:
-        if not isinstance(name, str) or "/" in name or name in RESERVED:
+        if not isinstance(name, str) or "/" in name or name in (*RESERVED, parameter):
             raise ValueError(
                 f"A name of an observable is a string without / and none of {', '.join(RESERVED)}; "
                 f"got {name!r}."
@@ -160,3 +281,168 @@ def _checked_observables(observables: Any, geometry: Geometry) -> dict[str, Call
                 f"An observable gives one real number for a density; {name!r} gave {value!r}."
             )
     return dict(own)
+
+
+@dataclass(eq=False)
+class Range:
+    """The range of one parameter, and the branches in it, wherever they begin.
+
+    Attributes
+    ----------
+    drift, degrees, secondary, stability, max_step, max_points
+        As for `branches`.
+    symmetry : Symmetry
+    path : Path
+        In as many functions as the onsets need.
+    span : (float, float)
+    following : Following
+    onsets : list of Onset
+        Those in the range or below, and those whose branches come into it.
+    growth : Growth
+    """
+
+    drift: Any
+    symmetry: Symmetry
+    path: Path
+    span: tuple[float, float]
+    following: Following
+    degrees: Any
+    secondary: bool
+    stability: bool
+    max_step: float
+    max_points: int
+
+    def __post_init__(self):
+        self.path, self.onsets, left_out = chosen_onsets(self.path, self.span, self.degrees)
+        first = self.path.at(self.path.coordinate(self.span[0]))[0]
+        orders = max(ORDERS, first.most_attracted + 1) if self.stability else 0
+        self.growth = Growth(
+            self.path, self.path.reach(self.span), self.max_points, orders, self.max_step,
+            self.span[1], lambda: self.following.stopped,
+        )  # fmt: skip
+        self.growth.missing += left_out
+
+    def follow(self) -> None:
+        """All branches, until the user stops."""
+        for branch in self._all():
+            value = branch.points[-1].value
+            stopped = self.following.at(branch, f"degree {branch.degree}", value)
+            if stopped and not branch.end:
+                branch.end = "interrupted"
+                break
+        self.growth.unify()
+        high = self.span[1]
+        if self.path.kappa is None:
+            self.growth.cut(high)
+        self.onsets = [
+            onset for onset in self.onsets
+            if onset.value < high or any(_begins(b, onset) for b in self.growth.found)
+        ]  # fmt: skip
+
+    def diagram(self, at: np.ndarray, observables: dict) -> Diagram:
+        """What was found."""
+        return Diagram.of(
+            self.drift, self.symmetry, self.path, self.span, self.onsets, self.growth, at,
+            observables,
+        )  # fmt: skip
+
+    def _all(self) -> Iterator[Branch]:
+        """Every branch, yielded after each new point."""
+        growth, everything = self.growth, self.degrees is None
+        for onset in self.onsets:
+            yield from growth.from_uniform(onset)
+        if everything and self.path.kappa is None:
+            for onset in onsets_above(self.path, growth.span[1]):
+                yield from growth.from_above(onset)
+        elif everything:
+            for value in self.span:
+                yield from self._from_edge(value)
+        if self.secondary:
+            yield from growth.from_branches()
+
+    def _from_edge(self, value: float) -> Iterator[Branch]:
+        """The branches that come into the range of a parameter at one of its ends."""
+        member, kappa = self.path.at(value)
+        span = kappa / ASIDE, ASIDE * kappa
+        path = path_of(member.drift, self.symmetry.basis(), "kappa", span, None)
+        across = replace(self, drift=member.drift, path=path, span=span)
+        across.follow()
+        diagram = across.diagram(np.array([]), {})
+        doubts = diagram.data.attrs.get("missing", []) + diagram.cut_short(kappa)
+        place = f"at {self.path.parameter} = {value:.6g}"
+        self.growth.missing += [f"{place}, {doubt}" for doubt in doubts]
+        for _, state in diagram.states_at(kappa)[1:]:
+            curve = StationaryCurve(self.path.finer(state.equation.degree), self.max_step)
+            degree = int(state.equation.degrees[np.abs(state.legendre_moments).argmax()])
+            z = np.append(state.legendre_moments, value)
+            yield from self.growth.from_edge(curve, z, value, degree)
+
+
+def _begins(branch: Branch, onset: Onset) -> bool:
+    """Whether a branch begins at an onset."""
+    first, sizes = branch.points[0].m, branch.curve.path.basis.sizes
+    near = np.abs(first * sizes[: len(first)]).max() < NEAR_UNIFORM
+    return branch.parent < 0 and branch.degree == onset.form.degree and bool(near)
+
+
+def chosen_onsets(
+    path: Path, span: tuple[float, float], asked: Any
+) -> tuple[Path, list[Onset], list[str]]:
+    """Those of degrees that have one function, in the order of the parameter; what is left out.
+
+    All that the path reaches for the range; those that are asked for must be in it, or below. And
+    the path in twice as high a degree, which their normal forms need.
+    """
+    if asked is not None:
+        wanted = asked_degrees(asked, path.basis.most // 2)
+        path = path.finer(max(path.basis.degree, 2 * wanted[-1]))
+        return path, _asked(path, span, wanted), []
+    found = {l: path.onsets(l, path.reach(span)) for l in _single(path)}
+    higher = [l for l in found if l > LARGEST and any(o.value < span[1] for o in found[l])]
+    left_out = [] if not higher else [
+        f"degrees above {LARGEST} have onsets in the range, {higher[0]} for one, which are not "
+        "followed: give the degrees that you want."
+    ]  # fmt: skip
+    return path, _sorted(o for l in found if l <= LARGEST for o in found[l]), left_out
+
+
+def onsets_above(path: Path, high: float) -> list[Onset]:
+    """Those above a value, whose branches may come down below it."""
+    place = (high, FARTHEST * high)
+    return [o for l in _single(path) if l <= LARGEST for o in path.onsets(l, place)]
+
+
+def _single(path: Path) -> list[int]:
+    """Degrees with one function."""
+    degrees, counts = np.unique(path.basis.degrees, return_counts=True)
+    return [int(l) for l in degrees[(counts == 1) & (2 * degrees <= path.basis.degree)]]
+
+
+def asked_degrees(asked: Any, most: int) -> list[int]:
+    """Sorted; raises TypeError or ValueError unless they are whole numbers, at most `most`."""
+    if not isinstance(asked, Iterable):
+        raise TypeError(f"degrees is a sequence of whole numbers; got {asked!r}.")
+    wanted = sorted({whole_number("degrees are whole numbers", "l", l) for l in asked})
+    if not wanted:
+        raise ValueError("degrees is empty: give one degree at least.")
+    if wanted[-1] > most:
+        raise ValueError(f"degrees are at most {most} here; got {wanted[-1]}.")
+    return wanted
+
+
+def _asked(path: Path, span: tuple[float, float], wanted: list[int]) -> list[Onset]:
+    place = path.reach(span)[0], span[1]
+    found = {l: path.onsets(l, place) for l in _single(path)}
+    for l in wanted:
+        if not found.get(l):
+            there = [other for other in found if found[other]]
+            low = f"{place[0]:g} < " if place[0] else ""
+            raise ValueError(
+                f"The uniform state has no bifurcation of degree {l} for {low}{path.parameter} < "
+                f"{span[1]:g}; those of degree {there} are there."
+            )
+    return _sorted(onset for l in wanted for onset in found[l])
+
+
+def _sorted(onsets: Iterable[Onset]) -> list[Onset]:
+    return sorted(onsets, key=lambda onset: onset.value)

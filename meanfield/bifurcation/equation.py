@@ -1,32 +1,46 @@
 """The equation of stationary states with a given symmetry.
 
-mu is stationary under a gradient drift v = grad g[mu] with noise kappa if and only if
+mu is stationary under the drift v = grad(W * mu)/(Z * mu) with noise kappa if v = grad g[mu] and
 
-    mu = exp(kappa g[mu]) / Z,    g = W * mu (USA, Kuramoto, Interaction),  log(Z * mu) / beta (SA).
+    mu = exp(kappa g[mu]) / int exp(kappa g[mu]).
 
-In the moments a_l = int p_l dmu, l >= 1, this is R(a) = 0 with
+There is such a g where Z is constant, and where Z' = c W':
 
-    R_l(a) = a_l - E p_l,    dR_l/da_j = delta_lj - kappa w_j Cov(p_l, g' p_j),
+    g = W * mu / Z           (USA, Kuramoto, Interaction: c = 0),
+    g = log(Z * mu) / c      (SA: c = beta).
 
-where E is the mean with respect to exp(kappa g) / Z, s = sum_l w_l a_l p_l, g = s and g' = 1, or
-for SA g = log(1 + beta s)/beta and g' = 1/(1 + beta s). Only degrees whose w_l counts matter.
+In the Legendre moments m_l = int P_l dmu, |m_l| <= 1, l >= 1, this is R(m) = 0 with
+
+    R_l(m) = m_l - E P_l,    dR_l/dm_j = delta_lj - kappa W_j Cov(P_l, g' P_j),
+
+where E is the mean with respect to exp(kappa g), s = sum_l W_l m_l P_l with W_l = w_l dim H_l and
+w_l the multipliers of W over the constant term of Z, g = log(1 + c s)/c and g' = 1/(1 + c s).
 """
 
-from typing import NamedTuple
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..models import SA, ZonalDrift
-from .basis import Basis
+from ..models import ZonalDrift
+from .bases import Basis
 
-__all__ = ["Equation", "Mean"]
+__all__ = ["Equation", "Family", "Mean", "Member", "OutsideDomain", "with_parameter"]
 
-ROUNDING = 2e-15  # of the exponent kappa g, and of p_l by its recurrence for each degree
+ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
+CONSTANT, PROPORTIONAL = 1e-13, 1e-10  # of Z_0: how far Z may be from constant, and from c W
+SERIES = 1e-4  # |c s| below which dg/dc is computed by its series
+RECENT = 4  # equations that are kept
+DIFFERENCE, REACH = 0.01, 3  # step in a parameter, or in its range if this is < 1; steps each way
+
+
+class OutsideDomain(ValueError):
+    """A value of a parameter for which there is no equation."""
 
 
 class Mean(NamedTuple):
-    """The law exp(kappa g[a]) / Z on the nodes.
+    """The law exp(kappa g[m]) / int exp(kappa g) on the nodes.
 
     Attributes
     ----------
@@ -37,7 +51,7 @@ class Mean(NamedTuple):
     log_mass : float
         log int exp(kappa g) dsigma.
     moments : ndarray, (N,)
-        E p_l.
+        E P_l.
     """
 
     potential: np.ndarray
@@ -48,8 +62,41 @@ class Mean(NamedTuple):
     moments: np.ndarray
 
 
+class Interactions(NamedTuple):
+    """Multipliers of a drift: w_l of every degree, for Z of mean 1, and c with Z_l = c w_l."""
+
+    weights: np.ndarray
+    ratio: float
+
+
+def interactions(
+    drift: ZonalDrift, weights: np.ndarray, normaliser: np.ndarray | None
+) -> Interactions:
+    """From the multipliers of W and of Z, l = 0, 1, ...; Z = 1 where there are none.
+
+    Raises
+    ------
+    MeanfieldError
+        For drifts that are no gradients of a potential of the measure.
+    """
+    if normaliser is None:
+        return Interactions(weights, 0.0)
+    weights, z = weights / normaliser[0], normaliser[1:] / normaliser[0]
+    if np.abs(z).max() <= CONSTANT:
+        return Interactions(weights, 0.0)
+    w = weights[1:]
+    ratio = float(w @ z / (w @ w)) if np.any(w) else 0.0
+    if np.abs(z - ratio * w).max() > PROPORTIONAL:
+        raise MeanfieldError(
+            "Stationary states are known where Z is constant (log mu = kappa W * mu + const) or "
+            "Z' = c W' (log mu = (kappa/c) log(Z * mu) + const), since the drift is then the "
+            f"gradient of a potential of the measure; Z of {drift!r} is neither."
+        )
+    return Interactions(weights, ratio)
+
+
 class Equation:
-    """R(a) = 0 for one drift, in the functions p_l of one symmetry.
+    """R(m) = 0 for one drift, in the functions P_l of one symmetry.
 
     Parameters
     ----------
@@ -58,6 +105,13 @@ class Equation:
     basis : Basis
         Of order 0.
 
+    Attributes
+    ----------
+    strengths : ndarray, (N,)
+        W_l = w_l dim H_l.
+    ratio : float
+        c.
+
     Raises
     ------
     MeanfieldError
@@ -65,31 +119,39 @@ class Equation:
     """
 
     def __init__(self, drift: ZonalDrift, basis: Basis):
-        if drift.normaliser(1, basis.dimension) is not None and not isinstance(drift, SA):
-            raise MeanfieldError(
-                f"Stationary states are known for drifts grad g[mu]: USA, SA, Kuramoto and "
-                f"Interaction; got {drift!r}."
-            )
         self.drift, self.basis = drift, basis
         self.dimension, self.degree, self.degrees = basis.dimension, basis.degree, basis.degrees
-        self.values = basis.values
-        self.weights = self.multipliers(basis)
-        self.beta = float(drift.beta) if isinstance(drift, SA) else 0.0
+        self.functions = basis.legendre
+        of = basis.degree, basis.dimension
+        self._multipliers, self.ratio = interactions(
+            drift, drift.attraction(*of), drift.normaliser(*of)
+        )
+        self.strengths = self.multipliers(self.basis) * self.basis.sizes**2
 
     def multipliers(self, basis: Basis) -> np.ndarray:
-        """w_l of every function of a basis."""
-        return self.drift.attraction(basis.degree, self.dimension)[basis.degrees]
+        """w_l of every function of a basis of at most the same degree."""
+        return self._multipliers[basis.degrees]
+
+    @property
+    def most_attracted(self) -> int:
+        """The degree of the largest multiplier: perturbations of orders up to it may grow most."""
+        return int(np.argmax(self._multipliers[1:])) + 1
+
+    @property
+    def gradient_flow(self) -> bool:
+        """Whether there is a free energy: where Z is constant."""
+        return self.ratio == 0
 
     def finer(self, degree: int) -> "Equation":
         """The same equation in more functions; the first of them are those of this one."""
         return Equation(self.drift, self.basis.finer(degree))
 
-    def mean(self, a: np.ndarray, kappa: float) -> Mean:
-        """The law that the moments a give rise to."""
-        s = (self.weights * a) @ self.values
-        if self.beta:
+    def mean(self, m: np.ndarray, kappa: float) -> Mean:
+        """The law that the moments m give rise to."""
+        s = (self.strengths * m) @ self.functions
+        if self.ratio:
             with np.errstate(invalid="ignore", divide="ignore"):
-                potential, gain = np.log1p(self.beta * s) / self.beta, 1 / (1 + self.beta * s)
+                potential, gain = np.log1p(self.ratio * s) / self.ratio, 1 / (1 + self.ratio * s)
         else:
             potential, gain = s, np.ones_like(s)
         top = potential.max()
@@ -97,45 +159,172 @@ class Equation:
         mass = self.basis.weights @ density
         density /= mass
         weights = self.basis.weights * density
-        moments = self.values @ weights
+        moments = self.functions @ weights
         return Mean(potential, gain, density, weights, kappa * top + np.log(mass), moments)
 
-    def residual(self, a: np.ndarray, kappa: float) -> float:
-        """max_l |R_l| / sqrt(dim H_l), that of Legendre moments."""
-        residual = (a - self.mean(a, kappa).moments) / self.basis.sizes
-        return float(np.abs(residual).max())
+    def residual(self, m: np.ndarray, kappa: float) -> float:
+        """max_l |R_l|."""
+        return float(np.abs(m - self.mean(m, kappa).moments).max())
 
-    def resolves(self, a: np.ndarray, kappa: float, tail: float) -> bool:
-        """Whether the last Legendre moments are below `tail` and rounding."""
-        potential = np.abs(self.mean(a, kappa).potential).max()
-        return self.basis.tail(a) <= tail + ROUNDING * (kappa * potential + self.degree)
+    def resolves(self, m: np.ndarray, kappa: float, tail: float) -> bool:
+        """Whether the last moments are below `tail` and rounding."""
+        potential = np.abs(self.mean(m, kappa).potential).max()
+        return self.basis.tail(m) <= tail + ROUNDING * (kappa * potential + self.degree)
 
     def jacobian(self, mean: Mean, kappa: float) -> np.ndarray:
-        """dR/da, (N, N)."""
-        covariance = (self.values * (mean.weights * mean.gain)) @ self.values.T
-        covariance -= np.outer(mean.moments, self.values @ (mean.weights * mean.gain))
-        return np.eye(len(self.degrees)) - kappa * covariance * self.weights
-
-    def legendre_jacobian(self, mean: Mean, kappa: float) -> np.ndarray:
-        """That of Legendre moments, all of one size in high dimensions too, (N, N)."""
-        sizes = self.basis.sizes
-        return self.jacobian(mean, kappa) * (sizes / sizes[:, None])
+        """dR/dm, (N, N)."""
+        gained = mean.weights * mean.gain
+        covariance = (self.functions * gained) @ self.functions.T
+        covariance -= np.outer(mean.moments, self.functions @ gained)
+        return np.eye(len(self.degrees)) - kappa * covariance * self.strengths
 
     def along_kappa(self, mean: Mean) -> np.ndarray:
-        """dR/dkappa = -Cov(p_l, g), (N,)."""
+        """dR/dkappa = -Cov(P_l, g), (N,)."""
         return -self.covariance(mean, mean.potential)
 
     def covariance(self, mean: Mean, f: np.ndarray) -> np.ndarray:
-        """Cov(p_l, f) for a function f on the nodes."""
-        return self.values @ (mean.weights * f) - mean.moments * (mean.weights @ f)
+        """Cov(P_l, f) for a function f on the nodes."""
+        return self.functions @ (mean.weights * f) - mean.moments * (mean.weights @ f)
 
-    def free_energy(self, a: np.ndarray, kappa: float) -> float:
-        """F(mu) - F(uniform) of the law that a gives rise to; nan for SA, which has none.
+    def free_energy(self, m: np.ndarray, kappa: float) -> float:
+        """F(mu) - F(uniform) of the law that m gives rise to; nan where there is none, as for SA.
 
         F = (1/kappa) int mu log mu - (1/2) int int W dmu dmu.
         """
-        if not self.drift.gradient_flow:
+        if not self.gradient_flow:
             return float("nan")
-        mean = self.mean(a, kappa)
+        mean = self.mean(m, kappa)
         entropy = mean.weights @ (kappa * mean.potential) - mean.log_mass
-        return float(entropy / kappa - 0.5 * self.weights @ mean.moments**2)
+        return float(entropy / kappa - 0.5 * self.strengths @ mean.moments**2)
+
+
+class Member(Equation):
+    """The equation at one value of a parameter p of the drift, with derivatives by p.
+
+    Parameters
+    ----------
+    family : Family
+    value : float
+
+    Raises
+    ------
+    OutsideDomain
+        If there is no such drift.
+    """
+
+    def __init__(self, family: "Family", value: float):
+        if not np.isfinite(value):
+            raise OutsideDomain(f"{family.name} = {value}")
+        try:
+            drift = with_parameter(family.drift, family.name, value)
+        except ValueError as error:
+            raise OutsideDomain(str(error)) from error
+        super().__init__(drift, family.basis)
+        self.family, self.value = family, value
+
+    @cached_property
+    def _changes(self) -> Interactions:
+        return self.family.changes(self.value)
+
+    @cached_property
+    def strength_changes(self) -> np.ndarray:
+        """dW_l/dp, (N,)."""
+        return self._changes.weights[self.degrees] * self.basis.sizes**2
+
+    def potential_change(self, m: np.ndarray, mean: Mean) -> np.ndarray:
+        """dg/dp on the nodes, at the same moments: g' ds/dp + dg/dc dc/dp.
+
+        dg/dc = (s g' - g)/c = -s^2 (1/2 - 2 c s/3 + 3 (c s)^2/4 - ...).
+        """
+        s, change = self._sums(m)
+        bent = self.ratio * s
+        series = -(s**2) * (1 / 2 - 2 * bent / 3 + 3 * bent**2 / 4)
+        exact = (s * mean.gain - mean.potential) / (self.ratio or 1.0)
+        by_ratio = np.where(np.abs(bent) < SERIES, series, exact)
+        return mean.gain * change + self._changes.ratio * by_ratio
+
+    def gain_change(self, m: np.ndarray, mean: Mean) -> np.ndarray:
+        """dg'/dp on the nodes, at the same moments."""
+        s, change = self._sums(m)
+        return -(mean.gain**2) * (self._changes.ratio * s + self.ratio * change)
+
+    def along_parameter(self, m: np.ndarray, mean: Mean, kappa: float) -> np.ndarray:
+        """dR/dp, (N,)."""
+        return -kappa * self.covariance(mean, self.potential_change(m, mean))
+
+    def _sums(self, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """s and ds/dp on the nodes."""
+        return (self.strengths * m) @ self.functions, (self.strength_changes * m) @ self.functions
+
+
+class Family:
+    """The equations of one drift for all values of one of its parameters.
+
+    Parameters
+    ----------
+    drift : ZonalDrift, or type
+        A single one, at any value of the parameter; or a kind that is made from it alone.
+    name : str
+        Of the parameter, one of `drift.parameters`.
+    span : (float, float)
+        The range of the parameter. Derivatives do not look beyond it.
+    basis : Basis
+        Of order 0.
+    """
+
+    def __init__(self, drift: Any, name: str, span: tuple[float, float], basis: Basis):
+        self.drift, self.name, self.span, self.basis = drift, name, span, basis
+        self._member = lru_cache(RECENT)(partial(Member, self))
+
+    def at(self, value: float) -> Member:
+        """The equation at this value; the same one for the last few that were asked for."""
+        return self._member(float(value))
+
+    def finer(self, degree: int) -> "Family":
+        """The same family in more functions."""
+        return Family(self.drift, self.name, self.span, self.basis.finer(degree))
+
+    def weights(self, values: np.ndarray) -> np.ndarray:
+        """w_l of all degrees at many values, (len(values), degree + 1)."""
+        return np.stack([found.weights for found in self._at_all(values)])
+
+    def changes(self, value: float) -> Interactions:
+        """d/dp of the multipliers and of c, by differences of sixth order.
+
+        The nodes stay within the range of the parameter: beyond it there may be no such drift.
+        """
+        low, high = min(self.span[0], value), max(self.span[1], value)
+        step = DIFFERENCE * min(1.0, self.span[1] - self.span[0])
+        nodes = np.arange(-REACH, REACH + 1)
+        nodes += max(0, int(np.ceil((low - value) / step)) + REACH)
+        nodes -= max(0, nodes[-1] - int(np.floor((high - value) / step)))
+        slopes = [_slope_at_zero(int(j), nodes) / step if j else 0.0 for j in nodes]
+        slopes[int(np.flatnonzero(nodes == 0)[0])] = -sum(slopes)
+        there = self._at_all(np.clip(value + step * nodes, low, high))
+        weights = np.array(slopes) @ np.stack([found.weights for found in there])
+        return Interactions(weights, float(np.dot(slopes, [found.ratio for found in there])))
+
+    def _at_all(self, values: np.ndarray) -> list[Interactions]:
+        """The multipliers at many values: at once where the drift makes ensembles."""
+        of = self.basis.degree, self.basis.dimension
+        try:
+            many = with_parameter(self.drift, self.name, values)
+        except (TypeError, ValueError):
+            many = None
+        if many is None or many.shape != values.shape:
+            alone = [with_parameter(self.drift, self.name, float(value)) for value in values]
+            return [interactions(x, x.attraction(*of), x.normaliser(*of)) for x in alone]
+        weights, normalisers = many.attraction(*of), many.normaliser(*of)
+        each = [None] * len(values) if normalisers is None else normalisers
+        return [interactions(many, w, z) for w, z in zip(weights, each, strict=True)]
+
+
+def with_parameter(drift: Any, name: str, value: Any) -> ZonalDrift:
+    """A drift with another value of one parameter; of a class, the drift with this value."""
+    return drift(**{name: value}) if isinstance(drift, type) else drift.replace(**{name: value})
+
+
+def _slope_at_zero(j: int, nodes: np.ndarray) -> float:
+    """The derivative at 0 of Lagrange's polynomial of node j, for nodes with 0 among them."""
+    others = nodes[(nodes != j) & (nodes != 0)]
+    return float(np.prod(others / (others - j)) / j)

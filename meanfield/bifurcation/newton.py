@@ -1,14 +1,16 @@
-"""Newton's method with a record of residuals, and what became of it."""
+"""Newton's method with a record of residuals, and deflation of solutions that are known."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Iteration", "newton", "solve_scaled"]
+__all__ = ["Iteration", "System", "deflated", "newton"]
 
 MOST = 60
 HALVINGS = 12
+
+System = Callable[[np.ndarray], tuple[np.ndarray, Callable[[], np.ndarray]]]
 
 
 class Iteration(NamedTuple):
@@ -21,7 +23,7 @@ class Iteration(NamedTuple):
         "converged", "stalled" where no shorter step lowers the residual, "singular" or
         "max_iterations".
     residuals : list of float
-        Size of the residual before every step, and at the end.
+        Largest entry of the residual before every step, and at the end.
     """
 
     x: np.ndarray
@@ -34,31 +36,25 @@ class Iteration(NamedTuple):
 
 
 def newton(
-    system: Callable[[np.ndarray], tuple[np.ndarray, Callable[[], np.ndarray]]],
-    x: np.ndarray,
-    tolerance: float,
-    scale: np.ndarray,
-    most: int = MOST,
-    shortened: bool = True,
+    system: System, x: np.ndarray, tolerance: float, most: int = MOST, shortened: bool = True
 ) -> Iteration:
     """Solve system(x) = (residual, function that gives the Jacobian) for residual = 0.
 
-    The size of a residual is its largest entry, each divided by its scale.
     Steps are halved until the residual falls, unless they are not to be `shortened`. Converged once
-    it is <= tolerance, after one more step that squares it.
+    its largest entry is <= tolerance, after one more step that squares it.
     """
     residual, jacobian = system(x)
-    sizes = [_size(residual / scale)]
+    sizes = [_size(residual)]
     for _ in range(most):
         done = sizes[-1] <= tolerance
         try:
-            step = solve_scaled(jacobian(), residual, scale)
+            step = np.linalg.solve(jacobian(), residual)
         except np.linalg.LinAlgError:
             return Iteration(x, "converged" if done else "singular", sizes)
         for halving in range(HALVINGS):
             tried = x - step / 2**halving
             residual_tried, jacobian_tried = system(tried)
-            size = _size(residual_tried / scale)
+            size = _size(residual_tried)
             if size < sizes[-1]:
                 break
             if done:  # at rounding
@@ -74,9 +70,36 @@ def newton(
     return Iteration(x, "converged" if sizes[-1] <= tolerance else "max_iterations", sizes)
 
 
-def solve_scaled(matrix: np.ndarray, right: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """The solution of a linear system whose i-th equation and i-th unknown are of size scale_i."""
-    return scale * np.linalg.solve(matrix * (scale / scale[:, None]), right / scale)
+def deflated(system: System, known: Sequence[np.ndarray], sizes: np.ndarray) -> System:
+    """The system F(x) M(x) = 0 of further solutions, M(x) = prod_k (1 + 1/|x - x_k|^2).
+
+    Parameters
+    ----------
+    system : callable
+        F and its Jacobian, as for `newton`.
+    known : sequence of ndarray, (N,)
+        The x_k.
+    sizes : ndarray, (N,)
+        Weights of the entries in |x - x_k|.
+
+    References
+    ----------
+    Farrell, Birkisson and Funke, SIAM J. Sci. Comput. 37 (2015).
+    """
+    places = np.array(known)
+
+    def without(x: np.ndarray):
+        residual, jacobian = system(x)
+        away = sizes * (x - places)
+        distances = np.einsum("kn,kn->k", away, away)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            factor = np.prod(1 + 1 / distances)
+        if not np.isfinite(factor):
+            return np.full(len(x), np.inf), lambda: np.eye(len(x))
+        slope = -2 * factor * (sizes * away / (distances * (distances + 1))[:, None]).sum(axis=0)
+        return factor * residual, lambda: factor * jacobian() + np.outer(residual, slope)
+
+    return without
 
 
 def _size(residual: np.ndarray) -> float:

@@ -25,8 +25,7 @@ import numpy as np
 
 from ..lowlevel.legendre import gauss
 from ..spaces import Sphere
-from .basis import Basis
-from .harmonics import latitudinal
+from .bases import Basis, latitudinal
 
 __all__ = ["GROUPS", "Polyhedral", "polyhedral", "spectrum"]
 

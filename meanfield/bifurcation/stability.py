@@ -1,16 +1,26 @@
-"""Which perturbations of a stationary state grow, and how fast."""
+"""Linear stability of stationary states: spectra of the linearised Fokker-Planck operator.
+
+    L h = (1/kappa) Laplacian h - div(h grad g[mu]) - div(mu grad(gain W * h))
+
+maps functions of one order to such functions. With test functions p_i it is
+
+    L_ij = -l_i (l_i + d - 2)/kappa delta_ij + int p_j <grad p_i, grad g>
+           + w_j int mu <grad p_i, grad(gain p_j)>.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from ..lowlevel.blas import one_blas_thread
+from .bases import Basis
+from .continuation import Path, Point
 from .equation import Equation
-from .spectrum import linearised, rotation_among
 
-__all__ = ["Stability", "most_attracted", "stability_of"]
+__all__ = ["Rates", "Stability", "linearised", "stability_of"]
 
 REAL = 1e-9  # imaginary parts of rounding, relative to the largest rate of diffusion
+UNIFORM = 1e-8  # moments of a state that no rotation changes
 
 
 class Stability(NamedTuple):
@@ -48,16 +58,16 @@ class Stability(NamedTuple):
         return f"Stability({word}, gap {self.gap:.8g}, eigenvalues {self.eigenvalues})"
 
 
-def stability_of(equation: Equation, a: np.ndarray, kappa: float, count: int) -> Stability:
+def stability_of(equation: Equation, m: np.ndarray, kappa: float, count: int) -> Stability:
     """The `count` eigenvalues of largest real part, of all orders."""
     found: list[tuple[complex, int, bool, np.ndarray]] = []
     kept = count + 1  # one may be a rotation, and the gap is that of another
     for order in range(equation.basis.orders):
         with one_blas_thread():
-            here = _of_order(equation, a, kappa, order, kept)
+            here = _of_order(equation, m, kappa, order, kept)
         found = sorted([*found, *here], key=lambda entry: -entry[0].real)[:kept]
         silent = here and all(entry[1] != order for entry in found)
-        if silent and order >= max(2, most_attracted(equation)):
+        if silent and order >= max(2, equation.most_attracted):
             break  # diffusion damps higher orders even more
     gap = -max(value.real for value, _, neutral, _ in found if not neutral)
     values, orders, neutral, modes = (list(column) for column in zip(*found[:count], strict=True))
@@ -67,15 +77,64 @@ def stability_of(equation: Equation, a: np.ndarray, kappa: float, count: int) ->
     return Stability(eigenvalues, np.array(orders), np.array(neutral), modes, float(gap))
 
 
-def most_attracted(equation: Equation) -> int:
-    """The degree of the largest multiplier: perturbations of orders up to it may grow fastest."""
-    weights = equation.drift.attraction(equation.degree, equation.dimension)[1:]
-    return int(np.argmax(weights)) + 1
-
-
-def _of_order(equation: Equation, a: np.ndarray, kappa: float, order: int, count: int):
+def _of_order(equation: Equation, m: np.ndarray, kappa: float, order: int, count: int):
     basis = equation.basis.of_order(order)
-    values, vectors = np.linalg.eig(linearised(equation, a, kappa, basis))
-    rotation = rotation_among(values, basis, a)
+    values, vectors = np.linalg.eig(linearised(equation, m, kappa, basis))
+    rotation = rotation_among(values, basis, m)
     chosen = np.argsort(-values.real)[:count]
     return [(complex(values[i]), order, bool(i == rotation), vectors[:, i]) for i in chosen]
+
+
+def linearised(equation: Equation, m: np.ndarray, kappa: float, basis: Basis) -> np.ndarray:
+    """L in a basis of any order, on the nodes of the equation, about its state m: (N, N)."""
+    mean, p = equation.mean(m, kappa), basis.values
+    weights = equation.multipliers(basis)
+    inner = equation.basis
+    slopes = np.tensordot(equation.strengths * m / inner.sizes, inner.gradients, (0, 1))  # of s
+    operator = np.diag(-basis.eigenvalues / kappa)
+    for c, gradient in enumerate(basis.gradients):
+        moved = mean.gain * gradient
+        if c < len(slopes):
+            operator += (gradient * (basis.weights * mean.gain * slopes[c])) @ p.T
+            if equation.ratio:
+                moved -= (equation.ratio * mean.gain**2 * slopes[c]) * p
+        operator += (gradient * mean.weights) @ moved.T * weights
+    return operator
+
+
+def rotation_among(values: np.ndarray, basis: Basis, m: np.ndarray) -> int | None:
+    """Which eigenvalue is that of the rotations: 0; None for other orders and the uniform state."""
+    if basis.order != basis.turning or np.abs(m).max() < UNIFORM:
+        return None
+    return int(np.abs(values).argmin())
+
+
+class Rates:
+    """Real parts of the eigenvalues of the linearised equation, by order.
+
+    Parameters
+    ----------
+    path : Path
+    orders : int
+        Orders 0, ..., `orders` - 1 are looked at.
+    """
+
+    def __init__(self, path: Path, orders: int):
+        count = min(orders, path.basis.orders)
+        self.path, self._bases = path, [path.basis.of_order(order) for order in range(count)]
+
+    def of_order(self, point: Point, order: int) -> np.ndarray:
+        """In decreasing order, without that of rotations, which is 0."""
+        basis, (equation, kappa) = self._bases[order], self.path.at(point.p)
+        values = np.linalg.eigvals(linearised(equation, point.m, kappa, basis))
+        rotation = rotation_among(values, basis, point.m)
+        kept = values if rotation is None else np.delete(values, rotation)
+        return np.sort(kept.real)[::-1]
+
+    def one(self, order: int, i: int, point: Point) -> float:
+        """The i-th of an order."""
+        return float(self.of_order(point, order)[i])
+
+    def at(self, point: Point) -> list[np.ndarray]:
+        """Those of all orders."""
+        return [self.of_order(point, order) for order in range(len(self._bases))]

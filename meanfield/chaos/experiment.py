@@ -1,6 +1,6 @@
-"""One batch of a study: interacting tokens, coupled ones, independent samples; distances."""
+"""One batch of a study: interacting and coupled tokens, independent samples, their distances."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +10,63 @@ from ..models import MeanField
 from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..solving import solve
-from ..spaces.density import Density
+from ..spaces import Density
 from ..states import Tokens
-from .batches import Batch
-from .measures import Measured
+from .measurements import Functional, Measured
 
-__all__ = ["Experiment"]
+__all__ = ["Batch", "Experiment", "batches_of"]
+
+TOGETHER = 2**14  # tokens in a batch, about
+MOST = 64  # replicas in a batch
+
+
+class Batch(NamedTuple):
+    """Replicas of n tokens that are run together in one array.
+
+    The size of a batch depends on n alone, and every batch has seeds of its own:
+    SeedSequence(seed, spawn_key=(n, number)). A study of fewer sizes or replicas thus has the same
+    numbers as that part of a larger one. The last batch is run whole and cut.
+
+    Attributes
+    ----------
+    n : int
+    number : int
+        Its place among the batches of this n.
+    size : int
+        Replicas that are run.
+    kept : int
+        Replicas that count.
+    """
+
+    n: int
+    number: int
+    size: int
+    kept: int
+
+    @property
+    def replicas(self) -> slice:
+        """The places of its replicas among all."""
+        begin = self.number * self.size
+        return slice(begin, begin + self.kept)
+
+    def cut(self, tokens: Tokens) -> Tokens:
+        """The replicas that count, of all that were run."""
+        return Tokens(tokens.x[: self.kept])
+
+    def seeds(self, seed: int, count: int) -> list[np.random.Generator]:
+        """Independent generators: of the initial tokens, of the noise, and so on."""
+        root = np.random.SeedSequence(seed, spawn_key=(self.n, self.number))
+        return [np.random.default_rng(child) for child in root.spawn(count)]
+
+
+def batches_of(sizes: list[int], replicas: int) -> list[Batch]:
+    """All batches of a study, small sizes first."""
+    together = {n: min(max(TOGETHER // n, 1), MOST) for n in sizes}
+    return [
+        Batch(n, begin // size, size, min(size, replicas - begin))
+        for n, size in together.items()
+        for begin in range(0, replicas, size)
+    ]
 
 
 class Experiment(NamedTuple):
@@ -27,14 +78,14 @@ class Experiment(NamedTuple):
     start : Density
         The law of the tokens at the start.
     law : Solution
-        The densities, at outputs among which `times` are.
+        The densities, at outputs that include `times`.
     times : ndarray
     distances : mapping of str to callable
         (tokens, density) -> numbers (*replicas,).
     functionals : mapping of str to callable
         state -> numbers (*replicas,), of tokens or a density.
     coupled, floor : bool
-        Whether the nonlinear process is run too, and independent samples are drawn.
+        Whether the nonlinear process is run too; whether independent samples are drawn.
     dt : float or None
     seed : int
     """
@@ -44,14 +95,14 @@ class Experiment(NamedTuple):
     law: Solution
     times: np.ndarray
     distances: Mapping[str, Measured]
-    functionals: Mapping[str, Callable[[Any], Any]]
+    functionals: Mapping[str, Functional]
     coupled: bool
     floor: bool
     dt: float | None
     seed: int
 
-    def tried(self) -> None:
-        """Call every distance and functional once; raises what they raise, or ValueError."""
+    def try_measurements(self) -> None:
+        """Call every distance and functional once, so that they fail before anything is run."""
         few = Tokens(self.start.sample(6, rng=0).x.reshape(2, 3, -1))
         for measure in self.distances.values():
             _numbers(measure(few, self.start), few)
@@ -127,33 +178,30 @@ class Experiment(NamedTuple):
 
 def _numbers(values: Any, tokens: Tokens) -> np.ndarray:
     """One real number for each replica; raises ValueError for others."""
+    return _real(values, tokens.shape, "Distances and functionals return a real number for each "
+                 f"replica, {tokens.shape}")  # fmt: skip
+
+
+def _limit(value: Functional, law: Any) -> float:
+    """A functional of a density, one real number; raises ValueError for others."""
+    return float(_real(value(law), (), "Functionals return one real number for a density, and one "
+                       "for each replica of tokens"))  # fmt: skip
+
+
+def _real(values: Any, shape: tuple[int, ...], expected: str) -> np.ndarray:
     array = np.asarray(values)
-    if array.shape != tokens.shape or array.dtype.kind not in "fiu":
-        raise ValueError(
-            f"Distances and functionals return a real number for each replica, {tokens.shape}; got "
-            f"shape {array.shape} of {array.dtype}."
-        )
+    if array.shape != shape or array.dtype.kind not in "fiu":
+        raise ValueError(f"{expected}; got shape {array.shape} of {array.dtype}.")
     return array
 
 
-def _limit(value: Callable[[Any], Any], law: Any) -> float:
-    """A functional of a density, one real number; raises ValueError for others."""
-    array = np.asarray(value(law))
-    if array.shape != () or array.dtype.kind not in "fiu":
-        raise ValueError(
-            "Functionals return one real number for a density, and one for each replica of tokens; "
-            f"got shape {array.shape} of {array.dtype}."
-        )
-    return float(array)
-
-
 def _apart(a: Tokens, b: Tokens) -> np.ndarray:
-    """Root mean square of the distance of coupled tokens, in space, (replicas,)."""
+    """Root mean square of the Euclidean distance between coupled tokens, (replicas,)."""
     return np.sqrt(((a.x - b.x) ** 2).sum(axis=-1).mean(axis=-1))
 
 
 def _apart_up_to_rotation(a: Tokens, b: Tokens) -> np.ndarray:
-    """The least over rotations of one of the two (Kabsch), by the singular vectors of sum a b^T."""
+    """The least of that over rotations of one of the two (Kabsch), by singular vectors."""
     left, _, right = np.linalg.svd(np.swapaxes(a.x, -1, -2) @ b.x)
     left[..., -1] *= np.sign(np.linalg.det(left @ right))[..., None]
     return _apart(a, Tokens(b.x @ np.swapaxes(left @ right, -1, -2)))

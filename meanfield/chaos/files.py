@@ -36,7 +36,7 @@ def save_study(data: "xr.Dataset", law: Solution, path: Path) -> Path:
 
 
 def holds_study(path: Path) -> bool:
-    """Whether there is a study in a NetCDF file."""
+    """Whether a NetCDF file holds a study."""
     import h5netcdf
 
     try:
@@ -58,6 +58,6 @@ def load_study(path: Path) -> tuple["xr.Dataset", Solution]:
             data = file.load()
     except (OSError, KeyError, ValueError) as error:
         raise StorageError(f"{path} holds no study that can be read: {error}") from error
-    for key in LISTS:  # of which files make a string where there is one, numbers where none
+    for key in LISTS:  # a file holds one name as a string, and none as an array of numbers
         data.attrs[key] = [str(name) for name in np.atleast_1d(data.attrs[key])]
     return data, law

@@ -1,4 +1,4 @@
-"""Rates in n, by least squares of logarithms, with intervals by the bootstrap."""
+"""Powers of n fitted to means over replicas: least squares of logarithms, bootstrap intervals."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class Rate(NamedTuple):
     ----------
     exponent, constant : float
     interval : (float, float)
-        That contains the exponent, with the confidence 0.95.
+        A confidence interval of the exponent, at the level 0.95.
     """
 
     exponent: float
@@ -31,12 +31,12 @@ class Rate(NamedTuple):
 
 
 def rate_of(sizes: np.ndarray, values: np.ndarray, *, rng=0, seen: float = 0.0) -> Rate:
-    """The rate of the means of values (sizes, replicas); nan are left out.
+    """The power of n fitted to the means of values (sizes, replicas), without those that are nan.
 
-    Each size counts by the precision of the logarithm of its mean. The interval is that of means of
-    replicas which are drawn anew, 1000 times, widened as Student's law is for few replicas. Sizes
-    without replicas, or whose mean is below `seen` standard errors, are left out. All are nan for
-    fewer than two sizes, where a mean is 0, and where means have different signs.
+    The weight of each size is the precision of the logarithm of its mean. The interval is that of
+    1000 bootstrap samples of the replicas, widened by Student's quantile for few replicas. Sizes
+    without replicas, or whose mean is below `seen` standard errors, are left out. The result is nan
+    for fewer than two sizes, if a mean is 0, and if means have different signs.
     """
     rng = np.random.default_rng(rng)
     rows = {n: row[np.isfinite(row)] for n, row in zip(sizes, values, strict=True)}
@@ -66,7 +66,7 @@ def _is_seen(row: np.ndarray, errors: float) -> bool:
 
 
 def _widening(replicas: int) -> float:
-    """Of intervals of the bootstrap: Student's quantile, and the variance of so few draws."""
+    """The factor for bootstrap intervals of few replicas: Student's quantile, unbiased variance."""
     from scipy.special import stdtrit
 
     if replicas < 2:
@@ -76,14 +76,14 @@ def _widening(replicas: int) -> float:
 
 
 def _error(row: np.ndarray) -> float:
-    """Of the mean: for one replica as large as itself, and not less than rounding."""
+    """The standard error of a mean: its size for one replica, and at least rounding."""
     size = float(np.abs(row.mean()))
     error = float(row.std(ddof=1) / len(row) ** 0.5) if len(row) > 1 else size
     return max(error, ROUNDING * size)
 
 
 def _line(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes and intercepts of weighted lines through the columns of y."""
+    """Slopes and intercepts of weighted least-squares lines for the columns of y."""
     design = np.stack([x, np.ones_like(x)], axis=1) * weights[:, None]
     slope, intercept = np.linalg.lstsq(design, y * weights[:, None], rcond=None)[0]
     return slope, intercept

@@ -1,4 +1,4 @@
-"""The result of a study: labelled arrays, and the rates that they have."""
+"""The result of a study: labelled arrays, and the powers of n fitted to them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ SEEN = 3.0  # standard errors
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """How far n tokens were from the mean field.
+    """Distances of n tokens from the mean field, for several n, times and replicas.
 
     Attributes
     ----------
@@ -64,10 +64,7 @@ class Study:
         left = "" if self.success else ", INTERRUPTED: some replicas are missing"
         lines = [f"Study of {self.data.attrs['model']}{left}"]
         last = float(self.data.t[-1])
-        for name in (
-            *self.data.attrs["distances"],
-            *(["coupling"] if "coupling" in self.data else []),
-        ):
+        for name in filter(self.data.__contains__, [*self.data.attrs["distances"], "coupling"]):
             lines.append(f"  {name:10} at t = {last:g}: {self.rate(name)!r}")
         return "\n".join(lines)
 
@@ -82,7 +79,7 @@ class Study:
         return self.status == "finished"
 
     def rate(self, name: str, t: float | None = None) -> Rate:
-        """The rate in n of the mean of a distance, or of "coupling", at the last time or at t.
+        """The power of n fitted to the mean of a distance, or of "coupling", at the last time or t.
 
         Raises
         ------
@@ -92,10 +89,10 @@ class Study:
         return rate_of(self.data.n.values, self._at(name, t))
 
     def weak_rate(self, name: str, t: float | None = None) -> Rate:
-        """The rate in n of E F(mu^n) - F(mu) for a functional F, from sizes where it is seen.
+        """The power of n fitted to the weak error E F(mu^n) - F(mu) of a functional F.
 
-        Sizes whose weak error is below 3 standard errors are left out: there it has no logarithm to
-        speak of. The rate is nan where fewer than two are left, or signs differ: more replicas.
+        Sizes whose weak error is below 3 standard errors are left out. The rate is nan if fewer
+        than two sizes are left or their signs differ; more replicas help.
 
         Raises
         ------
@@ -122,7 +119,7 @@ class Study:
 
     @classmethod
     def load(cls, path: str | Path) -> "Study":
-        """A study from its file; `load` of the same file gives the densities alone."""
+        """A study from its file; `meanfield.load` of the same file returns the densities alone."""
         from .files import load_study
 
         return cls(*load_study(path_of("path", path)))

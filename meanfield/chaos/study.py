@@ -1,33 +1,43 @@
 """Propagation of chaos: how far n tokens are from the mean field, and how fast that vanishes."""
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import boolean, whole_number
+from ..core.checks import boolean, positive, real_array, whole_number
+from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
+from ..results.solution import Solution
+from ..solving import solve
 from ..solving.arguments import Keeping
-from ..spaces.density import Density
-from .bar import Bar
-from .checking import (
-    check_names,
-    check_problem,
-    checked_dt,
-    checked_replicas,
-    checked_seed,
-    checked_sizes,
-    checked_times,
+from ..solving.checkpoint import Keeper
+from ..solving.interruption import Interruption
+from ..spaces import Density
+from .experiment import Batch, Experiment, batches_of
+from .measurements import (
+    MEASUREMENTS,
+    Functional,
+    Measured,
+    Measurements,
+    distances_of,
+    functionals_of,
+    measurements_on,
 )
-from .experiment import Experiment
-from .law import law_of
-from .ledger import Ledger
-from .measures import Measured, distances_of, functionals_of
 from .result import Study
-from .running import run_batches
 
 __all__ = ["propagation_of_chaos"]
+
+FIRST, ROUNDS = 64, 16  # intervals between outputs at first, and rounds of halving
+ACCURATE = 1e-7  # error of coefficients half way between outputs, in H^-1
+NEAR = 1e-9  # least distance of times from each other, relative to the last
+LARGEST_SEED = 2**63  # what files hold
+RESERVED = ("n", "t", "replica", "coupling", "coupling up to rotation")
+BLINK = 0.2  # seconds between looks at Ctrl-C
 
 
 def propagation_of_chaos(
@@ -40,7 +50,7 @@ def propagation_of_chaos(
     rng: int,
     dt: float | None = None,
     distances: Mapping[str, Measured] | Sequence[str] | None = None,
-    functionals: Mapping[str, Callable[[Any], Any]] | None = None,
+    functionals: Mapping[str, Functional] | None = None,
     coupling: bool = True,
     floor: bool = True,
     rtol: float = 1e-8,
@@ -52,11 +62,11 @@ def propagation_of_chaos(
 ) -> Study:
     """Compare n tokens with the density that they tend to, for several n.
 
-    The density is solved once; n tokens, independent at the start with the law mu0, are solved for
-    every n and every replica. At each time: distances of the tokens from the density, what
-    functionals of the two differ by, the distance of each token from the nonlinear process with the
-    same start and noise (`MeanField`), and the distances of independent samples of the density:
-    the floor, below which only tokens that repel each other are.
+    The density is solved once. For every n and every replica n tokens are solved that start as
+    independent samples of mu0. At each time a study measures the distances between tokens and
+    density, functionals of both, and the distance of each token from the nonlinear process with the
+    same start and noise (`MeanField`). The distances of independent samples of the density are the
+    sampling floor: only tokens that repel each other are closer than that.
 
     Parameters
     ----------
@@ -71,11 +81,10 @@ def propagation_of_chaos(
     replicas : int
         Independent runs of every size, >= 2.
     rng : int
-        The seed, >= 0. A part of a study, of some sizes and the first replicas, has the same
-        numbers.
+        The seed, >= 0. A study of fewer sizes, or of the first replicas, has the same numbers.
     dt : float, optional
         Length of the steps of tokens with noise, by default that of `solve`. Its bias is of order
-        dt^2; it has to be small beside 1/n. Refused without noise.
+        dt^2, which has to be small compared with 1/n. Refused without noise.
     distances : sequence of str, or mapping of str to callable, optional
         Known names, or (tokens, density) -> numbers of the shape of the replicas. On the circle
         "W1", "W2", "H^-1" (the default), "W2 up to rotation", "H^-1 up to rotation"; on S^2 "mmd",
@@ -84,15 +93,16 @@ def propagation_of_chaos(
         state -> numbers, of tokens and of the density. By default the first coordinate of the mean
         and the squares of the moments m_1 and m_2 (of degree 1 on S^2).
     coupling, floor : bool
-        Whether the nonlinear process and the independent samples are wanted.
+        Whether to run the nonlinear process, and to draw the independent samples.
     rtol : float
         Accuracy of the density.
     threads : int
-        Batches of replicas that are run at the same time; the numbers do not depend on it.
+        Number of batches that are run at the same time; the results do not depend on it.
     checkpoint : path, optional
-        Where finished batches are kept, rewritten every `checkpoint_every` seconds.
+        File with the finished batches, rewritten every `checkpoint_every` seconds.
     resume : bool
-        Do only what the checkpoint, if any, does not have. Own callables are known by their names.
+        Run only the batches that the checkpoint, if there is one, does not have. Callables that
+        are given are identified by their names.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
@@ -115,36 +125,267 @@ def propagation_of_chaos(
     Sznitman, Topics in propagation of chaos (1991); Delarue and Tse, arXiv:2104.14973, uniformly in
     time; Fournier and Guillin, Probab. Theory Relat. Fields 162 (2015), for independent samples.
     """
-    check_problem(model, mu0)
-    chosen, at, replicas = checked_sizes(sizes), checked_times(times), checked_replicas(replicas)
+    known = _checked_problem(model, mu0)
+    chosen, at = _checked_sizes(sizes), _checked_times(times)
+    replicas = whole_number("Errors of means need replicas", "replicas", replicas, least=2)
     threads = whole_number("propagation_of_chaos needs threads", "threads", threads)
     keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
     progress = None if progress is None else boolean("progress", progress)
-    seed, dt = checked_seed(rng), checked_dt(dt, model)
+    seed, dt = _checked_seed(rng), _checked_dt(dt, model)
     coupling, floor = boolean("coupling", coupling), boolean("floor", floor)
-    measured = distances_of(distances, mu0.geometry), functionals_of(functionals, mu0.geometry)
-    check_names(*measured)
-    law = law_of(model, mu0, at, coupling, rtol)
+    measured = distances_of(distances, known), functionals_of(functionals, known)
+    _check_names(*measured)
+    law = _mean_field(model, mu0, at, coupling, rtol)
     experiment = Experiment(model, mu0, law, at, *measured, coupling, floor, dt, seed)
-    experiment.tried()
+    experiment.try_measurements()
     own = [isinstance(given, Mapping) for given in (distances, functionals)]
     identity = experiment.describe() | {"sizes": chosen, "replicas": replicas, "own": own}
-    ledger = Ledger(chosen, len(at), replicas)
-    return _done(experiment, ledger, identity, keeping, threads, progress)
-
-
-def _done(
-    experiment: Experiment, ledger: Ledger, identity: dict, keeping, threads: int, progress
-) -> Study:
-    """All batches, those of the checkpoint among them."""
-    keeper = None
+    tables, keeper = _Tables(chosen, len(at), replicas), None
     if keeping.path is not None:
-        from ..solving.checkpoint import Keeper
-
         keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
         if keeping.resume and keeping.path.exists():
-            ledger.restore(keeper.load())
-    with Bar(ledger.batches, progress) as bar:
-        bar.advance(*(ledger.batches[number] for number in np.nonzero(ledger.done)[0]))
-        status = run_batches(experiment, ledger, keeper, threads, bar)
-    return Study.of(experiment, identity["sizes"], ledger.tables, status)
+            tables.restore(keeper.load())
+    status = _run_batches(experiment, tables, keeper, threads, progress)
+    return Study.of(experiment, chosen, tables.found, status)
+
+
+# Batches ------------------------------------------------------------------------------------
+
+
+class _Tables:
+    """Results of batches in tables (sizes, times, replicas) by name, nan where one is missing."""
+
+    def __init__(self, sizes: list[int], times: int, replicas: int):
+        self.batches = batches_of(sizes, replicas)
+        self.found: dict[str, np.ndarray] = {}
+        self.done = np.zeros(len(self.batches), dtype=bool)
+        self._sizes, self._shape = sizes, (len(sizes), times, replicas)
+
+    def enter(self, number: int, found: dict[str, np.ndarray]) -> None:
+        """Take the numbers (times, replicas) of a batch."""
+        batch: Batch = self.batches[number]
+        for name, values in found.items():
+            table = self.found.setdefault(name, np.full(self._shape, np.nan))
+            table[self._sizes.index(batch.n), :, batch.replicas] = values
+        self.done[number] = True
+
+    def left(self) -> dict[int, Batch]:
+        """The batches that are not done, by number."""
+        return {int(i): self.batches[i] for i in np.nonzero(~self.done)[0]}
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything as arrays, for a checkpoint."""
+        return {"done": self.done} | {f"table {name}": t for name, t in self.found.items()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take the arrays that `snapshot` returned."""
+        self.done = arrays["done"]
+        self.found = {name[6:]: t for name, t in arrays.items() if name.startswith("table ")}
+
+
+def _run_batches(
+    experiment: Experiment,
+    tables: _Tables,
+    keeper: Keeper | None,
+    threads: int,
+    progress: bool | None,
+) -> str:
+    """Run the batches that are left, on several threads; "finished", or "interrupted".
+
+    Ctrl-C ends it after the batches that are running. Whatever happens, finished batches are kept
+    in the checkpoint. The progress bar counts tokens.
+    """
+    from tqdm.auto import tqdm
+
+    shown = sys.stderr.isatty() if progress is None else progress
+    pool, status = ThreadPoolExecutor(threads), "finished"
+    tokens = [batch.n * batch.kept for batch in tables.batches]
+    bar = tqdm(
+        desc="chaos",
+        total=sum(tokens),
+        initial=int(np.sum(tokens, where=tables.done)),
+        unit=" tokens",
+        unit_scale=True,
+        disable=not shown,
+    )
+    jobs = {pool.submit(experiment.run, batch): i for i, batch in tables.left().items()}
+    try:
+        with bar, Interruption() as interruption:
+            while jobs:
+                ended, _ = wait(jobs, timeout=BLINK, return_when=FIRST_COMPLETED)
+                for job in ended:
+                    number = jobs[job]
+                    tables.enter(number, job.result())
+                    del jobs[job]
+                    bar.set_description_str(f"chaos, n = {tables.batches[number].n}", refresh=False)
+                    bar.update(tokens[number])
+                    if keeper:
+                        keeper.save_now_and_then(tables.snapshot)
+                if interruption.requested:
+                    status = "interrupted"
+                    jobs = {job: number for job, number in jobs.items() if not job.cancel()}
+    finally:
+        pool.shutdown(cancel_futures=True)
+        for job, number in jobs.items():  # what was still running when another one failed
+            if not job.cancelled() and job.exception() is None:
+                tables.enter(number, job.result())
+        if keeper:
+            keeper.save(tables.snapshot())
+    return status if tables.left() else "finished"
+
+
+# The mean field -----------------------------------------------------------------------------
+
+
+def _mean_field(
+    model: Transformer, start: Density, times: np.ndarray, field: bool, rtol: float
+) -> Solution:
+    """The densities at `times`, and at more outputs if coupled tokens follow their `field`.
+
+    Coupled tokens take the field from a spline in time. Intervals between outputs are halved where
+    the spline differs from the density in the middle of two.
+
+    Raises
+    ------
+    MeanfieldError
+        If the run fails, or its outputs would be too many.
+    KeyboardInterrupt
+        After Ctrl-C.
+    """
+    end = float(times[-1])
+    if not field:
+        return _run_densities(model, start, np.union1d([0.0], times), rtol)
+    knots = _joined(times, np.linspace(0, end, FIRST + 1))
+    for _ in range(ROUNDS):
+        middles = (knots[1:] + knots[:-1]) / 2
+        law = _run_densities(model, start, np.union1d(knots, middles), rtol)
+        bad = _misses(law, len(knots))
+        if not bad.any():
+            return law
+        bad[:-1] |= bad[1:]  # a spline is not local
+        bad[1:] |= bad[:-1]
+        knots = np.union1d(knots, middles[bad])
+    raise MeanfieldError(
+        f"The density changes too fast for a field in time: {len(knots)} outputs up to t = "
+        f"{end:g} do not resolve it. Ask for coupling=False, or for a shorter time."
+    )
+
+
+def _run_densities(
+    model: Transformer, start: Density, outputs: np.ndarray, rtol: float
+) -> Solution:
+    law = solve(model, start, (0, float(outputs[-1])), t_eval=outputs, rtol=rtol, progress=False)
+    if law.status == "interrupted":
+        raise KeyboardInterrupt
+    if not law.success:
+        raise MeanfieldError(
+            f"The densities of a study have to be followed to its last time, t = {outputs[-1]:g}; "
+            f"their run ended early. {law.message}"
+        )
+    return law
+
+
+def _joined(times: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Both, without those of the others that nearly equal one of the times."""
+    gaps = np.abs(others[:, None] - times).min(axis=1)
+    return np.union1d(times, others[gaps > NEAR * times[-1]])
+
+
+def _misses(law: Solution, knots: int) -> np.ndarray:
+    """Whether the spline through every second output misses the one between, (knots - 1,)."""
+    from scipy.interpolate import CubicSpline
+
+    states = [state for state in law if isinstance(state, Density)]
+    geometry = states[0].geometry
+    degree = max(state.geometry.degree for state in states)
+    values = np.stack([s.geometry.resample(s.coefficients, degree) for s in states])
+    space = geometry.with_degree(degree)
+    weights = space.parseval / np.maximum(-space.laplacian, 1.0)
+    missed = CubicSpline(law.t[::2], values[::2])(law.t[1::2]) - values[1::2]
+    return np.sqrt(np.abs(missed) ** 2 @ weights) > ACCURATE
+
+
+# Arguments ----------------------------------------------------------------------------------
+
+
+def _checked_problem(model: Any, mu0: Any) -> Measurements:
+    """What is measured on the space of mu0; raises for what densities or tokens cannot follow."""
+    if not isinstance(model, Transformer) or not isinstance(mu0, Density):
+        raise TypeError(
+            "propagation_of_chaos expects a Transformer and a Density; got "
+            f"{type(model).__name__} and {type(mu0).__name__}."
+        )
+    known = measurements_on(mu0.geometry)
+    if known is None or mu0.shape or model.shape:
+        spaces = " or ".join(space.__name__ for space in MEASUREMENTS)
+        raise ValueError(
+            f"propagation_of_chaos expects a single density on {spaces} and a single model; got "
+            f"{mu0!r} and {model!r}."
+        )
+    return known
+
+
+def _checked_sizes(sizes: Any) -> list[int]:
+    """Increasing numbers of tokens, at least 2."""
+    if not isinstance(sizes, Iterable) or isinstance(sizes, str | dict):
+        raise TypeError(f"sizes is a sequence of numbers of tokens, [64, 256]; got {sizes!r}.")
+    given = list(sizes)
+    whole = [whole_number("sizes are whole numbers n", "n", n) for n in given]
+    if not whole or min(whole) < 2 or sorted(set(whole)) != whole:
+        raise ValueError(f"sizes are increasing numbers of tokens >= 2; got {given}.")
+    return whole
+
+
+def _checked_times(times: Any) -> np.ndarray:
+    """Increasing times >= 0."""
+    array = real_array("times", times)
+    if (
+        array.ndim != 1
+        or not array.size
+        or not np.isfinite(array).all()
+        or array[0] < 0
+        or array[-1] <= 0
+        or not (np.diff(array) > NEAR * array[-1]).all()
+    ):
+        raise ValueError(
+            "times are finite, >= 0 and increase by more than 1e-9 of the last, which is > 0; "
+            f"got {times!r}."
+        )
+    return array
+
+
+def _checked_seed(rng: Any) -> int:
+    """A whole number that files can hold."""
+    number = isinstance(rng, Integral) and not isinstance(rng, bool)
+    if not number or not 0 <= rng < LARGEST_SEED:
+        raise ValueError(
+            "propagation_of_chaos needs a seed, a whole number 0 <= rng < 2^63, from which the "
+            f"seeds of batches are derived; got rng = {rng!r}."
+        )
+    return int(rng)
+
+
+def _checked_dt(dt: Any, model: Transformer) -> float | None:
+    """Positive, and for noise only."""
+    if dt is None:
+        return None
+    positive(dt=dt)
+    if not model.noisy:
+        raise ValueError(
+            f"dt is the step of tokens with noise, and this model has none; leave it out, got {dt}."
+        )
+    return float(dt)
+
+
+def _check_names(distances: Iterable[str], functionals: Iterable[str]) -> None:
+    """Raise ValueError for names that are reserved or taken, or that a file cannot hold."""
+    taken: set[str] = set()
+    for name in [*distances, *functionals]:
+        kept = name in RESERVED or name.startswith(("floor of ", "limit of "))
+        if kept or name in taken or not name or "/" in name:
+            raise ValueError(
+                "Names of distances and functionals differ from each other, from "
+                f"{', '.join(RESERVED)}, 'floor of ...' and 'limit of ...', and have no '/'; got "
+                f"{name!r}."
+            )
+        taken.add(name)

@@ -137,7 +137,7 @@ class Leaf(Form):
         return self.accept(name, value)
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if isinstance(data, Mapping):
+        if isinstance(data, Mapping) and self is not ANYTHING:
             return self._stored(data, at, reading)
         if isinstance(data, str) and data in self.functions:
             return self.functions[data]
@@ -438,13 +438,13 @@ class Either(Form):
         return ", or ".join(form.expected for form in self.forms)
 
     def check(self, name: str, value: Any) -> Any:
-        errors = []
+        refusals = []
         for form in self.forms:
             try:
                 return form.check(name, value)
-            except REFUSED as error:
-                errors.append(error)
-        raise next((e for e in errors if isinstance(e, ValueError)), errors[0])
+            except TypeError as error:  # of another form, perhaps
+                refusals.append(error)
+        raise refusals[0]
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         trials = [replace(reading, problems=[]) for _ in self.forms]

@@ -100,7 +100,8 @@ class _Reader:
             self.read(python)
         elif hasattr(value, "__dict__"):
             self._class(type(value))
-            self.read(vars(value))
+            kept = {n: v for n, v in vars(value).items() if not _is_cached(type(value), n)}
+            self.read(kept)
         else:
             raise TypeError(f"{value!r} has no contents that can be told from others")
 
@@ -134,6 +135,11 @@ class _Reader:
             if not (_ours(base.__module__) or _installed(base)):
                 own = vars(base).items()
                 self._listed("methods", (f for _, f in sorted(own) if inspect.isfunction(f)))
+
+
+def _is_cached(cls: type, name: str) -> bool:
+    """Whether an attribute is what a property computed, and kept."""
+    return isinstance(inspect.getattr_static(cls, name, None), functools.cached_property)
 
 
 def _ours(module: str | None) -> bool:

@@ -1,11 +1,9 @@
-"""How far measures are from each other."""
+"""Distances between measures."""
 
-from .conditional import conditional_wasserstein
 from .distance import Distance
 from .entropic import sinkhorn_divergence
-from .mmd import mmd
-from .sliced import sliced_wasserstein
-from .sobolev import sobolev_distance
+from .kernel_norms import mmd, sobolev_distance
+from .sliced import conditional_wasserstein, sliced_wasserstein
 from .wasserstein import wasserstein
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What every distance is: a number, or an array of them, with the error it may have."""
+"""The result of every distance: a number or an array, with an error bound and the method."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["Distance"]
 
 
 class Distance(NDArrayOperatorsMixin):
-    """A distance, which is used as the number, or the array of numbers, that it is.
+    """A distance, which is used as a number, or as an array of numbers.
 
     Arithmetic, comparisons and numpy functions act on `value` and return numbers or arrays.
 
@@ -18,9 +18,9 @@ class Distance(NDArrayOperatorsMixin):
     ----------
     value : float or ndarray, (*ensemble,)
     error : float or ndarray, (*ensemble,)
-        The distance lies in value +- error: a bound, except for rounding.
+        The distance lies in value +- error, up to rounding.
     method : str
-        How it was found.
+        How the value was computed.
     """
 
     def __init__(self, value: Any, error: Any, method: str):
@@ -67,7 +67,7 @@ class Distance(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the ensemble; () for one number."""
+        """Shape of the ensemble; () for one number."""
         return np.shape(self.value)
 
 

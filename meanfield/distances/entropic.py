@@ -1,11 +1,11 @@
-"""The debiased Sinkhorn divergence: transport with entropy, which is no distance W_p.
+"""The debiased Sinkhorn divergence: optimal transport with entropic regularisation.
 
-Its dual problem has one unknown for each atom of b and is concave and smooth,
+Its dual problem has one unknown for each point of b and is concave and smooth,
 
-    D(g) = sum a f + sum b g,   f_i = -strength log sum_j b_j exp((g_j - d(x_i, y_j)^p) / strength),
+    D(g) = sum a f + sum b g,   f_i = -strength log sum_j b_j exp((g_j - d(x_i, y_j)^p) / strength).
 
-and is solved by Newton's method while the strength falls to its value by halves, a step of
-Sinkhorn's iteration for each Newton step.
+It is solved by Newton's method, with one step of Sinkhorn's iteration before each Newton step,
+while the strength of the regularisation is halved until it has its value.
 """
 
 import warnings
@@ -16,12 +16,10 @@ from numba import njit
 
 from ..core.checks import positive, whole_number
 from ..core.errors import UnresolvedWarning
-from ..spaces.density import Density
-from .clouds import Cloud, cells_of, cloud_of
 from .distance import Distance
-from .ground import pairwise
-from .pairing import checked_states, on_sphere
-from .wasserstein import check_atoms, checked_power
+from .linear_programs import Points, pairwise_distances
+from .measures import checked_pair
+from .wasserstein import checked_power
 
 __all__ = ["sinkhorn_divergence"]
 
@@ -42,20 +40,20 @@ def sinkhorn_divergence(
     ----------
     a, b : Density, Tokens, Characteristics or Dirac
         On one sphere, or tokens in R^d; ensembles are broadcast. Densities, on the circle or S^2,
-        are taken by their cells.
+        are divided into cells.
     p : float
         From 1 to 20.
     blur : float
-        Length > 0, in radians, below which nothing is told apart. For blur -> 0 this tends to W_p,
-        ever more slowly.
+        Length > 0, in radians, below which differences are smoothed out. The divergence tends to
+        W_p as blur tends to 0, and the iteration then needs ever more steps.
     cells : int
-        Of a density.
+        Number of cells into which a density is divided.
 
     Returns
     -------
     Distance
-        Its error is what marginals that are not met yet can change; that of cells is not in it. For
-        p > 1 on a sphere the divergence may be negative: then it is 0, with so much error.
+        Its error is that of the marginals; that of cells is not included. For p > 1 on a sphere the
+        divergence may be negative: the value is then 0, and the error holds its size.
 
     Raises
     ------
@@ -69,8 +67,8 @@ def sinkhorn_divergence(
 
     Notes
     -----
-    A few steps of Newton's method for each halving of the strength, of m^2 (n + m/3) operations
-    for n and m atoms.
+    Each halving of the strength takes a few Newton steps, of m^2 (n + m/3) operations for n and m
+    points.
 
     References
     ----------
@@ -79,14 +77,14 @@ def sinkhorn_divergence(
     p = checked_power(p)
     positive(blur=blur)
     cells = whole_number("sinkhorn_divergence needs a number of cells", "cells", cells)
-    shape, pairs = checked_states("sinkhorn_divergence", a, b)
-    for state in (a, b):
-        check_atoms(state)
+    a, b, shape, pairs = checked_pair("sinkhorn_divergence", a, b)
+    for measure in (a, b):
+        measure.check_divisible()
     strength = _strength(blur, p)
     found = np.empty((len(pairs), 2))
     for k, (i, j) in enumerate(pairs):
-        x, y = _cloud(a, i, cells), _cloud(b, j, cells)
-        parts = [_cost(*both, p, strength, on_sphere(a)) for both in ((x, y), (x, x), (y, y))]
+        x, y = _with_mass(a.points(i, cells)), _with_mass(b.points(j, cells))
+        parts = [_cost(*both, p, strength, a.on_sphere) for both in ((x, y), (x, x), (y, y))]
         found[k] = np.array([1, -0.5, -0.5]) @ parts
         found[k, 1] = np.array([1, 0.5, 0.5]) @ [error for _, error in parts]
     powers = np.maximum(found[:, 0], 0.0).reshape(shape)
@@ -97,7 +95,7 @@ def sinkhorn_divergence(
 
 
 def _strength(blur: float, p: float) -> float:
-    """blur^p; raises ValueError where it is no number that can be divided by."""
+    """blur^p; raises ValueError where it would overflow or underflow."""
     if not -100 < p * np.log10(blur) < 100:
         raise ValueError(
             f"blur^p must be between 1e-100 and 1e100; got blur = {blur:g}, p = {p:g}."
@@ -105,15 +103,15 @@ def _strength(blur: float, p: float) -> float:
     return float(blur**p)
 
 
-def _cloud(state: Any, member: int, cells: int) -> Cloud:
-    cloud = cells_of(state, member, cells).coarse if isinstance(state, Density) else None
-    x, masses = cloud or cloud_of(state, member)
-    return Cloud(np.ascontiguousarray(x[masses > 0]), masses[masses > 0] / masses.sum())
+def _with_mass(points: Points) -> Points:
+    """The points of positive mass."""
+    x, masses = points
+    return Points(np.ascontiguousarray(x[masses > 0]), masses[masses > 0] / masses.sum())
 
 
-def _cost(a: Cloud, b: Cloud, p: float, strength: float, curved: bool) -> tuple[float, float]:
-    """S(a, b), from below, and what it may lack."""
-    costs = pairwise(a.x, b.x, p, curved)
+def _cost(a: Points, b: Points, p: float, strength: float, curved: bool) -> tuple[float, float]:
+    """A lower bound of S(a, b), and by how much it may be too small."""
+    costs = pairwise_distances(a.x, b.x, p, curved)
     back = np.ascontiguousarray(costs.T)
     g = np.zeros(len(b.x))
     softer = 2 ** np.ceil(np.log2(max(costs.max() / strength, 1.0)))
@@ -123,8 +121,8 @@ def _cost(a: Cloud, b: Cloud, p: float, strength: float, curved: bool) -> tuple[
     f, g, off = _maximum(costs, back, a.masses, b.masses, g, strength, ROUNDS)
     if not off <= MARGINAL:
         warnings.warn(
-            f"Sinkhorn's iteration meets a marginal to {off:.1e} only, expected {MARGINAL:.0e}, "
-            f"after {ROUNDS} rounds. Use a larger blur.",
+            f"Sinkhorn's iteration has a marginal error of {off:.1e} after {ROUNDS} rounds, "
+            f"expected {MARGINAL:.0e}. Use a larger blur.",
             UnresolvedWarning,
             stacklevel=4,
         )
@@ -132,7 +130,7 @@ def _cost(a: Cloud, b: Cloud, p: float, strength: float, curved: bool) -> tuple[
 
 
 def _maximum(costs, back, a, b, g, strength: float, rounds: int):
-    """f, g after some rounds, and the total error of the marginal b."""
+    """The potentials f, g after at most this number of rounds, and the error of the marginal b."""
     log_a, log_b = np.log(a), np.log(b)
 
     def response(g: np.ndarray) -> np.ndarray:
@@ -159,7 +157,7 @@ def _maximum(costs, back, a, b, g, strength: float, rounds: int):
 
 
 def _newton(plan: np.ndarray, a: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """The step of the dual problem; potentials are known up to a constant."""
+    """The Newton step of the dual problem, whose solution is unique up to a constant."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     column = plan.sum(axis=0)
@@ -168,7 +166,7 @@ def _newton(plan: np.ndarray, a: np.ndarray, gradient: np.ndarray) -> np.ndarray
     hessian += column.mean() / len(column)  # takes away the constant
     try:
         return cho_solve(cho_factor(hessian, lower=True), gradient)
-    except LinAlgError:  # plans that are nearly permutations: Sinkhorn's steps alone go on
+    except LinAlgError:  # a plan that is nearly a permutation: only Sinkhorn's steps go on
         return np.zeros_like(gradient)
 
 

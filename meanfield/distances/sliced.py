@@ -1,4 +1,4 @@
-"""The spherical sliced Wasserstein distance: the mean over great circles."""
+"""Wasserstein distances averaged over great circles, and over positions in a sequence."""
 
 from math import pi
 from typing import Any
@@ -7,18 +7,19 @@ import numpy as np
 
 from ..core.checks import generator, whole_number
 from ..spaces.circle_points import evaluate
-from ..spaces.density import Density
-from .clouds import cloud_of
-from .curves import best_costs
+from ..states import Tokens
 from .distance import Distance
-from .pairing import checked_states, dimension_of, on_sphere, place_of
-from .quantiles import of_atoms, of_densities
-from .wasserstein import check_atoms, checked_power, wasserstein
+from .linear_programs import angles_between
+from .measures import Measure, checked_pair
+from .optimal_shift import SLIVER, transport_costs_around_circle
+from .quantile_functions import curves_of_densities, curves_of_points, levels_of
+from .wasserstein import checked_power, wasserstein
 
-__all__ = ["sliced_wasserstein"]
+__all__ = ["conditional_wasserstein", "sliced_wasserstein"]
 
-LATITUDES = 24
-TOGETHER = 16  # circles
+LATITUDES = 24  # beyond the degree: nodes of the integral along a meridian
+TOGETHER = 16  # great circles
+ROUNDING = 1e-15  # of levels
 
 
 def sliced_wasserstein(
@@ -32,13 +33,13 @@ def sliced_wasserstein(
     Parameters
     ----------
     a, b : Density, Tokens, Characteristics or Dirac
-        On one sphere; single ones. On the circle this is `wasserstein` itself.
+        Single states on one sphere. On the circle this is `wasserstein` itself.
     p : float
         From 1 to 20.
     projections : int
         Number of random great circles, >= 2.
     rng : numpy.random.Generator or seed
-        Of the circles. The same for all distances that are to be compared.
+        Of the circles. Take the same seed for all distances that are to be compared.
 
     Returns
     -------
@@ -52,7 +53,8 @@ def sliced_wasserstein(
 
     Notes
     -----
-    O(n log n) for each circle, whatever d. It is less than W_p and no approximation of it.
+    The cost is O(n log n) for each circle, whatever d. The result is at most W_p, and it does not
+    approximate W_p.
 
     References
     ----------
@@ -62,42 +64,42 @@ def sliced_wasserstein(
     count = whole_number("projections must be a number", "projections", projections)
     if count < 2:
         raise ValueError("sliced_wasserstein needs projections >= 2 for an error; got 1.")
-    shape, _ = checked_states("sliced_wasserstein", a, b)
-    if shape or not on_sphere(a):
+    first, second, shape, _ = checked_pair("sliced_wasserstein", a, b)
+    if shape or not first.on_sphere:
         raise ValueError(
             "sliced_wasserstein is between single states on a sphere; got "
-            f"{place_of(a)} {a.shape} and {place_of(b)} {b.shape}. Take members one by one."
+            f"{first} {first.shape} and {second} {second.shape}. Take members one by one."
         )
     rng = generator(rng)
-    if dimension_of(a) == 2:
+    if first.dimension == 2:
         return wasserstein(a, b, p)
-    for state in (a, b):
-        check_atoms(state)
-    numbers = rng.standard_normal((count, dimension_of(a), 2))
-    frames = np.linalg.qr(numbers)[0]
+    for measure in (first, second):
+        measure.check_divisible()
+    frames = np.linalg.qr(rng.standard_normal((count, first.dimension, 2)))[0]
     parts = []
     for begin in range(0, count, TOGETHER):
         some = frames[begin : begin + TOGETHER]
+        X, Y = _projected(first, some), _projected(second, some)
         pairs = np.stack([np.arange(len(some))] * 2, axis=1)
-        parts.append(best_costs(_projected(a, some), _projected(b, some), p, pairs)[0])
+        parts.append(transport_costs_around_circle(X, Y, p, pairs)[0])
     costs = np.concatenate(parts)
     mean, deviation = float(costs.mean()), float(costs.std(ddof=1) / count**0.5)
     value = mean ** (1 / p)
     return Distance(value, deviation * value / (p * mean) if mean else 0.0, f"{count} circles")
 
 
-def _projected(state: Any, frames: np.ndarray) -> np.ndarray:
-    """Curves of the projections on great circles, (projections, ...)."""
-    if isinstance(state, Density):
-        series = np.stack([_marginal(state, frame) for frame in frames])
-        return of_densities(lambda angles: evaluate(series, angles) / (2 * pi), 2 * pi)
-    x, masses = cloud_of(state, 0)
+def _projected(measure: Measure, frames: np.ndarray) -> np.ndarray:
+    """Quantile functions of the projections on great circles, (projections, ...)."""
+    if measure.smooth:
+        series = np.stack([_marginal(measure.state, frame) for frame in frames])
+        return curves_of_densities(lambda angles: evaluate(series, angles) / (2 * pi), 2 * pi)
+    x, masses = measure.points(0, 0)
     plane = x @ frames  # (projections, n, 2)
     angles = np.arctan2(plane[..., 1], plane[..., 0]) % (2 * pi)
-    return of_atoms(angles, np.broadcast_to(masses, angles.shape))
+    return curves_of_points(angles, np.broadcast_to(masses, angles.shape))
 
 
-def _marginal(density: Density, frame: np.ndarray) -> np.ndarray:
+def _marginal(density: Any, frame: np.ndarray) -> np.ndarray:
     """Fourier coefficients of the law of the longitude around the axis across a frame (3, 2)."""
     degree = density.geometry.degree
     nodes, weights = np.polynomial.legendre.leggauss(degree + LATITUDES)
@@ -109,3 +111,76 @@ def _marginal(density: Density, frame: np.ndarray) -> np.ndarray:
     values = density.geometry.at(density.coefficients, points)
     law = (weights * np.sin(polar)) @ values * pi / 4
     return np.fft.rfft(law)[: degree + 1] / law.size
+
+
+def conditional_wasserstein(
+    a: Tokens, b: Tokens, p: float = 2, *, blocks: int | None = None
+) -> Distance:
+    """(int_0^1 W_p(a_s, b_s)^p ds)^(1/p), where s is the place of a token in its sequence.
+
+    a_s is the law of tokens given that a mass s comes before them. For n equal masses, a_s is the
+    Dirac at token i for s between (i - 1)/n and i/n, or the law of a block of neighbours.
+
+    Parameters
+    ----------
+    a, b : Tokens
+        Single sets in one space, in the order of their sequences, of equal or different lengths.
+    p : float
+        From 1 to 20.
+    blocks : int, optional
+        Number of blocks of equal mass. It must divide the number of tokens of both, whose masses
+        must be equal. By default every token is a block of its own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other states, and blocks that do not divide both sequences.
+
+    Notes
+    -----
+    The plans keep s, and so the distance is at least `wasserstein(a, b, p)`.
+
+    References
+    ----------
+    Castin, Ablin and Peyre, arXiv:2312.14820 (masked attention).
+    """
+    p = checked_power(p)
+    for state in (a, b):
+        if not isinstance(state, Tokens) or state.shape:
+            raise TypeError(
+                f"conditional_wasserstein is between single sets of Tokens; got {state!r}."
+            )
+    if blocks is not None:
+        return _of_blocks(a, b, p, whole_number("blocks must be a number", "blocks", blocks))
+    if a.dimension != b.dimension or a.on_sphere != b.on_sphere:
+        raise ValueError(f"Both need to be tokens of one space; got {a!r} and {b!r}.")
+    ends = [levels_of(tokens.masses[None])[0, 1:] for tokens in (a, b)]
+    edges = np.union1d(*ends)
+    middles = (edges + np.concatenate([[0.0], edges[:-1]])) / 2
+    first, second = (
+        tokens.x[np.minimum(np.searchsorted(end, middles), len(tokens) - 1)]
+        for tokens, end in zip((a, b), ends, strict=True)
+    )
+    lengths = np.diff(edges, prepend=0.0)
+    lengths[lengths <= SLIVER] = 0.0  # rounding errors of the levels
+    gaps = angles_between(first, second) if a.on_sphere else np.linalg.norm(first - second, axis=1)
+    scale = float(gaps.max())
+    value = scale * (lengths @ (gaps / (scale or 1.0)) ** p) ** (1 / p)
+    most = (value**p + ROUNDING * scale**p) ** (1 / p) if scale < 1e3 else value
+    return Distance(value, most - value, "along the sequence")
+
+
+def _of_blocks(a: Tokens, b: Tokens, p: float, blocks: int) -> Distance:
+    for tokens in (a, b):
+        if len(tokens) % blocks or np.ptp(tokens.masses) > 0:
+            raise ValueError(
+                f"{blocks} blocks of equal mass need a number of tokens that they divide, of equal "
+                f"masses; got {tokens!r}."
+            )
+    first, second = (
+        Tokens(t.x.reshape(blocks, -1, t.dimension), on_sphere=t.on_sphere) for t in (a, b)
+    )
+    slices = wasserstein(first, second, p)
+    values, highest = np.asarray(slices.value), np.asarray(slices.value) + slices.error
+    mean, most = (float((x**p).mean() ** (1 / p)) for x in (values, highest))
+    return Distance(mean, most - mean, "along the sequence")

@@ -1,8 +1,14 @@
-"""Attention evaluated on tokens: sums over all pairs, in memory of the size of the tokens."""
+"""Attention evaluated on tokens: sums over all pairs, in memory of the size of the tokens.
 
-from collections.abc import Mapping
+The n x n logits <q_i, k_j> are never held: a block of them is made by a matrix product, turned into
+weights, and multiplied by the values of its columns. Blocks of rows are independent of each other,
+and small n take many replicas at once. How the work is cut depends on n alone, so that a replica
+comes out the same, bit for bit, whatever stands beside it and however many threads there are.
+"""
+
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,17 +16,15 @@ from ..core.checks import whole_number
 from ..models.attention import Attention
 from ..models.hardmax import Hardmax
 from ..models.heads import dimension, heads
-from ..models.weights import L2, Linear, Sigmoid, Sinkhorn, Unnormalised, Weights
-from .balance import balance
-from .weighted_sums import (
-    UNSEEN,
-    Pairs,
-    exponential_sums,
-    hardmax_sums,
-    sigmoid_sums,
-)
+from .sinkhorn import log_scaling
 
-__all__ = ["AttentionSums"]
+__all__ = ["AttentionSums", "Head"]
+
+ENTRIES = 1 << 17  # of a block of logits: 1 MiB, within the cache of a core
+COLUMNS = 512
+UNSEEN = -1e300  # the bias of a token without mass: finite, so that 0 exp(0) is what it may cost
+
+Each = Callable[..., Iterator]
 
 
 class AttentionSums:
@@ -67,37 +71,19 @@ class AttentionSums:
             If Sinkhorn weights are not balanced, or a parameter is a function that a file did
             not hold.
         """
-        matrices = self.drift.at(t)
-        self._check_tokens(matrices, x)
-        with np.errstate(over="ignore", invalid="ignore"):  # of which a run is told by its result
-            if self.threads == 1:
-                result = self._sum_of_heads(matrices, x, masses, map)
-            else:
-                with ThreadPoolExecutor(self.threads) as pool:
-                    result = self._sum_of_heads(matrices, x, masses, pool.map)
-        return result
-
-    def _check_tokens(self, matrices: Mapping[str, np.ndarray], x: np.ndarray) -> None:
-        n, d = x.shape[1:]
-        expected = dimension({name: m.shape for name, m in matrices.items() if name != "beta"})
+        matrices, d = dict(self.drift.at(t)), x.shape[2]
+        beta = self._betas(matrices.pop("beta", np.array(1.0)), len(x))
+        expected = dimension({name: m.shape for name, m in matrices.items()})
         if expected not in (None, d):
             raise ValueError(
                 f"{self.drift!r} is for tokens of dimension {expected}; got tokens of "
                 f"dimension {d}."
             )
-        if isinstance(self.drift, Hardmax) and n < 2:
-            raise ValueError("Hardmax expects n >= 2 tokens, since none attends to itself; got 1.")
-
-    def _sum_of_heads(self, matrices, x, masses, each) -> np.ndarray:
-        total = np.zeros_like(x)
-        beta = self._betas(matrices.get("beta", np.array(1.0)), len(x))
-        parts = {name: value for name, value in matrices.items() if name != "beta"}
-        for head in heads(parts):
-            values = times(x, head["V"])
-            queries, keys = times(x, head["Q"]), times(x, head["K"])
-            pulled = self._pull(queries, keys, values, beta, masses, each)
-            total += times(pulled, head["output"]) if "output" in head else pulled
-        return total
+        with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
+            if self.threads == 1:
+                return self._sum_of_heads(matrices, beta, x, masses, map)
+            with ThreadPoolExecutor(self.threads) as pool:
+                return self._sum_of_heads(matrices, beta, x, masses, pool.map)
 
     def _betas(self, beta: np.ndarray, replicas: int) -> np.ndarray:
         """beta () or (R, 1, 1)."""
@@ -112,48 +98,211 @@ class AttentionSums:
                 f"{shape}."
             ) from None
 
-    def _pull(self, queries, keys, values, beta, masses, each) -> np.ndarray:
-        """sum_j m_j k_ij v_j / Z_i of one head, shape (R, n, k)."""
-        u = np.concatenate([masses[..., None] * values, masses[..., None]], axis=-1)
-        unseen = None if masses.all() else np.where(masses > 0, 0.0, UNSEEN)
-        if isinstance(self.drift, Hardmax):
-            pairs = Pairs(queries, keys, unseen, each=each)
-            return means(hardmax_sums(pairs, u, self.drift.ties))
-        weights = self.drift.weights
-        if isinstance(weights, Linear):
-            return linear_sums(beta * queries, keys, u[..., :-1], self.drift.causal)
-        pairs = logits(weights, queries, keys, beta, self.drift.causal, each)
-        if isinstance(weights, Sigmoid):
-            return sigmoid_sums(pairs, u[..., :-1])
-        if isinstance(weights, Sinkhorn):
-            pairs = replace(pairs, bias=balance(pairs, masses, weights))
-        if unseen is not None:
-            pairs = replace(pairs, bias=unseen if pairs.bias is None else pairs.bias + unseen)
-        top, sums = exponential_sums(pairs, u)
-        return np.exp(top) * sums[..., :-1] if isinstance(weights, Unnormalised) else means(sums)
+    def _sum_of_heads(self, matrices, beta, x, masses, each) -> np.ndarray:
+        total = np.zeros_like(x)
+        for matrix in heads(matrices):
+            queries, keys, values = (times(x, matrix[name]) for name in "QKV")
+            head = Head(queries, keys, values, masses, beta, each, causal=self.drift.causal)
+            pulled = self.drift.attend(head)
+            total += times(pulled, matrix["output"]) if "output" in matrix else pulled
+        return total
 
 
-def logits(weights: Weights, queries, keys, beta, causal: bool, each) -> Pairs:
-    """The pairs whose logits are log k_ij, up to what rows have in common; those of Sigmoid's k."""
-    bias = None
-    if isinstance(weights, L2):  # -|q - k|^2 = 2 <q, k> - |k|^2 - |q|^2
-        origin = keys[:, :1]  # which does not matter, but near the tokens fewer digits cancel
-        queries, keys = 2 * (queries - origin), keys - origin
-        bias = (-beta * (keys**2).sum(axis=-1, keepdims=True))[..., 0]
-    elif isinstance(weights, Sigmoid) and weights.bias:
-        bias = np.full(keys.shape[:2], weights.bias)
-    return Pairs(beta * queries, keys, bias, causal, each)
+@dataclass(frozen=True)
+class Head:
+    """One head of attention on R replicas of n tokens, and the sums over pairs that weights need.
 
+        sum_j m_j k_ij v_j,    divided by sum_j m_j k_ij where `normalised`
 
-def linear_sums(queries, keys, u, causal: bool) -> np.ndarray:
-    """sum_j <q_i, k_j> u_j over all j, or over j <= i, shape (R, n, k)."""
-    if not causal:
-        return queries @ (np.swapaxes(keys, 1, 2) @ u)
-    moment, result = np.zeros((len(u), keys.shape[2], u.shape[2])), np.empty_like(u)
-    for i in range(u.shape[1]):
-        moment += keys[:, i, :, None] * u[:, i, None, :]
-        result[:, i] = np.einsum("rq,rqk->rk", queries[:, i], moment)
-    return result
+    The sums have shape (R, n, k). The logits are l_ij = beta <q_i, k_j>.
+
+    Attributes
+    ----------
+    queries, keys, values : ndarray, shape (R, n, k)
+    masses : ndarray, shape (R, n)
+    beta : ndarray, shape () or (R, 1, 1)
+    each : callable
+        How to run a function on every block: `map`, or that of a pool of threads.
+    bias : ndarray, shape (R, n), or None
+        Added to the logits of each key.
+    causal : bool
+        Whether only the pairs j <= i count.
+    """
+
+    queries: np.ndarray
+    keys: np.ndarray
+    values: np.ndarray
+    masses: np.ndarray
+    beta: np.ndarray
+    each: Each = map
+    bias: np.ndarray | None = None
+    causal: bool = False
+
+    # What weights ask for ------------------------------------------------------------------
+
+    def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
+        """With the weights k = kernel(l, (beta |q|^2, beta |k|^2)), finite numbers."""
+        u = self._with_masses(self.values)
+        u = u if normalised else u[..., :-1]
+        squares = [self.beta * (v**2).sum(-1, keepdims=True) for v in (self.queries, self.keys)]
+        sums = np.empty((*self.masses.shape, u.shape[-1]))
+
+        def work(chunk, rows):
+            def weights(columns, logits):
+                of_keys = squares[1][chunk, columns].swapaxes(1, 2)
+                k = kernel(logits, (squares[0][chunk, rows], of_keys))
+                later = self._later(rows, columns)
+                return k if later is None else np.where(later, 0.0, k)
+
+            sums[chunk, rows] = sum(
+                weights(columns, logits) @ u[chunk, columns]
+                for columns, logits in self._logits(chunk, rows, masked=False)
+            )
+
+        self._for_each_block(work)
+        return means(sums) if normalised else sums
+
+    def exponential(self, *, normalised: bool) -> np.ndarray:
+        """With k = e^l. Normalised sums do not overflow: each row is relative to its largest k."""
+        top, sums = self._seeing_masses()._exponential_sums(self._with_masses(self.values))
+        return means(sums) if normalised else np.exp(top) * sums[..., :-1]
+
+    def by_distance(self) -> "Head":
+        """The head with logits -beta |q - k|^2, up to a constant of each row."""
+        origin = self.keys[:, :1]  # which does not matter, but near the tokens fewer digits cancel
+        queries, keys = 2 * (self.queries - origin), self.keys - origin
+        bias = (-self.beta * (keys**2).sum(axis=-1, keepdims=True))[..., 0]
+        return replace(self, queries=queries, keys=keys, bias=bias)
+
+    def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "Head":
+        """The head whose normalised exponential weights have columns of sum one too."""
+
+        def log_sums(queries, keys, potential, masses):
+            unseen = np.where(masses > 0, 0.0, UNSEEN)
+            pairs = Head(
+                queries, keys, keys, masses, np.array(1.0), self.each, bias=potential + unseen
+            )
+            top, sums = pairs._exponential_sums(masses[..., None])
+            return (top + np.log(sums))[..., 0]
+
+        queries, limits = self.beta * self.queries, (tolerance, most_iterations)
+        return replace(self, bias=log_scaling(queries, self.keys, self.masses, log_sums, *limits))
+
+    def linear(self) -> np.ndarray:
+        """With k = l, not normalised, in O(n) operations."""
+        queries, u = self.beta * self.queries, self._with_masses(self.values)[..., :-1]
+        if not self.causal:
+            return queries @ (np.swapaxes(self.keys, 1, 2) @ u)
+        moment = np.zeros((len(u), self.keys.shape[2], u.shape[2]))
+        result = np.empty_like(u)
+        for i in range(u.shape[1]):
+            moment += self.keys[:, i, :, None] * u[:, i, None, :]
+            result[:, i] = np.einsum("rq,rqk->rk", queries[:, i], moment)
+        return result
+
+    def largest(self, ties: float) -> np.ndarray:
+        """Means of the v_j, j != i, for which l_ij is within `ties` of its maximum.
+
+        The logits are made twice: whether a pair is a tie is known when the maximum is.
+        """
+        pairs, u = self._seeing_masses(), self._with_masses(self.values)
+        sums = np.empty_like(u)
+
+        def others(chunk, rows):
+            for columns, logits in pairs._logits(chunk, rows):
+                own = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
+                logits[:, own - rows.start, own - columns.start] = -np.inf
+                yield columns, logits
+
+        def work(chunk, rows):
+            peaks = (logits.max(axis=-1, keepdims=True) for _, logits in others(chunk, rows))
+            threshold = np.maximum.reduce(list(peaks)) - ties
+            sums[chunk, rows] = sum(
+                (logits >= threshold).astype(float) @ u[chunk, columns]
+                for columns, logits in others(chunk, rows)
+            )
+
+        self._for_each_block(work)
+        return means(sums)
+
+    # Blocks of pairs -----------------------------------------------------------------------
+
+    def _with_masses(self, values: np.ndarray) -> np.ndarray:
+        """(m v, m), shape (R, n, k + 1)."""
+        masses = self.masses[..., None]
+        return np.concatenate([masses * values, masses], axis=-1)
+
+    def _seeing_masses(self) -> "Head":
+        """The head with the logits of tokens without mass below all others."""
+        if self.masses.all():
+            return self
+        unseen = np.where(self.masses > 0, 0.0, UNSEEN)
+        return replace(self, bias=unseen if self.bias is None else self.bias + unseen)
+
+    def _logits(self, chunk: slice, rows: slice, *, masked: bool = True) -> Iterator:
+        """Yield (columns, their logits (chunk, rows, columns)).
+
+        Where `masked`, they are -inf at the j > i of a causal head.
+        """
+        n = self.keys.shape[1]
+        end = min(rows.stop, n) if self.causal else n
+        beta = self.beta if self.beta.ndim == 0 else self.beta[chunk]
+        queries = beta * self.queries[chunk, rows]
+        for start in range(0, end, COLUMNS):
+            columns = slice(start, min(start + COLUMNS, end))
+            block = queries @ self.keys[chunk, columns].swapaxes(1, 2)
+            if self.bias is not None:
+                block += self.bias[chunk, None, columns]
+            later = self._later(rows, columns) if masked else None
+            if later is not None:
+                np.copyto(block, -np.inf, where=later)
+            yield columns, block
+
+    def _later(self, rows: slice, columns: slice) -> np.ndarray | None:
+        """Where j > i in a block of a causal head; None where nowhere."""
+        if not self.causal or columns.stop - 1 <= rows.start:
+            return None
+        i = np.arange(rows.start, min(rows.stop, self.keys.shape[1]))
+        return np.arange(columns.start, columns.stop) > i[:, None]
+
+    def _for_each_block(self, work: Callable[[slice, slice], None]) -> None:
+        """Call work(chunk of replicas, rows) for blocks that cover all rows of all replicas."""
+        replicas, n = self.queries.shape[:2]
+        rows = max(1, min(n, ENTRIES // min(n, COLUMNS)))
+        chunk = max(1, ENTRIES // (rows * min(n, COLUMNS))) if rows == n else 1
+        blocks = [
+            (slice(c, min(c + chunk, replicas)), slice(r, min(r + rows, n)))
+            for c in range(0, replicas, chunk)
+            for r in range(0, n, rows)
+        ]
+
+        def quietly(block):
+            with np.errstate(over="ignore", invalid="ignore"):  # threads have their own
+                work(*block)
+
+        for _ in self.each(quietly, blocks):
+            pass
+
+    def _exponential_sums(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """sum_j e^(l_ij) u_j = e^(top_i) sums_i for u (R, n, c), without overflow.
+
+        top (R, n, 1) is the largest logit of each row, sums have shape (R, n, c).
+        """
+        shape = self.queries.shape[:2]
+        top, sums = np.empty((*shape, 1)), np.empty((*shape, u.shape[-1]))
+
+        def work(chunk, rows):
+            highest, total = np.array(-np.inf), np.array(0.0)
+            for columns, block in self._logits(chunk, rows):
+                peak = np.maximum(block.max(axis=-1, keepdims=True), highest)
+                block -= peak
+                np.exp(block, out=block)
+                total = block @ u[chunk, columns] + np.exp(highest - peak) * total
+                highest = peak
+            top[chunk, rows], sums[chunk, rows] = highest, total
+
+        self._for_each_block(work)
+        return top, sums
 
 
 def means(sums: np.ndarray) -> np.ndarray:

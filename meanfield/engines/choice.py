@@ -5,15 +5,18 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
-from ..models import SA, Interaction, Kuramoto, ZonalDrift
+from ..models import ZonalDrift
 from .circle import POWERS, CircleModes
 from .contract import Engine
-from .direct import DirectSums
-from .harmonics import FINEST, ROUNDING
-from .mean import MeanDirection
+from .direct import DirectSums, MeanDirection
+from .harmonics import FINEST, ROUNDING, HarmonicEngine
 from .sphere import SphereModes
 
-__all__ = ["Automatic", "Direct", "Modes", "Summation", "choose"]
+__all__ = ["ENGINES", "Automatic", "Direct", "Modes", "Summation", "choose"]
+
+MODES: dict[int, type[HarmonicEngine]] = {
+    kind.dimension: kind for kind in (CircleModes, SphereModes)
+}
 
 FEWEST = 256  # below, all pairs take 60 us at most, and no error at all
 
@@ -24,10 +27,11 @@ PAIR, FUNCTION = 0.5e-3, 20e-3
 TOKEN, MODE = 8e-3, 0.14e-3
 TRANSFORM = {"circle": (50.0, 25e-3), "sphere": (50.0, 50e-3)}
 COEFFICIENT = {"circle": 0.0, "sphere": 0.05}
+NODES = 65  # of inner products at which Z is looked at
 
 
 class Summation(Kind, family=True):
-    """How velocities of tokens are summed: an engine is built by it."""
+    """How velocities of tokens are summed: it builds an engine."""
 
 
 class Direct(Summation):
@@ -71,12 +75,11 @@ class Modes(Summation):
         MeanfieldError
             If the harmonics of the drift do not decay.
         """
-        if d not in (2, 3):
+        if d not in MODES:
             raise ValueError(
                 f"Modes are those of the circle and of S^2, d = 2 or 3; got d = {d}. Use Direct()."
             )
-        engine = CircleModes if d == 2 else SphereModes
-        return engine(drift, self.tolerance, self.threads)
+        return MODES[d](drift, self.tolerance, self.threads)
 
 
 class Automatic(Summation):
@@ -107,7 +110,7 @@ def choose(
 ) -> Engine:
     """The engine of the lowest estimated cost, for `replicas` systems of n tokens in R^d.
 
-    Without interaction kernel (Kuramoto, beta = 0) the mean; on the circle and on S^2 the modes,
+    The mean where the kernel is constant (Kuramoto, beta = 0); on the circle and on S^2 the modes,
     if they are faster than all pairs and can be as accurate as `tolerance`; else all pairs.
 
     Raises
@@ -115,12 +118,11 @@ def choose(
     MeanfieldError
         For an Interaction that is neither smooth nor has a slope.
     """
-    if isinstance(drift, Kuramoto) or not np.any(getattr(drift, "beta", 1.0)):
+    if drift.exponent is not None and not np.any(drift.exponent):
         return MeanDirection(drift)
-    if d in (2, 3) and n >= FEWEST and _accurate(drift, tolerance):
+    if d in MODES and n >= FEWEST and _accurate(drift, tolerance):
         try:
-            modes = CircleModes if d == 2 else SphereModes
-            engine = modes(drift, tolerance, threads)
+            engine = MODES[d](drift, tolerance, threads)
         except MeanfieldError:  # its harmonics do not decay
             return DirectSums(drift, threads)
         if _cost_of_modes(engine, n) < _cost_of_pairs(drift, n):
@@ -129,13 +131,18 @@ def choose(
 
 
 def _accurate(drift, tolerance):
-    """Whether modes are as accurate as that, for SA also where tokens repel and gather."""
-    lowest = np.exp(2 * np.min(drift.beta, initial=0.0)) if isinstance(drift, SA) else 1.0
-    return tolerance >= 10 * FINEST and ROUNDING / lowest <= tolerance
+    """Whether modes are as accurate as that, also where tokens repel and gather.
+
+    The level at a point mass is Z(1), known to rounding of the largest Z.
+    """
+    t = np.broadcast_to(np.linspace(1, -1, NODES), (*drift.shape, NODES))
+    weights = np.abs(drift.weight(t))
+    lowest = (weights[..., 0] / weights.max(axis=-1)).min()
+    return tolerance >= 10 * FINEST and tolerance * lowest >= ROUNDING
 
 
 def _cost_of_pairs(drift, n):
-    return (FUNCTION if isinstance(drift, Interaction) else PAIR) * n**2
+    return (FUNCTION if drift.exponent is None else PAIR) * n**2
 
 
 def _cost_of_modes(engine, n):
@@ -144,3 +151,6 @@ def _cost_of_modes(engine, n):
     if engine.name == "circle" and engine.degree <= POWERS:
         return n * (TOKEN + transforms * MODE * engine.degree)
     return transforms * (fixed + per_token * n + COEFFICIENT[engine.name] * engine.degree**2)
+
+
+ENGINES = (Automatic, Direct, Modes)

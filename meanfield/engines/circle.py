@@ -5,20 +5,23 @@ With z_j = e^(i theta_j) and the multipliers W_k and Z_k,
     m_k = sum_j m_j z_j^-k
     v = Re sum_(k=1)^K 2ik W_k m_k z^k / Re (Z_0 + sum_(k=1)^K 2 Z_k m_k z^k)
 
-Up to some degree powers of z are fastest, then the transforms of ducc0 for scattered points.
+Up to some degree the powers of z = x + i y are fastest, without trigonometric functions; then the
+transforms of ducc0 for scattered points.
 """
 
 from functools import partial
 
 import numpy as np
+from numba import njit
 
 from ..models import ZonalDrift
-from .harmonics import HarmonicEngine
-from .powers import moments_of, parts_of, velocities_of
+from .harmonics import PART, HarmonicEngine, parts_of
 
 __all__ = ["POWERS", "CircleModes"]
 
 POWERS = 150  # up to this degree they are faster
+BLOCK = 256
+IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
 class CircleModes(HarmonicEngine):
@@ -50,8 +53,8 @@ class CircleModes(HarmonicEngine):
         if self._levels is not None:
             series, levels = self._levels * moments, np.empty(masses.shape)
             filled = levels
-        work = partial(velocities_of, x, self._slopes * moments, series, velocity, filled)
-        self._team.share(work, len(x) * parts_of(x))
+        work = partial(_velocities, x, self._slopes * moments, series, velocity, filled)
+        self._threads.share(work, len(x) * parts_of(x))
         return velocity, levels
 
     def _moments(self, x, masses):
@@ -59,8 +62,8 @@ class CircleModes(HarmonicEngine):
         if self.degree > POWERS:
             self._scattered_moments(_angles(x), masses, moments)
         else:
-            work = partial(moments_of, x, masses, moments)
-            self._team.share(work, len(x) * parts_of(x))
+            work = partial(_power_moments, x, masses, moments)
+            self._threads.share(work, len(x) * parts_of(x))
         return moments.sum(axis=1)
 
     def _powers(self, x, masses):
@@ -114,3 +117,94 @@ class CircleModes(HarmonicEngine):
 
 def _angles(x):
     return np.arctan2(x[..., 1], x[..., 0])
+
+
+# Powers of z -----------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _power_moments(x, masses, moments, first, last):
+    """Fill some of the moments (R, parts, K + 1): sum_j m_j z_j^-k over PART tokens each.
+
+    Parts are numbered through all systems; `first`, ..., `last` - 1 are done.
+    """
+    parts = moments.shape[1]
+    real, imaginary = np.empty(BLOCK), np.empty(BLOCK)
+    re, im = np.empty(BLOCK), np.empty(BLOCK)
+    for task in range(first, last):
+        r, part = task // parts, task % parts
+        total = moments[r, part]
+        total[:] = 0
+        for begin in range(part * PART, min(x.shape[1], (part + 1) * PART), BLOCK):
+            size = _directions(x[r], begin, real, imaginary)
+            re[:size], im[:size] = masses[r, begin : begin + size], 0.0
+            _add_moments(real[:size], imaginary[:size], re[:size], im[:size], total)
+
+
+@njit(cache=True, nogil=True)
+def _velocities(x, slopes, levels, velocity, level, first, last):
+    """Fill velocities (R, n, 2) and levels (R, n) of some parts.
+
+    The level is Re sum levels_k z^k, or 1 if `levels` is empty, and the velocity that of
+    `slopes` (R, K + 1) divided by it, along the tangent i z.
+    """
+    parts = parts_of(x)
+    real, imaginary = np.empty(BLOCK), np.empty(BLOCK)
+    re, im, speed = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    for task in range(first, last):
+        r, part = task // parts, task % parts
+        for begin in range(part * PART, min(x.shape[1], (part + 1) * PART), BLOCK):
+            size = _directions(x[r], begin, real, imaginary)
+            _real_parts(real[:size], imaginary[:size], slopes[r], re[:size], im[:size])
+            speed[:size] = re[:size]
+            if levels.size > 0:
+                _real_parts(real[:size], imaginary[:size], levels[r], re[:size], im[:size])
+                level[r, begin : begin + size] = re[:size]
+                _divide(speed[:size], re[:size])
+            for i in range(size):
+                velocity[r, begin + i, 0] = -speed[i] * imaginary[i]
+                velocity[r, begin + i, 1] = speed[i] * real[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _directions(x, begin, real, imaginary):
+    """Write z of the tokens of one block, and say how many they are."""
+    size = min(BLOCK, len(x) - begin)
+    for i in range(size):
+        a, b = x[begin + i, 0], x[begin + i, 1]
+        inverse = 1.0 / np.sqrt(a * a + b * b)
+        real[i], imaginary[i] = a * inverse, b * inverse
+    return size
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _divide(numbers, divisors):
+    for i in range(numbers.size):
+        numbers[i] /= divisors[i]
+
+
+@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+def _add_moments(real, imaginary, re, im, total):
+    for k in range(total.size):
+        cosines, sines = 0.0, 0.0
+        for i in range(real.size):
+            cosines += re[i]
+            sines += im[i]
+            re[i], im[i] = (
+                re[i] * real[i] - im[i] * imaginary[i],
+                re[i] * imaginary[i] + im[i] * real[i],
+            )
+        total[k] += complex(cosines, -sines)
+
+
+@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+def _real_parts(real, imaginary, series, re, im):
+    """re = Re sum_k series_k z^k, by Horner's rule."""
+    re[:], im[:] = series[-1].real, series[-1].imag
+    for k in range(series.size - 2, -1, -1):
+        c = series[k]
+        for i in range(real.size):
+            re[i], im[i] = (
+                c.real + re[i] * real[i] - im[i] * imaginary[i],
+                c.imag + re[i] * imaginary[i] + im[i] * real[i],
+            )

@@ -1,60 +1,84 @@
-"""Sums over all pairs of tokens."""
+"""Sums over all pairs of tokens; where the kernel is constant they are a mean.
 
-from functools import partial
+Systems and sums are arrays of columns, as in `exponential_pairs`. Kernels that are not summed there
+are evaluated on blocks of Gram matrices, where
+
+    D_i = sum_{j != i} m_j w_ij u_j - u_i sum_{j != i} m_j w_ij
+
+so that a token does not pull itself. The rounding of tokens at the same place, 1e-16 of their
+weight, hides forces that are smaller still.
+"""
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from itertools import cycle
 
 import numpy as np
 from numba import njit
 
 from ..lowlevel.blas import one_blas_thread
-from ..models import SA, USA, Interaction, Kuramoto, ZonalDrift
-from .contract import Engine
-from .differences import BLOCK, columns_of, lone_sums, meetings_of_round, own_blocks, sums_of
-from .gram import exponential_weights, gram_sums
-from .team import Team
-from .tournament import rounds_of
+from ..lowlevel.exponential import exponential
+from ..models import ZonalDrift
+from .contract import Engine, ThreadPool, block_pair, rounds_of
+from .exponential_pairs import (
+    BLOCK,
+    columns_of,
+    pairs_in_blocks,
+    pairs_of_blocks,
+    single_sums,
+    sums_of,
+)
 
-__all__ = ["DirectSums", "lone_velocities"]
+__all__ = ["DirectSums", "MeanDirection"]
 
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, differences are faster than BLAS
 SMALL = 1000  # tokens of a system that no threads share: the last bits depend on it
 FEW_PAIRS = 10**6  # they take less time than to wake other threads
 LOWEST_LEVEL = 1e-280  # below it weights that underflow would be missed
-ALONE = Team(1)
+ENTRIES = 1 << 15  # inner products of a block of whole rows
+MEAN_BLOCK = 1024  # tokens whose mean is summed before it is added to others
+ALONE = ThreadPool(1)
 
 
 class DirectSums(Engine):
     """All pairs, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
 
-    The exponential kernels of few dimensions or few tokens are summed by `differences`, others by
-    `gram`. The kernel is symmetric, and each pair's weight computed once.
+    Drifts with an `exponent` are summed by compiled code, others by `slope` and `weight` on blocks
+    of inner products. Each pair is evaluated once for both its tokens; twice for drifts without
+    exponent whose Z is not 1.
 
     Parameters
     ----------
     drift : ZonalDrift
-        USA, SA, Kuramoto or Interaction.
     threads : int
         The results are the same, bit for bit, for every number of threads.
 
     Notes
     -----
-    Every force is accurate to the rounding of its own weight, and no token pulls itself: forces of
-    e^-200 between clusters have all their digits. Where both n > 64 and d > 8, and for an
-    Interaction, that holds for single tokens; in clusters of several the rounding of their weights
-    for each other, 1e-16, remains.
+    With an exponential kernel every force is accurate to the rounding of its own weight, and no
+    token pulls itself: forces of e^-200 between clusters have all their digits. Where both n > 64
+    and d > 8, and for other kernels, that holds for single tokens; in clusters of several the
+    rounding of their weights for each other, 1e-16, remains.
 
-    An Interaction is evaluated at inner products of unit vectors; where they exceed 1 by rounding,
-    at 1. While Gram matrices are computed, BLAS is limited to one thread in the whole process.
+    Kernels are evaluated at inner products of unit vectors; where they exceed +-1 by rounding, at
+    +-1. While Gram matrices are computed, BLAS is limited to one thread in the whole process.
     """
 
     name = "direct"
 
     def __init__(self, drift: ZonalDrift, threads: int = 1):
+        if not isinstance(drift, ZonalDrift):
+            raise TypeError(f"Sums over pairs expect a ZonalDrift, as USA(beta); got {drift!r}.")
         super().__init__(drift)
-        self._team = Team(threads)
-        if isinstance(drift, Interaction):
-            drift.slope(np.zeros(1))  # refuses potentials that have none
-        elif not isinstance(drift, USA | SA | Kuramoto):
-            raise TypeError(f"Expected USA, SA, Kuramoto or Interaction; got {drift!r}.")
+        self._threads = ThreadPool(threads)
+        if drift.exponent is None:
+            self._members[0].slope(np.zeros(1))  # refuses potentials that have none
+
+    @cached_property
+    def _members(self) -> list[ZonalDrift]:
+        """The drift of every system, or the single one of all."""
+        count = int(np.prod(self.drift.shape))
+        return [self.drift.member(r) for r in range(count)]
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         columns, d = columns_of(x, masses), x.shape[2]
@@ -73,8 +97,9 @@ class DirectSums(Engine):
     def potential(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """sum_j m_j W(t_ij), (R, n); infinite where exp(|beta|) overflows."""
         columns, d = columns_of(x, masses), x.shape[2]
-        if isinstance(self.drift, Interaction):
-            return self._interaction_sums(columns, self.drift.potential_at)[:, -1]
+        if self.drift.exponent is None:
+            functions = [member.potential_at for member in self._members]
+            return self._symmetric_sums(columns, functions)[:, -1]
         beta = self._beta(len(x))[:, None]
         levels = self._exponential_sums(columns, beta[:, 0], d)[:, -1]
         mean = np.einsum("rcj,rj->rc", columns[:, :-1], masses)
@@ -83,75 +108,116 @@ class DirectSums(Engine):
         scaled = scale * np.where(np.isinf(scale), 1.0, levels)
         return np.where(beta == 0, np.einsum("rc,rcj->rj", mean, columns[:, :-1]), scaled)
 
+    def single_velocities(
+        self, x: np.ndarray, masses: np.ndarray, replica: int, tokens: np.ndarray
+    ) -> np.ndarray:
+        """Velocities (k, d) of k tokens, given by their numbers, of one system x (n, d).
+
+        For drifts that are divided by Z * mu; `replica` says which member of the drift it is.
+        """
+        columns = columns_of(x[None], masses[None])
+        drift = self._members[replica % len(self._members)]
+        if drift.exponent is None:
+            pulls = self._row_pulls(columns[0], drift, tokens, self._threads)
+        else:
+            pulls = self._single_sums(columns[0], float(drift.exponent), tokens)
+            pulls /= pulls[-1]
+        return _projected(columns[:, :, tokens], pulls[None], x.shape[1])[0]
+
     def _beta(self, replicas: int) -> np.ndarray:
-        return np.full(replicas, getattr(self.drift, "beta", 0.0), dtype=float)
+        return np.full(replicas, self.drift.exponent, dtype=float)
 
     def _pulls(self, columns, d):
         """sum_j m_j W'(t_ij) (u_j - u_i) and sum_j m_j W'(t_ij), over sum_j m_j Z(t_ij)."""
-        if isinstance(self.drift, Interaction):
-            return self._interaction_sums(columns, self.drift.slope)
+        if self.drift.exponent is None:
+            if not self.drift.normalised:
+                return self._symmetric_sums(columns, [member.slope for member in self._members])
+            every, threads = np.arange(columns.shape[2]), self._threads_for(columns)
+            systems = zip(columns, cycle(self._members), strict=False)
+            return np.stack([self._row_pulls(*system, every, threads) for system in systems])
         beta = self._beta(len(columns))
         sums = self._exponential_sums(columns, beta, d)
-        if isinstance(self.drift, SA):
+        if self.drift.normalised:
             self._renew_faint(columns, beta, sums)
             return np.divide(sums, sums[:, -1:], out=sums)
         return np.multiply(sums, np.exp(np.abs(beta))[:, None, None], out=sums)
 
     def _exponential_sums(self, columns, beta, d):
         if d > FEW_DIMENSIONS and columns.shape[2] > FEW_TOKENS:
-            weights = [exponential_weights(b) for b in beta]
-            return self._gram_sums(columns, weights, np.exp(beta - np.abs(beta)))
-        sums, team = np.zeros_like(columns), self._team_for(columns)
+            kernels = [exponential_kernel(b) for b in beta]
+            return self._gram_sums(columns, kernels, np.exp(beta - np.abs(beta)))
+        sums, threads = np.zeros_like(columns), self._threads_for(columns)
         if columns.shape[2] <= SMALL:
-            team.share(partial(sums_of, columns, beta, sums), len(columns))
+            threads.share(partial(sums_of, columns, beta, sums), len(columns))
             return sums
         blocks = -(-columns.shape[2] // BLOCK)
         for system in zip(columns, beta, sums, strict=True):
-            team.share(partial(own_blocks, *system), blocks)
+            threads.share(partial(pairs_in_blocks, *system), blocks)
             for turn in range(rounds_of(blocks)):
-                team.share(partial(meetings_of_round, *system, turn), (blocks + 1) // 2)
+                threads.share(partial(pairs_of_blocks, *system, turn), (blocks + 1) // 2)
         return sums
-
-    def _interaction_sums(self, columns, function):
-        def weigh(gram):
-            gram[...] = function(gram)
-
-        own = np.asarray(function(np.ones(1)), dtype=float)
-        replicas = len(columns)
-        return self._gram_sums(columns, [weigh] * replicas, np.repeat(own, replicas))
-
-    def _gram_sums(self, columns, weights, own):
-        sums, team = np.empty_like(columns), self._team_for(columns)
-        with one_blas_thread():
-            for system in zip(columns, weights, own, sums, strict=True):
-                gram_sums(*system, team)
-        return sums
-
-    def _team_for(self, columns):
-        replicas, _, n = columns.shape
-        return self._team if replicas * n**2 > FEW_PAIRS else ALONE
 
     def _renew_faint(self, columns, beta, sums):
         """Replace sums of tokens so far from all others that their weights underflow."""
         for r in np.flatnonzero((sums[:, -1] < LOWEST_LEVEL).any(axis=1)):
             tokens = np.flatnonzero(sums[r, -1] < LOWEST_LEVEL)
-            sums[r][:, tokens] = _lone_sums(columns[r], beta[r], tokens, self._team)
+            sums[r][:, tokens] = self._single_sums(columns[r], beta[r], tokens)
 
+    def _single_sums(self, columns, beta, tokens):
+        sums = np.zeros((len(columns), tokens.size))
+        self._threads.share(partial(single_sums, columns, beta, tokens, sums), tokens.size)
+        return sums
 
-def lone_velocities(
-    x: np.ndarray, masses: np.ndarray, beta: float, tokens: np.ndarray, team: Team
-) -> np.ndarray:
-    """Velocities (k, d) under SA of k tokens, given by their numbers, of one system x (n, d)."""
-    columns = columns_of(x[None], masses[None])
-    pulls = _lone_sums(columns[0], beta, tokens, team)
-    pulls /= pulls[-1]
-    return _projected(columns[:, :, tokens], pulls[None], x.shape[1])[0]
+    def _symmetric_sums(self, columns, functions):
+        """Sums with the weights function(t), one function for all systems or for each."""
+        kernels = [partial(_evaluate, function) for function in functions]
+        own = np.array([float(np.asarray(f(np.ones(1)))[0]) for f in functions])
+        if len(kernels) == 1:
+            kernels, own = kernels * len(columns), np.repeat(own, len(columns))
+        return self._gram_sums(columns, kernels, own)
 
+    def _gram_sums(self, columns, kernels, own):
+        sums, threads = np.empty_like(columns), self._threads_for(columns)
+        with one_blas_thread():
+            for system in zip(columns, kernels, own, sums, strict=True):
+                gram_sums(*system, threads)
+        return sums
 
-def _lone_sums(columns, beta, tokens, team):
-    sums = np.zeros((len(columns), tokens.size))
-    team.share(partial(lone_sums, columns, beta, tokens, sums), tokens.size)
-    return sums
+    def _row_pulls(self, columns, drift, tokens, threads):
+        """The pulls (rows + 1, k) of some tokens, by whole rows of the Gram matrix.
+
+        `slope` and `weight` get the same rows, as the factor that they have in common may be one
+        of each row.
+        """
+        pulls = np.empty((len(columns), tokens.size))
+        sources = np.flatnonzero(columns[-1])
+        u, masses = columns[:-1, sources], columns[-1, sources]
+        pulling = np.concatenate([u * masses, masses[None]])
+        size = max(1, ENTRIES // sources.size)
+
+        def work(first, last):
+            for begin in range(first * size, min(last * size, tokens.size), size):
+                rows = tokens[begin : begin + size]
+                own = np.minimum(np.searchsorted(sources, rows), sources.size - 1)
+                itself = np.flatnonzero(sources[own] == rows)
+                t = _within_one(columns[:-1, rows].T @ u)
+                levels = drift.weight(t) @ masses
+                weights = np.array(drift.slope(t), dtype=float)  # a copy, as it may be t itself
+                of_itself = np.zeros(rows.size)
+                of_itself[itself] = weights[itself, own[itself]] * masses[own[itself]]
+                weights[itself, own[itself]] = 0.0
+                found = pulling @ weights.T
+                found[:-1] -= columns[:-1, rows] * found[-1]
+                found[-1] += of_itself
+                pulls[:, begin : begin + size] = found / levels
+
+        with one_blas_thread():
+            threads.share(work, -(-tokens.size // size))
+        return pulls
+
+    def _threads_for(self, columns):
+        replicas, _, n = columns.shape
+        return self._threads if replicas * n**2 > FEW_PAIRS else ALONE
 
 
 def _projected(columns, pulls, d):
@@ -174,3 +240,145 @@ def _project(columns, pulls, d):
             along, pull = columns[r, c], pulls[r, c]
             for i in range(n):
                 pull[i] -= radial[i] * along[i]
+
+
+# Any kernel, by blocks of the Gram matrix ----------------------------------------------------
+
+
+def gram_sums(
+    columns: np.ndarray,
+    weigh: Callable[[np.ndarray], None],
+    own: float,
+    sums: np.ndarray,
+    threads: ThreadPool,
+) -> None:
+    """Fill the sums (rows + 1, n) of one system; weigh(gram) makes weights of inner products.
+
+    It does so in place. `own` is the weight of a token for itself, with which it counts in its
+    level.
+    """
+    system = _GramBlocks(columns, weigh, sums)
+    blocks = -(-columns.shape[1] // BLOCK)
+    threads.share(system.within, blocks)
+    for turn in range(rounds_of(blocks)):
+        threads.share(partial(system.between, turn), (blocks + 1) // 2)
+    _complete(columns, own, sums)
+
+
+class _GramBlocks:
+    """The pairs of one system in square blocks of its Gram matrix."""
+
+    def __init__(self, columns, weigh, sums):
+        self.directions, self.pulling = columns[:-1], columns * columns[-1]
+        self.pulling[-1] = columns[-1]
+        self.sums, self._weigh = sums, weigh
+
+    def within(self, first, last):
+        """Pairs within some blocks of tokens."""
+        scratch = np.empty(BLOCK**2)
+        for block in range(first, last):
+            inside = slice(block * BLOCK, (block + 1) * BLOCK)
+            copy = self.directions[:, inside].copy()  # for the same one numpy takes slower paths
+            weights = self._weights(self.directions[:, inside], copy, scratch)
+            np.fill_diagonal(weights, 0.0)
+            np.matmul(self.pulling[:, inside], weights, out=self.sums[:, inside])
+
+    def between(self, turn, first, last):
+        """Pairs of one token in each of two blocks, for some pairs of blocks of a round."""
+        blocks, scratch = -(-self.sums.shape[1] // BLOCK), np.empty(BLOCK**2)
+        for number in range(first, last):
+            one, other = block_pair(blocks, turn, number)
+            if one >= 0:
+                rows = slice(one * BLOCK, (one + 1) * BLOCK)
+                others = slice(other * BLOCK, (other + 1) * BLOCK)
+                x, y = self.directions[:, rows], self.directions[:, others]
+                weights = self._weights(x, y, scratch)
+                self.sums[:, rows] += self.pulling[:, others] @ weights.T
+                self.sums[:, others] += self.pulling[:, rows] @ weights
+
+    def _weights(self, x, y, scratch):
+        gram = scratch[: x.shape[1] * y.shape[1]].reshape(x.shape[1], y.shape[1])
+        self._weigh(np.matmul(x.T, y, out=gram))
+        return gram
+
+
+@njit(cache=True, nogil=True)
+def _complete(columns, own, sums):
+    """Take u_i times the level of a token from its pull, and add its own weight to its level."""
+    for c in range(len(sums) - 1):
+        for i in range(sums.shape[1]):
+            sums[c, i] -= columns[c, i] * sums[-1, i]
+    for i in range(sums.shape[1]):
+        sums[-1, i] += columns[-1, i] * own
+
+
+def _evaluate(function, gram):
+    """function(t) of inner products, in place."""
+    gram[...] = function(_within_one(gram))
+
+
+def _within_one(t):
+    """Inner products that exceed +-1 by rounding are set to +-1, in place."""
+    return np.minimum(np.maximum(t, -1.0, out=t), 1.0, out=t)
+
+
+def exponential_kernel(beta: float) -> Callable[[np.ndarray], None]:
+    """t -> exp(beta t - |beta|), in place."""
+    return lambda gram: _exponentials(gram.ravel(), beta)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _exponentials(numbers, beta):
+    size = abs(beta)
+    for j in range(numbers.size):
+        exponent = beta * numbers[j] - size
+        numbers[j] = exponential(0.0 if exponent > 0.0 else exponent)
+
+
+# The constant kernel, by the mean ------------------------------------------------------------
+
+
+class MeanDirection(Engine):
+    """v_i = P_i M with M = sum_j m_j x_j, O(n d): Kuramoto, and USA and SA at beta = 0."""
+
+    name = "mean"
+
+    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        velocity = np.empty(x.shape)
+        _project_means(x, _means(x, masses), velocity)
+        return velocity
+
+    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        return 0.5 * (_means(x, masses) ** 2).sum(axis=1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _means(x, masses):
+    """The mean directions (R, d), summed block by block."""
+    replicas, n, d = x.shape
+    means, part = np.zeros((replicas, d)), np.empty(d)
+    for r in range(replicas):
+        for begin in range(0, n, MEAN_BLOCK):
+            part[:] = 0.0
+            for i in range(begin, min(n, begin + MEAN_BLOCK)):
+                square = 0.0
+                for c in range(d):
+                    square += x[r, i, c] * x[r, i, c]
+                weight = masses[r, i] / np.sqrt(square)
+                for c in range(d):
+                    part[c] += weight * x[r, i, c]
+            means[r] += part
+    return means
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _project_means(x, means, velocity):
+    replicas, n, d = x.shape
+    for r in range(replicas):
+        for i in range(n):
+            square, radial = 0.0, 0.0
+            for c in range(d):
+                square += x[r, i, c] * x[r, i, c]
+                radial += x[r, i, c] * means[r, c]
+            for c in range(d):
+                velocity[r, i, c] = means[r, c] - radial / square * x[r, i, c]

@@ -1,9 +1,8 @@
-"""Velocities of tokens in the field of densities, by their harmonics."""
+"""Velocities of tokens in the mean field of densities that were solved, by their harmonics."""
 
 import numpy as np
 
 from ..models.mean_field import MeanField
-from ..spaces import Circle
 from ..spaces.sphere_points import factors
 from .circle import CircleModes
 from .sphere import SphereModes, write_angles
@@ -26,8 +25,7 @@ class FieldSums:
 
     def __init__(self, drift: MeanField, threads: int = 1):
         self.drift = drift
-        kind = _OnCircle if isinstance(drift.geometry, Circle) else _OnSphere
-        self._sums = kind(drift.source, TOLERANCE, threads)
+        self._sums = FIELDS[drift.geometry.dimension](drift.source, TOLERANCE, threads)
 
     def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
         """The velocities (R, n, d) at time t, which are tangential."""
@@ -51,3 +49,6 @@ class _OnSphere(SphereModes):
         self._each_part(x, lambda r, _part, tokens: write_angles(x[r, tokens], angles[r, tokens]))
         modes = self.given / factors(self.degree)
         return angles, np.broadcast_to(modes, (len(x), modes.size))
+
+
+FIELDS = {kind.dimension: kind for kind in (_OnCircle, _OnSphere)}

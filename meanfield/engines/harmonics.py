@@ -1,23 +1,29 @@
-"""What engines that sum over harmonics have in common: degrees, lone tokens, energies."""
+"""Sums over tokens by the harmonics of their measure: degrees, faint tokens, energies."""
 
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
+from numba import njit
 
 from ..models import ZonalDrift
 from ..models.decay import kernel_degree
 from ..spaces.contract import dimension_of_harmonics
-from .contract import Engine
-from .direct import lone_velocities
-from .powers import PART, parts_of
-from .team import Team
+from .contract import Engine, ThreadPool
+from .direct import DirectSums
 
-__all__ = ["HarmonicEngine"]
+__all__ = ["FINEST", "PART", "ROUNDING", "HarmonicEngine", "parts_of"]
 
 ROUNDING = 4e-15  # error of the sums over harmonics, relative to the maximum of the kernel
 FINEST = 1e-14  # accuracy asked of transforms where it decides
+PART = 131072  # tokens whose sums are computed at a time; a multiple of the blocks of all engines
+
+
+@njit(cache=True, nogil=True)
+def parts_of(x):
+    """Into how many parts a system of x (R, n, d) is cut: sums of parts have a fixed order."""
+    return -(-x.shape[1] // PART)
 
 
 class HarmonicEngine(Engine):
@@ -40,18 +46,18 @@ class HarmonicEngine(Engine):
 
     Notes
     -----
-    SA divides by a level, sum_j m_j exp(beta t_ij) >= m_i exp(beta), which is known to rounding
-    of its maximum over all measures. Velocities of tokens at which it is too small for the
-    tolerance are computed again, from all pairs with them. There is little mass where the level
-    is low, so they are few unless tokens repel (beta < 0) or have very different masses. At
-    worst, if they are all, this costs twice as much as `DirectSums`.
+    Where Z is not 1 velocities are divided by a level, sum_j m_j Z(t_ij), which is known to
+    rounding of its maximum over all measures. Velocities of tokens whose level is too low for the
+    tolerance are computed again, from all pairs with them. Under SA there is little mass where the
+    level is low, so they are few unless tokens repel (beta < 0) or have very different masses. If
+    all tokens are of this kind, this costs twice as much as `DirectSums`.
     """
 
     dimension: ClassVar[int]
 
     def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
         super().__init__(drift)
-        self.tolerance, self._team = tolerance, Team(threads)
+        self.tolerance, self._threads = tolerance, ThreadPool(threads)
         d = self.dimension
         kernel_degree(drift, 2)  # refuses rough potentials seconds earlier than for d = 3
         self.degree = kernel_degree(drift, d)
@@ -60,6 +66,7 @@ class HarmonicEngine(Engine):
             self.degree = kernel_degree(drift, d, tolerance / 30)
         else:
             harmonics = [dimension_of_harmonics(l, d) for l in range(self.degree + 1)]
+            self._pairs = DirectSums(drift, threads)
             self._lowest = ROUNDING / tolerance * (np.abs(self.normaliser) @ harmonics)
         self.attraction = drift.attraction(self.degree, d)
         self.accuracy = max(tolerance / 30, FINEST) if self.normaliser is None else FINEST
@@ -73,7 +80,7 @@ class HarmonicEngine(Engine):
                 r, part = divmod(task, parts)
                 work(r, part, slice(part * PART, (part + 1) * PART))
 
-        self._team.share(some, len(x) * parts)
+        self._threads.share(some, len(x) * parts)
 
     @abstractmethod
     def _fields(self, x: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -87,10 +94,9 @@ class HarmonicEngine(Engine):
         velocity, levels = self._fields(x, masses)
         if levels is not None:
             lowest = np.broadcast_to(self._lowest, len(x))
-            beta = np.broadcast_to(self.drift.parameters["beta"], len(x))
             for r in np.flatnonzero(levels.min(axis=1) < lowest):
-                lone = np.flatnonzero(levels[r] < lowest[r])
-                velocity[r, lone] = lone_velocities(x[r], masses[r], beta[r], lone, self._team)
+                faint = np.flatnonzero(levels[r] < lowest[r])
+                velocity[r, faint] = self._pairs.single_velocities(x[r], masses[r], int(r), faint)
         return velocity
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:

@@ -4,8 +4,7 @@ import numpy as np
 from numba import njit
 
 from ..models import ZonalDrift
-from .harmonics import HarmonicEngine
-from .powers import parts_of
+from .harmonics import HarmonicEngine, parts_of
 
 __all__ = ["SphereModes"]
 

@@ -8,7 +8,7 @@ from . import parameters
 from .drift import Drift
 from .heads import check_shapes, dimension, norm
 from .parameters import InverseTemperature, Matrix, Parameter
-from .weights import Sinkhorn, Softmax, Unnormalised, Weights
+from .weights import Softmax, Unnormalised, Weights
 
 __all__ = ["Attention"]
 
@@ -32,8 +32,8 @@ class Attention(Drift):
     beta : float, array, PerLayer, or callable
         Inverse temperature, any finite number. An array makes an ensemble.
     weights : Weights, optional
-        `Softmax()`, the default, `Unnormalised()`, `L2()`, `Sigmoid(bias)`, `Sinkhorn()` or
-        `Linear()`.
+        `Softmax()`, the default, `Unnormalised()`, `L2()`, `Sigmoid(bias)`, `Sinkhorn()`,
+        `Linear()`, or of a class of one's own.
     output : None, or like Q, of shape (d, k) or (H, d, k)
         O_h, which takes the values of a head back to R^d; without it O_h = 1.
     causal : bool
@@ -42,7 +42,7 @@ class Attention(Drift):
     Raises
     ------
     ValueError
-        For matrices that do not fit together, nan, inf, or Sinkhorn with `causal`.
+        For matrices that do not fit together, nan, inf, or `causal` with weights that cannot be.
     TypeError
         For parameters that are not real numbers, weights that are not an object of those, or
         `causal` that is not a bool.
@@ -69,10 +69,9 @@ class Attention(Drift):
     causal: bool = False
 
     def validate(self) -> None:
-        if self.causal and isinstance(self.weights, Sinkhorn):
+        if self.causal and self.weights.not_causal:
             raise ValueError(
-                "Sinkhorn weights cannot be causal: no weights on j <= i have both marginals one "
-                "but those of each token on itself. Use Softmax() or L2()."
+                f"{type(self.weights).__name__} weights cannot be causal: {self.weights.not_causal}"
             )
         check_shapes({name: value.shape for name, value in self._matrices.items()})
 
@@ -80,6 +79,10 @@ class Attention(Drift):
     def _matrices(self) -> dict[str, Parameter]:
         named: dict[str, Parameter] = {"Q": self.Q, "K": self.K, "V": self.V}
         return named if self.output is None else {**named, "output": self.output}
+
+    def attend(self, head) -> np.ndarray:
+        """sum_j m_j k_ij v_j / Z_i of one head, an `engines.attention.Head`."""
+        return self.weights.attend(head)
 
     @property
     def shape(self) -> tuple[int, ...]:

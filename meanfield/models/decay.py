@@ -35,10 +35,11 @@ def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGI
         return size + np.log(l * (l + dimension - 2.0) / (dimension - 1))
 
     def normaliser(degree):
-        return _log_sizes(drift, drift.normaliser(degree, dimension), dimension)
+        return _log_sizes(drift, np.asarray(drift.normaliser(degree, dimension)), dimension)
 
     degree = _last_degree(drift, attraction, negligible)
-    if drift.normaliser(0, dimension) is not None:
+    # Of exponential kernels Z is W' and has no more harmonics that count than W.
+    if drift.exponent is None and drift.normaliser(0, dimension) is not None:
         degree = max(degree, _last_degree(drift, normaliser, negligible))
     return degree
 

@@ -47,6 +47,7 @@ class Hardmax(Drift):
     """
 
     parts_tokens = True  # none attends to itself
+    causal = False
 
     Q: Matrix = None
     K: Matrix = None
@@ -59,6 +60,15 @@ class Hardmax(Drift):
     @property
     def _matrices(self) -> dict[str, Parameter]:
         return {"Q": self.Q, "K": self.K, "V": self.V}
+
+    def attend(self, head) -> np.ndarray:
+        """Means of the values of the maximisers, for one head, an `engines.attention.Head`."""
+        n = head.masses.shape[1]
+        if n < 2:
+            raise ValueError(
+                f"Hardmax expects n >= 2 tokens, since none attends to itself; got {n}."
+            )
+        return head.largest(self.ties)
 
     @property
     def dimension(self) -> int | None:

@@ -8,7 +8,10 @@ Sinkhorn       u(x) exp(beta <Qx, Ky>) w(y)   doubly stochastic
 Linear         beta <Qx, Ky>                  Z = 1
 """
 
+from abc import abstractmethod
 from typing import ClassVar
+
+import numpy as np
 
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
@@ -17,19 +20,68 @@ __all__ = ["L2", "Linear", "Sigmoid", "Sinkhorn", "Softmax", "Unnormalised", "We
 
 
 class Weights(Kind, family=True):
-    """A kind of attention weights; `Attention` takes one.
+    """A kind of attention weights k(x, y); `Attention` takes one.
+
+    A kind of one's own has the method `of_logits`.
 
     Attributes
     ----------
+    normalised : bool
+        Whether they are divided by Z(x) = sum_j m_j k(x, x_j).
     bounded : bool
         Whether on the sphere they do not overflow, whatever beta is.
+    not_causal : str
+        Why these weights cannot be restricted to the tokens j <= i; empty if they can.
+
+    Examples
+    --------
+    Weights relu(beta <Qx, Ky>)^p, normalised:
+
+    >>> class Rectified(Weights):
+    ...     power: float = 2.0
+    ...
+    ...     def of_logits(self, logits, squares):
+    ...         return np.maximum(logits, 0) ** self.power
     """
 
+    normalised: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
+    not_causal: ClassVar[str] = ""
+
+    @abstractmethod
+    def of_logits(self, logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """k(x_i, x_j) of a block of pairs.
+
+        Parameters
+        ----------
+        logits : ndarray, shape (R, rows, columns)
+            beta <Qx_i, Kx_j>. The array may be overwritten with the weights and returned.
+        squares : two ndarrays, shapes (R, rows, 1) and (R, 1, columns)
+            beta |Qx_i|^2 and beta |Kx_j|^2.
+
+        Returns
+        -------
+        ndarray, shape (R, rows, columns)
+            Weights, finite.
+        """
+
+    def attend(self, head) -> np.ndarray:
+        """sum_j m_j k_ij v_j, divided by Z_i where `normalised`, shape (R, n, k).
+
+        A kind overrides this if its weights have faster or more accurate sums than those of
+        `of_logits`: `head` is an `engines.attention.Head`, which has the sums that there are.
+        """
+        return head.weighted(self.of_logits, normalised=self.normalised)
 
 
 class Softmax(Weights):
     """k(x, y) = exp(beta <Qx, Ky>), divided by Z(x) = sum_j m_j k(x, x_j)."""
+
+    def of_logits(self, logits, squares):
+        return np.exp(logits)
+
+    def attend(self, head):
+        return head.exponential(normalised=True)
 
 
 class Unnormalised(Weights):
@@ -40,6 +92,14 @@ class Unnormalised(Weights):
 
     bounded = False
 
+    normalised = False
+
+    def of_logits(self, logits, squares):
+        return np.exp(logits)
+
+    def attend(self, head):
+        return head.exponential(normalised=False)
+
 
 class L2(Weights):
     """k(x, y) = exp(-beta |Qx - Ky|^2), divided by Z(x) = sum_j m_j k(x, x_j).
@@ -48,6 +108,12 @@ class L2(Weights):
     ----------
     Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322 (beta = 1).
     """
+
+    def of_logits(self, logits, squares):
+        return np.exp(2 * logits - squares[0] - squares[1])
+
+    def attend(self, head):
+        return head.by_distance().exponential(normalised=True)
 
 
 class Sigmoid(Weights):
@@ -60,6 +126,15 @@ class Sigmoid(Weights):
     """
 
     bias: float = 0.0
+
+    normalised = False
+
+    def of_logits(self, logits, squares):
+        from scipy.special import expit
+
+        if self.bias:
+            logits += self.bias
+        return expit(logits, out=logits)
 
 
 class Sinkhorn(Weights):
@@ -86,6 +161,19 @@ class Sinkhorn(Weights):
     tolerance: Positive = 1e-12
     most_iterations: Natural = 10_000
 
+    not_causal = (
+        "no weights on j <= i have both marginals one but those of each token on itself. "
+        "Use Softmax() or L2()."
+    )
+
+    def of_logits(self, logits, squares):
+        """exp(beta <Qx, Ky>), without the factors u(x) w(y)."""
+        return np.exp(logits)
+
+    def attend(self, head):
+        balanced = head.doubly_stochastic(self.tolerance, self.most_iterations)
+        return balanced.exponential(normalised=True)
+
 
 class Linear(Weights):
     """k(x, y) = beta <Qx, Ky>, which may be negative, Z = 1.
@@ -96,3 +184,11 @@ class Linear(Weights):
     ----------
     Katharopoulos, Vyas, Pappas and Fleuret, "Transformers are RNNs", ICML 2020.
     """
+
+    normalised = False
+
+    def of_logits(self, logits, squares):
+        return logits
+
+    def attend(self, head):
+        return head.linear()

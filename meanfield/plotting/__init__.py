@@ -10,39 +10,36 @@ drawn in every plot of a density. Characteristics, whose nodes have very differe
 drawn as curves or dots of equal mass. Tokens are curves or dots themselves, in the colour of the
 cluster in which they end; of very many, some are drawn, and the figure says so. A solution that
 is not resolved is framed in red.
+
+A figure of your own is a function with the decorator `figure`; it is then a kind of
+`solution.plot`. `upper_part` and `scene` do the same for overviews and movies, and a class
+derived from `Appearance` tells how a kind of state is drawn.
 """
 
 from . import theme
-from .animation import animate
-from .bifurcation import bifurcation
+from .appearance import Appearance
+from .bifurcation import bifurcation, phases
 from .chaos import rates
-from .circle import snapshots, spacetime
-from .cone import cone
-from .distribution import distribution
-from .dots import mollweide_dots, orthographic_dots
-from .ellipses import ellipses
-from .gaussian_overview import gaussian_overview
-from .inner_products import inner_products
-from .kinds import overview, plot
+from .curves import distribution, histogram, polar, snapshots, trajectories
+from .fields import inner_products, spacetime, token_spacetime
+from .gaussians import cone, cone_points, ellipses, variances
+from .movies import animate, scene
 from .observables import observables
-from .phases import phases
-from .planes import paths, projection
-from .polar import polar
-from .rings import rings
-from .sphere import mollweide, orthographic
-from .token_histogram import histogram
-from .token_overview import token_overview
-from .token_trajectories import token_curves
-from .trajectories import trajectories
-from .variances import variances
+from .overview import Band, overview, upper_part
+from .points import paths, projection, rings
+from .registry import figure, plot
+from .sphere import mollweide, mollweide_dots, orthographic, orthographic_dots
 
 __all__ = [
+    "Appearance",
+    "Band",
     "animate",
     "bifurcation",
     "cone",
+    "cone_points",
     "distribution",
     "ellipses",
-    "gaussian_overview",
+    "figure",
     "histogram",
     "inner_products",
     "mollweide",
@@ -58,11 +55,12 @@ __all__ = [
     "projection",
     "rates",
     "rings",
+    "scene",
     "snapshots",
     "spacetime",
     "theme",
-    "token_curves",
-    "token_overview",
+    "token_spacetime",
     "trajectories",
+    "upper_part",
     "variances",
 ]

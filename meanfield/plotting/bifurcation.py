@@ -1,4 +1,4 @@
-"""Bifurcation diagrams: stable stationary states solid, unstable ones dashed, others dotted."""
+"""Bifurcation diagrams, and phase diagrams in the plane of beta and kappa."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 from . import theme
 
 if TYPE_CHECKING:
-    from ..bifurcation import Diagram
+    from ..bifurcation import Diagram, PhaseDiagram
 
-__all__ = ["bifurcation"]
+__all__ = ["bifurcation", "phases"]
 
 STYLES = {
     "stable": {"ls": "-"},
@@ -27,6 +27,8 @@ MARKS = {
     "transition": ("D", "equal free energy"),
     "symmetry breaking": ("^", "symmetry breaking"),
 }
+BOTH = {"color": theme.FAINT, "alpha": 0.3, "lw": 0}
+NAMES = {"fold": "fold", "transition": "first-order transition"}
 
 
 def bifurcation(
@@ -64,11 +66,12 @@ def bifurcation(
         panels = figure.subplots(1, len(names), squeeze=False)[0]
         for ax, (name, values) in zip(panels, table, strict=True):
             shown = _panel(ax, diagram, name, values)
-            parameter = diagram.parameter
             ax.set(
-                xlabel=rf"$\{parameter}$", ylabel=_label(name), xscale="log" if log else "linear"
+                xlabel=f"${_symbol(diagram)}$",
+                ylabel=_label(name),
+                xscale="log" if log else "linear",
             )
-            ax.set_xlim(*diagram.data.attrs[parameter])
+            ax.set_xlim(*diagram.span)
         found = set(_stability(diagram.data.growth.values))
         handles = [
             Line2D([], [], color=theme.INK, label=kind, **style)
@@ -93,7 +96,7 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
         value = _value_at(onset.state, y)
         if value is not None:
             ax.annotate(
-                rf"$\{diagram.parameter}_{{{onset.degree}}}$", (onset.value, value), ha="center",
+                rf"${_symbol(diagram)}_{{{onset.degree}}}$", (onset.value, value), ha="center",
                 xytext=(0, 5 if above else -13), textcoords="offset points",
             )  # fmt: skip
     return _specials(ax, diagram, y)
@@ -126,7 +129,7 @@ def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, 
 
 def _specials(ax: Axes, diagram: "Diagram", y: str) -> list[Line2D]:
     """Markers of special points in the range, where y is known; a legend entry for each kind."""
-    shown, (low, high) = {}, diagram.data.attrs[diagram.parameter]
+    shown, (low, high) = {}, diagram.span
     for special in diagram.special_points:
         value = _value_at(special.state, y)
         if value is None or not low <= special.value <= high:
@@ -148,6 +151,12 @@ def _value_at(state, y: str) -> float | None:
     return None
 
 
+def _symbol(diagram: "Diagram") -> str:
+    """The parameter of a diagram in a formula."""
+    name = diagram.parameter
+    return rf"\{name}" if name in ("kappa", "beta") else rf"\mathrm{{{name.replace('_', ' ')}}}"
+
+
 def _label(y: str) -> str:
     known = {
         "order_parameter": r"$r = |\int x\, d\mu|$",
@@ -155,3 +164,98 @@ def _label(y: str) -> str:
         "growth": "largest growth rate",
     }
     return known.get(y, y)
+
+
+# Phase diagrams ------------------------------------------------------------------------------
+
+
+def phases(
+    *diagrams: "PhaseDiagram",
+    relative: bool = False,
+    close_up: bool = False,
+    ax: Axes | None = None,
+) -> Figure:
+    """The plane of beta and kappa, kappa logarithmic: one panel for each diagram.
+
+    Below all curves the uniform state is the only one that attracts; between the fold and the
+    critical curve ordered states do too (shaded); above, the uniform state is unstable.
+
+    Parameters
+    ----------
+    *diagrams : PhaseDiagram
+        Of USA and of SA, for instance.
+    relative : bool
+        Whether kappa is divided by kappa_1 of the same beta, which opens up the region between the
+        curves.
+    close_up : bool
+        Whether those with a fold have a second, relative panel, at the end.
+    ax : Axes, optional
+        Where to draw a single one.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        Without a diagram, and for several on one Axes.
+    """
+    if not diagrams or (ax is not None and len(diagrams) > 1):
+        raise ValueError(f"phases draws one diagram on an Axes; got {len(diagrams)}.")
+    with theme.style():
+        if ax is not None:
+            _draw(ax, diagrams[0], relative)
+            return ax.figure  # type: ignore[return-value]
+        table = [(diagram, relative) for diagram in diagrams]
+        if close_up and not relative:
+            table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
+        figure = theme.figure(width=4.2 if len(table) == 1 else 3.3 * len(table), height=3.4)
+        panels = figure.subplots(1, len(table), squeeze=False)[0]
+        for panel, (diagram, divided) in zip(panels, table, strict=True):
+            _draw(panel, diagram, divided)
+        planes = [panel for panel, (_, divided) in zip(panels, table, strict=True) if not divided]
+        for panel in planes[1:]:
+            panel.sharey(planes[0])
+            panel.autoscale(axis="y")
+    return figure
+
+
+def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
+    data = diagram.data
+    curve, degree = data.curve.values, data.degree.values
+    beta = data.beta.values
+    unit = np.array([diagram.kappa("critical", b) if relative else 1.0 for b in beta])
+    kappa = data.kappa.values / unit
+    degrees = np.unique(degree[curve == "critical"])
+    narrow = relative and bool((curve != "critical").any())
+    for i, l in enumerate(degrees[degrees == 1] if narrow else degrees):
+        here = (curve == "critical") & (degree == l)
+        style = {"lw": 1.6} if l == 1 else {"lw": 0.9}
+        colour = theme.INK if l == 1 else theme.PALETTE[(i + 2) % 6]
+        ax.plot(beta[here], kappa[here], color=colour, label=rf"$\kappa_{{{l}}}$", **style)
+    for name, colour in zip(NAMES, theme.PALETTE, strict=False):
+        here = curve == name
+        if here.any():
+            style = "--" if name == "fold" else "-"
+            ax.plot(beta[here], kappa[here], style, color=colour, label=NAMES[name])
+    here = curve == "fold"
+    if here.any():  # where both states attract
+        top = np.array([diagram.kappa("critical", b) for b in beta[here]]) / unit[here]
+        ax.fill_between(beta[here], kappa[here], top, label="both stable", **BOTH)
+    for point in (p for p in diagram.tricritical if p.degree == 1 or not narrow):
+        scale = diagram.kappa("critical", point.beta) if relative else 1.0
+        place = [point.beta], [point.kappa / scale]
+        ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3)
+    ax.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$" if relative else r"$\kappa$")
+    ax.set(yscale="linear" if narrow else "log", title=data.attrs["drift"])
+    if narrow:
+        ax.set_ylim(*_around_one(kappa))
+    ax.set_xlim(*data.attrs["beta"])
+    ax.legend(loc="best")
+
+
+def _around_one(kappa: np.ndarray) -> tuple[float, float]:
+    """From below the lowest curve to a little above kappa_1."""
+    below = 1 - float(kappa.min())
+    return 1 - 1.2 * max(below, 0.1), 1 + 0.3 * max(below, 0.1)

@@ -1,36 +1,237 @@
-"""Observables over time as small multiples."""
+"""Observables over time as small multiples, on the scales that each of them needs.
+
+Members of an ensemble are curves in one panel; replicas, members with the same parameters, are
+their median and a band.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
-from ..spaces.density import Density
-from . import ensemble, resolution, theme
-from .bands import Group, groups_of, key_of_groups, series_of
-from .panels import title_page
-from .portions import colours_of
-from .quantities import QUANTITIES, Quantity, is_present, is_shown, quantity_of
-from .time_axis import is_logarithmic, time_axis
+from ..results.solution import Solution
+from . import resolution, theme
+from .appearance import appearance_of
+from .labels import Member, choose_members, label_of_member, varying_parameters
+from .layouts import panels_in, title_page
+from .registry import figure
+from .times import is_logarithmic, time_axis
 
-if TYPE_CHECKING:
-    from ..results.solution import Solution
-
-__all__ = ["draw_observables", "observables"]
+__all__ = ["QUANTITIES", "Quantity", "draw_observables", "observables"]
 
 SHOWN_MOMENTS = 4
 MARGIN = 0.05  # beneath curves on a logarithmic axis
+BAND = (5.0, 50.0, 95.0)
+MOST_IN_LEGEND = 9
 
 
+@dataclass(frozen=True)
+class Quantity:
+    """How one observable is shown.
+
+    Attributes
+    ----------
+    symbol : str
+        Label of its axis.
+    log_from : float
+        The factor that positive values span from which on the axis is logarithmic.
+    offset : float
+        Subtracted before drawing.
+    steps : bool
+        Whether it is a whole number, constant between saved times.
+    noise : float
+        The share of earlier values below which it is rounding; 0 for what keeps its digits.
+    """
+
+    symbol: str
+    log_from: float = np.inf
+    offset: float = 0.0
+    steps: bool = False
+    noise: float = 1e-20
+
+
+QUANTITIES = {
+    "moments": Quantity(r"moments $|m_k|$"),
+    "order_parameter": Quantity(r"order parameter $|m_1|$"),
+    "mean_cosine": Quantity(r"mean cosine"),
+    "least_cosine": Quantity(r"least cosine"),
+    "rho": Quantity(r"inner product $\rho$"),
+    "gap": Quantity(r"$1 - \rho$", log_from=100.0, noise=0.0),
+    "radius": Quantity(r"radius $r$", log_from=100.0),
+    "free_energy": Quantity(r"free energy $F(\mu_t)$"),
+    "dissipation": Quantity(r"dissipation $-\mathrm{d}F/\mathrm{d}t$", log_from=100.0),
+    "w2_to_dirac": Quantity(r"$W_2$ to a Dirac (rad)", log_from=100.0),
+    "speed": Quantity(r"speed in $W_2$", log_from=100.0),
+    "cluster_count": Quantity("clusters", log_from=50.0, steps=True),
+    "cluster_mass": Quantity("masses of clusters"),
+    "interaction_energy": Quantity(r"interaction energy $E(\mu_t)$"),
+    "effective_rank": Quantity("effective rank", log_from=1e4),
+    "largest_variance": Quantity("largest variance", log_from=100.0, noise=0.0),
+    "least_variance": Quantity("least variance", log_from=100.0, noise=0.0),
+    "covariance_rank": Quantity("rank of the covariance", steps=True),
+    "spread": Quantity("spread (r.m.s.)", log_from=100.0),
+    "mean_radius": Quantity("mean radius", log_from=100.0),
+    "entropy": Quantity(r"$\int \mu_t \log \mu_t \,\mathrm{d}\sigma$"),
+    "minimum": Quantity(r"minimum $\min\,\mu_t$", log_from=100.0),
+    "mass": Quantity(r"mass drift $\int \mathrm{d}\mu_t - 1$", offset=1.0),
+    "spectral_tail": Quantity("spectral tail", log_from=100.0),
+    "degree": Quantity("degree", steps=True),
+    "quadrature_error": Quantity("quadrature error", log_from=1.0),
+}
+IN_FLAT_SPACE = {
+    "order_parameter": Quantity(r"length of the mean $|\bar{x}|$", log_from=100.0),
+    "mean_cosine": Quantity("mean cosine of directions"),
+}
+
+
+def quantity_of(solution: Solution, name: str) -> Quantity:
+    """How an observable of this solution is shown."""
+    if name in IN_FLAT_SPACE and appearance_of(solution.final).flat(solution.final):
+        return IN_FLAT_SPACE[name]
+    return QUANTITIES.get(name, Quantity(name.replace("_", " ")))
+
+
+def is_present(solution: Solution, name: str) -> bool:
+    """Whether a solution has this observable, with a finite value at some time."""
+    data = solution.observables
+    if name == "moments":
+        return "moment_re" in data
+    return name in data and data[name].dtype.kind in "bif" and bool(np.isfinite(data[name]).any())
+
+
+def names_of(solution: Solution) -> list[str]:
+    """All observables that can be drawn: those of `QUANTITIES` in their order, then others.
+
+    Of others, those that are one number for each time, or for each time and member.
+    """
+    data, members = solution.observables, len(solution.shape)
+    others = [
+        str(name)
+        for name, values in data.items()
+        if "t" in values.dims
+        and len([d for d in values.dims if str(d).startswith("member")])
+        == values.ndim - 1
+        <= members
+    ]
+    return [name for name in dict.fromkeys([*QUANTITIES, *others]) if is_present(solution, name)]
+
+
+def telling(solution: Solution, most: int, *, single: bool = True) -> list[str]:
+    """The observables, at most so many, that tell most of these states."""
+    look = appearance_of(solution.final)
+    return look.telling(solution, names_of(solution).__contains__, single)[:most]
+
+
+# Members of an ensemble as curves and bands --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Group:
+    """Members of an ensemble that are drawn as one: a single member, or replicas.
+
+    Attributes
+    ----------
+    members : list of tuple of int
+    colour : colour
+    """
+
+    members: list[Member]
+    colour: Any
+
+    def percentiles(self, data: xr.DataArray) -> np.ndarray:
+        """The curve of a single member, (1, t); else the percentiles of BAND, (3, t)."""
+        series = series_of(data, self.members)
+        if len(series) == 1:
+            return series
+        known = np.isfinite(series).any(axis=0)
+        curves = np.full((len(BAND), series.shape[1]), np.nan)
+        curves[:, known] = np.nanpercentile(series[:, known], BAND, axis=0)
+        return curves
+
+    def draw(self, ax: Axes, t: np.ndarray, data: xr.DataArray, quantity: Quantity) -> None:
+        """The curve, or the median and the band."""
+        curves = self.percentiles(data) - quantity.offset
+        style: dict[str, Any] = {"drawstyle": "steps-post"} if quantity.steps else {}
+        style |= {"marker": "."} if len(t) == 1 else {}
+        ax.plot(t, curves[len(curves) // 2], color=self.colour, **style)
+        if len(curves) > 1:
+            step: dict[str, Any] = {"step": "post"} if quantity.steps else {}
+            low, _, high = curves
+            ax.fill_between(t, low, high, color=self.colour, alpha=0.25, linewidth=0, **step)
+
+
+def series_of(data: xr.DataArray, members: list[Member]) -> np.ndarray:
+    """Values of shape (members, t); (1, t) of what is the same for all members."""
+    values = data.transpose(..., "t").to_numpy()
+    if values.ndim == 1:
+        return values[None]
+    return np.stack([values[index] for index in members])
+
+
+def groups_of(solution: Solution, members: list[Member]) -> list[Group]:
+    """Each member by itself; of tokens, those together whose parameters are the same."""
+    found: dict[Any, list[Member]] = {}
+    replicas = appearance_of(solution.final).replicas
+    varying = varying_parameters(solution).values()
+    for index in members:
+        same = tuple(float(values[index]) for values in varying) if replicas else index
+        found.setdefault(same, []).append(index)
+    colours = theme.ordered_colours(len(found)) if len(found) > 1 else [theme.PALETTE[0]]
+    return [Group(group, colour) for group, colour in zip(found.values(), colours, strict=True)]
+
+
+def key_of_groups(
+    figure: FigureBase, axes: Sequence[Axes], solution: Solution, groups: Sequence[Group]
+) -> None:
+    """A legend for a few groups, a colour bar for many; none for a single member."""
+    sizes = sorted({len(group.members) for group in groups})
+    labels = [label_of_member(solution, group.members[0]) for group in groups]
+    if len(groups) > MOST_IN_LEGEND:
+        _bar(figure, axes, labels)
+        return
+    handles: list[Any] = [Line2D([], [], color=group.colour) for group in groups]
+    if sizes[-1] > 1:
+        if len(groups) == 1:
+            labels = ["median"]
+        handles.append(Patch(color=groups[0].colour, alpha=0.25, linewidth=0))
+        count = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
+        labels.append(f"5 to 95% of {count} replicas")
+    if len(handles) == 1:
+        return
+    if len(axes) == 1:
+        axes[0].legend(handles, labels)
+    elif sizes[-1] > 1:
+        figure.legend(handles, labels, loc="outside lower center", ncols=5)
+    else:
+        figure.legend(handles, labels, loc="outside right upper")
+
+
+def _bar(figure: FigureBase, axes: Sequence[Axes], labels: Sequence[str]) -> None:
+    last = len(labels) - 1
+    scale = ScalarMappable(Normalize(0, last), ListedColormap(theme.ordered_colours(256)))
+    bar = figure.colorbar(scale, ax=list(axes), aspect=40, pad=0.02, label="member")
+    ticks = np.unique(np.linspace(0, last, 7).round().astype(int))
+    bar.set_ticks(ticks, labels=[labels[i] for i in ticks])
+
+
+# The figure ----------------------------------------------------------------------------------
+
+
+@figure("observables")
 def observables(
-    solution: "Solution",
+    solution: Solution,
     *,
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
-    member: int | tuple[int, ...] | None = None,
+    member: int | Member | None = None,
     log_time: bool | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -79,27 +280,30 @@ def observables(
         columns = {1: 1, 2: 2, 4: 2}.get(len(chosen), 3)
         rows = -(-len(chosen) // columns)
         figure = theme.figure(width=min(8.2, 3.6 * columns), height=0.7 + 1.75 * rows)
-        axes = list(np.ravel(figure.subplots(rows, columns, squeeze=False)))
-        for spare in axes[len(chosen) :]:
-            spare.remove()
+        axes = panels_in(figure, len(chosen), columns)
         options = {"columns": columns, "log_time": log_time}
-        draw_observables(figure, axes[: len(chosen)], solution, chosen, member, **options)
+        draw_observables(figure, axes, solution, chosen, member, **options)
         return title_page(figure, solution, title)
 
 
-def _chosen(solution: "Solution", names: Sequence[str] | None, *, single: bool) -> list[str]:
+def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) -> list[str]:
     if names is None:
         moments = single and is_present(solution, "moments")
-        left_out = ["order_parameter" if moments else "moments"]
-        if not isinstance(solution.final, Density):
-            left_out.append("mass")  # nodes and tokens keep it to the last bit
-        return [name for name in QUANTITIES if name not in left_out and is_shown(solution, name)]
+        left_out = {"order_parameter" if moments else "moments"}
+        left_out |= appearance_of(solution.final).constant(solution)
+        shown = [name for name in names_of(solution) if name not in left_out]
+        if not shown:
+            raise ValueError(
+                "This solution has no observable that is a number at each time; draw another kind "
+                "of figure, or give some to solve with observe={name: function}."
+            )
+        return shown
     wanted = [names] if isinstance(names, str) else list(names)
     missing = [name for name in wanted if not is_present(solution, name)]
     if missing or not wanted:
-        available = [name for name in QUANTITIES if is_present(solution, name)]
+        known = ", ".join(names_of(solution))
         raise ValueError(
-            f"names must be observables of this solution, some of {', '.join(available)}; got "
+            f"names must be observables of this solution, some of {known}; got "
             f"{', '.join(map(repr, missing)) or 'none'}. The free energy and its dissipation "
             "exist only for gradient flows (USA, Kuramoto, Interaction)."
         )
@@ -114,9 +318,9 @@ def _chosen(solution: "Solution", names: Sequence[str] | None, *, single: bool) 
 def draw_observables(
     figure: FigureBase,
     axes: Sequence[Axes],
-    solution: "Solution",
+    solution: Solution,
     names: Sequence[str],
-    member: int | tuple[int, ...] | None,
+    member: int | Member | None,
     *,
     columns: int = 1,
     key: bool = True,
@@ -141,10 +345,10 @@ def draw_observables(
         key_of_groups(figure, axes, solution, groups)
 
 
-def _members(solution: "Solution", member: int | tuple[int, ...] | None) -> list[tuple[int, ...]]:
+def _members(solution: Solution, member: int | Member | None) -> list[Member]:
     if member is None:
         return list(np.ndindex(tuple(solution.shape)))
-    return ensemble.choose(solution, member)
+    return choose_members(solution, member)
 
 
 def _curves(
@@ -172,7 +376,7 @@ def _least_known(series: np.ndarray, noise: float) -> float:
     return float(series[(series > 0) & (series >= noise * before)].min())
 
 
-def _moments(ax: Axes, solution: "Solution", index: tuple[int, ...]) -> None:
+def _moments(ax: Axes, solution: Solution, index: Member) -> None:
     data = solution.observables
     modulus = np.hypot(data["moment_re"], data["moment_im"])
     for k in modulus["k"].to_numpy()[:SHOWN_MOMENTS]:
@@ -190,7 +394,7 @@ def _moments(ax: Axes, solution: "Solution", index: tuple[int, ...]) -> None:
     )
 
 
-def _cluster_masses(ax: Axes, solution: "Solution") -> None:
+def _cluster_masses(ax: Axes, solution: Solution) -> None:
     """A mark for each cluster at each time, in the colour of the cluster in which it ends."""
     data = solution.observables
     masses = data["cluster_mass"].transpose("t", "cluster").to_numpy()
@@ -200,7 +404,7 @@ def _cluster_masses(ax: Axes, solution: "Solution") -> None:
         (places[there] @ state.points.T).argmax(axis=1)
         for state, places, there in zip(solution, points, known, strict=True)
     ]
-    colours = np.array(colours_of(solution, np.concatenate(nodes)))
+    colours = appearance_of(solution.final).colours(solution, np.concatenate(nodes))
     times = np.broadcast_to(solution.t[:, None], masses.shape)[known]
     for colour in sorted(set(colours), key=lambda c: -masses[known][colours == c].max()):
         here = colours == colour

@@ -2,30 +2,18 @@
 
 from dataclasses import replace
 from textwrap import fill
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..spaces.characteristics import Characteristics
+from ..results.solution import Solution
 from . import theme
 
-if TYPE_CHECKING:
-    from ..results.solution import Solution
-
-__all__ = [
-    "before_blow_up",
-    "frame",
-    "hatch",
-    "last_resolved_time",
-    "mark",
-    "resolved_states",
-    "verdict",
-]
+__all__ = ["frame", "hatch", "mark", "verdict"]
 
 
-def verdict(solution: "Solution") -> tuple[str, str] | None:
+def verdict(solution: Solution) -> tuple[str, str] | None:
     """Text and colour of the banner, or None for a solution that is resolved and finished."""
     if not solution.resolved:
         return f"NOT RESOLVED: {solution.message}", theme.WARNING
@@ -34,7 +22,7 @@ def verdict(solution: "Solution") -> tuple[str, str] | None:
     return None
 
 
-def resolved_states(solution: "Solution") -> np.ndarray:
+def resolved_states(solution: Solution) -> np.ndarray:
     """Whether each saved state comes before the first that is not resolved, (m,).
 
     A density is while its spectral tail is at most rtol; a run of characteristics knows since
@@ -42,13 +30,14 @@ def resolved_states(solution: "Solution") -> np.ndarray:
     """
     if solution.resolved:
         return np.ones(len(solution.t), dtype=bool)
-    if isinstance(solution.final, Characteristics):
-        return solution.t < solution.stats["unresolved_since"]
+    since = solution.stats.get("unresolved_since")
+    if since is not None:
+        return solution.t < since
     worst = np.array([state.spectral_tail.max() for state in solution])
     return np.logical_and.accumulate(worst <= solution.rtol)
 
 
-def before_blow_up(solution: "Solution") -> "Solution":
+def before_blow_up(solution: Solution) -> Solution:
     """Without the last state of a blow-up, which is next to infinity and hides all others."""
     if solution.status != "blow-up" or len(solution) == 1:
         return solution
@@ -61,13 +50,13 @@ def before_blow_up(solution: "Solution") -> "Solution":
     return replace(solution, t=solution.t[:-1], states=solution.states[:-1], stored=kept)
 
 
-def last_resolved_time(solution: "Solution") -> float:
+def last_resolved_time(solution: Solution) -> float:
     """Time of the last saved state known to be resolved; the first time if there is none."""
     known = np.flatnonzero(resolved_states(solution))
     return float(solution.t[known[-1] if known.size else 0])
 
 
-def frame(figure: Figure, solution: "Solution") -> float:
+def frame(figure: Figure, solution: Solution) -> float:
     """Frame a whole figure, add room beneath it and write the verdict there.
 
     Returns
@@ -95,7 +84,7 @@ def frame(figure: Figure, solution: "Solution") -> float:
     return room
 
 
-def mark(ax: Axes, solution: "Solution") -> None:
+def mark(ax: Axes, solution: Solution) -> None:
     """Frame one panel of somebody else's figure and write the verdict into it."""
     found = verdict(solution)
     if found is None:
@@ -120,7 +109,7 @@ def mark(ax: Axes, solution: "Solution") -> None:
     )
 
 
-def hatch(ax: Axes, solution: "Solution") -> None:
+def hatch(ax: Axes, solution: Solution) -> None:
     """Hatch a time axis from the last resolved time towards the time that was asked for.
 
     A run that stopped long before its end is hatched as far as a quarter of what it reached.

@@ -1,11 +1,17 @@
-"""Linear, logarithmic and power scales for densities with heavy peaks."""
+"""Linear, logarithmic and power scales for densities with heavy peaks, and their colour bar."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize, PowerNorm
+from matplotlib.figure import FigureBase
 
-__all__ = ["HEAVY_PEAK", "Scale", "choose_scale"]
+from . import theme
+
+__all__ = ["Scale", "choose_scale", "density_bar"]
 
 HEAVY_PEAK = 30.0  # largest value over the mean (which is 1) beyond which the scale adapts
 DEEPEST = 1e-3  # a logarithmic scale ends a thousand times below the uniform state
@@ -99,3 +105,33 @@ def choose_scale(values: np.ndarray, scale: str = "auto", *, heavy: str = "log")
     if high - low < 1e-9 * abs(high):  # rounding must not be painted as structure
         low, high = 0.0, 2.0 * high
     return Scale("linear", low, high, False)
+
+
+def density_bar(
+    figure: FigureBase,
+    axes: Sequence[Axes],
+    image: ScalarMappable,
+    scale: Scale,
+    label: str,
+    *,
+    rows: int = 1,
+    short: bool = False,
+) -> None:
+    """One bar for the maps in `axes`, in `rows` rows; its mark is the uniform state, 1.
+
+    The label of a `short` bar is broken where it would be longer than the bar is high.
+    """
+    note = scale.note
+    if short:
+        note = note.replace(" (power", "\n(power").replace(" exponent", "\nexponent")
+    bar = figure.colorbar(
+        image,
+        ax=axes,
+        label=label + note,
+        extend="min" if scale.cut else "neither",
+        aspect=26 * rows,
+        pad=0.02,
+    )
+    if scale.low < 1.0 < scale.high:
+        bar.ax.axhline(1.0, color="white", linewidth=2.4)
+        bar.ax.axhline(1.0, color=theme.INK, linewidth=1.0)

@@ -1,119 +1,269 @@
-"""What can be drawn depends on the kind of state, and on the space that it lives on."""
+"""Spaces as they are drawn: their names in messages, and the charts of those with one angle.
 
-from collections.abc import Mapping
-from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+Densities and characteristics live on a `Geometry`. Tokens and Gaussians know only their dimension
+and whether they lie on a sphere: the classes here tell spaces apart where no geometry does.
+"""
 
-from ..spaces import Circle, Geometry, Sphere, Zonal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
-from ..states import Equiangular, Gaussian, Gram, Tokens
 
-if TYPE_CHECKING:
-    from ..results.solution import Solution
-
-__all__ = [
-    "ByState",
-    "Space",
-    "Where",
-    "describe_states",
-    "entry_of",
-    "expect",
-    "expect_densities_on",
-    "expect_tokens",
-    "space_of",
-]
-
-Entry = TypeVar("Entry")
+__all__ = ["CHARTS", "Chart", "chart_of"]
 
 
-class Space(Enum):
-    """Where tokens can live beside the circle and the sphere of R^3, in words for messages."""
+class Hypersphere:
+    """The unit sphere of R^d, d > 3."""
 
-    HYPERSPHERE = "on a sphere of R^d, d > 3"
-    LINE = "on the line"
-    PLANE = "in the plane"
-    EUCLIDEAN = "in R^d, d > 2"
-    PAIRS = "of tokens"
-    ANYWHERE = ""  # equiangular tokens, whatever the dimension
+    words = "on a sphere of R^d, d > 3"
 
 
-Where = type[Geometry] | Space
-ByState = Mapping[type, Mapping[Where, Entry]]
+class Flat:
+    """R^d."""
 
-NAMES = {
-    Density: "densities",
-    Characteristics: "characteristics",
-    Tokens: "tokens",
-    Gram: "inner products",
-    Equiangular: "equiangular tokens",
-    Gaussian: "Gaussians",
+    words = "in R^d"
+
+
+class Line(Flat):
+    """R."""
+
+    words = "on the line"
+
+
+class Euclidean(Flat):
+    """R^d, d > 1; the class itself is R^d, d > 2."""
+
+    words = "in R^d, d > 2"
+
+
+class Plane(Euclidean):
+    """R^2."""
+
+    words = "in the plane"
+
+
+ROUND: dict[int, type] = {2: Circle, 3: Sphere}
+FLAT: dict[int, type] = {1: Line, 2: Plane}
+
+
+def space_of_tokens(dimension: int, on_sphere: bool) -> type:
+    """The space of tokens, or of a Gaussian, in R^dimension."""
+    if on_sphere:
+        return ROUND.get(dimension, Hypersphere)
+    return FLAT.get(dimension, Euclidean)
+
+
+def in_words(space: type, *, plain: bool = False) -> str:
+    """ "on the Circle", if `plain` "on the circle"; nothing for states without a space."""
+    if space in (object, type(None)):
+        return ""
+    name = space.__name__.lower() if plain else space.__name__
+    return getattr(space, "words", f"on the {name}")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One coordinate of a space as an axis of a panel.
+
+    Attributes
+    ----------
+    name : str
+        Of the axis.
+    limits : tuple of float
+    ticks : ndarray
+    labels : tuple of str
+    """
+
+    name: str
+    limits: tuple[float, float]
+    ticks: np.ndarray | None = None
+    labels: tuple[str, ...] = ()
+
+    def beneath(self, ax: Axes, *, named: bool = True) -> None:
+        """Make this the horizontal axis."""
+        ax.set(xlim=self.limits, xlabel=self.name if named else "")
+        if self.ticks is not None:
+            ax.set_xticks(self.ticks, self.labels)
+
+    def beside(self, ax: Axes, *, named: bool = True) -> None:
+        """Make this the vertical axis; without a name it has no labels at its ticks either."""
+        ax.set(ylim=self.limits, ylabel=self.name if named else "")
+        if self.ticks is not None:
+            ax.set_yticks(self.ticks, self.labels if named else [])
+
+    def fitted(self, places: np.ndarray) -> "Chart":
+        """The axis that holds these coordinates."""
+        return self
+
+    def with_mass(self, geometry: Any) -> "Chart":
+        """The part of the axis where there can be mass."""
+        return self
+
+    def wrapped(self, coordinates: np.ndarray) -> np.ndarray:
+        """Coordinates within the limits."""
+        return coordinates
+
+    def inside(self, coordinates: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """The values (..., n) at coordinates (n,) within the limits."""
+        low, high = self.limits
+        return values[..., (coordinates >= low) & (coordinates <= high)]
+
+    def copies(self, curve: np.ndarray) -> list[np.ndarray]:
+        """A curve as often as parts of it are seen within the limits."""
+        return [curve]
+
+    def of_points(self, points: np.ndarray) -> np.ndarray:
+        """Coordinates of points (..., d)."""
+        raise NotImplementedError
+
+    def over_time(self, points: np.ndarray) -> np.ndarray:
+        """Coordinates of moving points (t, n, d), continuous in time, (t, n)."""
+        return self.of_points(points)
+
+    def of_nodes(self, state: Characteristics) -> np.ndarray:
+        """Coordinates of the nodes of characteristics, continuous in time."""
+        raise NotImplementedError
+
+    def uniform_below(self, coordinates: np.ndarray, dimension: int) -> np.ndarray:
+        """The mass of the uniform state below each of increasing coordinates."""
+        raise NotImplementedError
+
+    def profiles(
+        self, states: Sequence[Density], members: Iterable[tuple[int, ...]], most: int | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates (n,), and the values of densities there, (members, times, n)."""
+        raise NotImplementedError
+
+
+class CircleChart(Chart):
+    """Angles in [-pi, pi]."""
+
+    def copies(self, curve):
+        """The curve at all the turns at which it is seen.
+
+        One that crosses pi leaves the panel at the top while its copy enters at the bottom.
+        """
+        ends = np.array([curve.min(), curve.max()])
+        first, last = np.floor((ends + np.pi) / (2 * np.pi)).astype(int)
+        return [curve - 2 * np.pi * turn for turn in range(first, last + 1)]
+
+    def wrapped(self, angles):
+        return np.mod(angles + np.pi, 2 * np.pi) - np.pi
+
+    def of_points(self, points):
+        return self.wrapped(np.arctan2(points[..., 1], points[..., 0]))
+
+    def over_time(self, points):
+        return np.unwrap(np.arctan2(points[..., 1], points[..., 0]), axis=0)
+
+    def of_nodes(self, state):
+        return state.coordinates + np.arctan2(-state.limit[1], -state.limit[0])
+
+    def uniform_below(self, coordinates, dimension):
+        low, high = self.limits
+        return (coordinates - low) / (high - low)
+
+    def profiles(self, states, members, most):
+        """The grid overhangs [-pi, pi] by one point on both sides.
+
+        The first point is the last but one minus 2 pi, and the last the second plus 2 pi, so that
+        a curve clipped at -pi and pi has no seam.
+        """
+        degree = max(SMOOTH_DEGREE, *(state.geometry.degree for state in states))
+        frames = []
+        for state in states:
+            fine = state.resample(degree)
+            # The rounding keeps the point pi from landing on either side.
+            angles = self.wrapped(np.round(fine.geometry.angles, 14))
+            order = np.argsort(angles)
+            chosen = np.stack([fine.values[index] for index in members])
+            frames.append(_averaged(chosen[:, order], most))
+        theta = _averaged(angles[order], most)
+        theta = np.concatenate([[theta[-1] - 2 * np.pi], theta, [theta[0] + 2 * np.pi]])
+        values = np.stack(frames, axis=1)
+        return theta, np.concatenate([values[..., -1:], values, values[..., :1]], axis=-1)
+
+
+class PolarChart(Chart):
+    """Polar angles in [0, pi], from the pole on the last axis."""
+
+    def of_points(self, points):
+        # The clusters of axisymmetric measures are poles.
+        return np.where(points[..., -1] > 0, 0.0, np.pi)
+
+    def of_nodes(self, state):
+        return 2 * np.arctan(np.exp(state.coordinates * state.limit[-1]))
+
+    def uniform_below(self, coordinates, dimension):
+        heights = np.sin(coordinates) ** (dimension - 2)
+        below = np.concatenate([[0.0], np.cumsum((heights[1:] + heights[:-1]) / 2)])
+        return below / below[-1]
+
+    def profiles(self, states, members, most):
+        theta = np.linspace(0, np.pi, POLAR_ANGLES)
+        points = np.zeros((theta.size, states[0].geometry.dimension))
+        points[:, 0], points[:, -1] = np.sin(theta), np.cos(theta)
+        values = [np.stack([state.at(points)[index] for index in members]) for state in states]
+        return theta, np.stack(values, axis=1)
+
+    def with_mass(self, geometry: Zonal) -> "PolarChart":
+        """In high dimension only the angles where there is mass."""
+        low = max(0.0, np.arccos(geometry.x[geometry.judged].max()) - 0.02)
+        if low < 0.1:
+            return self
+        ticks = np.linspace(low, np.pi - low, 5)
+        labels = tuple(f"${tick / np.pi:.2f}\\pi$" for tick in ticks)
+        return replace(self, limits=(low, np.pi - low), ticks=ticks, labels=labels)
+
+
+class LineChart(Chart):
+    """The real line."""
+
+    def fitted(self, places):
+        margin = 0.04 * (np.ptp(places) or 1.0)
+        return replace(self, limits=(places.min() - margin, places.max() + margin))
+
+    def of_points(self, points):
+        return points[..., 0]
+
+
+POLAR_ANGLES = 1025
+SMOOTH_DEGREE = 256  # at least this degree, or a curve shows its corners
+AROUND = CircleChart(
+    r"angle $\theta$",
+    (-np.pi, np.pi),
+    np.pi * np.array([-1.0, -0.5, 0.0, 0.5, 1.0]),
+    (r"$-\pi$", r"$-\pi/2$", "$0$", r"$\pi/2$", r"$\pi$"),
+)
+FROM_POLE_TO_POLE = PolarChart(
+    r"polar angle $\theta$",
+    (0.0, np.pi),
+    np.pi * np.array([0.0, 0.25, 0.5, 0.75, 1.0]),
+    ("$0$", r"$\pi/4$", r"$\pi/2$", r"$3\pi/4$", r"$\pi$"),
+)
+# What is drawn over one coordinate is drawn over this one; of a subclass, over that of its base.
+CHARTS: dict[type, Chart] = {
+    Circle: AROUND,
+    Zonal: FROM_POLE_TO_POLE,
+    Line: LineChart("$x$", (-np.inf, np.inf)),
 }
-FLAT = {1: Space.LINE, 2: Space.PLANE}
-ROUND: dict[int, Where] = {2: Circle, 3: Sphere}
 
 
-def space_of(solution: "Solution") -> Where:
-    """The space of the states: the kind of their geometry, or what tells how to draw tokens."""
-    final = solution.final
-    if isinstance(final, Gram):
-        return Space.PAIRS
-    if isinstance(final, Equiangular):
-        return Space.ANYWHERE
-    if isinstance(final, Gaussian):
-        return FLAT.get(final.dimension, Space.EUCLIDEAN)
-    if isinstance(final, Tokens):
-        if final.on_sphere:
-            return ROUND.get(final.dimension, Space.HYPERSPHERE)
-        return FLAT.get(final.dimension, Space.EUCLIDEAN)
-    kinds = (Circle, Sphere, Zonal)
-    return next(kind for kind in kinds if isinstance(final.geometry, kind))
+def chart_of(space: type) -> Any:
+    """The chart of a space, or None."""
+    return next((CHARTS[kind] for kind in space.__mro__ if kind in CHARTS), None)
 
 
-def entry_of(solution: "Solution", table: ByState[Entry]) -> Entry:
-    """The entry of `table` for the states of a solution and their space."""
-    for state, spaces in table.items():
-        if isinstance(solution.final, state):
-            expect(solution, state, *spaces)
-            return spaces[space_of(solution)]
-    raise TypeError(
-        f"Expected {' or '.join(NAMES[state] for state in table)}; got states of type "
-        f"{type(solution.final).__name__}."
-    )
-
-
-def expect(solution: "Solution", states: type | tuple[type, ...], *spaces: Where) -> None:
-    """Raise TypeError for states of other types than `states`, or on another space."""
-    if not isinstance(solution.final, states) or space_of(solution) not in spaces:
-        kinds = states if isinstance(states, tuple) else (states,)
-        wanted = f"{' or '.join(NAMES[kind] for kind in kinds)} {_either(spaces)}".rstrip()
-        raise TypeError(
-            f"This plot needs {wanted}; got {describe_states(solution)}. kind='observables' "
-            "draws any solution."
-        )
-
-
-def expect_densities_on(solution: "Solution", *spaces: type[Geometry]) -> None:
-    """Raise TypeError for other states than densities on these spaces."""
-    expect(solution, Density, *spaces)
-
-
-def expect_tokens(solution: "Solution", *spaces: Where) -> None:
-    """Raise TypeError for other states than tokens on these spaces."""
-    expect(solution, Tokens, *spaces)
-
-
-def describe_states(solution: "Solution") -> str:
-    """For messages: "densities on the Circle"."""
-    final = solution.final
-    name = next(name for kind, name in NAMES.items() if isinstance(final, kind))
-    space = space_of(solution)
-    where = space.value if isinstance(space, Space) else f"on the {space.__name__}"
-    return f"{name} {where}".rstrip()
-
-
-def _either(spaces: tuple[Where, ...]) -> str:
-    """Spaces in words: "on the circle or the zonal"."""
-    words = [s.value if isinstance(s, Space) else f"on the {s.__name__.lower()}" for s in spaces]
-    first, *others = words
-    return " or ".join([first, *(word.removeprefix("on ") for word in others)])
+def _averaged(values: np.ndarray, most: int | None) -> np.ndarray:
+    """Means of equally many neighbours along the last axis (the last block may be shorter)."""
+    count = values.shape[-1]
+    if most is None or count <= most:
+        return values
+    starts = np.arange(0, count, -(-count // most))
+    return np.add.reduceat(values, starts, axis=-1) / np.diff(starts, append=count)

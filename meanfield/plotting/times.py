@@ -1,28 +1,30 @@
-"""Which saved states to show."""
+"""Times: which saved states to show, and the axis of time beneath a panel."""
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from scipy.linalg import norm  # whose squares do not overflow
+from matplotlib.axes import Axes
 
-from ..spaces.characteristics import Characteristics
-from ..spaces.density import Density
-from ..states import Gaussian, Gram
-from . import resolution
+from ..core.checks import boolean
+from ..results.solution import Solution
+from . import resolution, theme
+from .appearance import appearance_of
+from .clusters import evenly
+from .labels import Member, label_logarithmic
 
-if TYPE_CHECKING:
-    from ..results.solution import Solution
+__all__ = ["pick_times", "story", "time_axis"]
 
-__all__ = ["pick_times", "spread", "story"]
-
-COARSE_DEGREE = 16
+NAME = "time $t$"
+FEWEST, LONG = 5, 30.0  # so many times, and so long a range, are worth a logarithmic axis
+EVEN, MOST = 0.1, 0.7
+MOST_LISTED = 4  # times in a message
 
 
 def pick_times(
-    solution: "Solution",
-    members: Sequence[tuple[int, ...]],
+    solution: Solution,
+    members: Sequence[Member],
     times: Sequence[float] | None,
     count: int,
 ) -> np.ndarray:
@@ -51,7 +53,7 @@ def pick_times(
     return np.unique(np.abs(shown[:, None] - wanted).argmin(axis=0))
 
 
-def story(solution: "Solution", members: Sequence[tuple[int, ...]], count: int) -> np.ndarray:
+def story(solution: Solution, members: Sequence[Member], count: int) -> np.ndarray:
     """Indices of at most `count` saved states, evenly spread along the path of the measure.
 
     Distance along the path is measured in the harmonics of degree 16 at most, or by how far the
@@ -62,12 +64,11 @@ def story(solution: "Solution", members: Sequence[tuple[int, ...]], count: int) 
     return spread(list(resolution.before_blow_up(solution)), members, count)
 
 
-def spread(states: Sequence[Any], members: Sequence[tuple[int, ...]], count: int) -> np.ndarray:
+def spread(states: Sequence[Any], members: Sequence[Member], count: int) -> np.ndarray:
     """Indices of at most `count` of these states, as for `story`."""
     if len(states) == 1:
         return np.array([0])
-    unit = norm(_law(states[0])) if isinstance(states[0], Gaussian) else 1.0
-    places = (_place(state, members, unit) for state in states)
+    places = appearance_of(states[0]).vectors(states, members)
     steps = np.array([np.linalg.norm(after - before) for before, after in pairwise(places)])
     # A little of the plain index keeps the path increasing where the measure rests.
     path = np.concatenate([[0.0], np.cumsum(steps + 1e-3 * steps.mean() + 1e-300)])
@@ -75,28 +76,78 @@ def spread(states: Sequence[Any], members: Sequence[tuple[int, ...]], count: int
     return np.unique(np.abs(path[:, None] - wanted).argmin(axis=0))
 
 
-def _place(state: Any, members: Sequence[tuple[int, ...]], unit: float) -> np.ndarray:
-    """A state as a vector: the distance between two of them is how far apart they are.
+def is_logarithmic(solution: Solution, log_time: bool | None) -> bool:
+    """Whether times are shown on a logarithmic axis: if asked, or by themselves for None.
 
-    That of a normal law is less than 1, and at 1/2 where it is of the size `unit`.
+    Raises
+    ------
+    ValueError
+        If it is asked for and there are fewer than two times above 0.
     """
-    if isinstance(state, Density):
-        head = state.resample(COARSE_DEGREE).coefficients
-        return np.concatenate([head[index] for index in members])
-    if isinstance(state, Characteristics):
-        return (np.sqrt(state.masses)[:, None] * state.points).ravel()
-    if isinstance(state, Gaussian):
-        law = _law(state)
-        return law / ((norm(law) + unit) or 1.0)
-    root = np.sqrt(state.masses)[..., None]
-    if isinstance(state, Gram):
-        places = root * state.G * np.swapaxes(root, -1, -2)
-    else:
-        places = root * state.x
-    return np.concatenate([places[index].ravel() for index in members])
+    shown = np.asarray(resolution.before_blow_up(solution).t)
+    t = shown[shown > 0]
+    if log_time is None:
+        return len(t) >= FEWEST and t[-1] >= LONG * t[0] and _is_geometric(t)
+    log_time = boolean("log_time", log_time)
+    if log_time and len(t) < 2:
+        listed = [f"{t:g}" for t in shown]
+        if len(listed) > MOST_LISTED:
+            listed = [*listed[:2], "...", f"{listed[-1]} ({len(listed)} times)"]
+        raise ValueError(
+            f"log_time needs at least two saved times above 0; got t = {', '.join(listed)}. Solve "
+            "with more times in t_eval, for instance numpy.geomspace."
+        )
+    return log_time
 
 
-def _law(state: Gaussian) -> np.ndarray:
-    """The symmetric root and the mean, whose norm is (int |x|^2 dmu)^(1/2)."""
-    u, s, _ = np.linalg.svd(state.root)
-    return np.column_stack([(u * s) @ u.T, state.mean]).ravel()
+def _is_geometric(t: np.ndarray) -> bool:
+    """Whether most times are the same factor apart."""
+    steps = np.diff(np.log(t))
+    return bool(np.mean(np.abs(steps / np.median(steps) - 1) < EVEN) > MOST)
+
+
+def time_axis(ax: Axes, solution: Solution, *, log_time: bool = False, named: bool = True) -> None:
+    """Limits, scale and name; what lies beyond a resolved state is hatched, a blow-up is dotted."""
+    t = np.asarray(solution.t)
+    if solution.status == "blow-up":
+        end = solution.stats["blow_up_time"]
+        ax.axvline(end, color=theme.CAUTION, linestyle=":", linewidth=1.0)
+        ax.set_xlim(t[0], end + 0.03 * (end - t[0]))
+    elif len(t) > 1:
+        ax.set_xlim(t[0], t[-1])
+    resolution.hatch(ax, solution)
+    if log_time:
+        ax.set_xscale("log")
+        label_logarithmic(ax.xaxis)
+        ax.set_xlim(left=t[t > 0][0])
+    ax.set_xlabel(NAME if named else "")
+
+
+def time_edges(t: np.ndarray, *, log_time: bool) -> np.ndarray:
+    """Where one saved time gives way to the next: halfway, on the axis that is shown."""
+    places = np.log(t) if log_time else t
+    middles = (places[1:] + places[:-1]) / 2
+    edges = np.concatenate([places[:1], middles, places[-1:]])
+    return np.exp(edges) if log_time else edges
+
+
+def columns_of_times(
+    solution: Solution, most: int, *, log_time: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of at most `most` saved times for the columns of a map, and the edges of columns.
+
+    A logarithmic axis begins at the first time above 0.
+    """
+    t = np.asarray(solution.t)
+    first = int(np.flatnonzero(t > 0)[0]) if log_time else 0
+    kept = first + evenly(len(t) - first, most)
+    return kept, time_edges(t[kept], log_time=log_time)
+
+
+def need_two_times(solution: Solution, figure: str, instead: str) -> None:
+    """Raise ValueError for a single saved time; `instead` is the kind of figure for one."""
+    if len(solution) < 2:
+        raise ValueError(
+            f"{figure} needs at least two saved times; got {len(solution)}. Use kind={instead!r}, "
+            "or solve with more times in t_eval."
+        )

@@ -172,9 +172,10 @@ def quadrature_multipliers(
 
         lambda_l = E[K(t) P_l(t)],   t = <x, y>,  x uniform on S^(d-1),  P_l(1) = 1
 
-    The rule is doubled until two answers agree. A kernel with a kink converges algebraically
-    only: the largest rule (2^17 nodes on the circle, 2^12 elsewhere, or more
-    for degrees above 2^10) is then accepted if it agrees with the one before to 1e-9.
+    The rule is doubled until two answers agree to `tolerance`. A kernel with a kink converges
+    algebraically only: the largest rule (2^17 nodes on the circle, 2^12 elsewhere, or more for
+    degrees above 2^10) is then accepted if it agrees with the one before to 1e-9, and those
+    before it with each other to 1e-7.
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ def quadrature_multipliers(
     ValueError
         If the kernel returns something that is not finite or has another shape.
     MeanfieldError
-        If the largest rule has not converged to 1e-9.
+        If the largest rule has converged neither to `tolerance` nor to 1e-9.
     """
     largest = max(17 if dimension == 2 else 12, degree.bit_length() + 1)
     sizes = [2**j for j in range(largest + 1) if 2**j > max(degree, FEWEST - 1)]
@@ -205,6 +206,8 @@ def quadrature_multipliers(
         return current
     raise MeanfieldError(
         f"The multipliers of the kernel did not converge: {sizes[-1]} quadrature nodes change "
-        f"them by {changes[-1]:.1e} (relative), expected <= 1e-9. Give a kernel without "
-        "singularities, or its Chebyshev series, by Interaction.chebyshev."
+        f"them by {changes[-1]:.1e}, relative to its largest value, and fewer nodes by up to "
+        f"{max(changes[-4:]):.1e}; expected <= tolerance = {tolerance:g}, or <= 1e-9 after changes "
+        "<= 1e-7. Raise `tolerance`, give a kernel without singularities, or its Chebyshev series, "
+        "by Interaction.chebyshev."
     )

@@ -5,10 +5,9 @@ import pytest
 from scipy.special import iv
 
 import meanfield as mf
-from meanfield.bifurcation.family import Family
-from meanfield.bifurcation.harmonics import Harmonics
-from meanfield.bifurcation.loci import Folds, Transitions
-from meanfield.bifurcation.tricritical import tricritical_points
+from meanfield.bifurcation.bases import Harmonics
+from meanfield.bifurcation.equation import Family
+from meanfield.bifurcation.phase_diagram import Folds, Transitions, tricritical_points
 from meanfield.plotting import phases
 
 CIRCLE = mf.phase_diagram(mf.USA, mf.Circle(16), (0.5, 9.5))
@@ -50,7 +49,7 @@ def test_curves_on_the_sphere(beta):
 )
 def test_tricritical_points_of_every_dimension(d, exact):
     found = list(
-        tricritical_points(Family(mf.USA, Harmonics(d, 0, 24)), (0.5 * exact, 2 * exact), 1)
+        tricritical_points(Family(mf.USA, "beta", (0.5 * exact, 2 * exact), Harmonics(d, 0, 24)), 1)
     )
     assert [point.degree for point in found] == [1]
     assert found[0].beta == pytest.approx(exact, abs=1e-10)
@@ -99,8 +98,10 @@ def test_gradients_are_those_of_differences(drift, d):
     rng = np.random.default_rng(d)
     a = 0.3 * rng.standard_normal(16) * 0.5 ** np.arange(16)
     z, size = np.append(a, [np.log(2.0), 1.7]), 1e-6
-    locus = Folds(Family(drift, Harmonics(d, 0, 16)), rng.standard_normal(16))
-    exact = locus.system(z)[1]
+    family = Family(drift, "beta", (1.0, 3.0), Harmonics(d, 0, 16))
+    locus = Folds(family, null=rng.standard_normal(16))
+    z[:16] /= family.basis.sizes
+    exact = locus.jacobian(z)
     for j in range(len(z)):
         step = size * np.eye(len(z))[j]
         slope = (locus.system(z + step)[0] - locus.system(z - step)[0]) / (2 * size)
@@ -109,9 +110,9 @@ def test_gradients_are_those_of_differences(drift, d):
 
 def test_gradients_of_the_free_energy_at_stationary_states():
     state = mf.stationary(mf.Transformer(mf.USA(3.0), 0.76), mf.Circle(32).von_mises(0, 2.0))
-    family, size = Family(mf.USA, Harmonics(2, 0, len(state.moments))), 1e-6
-    locus, z = Transitions(family), np.append(state.moments, [np.log(0.76), 3.0])
-    exact = locus.system(z)[1][-1]
+    family, size = Family(mf.USA, "beta", (2.0, 4.0), state.equation.basis), 1e-6
+    locus, z = Transitions(family), np.append(state.legendre_moments, [np.log(0.76), 3.0])
+    exact = locus.jacobian(z)[-1]
     for j in (0, 1, -2, -1):
         step = size * np.eye(len(z))[j]
         slope = (locus.system(z + step)[0][-1] - locus.system(z - step)[0][-1]) / (2 * size)

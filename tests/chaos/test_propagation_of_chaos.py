@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.chaos.batches import batches_of
+from meanfield.chaos.experiment import batches_of
+from meanfield.chaos.measurements import MEASUREMENTS, measurements_on
 
 CIRCLE = mf.Circle(24)
 
@@ -193,7 +194,7 @@ def test_failing_runs_say_which(monkeypatch):
     monkeypatch.setattr("meanfield.chaos.experiment.solve", lambda *_, **__: failed)
     with pytest.raises(mf.MeanfieldError, match="16 interacting tokens ended early: no luck"):
         study()
-    monkeypatch.setattr("meanfield.chaos.law.solve", lambda *_, **__: failed)
+    monkeypatch.setattr("meanfield.chaos.study.solve", lambda *_, **__: failed)
     with pytest.raises(mf.MeanfieldError, match=r"their run ended early\. no luck"):
         study()
 
@@ -230,7 +231,7 @@ def test_a_figure_has_rates_and_times():
         ({"sizes": [4.5]}, "whole numbers"),
         ({"times": [1.0, 0.5]}, "times are finite"),
         ({"times": []}, "times are finite"),
-        ({"times": [0.0]}, "the last, which is > 0"),
+        ({"times": [0.0]}, "> 0; got"),
         ({"times": [-1.0]}, "times are finite"),
         ({"replicas": 0}, "replicas >= 2"),
         ({"replicas": 1}, "replicas >= 2"),
@@ -258,11 +259,18 @@ def test_a_figure_has_rates_and_times():
         ({"distances": {"W": lambda a, b: 1.0}}, r"for each replica, \(2,\); got shape \(\)"),
         ({"functionals": {"m": lambda a: a.expect(lambda x: x)}}, r"got shape \(2, 2\)"),
     ],
-    ids=str,
 )
 def test_arguments_out_of_range(changes, match):
     with pytest.raises(ValueError, match=match):
         study(**changes)
+
+
+def test_named_distances_are_those_of_the_space():
+    class Mine(mf.Circle):
+        """A space of a user's own."""
+
+    assert measurements_on(Mine(8)) is MEASUREMENTS[mf.Circle]
+    assert measurements_on(mf.Zonal(3, 8)) is None
 
 
 def test_functionals_are_tried_before_anything_is_run():
@@ -284,7 +292,7 @@ def test_what_a_study_does_not_have():
 def test_other_states_and_models_are_refused():
     with pytest.raises(TypeError, match="expects a Transformer and a Density"):
         mf.propagation_of_chaos(MODEL, mf.Tokens.uniform(3, 2, rng=0), [4], [1.0], rng=0)
-    with pytest.raises(ValueError, match="a single density on the circle or S"):
+    with pytest.raises(ValueError, match=r"Circle or Sphere.*Zonal"):
         mf.propagation_of_chaos(MODEL, mf.Zonal(3, 8).uniform(), [4], [1.0], rng=0)
     with pytest.raises(mf.MeanfieldError, match="Attention does not depend on inner products"):
         mf.propagation_of_chaos(mf.Transformer(mf.Attention()), START, [4], [1.0], rng=0)

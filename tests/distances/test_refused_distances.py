@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.distances import network
+from meanfield.distances import linear_programs
 
 CIRCLE, SPHERE = mf.Circle(8).uniform(), mf.Sphere(6).uniform()
 TOKENS = mf.Tokens.uniform(4, 3, rng=0)
@@ -64,9 +64,9 @@ def test_orders_are_positive(s):
 
 
 def test_a_sum_without_end_needs_a_degree():
-    with pytest.raises(ValueError, match=r"Atoms on S\^2 have infinitely many harmonics.*degree"):
+    with pytest.raises(ValueError, match=r"S\^2 .*harmonics.*degree"):
         mf.sobolev_distance(TOKENS, SPHERE, 2)
-    with pytest.raises(ValueError, match=r"Atoms on S\^1.*s = 1.5"):
+    with pytest.raises(ValueError, match=r"S\^1.*s = 1.5"):
         mf.sobolev_distance(mf.Tokens.uniform(3, 2, rng=0), CIRCLE, 1.5)
     with pytest.raises(ValueError, match="degree >= 1; got degree = 0"):
         mf.sobolev_distance(TOKENS, SPHERE, degree=0)
@@ -83,14 +83,14 @@ def test_high_dimensions_have_axisymmetric_densities_only():
 
 
 def test_too_many_pairs_are_refused(monkeypatch):
-    monkeypatch.setattr(network, "MOST_PAIRS", 10)
-    with pytest.raises(mf.MeanfieldError, match="4 and 4 atoms needs all pairs, at most 10"):
+    monkeypatch.setattr(linear_programs, "MOST_PAIRS", 10)
+    with pytest.raises(mf.MeanfieldError, match=r"4 and 4 .* at most 10"):
         mf.wasserstein(TOKENS, TOKENS)
 
 
 @pytest.mark.filterwarnings("ignore:numItermax")  # that of the network simplex itself
 def test_a_plan_that_is_not_optimal_says_so(monkeypatch):
-    monkeypatch.setattr(network, "PIVOTS", 3)
+    monkeypatch.setattr(linear_programs, "PIVOTS", 3)
     a, b = mf.Tokens.uniform(60, 3, rng=1), mf.Tokens.uniform(60, 3, rng=2)
     with pytest.warns(mf.UnresolvedWarning, match="network simplex stopped"):
         found = mf.wasserstein(a, b)
@@ -133,7 +133,7 @@ def test_gaussians():
         mf.wasserstein(normal, normal, 1)
     with pytest.raises(ValueError, match="of one dimension; got dimensions 2 and 1"):
         mf.wasserstein(normal, mf.Gaussian([0.0], [[1.0]]))
-    with pytest.raises(TypeError, match=r"from another Gaussian, p = 2; got Gaussian and Tokens"):
+    with pytest.raises(TypeError, match="Gaussian only; got Gaussian and Tokens"):
         mf.wasserstein(normal, TOKENS)
     for mean, cov, match in (
         ([0.0], np.eye(2), r"\(1,\) and \(2, 2\)"),

@@ -2,11 +2,11 @@
 
 import pytest
 
-from meanfield.engines import weighted_sums
+from meanfield.engines import attention
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Four rows by three columns, or six replicas of one token."""
-    monkeypatch.setattr(weighted_sums, "ENTRIES", 12)
-    monkeypatch.setattr(weighted_sums, "COLUMNS", 3)
+    monkeypatch.setattr(attention, "ENTRIES", 12)
+    monkeypatch.setattr(attention, "COLUMNS", 3)

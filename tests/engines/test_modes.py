@@ -6,9 +6,7 @@ from token_systems import CONFIGURATIONS, error, tokens, unit
 
 import meanfield as mf
 from meanfield.engines import CircleModes, DirectSums, SphereModes, circle
-from meanfield.engines.direct import lone_velocities
-from meanfield.engines.powers import PART
-from meanfield.engines.team import Team
+from meanfield.engines.harmonics import PART
 
 ENGINES = {2: CircleModes, 3: SphereModes}
 BETAS = (0.1, 1.0, 5.0, 20.0, 50.0, 100.0)
@@ -102,7 +100,7 @@ def test_many_tokens_in_parts_and_threads(d, drift):
     np.testing.assert_array_equal(ENGINES[d](drift, threads=3).velocity(x, masses), velocity)
     some = np.array([0, 1, PART - 1, PART, 2 * PART, n - 1])
     if isinstance(drift, mf.SA):
-        expected = lone_velocities(x[0], masses[0], 5.0, some, Team())
+        expected = DirectSums(drift).single_velocities(x[0], masses[0], 0, some)
         assert error(velocity[0, some], expected) < 1e-12
 
 

@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_refused(arguments, message):
 
 @pytest.mark.parametrize("weights", ["softmax", Softmax, 1.0])
 def test_weights_are_objects(weights):
-    with pytest.raises(TypeError, match=r"weights must be Softmax\(\)"):
+    with pytest.raises(TypeError, match=r"weights must be .*Softmax\("):
         Attention(weights=weights)
 
 
@@ -100,8 +100,8 @@ def test_parameters_are_real_numbers():
     [
         (lambda: Sigmoid(np.nan), "bias must be a finite number"),
         (lambda: Sinkhorn(0.0), "tolerance must be a finite number > 0"),
-        (lambda: Sinkhorn(most_iterations=0), "most_iterations >= 1; got most_iterations = 0"),
-        (lambda: Hardmax(ties=-1.0), "ties >= 0; got ties = -1.0"),
+        (lambda: Sinkhorn(most_iterations=0), "most_iterations = 0"),
+        (lambda: Hardmax(ties=-1.0), "ties = -1.0"),
         (lambda: Hardmax(ties=np.nan), "ties must be a finite number"),
         (lambda: Hardmax(V=np.ones((2, 3))), "V must be square"),
     ],
@@ -114,10 +114,10 @@ def test_numbers_out_of_range_are_refused(make, message):
 def test_a_representation_shows_shapes_not_numbers():
     drift = Attention(np.ones((2, 3, 8)), PerLayer(np.ones((5, 2, 3, 8))), V=growing, causal=True)
     assert repr(drift) == (
-        "Attention(Q=(2, 3, 8), K=PerLayer(5 of (2, 3, 8), duration=1.0), V=<growing>, beta=1.0, "
-        "weights=Softmax(), causal=True)"
+        "Attention(Q=<array (2, 3, 8)>, K=PerLayer(values=<array (5, 2, 3, 8)>), V=<growing>, "
+        "causal=True)"
     )
-    assert repr(Hardmax(I2)) == "Hardmax(Q=(2, 2), K=1.0, V=1.0, ties=1e-12)"
+    assert repr(Hardmax(np.eye(5))) == "Hardmax(Q=<array (5, 5)>, K=1.0, V=1.0)"
 
 
 def test_densities_are_not_moved_by_attention():
@@ -176,7 +176,7 @@ def test_a_function_is_described_by_its_name_and_raises_when_it_is_missed(drift)
     ("data", "message"),
     [
         ({"kind": "Attention", "weights": {"kind": "Cubic"}}, "Softmax.*Cubic"),
-        ({"kind": "Attention", "Q": {"shape": [2]}}, "Q.*got a table"),
+        ({"kind": "Attention", "Q": {"shape": [2]}}, "Q.kind"),
         ({"kind": "Atention"}, "did you mean Attention"),
     ],
 )

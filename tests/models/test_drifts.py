@@ -238,7 +238,7 @@ def test_beta_is_a_copy_that_cannot_be_changed():
 @pytest.mark.parametrize("drift", [USA, SA])
 @pytest.mark.parametrize("beta", [np.nan, np.inf, [1.0, -np.inf]], ids=str)
 def test_beta_must_be_finite(drift, beta):
-    with pytest.raises(ValueError, match=rf"{drift.__name__} needs a finite beta"):
+    with pytest.raises(ValueError, match="beta must be finite"):
         drift(beta)
 
 

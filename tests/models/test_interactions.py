@@ -8,12 +8,12 @@ from meanfield import Interaction
 
 @pytest.mark.parametrize("series", [[], [[0, 1], [1, 2]], 1.0, [0, np.nan], [np.inf]], ids=str)
 def test_a_chebyshev_series_has_finite_coefficients_in_a_row(series):
-    with pytest.raises(ValueError, match="expects a sequence of finite coefficients"):
+    with pytest.raises(ValueError, match="coefficients"):
         Interaction.chebyshev(series)
 
 
 def test_a_chebyshev_series_is_of_numbers():
-    with pytest.raises(TypeError, match="coefficients of a Chebyshev series must be real"):
+    with pytest.raises(TypeError, match="coefficients must be real"):
         Interaction.chebyshev(["a"])
 
 

@@ -83,7 +83,7 @@ def test_a_file_does_not_hold_the_densities(tmp_path):
     np.testing.assert_array_equal(
         again.observables["order_parameter"], run.observables["order_parameter"]
     )
-    with pytest.raises(mf.MeanfieldError, match="Files do not hold the densities for 0 <= t <= 1"):
+    with pytest.raises(mf.MeanfieldError, match="MeanField is a Drift that files do not hold"):
         mf.solve(again.model, again.final, (0, 1))
 
 

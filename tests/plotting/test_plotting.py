@@ -11,8 +11,8 @@ from PIL import Image
 
 import meanfield as mf
 from meanfield.plotting import movies, theme
-from meanfield.plotting.digits import distinct
-from meanfield.plotting.profiles import profiles
+from meanfield.plotting.fields import profiles
+from meanfield.plotting.labels import distinct
 from meanfield.plotting.scales import choose_scale
 
 KINDS = ("overview", "spacetime", "snapshots", "polar", "observables")

@@ -6,22 +6,34 @@ from itertools import pairwise
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.collections import EllipseCollection
+from matplotlib.collections import EllipseCollection, LineCollection
 from PIL import Image
 
 import meanfield as mf
 from meanfield.plotting import orthographic, snapshots, spacetime, theme, trajectories
-from meanfield.plotting.distribution import cumulated
-from meanfield.plotting.portions import angles_along, colours_of, pieces, quantiles
+from meanfield.plotting.appearance import appearance_of
+from meanfield.plotting.clusters import equal_masses, quantiles
+from meanfield.plotting.curves import _apart, cumulated
+from meanfield.plotting.registry import kinds_of
 from meanfield.plotting.resolution import resolved_states
+from meanfield.plotting.spaces import chart_of
 from meanfield.plotting.times import story
-from meanfield.plotting.trajectories import _apart
 
 ANGULAR = ("overview", "trajectories", "distribution", "observables")
 VIEWS = ("overview", "orthographic", "map", "observables")
 SPACES = {"circle": ANGULAR, "zonal": ANGULAR, "sphere": VIEWS}
 DRAWN = [(space, kind) for space, kinds in SPACES.items() for kind in kinds]
 SEAM = mf.Circle(16).von_mises(2.8, 0.5)  # gathers where the axis of angles is cut
+
+
+def angles_along(state):
+    """Coordinates of the nodes on the axis on which they are drawn."""
+    return chart_of(type(state.geometry)).of_nodes(state)
+
+
+def colours_of(run, nodes):
+    """The colours in which nodes are drawn."""
+    return list(appearance_of(run.final).colours(run, nodes))
 
 
 def solved(density, drift, end, **options):
@@ -94,7 +106,7 @@ def test_curves_begin_at_the_quantiles_of_the_density(circle):
     a = 0.6
     density = mf.Circle(4).density(lambda theta: 1 + a * np.cos(theta - 1))
     state = mf.Characteristics(density)
-    angles = np.sort(angles_along(state)[quantiles(state, 20)])
+    angles = np.sort(angles_along(state)[quantiles(state, angles_along(state), 20)])
     below = (angles + a * np.sin(angles - 1)) / (2 * np.pi)
     np.testing.assert_allclose(np.diff(below), 1 / 20, atol=2 * state.masses.max())
 
@@ -102,7 +114,7 @@ def test_curves_begin_at_the_quantiles_of_the_density(circle):
 @pytest.mark.parametrize("space", ["circle", "zonal"])
 def test_between_two_curves_lies_the_same_mass_at_all_times(space, request):
     run = request.getfixturevalue(space)
-    nodes = quantiles(run[0], 10)
+    nodes = quantiles(run[0], angles_along(run[0]), 10)
     for state in run:
         angles = angles_along(state)
         ends = np.sort(angles[nodes])
@@ -114,7 +126,8 @@ def test_between_two_curves_lies_the_same_mass_at_all_times(space, request):
 
 def test_a_curve_that_crosses_pi_is_seen_once_and_does_not_jump(circle):
     ax = trajectories(circle, count=16).axes[0]
-    curves = np.array([line.get_ydata() for line in ax.lines if len(line.get_xdata()) > 1])
+    (lines,) = [c for c in ax.collections if isinstance(c, LineCollection)]
+    curves = np.array(lines.get_segments())[..., 1]
     assert len(curves) > 16, "none of them crosses pi"
     assert np.abs(np.diff(curves, axis=1)).max() < 2.0
     inside = (curves >= -np.pi) & (curves < np.pi)
@@ -149,7 +162,7 @@ def test_shares_of_clusters_add_up(circle, parted, zonal, sphere):
 
 
 def test_curves_have_the_colour_of_the_cluster_in_which_they_end(parted):
-    nodes = quantiles(parted[0], 40)
+    nodes = quantiles(parted[0], angles_along(parted[0]), 40)
     heavy, light = parted.final.clusters()
     expected = np.where(
         parted.final.points[nodes] @ light.point > parted.final.points[nodes] @ heavy.point,
@@ -172,7 +185,7 @@ def test_labels_of_near_clusters_are_moved_apart_and_others_stay():
 
 def test_pieces_share_out_the_mass_evenly_over_the_sphere(sphere):
     state = sphere[0]
-    nodes, masses = pieces(state, 7)
+    nodes, masses = equal_masses(state, 7)
     assert len(set(nodes)) == 128
     assert masses.sum() == pytest.approx(float(state.mass), abs=1e-13)
     np.testing.assert_allclose(masses, 1 / 128, atol=7 * state.masses.max())
@@ -185,7 +198,7 @@ def test_dots_have_areas_in_proportion_to_masses_and_follow_the_flow(sphere):
     (first,), (last,) = [
         [c for c in ax.collections if isinstance(c, EllipseCollection)] for ax in panels(figure)
     ]
-    _, masses = pieces(sphere[0], 9)
+    _, masses = equal_masses(sphere[0], 9)
     areas = np.pi / 4 * first.get_widths() ** 2
     np.testing.assert_allclose(areas / areas.sum(), masses / masses.sum())
     assert np.ptp(first.get_offsets(), axis=0).min() > 1.8
@@ -221,8 +234,8 @@ def test_a_run_that_is_not_resolved_is_framed_in_red(parted, kind):
 
 
 def test_kinds_that_do_not_exist_are_answered_with_those_that_do(circle, sphere):
-    names = "'overview', 'trajectories', 'distribution', 'observables' for characteristics on the"
-    with pytest.raises(ValueError, match=f"{names} Circle; got 'spacetime'"):
+    assert set(kinds_of(circle)) == set(ANGULAR)
+    with pytest.raises(ValueError, match=r"'trajectories', .* on the Circle; got 'spacetime'"):
         circle.plot("spacetime")
     with pytest.raises(ValueError, match="'map', 'observables' for characteristics on the Sphere"):
         sphere.plot("trajectories")
@@ -231,7 +244,7 @@ def test_kinds_that_do_not_exist_are_answered_with_those_that_do(circle, sphere)
             TypeError, match=r"needs densities .* got characteristics on the Sphere"
         ):
             draw(sphere)
-    with pytest.raises(TypeError, match="needs characteristics on the circle or the zonal"):
+    with pytest.raises(TypeError, match="or characteristics on the circle or the zonal; got"):
         trajectories(sphere)
 
 

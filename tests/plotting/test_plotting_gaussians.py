@@ -10,7 +10,7 @@ from PIL import Image
 
 import meanfield as mf
 from meanfield.app.cli import main
-from meanfield.plotting.cone import cone_points
+from meanfield.plotting import cone_points
 from meanfield.plotting.observables import _least_known as least_known
 
 COV = np.array([[1.0, 0.3], [0.3, 0.5]])
@@ -174,20 +174,22 @@ def test_a_movie_shows_the_ellipse(sign, tmp_path):
     solution = run(sign=sign, t_eval=np.linspace(0, 0.3, 4) if sign < 0 else [0, 0.1, 0.2, 1])
     with Image.open(solution.animate(tmp_path / "film.gif", dpi=40)) as film:
         assert film.n_frames == len(solution) - (sign > 0)  # not the state next to infinity
-    with pytest.raises(TypeError, match=r"needs Gaussians in the plane; got Gaussians in R.d"):
-        run(4).animate(tmp_path / "film.gif")
 
 
-def test_states_without_a_movie_are_refused_in_one_sentence(tmp_path):
-    model, path = mf.Transformer(mf.SA(1.0)), tmp_path / "run.nc"
-    mf.solve(model, mf.Equiangular(8, 0.1), (0, 1)).save(path)
-    result = CliRunner().invoke(main, ["plot", str(path), "-o", str(tmp_path / "film.gif")])
-    assert result.exit_code == 2
-    assert "there is none of equiangular tokens: draw" in result.output
-    assert "Traceback" not in result.output
-    run(3).save(path)
-    result = CliRunner().invoke(main, ["plot", str(path), "-o", str(tmp_path / "film.gif")])
-    assert result.exit_code == 2 and "needs Gaussians in the plane" in result.output
+@pytest.mark.parametrize("d", [1, 4])
+def test_in_other_dimensions_a_line_runs_through_the_variances(d, tmp_path):
+    solution = run(d, t_eval=[0, 0.5, 1])
+    with Image.open(solution.animate(tmp_path / "film.gif", dpi=40)) as film:
+        assert film.n_frames == 3
+
+
+def test_the_command_line_writes_a_movie_of_equiangular_tokens(tmp_path):
+    model, path, film = mf.Transformer(mf.SA(1.0)), tmp_path / "run.nc", tmp_path / "film.gif"
+    mf.solve(model, mf.Equiangular(8, 0.1), (0, 1), t_eval=[0, 0.5, 1]).save(path)
+    result = CliRunner().invoke(main, ["plot", str(path), "-o", str(film)])
+    assert result.exit_code == 0, result.output
+    with Image.open(film) as frames:
+        assert frames.n_frames == 3
     text = CliRunner().invoke(main, ["plot", "--help"]).output
     assert all(kind in text for kind in ("variances", "ellipses", "cone"))
 

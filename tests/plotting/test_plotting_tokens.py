@@ -9,32 +9,33 @@ from matplotlib.collections import EllipseCollection, LineCollection, QuadMesh
 from PIL import Image
 
 import meanfield as mf
-from meanfield.plotting import orthographic, theme, token_curves
-from meanfield.plotting.crowds import gatherings
-from meanfield.plotting.inner_products import shares_at
-from meanfield.plotting.kinds import KINDS
-from meanfield.plotting.planes import plane_of
-from meanfield.plotting.spaces import Space, space_of
-from meanfield.plotting.token_histogram import angle_histogram
-from meanfield.states import Gram, Tokens
+from meanfield.plotting import orthographic, theme, trajectories
+from meanfield.plotting.appearance import space_of
+from meanfield.plotting.clusters import clusters_of_tokens
+from meanfield.plotting.fields import angle_histogram, shares_at
+from meanfield.plotting.points import plane_of
+from meanfield.plotting.registry import kinds_of
+from meanfield.plotting.spaces import Euclidean, Hypersphere, Line, Plane
 
 SPACES = {
     "circle": mf.Circle,
     "sphere": mf.Sphere,
-    "high": Space.HYPERSPHERE,
-    "line": Space.LINE,
-    "plane": Space.PLANE,
-    "flat": Space.EUCLIDEAN,
-    "gram": Space.PAIRS,
+    "high": Hypersphere,
+    "line": Line,
+    "plane": Plane,
+    "flat": Euclidean,
+    "gram": type(None),
 }
-ELSEWHERE = {(name, "observables") for name in ("sphere", "high", "plane", "flat", "gram")}
-ELSEWHERE |= {("plane", "inner_products"), ("plane", "projection"), ("plane", "paths")}
-DRAWN = [
-    (name, kind)
-    for name, space in SPACES.items()
-    for kind in KINDS[Gram if name == "gram" else Tokens][space]
-    if (name, kind) not in ELSEWHERE
-]
+KINDS = {
+    "circle": ["trajectories", "spacetime", "polar", "histogram", "inner_products", "observables"],
+    "sphere": ["orthographic", "map", "inner_products", "projection", "paths"],
+    "high": ["inner_products", "projection", "paths"],
+    "line": ["trajectories", "observables"],
+    "plane": [],
+    "flat": ["inner_products", "projection", "paths"],
+    "gram": ["inner_products"],
+}
+DRAWN = [(name, kind) for name, kinds in KINDS.items() for kind in ["overview", *kinds]]
 TIMES = np.linspace(0, 12, 7)
 # Two groups, of which one lies across pi, and the last token takes its own way.
 ANGLES = np.concatenate([0.3 * np.arange(-3, 4), np.pi + 0.3 * np.arange(-2, 3), [1.7]])
@@ -130,7 +131,9 @@ def test_every_kind_is_drawn_with_room_for_its_panels(run, kind):
 
 @pytest.mark.parametrize("run", SPACES, indirect=True)
 def test_the_space_of_tokens_is_told_from_what_they_are(run, request):
-    assert space_of(run) == SPACES[request.node.callspec.params["run"]]
+    name = request.node.callspec.params["run"]
+    assert space_of(run) == SPACES[name]
+    assert {"overview", *KINDS[name], "observables"} <= set(kinds_of(run))
 
 
 def test_each_token_has_a_curve_in_the_colour_of_the_cluster_in_which_it_ends(circle):
@@ -155,7 +158,7 @@ def test_a_curve_that_crosses_pi_is_seen_once_and_does_not_jump(circle):
 
 
 def test_shares_of_clusters_add_up_to_what_has_gathered(circle):
-    ends = gatherings(circle.final)
+    ends = clusters_of_tokens(circle.final)
     assert sum(end.mass for end in ends) == pytest.approx(sum(len(e.tokens) for e in ends) / 13)
     for kind in ("trajectories", "polar"):
         written = words(circle.plot(kind))
@@ -238,15 +241,14 @@ def test_a_run_that_ended_early_is_framed(sphere):
 
 
 def test_kinds_that_do_not_exist_are_answered_with_those_that_do(circle, flat_run, gram):
-    names = "'overview', 'trajectories', 'spacetime', 'polar', 'histogram', 'inner_products'"
-    with pytest.raises(ValueError, match=f"{names}.* for tokens on the Circle; got 'snapshots'"):
+    with pytest.raises(ValueError, match=r"'polar',.* for tokens on the Circle; got 'snapshots'"):
         circle.plot("snapshots")
     with pytest.raises(ValueError, match=r"for tokens in R\^d, d > 2; got 'map'"):
         flat_run.plot("map")
     with pytest.raises(ValueError, match="for inner products of tokens; got 'polar'"):
         gram.plot("polar")
-    with pytest.raises(TypeError, match="needs tokens on the circle or the line; got inner"):
-        token_curves(gram)
+    with pytest.raises(TypeError, match=r"needs tokens on the circle or the line, .* got inner"):
+        trajectories(gram)
     with pytest.raises(TypeError, match="needs densities on the sphere; got tokens on the Circle"):
         orthographic(circle)
     one = replace(circle, t=circle.t[:1].copy(), states=circle.states[:1])

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.plotting.profiles import angles_of, profiles
+from meanfield.plotting.fields import profiles
+from meanfield.plotting.fields import visible_chart as angles_of
 
 
 def run(dimension=3, kappa=6.0, **options):

@@ -5,9 +5,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import meanfield as mf
+from meanfield.plotting.clusters import clusters_of_density as clusters_of
 from meanfield.plotting.projections import Mollweide, OrthographicPair, frame_of, graticule
-from meanfield.plotting.sphere_clusters import clusters_of
-from meanfield.plotting.sphere_views import pixels
+from meanfield.plotting.sphere import pixels
 
 NORTH = np.array([0.0, 0.0, 1.0])
 DIRECTIONS = [(1, 0, 0), (0, 0, 1), (0, 0, -1), (-0.3, 2.0, 0.8), (1e-12, 0, -1)]
@@ -190,10 +190,10 @@ def test_clusters_have_the_mass_that_was_put_there():
     density = 0.7 * sphere.von_mises_fisher(places[0], 30.0)
     density = density + 0.3 * sphere.von_mises_fisher(places[1], 30.0)
     found = clusters_of(density)
-    np.testing.assert_allclose([cluster.share for cluster in found], [0.7, 0.3], atol=1e-6)
+    np.testing.assert_allclose([cluster.mass for cluster in found], [0.7, 0.3], atol=1e-6)
     for cluster, place in zip(found, places, strict=True):
         np.testing.assert_allclose(cluster.point, place, atol=1e-3)
-        assert cluster.height == pytest.approx(density.at(place), rel=1e-4)
+        assert density.at(cluster.point) == pytest.approx(density.at(place), rel=1e-4)
 
 
 def test_a_density_near_the_mean_has_no_clusters():

@@ -85,7 +85,7 @@ def test_statistics_add_up(run):
 def test_options_and_provenance_are_plain_data(run):
     assert run.options["t_eval"] == TIMES and run.options["scheme"] is None
     assert run.rtol == run.options["rtol"] == 1e-8
-    assert run.provenance["model"] == {"drift": "USA", "beta": 4.0, "kappa": 20.0}
+    assert run.provenance["model"]["drift"] == {"kind": "USA", "beta": 4.0}
     assert run.provenance is run.provenance
 
 

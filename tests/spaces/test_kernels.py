@@ -227,6 +227,11 @@ def test_a_kernel_with_a_jump_is_refused(d):
         quadrature_multipliers(lambda t: np.sign(t - 0.3), 4, d)
 
 
+def test_the_tolerance_that_was_missed_is_named():
+    with pytest.raises(MeanfieldError, match=r"tolerance = 1e-08,"):
+        quadrature_multipliers(lambda t: np.sign(t - 0.3), 4, 3, tolerance=1e-8)
+
+
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [

@@ -80,7 +80,7 @@ def test_no_covariance_is_no_noise():
 def test_messages_for_what_is_not_a_covariance():
     for sigma, message in [
         (np.ones(3), r"shape \(d, d\) with d >= 2; got \(3,\)"),
-        ([[1, np.nan], [np.nan, 1]], "a finite sigma"),
+        ([[1, np.nan], [np.nan, 1]], "sigma must be finite"),
         ([[1, 0.5], [0, 1]], r"symmetric sigma.*0\.5.*B @ B\.T"),
         ([[1, 2], [2, 1]], r"positive semidefinite.*-1"),
     ]:
@@ -158,7 +158,7 @@ def test_central_differences_give_the_gradient():
 @pytest.mark.parametrize("kind", [MultiplicativeStratonovich, MultiplicativeIto])
 def test_messages_for_a_scale_that_is_none(kind):
     x = np.array([[[1.0, 0, 0], [0, 1.0, 0]]])
-    with pytest.raises(TypeError, match=r"scale must be a function.*Isotropic"):
+    with pytest.raises(TypeError, match="scale must be a function"):
         kind(2.0)
     for scale, error, message in [
         (lambda x: x, ValueError, r"array of shape \(1, 2\) here; got \(1, 2, 3\)"),

@@ -1,0 +1,399 @@
+"""Branches from the uniform state and from other branches, followed to their ends."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from .bases import fold_of, image
+from .continuation import Path, Point, StationaryCurve
+from .detection import Special, TestFunctions, across, meeting
+from .normal_forms import Onset
+from .stability import Rates
+
+__all__ = ["NEAR_UNIFORM", "Branch", "Growth"]
+
+AMPLITUDE = 0.02  # of new branches, in L^2
+NEAR_UNIFORM = 0.05  # in L^2: of the first point of a branch that begins at the uniform state
+BRIEF = 5  # points after which a curve may have come back
+EDGE = 1e-6  # of a range: how near its end a curve comes if there is no drift beyond it
+SHORTEST = 1e-3  # of the longest step: where a step that may have jumped is not tried again
+SMALL = 0.02  # moments near the uniform state
+BEYOND = 1.5  # times an onset above the range: how far its branch may rise
+GONE = ("range", "uniform", "closed", "bifurcation")  # ends of branches that do not come in
+LOST = ("unresolved", "not continued", "max_points")  # ends of branches that may come in
+FINE, COARSER = 1.1, 4  # above 1.1 times the range no more than a fourth of the moments are taken
+SINGULAR = 1e-6
+UNRESOLVED = 1e-12
+CLOSE, SAME = 1e-5, 1e-2  # of the parameter, relative, and of moments, which differ more
+CROSSINGS = ("bifurcation", "symmetry breaking")
+
+
+@dataclass(eq=False)
+class Branch:
+    """Points of one curve, and what was found on it.
+
+    Attributes
+    ----------
+    curve : StationaryCurve
+    parent, degree : int
+        The branch that it left (-1 for the uniform one), and the degree of the harmonic.
+    points : list of Point
+    rates : list of list of ndarray
+        Of every point, by order; empty if they were not asked for.
+    energies : list of float
+        F - F(uniform) of every point.
+    specials : list of Special
+    end : str
+        Why it ends: "range", "uniform", "bifurcation" (on a branch of more symmetry, beyond which
+        it is its own mirror image), "closed", "max_points", "unresolved" or "not continued".
+    """
+
+    curve: StationaryCurve
+    parent: int
+    degree: int
+    points: list[Point] = field(default_factory=list)
+    rates: list[list[np.ndarray]] = field(default_factory=list)
+    energies: list[float] = field(default_factory=list)
+    specials: list[Special] = field(default_factory=list)
+    end: str = ""
+
+    def add(self, point: Point, found: tuple[dict[str, float], list[np.ndarray]]) -> None:
+        """Add a point at the end, with what `TestFunctions` found."""
+        values, rates = found
+        self.points.append(point)
+        self.rates.append(rates)
+        self.energies.append(values["transition"])
+
+    def drop(self) -> None:
+        """Take the last point away."""
+        for column in (self.points, self.rates, self.energies):
+            column.pop()
+
+    def cut(self, high: float) -> bool:
+        """Keep what is between points below a value, and one beyond; whether anything is left."""
+        inside = [i for i, point in enumerate(self.points) if point.value <= high]
+        if not inside:
+            return False
+        first, last = max(inside[0] - 1, 0), min(inside[-1] + 2, len(self.points))
+        if last < len(self.points):
+            self.end = "range"
+        kept = slice(first, last)
+        self.points, self.rates = self.points[kept], self.rates[kept]
+        self.energies = self.energies[kept]
+        self.specials = [s for s in self.specials if first <= s.place < last - 1]
+        return True
+
+    def trace(
+        self,
+        start: Point,
+        span: tuple[float, float],
+        most: int,
+        watch: Rates | None,
+        top: float = np.inf,
+    ) -> Iterator["Branch"]:
+        """Follow the branch from a point, yielding it after every new one, until it ends.
+
+        Growth rates are computed up to the value `top`, and once beyond it.
+        """
+        curve, tests = self.curve, TestFunctions(self.curve, watch)
+        before = tests.at(start, True)
+        self.add(start, before)
+        self.end = "max_points" if most == 1 else ""
+        yield self
+        if self.end:
+            return
+        step = curve.max_step / 4
+        while (found := curve.stepped(self.points[-1], step)) is not None:
+            new, step, proposal = found
+            last, self.end = self.points[-1], self._end(new, span, most)
+            met = None if self.end == "uniform" else meeting(curve, last, new)
+            if met is not None:
+                new, step = met.point, curve.distance(last, met.point)
+                self.end = "bifurcation" if span[0] <= new.value <= span[1] else "range"
+            after = tests.at(new, last.value <= top)
+            specials = tests.between(last, step, before, after, met, len(self.points) - 1)
+            if step > SHORTEST * curve.max_step and any(map(_jumps, specials)):
+                step, self.end = step / 4, ""
+                continue
+            self.specials += [s for s in specials if span[0] <= s.found.point.value <= span[1]]
+            self.add(new, after)
+            before, step = after, proposal
+            yield self
+            if self.end:
+                return
+        edge = min(abs(end - self.points[-1].value) for end in span)
+        self.end = "range" if edge < EDGE * (span[1] - span[0]) else "not continued"
+
+    def _end(self, new: Point, span: tuple[float, float], most: int) -> str:
+        """Why the branch ends with a new point; empty if it goes on."""
+        start, number = self.points[0], len(self.points) + 1
+        if not span[0] <= new.value <= span[1]:
+            return "range"
+        if number >= most:
+            return "max_points"
+        if number <= BRIEF:
+            return ""
+        last, first = self.points[-1], np.abs(start.m).max()
+        if np.abs(new.m).max() < min(first, SMALL) / 2 or new.m @ last.m < 0:
+            return "uniform"
+        if len(start.z) != len(new.z):
+            return ""
+        near = np.linalg.norm(new.z - start.z) < np.linalg.norm(new.z - last.z)
+        return "closed" if near else ""
+
+
+def _jumps(special: Special) -> bool:
+    """Whether the step led to another curve: a determinant changes its sign without a zero."""
+    return special.kind == "bifurcation" and special.found.status == "not located"
+
+
+class Growth:
+    """All branches along a path.
+
+    Parameters
+    ----------
+    path : Path
+    span : (float, float)
+        Of the parameter: where branches are followed.
+    most : int
+        Points of one branch.
+    orders : int
+        Of perturbations that are looked at.
+    max_step : float
+    top : float
+        Growth rates are not computed above it.
+    stopped : callable
+        () -> bool: whether to give up.
+
+    Attributes
+    ----------
+    found : list of Branch
+        Those that were begun, in order.
+    missing : list of str
+        What was not found, in words.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        span: tuple[float, float],
+        most: int,
+        orders: int,
+        max_step: float,
+        top: float = np.inf,
+        stopped: Callable[[], bool] = lambda: False,
+    ):
+        self.path, self.span, self.most = path, span, most
+        self.orders, self.max_step = orders, max_step
+        self.top, self.stopped = top, stopped
+        self.found: list[Branch] = []
+        self.missing: list[str] = []
+
+    def from_uniform(self, onset: Onset) -> Iterator[Branch]:
+        """The branches of one onset, each yielded after every new point.
+
+        On both sides of the uniform state, unless one is the mirror image of the other.
+        """
+        form, basis = onset.form, self.path.basis
+        index = basis.index(form.degree)
+        row = np.zeros(len(basis.degrees) + 1)
+        row[index] = 1.0
+        mirrored = basis.dimension == 2 or form.degree % 2 == 1
+        for sign in (1.0,) if mirrored else (1.0, -1.0):
+            curve, amplitude = StationaryCurve(self.path, self.max_step), sign * AMPLITUDE
+            size = amplitude / basis.sizes[index]
+            z = np.append(size * row[:-1] + amplitude**2 * form.second, onset.ahead(amplitude))
+            if not np.isfinite(z).all():  # another degree has the same onset
+                z = np.append(size * row[:-1], onset.ahead(0.0))
+            begun = curve.solved(z, row, size)
+            if not begun.converged:
+                self._miss(f"the onset of degree {form.degree}", onset.value)
+            elif not self._known(curve, begun.x):
+                branch = Branch(curve, -1, form.degree)
+                yield from self._followed(branch, curve.point(begun.x, sign * row))
+
+    def from_above(self, onset: Onset) -> Iterator[Branch]:
+        """The branches of an onset above the range, from where they come down into it."""
+        high, span = self.span[1], (self.span[0], BEYOND * onset.value)
+        outside = Growth(self.path, span, self.most, 0, self.max_step)
+        for branch in outside.from_uniform(onset):
+            if self.stopped():
+                return
+            values = [branch.points[-1].value, *(s.found.point.value for s in branch.specials[-1:])]
+            if min(values) <= high:  # in its last step
+                branch.end = "inside"
+        self.missing += outside.missing
+        for branch in outside.found:
+            inside = branch.end == "inside"
+            z = _at(branch, high) if inside and len(branch.points) > 1 else None
+            if z is not None:
+                yield from self.from_edge(branch.curve, z, high, branch.degree)
+            elif inside and len(branch.points) == 1:  # it begins just below the onset
+                begun = Branch(branch.curve, -1, branch.degree)
+                yield from self._followed(begun, branch.points[0])
+            elif branch.end not in GONE and branch.points[-1].tangent[-1] < 0:  # on its way down
+                self._miss(f"the onset of degree {branch.degree}", onset.value)
+
+    def from_edge(
+        self, curve: StationaryCurve, z: np.ndarray, edge: float, degree: int
+    ) -> Iterator[Branch]:
+        """The branch through a state at an end of the range, inwards, unless it is known."""
+        if not self._known(curve, z):
+            inwards = np.append(np.zeros(len(z) - 1), 1.0 if edge == self.span[0] else -1.0)
+            start = curve.point(z, inwards)._replace(value=edge)
+            yield from self._followed(Branch(curve, -1, degree), start)
+
+    def from_branches(self) -> Iterator[Branch]:
+        """The branches that leave those found at bifurcations, and those that leave them."""
+        done = 0
+        while done < len(self.found):
+            for special in list(self.found[done].specials):
+                for point in self._crossed(self.found[done].curve, special):
+                    yield from self._leaving(done, point)
+            done += 1
+
+    def onward(
+        self, curve: StationaryCurve, z: np.ndarray, direction: np.ndarray
+    ) -> Iterator[Branch]:
+        """The branch through a state, in one direction."""
+        yield from self._followed(Branch(curve, -1, 0), curve.point(z, direction))
+
+    def cut(self, high: float) -> None:
+        """Keep what is in a range up to `high`, and what connects it."""
+        for branch in self.found:
+            last = branch.points[-1]
+            if branch.end in LOST and last.value > high and last.tangent[-1] < 0:
+                self.missing.append(
+                    f"a branch of degree {branch.degree} that comes down from above the range was "
+                    f"followed to {self.path.parameter} = {last.value:.6g}, and may come into it: "
+                    "take a range up to there."
+                )
+        self.found = [branch for branch in self.found if branch.cut(high)]
+
+    def unify(self) -> None:
+        """Give special points of branches the place of those of more symmetric ones that they are.
+
+        Where two branches cross, the special point is taken from the branch with more symmetry, on
+        which Newton's method is well conditioned. On the circle a k-fold state may lose its
+        symmetry in two ways at once.
+        """
+        folds = [fold_of(branch.curve.path.basis, branch.points[0].m) for branch in self.found]
+        for branch, fold in zip(self.found, folds, strict=True):
+            known = [
+                special for other, k in zip(self.found, folds, strict=True) if k > fold
+                for special in other.specials
+                if special.kind in CROSSINGS and special.found.status == "converged"
+            ]  # fmt: skip
+            for i, special in enumerate(branch.specials):
+                same = [s for s in known if special.kind in CROSSINGS and _coincide(special, s)]
+                if same:
+                    branch.specials[i] = replace(special, found=same[0].found)
+
+    def _followed(self, branch: Branch, start: Point) -> Iterator[Branch]:
+        """To its end, with more moments where they are needed."""
+        self.found.append(branch)
+        while True:
+            path = branch.curve.path
+            watch = Rates(path, self.orders) if self.orders else None
+            for _ in branch.trace(start, self.span, self.most, watch, self.top):
+                last = branch.points[-1]
+                equation, kappa = path.at(last.p)
+                if not equation.resolves(last.m, kappa, UNRESOLVED):
+                    break
+                yield branch
+            else:
+                return
+            degree = 3 * path.basis.degree // 2
+            outside = last.value > FINE * self.top
+            if degree > path.basis.most // (COARSER if outside else 1):
+                branch.end = "unresolved"
+                if len(branch.points) > 1:
+                    branch.drop()
+                return
+            curve = branch.curve.finer(degree)
+            branch.drop()
+            z, row = curve.padded(last.z), curve.padded(last.tangent)
+            found = curve.solved(z, row, row @ z)
+            if not found.converged:
+                branch.end = "not continued"
+                return
+            branch.end = ""
+            branch.curve, start = curve, curve.point(found.x, row)
+
+    def _crossed(self, curve: StationaryCurve, special: Special) -> Iterator[Point]:
+        """The states of a special point that other even functions lead away from.
+
+        On the circle there are two axes about which a k-fold state with even k is even: perturbed
+        states may be even about one of them or the other.
+        """
+        point, basis = special.found.point, curve.path.basis
+        z, tangent = curve.padded(point.z), curve.padded(point.tangent)
+        if special.kind == "bifurcation":
+            yield point._replace(z=z, tangent=tangent)
+        if special.order > 1 or fold_of(basis, z[:-1]) % 2:
+            return
+        signs = np.append(image(basis, z[:-1]), 1.0)
+        if curve.kernel(signs * z)[1] < SINGULAR:
+            yield point._replace(z=signs * z, tangent=signs * tangent)
+
+    def _leaving(self, parent: int, point: Point) -> Iterator[Branch]:
+        """The branches that cross another one at a bifurcation, if they are new."""
+        curve = self.found[parent].curve
+        direction = across(curve.kernel(point.z)[0], point.tangent)
+        scale = np.append(curve.path.basis.sizes, 1.0)
+        change = AMPLITUDE / np.linalg.norm(scale * direction) * direction
+        for sign in (1.0, -1.0):
+            z = point.z + sign * change
+            begun = curve.solved(z, direction, float(direction @ z))
+            if not begun.converged:
+                self._miss(f"the bifurcation on branch {parent + 1}", point.value)
+            elif not self._known(curve, begun.x):
+                branch = Branch(curve, parent, self.found[parent].degree)
+                yield from self._followed(branch, curve.point(begun.x, sign * direction))
+
+    def _miss(self, where: str, value: float) -> None:
+        sentence = (
+            f"a branch that leaves {where}, {self.path.parameter} = {value:.6g}, was not found: "
+            "look for states beyond it with stationary_states."
+        )
+        if sentence not in self.missing:
+            self.missing.append(sentence)
+
+    def _known(self, curve: StationaryCurve, z: np.ndarray) -> bool:
+        """Whether a state, or its mirror image, lies on a branch that was followed."""
+        curves = [curve, *(branch.curve for branch in self.found)]
+        finest = max(curves, key=lambda curve: len(curve.path.basis.degrees))
+        basis, state = finest.path.basis, finest.padded(z)
+        scale = np.append(basis.sizes, 1.0)
+        mirrored = np.append(image(basis, state[:-1]), 1.0) * state
+        for branch in self.found:
+            points = np.array([scale * finest.padded(point.z) for point in branch.points])
+            if any(_distance(points, scale * z) < AMPLITUDE / 2 for z in (state, mirrored)):
+                return True
+        return False
+
+
+def _at(branch: Branch, value: float) -> np.ndarray | None:
+    """The state at a value in the last step of a branch, None if that is not found."""
+    last, new = branch.points[-2:]
+    part = (last.value - value) / (last.value - new.value) if new.value < value else 0.0
+    first, second = (branch.curve.padded(point.z) for point in (last, new))
+    return branch.curve.at_value(first + part * (second - first), value)
+
+
+def _distance(points: np.ndarray, z: np.ndarray) -> float:
+    """From z to the polygon through points."""
+    sides, ways = np.diff(points, axis=0), z - points
+    lengths = np.maximum((sides**2).sum(axis=1), np.finfo(float).tiny)
+    parts = np.clip((sides * ways[:-1]).sum(axis=1) / lengths, 0, 1)
+    feet = np.vstack([points[:-1] + parts[:, None] * sides, points[-1:]])
+    return float(np.linalg.norm(feet - z, axis=1).min())
+
+
+def _coincide(one: Special, other: Special) -> bool:
+    """Whether two special points are the same, but for the sign of moments."""
+    here, there = one.found.point, other.found.point
+    size = min(len(here.m), len(there.m))
+    apart = np.abs(np.abs(here.m[:size]) - np.abs(there.m[:size])).max()
+    return bool(apart < SAME and np.isclose(there.value, here.value, rtol=CLOSE, atol=0.0))

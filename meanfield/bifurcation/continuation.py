@@ -1,0 +1,344 @@
+"""Pseudo-arclength continuation, and the paths along which stationary states are continued.
+
+Unknowns are z = (m, p), Legendre moments and parameters, one more than there are equations. From a
+point z with the unit tangent t the next one solves F(z') = 0, <t, z' - z> = step: that is regular
+at folds too, where p turns back. Steps grow and shrink with the angle that the curve turns by and
+with the work of Newton's method. Lengths are ds^2 = 2 sum dm_l^2 + dp^2.
+
+A path p -> (equation, kappa) says what p stands for: log kappa, or a parameter of the drift.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .bases import Basis
+from .equation import Equation, Family, Mean, Member, OutsideDomain
+from .newton import Iteration, newton
+from .normal_forms import Onset, normal_form
+
+__all__ = ["Curve", "Path", "Point", "StationaryCurve", "path_of"]
+
+TOLERANCE = 1e-12
+FINEST = 1e-8
+STRAIGHT, CURVED = 0.999, 0.98  # cosines of the angle between tangents: longer, shorter steps
+MANY = 7  # Newton steps
+GROWTH = 1.6
+GRID = 200  # values of a parameter between which onsets are looked for
+EXACT = 1e-14
+ABOVE = 2.0  # times a range of kappa: how far above it branches are followed
+
+
+class Point(NamedTuple):
+    """One point of a curve.
+
+    Attributes
+    ----------
+    z : ndarray, (N + k,)
+        Moments and parameters.
+    tangent : ndarray, (N + k,)
+        Of length 1.
+    value : float
+        That the last parameter stands for.
+    """
+
+    z: np.ndarray
+    tangent: np.ndarray
+    value: float
+
+    @property
+    def m(self) -> np.ndarray:
+        """The moments of a point with one parameter."""
+        return self.z[:-1]
+
+    @property
+    def p(self) -> float:
+        """The last parameter."""
+        return float(self.z[-1])
+
+
+class Curve(ABC):
+    """The solutions z = (m, p_1, ..., p_k) of N + k - 1 equations F(z) = 0.
+
+    Parameters
+    ----------
+    size, parameters : int
+        N and k.
+    max_step : float
+        Longest step in z.
+    """
+
+    def __init__(self, size: int, parameters: int, max_step: float):
+        self.max_step = max_step
+        self._lengths = np.append(np.full(size, 2.0), np.ones(parameters))
+
+    @abstractmethod
+    def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+        """F, and a function that gives its Jacobian (N + k - 1, N + k).
+
+        Raises
+        ------
+        OutsideDomain
+            For parameters that have no equation.
+        """
+
+    def value(self, p: float) -> float:
+        """What the last parameter stands for."""
+        return float(p)
+
+    def coordinate(self, value: float) -> float:
+        """The last parameter that stands for a value."""
+        return float(value)
+
+    def jacobian(self, z: np.ndarray) -> np.ndarray:
+        """dF/dz, (N + k - 1, N + k)."""
+        return self.system(z)[1]()
+
+    def solved(self, start: np.ndarray, row: np.ndarray, value: float) -> Iteration:
+        """F(z) = 0 and <row, z> = value, from a start."""
+
+        def bordered(z: np.ndarray):
+            try:
+                with np.errstate(all="ignore"):  # a step too far gives no number
+                    residual, jacobian = self.system(z)
+            except OutsideDomain:  # a step too far; the next is shorter
+                return np.full(len(z), np.inf), lambda: np.eye(len(z))
+            return np.append(residual, row @ z - value), lambda: np.vstack([jacobian(), row])
+
+        return newton(bordered, start, TOLERANCE)
+
+    def point(self, z: np.ndarray, direction: np.ndarray) -> Point:
+        """The point with its tangent, which does not go against `direction`."""
+        matrix = np.vstack([self.jacobian(z), self._lengths * direction])
+        tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
+        return Point(z, tangent / np.sqrt(self._lengths @ tangent**2), self.value(z[-1]))
+
+    def distance(self, point: Point, other: Point) -> float:
+        """How far ahead of a point another one lies, along its tangent."""
+        return float(self._lengths * point.tangent @ (other.z - point.z))
+
+    def ahead(self, point: Point, step: float, most: int | None = None) -> Point | None:
+        """The point a step further, or None where Newton's method finds none in `most` steps."""
+        start, row = point.z + step * point.tangent, self._lengths * point.tangent
+        found = self.solved(start, row, float(row @ start))
+        if not found.converged or (most and len(found.residuals) > most):
+            return None
+        return self.point(found.x, point.tangent)
+
+    def at_value(self, near: np.ndarray, value: float) -> np.ndarray | None:
+        """The solution near z at which the last parameter stands for this value, or None."""
+        p = self.coordinate(value)
+        row = np.append(np.zeros(len(near) - 1), 1.0)
+        found = self.solved(np.append(near[:-1], p), row, p)
+        return found.x if found.converged else None
+
+    def stepped(self, point: Point, step: float) -> tuple[Point, float, float] | None:
+        """The next point, the step that led to it, at most `step`, and a proposal for the next one.
+
+        None where none is found.
+        """
+        while (new := self._tried(point, step)) is None:
+            step /= 2
+            if step < FINEST:
+                return None
+        straight = self._cosine(new, point) > STRAIGHT
+        return new, step, min(step * GROWTH, self.max_step) if straight else step
+
+    def _tried(self, point: Point, step: float) -> Point | None:
+        new = self.ahead(point, step, MANY)
+        return new if new is not None and self._cosine(new, point) > CURVED else None
+
+    def _cosine(self, new: Point, point: Point) -> float:
+        return float(self._lengths * new.tangent @ point.tangent)
+
+
+class Path(ABC):
+    """A curve p -> (equation, kappa).
+
+    Attributes
+    ----------
+    parameter : str
+        The name of what p stands for.
+    basis : Basis
+    kappa : float or None
+        Where it is the same everywhere.
+    """
+
+    parameter: str
+    basis: Basis
+    kappa: float | None
+
+    @abstractmethod
+    def at(self, p: float) -> tuple[Equation, float]:
+        """Equation and kappa; raises OutsideDomain where there are none."""
+
+    @abstractmethod
+    def along(self, equation: Equation, m: np.ndarray, mean: Mean, kappa: float) -> np.ndarray:
+        """dR/dp, (N,)."""
+
+    @abstractmethod
+    def value(self, p: float) -> float:
+        """The parameter."""
+
+    @abstractmethod
+    def coordinate(self, value: float) -> float:
+        """p."""
+
+    @abstractmethod
+    def finer(self, degree: int) -> "Path":
+        """The same path in more functions."""
+
+    @abstractmethod
+    def reach(self, span: tuple[float, float]) -> tuple[float, float]:
+        """Where branches are followed for the sake of a range."""
+
+    @abstractmethod
+    def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
+        """Where in a range the uniform state changes its stability to harmonics of a degree."""
+
+
+class Noise(Path):
+    """One drift, p = log kappa."""
+
+    parameter, kappa = "kappa", None
+
+    def __init__(self, equation: Equation):
+        self.equation, self.basis = equation, equation.basis
+
+    def at(self, p: float) -> tuple[Equation, float]:
+        kappa = self.value(p)
+        if not np.isfinite(kappa):
+            raise OutsideDomain(f"kappa = {kappa}")
+        return self.equation, kappa
+
+    def along(self, equation: Equation, m: np.ndarray, mean: Mean, kappa: float) -> np.ndarray:
+        return kappa * equation.along_kappa(mean)
+
+    def value(self, p: float) -> float:
+        with np.errstate(over="ignore"):
+            return float(np.exp(p))
+
+    def coordinate(self, value: float) -> float:
+        return float(np.log(value))
+
+    def finer(self, degree: int) -> "Noise":
+        return Noise(self.equation.finer(degree))
+
+    def reach(self, span: tuple[float, float]) -> tuple[float, float]:
+        return 0.0, ABOVE * span[1]  # where noise is strong nothing but the uniform state is left
+
+    def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
+        w = self.equation.multipliers(self.basis)[self.basis.index(degree)]
+        if w <= 0 or not span[0] < 1 / w < span[1]:
+            return []
+        form = normal_form(self.equation, degree)
+        return [Onset(float(form.kappa), form, float(np.log(form.kappa)), 1.0)]
+
+
+class InParameter(Path):
+    """A drift of which one parameter p changes, at one kappa."""
+
+    kappa: float
+
+    def __init__(self, family: Family, kappa: float):
+        self.family, self.kappa, self.basis = family, kappa, family.basis
+        self.parameter = family.name
+        self._scan = lru_cache(1)(lambda low, high: family.weights(np.linspace(low, high, GRID)))
+
+    def at(self, p: float) -> tuple[Member, float]:
+        return self.family.at(p), self.kappa
+
+    def along(self, equation: Equation, m: np.ndarray, mean: Mean, kappa: float) -> np.ndarray:
+        assert isinstance(equation, Member)
+        return equation.along_parameter(m, mean, kappa)
+
+    def value(self, p: float) -> float:
+        return float(p)
+
+    def coordinate(self, value: float) -> float:
+        return float(value)
+
+    def finer(self, degree: int) -> "InParameter":
+        return InParameter(self.family.finer(degree), self.kappa)
+
+    def reach(self, span: tuple[float, float]) -> tuple[float, float]:
+        return span
+
+    def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
+        from scipy.optimize import brentq
+
+        index = self.basis.index(degree)
+
+        def excess(value: float) -> float:
+            return float(self.kappa * self.family.at(value).multipliers(self.basis)[index] - 1)
+
+        grid, found = np.linspace(*span, GRID), []
+        excesses = self.kappa * self._scan(*span)[:, degree] - 1
+        for (low, first), (high, last) in pairwise(zip(grid, excesses, strict=True)):
+            if first * last < 0:
+                value = float(brentq(excess, low, high, xtol=EXACT, rtol=4 * EXACT))
+                member = self.family.at(value)
+                rate = float(member.strengths[index] / member.strength_changes[index])
+                found.append(Onset(value, normal_form(member, degree), value, rate))
+        return found
+
+
+def path_of(
+    drift: Any, basis: Basis, parameter: str, span: tuple[float, float], kappa: float | None
+) -> Path:
+    """In kappa for a drift; or in one of its parameters, with its range, at one kappa."""
+    if kappa is None:
+        return Noise(Equation(drift, basis))
+    return InParameter(Family(drift, parameter, span, basis), kappa)
+
+
+class StationaryCurve(Curve):
+    """The stationary states along a path.
+
+    Parameters
+    ----------
+    path : Path
+    max_step : float
+        Longest step in (m, p).
+    """
+
+    def __init__(self, path: Path, max_step: float):
+        super().__init__(len(path.basis.degrees), 1, max_step)
+        self.path = path
+
+    def value(self, p: float) -> float:
+        return self.path.value(p)
+
+    def coordinate(self, value: float) -> float:
+        return self.path.coordinate(value)
+
+    def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+        equation, kappa = self.path.at(z[-1])
+        mean = equation.mean(z[:-1], kappa)
+
+        def jacobian() -> np.ndarray:
+            along = self.path.along(equation, z[:-1], mean, kappa)
+            return np.column_stack([equation.jacobian(mean, kappa), along])
+
+        return z[:-1] - mean.moments, jacobian
+
+    def finer(self, degree: int) -> "StationaryCurve":
+        """The same curve in more functions."""
+        return StationaryCurve(self.path.finer(degree), self.max_step)
+
+    def padded(self, z: np.ndarray) -> np.ndarray:
+        """A point in fewer functions as one of this curve."""
+        return np.append(self.path.basis.padded(z[:-1]), z[-1])
+
+    def singular(self, z: np.ndarray, row: np.ndarray) -> float:
+        """det (dR/dz, row), zero where another curve crosses, for any row along the tangent."""
+        return float(np.linalg.det(np.vstack([self.jacobian(z), row])))
+
+    def kernel(self, z: np.ndarray) -> tuple[np.ndarray, float]:
+        """Two orthonormal directions (2, N + 1) that change R least, and by how much at most."""
+        _, sizes, rows = np.linalg.svd(self.jacobian(z))
+        return rows[-2:], float(sizes[-1])

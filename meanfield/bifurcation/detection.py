@@ -1,0 +1,259 @@
+"""Special points on a branch: functions that vanish there, and the location of their zeros.
+
+Folds, bifurcations, losses of symmetry and equal free energies are zeros of functions along the
+branch, found in the step in which the function changes its sign.
+
+Where a branch meets one of more symmetry it would go on as its own mirror image. Its odd part
+passes through zero there, and its curve is not regular; that of the more symmetric states is, so
+the point is located on it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from .bases import ROUNDING as SYMMETRIC
+from .bases import image, symmetric_part
+from .continuation import Point, StationaryCurve
+from .stability import Rates
+
+__all__ = ["Located", "Special", "TestFunctions", "across", "located", "meeting"]
+
+MOST = 60
+CLOSE = 1e-13  # of the bracket, in parts of the step
+NEAR = 1e-10  # of the bracket, relative, where points between are not found
+ROUNDING = 1e-14
+SMALL = 1e-6  # of a function at its zero, relative: at a pole it is large
+NEAREST, FARTHEST = 1e-4, 0.2  # lengths of the more symmetric curve
+SAME = 1e-9  # of the parameter, relative: two zeros of equal rates
+NOISE = 1e-12  # of the largest rate
+
+
+class Located(NamedTuple):
+    """Where a function vanishes on a curve.
+
+    Attributes
+    ----------
+    point : Point
+        Its tangent is the secant of the step: where another curve crosses, the curve has none that
+        could be computed from the point alone.
+    interval : (float, float)
+        Values of the parameter at the ends of the last bracket.
+    status : str
+        "converged", or "not located" where no zero was found, or points between were not, so that
+        the interval is wider than 1e-10 of the parameter.
+    """
+
+    point: Point
+    interval: tuple[float, float]
+    status: str
+
+
+def located(
+    curve: StationaryCurve,
+    first: Point,
+    step: float,
+    f: Callable[[Point], float],
+    f_first: float,
+    last: float,
+) -> Located:
+    """The zero of f between `first` and the point a step ahead, where it has the value `last`.
+
+    By false position with halved weights (Illinois), and bisection where that is slow.
+    """
+    low, high, f_low, f_high = 0.0, 1.0, f_first, last
+    at_low, end = first, curve.ahead(first, step)
+    if end is None:
+        return Located(first, (first.value, first.value), "not located")
+    at_high = end
+    best, size, side = first, np.inf, 0
+    for count in range(MOST):
+        part = (low * f_high - high * f_low) / (f_high - f_low)
+        if count % 4 == 3 or not low < part < high:
+            part = (low + high) / 2
+        new = _ahead(curve, first, part * step)
+        if new is None:  # too near another curve that crosses
+            part = (low + high) / 2
+            new = _ahead(curve, first, part * step)
+        if new is None:
+            if abs(at_high.value - at_low.value) > NEAR * max(
+                abs(at_low.value), abs(at_high.value)
+            ):
+                return Located(best, _interval(at_low, at_high, best), "not located")
+            break
+        value = f(new)
+        if abs(value) < size:
+            best, size = new, abs(value)
+        if value == 0:
+            return Located(_on(new, first, end), _interval(new), "converged")
+        if value * f_low > 0:
+            low, f_low, at_low = part, value, new
+            f_high, side = f_high / 2 if side < 0 else f_high, -1
+        else:
+            high, f_high, at_high = part, value, new
+            f_low, side = f_low / 2 if side > 0 else f_low, 1
+        if high - low <= CLOSE:
+            break
+    vanishes = size <= SMALL * max(abs(f_first), abs(last))
+    status = "converged" if vanishes else "not located"
+    return Located(_on(best, first, end), _interval(at_low, at_high, best), status)
+
+
+def _ahead(curve: StationaryCurve, first: Point, step: float) -> Point | None:
+    """The point a step ahead, with the symmetries of the first."""
+    point = curve.ahead(first, step)
+    if point is None:
+        return None
+    m = symmetric_part(curve.path.basis, first.m, point.m)
+    return point._replace(z=np.append(m, point.p))
+
+
+def _on(point: Point, first: Point, last: Point) -> Point:
+    """The point with the secant of its step as tangent."""
+    secant = last.z - first.z
+    return point._replace(tangent=secant / np.linalg.norm(secant))
+
+
+def _interval(*points: Point) -> tuple[float, float]:
+    """The range of the parameter at points, and what rounding adds."""
+    values = [point.value for point in points]
+    more = ROUNDING * max(map(abs, values))
+    return min(values) - more, max(values) + more
+
+
+def meeting(curve: StationaryCurve, first: Point, last: Point) -> Located | None:
+    """The point between two where the curve meets one of more symmetry, if it does.
+
+    Its tangent is that of the curve, which changes nothing but the odd part there.
+    """
+    signs = image(curve.path.basis, first.m)
+    before, after = ((point.m - signs * point.m) / 2 for point in (first, last))
+    if min(np.abs(before).max(), np.abs(after).max()) < SYMMETRIC or before @ after >= 0:
+        return None
+    nearer = first if np.abs(before).max() < np.abs(after).max() else last
+    way = np.append(before / np.linalg.norm(before), 0.0)
+    symmetric = np.append((nearer.m + signs * nearer.m) / 2, nearer.p)
+    direction = across(curve.kernel(symmetric)[0], way)
+    found = curve.solved(symmetric, direction, float(direction @ symmetric))
+    if not found.converged:
+        return Located(nearer, _interval(first, last), "not located")
+
+    def singular(point: Point) -> float:
+        return curve.singular(point.z, direction)
+
+    start, length = curve.point(found.x, direction), NEAREST
+    at_start = singular(start)
+    while length < FARTHEST:
+        for step in (length, -length):
+            end = curve.ahead(start, step)
+            if end is not None and at_start * (at_end := singular(end)) <= 0:
+                place = located(curve, start, step, singular, at_start, at_end)
+                return place._replace(point=place.point._replace(tangent=way))
+        length *= 2
+    return Located(nearer, _interval(first, last), "not located")
+
+
+def across(kernel: np.ndarray, along: np.ndarray) -> np.ndarray:
+    """The unit vector of a plane, with the orthonormal rows of `kernel`, orthogonal to another."""
+    first, second = kernel @ along
+    return (first * kernel[1] - second * kernel[0]) / np.hypot(first, second)
+
+
+@dataclass(frozen=True, eq=False)
+class Special:
+    """A special point on a branch.
+
+    Attributes
+    ----------
+    kind : str
+        "fold", "bifurcation" (order 0), "symmetry breaking" (higher orders), "transition".
+    order : int
+        Of the perturbation that becomes neutral.
+    found : Located
+    place : int
+        The point of the branch after which it lies.
+    """
+
+    kind: str
+    order: int
+    found: Located
+    place: int
+
+
+class TestFunctions:
+    """Functions that vanish at special points of a curve.
+
+    Parameters
+    ----------
+    curve : StationaryCurve
+    watch : Rates, optional
+        Growth rates, which vanish where a state loses its symmetry.
+    """
+
+    __test__ = False  # not a class of tests
+
+    def __init__(self, curve: StationaryCurve, watch: Rates | None):
+        self._curve, self._watch = curve, watch
+
+    def at(self, point: Point, watched: bool) -> tuple[dict[str, float], list[np.ndarray]]:
+        """The values at a point, by the kind of special point, and the rates if `watched`."""
+        values = {kind: f(point) for kind, f in self._functions(point).items()}
+        rates = self._watch.at(point) if self._watch is not None and watched else []
+        return values, rates
+
+    def between(
+        self,
+        first: Point,
+        step: float,
+        before: tuple[dict[str, float], list[np.ndarray]],
+        after: tuple[dict[str, float], list[np.ndarray]],
+        met: Located | None,
+        number: int,
+    ) -> list[Special]:
+        """The special points in a step, and that at its end if it meets a branch there."""
+        found = [] if met is None else [Special("bifurcation", 0, met, number)]
+        for kind, f in self._functions(first).items():
+            low, high = before[0][kind], after[0][kind]
+            if low * high < 0 and not (met is not None and kind == "bifurcation"):
+                place = located(self._curve, first, step, f, low, high)
+                found.append(Special(kind, 0, place, number))
+        if self._watch is None:
+            return found
+        for order, (lows, highs) in enumerate(zip(before[1], after[1], strict=False)):
+            for i in _crossing(lows, highs) if order else []:
+                f = partial(self._watch.one, order, i)
+                place = located(self._curve, first, step, f, lows[i], highs[i])
+                special = Special("symmetry breaking", order, place, number)
+                if not (found and _same(found[-1], special)):  # one of two equal rates
+                    found.append(special)
+        return found
+
+    def _functions(self, near: Point) -> dict[str, Callable[[Point], float]]:
+        """Those of one symmetry; bifurcations by the tangent of a point near by, as none is known
+        where two curves cross."""
+        return {
+            "fold": lambda point: float(point.tangent[-1]),
+            "bifurcation": lambda point: self._curve.singular(point.z, near.tangent),
+            "transition": self.energy,
+        }
+
+    def energy(self, point: Point) -> float:
+        """F(mu) - F(uniform)."""
+        equation, kappa = self._curve.path.at(point.p)
+        return equation.free_energy(point.m, kappa)
+
+
+def _same(one: Special, other: Special) -> bool:
+    close = np.isclose(one.found.point.value, other.found.point.value, rtol=SAME, atol=0.0)
+    return one.kind == other.kind and one.order == other.order and bool(close)
+
+
+def _crossing(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Which of the sorted rates change their sign, by more than rounding."""
+    size = min(len(low), len(high))
+    low, high = low[:size], high[:size]
+    seen = np.maximum(np.abs(low), np.abs(high)) > NOISE * np.abs(low).max(initial=0.0)
+    return np.flatnonzero((low * high < 0) & seen)

@@ -1,0 +1,402 @@
+"""Stationary states: found by Newton's method and by deflation, and what is known of them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import positive, whole_number
+from ..lowlevel.blas import one_blas_thread
+from ..models import ZonalDrift
+from ..models.transformer import Transformer
+from ..spaces import Geometry
+from ..spaces.density import Density
+from .bases import Basis, image
+from .continuation import Path
+from .equation import Equation
+from .newton import Iteration, System, deflated, newton
+from .stability import Stability, stability_of
+from .symmetries import AXISYMMETRIC, Symmetry, symmetry_on
+
+__all__ = ["StationaryState", "stability", "state_at", "stationary", "stationary_states"]
+
+TAIL = 1e-13  # of the last moments
+FINEST, COARSEST = 1e-15, 1e-3  # tolerances
+STATIONARY = 1e-8  # residual of a density whose stability is asked for
+SAME = 1e-5  # in L^2: how near states of different degrees are the same
+GUESSES = 6  # functions along which states are looked for
+STEPS = 30
+ROUGH = 1e-4  # last moments of a guess
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StationaryState:
+    """A stationary density mu = exp(kappa g[mu]) / int exp(kappa g[mu]), and how it was found.
+
+    Attributes
+    ----------
+    model : Transformer
+    density : Density
+    status : str
+        "converged", or why Newton's method ended: "stalled", "singular", "max_iterations",
+        "unresolved", "known" (one of those to be apart from).
+    message : str
+    residual : float
+        max_l |m_l - E P_l| of the Legendre moments, E the mean with respect to exp(kappa g).
+    residuals : list of float
+        Before every step of Newton's method.
+    legendre_moments : ndarray, (N,)
+        int P_l(<x, axis>) dmu for l = 1, 2, ...; int cos(l theta) dmu on the circle. For polyhedra,
+        moments of the invariants over sqrt(2 l + 1).
+    free_energy : float
+        F(mu) - F(uniform); nan where there is none, as for SA.
+    """
+
+    model: Transformer
+    density: Density
+    status: str
+    message: str
+    residuals: list[float]
+    legendre_moments: np.ndarray
+    equation: Equation = field(repr=False)
+    symmetry: Symmetry = field(repr=False)
+    axis: Any = field(repr=False)
+
+    @property
+    def converged(self) -> bool:
+        return self.status == "converged"
+
+    @property
+    def residual(self) -> float:
+        return self.residuals[-1]
+
+    @property
+    def kappa(self) -> float:
+        return float(self.model.kappa)
+
+    @property
+    def free_energy(self) -> float:
+        return self.equation.free_energy(self.legendre_moments, self.kappa)
+
+    @property
+    def order_parameter(self) -> float:
+        """|int x dmu|."""
+        first = self.equation.degrees[0] == 1
+        return float(abs(self.legendre_moments[0])) if first else 0.0
+
+    def stability(self, count: int = 6) -> Stability:
+        """The leading eigenvalues of the linearised equation: `meanfield.stability`."""
+        count = whole_number("stability needs a count", "count", count)
+        return stability_of(self.equation, self.legendre_moments, self.kappa, count)
+
+    def __repr__(self) -> str:
+        return (
+            f"StationaryState({self.model!r}, r = {self.order_parameter:.6g}, {self.status}, "
+            f"residual {self.residual:.1e})"
+        )
+
+
+def state_at(path: Path, z: np.ndarray, symmetry: Symmetry, axis: Any = None) -> StationaryState:
+    """A point (m, p) of a branch as a state; moments that it lacks are 0."""
+    equation, kappa = path.at(float(z[-1]))
+    m = equation.basis.padded(z[:-1])
+    axis = symmetry.axis if axis is None else axis
+    return StationaryState(
+        Transformer(equation.drift, kappa),
+        symmetry.density(m, equation.basis, axis),
+        "converged",
+        "A point of a branch.",
+        [equation.residual(m, kappa)],
+        m,
+        equation,
+        symmetry,
+        axis,
+    )
+
+
+def stationary(
+    model: Transformer,
+    guess: Density,
+    *,
+    symmetry: str = AXISYMMETRIC,
+    apart_from: Sequence[StationaryState] = (),
+    tolerance: float = 1e-12,
+    max_degree: int | None = None,
+) -> StationaryState:
+    """The stationary state near a guess, by Newton's method on mu = exp(kappa g[mu]) / const.
+
+    Parameters
+    ----------
+    model : Transformer
+        A single one, with isotropic noise and USA, SA, Kuramoto, Interaction or another zonal drift
+        grad(W * mu)/(Z * mu) for which Z is constant or Z' = c W'.
+    guess : Density
+        On the circle, S^2 or Zonal. Its part with the symmetry is taken.
+    symmetry : str
+        "axisymmetric": about the axis of the first moment of the guess that does not vanish. On
+        S^2 also "tetrahedral" (vertices at (1, 1, 1), (1, -1, -1), ... or their opposites),
+        "octahedral" (on the axes) and "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...).
+    apart_from : sequence of StationaryState
+        Known ones that are not to be found again. Newton's method is applied to the residual times
+        1 + 1/|mu - mu_k|^2 for each of them, with norms in L^2 (deflation).
+    tolerance : float
+        Of the largest residual of a Legendre moment, from 1e-15 to 1e-3.
+    max_degree : int
+        The degree is doubled up to this until the state is resolved to 1e-13. By default 1024, and
+        162 for polyhedra.
+
+    Returns
+    -------
+    StationaryState
+        With a status: it need not have converged, nor to the state nearest to the guess.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other arguments, ensembles, models without noise, and symmetries that the space lacks.
+    MeanfieldError
+        For drifts that are no gradient of a potential.
+
+    Notes
+    -----
+    Convergence is quadratic: `residuals` shows it. A step costs O(N^3 + N^2 M) for N moments and
+    M = 2 N nodes, about 0.1 ms for 32.
+
+    References
+    ----------
+    Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. Anal. 235 (2020), for the
+    equation; Geshkovski et al., arXiv:2312.10794, for the drifts; Farrell, Birkisson and Funke,
+    SIAM J. Sci. Comput. 37 (2015), for deflation.
+    """
+    drift, kappa = _checked(model, guess), float(model.kappa)
+    kind = symmetry_on(guess.geometry, symmetry)
+    basis = kind.basis()
+    most = _checked_accuracy(tolerance, max_degree, basis)
+    m, axis = kind.moments(guess, basis)
+    equation, known = Equation(drift, basis), _states(apart_from, guess.geometry)
+    with one_blas_thread():
+        found = _solved(equation, kappa, m, tolerance, _places(known, kind, basis))
+        while found.converged and not equation.resolves(found.x, kappa, TAIL):
+            if 2 * equation.degree > most:
+                break
+            equation = equation.finer(2 * equation.degree)
+            found = _solved(equation, kappa, equation.basis.padded(found.x), tolerance, [])
+    status = found.status
+    if _found_again(found.x, _places(known, kind, equation.basis), equation.basis):
+        status = "known"
+    elif found.converged and not equation.resolves(found.x, kappa, TAIL):
+        status = "unresolved"
+    return StationaryState(
+        model,
+        kind.density(found.x, equation.basis, axis),
+        status,
+        _message(status, found, equation.degree),
+        found.residuals,
+        found.x,
+        equation,
+        kind,
+        axis,
+    )
+
+
+def stationary_states(
+    model: Transformer, geometry: Geometry, *, symmetry: str = AXISYMMETRIC, most: int = 20
+) -> list[StationaryState]:
+    """Many stationary states of a model: those that deflation finds from a few guesses.
+
+    The guesses are exp(p_l) and exp(-p_l), normalised, for the first six functions p_l of the
+    symmetry, and what they become by 30 steps mu <- exp(kappa g[mu])/const, which lower the free
+    energy where W is positive. From each of them further states are looked for until none is found.
+
+    Parameters
+    ----------
+    model : Transformer
+        As for `stationary`.
+    geometry : Circle, Sphere or Zonal
+    symmetry : str
+        As for `stationary`.
+    most : int
+        How many are enough.
+
+    Returns
+    -------
+    list of StationaryState
+        Converged ones, the uniform one among them; in the order of their free energy, or for SA
+        of their order parameter, the largest first. Nothing says that there are no others.
+
+    Raises
+    ------
+    TypeError, ValueError, MeanfieldError
+        As `stationary`.
+    """
+    uniform = geometry.uniform()
+    most = whole_number("stationary_states needs most", "most", most)
+    found = [stationary(model, uniform, symmetry=symmetry)]
+    with one_blas_thread():
+        for guess in _guesses(model, symmetry_on(geometry, symmetry)):
+            while len(found) < most:
+                new = stationary(model, guess, symmetry=symmetry, apart_from=found)
+                if not new.converged:
+                    break
+                found.append(new)
+    energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in found]
+    return [found[i] for i in np.argsort(energies, kind="stable")]
+
+
+def stability(
+    model: Transformer, density: Density, *, symmetry: str = AXISYMMETRIC, count: int = 6
+) -> Stability:
+    """The leading eigenvalues of the Fokker-Planck equation linearised about a stationary state.
+
+    Parameters
+    ----------
+    model : Transformer
+    density : Density
+        Stationary, and of the symmetry: of `stationary`, or the last of a run.
+    symmetry : str
+        As for `stationary`.
+    count : int
+        How many eigenvalues.
+
+    Returns
+    -------
+    Stability
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other arguments, and for densities that are not stationary.
+    """
+    drift = _checked(model, density)
+    count = whole_number("stability needs a count", "count", count)
+    kind = symmetry_on(density.geometry, symmetry)
+    basis = kind.basis()
+    if density.geometry.degree > basis.degree:
+        basis = basis.finer(min(density.geometry.degree, basis.most))
+    m, _ = kind.moments(density, basis)
+    equation, kappa = Equation(drift, basis), float(model.kappa)
+    residual = equation.residual(m, kappa)
+    if not residual <= STATIONARY:
+        raise ValueError(
+            f"stability expects a stationary density, here {symmetry}; its residual is "
+            f"{residual:.1e}, more than {STATIONARY:g}. Use stationary(model, density) first."
+        )
+    return stability_of(equation, m, kappa, count)
+
+
+def _checked(model: Any, density: Any) -> ZonalDrift:
+    if not isinstance(model, Transformer) or not isinstance(density, Density):
+        raise TypeError(
+            "Stationary states need a Transformer and a Density; got "
+            f"{type(model).__name__} and {type(density).__name__}."
+        )
+    if model.shape or density.shape:
+        raise ValueError(
+            "Stationary states are found one at a time; got ensembles of shape "
+            f"{model.shape} and {density.shape}."
+        )
+    if not model.noisy:
+        raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
+    return model.zonal
+
+
+def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
+    """The highest degree."""
+    positive(tolerance=tolerance)
+    if not FINEST <= tolerance <= COARSEST:
+        raise ValueError(
+            f"tolerance is from {FINEST:g} to {COARSEST:g}; got tolerance = {tolerance!r}."
+        )
+    if max_degree is None:
+        return 2 * basis.most
+    most = whole_number("stationary needs a max_degree", "max_degree", max_degree)
+    if most < basis.degree:
+        raise ValueError(
+            f"stationary begins at degree {basis.degree} here; got max_degree = {most}."
+        )
+    return most
+
+
+def _states(apart_from: Any, geometry: Geometry) -> list[StationaryState]:
+    states = list(apart_from) if isinstance(apart_from, Iterable) else [apart_from]
+    if not all(isinstance(state, StationaryState) for state in states):
+        raise TypeError(f"apart_from is a sequence of StationaryState; got {apart_from!r}.")
+    for space in (state.density.geometry for state in states):
+        if space.with_degree(geometry.degree) != geometry:
+            raise ValueError(
+                f"apart_from has states on {space!r}, and the guess is on {geometry!r}."
+            )
+    return states
+
+
+def _places(known: list[StationaryState], kind: Symmetry, basis: Basis) -> list[np.ndarray]:
+    """The moments of known states and of their mirror images."""
+    here = [kind.moments(state.density, basis)[0] for state in known]
+    images = [image(basis, m) * m for m in here]
+    return here + [other for m, other in zip(here, images, strict=True) if np.any(other != m)]
+
+
+def _system(equation: Equation, kappa: float) -> System:
+    def system(m: np.ndarray):
+        mean = equation.mean(m, kappa)
+        return m - mean.moments, lambda: equation.jacobian(mean, kappa)
+
+    return system
+
+
+def _solved(
+    equation: Equation, kappa: float, m: np.ndarray, tolerance: float, known: list[np.ndarray]
+) -> Iteration:
+    """A state near m. Steps away from known states are not shortened: residuals may grow."""
+    system = _system(equation, kappa)
+    if not known:
+        return newton(system, m, tolerance)
+    further = deflated(system, known, equation.basis.sizes)
+    found = newton(further, m, tolerance, shortened=False)
+    if not found.converged:
+        return found
+    last = newton(system, found.x, tolerance)
+    return last._replace(residuals=[*found.residuals, *last.residuals[1:]])
+
+
+def _found_again(m: np.ndarray, known: list[np.ndarray], basis: Basis) -> bool:
+    """Whether m is a known state, to the accuracy of other degrees."""
+    return any(np.linalg.norm(basis.sizes * (place - m)) < SAME for place in known)
+
+
+def _message(status: str, found: Iteration, degree: int) -> str:
+    if status == "converged":
+        return f"Newton's method converged in {len(found.residuals) - 1} steps."
+    if status == "known":
+        return "Newton's method came back to a state of apart_from: start elsewhere."
+    if status == "unresolved":
+        return f"Degree {degree} does not resolve the state; raise max_degree."
+    return (
+        f"Newton's method ended at the residual {found.residuals[-1]:.1e} ({status}): start "
+        "nearer to the state, for instance from the end of a run, or follow a branch."
+    )
+
+
+def _guesses(model: Transformer, symmetry: Symmetry) -> Iterator[Density]:
+    basis = symmetry.basis()
+    for i in range(min(GUESSES, len(basis.degrees))):
+        for exponent in (basis.values[i], -basis.values[i]):
+            law = basis.weights * np.exp(exponent - exponent.max())
+            m = basis.legendre @ law / law.sum()
+            yield symmetry.density(m, basis, symmetry.axis)
+            settled, finer = _settled(Equation(model.zonal, basis), m, float(model.kappa))
+            if np.isfinite(settled).all():
+                yield symmetry.density(settled, finer.basis, symmetry.axis)
+
+
+def _settled(equation: Equation, m: np.ndarray, kappa: float) -> tuple[np.ndarray, Equation]:
+    """After some steps, in as many functions as they need."""
+    while True:
+        for _ in range(STEPS):
+            m = equation.mean(m, kappa).moments
+        degree = 2 * equation.degree
+        if np.abs(m[-2:]).max() <= ROUGH or degree > equation.basis.most:
+            return m, equation
+        equation = equation.finer(degree)
+        m = equation.basis.padded(m)

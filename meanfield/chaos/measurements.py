@@ -1,0 +1,127 @@
+"""What a study measures: named distances between tokens and densities, and functionals of both."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..distances import mmd, sobolev_distance, wasserstein
+from ..spaces import Circle, Density, Geometry, Sphere
+from ..states import Tokens
+
+__all__ = ["MEASUREMENTS", "Functional", "Measured", "distances_of", "functionals_of",
+           "measurements_on"]  # fmt: skip
+
+Measured = Callable[[Tokens, Density], Any]
+Functional = Callable[[Any], Any]
+SOBOLEV = 64  # degree on S^2
+CELLS, FEWEST, MOST = 4, 1000, 20_000  # of a density on S^2: for each token, at least, at most
+
+
+class Measurements(NamedTuple):
+    """Named distances on a space, those taken by default, and functionals taken by default."""
+
+    distances: dict[str, Measured]
+    default: tuple[str, ...]
+    functionals: dict[str, Functional]
+
+
+def _with_cells(tokens: Tokens, law: Density, p: float) -> Any:
+    cells = min(max(CELLS * len(tokens), FEWEST), MOST)
+    return wasserstein(tokens, law, p, cells=cells)
+
+
+def _first(state: Any) -> Any:
+    return state.expect(lambda x: x[..., 0])
+
+
+def _square_of_mean(state: Any, dimension: int) -> Any:
+    return sum(state.expect(lambda x, c=c: x[..., c]) ** 2 for c in range(dimension))
+
+
+def _square_of_second_moment(state: Any) -> Any:
+    return (
+        state.expect(lambda x: x[..., 0] ** 2 - x[..., 1] ** 2) ** 2
+        + state.expect(lambda x: 2 * x[..., 0] * x[..., 1]) ** 2
+    )
+
+
+MEASUREMENTS: dict[type[Geometry], Measurements] = {
+    Circle: Measurements(
+        {
+            "W1": partial(wasserstein, p=1),
+            "W2": partial(wasserstein, p=2),
+            "H^-1": sobolev_distance,
+            "W2 up to rotation": partial(wasserstein, p=2, up_to_rotation=True),
+            "H^-1 up to rotation": partial(sobolev_distance, up_to_rotation=True),
+        },
+        ("W1", "W2", "H^-1"),
+        {
+            "x_1": _first,
+            "|m_1|^2": partial(_square_of_mean, dimension=2),
+            "|m_2|^2": _square_of_second_moment,
+        },
+    ),
+    Sphere: Measurements(
+        {
+            "mmd": mmd,
+            "H^-2": partial(sobolev_distance, s=2, degree=SOBOLEV),
+            "W1": partial(_with_cells, p=1),
+            "W2": partial(_with_cells, p=2),
+        },
+        ("mmd", "H^-2"),
+        {"x_1": _first, "|m_1|^2": partial(_square_of_mean, dimension=3)},
+    ),
+}
+
+
+def measurements_on(space: Geometry) -> Measurements | None:
+    """The named distances and functionals on a space, looked up along the bases of its class."""
+    known = (MEASUREMENTS[kind] for kind in type(space).__mro__ if kind in MEASUREMENTS)
+    return next(known, None)
+
+
+def distances_of(chosen: Any, known: Measurements) -> dict[str, Measured]:
+    """Distances by name: those of a mapping, known ones of a sequence of names, or the default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else.
+    """
+    if isinstance(chosen, Mapping):
+        return _checked_callables("distances", chosen)
+    if chosen is None:
+        chosen = known.default
+    if isinstance(chosen, str) or not isinstance(chosen, Iterable):
+        raise TypeError(f"distances is a mapping, or a sequence of names; got {chosen!r}.")
+    names = list(chosen)
+    for name in names:
+        if not isinstance(name, str) or name not in known.distances:
+            raise ValueError(
+                f"Known distances here are {', '.join(known.distances)}; got {name!r}."
+            )
+    if len(set(names)) < len(names):
+        raise ValueError(f"Every distance is named once; got {names}.")
+    return {name: known.distances[name] for name in names}
+
+
+def functionals_of(chosen: Any, known: Measurements) -> dict[str, Functional]:
+    """Functionals by name: those of a mapping, or by default moments of low degree.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    """
+    if chosen is None:
+        return dict(known.functionals)
+    if not isinstance(chosen, Mapping):
+        raise TypeError(f"functionals is a mapping of names to callables; got {chosen!r}.")
+    return _checked_callables("functionals", chosen)
+
+
+def _checked_callables(what: str, chosen: Mapping) -> dict[str, Callable]:
+    for name, value in chosen.items():
+        if not isinstance(name, str) or not callable(value):
+            raise TypeError(f"{what} maps names to callables; got {name!r}: {value!r}.")
+    return dict(chosen)

@@ -1,0 +1,225 @@
+"""Optimal transport between weighted points as a linear program, and between cells of densities.
+
+The program is solved by the network simplex of POT. Its dual potential certifies the plan. Between
+a density on S^2 and points the two together enclose the distance (semi-discrete transport).
+"""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ..core.errors import MeanfieldError, UnresolvedWarning
+
+__all__ = ["Cells", "Plan", "Points", "angles_between", "optimal_plan", "pairwise_distances",
+           "semidiscrete_bounds"]  # fmt: skip
+
+NEAR = 0.01  # angles closer than this to 0 or pi lose digits in an inner product
+MOST_PAIRS = 2**28  # their costs and the plan are 4 GiB
+PIVOTS = 10**9
+OPTIMAL = 1e-9  # gap between plan and certificate, relative to the largest cost
+BLOCK = 2**22  # pairs at a time
+
+
+class Points(NamedTuple):
+    """Points with masses: x (n, d), masses (n,)."""
+
+    x: np.ndarray
+    masses: np.ndarray
+
+
+class Cells(NamedTuple):
+    """A density by cells: a fine quadrature of it, and one point for each cell.
+
+    Attributes
+    ----------
+    fine : Points
+    owner : ndarray of int, (fine n,)
+        The cell of each point of the fine quadrature.
+    coarse : Points
+        Centres of the cells, with their masses.
+    check : Points
+        Another quadrature, of about half as many points, that shows the error of the fine one.
+    """
+
+    fine: Points
+    owner: np.ndarray
+    coarse: Points
+    check: Points
+
+    def radius(self, p: float) -> float:
+        """An upper bound of W_p between the density and its points: all go to their centre."""
+        angles = angles_between(self.fine.x, self.coarse.x[self.owner])
+        return float((self.fine.masses @ angles**p) ** (1 / p))
+
+
+class Plan(NamedTuple):
+    """An optimal plan between points, and its certificate.
+
+    Attributes
+    ----------
+    cost : float
+        sum_ij plan_ij (d(x_i, y_j) / scale)^p.
+    bound : float
+        A lower bound of the cost of every plan: sum masses u + sum masses v, where
+        u_i + v_j <= (d(x_i, y_j) / scale)^p.
+    masses : ndarray, (n, m)
+    potential : ndarray, (m,)
+        v.
+    scale : float
+        The largest distance.
+    """
+
+    cost: float
+    bound: float
+    masses: np.ndarray
+    potential: np.ndarray
+    scale: float
+
+
+def optimal_plan(x, a, y, b, p: float, on_sphere: bool = True) -> Plan:
+    """The plan of least cost between sum_i a_i delta_{x_i} and sum_j b_j delta_{y_j}.
+
+    Raises
+    ------
+    MeanfieldError
+        For more than 2^28 pairs of points.
+
+    Warns
+    -----
+    UnresolvedWarning
+        If the network simplex stopped before the optimum.
+    """
+    from ot import emd
+
+    if len(x) * len(y) > MOST_PAIRS:
+        raise MeanfieldError(
+            f"Optimal transport between {len(x)} and {len(y)} points needs all pairs, at most "
+            f"{MOST_PAIRS}. Take fewer tokens, or sliced_wasserstein, sobolev_distance or mmd, "
+            "which are made for many."
+        )
+    costs, scale = _scaled_costs(x, y, p, on_sphere)
+    options = {"numItermax": PIVOTS, "center_dual": False, "check_marginals": False}
+    plan, log = emd(a / a.sum(), b / b.sum(), costs, log=True, **options)
+    v = log["v"]
+    u = np.min(costs - v, axis=1)
+    bound = float(a @ u + b @ v)
+    missing = np.abs(plan.sum(axis=1) - a / a.sum()).sum()  # mass that an unfinished plan leaves
+    cost = float(np.vdot(plan, costs) + missing * costs.max())
+    if cost - bound > OPTIMAL * costs.max():
+        warnings.warn(
+            f"The network simplex stopped {cost - bound:.1e} above its lower bound, at {cost:.3e}: "
+            "the distance is between the two, as its error says.",
+            UnresolvedWarning,
+            stacklevel=4,
+        )
+    return Plan(cost, min(bound, cost), plan, v, scale)
+
+
+# Semi-discrete transport --------------------------------------------------------------------
+
+
+def semidiscrete_bounds(cells: Cells, points: Points, p: float) -> tuple[float, float]:
+    """A lower and an upper bound of the least cost between a density and points.
+
+    From below by the potential of an optimal plan between the cells and the points:
+
+        int min_j (d(x, y_j)^p - v_j) dmu(x) + sum_j masses_j v_j.
+
+    From above by the plan itself, in which all points of a cell go where their cell goes. Both are
+    integrals of the density by a quadrature, whose error is estimated by another one.
+    """
+    plan = optimal_plan(*cells.coarse, *points, p)
+    plan = plan._replace(potential=plan.potential * plan.scale**p)
+    below = _dual_value(cells.fine, points, plan, p)
+    error = abs(below - _dual_value(cells.check, points, plan, p))
+    return max(below - error, 0.0), _cost_of_cells(cells, points, plan, p) + error
+
+
+def _dual_value(fine: Points, points: Points, plan: Plan, p: float) -> float:
+    total = float(points.masses @ plan.potential)
+    rows = max(BLOCK // len(points.x), 1)
+    for begin in range(0, len(fine.x), rows):
+        part = slice(begin, begin + rows)
+        costs = pairwise_distances(fine.x[part], points.x, p, True)
+        costs -= plan.potential
+        total += float(fine.masses[part] @ costs.min(axis=1))
+    return total
+
+
+def _cost_of_cells(cells: Cells, points: Points, plan: Plan, p: float) -> float:
+    """Each point of the fine quadrature goes to the points to which parts of its cell go."""
+    rows, columns = np.nonzero(plan.masses)
+    shares = plan.masses[rows, columns] / cells.coarse.masses[rows]
+    order = np.argsort(cells.owner, kind="stable")
+    begins = np.searchsorted(cells.owner[order], np.arange(len(cells.coarse.x) + 1))
+    sizes = np.diff(begins)[rows]
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    chosen = order[np.repeat(begins[rows], sizes) + within]
+    angles = angles_between(cells.fine.x[chosen], points.x[np.repeat(columns, sizes)])
+    return float((cells.fine.masses[chosen] * np.repeat(shares, sizes)) @ angles**p)
+
+
+# Distances between points -------------------------------------------------------------------
+
+
+def angles_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Angles in radians between unit vectors (..., d), broadcast; each to rounding, relative."""
+    chord, other = (np.linalg.norm(x - sign * y, axis=-1) for sign in (1, -1))
+    return 2 * np.arctan2(chord, other)
+
+
+def pairwise_distances(x: np.ndarray, y: np.ndarray, p: float, on_sphere: bool) -> np.ndarray:
+    """d(x_i, y_j)^p for points (n, d) and (m, d), (n, m).
+
+    d is the geodesic distance of the sphere, to 1e-14, or the Euclidean one.
+    """
+    if on_sphere:
+        distances = x @ y.T
+        np.clip(distances, -1, 1, out=distances)
+        np.arccos(distances, out=distances)
+        _refine(x, y, distances)
+    else:
+        distances = np.empty((len(x), len(y)))
+        _euclidean(x, y, distances)
+    return _to_the_power(distances, p)
+
+
+def _scaled_costs(x, y, p: float, on_sphere: bool) -> tuple[np.ndarray, float]:
+    """(d(x_i, y_j) / scale)^p and the scale, the largest distance, so that no power overflows."""
+    bound = 1.0 if on_sphere else float(np.abs(x).max() + np.abs(y).max()) or 1.0
+    distances = pairwise_distances(x / bound, y / bound, 1, on_sphere)
+    largest = float(distances.max()) or 1.0
+    distances /= largest
+    return _to_the_power(distances, p), bound * largest
+
+
+def _to_the_power(distances: np.ndarray, p: float) -> np.ndarray:
+    """distances^p, in place."""
+    if p == 2:
+        return np.multiply(distances, distances, out=distances)
+    return distances if p == 1 else np.power(distances, p, out=distances)
+
+
+@njit(cache=True, nogil=True)
+def _refine(x, y, angles):
+    """Angles near 0 and pi from the difference and the sum of the vectors."""
+    for i in range(len(x)):
+        for j in range(len(y)):
+            if angles[i, j] < NEAR or angles[i, j] > np.pi - NEAR:
+                apart = together = 0.0
+                for k in range(x.shape[1]):
+                    apart += (x[i, k] - y[j, k]) ** 2
+                    together += (x[i, k] + y[j, k]) ** 2
+                angles[i, j] = 2 * np.arctan2(np.sqrt(apart), np.sqrt(together))
+
+
+@njit(cache=True, nogil=True)
+def _euclidean(x, y, distances):
+    for i in range(len(x)):
+        for j in range(len(y)):
+            square = 0.0
+            for k in range(x.shape[1]):
+                square += (x[i, k] - y[j, k]) ** 2
+            distances[i, j] = np.sqrt(square)

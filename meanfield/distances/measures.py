@@ -1,0 +1,432 @@
+"""States as measures: what distances ask of a state, answered by one class for each kind.
+
+A state is made of points, or has a density. `measure_of` looks its class up, and the class of its
+space, along their bases. A state from elsewhere takes part if it has a method ``as_measure()`` that
+returns a state known here, for instance `Tokens`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from itertools import product
+from math import exp, lgamma, pi
+from typing import Any
+
+import numpy as np
+
+from ..spaces import Circle, Density, Geometry, Sphere, Zonal
+from ..spaces.characteristics import Characteristics
+from ..spaces.contract import dimension_of_harmonics
+from ..spaces.kernels import legendre_averages
+from ..spaces.sphere_points import empirical_coefficients
+from ..states import Dirac, Tokens
+from .linear_programs import Cells, Points, angles_between
+from .quantile_functions import curves_of_densities, curves_of_points
+
+__all__ = ["Measure", "checked_pair", "is_measure", "measures"]
+
+ON_AXIS = 1e-15
+ACCURACY = 1e-14  # of the transforms of ducc0 on the circle
+NODES, WAVES = 60, 30  # beyond the degree: for any power, and for sin^(d - 2) in d dimensions
+FINE = 40  # points of the quadrature in a cell, about
+LLOYD = 8  # iterations that place the cells
+
+
+class Measure(ABC):
+    """A state, or an ensemble of states, as a measure.
+
+    Attributes
+    ----------
+    state : object
+    shape : tuple of int
+        Of the ensemble; its members are counted flat.
+    dimension : int
+        The ambient dimension d.
+    on_sphere : bool
+        Whether it lives on S^(d-1) rather than in R^d.
+    smooth : bool
+        Whether it has a density.
+    pointwise : bool
+        Whether it is a sum of points with masses >= 0.
+    axisymmetric : bool
+        Whether it is known to be symmetric about the last axis.
+    uniform : bool
+        Whether it is the uniform measure.
+    single_point : ndarray (d,), or None
+        The point that has all mass.
+    """
+
+    on_sphere = True
+    smooth = False
+    pointwise = False
+    axisymmetric = False
+    uniform = False
+    single_point: np.ndarray | None = None
+
+    def __init__(self, state: Any, dimension: int):
+        self.state, self.shape, self.dimension = state, state.shape, dimension
+
+    def __str__(self) -> str:
+        d = self.dimension
+        return f"{type(self.state).__name__} {f'on S^{d - 1}' if self.on_sphere else f'in R^{d}'}"
+
+    def check_divisible(self) -> None:
+        """Raise ValueError for what neither is made of points nor can be divided into cells."""
+        return
+
+    @abstractmethod
+    def points(self, member: int, cells: int) -> Points:
+        """A member as points; a density as about this number of cells."""
+
+    @abstractmethod
+    def curves_on_circle(self) -> np.ndarray:
+        """Quantile functions (members, pieces + 1, columns) on the circle."""
+
+    @abstractmethod
+    def turned_curves(self, members: np.ndarray, angles: np.ndarray) -> np.ndarray:
+        """Quantile functions on the circle of these members, each turned by its angle."""
+
+    def polar_curves(self) -> np.ndarray:
+        """Quantile functions of the polar angle of an axisymmetric measure."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:
+        """W_p to the Dirac at a unit vector, (*ensemble,): (int d(x, point)^p dmu)^(1/p)."""
+
+    @abstractmethod
+    def coefficients(self, space: Geometry) -> np.ndarray:
+        """Coefficients (members, modes) with respect to the harmonics of `space`."""
+
+
+MEASURES: dict[tuple[type, type], type[Measure]] = {}
+
+
+def measures(state: type, space: type = object) -> Callable[[type[Measure]], type[Measure]]:
+    """Decorator: this class answers for states of a class, on spaces of a class."""
+
+    def enter(kind: type[Measure]) -> type[Measure]:
+        MEASURES[state, space] = kind
+        return kind
+
+    return enter
+
+
+def _kind_of(state: Any) -> type[Measure] | None:
+    spaces = type(getattr(state, "geometry", None)).__mro__
+    pairs = product(type(state).__mro__, spaces)
+    return next((MEASURES[pair] for pair in pairs if pair in MEASURES), None)
+
+
+def is_measure(state: Any) -> bool:
+    """Whether distances of a state are those of a measure, or else closed forms only."""
+    return _kind_of(state) is not None or hasattr(state, "as_measure")
+
+
+def measure_of(name: str, state: Any) -> Measure:
+    """The measure that a state is; raises TypeError, in the name of a distance, if it is none."""
+    if hasattr(state, "as_measure"):
+        return measure_of(name, state.as_measure())
+    kind = _kind_of(state)
+    if kind is not None:
+        return kind(state)  # type: ignore[call-arg]
+    *names, last = dict.fromkeys(known.__name__ for known, _ in MEASURES)
+    raise TypeError(
+        f"{name} is between states: {', '.join(names)} or {last}, or a state whose method "
+        f"as_measure() returns one of these; got {type(state).__name__}."
+    )
+
+
+def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int, ...], np.ndarray]:
+    """Two states as measures, the shape of the ensemble of pairs, and their members (pairs, 2).
+
+    Raises
+    ------
+    TypeError
+        If a state is no measure.
+    ValueError
+        For different spaces, ensembles that do not broadcast, and negative densities.
+    """
+    first = measure_of(name, a)
+    second = first if b is a else measure_of(name, b)
+    if (first.dimension, first.on_sphere) != (second.dimension, second.on_sphere):
+        raise ValueError(f"{name} needs two states of one space; got {first}, {second}.")
+    try:
+        shape = np.broadcast_shapes(first.shape, second.shape)
+    except ValueError:
+        raise ValueError(
+            f"{name} needs ensembles whose shapes broadcast; got {first.shape} and {second.shape}."
+        ) from None
+    members = [
+        np.broadcast_to(np.arange(int(np.prod(m.shape))).reshape(m.shape), shape).ravel()
+        for m in (first, second)
+    ]
+    return first, second, shape, np.stack(members, axis=1)
+
+
+# Densities ----------------------------------------------------------------------------------
+
+
+@measures(Density, Geometry)
+class SmoothMeasure(Measure):
+    """A density with respect to the uniform measure, by its harmonics."""
+
+    smooth = True
+
+    def __init__(self, state: Density):
+        state.checked_positive()
+        super().__init__(state, state.geometry.dimension)
+        self.space = state.geometry
+        self.series = state.coefficients.reshape(-1, state.coefficients.shape[-1])
+        self.uniform = not np.any(self.series[:, 1:])
+
+    def check_divisible(self) -> None:
+        if self.dimension > 3:
+            raise ValueError(
+                f"A density on S^{self.dimension - 1} has a distance from axisymmetric states and "
+                "from Diracs only. Compare tokens: density.sample(n, rng=0)."
+            )
+
+    def points(self, member: int, cells: int) -> Points:
+        return self.cells(member, cells).coarse
+
+    def cells(self, member: int, count: int) -> Cells:
+        """About `count` cells, placed by Lloyd's iteration from a seeded sample.
+
+        On the circle the cells are points at equal distances.
+        """
+        from scipy.spatial import cKDTree
+
+        if self.dimension == 2:
+            fine = self._quadrature(member, Circle(max(count // 3, self.space.degree)))
+            return Cells(fine, np.arange(len(fine.x)), fine, fine)
+        degree = max(int((FINE * count / 4.5) ** 0.5), self.space.degree)
+        x, masses = fine = self._quadrature(member, Sphere(max(degree, 2)))
+        centres = x[np.random.default_rng(0).choice(len(x), count, replace=False, p=masses)]
+        for step in range(LLOYD + 1):
+            owner = cKDTree(centres).query(x)[1]
+            if step == LLOYD:
+                break
+            sums = np.stack([np.bincount(owner, masses * c, len(centres)) for c in x.T], axis=1)
+            kept = np.bincount(owner, minlength=len(centres)) > 0
+            centres = sums[kept] / np.linalg.norm(sums[kept], axis=1, keepdims=True)
+        coarse = Points(centres, np.bincount(owner, masses, len(centres)))
+        check = self._quadrature(member, Sphere(max(int(0.7 * degree), 2)))
+        return Cells(fine, owner, coarse, check)
+
+    def _quadrature(self, member: int, grid: Geometry) -> Points:
+        """The density on a grid, where it is positive."""
+        masses = grid.weights * self.space.at(self.series[member], grid.points)
+        some = masses > 0
+        return Points(grid.points[some], masses[some] / masses[some].sum())
+
+    def curves_on_circle(self) -> np.ndarray:
+        return _curves_on_circle(self.space, self.series)
+
+    def turned_curves(self, members: np.ndarray, angles: np.ndarray) -> np.ndarray:
+        circle = Circle(self.space.degree)
+        series = self.coefficients(circle)[members]
+        return _curves_on_circle(circle, series * np.exp(-1j * circle.degrees * angles[:, None]))
+
+    def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:
+        """The harmonics of angle^p, by Funk and Hecke, against those of the density."""
+        from scipy.special import roots_jacobi
+
+        d = self.dimension
+        size = self.space.degree + NODES + int(min(d, WAVES * d**0.5))
+        nodes, weights = roots_jacobi(size, 0, p)
+        angles = np.pi * (1 + nodes) / 2
+        constant = (np.pi / 2) ** (p + 1) * exp(lgamma(d / 2) - lgamma((d - 1) / 2)) / np.pi**0.5
+        weights = constant * weights * np.sin(angles) ** (d - 2)
+        multipliers = legendre_averages(self.space.degree, d, np.cos(angles), weights)
+        series = self.state.coefficients * multipliers[self.space.degrees]
+        return np.maximum(self.space.at(series, point), 0.0) ** (1 / p)
+
+    def coefficients(self, space: Geometry) -> np.ndarray:
+        return self.space.resample(self.series, space.degree)
+
+
+@measures(Density, Zonal)
+class ZonalMeasure(SmoothMeasure):
+    """A density that is symmetric about the last axis."""
+
+    axisymmetric = True
+
+    def polar_curves(self) -> np.ndarray:
+        d = self.dimension
+        constant = exp(lgamma(d / 2) - lgamma((d - 1) / 2)) / pi**0.5
+
+        def density(angle: np.ndarray) -> np.ndarray:
+            values = self.space.at(self.series, np.cos(angle)[:, None])
+            return constant * np.sin(angle) ** (d - 2) * values
+
+        return curves_of_densities(density, pi)
+
+    def coefficients(self, space: Geometry) -> np.ndarray:
+        return _without_symmetry(super().coefficients(space), space)
+
+
+def _curves_on_circle(space: Geometry, series: np.ndarray) -> np.ndarray:
+    def density(angle: np.ndarray) -> np.ndarray:
+        points = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+        return space.at(series, points) / (2 * pi)
+
+    return curves_of_densities(density, 2 * pi)
+
+
+def _without_symmetry(series: np.ndarray, space: Geometry) -> np.ndarray:
+    """Coefficients of axisymmetric functions, (members, degree + 1), among all of a space."""
+    if isinstance(space, Zonal):
+        return series
+    k = np.arange(space.degree + 1)
+    result = np.zeros((len(series), space.degrees.size), dtype=complex)
+    if space.dimension == 2:  # the axis e_2 is the angle pi / 2
+        series = series * np.where(k == 0, 1, np.sqrt(0.5)) * (-1j) ** k
+    result[:, : k.size] = series
+    return result
+
+
+# Points -------------------------------------------------------------------------------------
+
+
+@measures(Tokens)
+class PointMeasure(Measure):
+    """Points with masses: x (*ensemble, n, d), masses (*ensemble, n)."""
+
+    pointwise = True
+
+    def __init__(self, state: Any, x=None, masses=None):
+        self.x, self.masses = (state.x, state.masses) if x is None else (x, masses)
+        super().__init__(state, self.x.shape[-1])
+        self.on_sphere = getattr(state, "on_sphere", True)
+
+    def points(self, member: int, _cells: int) -> Points:
+        n, d = self.x.shape[-2:]
+        return Points(self.x.reshape(-1, n, d)[member], self.masses.reshape(-1, n)[member])
+
+    def angles_on_circle(self) -> tuple[np.ndarray, np.ndarray]:
+        """Angles in [0, 2 pi) and masses, (members, n) each."""
+        n = self.x.shape[-2]
+        angles = np.arctan2(self.x[..., 1], self.x[..., 0]) % (2 * pi)
+        return angles.reshape(-1, n), self.masses.reshape(-1, n)
+
+    def curves_on_circle(self) -> np.ndarray:
+        return curves_of_points(*self.angles_on_circle())
+
+    def turned_curves(self, members: np.ndarray, angles: np.ndarray) -> np.ndarray:
+        places, masses = self.angles_on_circle()
+        turned = (places[members] + angles[:, None]) % (2 * pi)
+        return curves_of_points(turned, masses[members])
+
+    def angles_to(self, point: np.ndarray) -> np.ndarray:
+        """Geodesic distances from a unit vector, (*ensemble, n)."""
+        return angles_between(self.x, point)
+
+    def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:
+        angles = self.angles_to(point)
+        scale = angles.max(axis=-1, initial=0.0)
+        size = np.where(scale > 0, scale, 1.0)
+        powers = (self.masses * (angles / size[..., None]) ** p).sum(axis=-1)
+        return np.asarray(scale * powers ** (1 / p))
+
+    def coefficients(self, space: Geometry) -> np.ndarray:
+        """Exact to about 1e-12, the accuracy of nonuniform transforms."""
+        n, d = self.x.shape[-2:]
+        sets = zip(self.x.reshape(-1, n, d), self.masses.reshape(-1, n), strict=True)
+        transform = TRANSFORMS[type(space)]
+        return np.stack([transform(x, masses, space) for x, masses in sets])
+
+
+@measures(Dirac)
+class PointMass(PointMeasure):
+    """All mass at one point."""
+
+    def __init__(self, state: Dirac):
+        super().__init__(state, state.point[None], np.ones(1))
+        self.single_point = state.point
+        self.axisymmetric = float(np.abs(state.point[:-1]).max()) <= ON_AXIS
+
+    def polar_curves(self) -> np.ndarray:
+        angle = 0.0 if self.state.point[-1] > 0 else pi
+        return curves_of_points(np.array([[angle]]), np.ones((1, 1)))
+
+
+@measures(Characteristics, Geometry)
+class NodeMeasure(PointMeasure):
+    """The nodes of a quadrature that the flow carries; rounding makes some masses -1e-19."""
+
+    def __init__(self, state: Characteristics):
+        super().__init__(state, state.points, np.maximum(state.masses, 0.0))
+
+    def points(self, member: int, _cells: int) -> Points:
+        return Points(self.x, self.masses / self.masses.sum())
+
+    def angles_to(self, point: np.ndarray) -> np.ndarray:
+        return self.state.chart.distances(self.state.coordinates, point)
+
+    def coefficients(self, space: Geometry) -> np.ndarray:
+        return self.state.coefficients(space.degree)[None]
+
+
+@measures(Characteristics, Zonal)
+class LatitudeMeasure(NodeMeasure):
+    """Nodes of an axisymmetric density, each of which is a circle of latitude."""
+
+    pointwise = False
+    axisymmetric = True
+
+    def check_divisible(self) -> None:
+        raise ValueError(
+            "Characteristics of an axisymmetric density are circles of latitude, not points: "
+            "their distance is known from other axisymmetric states only. Use Sphere in d = 3."
+        )
+
+    def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:
+        if np.abs(point[:-1]).max() > ON_AXIS:
+            self.check_divisible()
+        return super().distance_to(point, p)
+
+    def angles_on_circle(self) -> tuple[np.ndarray, np.ndarray]:
+        """Both points of each node: on the circle a latitude is a pair of points."""
+        x, masses = np.concatenate([self.x, self.x * [-1, 1]]), np.tile(self.masses / 2, 2)
+        return (np.arctan2(x[:, 1], x[:, 0]) % (2 * pi))[None], masses[None]
+
+    def polar_curves(self) -> np.ndarray:
+        pole = np.eye(self.dimension)[-1]
+        return curves_of_points(self.angles_to(pole)[None], self.masses[None])
+
+    def coefficients(self, space: Geometry) -> np.ndarray:
+        return _without_symmetry(super().coefficients(space), space)
+
+
+def _circle_transform(x: np.ndarray, masses: np.ndarray, space: Circle) -> np.ndarray:
+    """sum_j masses_j e^{-ik theta_j}, k = 0, ..., degree."""
+    from ducc0.nufft import nu2u
+
+    modes = nu2u(
+        points=masses.astype(complex),
+        coord=np.arctan2(x[:, 1], x[:, 0])[:, None],
+        out=np.empty(2 * space.degree + 1, dtype=complex),
+        forward=True,
+        epsilon=ACCURACY,
+        nthreads=1,
+        periodicity=2 * np.pi,
+        fft_order=False,
+    )
+    return modes[space.degree :]
+
+
+def _sphere_transform(x: np.ndarray, masses: np.ndarray, space: Sphere) -> np.ndarray:
+    return empirical_coefficients(x, masses, space.degree)
+
+
+def _pole_transform(x: np.ndarray, _masses: np.ndarray, space: Zonal) -> np.ndarray:
+    """Of one point with all mass, at a pole."""
+    sizes = np.sqrt([dimension_of_harmonics(l, space.dimension) for l in space.degrees])
+    return sizes * np.sign(x[0, -1]) ** space.degrees
+
+
+TRANSFORMS: dict[type, Callable[[np.ndarray, np.ndarray, Any], np.ndarray]] = {
+    Circle: _circle_transform,
+    Sphere: _sphere_transform,
+    Zonal: _pole_transform,
+}

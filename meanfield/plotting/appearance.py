@@ -1,0 +1,434 @@
+"""What figures ask of a kind of state: where it lives, which points stand for it, what tells most.
+
+`Appearance` answers for a state that nobody described. A class derived from it, registered for a
+class of states by `Appearance.register`, holds for that class and all derived from it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import norm  # whose squares do not overflow
+
+from ..results.solution import Solution
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Equiangular, Gaussian, Gram, Tokens
+from . import theme
+from .clusters import (
+    GATHERED,
+    clusters_of_density,
+    clusters_of_tokens,
+    equal_masses,
+    evenly,
+    quantiles,
+    separate,
+)
+from .labels import Member, choose_members, first_member, member_of, percent
+from .spaces import Chart, chart_of, in_words, space_of_tokens
+
+__all__ = ["Appearance"]
+
+COARSE_DEGREE = 16
+Present = Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Tokens or nodes that are drawn for all of one member, in the order in which to draw them.
+
+    Attributes
+    ----------
+    indices : ndarray of int
+        Which they are. Those that end in no cluster come first: they are drawn beneath others.
+    masses : ndarray
+        Of the tokens at first, or of the parts of the mass for which the nodes stand.
+    colours : ndarray of object
+        Of the cluster that each ends in; grey in none; the first colour if there are no clusters.
+    ends : list of Cluster
+        The clusters of the last state, the heaviest first.
+    note : str
+        "300 of 100000 tokens", or which part of the mass each stands for.
+    """
+
+    indices: np.ndarray
+    masses: np.ndarray
+    colours: np.ndarray
+    ends: list[Any]
+    note: str
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Masses over their mean."""
+        return self.masses / self.masses.mean()
+
+
+class Appearance:
+    """How a kind of state is drawn; this is what holds for states of any kind.
+
+    Attributes
+    ----------
+    states : str
+        Their name in messages.
+    replicas : bool
+        Whether members with the same parameters are replicas: overviews and movies show one of
+        them, and curves of observables are drawn as their median and a band.
+    carried : bool
+        Whether nothing can change the mass, which then is not shown.
+    most_dots, most_curves : int
+        How many points, or curves, stand for a member.
+    overlap : float
+        The opacity of n curves is this over the square root of n, within limits.
+    """
+
+    registered: ClassVar[dict[type, "Appearance"]] = {}
+    states = ""
+    replicas = False
+    carried = False
+    most_dots, most_curves = 5000, 300
+    overlap = 3.0
+
+    @classmethod
+    def register(cls, *states: type) -> Callable[[type["Appearance"]], type["Appearance"]]:
+        """Decorate the appearance of these classes of states, and of those derived from them."""
+
+        def keep(appearance: type[Appearance]) -> type[Appearance]:
+            cls.registered.update(dict.fromkeys(states, appearance()))
+            return appearance
+
+        return keep
+
+    def space(self, state: Any) -> type:
+        """The class of the space that a state lives on; NoneType if it tells of none."""
+        return type(getattr(state, "geometry", None))
+
+    def flat(self, state: Any) -> bool:
+        """Whether it lives in R^d, where points can go to infinity."""
+        return False
+
+    def gathering(self, state: Any) -> str:
+        """The observable that tells in movies how far the measure has gathered; "" for none."""
+        return ""
+
+    def chart(self, state: Any) -> Chart | None:
+        """The axis of its one coordinate, or None."""
+        return chart_of(self.space(state))
+
+    def members(self, solution: Solution, member: int | Member | None) -> list[Member]:
+        """The members of an ensemble that an overview or a movie shows."""
+        return choose_members(solution, member)
+
+    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
+        """Each state as a vector: the distance between two of them is how far apart they are."""
+        return (np.zeros(1) for _ in states)
+
+    def telling(self, solution: Solution, present: Present, single: bool) -> list[str]:
+        """Names of observables, those first that tell most; `single` for a single member."""
+        return list(filter(present, solution.observables))
+
+    def constant(self, solution: Solution) -> set[str]:
+        """Names of observables that are always the same for such states."""
+        return {"mass"} if self.carried else set()
+
+    # Of states with points
+
+    def points(self, state: Any) -> np.ndarray:
+        """The points (n, d) of a single state: tokens, or nodes."""
+        raise NotImplementedError
+
+    def clusters(self, state: Any) -> Sequence[Any]:
+        """Clusters of a single state, with `point` and `mass`, the heaviest first."""
+        return []
+
+    def best_seen_from(self, state: Any) -> np.ndarray:
+        """Direction in which a single state on the sphere is seen best: its heaviest cluster."""
+        clusters = self.clusters(state)
+        return clusters[0].point if clusters else self.mean(state)
+
+    def mean(self, state: Any) -> np.ndarray:
+        """The mean of a single state, or any direction if it is 0."""
+        raise NotImplementedError
+
+    def sample(self, solution: Solution, member: Member, most: int) -> Sample:
+        """At most `most` points that stand for all of a member."""
+        raise NotImplementedError
+
+    def coordinates(self, solution: Solution, member: Member) -> np.ndarray:
+        """Coordinates of all points on the chart of the space, continuous in time, (t, n)."""
+        raise NotImplementedError
+
+
+def appearance_of(state: Any) -> Appearance:
+    """The appearance registered for the class of a state, or the nearest class it derives from."""
+    known = (Appearance.registered.get(kind) for kind in type(state).__mro__)
+    return next(filter(None, known), Appearance())
+
+
+def space_of(solution: Solution) -> type:
+    """The class of the space that the states of a solution live on."""
+    return appearance_of(solution.final).space(solution.final)
+
+
+def describe_states(solution: Solution) -> str:
+    """For messages: "densities on the Circle"."""
+    final = solution.final
+    name = appearance_of(final).states or f"states of type {type(final).__name__}"
+    return f"{name} {in_words(space_of(solution))}".rstrip()
+
+
+def sample_of(solution: Solution, member: Member, most: int) -> Sample:
+    """At most `most` points that stand for all of a member, in the colours of final clusters."""
+    return appearance_of(solution.final).sample(solution, member, most)
+
+
+@Appearance.register(Density)
+class DensityAppearance(Appearance):
+    """Densities: fields over the space."""
+
+    states = "densities"
+
+    def gathering(self, state):
+        return "order_parameter"
+
+    def vectors(self, states, members):
+        for state in states:
+            head = state.resample(COARSE_DEGREE).coefficients
+            yield np.concatenate([head[index] for index in members])
+
+    def telling(self, solution, present, single):
+        energies = ("free_energy", "entropy", "interaction_energy")
+        energy = next(name for name in energies if present(name))
+        return ["moments" if single else "order_parameter", energy]
+
+    def clusters(self, state):
+        return clusters_of_density(state)
+
+    def best_seen_from(self, state):
+        """The direction of the mean, or of the maximum if the mean is near 0.
+
+        Of several maxima of equal height the northernmost is taken; the uniform density is seen
+        from the first axis.
+        """
+        points, values = state.geometry.points, state.values
+        mean = (state.geometry.weights * values) @ points
+        if np.linalg.norm(mean) > 0.1:
+            return mean
+        if values.max() < 1 + 1e-6:
+            return np.array([1.0, 0.0, 0.0])
+        return points[np.argmax(values > values.max() * (1 - 1e-6))]
+
+
+@Appearance.register(Characteristics)
+class CharacteristicsAppearance(Appearance):
+    """Characteristics: a few nodes that stand for equal masses, followed through the flow."""
+
+    states = "characteristics"
+    carried = True
+    most_dots, most_curves = 512, 50
+    overlap = 6.0  # curves between which lies the same mass hardly overlap
+
+    def gathering(self, state):
+        return "order_parameter"
+
+    def vectors(self, states, members):
+        return ((np.sqrt(state.masses)[:, None] * state.points).ravel() for state in states)
+
+    def telling(self, solution, present, single):
+        # The speed takes the place of clusters as long as there are none.
+        second = "cluster_mass" if solution.observables["cluster_count"].any() else "speed"
+        return ["w2_to_dirac", second, "moments", "interaction_energy"]
+
+    def points(self, state):
+        return state.points
+
+    def clusters(self, state):
+        return state.clusters()
+
+    def mean(self, state):
+        return state.mean_direction
+
+    def sample(self, solution, member, most):
+        start, chart = solution[0], self.chart(solution.final)
+        if chart is None:
+            nodes, masses = equal_masses(start, int(np.log2(most)))
+            note = f"1/{len(nodes)} of the mass"
+        else:
+            nodes = quantiles(start, chart.of_nodes(start), most)
+            masses = np.full(most, 1 / most)
+            note = f"{percent(1 / most)} of the mass between curves"
+        ends = self.clusters(solution.final)
+        return Sample(nodes, masses, self.colours(solution, nodes), ends, note)
+
+    def colours(self, solution, nodes):
+        """A colour for each node: that of the cluster within reach of which it ends."""
+        ends, points = self.clusters(solution.final), solution.final.points[nodes]
+        colours = np.full(len(nodes), theme.FAINT if ends else theme.PALETTE[0], dtype=object)
+        for i, end in enumerate(ends):
+            near = np.linalg.norm(points - end.point, axis=1) < 2 * np.sin(GATHERED / 2)
+            colours[near] = theme.PALETTE[i % len(theme.PALETTE)]
+        return colours
+
+    def coordinates(self, solution, member):
+        chart = self.chart(solution.final)
+        return np.array([chart.of_nodes(state) for state in solution])
+
+
+class Finite(Appearance):
+    """Finitely many tokens, of which replicas make an ensemble."""
+
+    replicas = True
+    carried = True
+
+    def members(self, solution, member):
+        return [first_member(solution, member)]
+
+    def gathering(self, state):
+        return "spread" if self.flat(state) else "order_parameter"
+
+    def vectors(self, states, members):
+        for state in states:
+            places = self.weighted(state, np.sqrt(state.masses)[..., None])
+            yield np.concatenate([places[index].ravel() for index in members])
+
+    def telling(self, solution, present, single):
+        names = self.names(solution.final)
+        if solution.model.noisy:  # clusters come and go
+            names = ["order_parameter", "mean_cosine", *(n for n in names if n != "cluster_count")]
+        return list(filter(present, dict.fromkeys(names)))
+
+    def thinned(self, state, most):
+        """At most `most` tokens of a single set, evenly spread over their order, of mass 1."""
+        if len(state) <= most:
+            return state
+        kept = evenly(len(state), most)
+        return self.subset(state, kept, state.masses[kept] / state.masses[kept].sum())
+
+
+ROUND = ["order_parameter", "cluster_count", "interaction_energy", "effective_rank", "speed"]
+HIGH = ["order_parameter", "cluster_count", "effective_rank", "interaction_energy", "speed"]
+FLAT = ["spread", "cluster_count", "order_parameter", "speed", "effective_rank"]
+GROWING = ["order_parameter", "cluster_count", "mean_radius"]  # where radii are part of the state
+
+
+@Appearance.register(Gram)
+class GramAppearance(Finite):
+    """Inner products of tokens, whatever their dimension."""
+
+    states = "inner products of tokens"
+
+    def weighted(self, state, root):
+        return root * state.G * np.swapaxes(root, -1, -2)
+
+    def names(self, state):
+        return HIGH
+
+    def subset(self, state, kept, masses):
+        return Gram(state.G[np.ix_(kept, kept)], masses)
+
+
+@Appearance.register(Tokens)
+class TokensAppearance(Finite):
+    """Tokens: points, some of them where there are many."""
+
+    states = "tokens"
+
+    def space(self, state):
+        return space_of_tokens(state.dimension, state.on_sphere)
+
+    def flat(self, state):
+        return not state.on_sphere
+
+    def weighted(self, state, root):
+        return root * state.x
+
+    def names(self, state):
+        names = FLAT if not state.on_sphere else HIGH if state.dimension > 3 else ROUND
+        return names if state.radii is None else [*GROWING, *names]
+
+    def subset(self, state, kept, masses):
+        return Tokens(state.x[kept], masses, on_sphere=state.on_sphere)
+
+    def points(self, state):
+        return state.x
+
+    def clusters(self, state):
+        return separate(state)
+
+    def mean(self, state):
+        mean = state.masses @ state.x
+        return mean if np.linalg.norm(mean) > 1e-9 else np.array([1.0, 0.0, 0.0])
+
+    def sample(self, solution, member, most):
+        """Evenly spread over the order of the tokens, or over their chart if there is one."""
+        first, last = (member_of(state, member) for state in (solution[0], solution.final))
+        order, chart = np.arange(len(first)), self.chart(last)
+        if chart is not None:
+            order = np.argsort(chart.over_time(first.x[None])[0], kind="stable")
+        tokens = order[evenly(len(first), most)]
+        ends = clusters_of_tokens(last)
+        colours = np.full(len(first), theme.FAINT if ends else theme.PALETTE[0], dtype=object)
+        for i, end in enumerate(ends):
+            colours[end.tokens] = theme.PALETTE[i % len(theme.PALETTE)]
+        tokens = tokens[np.argsort(colours[tokens] != theme.FAINT, kind="stable")]
+        of = f" of {len(first)}" if len(tokens) < len(first) else ""
+        note = f"{len(tokens)}{of} token{'s' if len(first) > 1 else ''}"
+        return Sample(tokens, first.masses[tokens], colours[tokens], ends, note)
+
+    def coordinates(self, solution, member):
+        x = np.stack([member_of(state, member).x for state in solution])
+        return self.chart(solution.final).over_time(x)
+
+
+@Appearance.register(Equiangular)
+class EquiangularAppearance(Appearance):
+    """Equiangular tokens: one number for each member."""
+
+    states = "equiangular tokens"
+    carried = True
+
+    def members(self, solution, member):
+        if member is None:
+            return list(np.ndindex(tuple(solution.shape)))
+        return choose_members(solution, member)
+
+    def telling(self, solution, present, single):
+        names = ("rho", "radius", "effective_rank", "interaction_energy", "speed")
+        return list(filter(present, names))
+
+
+@Appearance.register(Gaussian)
+class GaussianAppearance(Appearance):
+    """Normal laws: ellipses in the plane, variances in any dimension."""
+
+    states = "Gaussians"
+    carried = True
+
+    def space(self, state):
+        return space_of_tokens(state.dimension, on_sphere=False)
+
+    def flat(self, state):
+        return True
+
+    def gathering(self, state):
+        return "spread"
+
+    def vectors(self, states, members):
+        """In perspective: infinity is at the distance 1, the size at the start at 1/2."""
+        laws = [self.law(state) for state in states]
+        unit = norm(laws[0])
+        return (law / ((norm(law) + unit) or 1.0) for law in laws)
+
+    def law(self, state):
+        """The symmetric root and the mean, whose norm is (int |x|^2 dmu)^(1/2)."""
+        u, s, _ = np.linalg.svd(state.root)
+        return np.column_stack([(u * s) @ u.T, state.mean]).ravel()
+
+    def telling(self, solution, present, single):
+        names = ("spread", "covariance_rank", "order_parameter", "speed", "effective_rank")
+        return [n for n in names if present(n) and n not in self.constant(solution)]
+
+    def constant(self, solution):
+        """The mean of a Gaussian that begins with mean 0 stays there."""
+        mean = solution.observables.get("order_parameter")
+        return {"mass"} | ({"order_parameter"} if mean is not None and not mean.any() else set())

@@ -1,0 +1,210 @@
+"""Clusters: of tokens by single linkage, of a density by its maxima, and the parts of a measure.
+
+Characteristics find their own clusters (`Characteristics.clusters`). The masses of their nodes
+differ by many orders of magnitude, so that a drawing of all of them would show the quadrature and
+not the measure: `quantiles` and `equal_masses` choose nodes that stand for equal masses.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from ..dynamics.observables import cluster_labels
+from ..dynamics.observables.linkage import MANY
+from ..spaces import Sphere
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Tokens
+from . import theme
+
+__all__ = ["Cluster", "clusters_of_density", "clusters_of_tokens"]
+
+GATHERED = 0.1  # radians: tokens and nodes nearer to a cluster belong to it
+CLUSTERED = 0.75  # of the mass, at least, is in clusters, or
+HEAVY = 0.25  # in one of them; else there is none to speak of
+NAMED = 0.03  # of the mass, at least, is in a cluster whose share is written
+APART = 0.3  # radians between two such clusters
+HIGH = 2.0  # times the mean
+PROMINENT = 0.1  # a lesser dip, relative to the lower peak, does not separate two peaks
+GRID = Sphere(48)
+SPACING = np.radians(2.4)  # of its points
+AROUND = np.array(list(product((-1.0, 0.0, 1.0), repeat=3)))
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Mass in one place: its mean or maximum `point`, (d,), its share of the mass, its tokens."""
+
+    point: np.ndarray
+    mass: float
+    tokens: np.ndarray | None = None
+
+
+def evenly(count: int, most: int) -> np.ndarray:
+    """At most `most` of the indices below `count`, evenly spread, with the first and the last."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+
+
+# Tokens --------------------------------------------------------------------------------------
+
+
+def clusters_of_tokens(tokens: Tokens) -> list[Cluster]:
+    """The clusters of a single set, the heaviest first; none if most tokens are by themselves.
+
+    A cluster is two tokens or more, linked by single linkage, that stay within 0.1 of their mean
+    in the root mean square. Of so few tokens that each can have a colour, it may be one.
+    """
+    kept = np.arange(len(tokens))
+    if len(tokens) > MANY and tokens.dimension > 3:
+        kept = evenly(len(tokens), MANY // 4)
+    x, masses = tokens.x[kept], tokens.masses[kept]
+    labels = cluster_labels(Tokens(x, on_sphere=tokens.on_sphere))
+    least = 1 if len(tokens) <= len(theme.PALETTE) else 2
+    order = np.argsort(labels, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    found = [_cluster(x, masses, part) for part in parts if len(part) >= least]
+    found = [g for g in found if g is not None]
+    whole = [Cluster(g.point, g.mass / masses.sum(), kept[g.tokens]) for g in found]
+    shares = [g.mass for g in whole]
+    if sum(shares) < CLUSTERED and max(shares, default=0.0) < HEAVY:
+        return []
+    return sorted(whole, key=lambda g: (-round(g.mass, 12), int(g.tokens[0])))
+
+
+def separate(tokens: Tokens) -> list[Cluster]:
+    """Clusters on the sphere whose shares can be written without one hiding another."""
+    chosen: list[Cluster] = []
+    for one in clusters_of_tokens(tokens):
+        near = any(np.linalg.norm(one.point - other.point) < APART for other in chosen)
+        if one.mass >= NAMED and not near:
+            chosen.append(one)
+    return chosen
+
+
+def _cluster(x: np.ndarray, masses: np.ndarray, part: np.ndarray) -> Cluster | None:
+    mass = masses[part].sum()
+    if not mass > 0:
+        return None
+    shares = masses[part] / mass
+    mean = shares @ x[part]
+    wide = shares @ ((x[part] - mean) ** 2).sum(axis=1) > GATHERED**2
+    return None if wide else Cluster(mean, float(mass), part)
+
+
+# Densities on the sphere ---------------------------------------------------------------------
+
+
+def clusters_of_density(density: Density) -> list[Cluster]:
+    """Maxima above twice the mean, the heaviest first; two within 2.4 degrees may count as one.
+
+    The basin of a maximum is what steepest ascent leads to it. Peaks that are parted by a dip of
+    less than a tenth of the lower one count as one.
+    """
+    poles = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+    points = np.concatenate([GRID.points, poles])
+    values = density.at(points)
+    peak_of = _basins(values, _neighbours(GRID.grid.z.size, GRID.grid.longitudes.size))
+    masses = np.append(GRID.weights, [0.0, 0.0]) * values
+    shares = np.bincount(peak_of, masses, minlength=values.size) / masses.sum()
+    peaks = np.unique(peak_of)
+    peaks = peaks[values[peaks] > HIGH]
+    if not peaks.size:
+        return []
+    places = _climbed(density, points[peaks])
+    found = [
+        Cluster(place, float(share)) for place, share in zip(places, shares[peaks], strict=True)
+    ]
+    return sorted(found, key=lambda cluster: -cluster.mass)
+
+
+def _climbed(density: Density, places: np.ndarray) -> np.ndarray:
+    """The places (n, 3) moved up to the maxima near them, by a search in steps that shrink."""
+    for step in SPACING * 0.6 ** np.arange(12):
+        tried = places[:, None] + step * AROUND
+        tried /= np.linalg.norm(tried, axis=-1, keepdims=True)
+        places = tried[np.arange(len(tried)), density.at(tried).argmax(axis=1)]
+    return places
+
+
+def _neighbours(rows: int, columns: int) -> list[np.ndarray]:
+    """The eight neighbours of every grid point, and the first or last row for a pole."""
+    index = np.arange(rows * columns).reshape(rows, columns)
+    north, south = rows * columns, rows * columns + 1
+    padded = np.vstack([np.full(columns, north), index, np.full(columns, south)])
+    shifted = [np.roll(padded, turn, axis=1) for turn in (-1, 0, 1)]
+    around = [s[1 + step : 1 + step + rows] for s in shifted for step in (-1, 0, 1)]
+    table = np.stack(around, axis=-1).reshape(-1, 9)
+    return [*table, index[0], index[-1]]
+
+
+def _basins(values: np.ndarray, neighbours: list[np.ndarray]) -> np.ndarray:
+    """Index of the peak that every point belongs to; points are met from high to low."""
+    peak = np.full(values.size, -1)  # of the points met
+    parent = np.arange(values.size)  # of a peak that was merged into another
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            i = parent[i]
+        return int(i)
+
+    for i in np.argsort(-values, kind="stable"):
+        met = [j for j in neighbours[i] if peak[j] >= 0]
+        if not met:
+            peak[i] = i
+            continue
+        peak[i] = root(peak[max(met, key=lambda j: values[j])])
+        high, *others = sorted({root(peak[j]) for j in met}, key=lambda j: -values[j])
+        for other in others:
+            if values[other] - values[i] < PROMINENT * values[other]:
+                parent[other] = high
+    return np.array([root(i) for i in peak])
+
+
+# Nodes of characteristics that stand for equal masses ------------------------------------------
+
+
+def quantiles(state: Characteristics, angles: np.ndarray, count: int) -> np.ndarray:
+    """Nodes, in order of their `angles`, with the mass 1 / `count` between each two, (count,).
+
+    The first and the last leave half as much outside. All of this to the mass of one node.
+    """
+    order = np.argsort(angles, kind="stable")
+    below = np.cumsum(state.masses[order]) - state.masses[order] / 2
+    wanted = (np.arange(count) + 0.5) / count * state.mass
+    after = np.clip(np.searchsorted(below, wanted), 1, below.size - 1)
+    nearer = np.abs(below[after - 1] - wanted) < np.abs(below[after] - wanted)
+    return order[after - nearer]
+
+
+def equal_masses(state: Characteristics, halvings: int) -> tuple[np.ndarray, np.ndarray]:
+    """A node in the middle of each of 2^halvings pieces of about equal mass, and their masses.
+
+    All nodes are halved by mass across the direction in which they spread most, then each half,
+    and so on: points evenly distributed over the mass, whatever the order of the nodes.
+    """
+    parts = [np.arange(len(state))]
+    for _ in range(halvings):
+        parts = [half for part in parts for half in _halved(state, part)]
+    middles = np.empty(len(parts), dtype=int)
+    for i, part in enumerate(parts):
+        mean = state.masses[part] @ state.points[part] / state.masses[part].sum()
+        # A node of no mass next to the middle would be a poor representative of its piece.
+        heavy = part[state.masses[part] > 0.1 * state.masses[part].max()]
+        middles[i] = heavy[np.linalg.norm(state.points[heavy] - mean, axis=1).argmin()]
+    return middles, np.array([state.masses[part].sum() for part in parts])
+
+
+def _halved(state: Characteristics, part: np.ndarray) -> list[np.ndarray]:
+    """The nodes `part` cut in two; each half keeps at least one node."""
+    masses, points = state.masses[part], state.points[part]
+    if len(part) < 2 or not masses.sum() > 0:
+        return [part]
+    centred = points - masses @ points / masses.sum()
+    _, directions = np.linalg.eigh((centred * masses[:, None]).T @ centred)
+    order = np.argsort(centred @ directions[:, -1], kind="stable")
+    below = np.cumsum(masses[order])
+    cut = np.clip(np.searchsorted(below, below[-1] / 2) + 1, 1, len(part) - 1)
+    if cut > 1 and below[cut - 1] - below[-1] / 2 > below[-1] / 2 - below[cut - 2]:
+        cut -= 1
+    return [part[order[:cut]], part[order[cut:]]]

@@ -1,0 +1,495 @@
+"""Curves: densities over the angle at several times, and the paths of points over time."""
+
+from collections.abc import Sequence
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import LogLocator, MaxNLocator
+
+from ..results.solution import Solution
+from ..spaces import Circle, Zonal
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Tokens
+from . import resolution, theme
+from .appearance import appearance_of, sample_of, space_of
+from .clusters import Cluster
+from .fields import DENSITY, angle_histogram, draw_histogram, profiles, visible_chart
+from .labels import Member, distinct, label_of_member, percent
+from .layouts import Panels, Sheet
+from .registry import expect, figure
+from .scales import EXPONENT, Scale, choose_scale
+from .spaces import AROUND, Line, chart_of
+from .times import is_logarithmic, need_two_times, pick_times, time_axis
+
+__all__ = ["distribution", "histogram", "polar", "snapshots", "trajectories"]
+
+RADIUS = r"radius: density $\mu_t(\theta)$"
+TURN = np.linspace(0.0, 2 * np.pi, 361)
+CENTRED = {"ha": "center", "va": "center"}
+PATCH = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
+QUARTERS = ((0.0, "$0$"), (0.5, r"$\pi/2$"), (1.0, r"$\pi$"), (1.5, r"$-\pi/2$"))
+DASHES = {"color": theme.FAINT, "linewidth": 1.0, "linestyle": (0, (5, 3)), "zorder": 1}
+HISTOGRAM_BINS = 60
+LINE = 9.5  # height of a label in points
+MOST_MARKED = 12
+
+
+def curves_in_time(
+    ax: Axes, solution: Solution, times: np.ndarray, curves: Sequence[Sequence[np.ndarray]]
+) -> None:
+    """A curve (x, y) for each saved time, dark to light; those not resolved are dotted."""
+    resolved = resolution.resolved_states(solution)[times]
+    for curve, colour, known in zip(
+        curves, theme.ordered_colours(len(times)), resolved, strict=True
+    ):
+        ax.plot(*curve, color=colour, linestyle="-" if known else ":")
+
+
+def time_bar(target: Panels, solution: Solution, times: np.ndarray) -> None:
+    """A bar of one colour for each time shown."""
+    count = len(times)
+    colours = ListedColormap(theme.ordered_colours(count))
+    norm = BoundaryNorm(np.arange(count + 1) - 0.5, count)
+    bar = target.figure.colorbar(
+        ScalarMappable(norm, colours),
+        ax=target.axes,
+        label="time $t$",
+        ticks=np.arange(count),
+        aspect=26 * target.rows,
+        pad=0.02,
+    )
+    shown = distinct(np.asarray(solution.t)[times])
+    names = bar.ax.set_yticklabels([f"${text}$" for text in shown])
+    for name, known in zip(names, resolution.resolved_states(solution)[times], strict=True):
+        if not known:
+            name.set_color(theme.WARNING)
+    bar.ax.tick_params(length=0, which="both")
+    bar.outline.set_linewidth(matplotlib.rcParams["axes.linewidth"])
+
+
+# Over the angle ------------------------------------------------------------------------------
+
+
+@figure("snapshots", Density, Circle, Zonal, panels=(6.0, 3.4))
+def snapshots(
+    target: Panels,
+    solution: Solution,
+    *,
+    times: Sequence[float] | None = None,
+    count: int = 7,
+    scale: str = "auto",
+    bar: bool = True,
+) -> None:
+    """Density over the angle at several times, coloured by time.
+
+    The dashed line is the uniform state, 1. Dotted curves are not resolved, and their times red.
+
+    Parameters
+    ----------
+    times : sequence of float, optional
+        Times to show: the nearest saved ones are taken, and labelled as they are. By default
+        `count` times spread evenly along the path of the density, so that fast and slow phases
+        are shown alike.
+    count : int
+        How many, where `times` is not given.
+    solution, scale
+        As for `spacetime`; "power" is a power scale of the vertical axis.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, the member does not exist, or there are too many.
+    TypeError
+        If the states are neither densities on the circle nor axisymmetric.
+    """
+    shown = pick_times(solution, target.members, times, count)
+    theta, values = profiles(solution, target.members, times=shown)
+    chart = visible_chart(solution)
+    chosen = choose_scale(chart.inside(theta, values), scale)
+    for (ax, bottom, left), curves in zip(target.outer, values, strict=True):
+        curves_in_time(ax, solution, shown, [(theta, curve) for curve in curves])
+        density_axis(ax, chosen)
+        chart.beneath(ax, named=bottom)
+        ax.set_ylabel(DENSITY + chosen.note if left else "")
+    if bar:
+        time_bar(target, solution, shown)
+
+
+def uniform_line(ax: Axes) -> None:
+    """The uniform state, density 1."""
+    ax.axhline(1.0, **DASHES)
+
+
+def density_axis(ax: Axes, scale: Scale) -> None:
+    """Densities on `scale` at the side, and the line of the uniform state."""
+    uniform_line(ax)
+    if scale.name == "log":
+        ax.set_yscale("log")
+        ax.set_ylim(scale.low, 1.4 * scale.high)
+        return
+    if scale.name == "power":
+        ax.set_yscale("function", functions=(_power, _root))
+    low = min(0.0, scale.low)
+    ax.set_ylim(low, max(scale.high, 1.0) + 0.06 * (max(scale.high, 1.0) - low))
+
+
+def _power(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.abs(values) ** EXPONENT
+
+
+def _root(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.abs(values) ** (1 / EXPONENT)
+
+
+# Around the circle ---------------------------------------------------------------------------
+
+
+@figure("polar", Density, Circle, panels=(5.2, 4.4))
+def polar(
+    target: Panels,
+    solution: Solution,
+    *,
+    times: Sequence[float] | None = None,
+    count: int = 5,
+    scale: str = "auto",
+    bar: bool = True,
+) -> None:
+    """Density around the unit circle at several times, coloured by time.
+
+    A density u is drawn at the radius 1 + h(u), where h grows from 0 to 1 at the largest value
+    shown: linearly, or as a power if a peak exceeds 30 times the mean. The thick circle is u <= 0,
+    the dashed one the uniform state u = 1. Dotted curves are not resolved.
+
+    Parameters
+    ----------
+    solution, times, count, scale
+        As for `snapshots`; `ax` is an ordinary (not a polar) axes, and "log" takes
+        h(u) proportional to log(1 + u).
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, the member does not exist, or there are too many.
+    TypeError
+        If the states are not densities on the circle.
+    """
+    shown = pick_times(solution, target.members, times, count)
+    theta, values = profiles(solution, target.members, times=shown)
+    chosen = choose_scale(values, scale, heavy="power")
+    for (ax, bottom, _), curves in zip(target.outer, values, strict=True):
+        polar_axes(ax, chosen, quiet_angle(theta, curves))
+        curves_in_time(ax, solution, shown, [ring(theta, curve, chosen) for curve in curves])
+        if bottom:
+            ax.set_xlabel(RADIUS + chosen.note)
+    if bar:
+        time_bar(target, solution, shown)
+
+
+def ring(theta: np.ndarray, density: np.ndarray, scale: Scale) -> np.ndarray:
+    """Closed curve of shape (2, n) at the radius 1 + height of the density."""
+    # The grid overhangs by one point on either side; from the second to the last it closes.
+    return (1.0 + scale.height(density[1:])) * np.array([np.cos(theta[1:]), np.sin(theta[1:])])
+
+
+def quiet_angle(theta: np.ndarray, curves: np.ndarray) -> float:
+    """Angle at which the largest of the curves is smallest: free for the names of the circles."""
+    return float(theta[np.max(curves, axis=0).argmin()])
+
+
+def polar_axes(ax: Axes, scale: Scale, angle: float) -> None:
+    """Unit circle, circles of equal density named at `angle`, names of the angles; no frame."""
+    circle = np.array([np.cos(TURN), np.sin(TURN)])
+    ax.plot(*circle, color=theme.INK, linewidth=1.6, zorder=1)
+    for level in _levels(scale):
+        radius = 1.0 + scale.height(np.array(level))
+        ax.plot(*(radius * circle), color=theme.FAINT, linewidth=0.5, alpha=0.6, zorder=0)
+        ax.text(*_at(radius, angle), f"{level:g}", color="#666666", fontsize=8, **CENTRED, **PATCH)
+    uniform = 1.0 + scale.height(np.array(1.0))
+    ax.plot(*(uniform * circle), **DASHES)
+    name_angles(ax, QUARTERS, 0.82)
+    ax.set(xlim=(-2.1, 2.1), ylim=(-2.1, 2.1))
+
+
+def name_angles(ax: Axes, names: Sequence[tuple[float, str]], radius: float) -> None:
+    """Names of angles, in units of pi, inside a circle; equal scales and no frame."""
+    for quarter, name in names:
+        ax.text(*_at(radius, quarter * np.pi), name, fontsize=9, **CENTRED)
+    ax.set(aspect="equal", xticks=[], yticks=[])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def _at(radius: float, angle: float) -> tuple[float, float]:
+    return radius * np.cos(angle), radius * np.sin(angle)
+
+
+def _levels(scale: Scale) -> list[float]:
+    """Densities to draw a circle for: a few round numbers up to the largest, with 1."""
+    if scale.name == "linear":
+        levels = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(0.0, scale.high)
+    else:
+        levels = LogLocator(base=10).tick_values(1.0, scale.high)
+    # Closer to the uniform circle than a digit is high, a name could not be read.
+    room = scale.height(np.array(1.0)) + 0.13
+    return [1.0] + [
+        float(x)
+        for x in levels
+        if x <= scale.high * (1 + 1e-9) and scale.height(np.array(x)) > room
+    ]
+
+
+# Histograms of tokens ------------------------------------------------------------------------
+
+
+@figure("histogram", Tokens, Circle, sheet=(6, 1.35, 3))
+def histogram(
+    page: Sheet, solution: Solution, *, bins: int = HISTOGRAM_BINS, density: Solution | None = None
+) -> None:
+    """Histograms of the angles at several times, with respect to the uniform state, which is 1.
+
+    Parameters
+    ----------
+    bins : int
+        How many, of equal width.
+    density : Solution, optional
+        Densities on the circle, of a single run: the one saved nearest to each time is drawn over
+        the histogram.
+    solution, times, count
+        As for `rings`.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, `bins` is not positive, `density` is an ensemble, the
+        member does not exist, or there are too many.
+    TypeError
+        If the states are not tokens on the circle, or those of `density` are not densities there.
+    """
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1; got bins = {bins!r}.")
+    if density is not None:
+        expect(density, [(Density, Circle)])
+        if density.shape:
+            shape = density.shape
+            raise ValueError(f"density must be a single run; got an ensemble of shape {shape}.")
+    for row in page.views:
+        for view, i in zip(row, page.times, strict=True):
+            heights, edges = angle_histogram(view.state, bins)
+            draw_histogram(view.ax, heights, edges, label="tokens")
+            view.ax.set_ylim(top=1.1 * max(heights.max(), 1.0))
+            uniform_line(view.ax)
+            if density is not None:
+                _overlay(view.ax, density, float(solution.t[i]))
+    _name_outer([view.ax for row in page.views for view in row], page.rows)
+    if density is not None:
+        page.views[0][0].ax.legend(loc="best", handlelength=1.0, fontsize=8)
+
+
+def _name_outer(axes: Sequence[Axes], rows: int) -> None:
+    columns = -(-len(axes) // rows)
+    for i, ax in enumerate(axes):
+        AROUND.beneath(ax, named=i + columns >= len(axes))
+        if i % columns == 0 and not ax.get_ylabel():
+            ax.set_ylabel(DENSITY)
+
+
+def _overlay(ax: Axes, density: Solution, t: float) -> None:
+    nearest = int(np.abs(np.asarray(density.t) - t).argmin())
+    theta, values = profiles(density, [()], times=[nearest])
+    curve = values[0, 0]
+    ax.plot(theta, curve, color=theme.INK, linewidth=1.1, label="density")
+    ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * curve.max()))
+
+
+# The mass below each angle -------------------------------------------------------------------
+
+
+@figure("distribution", Characteristics, Circle, Zonal, panels=(6.0, 3.4))
+def distribution(
+    target: Panels, solution: Solution, *, times: Sequence[float] | None = None, count: int = 7
+) -> None:
+    """The mass below each angle at several times, coloured by time: a cluster is a jump.
+
+    On the circle the mass is counted from -pi on; on a sphere from the pole at which the polar
+    angle is 0. The dashed line is the uniform state. Dotted curves are not resolved.
+
+    Parameters
+    ----------
+    solution : Solution
+        Characteristics on the circle, or axisymmetric.
+    times : sequence of float, optional
+        Times to show: the nearest saved ones are taken, and labelled as they are. By default
+        `count` times spread evenly along the path of the measure.
+    count : int
+        How many, where `times` is not given.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution.
+    TypeError
+        If the states are not characteristics on the circle or axisymmetric.
+    """
+    shown = pick_times(solution, [()], times, count)
+    (ax,) = target.axes
+    distribution_axes(ax, solution)
+    curves_in_time(ax, solution, shown, [cumulated(solution[i]) for i in shown])
+    time_bar(target, solution, shown)
+
+
+def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
+    """Angles from one end of the axis to the other, and the mass below each.
+
+    Half of the mass of a node lies below it.
+    """
+    chart = chart_of(type(state.geometry))
+    (low, high), angles = chart.limits, chart.wrapped(chart.of_nodes(state))
+    order = np.argsort(angles, kind="stable")
+    masses = state.masses[order]
+    below = np.cumsum(masses) - masses / 2
+    total = float(state.mass)
+    return np.r_[low, angles[order], high], np.r_[0.0, below, total]
+
+
+def distribution_axes(ax: Axes, solution: Solution) -> None:
+    """Angles beneath, masses at the side, and the line of the uniform state."""
+    geometry = solution.final.geometry
+    chart = chart_of(type(geometry))
+    angles = np.linspace(*chart.limits, 361)
+    ax.plot(angles, chart.uniform_below(angles, geometry.dimension), **DASHES)
+    chart.beneath(ax)
+    ax.set(ylim=(-0.02, 1.02), ylabel="mass below the angle")
+
+
+# Coordinates over time -----------------------------------------------------------------------
+
+
+@figure("trajectories", Characteristics, Circle, Zonal, panels=(7.0, 3.6))
+@figure("trajectories", Tokens, Circle, Line, panels=(7.0, 3.6))
+def trajectories(
+    target: Panels, solution: Solution, *, count: int | None = None, log_time: bool | None = None
+) -> None:
+    """The angle, or on the line the place, of tokens or nodes over time.
+
+    Between two neighbouring curves of characteristics lies the same mass. A curve has the colour
+    of the cluster in which it ends, grey in none; heavier tokens have thicker curves. The clusters
+    at the end are marked with their share of the mass.
+
+    Parameters
+    ----------
+    solution : Solution
+        Tokens on the circle or on the line, or characteristics on the circle or axisymmetric, at
+        two saved times or more.
+    count : int, optional
+        How many curves: of tokens at most 300 by default, evenly spread at first; of
+        characteristics 50.
+    log_time : bool, optional
+        Whether the axis of times is logarithmic, from the first saved time above 0 on;
+        by default where saved times are spaced like numpy.geomspace.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two saved times, or of those above 0 with `log_time`; if `count`
+        is not positive, the member does not exist, or there are too many.
+    TypeError
+        If the states are of another kind, or on another space.
+    """
+    for panel, index in zip(target.axes, target.members, strict=True):
+        draw_trajectories(panel, solution, index, count=count, log_time=log_time)
+    for panel, bottom, left in target.outer:
+        panel.set(xlabel=panel.get_xlabel() if bottom else "")
+        panel.set(ylabel=panel.get_ylabel() if left else "")
+
+
+def draw_trajectories(
+    ax: Axes,
+    solution: Solution,
+    member: Member = (),
+    *,
+    count: int | None = None,
+    log_time: bool | None = None,
+) -> None:
+    """The curves of one member and, at the end, its clusters."""
+    need_two_times(solution, "A figure of trajectories", "observables")
+    if count is not None and count < 1:
+        raise ValueError(f"count must be at least 1; got {count}.")
+    log_time = is_logarithmic(solution, log_time)
+    look = appearance_of(solution.final)
+    sample = sample_of(solution, member, count or look.most_curves)
+    places = look.coordinates(solution, member)[:, sample.indices]
+    chart = chart_of(space_of(solution)).fitted(places)
+    segments, colours, widths = [], [], []
+    for curve, colour, size in zip(places.T, sample.colours, sample.sizes, strict=True):
+        for copy in chart.copies(curve):
+            segments.append(np.column_stack([solution.t, copy]))
+            colours.append(colour)
+            widths.append(np.clip(0.9 * np.sqrt(size), 0.3, 4.0))
+    many = len(segments) > look.most_curves
+    style = {"alpha": opacity(len(places.T), look.overlap), "rasterized": many}
+    ax.add_collection(LineCollection(segments, colors=colours, linewidths=widths, **style))
+    chart.beside(ax)
+    ax.set_title("")
+    text = ", ".join(filter(None, [label_of_member(solution, member), sample.note]))
+    ax.set_title(text, loc="left", fontsize=9)
+    time_axis(ax, solution, log_time=log_time)
+    ends = sample.ends[:MOST_MARKED]
+    mark_ends(ax, solution.t[-1], [float(chart.of_points(end.point)) for end in ends], ends)
+
+
+def opacity(count: int, overlap: float = 3.0) -> float:
+    """How opaque each of `count` points or curves is drawn."""
+    return float(np.clip(overlap / np.sqrt(max(count, 1)), 0.25, 0.85))
+
+
+def mark_ends(ax: Axes, end: float, places: Sequence[float], clusters: Sequence[Cluster]) -> None:
+    """A disc for each cluster at the time `end`, and its share of the mass beside the panel."""
+    if not places:
+        return
+    low, high = ax.get_ylim()
+    height = 72 * ax.figure.bbox.height / ax.figure.dpi * ax.get_position().height
+    room = LINE / height * (high - low)
+    halo = [withStroke(linewidth=1.6, foreground="white")]
+    labels = _apart(np.array(places), room, (low, high))
+    for i, (place, cluster, label) in enumerate(zip(places, clusters, labels, strict=True)):
+        mass = cluster.mass
+        colour = theme.PALETTE[i % len(theme.PALETTE)]
+        size = 2.5 + 4.0 * np.sqrt(mass)
+        ax.plot(end, place, "o", color=colour, ms=size, clip_on=False, zorder=6)
+        ax.annotate(
+            percent(mass),
+            (1.0, label),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(6, 0),
+            textcoords="offset points",
+            ha="left",
+            va="center",
+            color=colour,
+            fontsize=9,
+            path_effects=halo,
+        )
+
+
+def _apart(places: np.ndarray, room: float, limits: tuple[float, float]) -> np.ndarray:
+    """The places moved as little as it takes to lie `room` apart, inside the limits if they fit."""
+    order = np.argsort(places, kind="stable")
+    steps = room * np.arange(len(places))
+    # Without the steps, places at least 0 apart: the nearest increasing sequence.
+    free = places[order] - steps
+    rising = np.array([_isotonic(free, i) for i in range(len(free))])
+    low, high = limits[0], limits[1] - steps[-1]
+    moved = np.empty_like(places)
+    moved[order] = np.clip(rising, low, max(low, high)) + steps
+    return moved
+
+
+def _isotonic(values: np.ndarray, i: int) -> float:
+    """The value at i of the increasing sequence nearest to `values`, by its min-max formula."""
+    n = len(values)
+    return max(min(values[a : b + 1].mean() for b in range(i, n)) for a in range(i + 1))

@@ -1,0 +1,274 @@
+"""Fields: maps of a quantity over time and one coordinate, in colours.
+
+`field_map` draws them all: the density over the angle, the histogram of the angles of tokens, and
+that of their inner products.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+
+from ..dynamics.observables import inner_product_histogram
+from ..results.solution import Solution
+from ..spaces import Circle, Sphere, Zonal
+from ..spaces.density import Density
+from ..states import Gram, Tokens
+from . import theme
+from .appearance import appearance_of, space_of
+from .clusters import evenly
+from .labels import Member, member_of
+from .layouts import Panels
+from .registry import figure
+from .scales import choose_scale, density_bar
+from .spaces import AROUND, Chart, Euclidean, Hypersphere, chart_of
+from .times import columns_of_times, is_logarithmic, need_two_times, time_axis
+
+__all__ = ["inner_products", "profiles", "spacetime", "token_spacetime"]
+
+DENSITY = r"density $\mu_t(\theta)$"
+MOST_COLUMNS, MOST_ROWS = 2000, 1536  # beyond, a map has more cells than a page has dots
+FEWEST_COLUMNS = 600  # below, its cells show
+ANGLE_BINS, MOST_TOKEN_COLUMNS = 72, 600
+PRODUCT_BINS, MOST_PRODUCT_COLUMNS = 80, 300
+MOST_PAIRED = 500  # tokens of which all pairs are counted
+DEEPEST = 1e-4  # the least share that is told from none
+PRODUCTS = Chart(
+    r"inner product $\langle x_i, x_j \rangle$",
+    (-1.0, 1.0),
+    np.array([-1, -0.5, 0, 0.5, 1]),
+    ("$-1.0$", "$-0.5$", "$0.0$", "$0.5$", "$1.0$"),
+)
+SHARE = "share of pairs"
+
+
+def field_maps(
+    target: Panels,
+    solution: Solution,
+    times: np.ndarray,
+    places: np.ndarray,
+    fields: Iterable[np.ndarray],
+    norm: Normalize,
+    chart: Chart,
+    *,
+    log_time: bool = False,
+) -> Any:
+    """A map in each panel, of values (times, places) on cells between edges, or at their middles.
+
+    Returns
+    -------
+    QuadMesh
+        The last of them, for the colour bar.
+    """
+    for (ax, bottom, left), values in zip(target.outer, fields, strict=True):
+        mesh = ax.pcolormesh(
+            times,
+            places,
+            values.T,
+            norm=norm,
+            cmap=theme.DENSITY_MAP,
+            shading="nearest" if len(times) == len(values) else "flat",
+            rasterized=True,
+        )
+        chart.beside(ax, named=left)
+        for spine in ax.spines.values():
+            spine.set_visible(True)
+        time_axis(ax, solution, log_time=log_time, named=bottom)
+    return mesh
+
+
+# The density over the angle ------------------------------------------------------------------
+
+
+def profiles(
+    solution: Solution,
+    members: list[Member],
+    *,
+    times: Any = None,
+    most_angles: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Densities at saved times over the coordinate of their space.
+
+    On the circle the grid overhangs [-pi, pi] by one point on both sides.
+
+    Parameters
+    ----------
+    members : list of tuple of int
+        Indices into the ensemble.
+    times : sequence of int, optional
+        Which saved states; by default all.
+    most_angles : int, optional
+        Average over neighbouring angles of the circle until there are at most this many. Averages
+        keep the mass of a peak that is narrower than a pixel; leaving points out could lose it.
+
+    Returns
+    -------
+    theta : ndarray, shape (n,)
+        Increasing angles.
+    values : ndarray, shape (members, times, n)
+        Densities with respect to the uniform probability measure.
+    """
+    states = [solution[int(i)] for i in (range(len(solution.t)) if times is None else times)]
+    return chart_of(space_of(solution)).profiles(states, members, most_angles)
+
+
+def visible_chart(solution: Solution) -> Chart:
+    """The chart for `profiles`; in high dimension only the angles where there is mass."""
+    return chart_of(space_of(solution)).with_mass(solution.final.geometry)
+
+
+@figure("spacetime", Density, Circle, Zonal, panels=(7.0, 3.2))
+def spacetime(target: Panels, solution: Solution, *, scale: str = "auto") -> None:
+    """Heat map of the density over time and angle.
+
+    Between saved times the density is interpolated linearly. The mark on the colour bar is the
+    uniform state, 1.
+
+    Parameters
+    ----------
+    solution : Solution
+        Densities on the circle, or axisymmetric, at two saved times or more.
+    scale : {"auto", "linear", "log", "power"}
+        Colour scale; "auto" is logarithmic if a peak exceeds 30 times the mean.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two saved times, the member does not exist, or there are too many.
+    TypeError
+        If the states are neither densities on the circle nor axisymmetric.
+    """
+    need_two_times(solution, "A space-time map", "snapshots")
+    kept = evenly(len(solution.t), MOST_COLUMNS)
+    theta, values = profiles(solution, target.members, times=kept, most_angles=MOST_ROWS)
+    chart = visible_chart(solution)
+    chosen = choose_scale(chart.inside(theta, values), scale)
+    t = np.asarray(solution.t)[kept]
+    smooth = [_between(t, density) for density in chosen.shown(values)]
+    fields = [field for _, field in smooth]
+    mesh = field_maps(target, solution, smooth[0][0], theta, fields, chosen.norm, chart)
+    density_bar(target.figure, target.axes, mesh, chosen, DENSITY, rows=target.rows)
+
+
+def _between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Linear interpolation in time, at equally many times between each two; density (m, n)."""
+    pieces = -(-FEWEST_COLUMNS // (len(t) - 1))
+    place = np.arange(pieces * (len(t) - 1) + 1) / pieces
+    before = np.minimum(place.astype(int), len(t) - 2)
+    part = place - before
+    rows = density[before] + part[:, None] * (density[before + 1] - density[before])
+    return t[before] + part * (t[before + 1] - t[before]), rows
+
+
+# Histograms of the angles of tokens ----------------------------------------------------------
+
+
+@figure("spacetime", Tokens, Circle, panels=(7.0, 3.2))
+def token_spacetime(
+    target: Panels, solution: Solution, *, bins: int = ANGLE_BINS, log_time: bool | None = None
+) -> None:
+    """Heat map of the angles of tokens over time, relative to the uniform state.
+
+    Parameters
+    ----------
+    solution : Solution
+        Tokens on the circle, at two saved times or more.
+    bins : int
+        How many, of equal width around the circle.
+    log_time : bool, optional
+        Whether the axis of times is logarithmic, from the first saved time above 0 on;
+        by default where saved times are spaced like numpy.geomspace.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two saved times (above 0 with `log_time`), `bins` is not positive,
+        or the member does not exist.
+    TypeError
+        If the states are not tokens on the circle.
+    """
+    log_time = is_logarithmic(solution, log_time)
+    need_two_times(solution, "A space-time map", "histogram")
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1; got bins = {bins!r}.")
+    kept, times = columns_of_times(solution, MOST_TOKEN_COLUMNS, log_time=log_time)
+    fields = [
+        np.array([angle_histogram(member_of(solution[i], member), bins)[0] for i in kept])
+        for member in target.members
+    ]
+    norm = Normalize(0, max(field.max() for field in fields))
+    edges = np.linspace(*AROUND.limits, bins + 1)
+    mesh = field_maps(target, solution, times, edges, fields, norm, AROUND, log_time=log_time)
+    target.figure.colorbar(mesh, ax=target.axes, label="tokens, 1 if uniform", pad=0.02)
+
+
+def angle_histogram(tokens: Tokens, bins: int = ANGLE_BINS) -> tuple[np.ndarray, np.ndarray]:
+    """Heights (bins,), which are 1 for the uniform state, and edges (bins + 1,)."""
+    edges = np.linspace(*AROUND.limits, bins + 1)
+    angles = np.arctan2(tokens.x[:, 1], tokens.x[:, 0])
+    shares, _ = np.histogram(angles, edges, weights=tokens.masses)
+    return shares * bins, edges
+
+
+# Inner products ------------------------------------------------------------------------------
+
+
+@figure("inner_products", Gram, panels=(7.0, 3.6))
+@figure("inner_products", Tokens, Circle, Sphere, Hypersphere, Euclidean, panels=(7.0, 3.6))
+def inner_products(
+    target: Panels, solution: Solution, *, bins: int = PRODUCT_BINS, log_time: bool | None = None
+) -> None:
+    """Heat map of the inner products of all pairs of tokens over time, on a logarithmic scale.
+
+    A single saved time gives a histogram. Of more than 500 tokens, 500 are paired. In R^d the
+    products are those of directions.
+
+    Parameters
+    ----------
+    solution : Solution
+        Two tokens or more, on a sphere or in R^d with d > 1, or their inner products.
+    bins : int
+        How many, of equal width on [-1, 1].
+    log_time : bool, optional
+        Whether the axis of times is logarithmic, from the first saved time above 0 on;
+        by default where saved times are spaced like numpy.geomspace.
+
+    Raises
+    ------
+    ValueError
+        If there is only one token, `bins` is not positive, the member does not exist, there are
+        too many, or there are fewer than two times above 0 with `log_time`.
+    TypeError
+        If the states are neither tokens in more than one dimension nor inner products.
+    """
+    log_time = is_logarithmic(solution, log_time)
+    if len(solution.final) < 2:
+        raise ValueError("Inner products are those of pairs; there is only one token.")
+    kept, times = columns_of_times(solution, MOST_PRODUCT_COLUMNS, log_time=log_time)
+    fields = [np.array([shares_at(solution[i], m, bins) for i in kept]) for m in target.members]
+    edges = np.linspace(*PRODUCTS.limits, bins + 1)
+    if len(kept) > 1:
+        shown, norm = [np.maximum(field, DEEPEST) for field in fields], LogNorm(DEEPEST, 1.0)
+        mesh = field_maps(target, solution, times, edges, shown, norm, PRODUCTS, log_time=log_time)
+        target.figure.colorbar(mesh, ax=target.axes, label=SHARE, extend="min", pad=0.02)
+    else:
+        for ax, (shares,) in zip(target.axes, fields, strict=True):
+            draw_histogram(ax, shares, edges)
+            ax.set(xlim=PRODUCTS.limits, xlabel=PRODUCTS.name, ylabel=SHARE)
+    if len(solution.final) > MOST_PAIRED:
+        note = f"{MOST_PAIRED} of {len(solution.final)} tokens"
+        target.axes[0].set_title(note, loc="left", fontsize=9)
+
+
+def draw_histogram(ax: Axes, heights: np.ndarray, edges: np.ndarray, **options: Any) -> Any:
+    """A histogram from 0 on, as filled steps."""
+    ax.set_ylim(0, 1.08 * heights.max())
+    return ax.stairs(heights, edges, fill=True, color=theme.PALETTE[5], alpha=0.75, **options)
+
+
+def shares_at(state: Any, member: Member, bins: int = PRODUCT_BINS) -> np.ndarray:
+    """The share of pairs in each bin."""
+    few = appearance_of(state).thinned(member_of(state, member), MOST_PAIRED)
+    return inner_product_histogram(few, bins)[0]

@@ -1,0 +1,240 @@
+"""Normal laws: ellipses and the cone of covariances in the plane, variances in any dimension."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..core.checks import boolean
+from ..results.solution import Solution
+from ..states import Gaussian
+from . import resolution, theme
+from .labels import distinct
+from .layouts import Panels, title_page
+from .registry import figure
+from .spaces import Flat, Plane
+from .times import is_logarithmic, pick_times, spread, time_axis
+
+__all__ = ["cone", "cone_points", "ellipses", "variances"]
+
+TURN = np.linspace(0, 2 * np.pi, 181)
+LARGEST = 8.0  # times the extent at the start: what is larger leaves the panel
+MARGIN = 1.08
+RULES = 12  # straight lines on the cone
+NAMES = ("$a - b$", "$2c$", "$a + b$")
+ROUNDING = 1e-15  # of the largest: a given covariance does not know such an eigenvalue
+NEGLIGIBLE = 1e-12  # nor is it known later, unless it grows
+MOST_IN_LEGEND = 8
+
+
+@figure("variances", Gaussian, Flat, panels=(7.0, 3.4))
+def variances(target: Panels, solution: Solution, *, log_time: bool | None = None) -> None:
+    """The eigenvalues of the covariance over time, on a logarithmic axis.
+
+    Those that are rounding of a singular covariance at the start are left out. Before a blow-up,
+    which is dotted, the last state is: choose `t_eval` up to its time to see the approach.
+
+    Parameters
+    ----------
+    solution : Solution
+        A Gaussian in any dimension.
+    log_time : bool, optional
+        Whether the axis of times is logarithmic, from the first saved time above 0 on;
+        by default where saved times are spaced like numpy.geomspace.
+
+    Raises
+    ------
+    TypeError
+        If the states are not Gaussians.
+    ValueError
+        If `log_time` is asked for and there are fewer than two times above 0.
+    """
+    (ax,) = target.axes
+    log_time = is_logarithmic(solution, log_time)
+    solution = resolution.before_blow_up(solution)
+    values = np.array([state.variances for state in solution])
+    count = values.shape[1]
+    known = _known(solution, values)
+    marker = {"marker": "."} if len(solution) == 1 else {}
+    for i, colour in enumerate(theme.ordered_colours(count)):
+        curve = np.where(known[:, i], values[:, i], np.nan)
+        named = known[:, i].any() and (count <= MOST_IN_LEGEND or i in (0, count - 1))
+        label = rf"$\lambda_{{{i + 1}}}$" if named else None
+        ax.plot(solution.t, curve, color=colour, label=label, **marker)
+    ax.set_yscale("log")
+    ax.set_ylabel(r"eigenvalues of $\Sigma$")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    time_axis(ax, solution, log_time=log_time)
+
+
+def _known(solution: Solution, values: np.ndarray) -> np.ndarray:
+    """Which of the eigenvalues are more than the rounding of the given covariance."""
+    given = solution.t[0] == solution.options.get("t_start")
+    noise = (values[0] <= ROUNDING * values[0, 0]) & given
+    return (values > 0) & ~(noise & (values <= NEGLIGIBLE * values[:, :1]))
+
+
+@figure("ellipses", Gaussian, Plane, panels=(5.4, 4.4))
+def ellipses(
+    target: Panels, solution: Solution, *, times: Sequence[float] | None = None, count: int = 7
+) -> None:
+    """Ellipses of one standard deviation at several times, and the path of the mean.
+
+    Ellipses more than eight times as large as the first, as before a blow-up, leave the panel: they
+    are drawn at given `times`, and else it is said when they leave it. The last state of a blow-up,
+    which is next to infinity, is left out.
+
+    Parameters
+    ----------
+    solution : Solution
+        A Gaussian in the plane.
+    times : sequence of float, optional
+        The saved times nearest to these; by default `count` spread along the path of
+        the law, as far as it is in the panel.
+    count : int
+        At most how many times.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, or `count` is not positive.
+    TypeError
+        If the states are not Gaussians in the plane.
+    """
+    (ax,) = target.axes
+    shown, states = (
+        pick_times(solution, [()], times, count),
+        list(resolution.before_blow_up(solution)),
+    )
+    last = len(states) - 1
+    if times is None:
+        inside = _inside([ellipse(state) for state in states])
+        shown, last = inside[spread([states[i] for i in inside], [()], count)], inside[-1]
+    *texts, beyond = distinct(solution.t[[*shown, min(last + 1, len(states) - 1)]])
+    colours = theme.ordered_colours(len(shown))
+    ax.plot(*np.array([state.mean for state in states]).T, color=theme.FAINT, lw=0.8, zorder=1)
+    curves = [ellipse(states[i]) for i in shown]
+    for curve, i, text, colour in zip(curves, shown, texts, colours, strict=True):
+        ax.plot(*curve, color=colour, linewidth=1.2, label=f"$t = {text}$")
+        ax.plot(*states[i].mean, ".", color=colour, markersize=4)
+    if last + 1 < len(states):
+        ax.plot([], [], " ", label=f"outside from\n$t = {beyond}$ on")
+    frame_ellipses(ax, curves)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+
+
+def _inside(curves: Sequence[np.ndarray]) -> np.ndarray:
+    """Indices of the curves (2, points) that are not much larger than the first."""
+    sizes = np.array([np.abs(curve).max() for curve in curves])
+    return np.flatnonzero(sizes <= LARGEST * (sizes[0] if sizes[0] > 0 else sizes.max()))
+
+
+def frame_ellipses(ax: Axes, curves: Sequence[np.ndarray]) -> None:
+    """Axes that hold all curves (2, points) but those that are much larger than the first."""
+    points = np.concatenate([curves[i] for i in _inside(curves)], axis=1)
+    low, high = points.min(axis=1), points.max(axis=1)
+    middle, half = (low + high) / 2, (MARGIN * (high - low).max() / 2 or 1.0) * np.array([-1, 1])
+    ax.set(xlim=middle[0] + half, ylim=middle[1] + half, xlabel="$x_1$", ylabel="$x_2$")
+    ax.set_aspect("equal")
+    ax.locator_params(nbins=5)
+
+
+def ellipse(state: Gaussian) -> np.ndarray:
+    """The curve a + L e(theta), L L^T = S, (2, points)."""
+    return state.mean[:, None] + state.root @ np.array([np.cos(TURN), np.sin(TURN)])
+
+
+@figure("cone", Gaussian, Plane)
+def cone(
+    solution: Solution,
+    *,
+    trace_one: bool = False,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """The path of the covariance [[a, c], [c, b]] in coordinates (a - b, 2c, a + b).
+
+    Covariances are the cone a + b >= |(a - b, 2c)|: its tip is 0, its surface has rank 1, its axis
+    the multiples of the identity. A path begins in a ring and ends in a dot. After a blow-up the
+    last state, which is next to infinity, is left out.
+
+    Parameters
+    ----------
+    solution : Solution
+        A Gaussian in the plane.
+    trace_one : bool
+        Divide by the trace, which leaves the disc |(a - b, 2c)| <= a + b = 1: directions alone.
+    ax : Axes, optional
+        Draw here rather than in a new figure, which may show other paths too; with
+        projection="3d" unless `trace_one`.
+    title : str, optional
+        Heading; by default the model, and none if it is "". Not used with `ax`.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    TypeError
+        If the states are not Gaussians in the plane, or `trace_one` is not True or False.
+    ValueError
+        If `ax` is not of the kind it should be.
+    """
+    trace_one = boolean("trace_one", trace_one)
+    shape = "rectilinear" if trace_one else "3d"
+    if ax is not None and ax.name != shape:
+        raise ValueError(f'cone needs an ax with projection="{shape}" here; got "{ax.name}".')
+    with theme.style():
+        figure = theme.figure(width=4.8, height=4.6) if ax is None else ax.figure
+        panel = figure.add_subplot(projection=shape) if ax is None else ax
+        (draw_disc if trace_one else draw_cone)(panel, solution)
+        return title_page(figure, solution, title) if ax is None else figure
+
+
+def cone_points(solution: Solution, *, trace_one: bool = False) -> np.ndarray:
+    """The points (a - b, 2c, a + b) of all saved states, (m, 3)."""
+    covs = np.array([state.trace_one if trace_one else state.cov for state in solution])
+    a, b, c = covs[:, 0, 0], covs[:, 1, 1], covs[:, 0, 1]
+    return np.stack([a - b, 2 * c, a + b], axis=1)
+
+
+def draw_cone(ax: Any, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
+    """The path in the cone, whose surface is drawn up to the highest point of the first path."""
+    points = cone_points(resolution.before_blow_up(solution))
+    if not ax.lines:
+        _surface(ax, 1.05 * points[:, 2].max() or 1.0)
+    ax.plot(*points.T, color=colour, linewidth=1.0)
+    ax.plot(*points[0][:, None], "o", color=colour, markersize=3, markerfacecolor="none")
+    ax.plot(*points[-1][:, None], "o", color=colour, markersize=3)
+
+
+def _surface(ax: Any, height: float) -> None:
+    faint: dict[str, Any] = {"color": theme.FAINT, "linewidth": 0.5}
+    for angle in 2 * np.pi * np.arange(RULES) / RULES:
+        ends = height * np.array([[0, np.cos(angle)], [0, np.sin(angle)], [0, 1]])
+        ax.plot(*ends, **faint)
+    rim = height * np.array([np.cos(TURN), np.sin(TURN), np.ones_like(TURN)])
+    ax.plot(*rim, **faint)
+    ax.plot([0, 0], [0, 0], [0, height], linestyle=":", **faint)
+    ax.set(xlabel=NAMES[0], ylabel=NAMES[1], zlabel=NAMES[2])
+    ax.set_box_aspect((1, 1, 0.8), zoom=0.85)
+    ax.view_init(elev=18, azim=-60)
+    ax.locator_params(nbins=4)
+    ax.tick_params(labelsize=7, pad=-1)
+    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+        axis.labelpad = -3
+
+
+def draw_disc(ax: Axes, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
+    """The path in the disc of covariances of trace one, whose edge has rank 1."""
+    if not ax.lines:
+        ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7)
+        ax.set(xlabel="$(a - b)/(a + b)$", ylabel="$2c/(a + b)$", aspect="equal")
+        ax.locator_params(nbins=5)
+    x, y, _ = cone_points(resolution.before_blow_up(solution), trace_one=True).T
+    ax.plot(x, y, color=colour, linewidth=1.0)
+    ax.plot(x[:1], y[:1], "o", color=colour, markersize=3.5, markerfacecolor="none")
+    ax.plot(x[-1:], y[-1:], "o", color=colour, markersize=3.5)

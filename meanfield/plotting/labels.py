@@ -1,0 +1,224 @@
+"""Labels: numbers as mathematical text, members of an ensemble, ticks of logarithmic axes."""
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any
+
+import numpy as np
+from matplotlib.axis import Axis
+from matplotlib.textpath import TextPath
+from matplotlib.ticker import Formatter, LogFormatterMathtext
+
+from ..results.solution import Solution
+
+__all__ = ["Member", "distinct", "mathematical"]
+
+Member = tuple[int, ...]
+MOST_PANELS = 9
+SYMBOLS = {
+    "beta": r"\beta",
+    "kappa": r"\kappa",
+    "n": "n",
+    "initial_rho": r"\rho(0)",
+    "initial_gap": r"1 - \rho(0)",
+    "initial_radius": "r(0)",
+}
+MANY = 3  # decades with a label each: those in between need none
+FIRST = (2, 5)  # times a power of ten: labelled before others
+APART = 0.5  # of the size of the letters
+
+
+def distinct(values: Iterable[float], *, least: int = 3) -> list[str]:
+    """Numbers with `least` significant digits, or more where two would look alike."""
+    numbers = [float(value) for value in values]
+    different = len(set(numbers))
+    for digits in range(least, 18):
+        texts = [mathematical(number, digits) for number in numbers]
+        if len(set(texts)) == different:
+            break
+    return texts
+
+
+def mathematical(number: float, digits: int) -> str:
+    r"""A number for use between dollar signs: 0.25, 3 \times 10^{-7}, \infty."""
+    text = f"{number:.{digits}g}".replace("inf", r"\infty")
+    mantissa, exponential, exponent = text.partition("e")
+    if not exponential:
+        return text
+    power = f"10^{{{int(exponent)}}}"
+    return power if mantissa == "1" else rf"{mantissa} \times {power}"
+
+
+def percent(mass: float) -> str:
+    """A share of the mass as a label."""
+    return f"{100 * mass:.0f}%"
+
+
+# Members of an ensemble ------------------------------------------------------------------------
+
+
+def choose_members(solution: Solution, member: int | Member | None) -> list[Member]:
+    """Indices of the members to draw, one panel each.
+
+    Parameters
+    ----------
+    member : int or tuple of int, optional
+        One member. By default all of them; () is the only member of a single solution.
+
+    Raises
+    ------
+    ValueError
+        If the member does not exist, or there are more members than panels in a figure.
+    """
+    shape = tuple(solution.shape)
+    if member is not None:
+        return [_checked(member, shape)]
+    if prod(shape) > MOST_PANELS:
+        first = 0 if len(shape) == 1 else (0,) * len(shape)
+        raise ValueError(
+            f"An ensemble of shape {shape} has {prod(shape)} members and a figure holds "
+            f"{MOST_PANELS} panels. Choose one member, for instance member={first}; "
+            "kind='observables' draws all of them."
+        )
+    return list(np.ndindex(shape))
+
+
+def first_member(solution: Solution, member: int | Member | None) -> Member:
+    """A member, by default the first; () for a single run."""
+    if member is None:
+        return (0,) * len(solution.shape)
+    return choose_members(solution, member)[0]
+
+
+def member_of(state: Any, member: Member) -> Any:
+    """A member of an ensemble; a single state is its only member, ()."""
+    return state[member] if member else state
+
+
+def _checked(member: int | Member, shape: Member) -> Member:
+    index = member if isinstance(member, tuple) else (member,)
+    if not shape:
+        raise ValueError(
+            f"member = {member} was asked for, but this solution is a single run, not an "
+            "ensemble. Leave `member` out."
+        )
+    inside = len(index) == len(shape) and all(
+        isinstance(i, int | np.integer) and -n <= i < n for i, n in zip(index, shape, strict=True)
+    )
+    if not inside:
+        last = shape[0] - 1 if len(shape) == 1 else tuple(n - 1 for n in shape)
+        raise ValueError(
+            f"member = {member} is not in an ensemble of shape {shape}; "
+            f"the last member is member={last}."
+        )
+    return tuple(int(i) % n for i, n in zip(index, shape, strict=True))
+
+
+def varying_parameters(solution: Solution) -> dict[str, np.ndarray]:
+    """Parameters that differ between members, each as an array of the ensemble shape."""
+    arrays = {
+        name: np.broadcast_to(value, solution.shape)
+        for name, value in solution.parameters.items()
+        if np.ndim(value)
+    }
+    return {name: array for name, array in arrays.items() if (array != array.flat[0]).any()}
+
+
+def label_of_member(solution: Solution, index: Member) -> str:
+    """Title of one member: the parameters in which it differs, or else its number."""
+    parts = []
+    for name, array in varying_parameters(solution).items():
+        texts = dict(zip(array.flat, distinct(array.flat, least=5), strict=True))
+        parts.append(_equation(name, texts[array[index]]))
+    if parts:
+        return ", ".join(parts)
+    return f"member {index[0] if len(index) == 1 else index}" if index else ""
+
+
+def describe_model(solution: Solution) -> str:
+    """The drift and the parameters that all members share, for the head of a figure."""
+    differing = varying_parameters(solution)
+    shared = [
+        _equation(name, mathematical(np.ravel(value)[0], 7))
+        for name, value in solution.parameters.items()
+        if name not in differing
+    ]
+    return ", ".join([type(solution.model.drift).__name__, *shared])
+
+
+def _equation(name: str, number: str) -> str:
+    symbol = SYMBOLS.get(name, rf"\mathrm{{{name}}}".replace("_", r"\_"))
+    return f"${symbol} = {number}$"
+
+
+# Ticks of a logarithmic axis ---------------------------------------------------------------------
+
+
+def label_logarithmic(axis: Axis) -> None:
+    """Label decades; where there are few of them other ticks too, as far as there is room."""
+    axis.set_major_formatter(_Decades())
+    axis.set_minor_formatter(_Between())
+
+
+class _Decades(LogFormatterMathtext):
+    """Powers of ten, or plain numbers where those between them are labelled too."""
+
+    def format_ticks(self, values) -> list[str]:
+        many = _count_decades(self.axis) >= MANY
+        return super().format_ticks(values) if many else _texts(values)
+
+
+class _Between(Formatter):
+    """Twice and five times a power of ten; if there are fewer than two labels others, far apart."""
+
+    def __call__(self, x, pos=None) -> str:
+        return ""
+
+    def format_ticks(self, values) -> list[str]:
+        labels = [""] * len(values)
+        if _count_decades(self.axis) >= MANY or not len(values):
+            return labels
+        row, texts = _Row(self.axis), _texts(values)
+        first = [int(f"{value:e}"[0]) in FIRST for value in values]
+        middle = np.log(self.axis.get_view_interval()).mean()
+        outwards = np.abs(np.log(values) - middle)
+        for i in sorted(range(len(values)), key=lambda i: (not first[i], -outwards[i])):
+            if (first[i] or len(row.taken) < 2) and row.place(values[i], texts[i]):
+                labels[i] = texts[i]
+        return labels
+
+
+class _Row:
+    """The labels beneath an axis: which parts of it they take, in points."""
+
+    def __init__(self, axis: Axis):
+        self._axis, self._font = axis, axis.majorTicks[0].label1.get_fontproperties()
+        self.taken: list[tuple[float, float]] = []
+        majors = axis.get_majorticklocs()
+        for value, text in zip(majors, _texts(majors), strict=True):
+            self.place(value, text)
+
+    def place(self, value: float, text: str) -> bool:
+        """Whether the label is in view and has room, which it then takes."""
+        first, last = sorted(self._axis.get_view_interval())
+        if not first <= value <= last:
+            return False
+        pixels = self._axis.axes.transData.transform((value, 0.5))[0]
+        middle = 72 * pixels / self._axis.axes.figure.dpi
+        size = self._font.get_size_in_points()
+        half = TextPath((0, 0), text, size=size, prop=self._font).get_extents().width / 2
+        low, high = middle - half - APART * size / 2, middle + half + APART * size / 2
+        if any(low < end and begin < high for begin, end in self.taken):
+            return False
+        self.taken.append((low, high))
+        return True
+
+
+def _count_decades(axis: Axis) -> int:
+    """How many powers of ten are in view."""
+    first, last = np.log10(sorted(axis.get_view_interval()))
+    return int(np.floor(last + 1e-9) - np.ceil(first - 1e-9)) + 1
+
+
+def _texts(values) -> list[str]:
+    return [f"${text}$" for text in distinct(values)] if len(values) else []

@@ -1,0 +1,261 @@
+"""Points: tokens as dots around the circle, in the plane, or on the principal axes of a run."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection
+
+from ..results.solution import Solution
+from ..spaces import Circle, Sphere
+from ..states import Tokens
+from . import theme
+from .appearance import Sample, TokensAppearance, appearance_of, sample_of
+from .clusters import evenly
+from .curves import CENTRED, QUARTERS, TURN, name_angles, opacity
+from .labels import Member, label_of_member, member_of, percent
+from .layouts import Panels, Sheet, Update
+from .registry import figure
+from .spaces import Euclidean, Hypersphere
+
+__all__ = ["paths", "projection", "rings"]
+
+LARGEST = 20.0  # times the mean mass: heavier tokens have dots of this size
+LARGE = 500  # more dots than these are an image inside vector formats
+FEW = 32  # saved times from which the principal axes are found
+MARGIN = 0.06
+
+
+def dots(ax: Axes, sample: Sample, places: np.ndarray) -> PathCollection:
+    """Dots of areas in proportion to masses, at places (n, 2) of all points of a member."""
+    count = len(sample.indices)
+    area = float(np.clip(1500 / count, 2.0, 22.0))
+    return ax.scatter(
+        *places[sample.indices].T,
+        s=area * np.minimum(sample.sizes, LARGEST),
+        c=list(sample.colours),
+        alpha=opacity(count),
+        linewidths=0,
+        zorder=3,
+        rasterized=count > LARGE,
+    )
+
+
+# Around the circle ---------------------------------------------------------------------------
+
+
+@figure("polar", Tokens, Circle, sheet=(6, 1.0, 3))
+def rings(page: Sheet, solution: Solution, *, clusters: bool = True) -> None:
+    """Tokens on the unit circle at several times, each a dot.
+
+    A dot has the colour of the cluster in which its token ends, grey in none, and an area
+    proportional to its mass. Clusters are named by their share of the mass.
+
+    Parameters
+    ----------
+    solution : Solution
+        Tokens on the circle.
+    times : sequence of float, optional
+        Times to show: the nearest saved ones are taken, and labelled as they are. By default
+        `count` times spread evenly along the path of the tokens; in an `ax` the last.
+    count : int, optional
+        How many, where `times` is not given; by default 6, or 3 for several members.
+    clusters : bool
+        Whether to write the shares of clusters.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, the member does not exist, or there are too many.
+    TypeError
+        If the states are not tokens on the circle.
+    """
+    for row in page.views:
+        sample = sample_of(solution, row[0].member, TokensAppearance.most_dots)
+        for view in row:
+            circle_axes(view.ax)
+            dots(view.ax, sample, view.state.x)
+            if clusters:
+                name_clusters(view.ax, view.state)
+
+
+def circle_axes(ax: Axes, names: Sequence[tuple[float, str]] = QUARTERS) -> None:
+    """The unit circle, its angles, named in units of pi, inside it; no frame."""
+    ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7, zorder=1)
+    name_angles(ax, names, 0.8)
+    ax.set(xlim=(-1.45, 1.45), ylim=(-1.3, 1.3))
+
+
+def name_clusters(
+    ax: Axes, state: Any, axes: Sequence[int] = (0, 1), size: float = 8
+) -> list[Artist]:
+    """Shares of the mass beside the circle in the plane of two axes, as far as there is room."""
+    drawn = []
+    for end in appearance_of(state).clusters(state):
+        place = 1.23 * end.point[list(axes)] / np.linalg.norm(end.point)
+        drawn.append(ax.text(*place, percent(end.mass), fontsize=size, **CENTRED))
+    return drawn
+
+
+def redrawn(draw: Callable[[int], Iterable[Artist]]) -> Update:
+    """What `draw` draws of a saved state; it is removed before the next."""
+    drawn: list[Artist] = []
+
+    def update(i: int) -> None:
+        for artist in drawn:
+            artist.remove()
+        drawn[:] = draw(i)
+
+    return update
+
+
+# In the plane, and on principal axes ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PrincipalPlane:
+    """The plane through `centre` (d,) with the orthonormal `axes` (2, d).
+
+    Attributes
+    ----------
+    shares : ndarray, (2,), or None
+        Of the second moment of the run that each axis holds; None for the plane of the tokens.
+    """
+
+    centre: np.ndarray
+    axes: np.ndarray
+    shares: np.ndarray | None
+
+    def place(self, x: np.ndarray) -> np.ndarray:
+        """Where points (..., d) are seen, (..., 2)."""
+        return (x - self.centre) @ self.axes.T
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Of the axes."""
+        if self.shares is None:
+            return "$x_1$", "$x_2$"
+        first, second = (f"{100 * share:.0f}%" for share in self.shares)
+        return f"axis 1 ({first})", f"axis 2 ({second})"
+
+
+def plane_of(solution: Solution, member: Member) -> PrincipalPlane:
+    """The plane of tokens in R^2; else that of the principal axes over all times.
+
+    On a sphere those of sum_i m_i x_i x_i^T, in R^d those of the covariance, averaged over times.
+    The mean of the last state lies to the right and above.
+    """
+    last = member_of(solution.final, member)
+    d = last.dimension
+    if d == 2 and not last.on_sphere:
+        return PrincipalPlane(np.zeros(2), np.eye(2), None)
+    kept = evenly(len(solution), FEW)
+    states = [member_of(solution[i], member) for i in kept]
+    centre = np.zeros(d)
+    if not last.on_sphere:
+        centre = np.mean([state.masses @ state.x for state in states], axis=0)
+    second = np.zeros((d, d))
+    for state in states:
+        weighted = np.sqrt(state.masses)[:, None] * (state.x - centre)
+        second += weighted.T @ weighted / len(states)
+    values, vectors = np.linalg.eigh(second)
+    axes = vectors[:, [-1, -2]].T
+    signs = np.where(axes @ (last.masses @ last.x - centre) < 0, -1.0, 1.0)
+    shares = values[[-1, -2]] / (values.sum() or 1.0)
+    return PrincipalPlane(centre, signs[:, None] * axes, shares)
+
+
+@figure("projection", Tokens, Circle, Sphere, Hypersphere, Euclidean, sheet=(6, 1.0, 3))
+def projection(page: Sheet, solution: Solution) -> None:
+    """Tokens on the two principal axes of the run at several times, each a dot.
+
+    The axes are those of the second moment, averaged over all times, so that they stay the same;
+    their names tell the share of it that each holds. A dot has the colour of the cluster in which
+    its token ends, grey in none, and an area proportional to its mass. The projection of a sphere
+    lies inside the circle.
+
+    Parameters
+    ----------
+    solution : Solution
+        Tokens in any dimension above 1; in R^2 they are seen in their own plane.
+    times, count
+        As for `rings`.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, the member does not exist, or there are too many.
+    TypeError
+        If the states are not tokens in more than one dimension.
+    """
+    for row in page.views:
+        member = row[0].member
+        plane = plane_of(solution, member)
+        sample = sample_of(solution, member, TokensAppearance.most_dots)
+        states = [view.state for view in row]
+        for view in row:
+            plane_axes(view.ax, plane, sample, states, named=view is row[0] and not member)
+            dots(view.ax, sample, plane.place(view.state.x))
+
+
+def plane_axes(
+    ax: Axes, plane: PrincipalPlane, sample: Sample, states: Sequence[Tokens], *, named: bool = True
+) -> None:
+    """Equal scales that hold the sample in all states; a circle around a projected sphere."""
+    if states[0].on_sphere:
+        ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7, zorder=1)
+        low, high = np.full(2, -1.0), np.ones(2)
+    else:
+        seen = [plane.place(state.x[sample.indices]) for state in states]
+        low = np.min([places.min(axis=0) for places in seen], axis=0)
+        high = np.max([places.max(axis=0) for places in seen], axis=0)
+    half = (0.5 + MARGIN) * (high - low).max() or 1.0
+    middle = (low + high) / 2
+    ax.set(xlim=middle[0] + half * np.array([-1, 1]), ylim=middle[1] + half * np.array([-1, 1]))
+    ax.set_aspect("equal")
+    ax.locator_params(nbins=5)
+    if named:
+        ax.set(xlabel=plane.names[0], ylabel=plane.names[1])
+
+
+@figure("paths", Tokens, Circle, Sphere, Hypersphere, Euclidean, panels=(5.0, 4.6))
+def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.most_curves) -> None:
+    """The paths of tokens in the plane, or on the two principal axes of the run.
+
+    Paths begin in a small ring and end in a dot; they have the colour of the cluster in which
+    they end, grey in none. The axes are those of `projection`.
+
+    Parameters
+    ----------
+    solution : Solution
+        Tokens in any dimension above 1.
+    count : int
+        At most how many paths.
+
+    Raises
+    ------
+    ValueError
+        If `count` is not positive, the member does not exist, or there are too many.
+    TypeError
+        If the states are not tokens in more than one dimension.
+    """
+    if count < 1:
+        raise ValueError(f"count must be at least 1; got {count}.")
+    for panel, index in zip(target.axes, target.members, strict=True):
+        plane, sample = plane_of(solution, index), sample_of(solution, index, count)
+        states = [member_of(state, index) for state in solution]
+        plane_axes(panel, plane, sample, states)
+        colours = list(sample.colours)
+        places = np.stack([plane.place(state.x[sample.indices]) for state in states], axis=1)
+        style = {"linewidths": 0.8, "alpha": opacity(len(colours))}
+        panel.add_collection(LineCollection(list(places), colors=colours, zorder=2, **style))
+        starts = {"facecolors": "none", "edgecolors": colours, "linewidths": 0.6}
+        panel.scatter(*places[:, 0].T, s=9, alpha=0.7, zorder=2.5, **starts)
+        sizes = 14 * np.minimum(sample.sizes, LARGEST)
+        panel.scatter(*places[:, -1].T, s=sizes, c=colours, linewidths=0, alpha=0.9, zorder=3)
+        text = ", ".join(filter(None, [label_of_member(solution, index), sample.note]))
+        panel.set_title("")
+        panel.set_title(text, loc="left", fontsize=9)

@@ -1,0 +1,269 @@
+"""Figures by kind of state, space and name; a figure is a function that registers itself.
+
+    @figure("spacetime", Density, Circle)
+    def spacetime(solution, *, ax=None, ...): ...
+
+is what `plot(solution, kind="spacetime")` draws of densities on the circle. A figure is found along
+the bases of the class of the state, and then of the class of its space: those registered for
+`object` are there for all states.
+"""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import update_wrapper
+from inspect import Parameter, Signature, signature
+from itertools import product
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from ..results.solution import Solution
+from . import layouts
+from .appearance import Appearance, describe_states, space_of
+from .spaces import in_words
+
+__all__ = ["figure", "plot"]
+
+Draw = Callable[..., Any]
+LAST = "observables"  # in lists of kinds
+
+
+class Registry:
+    """Functions by name, class of states and class of spaces."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[type, type], dict[str, Draw]] = {}
+
+    def add(self, name: str, state: type, space: type, draw: Draw) -> None:
+        """Keep a function; one of another module is not replaced.
+
+        Raises
+        ------
+        ValueError
+            If another module has registered the same name for the same classes.
+        """
+        kinds = self._entries.setdefault((state, space), {})
+        if name in kinds and kinds[name].__module__ != draw.__module__:
+            raise ValueError(
+                f"{name!r} is already drawn by {kinds[name].__module__} for {state.__name__} "
+                f"{in_words(space)}".rstrip()
+                + "; choose another name."
+            )
+        kinds[name] = draw
+
+    def of(self, solution: Solution) -> dict[str, Draw]:
+        """All functions for the states of a solution on their space, by name."""
+        found: dict[str, Draw] = {}
+        for pair in product(type(solution.final).__mro__, space_of(solution).__mro__):
+            found = {**self._entries.get(pair, {}), **found}
+        return found
+
+    def find(self, solution: Solution, name: str = "") -> Draw | None:
+        """The function of that name for the states of a solution, or None."""
+        return self.of(solution).get(name)
+
+    def decorator(self, name: str, states: type | tuple[type, ...], spaces: tuple) -> Callable:
+        """Keep what is decorated for these states on these spaces, or on any."""
+
+        def register(draw: Draw) -> Draw:
+            for state, space in pairs_of(states, spaces):
+                self.add(name, state, space, draw)
+            return draw
+
+        return register
+
+
+def pairs_of(states: type | tuple[type, ...], spaces: tuple) -> list[tuple[type, type]]:
+    """All pairs of a class of states and a class of spaces, of which `object` is any."""
+    return list(product(states if isinstance(states, tuple) else (states,), spaces or (object,)))
+
+
+FIGURES = Registry()
+
+
+class FigureKind:
+    """A kind of figure: called with a solution, and options by keyword, it draws a Figure.
+
+    Attributes
+    ----------
+    draw : callable
+        What draws into panels or views, for pages that hold more than this figure.
+    drawn : list of (type, type)
+        The classes of states, and of spaces, for which it is registered.
+    """
+
+    def __init__(self, draw: Draw, frame: Callable | None, layout: tuple):
+        self.draw, self._frame, self._layout = draw, frame, layout
+        self.drawn: list[tuple[type, type]] = []
+        update_wrapper(self, draw)
+        if frame is not None:
+            first, *own = list(signature(draw).parameters.values())[1:]
+            around = [p for p in signature(frame).parameters.values() if p.default is None]
+            self.__signature__ = Signature([first, *around, *own])
+            self._around = [parameter.name for parameter in around]
+
+    def __call__(self, solution: Solution, **options: Any) -> Figure:
+        expect(solution, self.drawn)
+        if self._frame is None:
+            return self.draw(solution, **options)
+        around = {name: options.pop(name) for name in self._around if name in options}
+        with self._frame(solution, *self._layout, **around) as place:
+            self.draw(place, solution, **options)
+        return place.figure.figure
+
+
+def figure(
+    kind: str,
+    states: type | tuple[type, ...] = object,
+    *spaces: type,
+    panels: tuple[float, float] | None = None,
+    sheet: tuple[int, float, int] | None = None,
+) -> Callable[[Draw], FigureKind]:
+    """Decorate a function that draws `kind` of these states, on these spaces or on any.
+
+    The function takes a solution, then options by keyword, and returns a Figure. With `panels` or
+    `sheet` it takes `Panels` or a `Sheet` to draw in before the solution and returns nothing; the
+    figure then has the options `ax`, `member` and `title`, and with `sheet` also `times` and
+    `count`. Called by itself, it refuses solutions of other states and spaces.
+
+    Parameters
+    ----------
+    kind : str
+        What `plot` calls it.
+    states : type or tuple of type
+        Classes of states, such as `Tokens`; derived classes have the figure too.
+    *spaces : type
+        Classes of spaces, such as `Circle`; by default any, also for states that have none.
+    panels : (float, float), optional
+        Width and height in inches of a panel; each member of an ensemble has one.
+    sheet : (int, float, int), optional
+        How many saved times are shown by default, width over height of a panel, and the most
+        panels in a row; each member has a panel at each time.
+
+    Raises
+    ------
+    ValueError
+        If another module draws this kind for the same states and space.
+    """
+
+    def register(draw: Draw) -> FigureKind:
+        frame = layouts.panels if panels else layouts.sheet if sheet else None
+        known = (
+            draw if isinstance(draw, FigureKind) else FigureKind(draw, frame, panels or sheet or ())
+        )
+        known.drawn += pairs_of(states, spaces)
+        return FIGURES.decorator(kind, states, spaces)(known)
+
+    return register
+
+
+def expect(solution: Solution, drawn: list[tuple[type, type]]) -> None:
+    """Raise TypeError unless the states of a solution and their space are among the pairs."""
+    final, space = solution.final, space_of(solution)
+    if any(isinstance(final, state) and issubclass(space, where) for state, where in drawn):
+        return
+    places: dict[str, list[str]] = {}
+    for state, where in drawn:
+        places.setdefault(_name(state), []).append(in_words(where, plain=True))
+    wanted = ", or ".join(
+        " or ".join([f"{name} {first}".rstrip(), *(other.removeprefix("on ") for other in others)])
+        for name, (first, *others) in places.items()
+    )
+    raise TypeError(
+        f"This plot needs {wanted}; got {describe_states(solution)}. kind='observables' draws any "
+        "solution."
+    )
+
+
+def _name(state: type) -> str:
+    known = Appearance.registered.get(state)
+    return known.states if known else state.__name__
+
+
+def kinds_of(solution: Solution) -> dict[str, Draw]:
+    """What `plot` can draw of a solution, "overview" first and "observables" last."""
+    found = FIGURES.of(solution)
+    first, last = ("overview",), (LAST,)
+    middle = [kind for kind in found if kind not in first + last]
+    return {kind: found[kind] for kind in (*first, *middle, *last) if kind in found}
+
+
+def find_figure(solution: Solution, kind: str) -> Draw:
+    """The function that draws a kind, or ValueError with the kinds there are."""
+    kinds = kinds_of(solution)
+    if kind in kinds:
+        return kinds[kind]
+    near = get_close_matches(str(kind), kinds, 1)
+    raise ValueError(
+        f"kind must be one of {', '.join(map(repr, kinds))} for {describe_states(solution)}; "
+        f"got {kind!r}{f'. Did you mean {near[0]!r}?' if near else '.'}"
+    )
+
+
+def options_of(draw: Draw) -> list[str]:
+    """Names of the options, those given by keyword, that a function has."""
+    parameters = signature(draw).parameters.values()
+    return [option.name for option in parameters if option.kind == Parameter.KEYWORD_ONLY]
+
+
+def check_options(solution: Solution, what: str, options: dict, known: list[str]) -> None:
+    """Raise TypeError for an option that is not known."""
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        near = get_close_matches(unknown[0], known, 1)
+        raise TypeError(
+            f"{unknown[0]!r} is no option of {what} for {describe_states(solution)}; it has "
+            f"{', '.join(known)}{f'. Did you mean {near[0]!r}?' if near else '.'}"
+        )
+
+
+def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
+    """A figure of a solution.
+
+    Parameters
+    ----------
+    solution : Solution
+    kind : str
+        "overview" and "observables" exist for all states. Also, on the spaces they name:
+
+        - densities: "spacetime" and "snapshots" on the circle and axisymmetric, "polar" on the
+          circle, "orthographic" and "map" on the sphere;
+        - characteristics: "trajectories" and "distribution" on the circle and axisymmetric,
+          "orthographic" and "map" on the sphere;
+        - tokens: "trajectories" on the circle and the line, "spacetime", "polar" and "histogram"
+          on the circle, "orthographic" and "map" on the sphere of R^3, "inner_products",
+          "projection" and "paths" in more than one dimension;
+        - inner products (Gram): "inner_products";
+        - Gaussians: "variances", and in the plane "ellipses" and "cone".
+
+        Others are added by `figure`.
+    **options
+        Those of the function that draws the kind. Most kinds have
+
+        - `ax`: draw one panel into these axes rather than into a new figure;
+        - `member`: one member of an ensemble, an int or a tuple; by default each has a panel, at
+          most nine;
+        - `title`: the heading, by default the model; "" for none; not used with `ax`;
+        - `times`: show the saved states nearest to these times, or `count` of them, which are by
+          default spread evenly along the path of the measure; in an `ax` the last;
+        - `log_time`: whether the axis of times is logarithmic, by default where saved times are
+          spaced like numpy.geomspace.
+
+    Returns
+    -------
+    Figure
+        Write it with `figure.savefig(path)`: 300 dpi, maps as images inside vector formats.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind for these states on this space; and as the function of that name.
+    TypeError
+        For an option that it does not have.
+    """
+    draw = find_figure(solution, kind)
+    if not any(
+        option.kind == Parameter.VAR_KEYWORD for option in signature(draw).parameters.values()
+    ):
+        check_options(solution, f"kind={kind!r}", options, options_of(draw))
+    return draw(solution, **options)

@@ -1,0 +1,253 @@
+"""Checks for kinds of one's own: what an author of a drift, weights, a noise or a state runs.
+
+    mf.testing.check(LinearAttention(b=2.0))
+
+Each check asks for one law that every kind of the package obeys. A failure is an AssertionError
+that names the law and the numbers.
+"""
+
+import json
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .core.forms import Reading
+from .core.kinds import Kind, build, describe, schema
+from .dynamics.motion import motion_for
+from .models import Drift, Noise, Normalisation, Weights, ZonalDrift
+from .models.attention import Attention
+from .models.transformer import Transformer
+from .results.loading import load
+from .solving import solve
+from .spaces import Circle, Sphere
+from .spaces.kernels import quadrature_multipliers
+from .states import State, Tokens
+
+__all__ = ["check"]
+
+CHECKS: list[tuple[type, Callable[[Any], None]]] = []
+DURATION = 0.1
+
+
+def _law_of(family: type) -> Callable[[Callable], Callable]:
+    """Register a check for a family."""
+
+    def register(function: Callable) -> Callable:
+        CHECKS.append((family, function))
+        return function
+
+    return register
+
+
+def check(kind: Any) -> list[str]:
+    """Check a kind, or a state, of one's own against the laws of its family.
+
+    Parameters
+    ----------
+    kind : Drift, Weights, Normalisation, Noise, State or another kind
+        An object, with parameters that make sense.
+
+    Returns
+    -------
+    list of str
+        What was checked.
+
+    Raises
+    ------
+    AssertionError
+        Which law does not hold, with the numbers.
+    TypeError
+        If it is of no family of the package.
+
+    Notes
+    -----
+    Takes some seconds: runs of 20 tokens and of densities of degree 16 for 0.1 units of time.
+    """
+    if not isinstance(kind, Kind):
+        raise TypeError(f"check expects a kind, an object such as USA(4.0); got {kind!r}.")
+    done = []
+    for family, law in CHECKS:
+        if isinstance(kind, family):
+            law(kind)
+            done.append((law.__doc__ or "").split("\n")[0])
+    return done
+
+
+def _close(law: str, found: Any, expected: Any, tolerance: float) -> None:
+    error = float(np.abs(np.asarray(found) - np.asarray(expected)).max())
+    assert error <= tolerance, f"{law}: off by {error:.3g}, expected at most {tolerance:.0e}."
+
+
+# Every kind --------------------------------------------------------------------------------------
+
+
+@_law_of(Kind)
+def _is_described(kind: Kind) -> None:
+    """Its table in a file gives it back, bit for bit, and so does a pickle."""
+    if isinstance(kind, State) or kind.in_file() is not kind:
+        return
+    arrays: dict[str, np.ndarray] = {}
+    table = json.loads(json.dumps(describe(kind, arrays)))
+    reading = Reading(arrays=arrays, result=True)
+    again = build(type(kind).family, table, reading)
+    name = type(kind).__name__
+    assert reading.lost or again == kind, f"The table {table} of {name} gives {again!r}."
+    assert repr(again) == repr(kind), f"{name} prints {kind!r}, and {again!r} after a file."
+    if not reading.lost:
+        assert pickle.loads(pickle.dumps(kind)) == kind, f"{name} is another one after pickling."
+    json.dumps(schema(type(kind).family))
+
+
+# Drifts ------------------------------------------------------------------------------------------
+
+
+@_law_of(ZonalDrift)
+def _multipliers_are_those_of_the_slope(drift: ZonalDrift) -> None:
+    """Multipliers of W and Z are those of `slope` and `weight`, in dimensions 2, 3 and 6."""
+    single = drift.member((0,) * len(drift.shape))
+    for d in (2, 3, 6):
+        slopes = quadrature_multipliers(single.slope, 9, d)
+        levels = quadrature_multipliers(single.weight, 8, d)
+        l = np.arange(1, 9)
+        expected = (slopes[:-2] - slopes[2:]) / (2 * l + d - 2)
+        found, normaliser = single.attraction(8, d)[1:], single.normaliser(8, d)
+        if normaliser is None:
+            scale = np.abs(slopes).max()
+            _close(f"attraction(8, {d}) against slope", found / scale, expected / scale, 1e-9)
+        else:  # slope and weight may have a factor in common
+            ratio = (normaliser @ levels) / (levels @ levels)
+            assert np.isfinite(ratio), f"normaliser(8, {d}) is {normaliser}."
+
+
+@_law_of(ZonalDrift)
+def _members_are_single_drifts(drift: ZonalDrift) -> None:
+    """An ensemble computes what its members compute."""
+    t = np.linspace(-0.9, 1.0, 7)
+    nodes = np.broadcast_to(t, (*drift.shape, 7))
+    for index in np.ndindex(*drift.shape):
+        one = drift.member(index)
+        for name in ("slope", "weight", "potential"):
+            mine, its = getattr(drift, name)(nodes)[index], getattr(one, name)(t)
+            _close(f"{name} of the member {index}", mine, its, 1e-13 * max(1, np.abs(its).max()))
+
+
+@_law_of(ZonalDrift)
+def _tokens_and_densities_feel_the_same(drift: ZonalDrift) -> None:
+    """A quadrature of a density moves as the density does."""
+    model = Transformer(drift.member((0,) * len(drift.shape)))
+    for space in (Circle(16), Sphere(12)):
+        density = space.perturbed(0.05, rng=0, degrees=[1, 2])
+        tokens = Tokens(space.points, space.weights * density.values)
+        options: dict[str, Any] = {"t_eval": [DURATION], "rtol": 1e-9}
+        moved = [solve(model, state, (0, DURATION), **options) for state in (density, tokens)]
+        means = [run.final.expect(lambda x: x[..., 0]) for run in moved]
+        _close(f"The mean after t = {DURATION} on {space!r}", means[1], means[0], 1e-6)
+
+
+@_law_of(Drift)
+def _a_run_comes_back(drift: Drift) -> None:
+    """A run of tokens is saved, loaded and resumed bit for bit."""
+    _resumes(Transformer(drift), Tokens.uniform(20, drift.dimension or 3, rng=0))
+
+
+# Attention ---------------------------------------------------------------------------------------
+
+
+@_law_of(Weights)
+def _weights_are_those_of_pairs(weights: Weights) -> None:
+    """Attention is the mean of the values by the weights of `of_logits`, pair by pair."""
+    from .engines import AttentionSums
+
+    rng = np.random.default_rng(0)
+    x, masses = rng.standard_normal((2, 20, 3)), np.full((2, 20), 1 / 20)
+    q, k = x, 0.5 * x
+    squares = (q**2).sum(-1, keepdims=True), (k**2).sum(-1)[:, None, :]
+    pairs = weights.of_logits(q @ k.swapaxes(1, 2), squares) / 20
+    expected = pairs @ x
+    if weights.normalised:
+        expected /= pairs.sum(axis=2, keepdims=True)
+    found = AttentionSums(Attention(K=0.5, weights=weights)).attention(0.0, x, masses)
+    if type(weights).attend is Weights.attend:
+        _close("Attention against pairs", found, expected, 1e-10 * np.abs(expected).max())
+    assert np.isfinite(found).all(), "Attention is not finite."
+    _resumes(Transformer(Attention(weights=weights)), Tokens.uniform(20, 3, rng=0))
+
+
+@_law_of(Normalisation)
+def _a_normalisation_moves_tokens(normalisation: Normalisation) -> None:
+    """Tokens stay on the sphere, and a run is resumed bit for bit."""
+    model = Transformer(Attention(beta=2.0), normalisation=normalisation)
+    _resumes(model, Tokens.uniform(20, 3, rng=0, shape=()))
+
+
+@_law_of(Noise)
+def _noise_keeps_tokens_on_the_sphere(noise: Noise) -> None:
+    """Moves keep lengths, depend on increments alone, and vanish with their strength."""
+    d = len(getattr(noise, "sigma", np.eye(3)))
+    x = Tokens.uniform(50, d, rng=0, shape=(2,)).x
+    increments = noise.increments(x.shape, np.random.default_rng(1))
+    moved = noise.moved(x, np.array([0.1, 0.0]), increments)
+    _close("Lengths after noise", np.linalg.norm(moved, axis=2), 1.0, 1e-13)
+    assert np.array_equal(moved[1], x[1]), "Noise of strength 0 moves tokens."
+    again = noise.moved(x, np.array([0.1, 0.0]), increments)
+    assert np.array_equal(moved, again), "The same increments move tokens differently."
+    near = noise.moved(x, np.array([0.1 + 1e-8, 0.0]), increments)
+    _close("Moves at two close strengths", near, moved, 1e-6)
+
+
+# States ------------------------------------------------------------------------------------------
+
+
+@_law_of(State)
+def _a_state_is_what_it_holds(state: State) -> None:
+    """The arrays of a state, and its header, give it back."""
+    held = {name: values for name, (_, values) in state.arrays().items()}
+    assert all(len(dims) == np.ndim(v) for dims, v in state.arrays().values()), "Axes have names."
+    again = type(state).unstacked(type(state).stacked([state]), state.header())[0]
+    for name, values in held.items():
+        other = again.arrays()[name][1]
+        assert np.array_equal(values, other), f"{name} is another one after a file."
+
+
+@_law_of(State)
+def _coordinates_of_a_state_give_it_back(state: State) -> None:
+    """A motion makes the state again from its coordinates, and velocities have their shape."""
+    from .models import SA
+
+    motion = motion_for(state)(Transformer(SA(1.0)), state)
+    if not motion.semilinear:
+        y = motion.coordinates(state)
+        again = motion.coordinates(motion.state_of(y))
+        _close("Coordinates of the state with these coordinates", again, y, 1e-12)
+        velocity = motion.velocity(y, 0.0)
+        assert velocity.shape == y.shape, f"Velocities have shape {velocity.shape}, not {y.shape}."
+    _resumes(Transformer(SA(1.0)), state)
+
+
+def _resumes(model: Transformer, state: Any) -> None:
+    """A run that is cut in two and resumed is the same as one that is not, to the last bit."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        times = np.linspace(0, DURATION, 4)
+        options: dict[str, Any] = {"t_eval": times, "rtol": 1e-8, "progress": False}
+        if model.noisy:
+            options |= {"rng": 0, "dt": DURATION / 10}
+        whole = solve(model, state, (0, DURATION), **options)
+        kept = {"checkpoint": path / "run.checkpoint", "checkpoint_every": 0.0}
+        solve(model, state, (0, DURATION), **options, **kept, max_steps=1)
+        resumed = solve(model, state, (0, DURATION), **options, **kept, resume=True)
+        whole.save(path / "run.nc")
+        loaded = load(path / "run.nc")
+        for run, what in ((resumed, "resumed"), (loaded, "loaded")):
+            for one, two in _pairs(whole, run):
+                assert np.array_equal(one, two), f"A run that was {what} differs from the whole."
+
+
+def _pairs(one: Any, two: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for a, b in zip(one, two, strict=True):
+        for name, (_, values) in a.arrays().items():
+            yield values, b.arrays()[name][1]

@@ -1,0 +1,236 @@
+"""One description, read in five ways: tables, `repr`, schema, identity, errors."""
+
+import json
+import pickle
+from typing import Annotated, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import meanfield as mf
+from meanfield.core.forms import Array, Index, Natural, NonNegative, Positive, Reading
+from meanfield.core.identity import digest
+from meanfield.core.kinds import Kind, KindOf, build, describe, parameters_of, schema
+
+
+class Shape(Kind, family=True):
+    """A family of this file."""
+
+
+class Point(Shape):
+    """One without parameters."""
+
+
+class Disc(Shape):
+    """A disc.
+
+    Parameters
+    ----------
+    radius : float
+        Its radius, > 0.
+    colour : str
+        What it looks like.
+    corners : array
+        More of it.
+    inner : Shape
+        What lies inside.
+    """
+
+    radius: Positive
+    colour: Literal["red", "blue"] = "red"
+    corners: Array | None = None
+    inner: Shape = Point()
+    times: Natural = 1
+    seed: Index = 0
+    shift: float = 0.0
+    size: NonNegative = 0.0
+    others: tuple[Shape, ...] = ()
+
+
+class Written(Shape):
+    """One with a constructor of its own.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    """
+
+    def __init__(self, name: str, *, loud: bool = False):
+        self._set(name=name.upper() if loud else name, loud=loud)
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+shapes = st.deferred(
+    lambda: st.one_of(
+        st.builds(Point),
+        st.builds(Written, st.text("abc", min_size=1)),
+        st.builds(
+            Disc,
+            radius=st.floats(min_value=1e-300, max_value=1e300),
+            colour=st.sampled_from(["red", "blue"]),
+            corners=st.one_of(st.none(), st.lists(finite, min_size=1, max_size=40).map(np.array)),
+            inner=shapes,
+            shift=finite,
+            others=st.lists(shapes, max_size=2),
+        ),
+    )
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(shapes)
+def test_what_was_described_is_built_again_bit_for_bit(shape):
+    arrays = {}
+    table = json.loads(json.dumps(describe(shape, arrays)))
+    again = build(Shape, table, Reading(arrays=arrays, result=True))
+    assert again == shape and hash(again) == hash(shape) and repr(again) == repr(shape)
+    inline = build(Shape, json.loads(json.dumps(describe(shape))))
+    assert inline == shape
+
+
+def test_a_bare_string_is_a_kind_without_parameters():
+    assert build(Shape, "Point") == Point()
+    assert build(Shape, {"kind": "Disc", "radius": 1, "inner": "Point"}) == Disc(1.0)
+
+
+def test_every_problem_is_named_at_once_with_the_nearest_valid_key():
+    table = {
+        "kind": "Disc",
+        "raduis": 2.0,
+        "colour": "rad",
+        "times": 0,
+        "inner": {"kind": "Diks"},
+        "others": [{"kind": "Disc", "radius": -1}],
+    }
+    with pytest.raises(mf.ConfigError) as caught:
+        build(Shape, table, at="shape")
+    lines = str(caught.value).split("\n")
+    assert len(lines) == 6
+    for key, word in {
+        "shape.raduis": "radius",
+        "shape.colour": "red",
+        "shape.times": "times = 0",
+        "shape.inner.kind": "Disc",
+        "shape.others[0].radius": "-1",
+        "shape.radius": "required (Its radius",
+    }.items():
+        assert any(line.startswith(f"{key}: ") and word in line for line in lines), (key, lines)
+
+
+@pytest.mark.parametrize("data", [3, None, [1], {"radius": 1}, {"kind": 3}], ids=repr)
+def test_what_is_no_table_of_a_kind_is_refused(data):
+    with pytest.raises(mf.ConfigError, match="Disc"):
+        build(Shape, data)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"radius": -1.0}, ValueError),
+        ({"radius": np.nan}, ValueError),
+        ({"radius": 1.0, "inner": "Point"}, TypeError),
+        ({"radius": 1.0, "corners": ["a"]}, TypeError),
+        ({"radius": 1.0, "times": 1.5}, ValueError),
+        ({"radius": 1.0, "others": 3}, TypeError),
+    ],
+    ids=repr,
+)
+def test_python_and_files_have_the_same_checks(arguments, error):
+    name = list(arguments)[-1]
+    with pytest.raises(error, match=name):
+        Disc(**arguments)
+    if not isinstance(arguments[name], str):
+        with pytest.raises(mf.ConfigError, match=name):
+            build(Shape, {"kind": "Disc", **arguments})
+
+
+def test_a_kind_cannot_be_changed_but_replaced():
+    disc = Disc(1.0, corners=[1.0, 2.0])
+    with pytest.raises(AttributeError):
+        disc.radius = 2.0
+    with pytest.raises(ValueError, match="read-only"):
+        disc.corners[0] = 3
+    assert disc.replace(radius=2.0) == Disc(2.0, corners=[1.0, 2.0]) != disc
+
+
+def test_kinds_can_be_sent_to_other_processes():
+    disc = Disc(1.0, corners=[1.0, 2.0], inner=Disc(2.0))
+    assert pickle.loads(pickle.dumps(disc)) == disc
+
+
+def test_the_schema_has_the_words_of_the_docstring():
+    found = schema(Shape)
+    disc = found["$defs"]["Shape.Disc"]
+    assert disc["description"] == "A disc."
+    assert disc["properties"]["radius"]["description"] == "Its radius, > 0."
+    assert disc["properties"]["radius"]["exclusiveMinimum"] == 0
+    assert disc["required"] == ["kind", "radius"] and not disc["additionalProperties"]
+    assert {"const": "Point"} in found["anyOf"] and {"const": "Disc"} not in found["anyOf"]
+    json.dumps(found)
+
+
+def test_names_belong_to_the_module_that_took_them():
+    with pytest.raises(TypeError, match=r"defines a Shape of the name Point"):
+        type("Point", (Shape,), {"__module__": "elsewhere"})
+    again = type("Point", (Shape,), {"__module__": Point.__module__})
+    assert Shape.kinds["Point"] is again  # a notebook cell that is run twice
+    Shape.kinds["Point"] = Point
+
+
+def test_a_kind_that_is_not_installed_prints_and_refuses():
+    data = {"kind": "Transformer", "drift": {"kind": "Unheard", "b": 2.0}}
+    with pytest.raises(mf.ConfigError, match="Unheard"):
+        build(mf.Transformer, data)
+    model = build(mf.Transformer, data, Reading(result=True))
+    assert "Unheard" in repr(model)
+    with pytest.raises(mf.MeanfieldError, match="Unheard"):
+        model.drift.rate()
+
+
+def test_parameters_of_functions_are_read_too():
+    found = parameters_of(mf.solve)
+    assert "t_span" in found and found["t_span"].required and found["rtol"].default == 1e-8
+    assert "relative" in found["rtol"].words
+
+
+def test_an_annotation_may_be_a_form_of_its_own():
+    form = KindOf(Shape)
+
+    def f(shape: Annotated[Shape, form]):
+        return shape
+
+    assert parameters_of(f)["shape"].form is form
+
+
+# Identity ------------------------------------------------------------------------------------
+
+
+def test_identity_is_what_is_computed_with():
+    one, two = (lambda t: t**2), (lambda t: t**2)
+    assert digest(one) == digest(two) != digest(lambda t: t**3)
+
+    def power(k):
+        return lambda t: t**k
+
+    assert digest(power(2)) == digest(power(2)) != digest(power(3))
+    assert digest(np.arange(3)) != digest(np.arange(3.0)) != digest(np.arange(3.0)[None])
+    assert digest(0.0) != digest(-0.0) and digest(1) != digest(True)
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    assert digest(mf.USA(4.0)) == digest(mf.USA(4.0)) != digest(mf.SA(4.0))
+    with pytest.raises(TypeError, match="no contents"):
+        digest(object.__new__(type("Slotted", (), {"__slots__": ()})))
+
+
+SCALE = 2.0
+
+
+def test_globals_that_a_function_reads_count(monkeypatch):
+    def f(t):
+        return SCALE * t
+
+    before = digest(f)
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert digest(f) != before

@@ -1,0 +1,132 @@
+"""Figures register themselves: those of a user's own, and of states that nobody described."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+from PIL import Image
+
+import meanfield as mf
+from meanfield.plotting import Appearance, figure, scene, upper_part
+from meanfield.plotting.overview import band
+from meanfield.plotting.registry import kinds_of
+
+TOKENS = mf.Tokens.on_circle([0.0, 1.0, 2.0])
+
+
+class Heading:
+    """A state of a user's own: one angle, which no room of the package knows."""
+
+    shape = ()
+
+    def __init__(self, angle):
+        self.angle = angle
+
+
+class Labelled(mf.Tokens):
+    """Tokens of a derived class."""
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    return mf.solve(mf.Transformer(mf.SA(1.0)), TOKENS, (0, 1), t_eval=[0.0, 0.5, 1.0])
+
+
+@pytest.fixture
+def run(tokens):
+    """A run of states that have no figures, with what was measured of them."""
+    states = tuple(Heading(angle) for angle in (0.0, 0.5, 1.0))
+    found = replace(tokens, states=states)
+    found.__dict__["observables"] = xr.Dataset(
+        {
+            "turning_rate": ("t", [1.0, 2.0, 3.0]),
+            "path": (("t", "coordinate"), np.zeros((3, 2))),
+            "words": ("t", ["a", "b", "c"]),
+        },
+        {"t": tokens.t},
+    )
+    return found
+
+
+def test_states_that_nobody_described_have_observables_an_overview_and_a_movie(run, tmp_path):
+    assert list(kinds_of(run)) == ["overview", "observables"]
+    for kind in kinds_of(run):
+        (ax,) = run.plot(kind).axes
+        assert ax.get_ylabel() == "turning rate", "the one that is a number at each time"
+        np.testing.assert_array_equal(ax.lines[0].get_ydata(), [1, 2, 3])
+    with Image.open(run.animate(tmp_path / "movie.gif", dpi=30)) as movie:
+        assert movie.n_frames == 3
+    with pytest.raises(ValueError, match="'observables' for states of type Heading; got 'rose'"):
+        run.plot("rose")
+
+
+def test_without_any_observable_the_error_says_so(run):
+    run.__dict__["observables"] = xr.Dataset()
+    with pytest.raises(ValueError, match="no observable"):
+        run.plot()
+
+
+def test_a_figure_of_ones_own_is_a_kind_with_options_and_a_heading(run, tokens):
+    @figure("rose", Heading, panels=(3.0, 3.0))
+    def rose(target, solution, *, petals=5):
+        """A petal for each state."""
+        target.axes[0].plot([state.angle for state in solution], label=str(petals))
+
+    assert "rose" in kinds_of(run) and "rose" not in kinds_of(tokens)
+    page = run.plot("rose", petals=3, title="mine")
+    assert page.axes[0].lines[0].get_label() == "3"
+    assert page.get_suptitle() == "mine"
+    ax = Figure().subplots()
+    assert rose(run, ax=ax) is ax.figure
+    with pytest.raises(TypeError, match=r"'petal' .* has ax, member, title, petals\."):
+        run.plot("rose", petal=3)
+    with pytest.raises(ValueError, match="Did you mean 'rose'"):
+        run.plot("roses")
+    with pytest.raises(TypeError, match="needs Heading; got tokens on the Circle"):
+        rose(tokens)
+
+
+def test_an_overview_and_a_movie_of_ones_own(run, tmp_path):
+    drawn = []
+
+    @figure("compass", Heading, panels=(3.0, 3.0))
+    def compass(target, solution, *, colour="k"):
+        target.axes[0].set_title(f"compass in {colour}")
+
+    @upper_part(Heading)
+    def compasses(solution, members, *, colour="r"):
+        return [band(2.0, compass, solution, members, colour=colour)]
+
+    @scene(Heading)
+    def turning(top, solution, members):
+        return [drawn.append]
+
+    titles = [ax.get_title() for ax in run.plot(colour="b").axes]
+    assert titles == ["compass in b", ""]
+    run.animate(tmp_path / "movie.gif", dpi=30)
+    assert drawn == [0, 1, 2]
+
+
+def test_an_appearance_is_found_along_the_bases_of_a_class(run, tokens):
+    @Appearance.register(Heading)
+    class HeadingAppearance(Appearance):
+        states = "headings"
+
+    try:
+        with pytest.raises(ValueError, match="for headings; got 'map'"):
+            run.plot("map")
+    finally:
+        del Appearance.registered[Heading]
+    derived = replace(tokens, states=tuple(Labelled(state.x) for state in tokens))
+    assert list(kinds_of(derived)) == list(kinds_of(tokens))
+    assert derived.plot("polar").axes
+
+
+def test_a_kind_of_another_module_is_not_replaced():
+    def foreign(solution):
+        """From elsewhere."""
+
+    with pytest.raises(ValueError, match=r"'polar' is already drawn by meanfield\.plotting"):
+        figure("polar", mf.Tokens, mf.Circle)(foreign)
