@@ -471,12 +471,23 @@ def test_branches_of_a_file_are_those_of_python(folder):
     assert "moment l" in meanfield("plot", "diagram.nc", "-o", "a", "--kind", "polar", code=2)[1]
 
 
-def test_branches_in_beta_are_of_a_drift_by_its_name():
+def test_branches_in_beta_are_of_a_drift_or_of_its_name_alone():
     text = BRANCHES.replace('"Kuramoto"', '"USA"').replace("[1.5, 3.0]", "1.0\nbeta = [1.5, 2.5]")
     write("beta.toml", text.replace("save_at = [2.5]", "stability = false"))
     meanfield("bifurcation", "beta.toml", "-q")
+    write(
+        "vary.toml",
+        Path("beta.toml")
+        .read_text()
+        .replace("beta = [1.5, 2.5]", "vary = { beta = [1.5, 2.5] }")
+        .replace('"USA"', '{ kind = "USA", beta = 2.0 }'),
+    )
+    meanfield("bifurcation", "vary.toml", "-q")
     by_hand = mf.branches(mf.USA, mf.Circle(16), 1.0, beta=(1.5, 2.5), stability=False)
-    assert mf.load("beta.nc").ends == by_hand.ends
+    for name in ("beta.nc", "vary.nc"):
+        found = mf.load(name)
+        assert found.ends == by_hand.ends
+        np.testing.assert_allclose(found.data.beta, by_hand.data.beta, rtol=1e-12)
 
 
 def test_phase_diagrams_of_a_file_are_those_of_python(folder):
@@ -508,7 +519,7 @@ def test_what_is_missing_is_said_and_the_exit_code_is_1():
 
 def after(number, monkeypatch):
     """Ctrl-C at the n-th new point."""
-    from meanfield.bifurcation.following import Following
+    from meanfield.bifurcation.progress import Following
 
     seen, at = [], Following.at
 

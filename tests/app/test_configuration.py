@@ -694,7 +694,7 @@ REFUSED = [  # configuration, the key that is named, and what is said of it
     (
         {**STUDY, "space": {"kind": "Zonal", "dimension": 3, "degree": 9}, "initial": "Uniform"},
         "chaos",
-        "circle or S",
+        "Zonal",
     ),
     ({**STUDY, "solve": S}, "solve", "unknown key"),
     # Bifurcation diagrams
@@ -706,7 +706,7 @@ REFUSED = [  # configuration, the key that is named, and what is said of it
     (changed(BRANCHES, "bifurcation", degrees=[2]), "bifurcation", "degree 2"),
     (changed(BRANCHES, "bifurcation", max_points=0), "bifurcation", ">= 1"),
     (changed(BRANCHES, "bifurcation", stability=1), "bifurcation.stability", "got 1"),
-    (changed(BRANCHES, "bifurcation", symmetry="octahedral"), "bifurcation.symmetry", "Sphere"),
+    (changed(BRANCHES, "bifurcation", symmetry="octahedral"), "bifurcation.symmetry", "octahedral"),
     ({**BRANCHES, "drift": "Attention"}, "bifurcation", "Attention"),
     ({**BRANCHES, "drift": "USA"}, "bifurcation", "beta"),
     ({**BRANCHES, "drift": {"kind": "USA", "beta": [1.0, 2.0]}}, "bifurcation", "single"),
