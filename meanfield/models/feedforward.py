@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core.forms import FUNCTION, Array, Leaf
 from ..core.kinds import Kind
-from .parameters import Given, known
+from .parameters import GivenMatrix, known
 
 __all__ = ["FeedForward", "relu"]
 
@@ -50,8 +50,8 @@ class FeedForward(Kind, family=True):
 
     default_kind: ClassVar[str | None] = "FeedForward"
 
-    inner: Array | Given
-    outer: Array | Given
+    inner: Array | GivenMatrix
+    outer: Array | GivenMatrix
     bias: Array | None = None
     activation: Annotated[Callable, ACTIVATION] = relu
 
