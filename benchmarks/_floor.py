@@ -10,8 +10,8 @@ from numba import njit
 
 import meanfield as mf
 from meanfield.dynamics import DensityEvolution
+from meanfield.lowlevel.callbacks import call
 from meanfield.lowlevel.fourier import RealTransform
-from meanfield.lowlevel.native import call
 from meanfield.steppers import Krogstad
 
 __all__ = ["CASES", "step_table"]

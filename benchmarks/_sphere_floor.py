@@ -9,10 +9,9 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from meanfield.lowlevel.columns import ROW, radices, transform, twiddles
-from meanfield.lowlevel.lanes import LANES
+from meanfield.lowlevel.batched_fft import ROW, radices, transform, twiddles
 from meanfield.lowlevel.legendre import BLOCK, analyse, synthesise
-from meanfield.spaces.latitudes import aligned
+from meanfield.lowlevel.simd import LANES, aligned
 from meanfield.spaces.sphere_transport import SphereTransport
 
 __all__ = ["transforms"]

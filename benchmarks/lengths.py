@@ -14,8 +14,8 @@ import time
 import numpy as np
 from numba import njit
 
+from meanfield.lowlevel.callbacks import call
 from meanfield.lowlevel.fourier import RealTransform
-from meanfield.lowlevel.native import call
 
 ROUNDS = 12
 TIE = 1.02

@@ -32,7 +32,6 @@ from _token_floor import circle_floor, sphere_floor
 
 import meanfield as mf
 from meanfield.dynamics import TokenMotion
-from meanfield.dynamics.token_steps import strang
 from meanfield.engines import CircleModes, DirectSums, SphereModes
 from meanfield.steppers import DormandPrince
 from meanfield.steppers.flow import Flow
@@ -202,7 +201,7 @@ def noise_seconds(d: int, repeats: int) -> list[float]:
     y, noise = motion.coordinates(tokens), motion.model.noise
     s, normals = 1e-3 / 2 / motion.kappa, noise.increments(y.shape, rng)
     runs = [
-        lambda: strang(motion, y, 0.0, 1e-3, rng),
+        lambda: motion.strang(y, 0.0, 1e-3, rng),
         lambda: motion.velocity(y, 0.0),
         lambda: noise.increments(y.shape, rng),
         lambda: noise.moved(y, s, normals),

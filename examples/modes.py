@@ -14,7 +14,7 @@ import numpy as np
 from report import Row, run_alone
 
 import meanfield as mf
-from meanfield.dynamics.observables.kernel_modes import KernelModes
+from meanfield.dynamics.kernel_modes import KernelModes
 from meanfield.plotting import theme
 
 TITLE = "Modes of tokens, and mean-shift by attention layers"

@@ -143,8 +143,9 @@ def _tokens_and_densities_feel_the_same(drift: ZonalDrift) -> None:
         density = space.perturbed(0.05, rng=0, degrees=[1, 2])
         tokens = Tokens(space.points, space.weights * density.values)
         options: dict[str, Any] = {"t_eval": [DURATION], "rtol": 1e-9}
-        moved = [solve(model, state, (0, DURATION), **options) for state in (density, tokens)]
-        means = [run.final.expect(lambda x: x[..., 0]) for run in moved]
+        starts: list[Any] = [density, tokens]
+        finals: list[Any] = [solve(model, s, (0, DURATION), **options).final for s in starts]
+        means = [state.expect(lambda x: x[..., 0]) for state in finals]
         _close(f"The mean after t = {DURATION} on {space!r}", means[1], means[0], 1e-6)
 
 
@@ -237,7 +238,7 @@ def _resumes(model: Transformer, state: Any) -> None:
         if model.noisy:
             options |= {"rng": 0, "dt": DURATION / 10}
         whole = solve(model, state, (0, DURATION), **options)
-        kept = {"checkpoint": path / "run.checkpoint", "checkpoint_every": 0.0}
+        kept: dict[str, Any] = {"checkpoint": path / "run.checkpoint", "checkpoint_every": 0.0}
         solve(model, state, (0, DURATION), **options, **kept, max_steps=1)
         resumed = solve(model, state, (0, DURATION), **options, **kept, resume=True)
         whole.save(path / "run.nc")

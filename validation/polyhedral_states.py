@@ -29,7 +29,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 import meanfield as mf
 from meanfield.bifurcation.polyhedral import Polyhedral
-from meanfield.dynamics.observables.density import measure
+from meanfield.dynamics.observables import measure
 
 SERIES = {"tetrahedral": (3, 4), "octahedral": (4, 6), "icosahedral": (6, 10)}
 DEGREES = {"tetrahedral": 3, "octahedral": 4, "icosahedral": 6}

@@ -382,12 +382,23 @@ def phase_diagram(config: Path, out: Path | None, force: bool, quiet: bool) -> N
 
 
 @main.command()
+@click.option(
+    "--compile",
+    "compiles",
+    is_flag=True,
+    help="First compile at once all that runs would compile on first use.",
+)
 @refuses_cleanly
-def doctor() -> None:
+def doctor(compiles: bool) -> None:
     """Print versions, threads and licences, for a bug report.
 
     Exit code: 0, or 1 if something that is required is missing.
     """
+    if compiles:
+        from .compilation import compile_everything
+
+        seconds = compile_everything(lambda name, took: click.echo(f"{name:<30}{took:>8.1f} s"))
+        click.echo(f"{'compiled in':<30}{seconds:>8.1f} s\n")
     from .doctor import doctor as examine
     from .doctor import in_words
 

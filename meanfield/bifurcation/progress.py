@@ -4,7 +4,7 @@ import sys
 from math import log
 from typing import Any
 
-from ..solving.interruption import Interruption
+from ..solving.progress import Interruption
 
 __all__ = ["Following"]
 

@@ -16,7 +16,7 @@ from ..results.solution import Solution
 from ..solving import solve
 from ..solving.arguments import Keeping
 from ..solving.checkpoint import Keeper
-from ..solving.interruption import Interruption
+from ..solving.progress import Interruption
 from ..spaces import Density
 from .experiment import Batch, Experiment, batches_of
 from .measurements import (

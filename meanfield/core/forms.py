@@ -88,6 +88,7 @@ class Form:
     """
 
     names: Any = ()
+    expected: str
 
     @property
     def choices(self) -> Any:

@@ -7,6 +7,7 @@ closures and the global names that they read, objects with what they hold.
 import functools
 import hashlib
 import inspect
+import sys
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -106,12 +107,13 @@ class _Reader:
             raise TypeError(f"{value!r} has no contents that can be told from others")
 
     def _function(self, function: types.FunctionType) -> None:
-        if _ours(function.__module__):
-            self._write("ours", function.__module__, function.__qualname__)
+        if _of_library(function.__module__):
+            self._write("library", function.__module__, function.__qualname__)
         else:
             self._code(function.__code__, function.__globals__)
         closure = [cell.cell_contents for cell in function.__closure__ or ()]
-        self._listed("given", [function.__defaults__, function.__kwdefaults__, closure])
+        defaults = [function.__defaults__, function.__kwdefaults__]
+        self._listed("given", [*defaults, closure, vars(function)])
 
     def _code(self, code: types.CodeType, names: Mapping[str, Any]) -> None:
         """Instructions and constants, functions defined inside, and the globals that are read."""
@@ -129,10 +131,8 @@ class _Reader:
     def _class(self, cls: type) -> None:
         """Its name; where the class is not of this package or another library, its code too."""
         self._write("class", cls.__module__, cls.__qualname__)
-        if _ours(cls.__module__) or _installed(cls):
-            return
         for base in cls.__mro__[:-1]:
-            if not (_ours(base.__module__) or _installed(base)):
+            if not _of_library(base.__module__):
                 own = vars(base).items()
                 self._listed("methods", (f for _, f in sorted(own) if inspect.isfunction(f)))
 
@@ -142,13 +142,13 @@ def _is_cached(cls: type, name: str) -> bool:
     return isinstance(inspect.getattr_static(cls, name, None), functools.cached_property)
 
 
-def _ours(module: str | None) -> bool:
-    return (module or "").split(".")[0] == __name__.split(".")[0]
+@functools.cache
+def _of_library(module: str | None) -> bool:
+    """Whether a module is of this package, the standard library or another installed one.
 
-
-def _installed(cls: type) -> bool:
-    """Whether a class comes from a library, whose version a result records."""
-    import sys
-
-    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    return cls.__module__ == "builtins" or (file is not None and "site-packages" in file)
+    Results record their versions, so that names tell what they do.
+    """
+    root = (module or "").split(".")[0]
+    if root == __name__.split(".")[0] or root in sys.stdlib_module_names - {"__main__"}:
+        return True
+    return "site-packages" in (getattr(sys.modules.get(root), "__file__", None) or "")

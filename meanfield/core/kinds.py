@@ -71,7 +71,7 @@ ENTRY_POINTS = "meanfield.kinds"
 SHORT = 16  # entries of an array that stands among other words
 
 
-@dataclass_transform(frozen_default=True, eq_default=False)
+@dataclass_transform(eq_default=False)
 class Kind(ABC):
     """Base of all kinds.
 
@@ -99,7 +99,6 @@ class Kind(ABC):
         super().__init_subclass__(**options)
         if _needs_init(cls):
             dataclass(frozen=True, eq=False, repr=False)(cls)
-            cls.__init__.by_dataclass = True  # type: ignore[attr-defined]
         if family:
             cls.family, cls.kinds = cls, {}
             if cls.default_kind != cls.__name__:
@@ -145,13 +144,13 @@ class Kind(ABC):
         """The kind that files hold in its place: itself, unless functions stand in it."""
         return self
 
-    def computed(self) -> Any:
+    def fingerprint(self) -> Any:
         """What code of the kind computes at fixed places: part of its identity."""
         return None
 
     def identity(self) -> Any:
         """What `digest` reads of it: parameters, and what is computed with them."""
-        return [self.described, self.computed()]
+        return [self.described, self.fingerprint()]
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and digest(self) == digest(other)
@@ -175,8 +174,7 @@ def _needs_init(cls: type[Kind]) -> bool:
     hints = inspect.get_annotations(cls).values()
     if any("ClassVar" not in str(hint) for hint in hints):
         return True
-    above = next(base.__init__ for base in cls.__mro__[1:] if "__init__" in base.__dict__)
-    return above is object.__init__
+    return next(base for base in cls.__mro__[1:] if "__init__" in base.__dict__) is object
 
 
 # Parameters ------------------------------------------------------------------------------------
@@ -216,9 +214,9 @@ class Parameter:
 
 
 @functools.cache
-def parameters_of(target: Callable) -> dict[str, Parameter]:
+def parameters_of(target: Any) -> dict[str, Parameter]:
     """The parameters of a kind, or of a function, that have an annotation."""
-    function: Any = target.__init__ if isinstance(target, type) else target
+    function: Any = getattr(target, "__init__") if isinstance(target, type) else target  # noqa: B009
     hints = get_type_hints(function, include_extras=True)
     places = reversed(target.__mro__) if isinstance(target, type) else [target]
     words = {name: text for place in places for name, text in _words(place).items() if text}
@@ -262,7 +260,8 @@ def _words(place: Any) -> dict[str, str]:
     """What the section Parameters of a docstring in numpydoc's form says of each of them."""
     lines = inspect.cleandoc(place.__doc__ or "").splitlines()
     found: dict[str, list[str]] = {}
-    inside, names = False, []
+    inside = False
+    names: list[str] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=False):
         if following.startswith("---"):
             inside = line.strip() in ("Parameters", "Attributes")

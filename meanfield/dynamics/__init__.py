@@ -1,21 +1,25 @@
-"""What a model does to a state: one file per representation."""
+"""How models move a state, and what is measured on it: one file per state."""
 
 from .attend import attend
 from .characteristics import CharacteristicsMotion
 from .closed_covariance import ClosedCovariance
-from .density import DensityEvolution
+from .density import DensityEvolution, DensityMotion
 from .equiangular import EquiangularMotion
 from .gaussian import GaussianMotion
 from .gram import GramMotion
+from .motion import Motion, motion_for
 from .tokens import TokenMotion
 
 __all__ = [
     "CharacteristicsMotion",
     "ClosedCovariance",
     "DensityEvolution",
+    "DensityMotion",
     "EquiangularMotion",
     "GaussianMotion",
     "GramMotion",
+    "Motion",
     "TokenMotion",
     "attend",
+    "motion_for",
 ]

@@ -1,6 +1,10 @@
-"""The motion of characteristics: x' = v[mu](x), v = grad (W * mu) / (Z * mu), by harmonics."""
+"""Characteristics: nodes of a quadrature that the flow carries, x' = v[mu](x).
+
+v = grad (W * mu) / (Z * mu), by harmonics.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -8,15 +12,23 @@ from ..models.decay import kernel_degree
 from ..models.transformer import Transformer
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
+from .motion import Failure, Motion
+from .observables import MOMENTS
 
 __all__ = ["CharacteristicsMotion"]
 
 EPSILON = 2.0**-52
 FINEST = 1e-5  # distances to which W2 keeps its relative accuracy, or coarser with rtol
+INTERACTION = 1e-6  # largest change of the first velocities if half of the nodes are left out
+W2 = 0.05  # of W2 to a Dirac, relative
+ROUNDING = 0.01  # of velocities, relative
+AT_THE_ANTIPODE = 1e-12
 
 
-class CharacteristicsMotion:
+class CharacteristicsMotion(Motion, moves=Characteristics):
     """Velocities of the nodes of a quadrature under a deterministic model.
+
+    After every step it is seen whether the nodes still resolve the density.
 
     Parameters
     ----------
@@ -26,6 +38,13 @@ class CharacteristicsMotion:
     rtol : float
         The error control will ask for this accuracy.
 
+    Attributes
+    ----------
+    unresolved_since : float or None
+        The first time at which the nodes did not resolve the density.
+    last_to_arrive : list of float or None
+        Where the node started that is then the farthest from the mean direction.
+
     Raises
     ------
     TypeError, ValueError
@@ -34,7 +53,35 @@ class CharacteristicsMotion:
         If the kernel's harmonics do not decay.
     """
 
-    def __init__(self, model: Transformer, state: Characteristics, rtol: float = 1e-8):
+    example = "Characteristics(density)"
+    smallest_step = 1e-15
+    refusals = dict.fromkeys(
+        ("min_degree", "max_degree"),
+        "min_degree and max_degree bound the modes of a Density; Characteristics has none. Its "
+        "accuracy is that of its nodes: Characteristics(density, nodes=...).",
+    )
+
+    def setup(self) -> None:
+        model, state = self.model, self.like
+        """Multipliers up to the degree where those of the kernel have decayed."""
+        self.chart, self.masses = state.chart, state.masses
+        dimension = state.geometry.dimension
+        self.degree = kernel_degree(model.zonal, dimension)
+        self.attraction = model.zonal.attraction(self.degree, dimension)
+        self.normaliser = model.zonal.normaliser(self.degree, dimension)
+        self._finest = max(FINEST, 1e-15 / self.rtol)
+        self.unresolved_since: float | None = None
+        self.last_to_arrive: list[float] | None = None
+        self._reason: str | None = None
+
+    @classmethod
+    def prepared(cls, model: Transformer, state: Characteristics) -> Characteristics:
+        """The state; models are looked at by `check`."""
+        return state
+
+    def check(self) -> None:
+        """Raise ValueError or MeanfieldError for noise, ensembles, and drifts without harmonics."""
+        model = self.model
         if np.isfinite(model.kappa).any():
             raise ValueError(
                 "Characteristics carries densities without noise, kappa = inf; got kappa = "
@@ -45,16 +92,29 @@ class CharacteristicsMotion:
                 f"Characteristics expects a single model; got an ensemble {model.shape}. Solve "
                 "its members one by one."
             )
-        self.chart, self.masses = state.chart, state.masses
-        dimension = state.geometry.dimension
-        self.degree = kernel_degree(model.zonal, dimension)
-        self.attraction = model.zonal.attraction(self.degree, dimension)
-        self.normaliser = model.zonal.normaliser(self.degree, dimension)
-        self._finest = max(FINEST, 1e-15 / rtol)
+        model.zonal  # noqa: B018  (raises)
 
-    def velocity(self, x: np.ndarray, _t: float = 0.0) -> np.ndarray:
+    def begin(self, y: np.ndarray, t: float) -> None:
+        """Raise ValueError if the nodes do not resolve the interaction to begin with."""
+        error = self.halved_error(y, self.like.halves)
+        if error > INTERACTION:
+            raise ValueError(
+                f"{len(self.like)} nodes do not resolve this interaction: half of them change the "
+                f"velocities by {error:.1e}, expected <= {INTERACTION:.0e}. Use more nodes: "
+                f"Characteristics(density, nodes={4 * len(self.like)})."
+            )
+
+    def coordinates(self, state: Characteristics) -> np.ndarray:
+        """Coordinates of the nodes, see `Chart`."""
+        return state.coordinates
+
+    def state_of(self, y: np.ndarray) -> Characteristics:
+        """The state with these coordinates."""
+        return self.like.moved(y)
+
+    def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the coordinates."""
-        return self.chart.velocity(x, self.masses, self.attraction, self.normaliser)
+        return self.chart.velocity(y, self.masses, self.attraction, self.normaliser)
 
     def halved_error(self, x: np.ndarray, halves: Sequence[np.ndarray]) -> float:
         """Change of the velocities if only every second node is used.
@@ -85,14 +145,146 @@ class CharacteristicsMotion:
         values = fine.at(level, state.points)
         return float(EPSILON * values.max() / max(values.min(), np.finfo(float).tiny))
 
-    def relative_error(self, error: np.ndarray, x: np.ndarray) -> float:
+    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """As `Chart.relative_error`."""
-        return self.chart.relative_error(error, x, self.masses, self._finest)
+        return self.chart.relative_error(error, y, self.masses, self._finest)
 
-    def projected(self, x: np.ndarray) -> np.ndarray:
+    def projected(self, y: np.ndarray) -> np.ndarray:
         """As `Chart.projected`."""
-        return self.chart.projected(x)
+        return self.chart.projected(y)
 
-    def rate(self, x: np.ndarray, velocity: np.ndarray) -> float:
+    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """(int |v|^2 dmu)^(1/2), the speed in W2."""
-        return float(np.sqrt(self.masses @ self.chart.lengths(x, velocity) ** 2))
+        return float(np.sqrt(self.masses @ self.chart.lengths(y, velocity) ** 2))
+
+    # Along a run ---------------------------------------------------------------------------
+
+    def after_step(self, y: np.ndarray, t: float) -> None:
+        """Look whether the nodes resolve the density; the first reason for doubt stays."""
+        if self._reason is not None:
+            return
+        state = self.like.moved(y)
+        if not state.resolved:
+            self._reason = (
+                f"After t = {t:g} the {len(state)} nodes no longer resolve the density: half of "
+                f"them give moments that differ by {state.quadrature_error:.1e}. Between two "
+                "clusters the nodes lie ever further apart; masses of clusters are uncertain by "
+                "about as much. Use more nodes, Characteristics(density, nodes=...)."
+            )
+        elif state.w2_to_dirac() < state.chart.smallest_w2:
+            self._reason = (
+                f"After t = {t:g} W2 to a Dirac is below {state.chart.smallest_w2:g}, where the "
+                "mass that is too close to the antipode for any node, or for rounding, counts: "
+                "take it for 0. Moments and clusters are as accurate as before."
+            )
+        elif state.w2_error > W2:
+            self.last_to_arrive = self._farthest(state)
+            self._reason = f"After t = {t:g} W2 to a Dirac is not resolved: " + self._remedy()
+        elif (rounding := self.rounding(state)) > ROUNDING:
+            self._reason = (
+                f"After t = {t:g} velocities far from all mass are lost in rounding: their "
+                f"relative error is {rounding:.1e}, about 1e-16 exp(2 beta). What is still there "
+                "moves at random; a smaller beta, or USA, has no such bound."
+            )
+        self.unresolved_since = t if self._reason else None
+
+    def _remedy(self) -> str:
+        place = np.array(self.last_to_arrive)
+        if np.linalg.norm(place + self.like.limit) < AT_THE_ANTIPODE:
+            return "half of the nodes change it. Use more: Characteristics(density, nodes=...)."
+        return (
+            "the last mass to arrive starts near "
+            f"[{', '.join(f'{x:.4f}' for x in place)}], and the nodes are graded towards the "
+            'antipode of limit. Use limit = -p with p that point; stats["last_to_arrive"] has '
+            "its last digit."
+        )
+
+    def _farthest(self, state: Characteristics) -> list[float]:
+        """Where the node that is now the farthest from the mean direction started."""
+        distances = state.chart.distances(state.coordinates, state.mean_direction)
+        return self.like.points[distances.argmax()].tolist()
+
+    def doubt(self, state: Characteristics, t: float, failure: Failure) -> str | None:
+        """Whether the nodes resolved the density all the way to t."""
+        if self.unresolved_since is not None and self.unresolved_since > t:  # within the last step
+            self.unresolved_since = self._reason = self.last_to_arrive = None
+        return self._reason
+
+    def snapshot(self) -> dict[str, Any]:
+        """What was found so far."""
+        return {
+            "unresolved_since": self.unresolved_since,
+            "reason": self._reason,
+            "last_to_arrive": self.last_to_arrive,
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        self.unresolved_since = snapshot["unresolved_since"]
+        self._reason, self.last_to_arrive = snapshot["reason"], snapshot["last_to_arrive"]
+
+    def size(self, y: np.ndarray) -> str:
+        """The number of nodes."""
+        return f"{len(self.like)} nodes"
+
+    def stats(self, state: Characteristics) -> dict[str, Any]:
+        """How the nodes resolve the density."""
+        return {
+            "nodes": len(self.like),
+            "kernel_degree": self.degree,
+            "quadrature_error": state.quadrature_error,
+            "unresolved_since": self.unresolved_since,
+            "last_to_arrive": self.last_to_arrive,
+        }
+
+    def why_rejected(self, at: Failure) -> str:
+        """Why no step was short enough."""
+        return "rounding errors are larger. Use a larger rtol."
+
+    # Measured ------------------------------------------------------------------------------
+
+    def measure(self, state: Characteristics, t: float = 0.0) -> dict[str, Any]:
+        """Observables of characteristics.
+
+        Returns
+        -------
+        dict of ndarray
+            mass, moment, order_parameter, interaction_energy, free_energy, dissipation : as of a
+                density; the free energy is -E, and the dissipation int |v|^2 dmu
+            speed : (int |v|^2 dmu)^(1/2), that of mu_t in W2
+            w2_to_dirac : W2 to the Dirac at `limit_point`, in radians
+            limit_point : (d,), the direction of int x dmu
+            cluster_count : number of `Characteristics.clusters`
+            cluster_mass, cluster_point : (count,) and (count, d), the heaviest first
+            quadrature_error : change of the moments if half of the nodes are left out
+        """
+        geometry = state.geometry.with_degree(MOMENTS)
+        low = state.coefficients(MOMENTS)
+        moments = [geometry.scalar_moment(low, k) for k in range(1, MOMENTS + 1)]
+        speed = self.rate(state.coordinates, self.velocity(state.coordinates))
+        energy = self._interaction_energy(state)
+        clusters = state.clusters()
+        gradient_flow = self.model.drift.gradient_flow
+        return {
+            "mass": state.mass,
+            "moment": np.stack(moments).astype(complex),
+            "order_parameter": np.abs(moments[0]),
+            "interaction_energy": energy,
+            "free_energy": -energy if gradient_flow else np.nan,
+            "dissipation": speed**2 if gradient_flow else np.nan,
+            "speed": speed,
+            "w2_to_dirac": state.w2_to_dirac(),
+            "limit_point": state.mean_direction,
+            "cluster_count": len(clusters),
+            "cluster_mass": np.array([cluster.mass for cluster in clusters], dtype=float),
+            "cluster_point": np.reshape(
+                [cluster.point for cluster in clusters], (-1, geometry.dimension)
+            ),
+            "quadrature_error": state.quadrature_error,
+        }
+
+    def _interaction_energy(self, state: Characteristics) -> float:
+        fine = state.geometry.with_degree(self.degree)
+        weights = self.model.zonal.interaction(self.degree, fine.dimension)
+        power = fine.parseval * np.abs(state.coefficients(self.degree)) ** 2
+        return 0.5 * (weights[fine.degrees] * power).sum()

@@ -1,11 +1,17 @@
-"""The evolution of a density: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]) by harmonics."""
+"""Densities: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]) by harmonics, and what is measured."""
+
+from typing import Any
 
 import numpy as np
 
 from ..models.transformer import Transformer
 from ..spaces import Geometry
+from ..spaces.density import COMPUTED, Density
+from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
+from .motion import Failure, Motion
+from .observables import MOMENTS
 
-__all__ = ["DensityEvolution"]
+__all__ = ["DensityEvolution", "DensityMotion"]
 
 
 class DensityEvolution:
@@ -49,3 +55,164 @@ class DensityEvolution:
             members,
         )
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
+
+
+class DensityMotion(Motion, moves=Density):
+    """Ensembles of densities, by expansions in harmonics of as many degrees as they need.
+
+    Coordinates are the coefficients; L is diagonal in them, see `evolution`.
+    """
+
+    example = "a Density such as circle.density(f) or circle.von_mises(0, 1)"
+    schemes = SCHEMES
+    options = frozenset({"min_degree", "max_degree"})
+    semilinear = True
+
+    @classmethod
+    def prepared(cls, model: Transformer, state: Density) -> Density:
+        """The density in the ensemble shape of the model too; ValueError if it is negative."""
+        state.checked_positive(COMPUTED)
+        try:
+            shape = np.broadcast_shapes(model.shape, state.shape)
+        except ValueError:
+            raise ValueError(
+                f"The model has ensemble shape {model.shape} and the initial densities "
+                f"{state.shape}: these do not broadcast."
+            ) from None
+        modes = state.coefficients.shape[-1]
+        return Density(state.geometry, np.broadcast_to(state.coefficients, (*shape, modes)))
+
+    def check(self) -> None:
+        """Raise MeanfieldError for a drift that has no harmonics."""
+        self.model.zonal  # noqa: B018  (raises)
+
+    def chosen_scheme(
+        self, scheme: Scheme | Splitting | None, dt: float | None, start: float
+    ) -> tuple[Scheme | Splitting | None, float | None]:
+        """The scheme; None, a choice as the run goes, where neither it nor dt is given."""
+        if isinstance(scheme, Splitting):
+            raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
+        return (Krogstad if scheme is None and dt is not None else scheme), dt
+
+    def evolution(self, geometry: Geometry) -> DensityEvolution:
+        """The equation on the modes of a geometry."""
+        return DensityEvolution(self.model, geometry, self.like.shape)
+
+    def coordinates(self, state: Density) -> np.ndarray:
+        """The coefficients."""
+        return state.coefficients
+
+    def state_of(self, y: np.ndarray) -> Density:
+        """The density with these coefficients."""
+        return Density(self.like.geometry.with_modes(y.shape[-1]), y)
+
+    def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """Rates of change of the coefficients."""
+        evolution = self.evolution(self.like.geometry.with_modes(y.shape[-1]))
+        coefficients = y.reshape(evolution.members, -1)
+        change = evolution.linear * coefficients + evolution.nonlinear(coefficients)
+        return change.reshape(y.shape)
+
+    def doubt(self, state: Density, t: float, failure: Failure) -> str | None:
+        """Whether a density came out clearly negative somewhere."""
+        lowest, highest = float(state.minimum.min()), float(state.values.max())
+        if lowest >= -COMPUTED * highest:
+            return None
+        dt, rtol = failure.dt, failure.rtol
+        remedy = f"a dt below {dt:g}" if dt else f"an rtol below {rtol:g}"
+        return (
+            f"The final density is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}. "
+            f"Its moments may be accurate to the tolerance, its values are not: use {remedy}."
+        )
+
+    def failure(self, status: str, at: Failure) -> str:
+        """Why a run could not go on, and what to do."""
+        if status != "unresolved":
+            return super().failure(status, at)
+        raised = "Use a smaller dt, if the steps were too long; else raise" if at.dt else "Raise"
+        return (
+            "The density is not resolved by max_degree = "
+            f"{at.stats['highest_degree']} modes after t = {at.t:g}. {raised} max_degree or, where "
+            "a density without noise concentrates to Diracs, follow mf.Characteristics(density), "
+            "which needs no modes."
+        )
+
+    def why_rejected(self, at: Failure) -> str:
+        """Why no step was short enough."""
+        return (
+            "without noise the density may be collapsing; else the drift is too strong for this "
+            "time scale: try a larger rtol."
+        )
+
+    def measure(self, state: Density, t: float = 0.0) -> dict[str, Any]:
+        """Observables of a density, or of an ensemble of densities.
+
+        Returns
+        -------
+        dict of ndarray, each of the ensemble shape
+            mass : int dmu
+            minimum : smallest value on the grid
+            moment : (*ensemble, 8), for the degrees k = 1, ..., 8. On the circle
+                int e^{ik theta} dmu, complex; for axisymmetric densities int P_k(<x, e>) dmu; on
+                S^2 its modulus for a density with an axis, and in general
+                sqrt(sum_m |c_km|^2 / (2k + 1)).
+            order_parameter : |moment 1|, the length of the mean of the tokens
+            entropy : int mu log |mu| dsigma
+            interaction_energy : E = (1/2) int int W dmu dmu, W = e^(beta t)/beta for USA and SA
+            free_energy : F = entropy/kappa - E (USA, Kuramoto and Interaction; nan for SA)
+            dissipation : -dF/dt = int mu |grad (log mu / kappa - W * mu)|^2 dsigma >= 0; or nan
+            spectral_tail : largest coefficient in the last eighth of the degrees
+
+        Notes
+        -----
+        A truncated series may be slightly negative where the density is almost 0, see `minimum`;
+        the logarithm of the modulus then keeps the entropy's error at the size of the truncation.
+        The dissipation is computed as -int (log mu / kappa - W * mu) d_t mu dsigma, its value by
+        parts, which does not divide by the density.
+        """
+        model, geometry = self.model, state.geometry
+        energy = _interaction_energy(model, state)
+        entropy = _mean(state, state.values * _log(state.values))
+        moments = [geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENTS + 1)]
+        unknown = np.full(state.shape, np.nan)
+        gradient_flow = model.drift.gradient_flow
+        return {
+            "mass": state.mass,
+            "minimum": state.minimum,
+            "moment": np.stack(moments, axis=-1).astype(complex),
+            "order_parameter": np.abs(moments[0]),
+            "entropy": entropy,
+            "interaction_energy": energy,
+            "free_energy": entropy / model.kappa - energy if gradient_flow else unknown,
+            "dissipation": self._dissipation(state) if gradient_flow else unknown,
+            "spectral_tail": state.spectral_tail,
+        }
+
+    @classmethod
+    def resolution(cls, state: Density) -> dict[str, Any]:
+        """The degree of the expansion."""
+        return {"degree": state.geometry.degree}
+
+    def _dissipation(self, state: Density) -> np.ndarray:
+        geometry, coefficients = state.geometry, state.coefficients
+        change = self.velocity(coefficients)
+        weights = self.model.zonal.attraction(geometry.degree, geometry.dimension)
+        pairing = change * np.conj(weights[..., geometry.degrees] * coefficients)
+        gain = (geometry.parseval * pairing.real).sum(axis=-1)
+        loss = _mean(state, geometry.to_values(change) * _log(state.values))
+        return gain - loss / self.model.kappa
+
+
+def _mean(density: Density, values: np.ndarray) -> np.ndarray:
+    return values @ density.geometry.weights
+
+
+def _log(values: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(np.abs(values), np.finfo(float).tiny))
+
+
+def _interaction_energy(model: Transformer, density: Density) -> np.ndarray:
+    geometry = density.geometry
+    weights = model.zonal.interaction(geometry.degree, geometry.dimension)
+    power = geometry.parseval * np.abs(density.coefficients) ** 2
+    return 0.5 * (weights[..., geometry.degrees] * power).sum(axis=-1)

@@ -1,4 +1,4 @@
-"""The motion of equiangular tokens: one logit and one radius, whatever n and d.
+"""Equiangular tokens: one logit and one radius, whatever n and d.
 
 Attention answers A_i = (1/n) sum_j k(<x_i, x_j>) x_j / Z, k = W', which lies in the plane of x_i
 and of the sum of the tokens:
@@ -13,15 +13,16 @@ A normalisation makes of it u_i = f A_i, f > 0. The logit z = log((1 + (n - 1) r
 and after a layer of depth h, exactly, z + 2 log(1 + h f k(rho)/(Z s + h f (k(1) - k(rho))/n)).
 """
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..models import Attention, ZonalDrift
+from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..states import Equiangular
-from .pieces import Piece
+from ..steppers import DormandPrince, Layers, Splitting
+from .motion import Motion, in_shape_of
 
 __all__ = ["EquiangularMotion"]
 
@@ -37,8 +38,8 @@ class Pull(NamedTuple):
     across: np.ndarray  # f |P A_i|
 
 
-class EquiangularMotion:
-    """Velocities of equiangular tokens; the `Motion` of `steppers.Flow`.
+class EquiangularMotion(Motion, moves=Equiangular):
+    """Velocities of equiangular tokens, and layers.
 
     Coordinates (members, 1, 2) are the logit and the logarithm of the radius.
 
@@ -60,15 +61,56 @@ class EquiangularMotion:
     Geshkovski, Polyanskiy and Rigollet, arXiv:2510.22026, for the normalisations.
     """
 
-    engine = "equiangular"
+    example = "Equiangular(n, rho)"
+    schemes = (DormandPrince, Layers)
+    refusals: ClassVar = {
+        "engine": "Equiangular tokens need no sums; leave out engine = {value!r}.",
+        "rng": "Equiangular tokens move without noise; leave out rng.",
+    }
 
-    def __init__(self, model: Transformer, state: Equiangular, engine=None):
-        drift = _drift_that_keeps(state, model)
-        if engine is not None:
-            raise ValueError(f"Equiangular tokens need no sums; leave out engine = {engine!r}.")
-        self.model, self._like, self._n = model, state, state.n.ravel()
-        self._drift = drift.broadcast(state.shape)
-        self._piece = Piece()
+    def setup(self) -> None:
+        """The number of tokens and the drift of every member."""
+        self._n = self.like.n.ravel()
+        self._drift: Any = self.model.drift.broadcast(self.like.shape)
+
+    @classmethod
+    def prepared(cls, model: Transformer, state: Equiangular) -> Equiangular:
+        """The state, in the ensemble shape of the model too; ValueError where tokens rest."""
+        if not np.isfinite(state.logit).all():
+            raise ValueError(
+                "Some of these tokens are one, or their mean is 0, as what attention answers may "
+                "be: they rest, and there is nothing to solve."
+            )
+        return in_shape_of(model, state)
+
+    def check(self) -> None:
+        """Raise MeanfieldError for a model under which tokens do not stay equiangular."""
+        if reason := self._reason_against():
+            raise MeanfieldError(f"{reason} Solve for Tokens: state.to_tokens(d).")
+
+    def _reason_against(self) -> str | None:
+        drift, normalisation = self.model.drift, self.model.normalisation
+        if drift.parts_tokens:
+            return (
+                f"{drift!r} gives every token its own past or neighbour, so they do not stay "
+                "equiangular."
+            )
+        if not isinstance(drift, ZonalDrift):
+            return (
+                "Equiangular tokens follow USA, SA, Kuramoto and Interaction, which depend on "
+                f"inner products alone; {type(drift).__name__} tells directions apart. For "
+                "multiples of the identity use SA(beta) or USA(beta)."
+            )
+        if self.model.noisy:
+            return "Noise moves each token its own way, so they do not stay equiangular."
+        if self.model.feedforward is not None:
+            return "A feed-forward map tells directions apart, so tokens do not stay equiangular."
+        if not normalisation.has_radii and (self.like.radius != 1).any():
+            return (
+                f"This state has radii, which {normalisation!r} does not use: leave radius out, "
+                "or choose PreLN(), MixLN(tau) or PeriLN()."
+            )
+        return None
 
     def coordinates(self, state: Equiangular) -> np.ndarray:
         """The logits and logarithms of radii (members, 1, 2)."""
@@ -78,8 +120,8 @@ class EquiangularMotion:
     def state_of(self, y: np.ndarray) -> Equiangular:
         """The state with these coordinates."""
         logit, radius = y[:, 0, 0], np.exp(y[:, 0, 1])
-        shape = self._like.shape
-        return Equiangular.computed(self._like.n, logit.reshape(shape), radius.reshape(shape))
+        shape = self.like.shape
+        return Equiangular.computed(self.like.n, logit.reshape(shape), radius.reshape(shape))
 
     def pull(self, y: np.ndarray, t: float) -> Pull:
         """What attention does, after normalisation."""
@@ -92,7 +134,7 @@ class EquiangularMotion:
         along = slopes[:, 0] / mean / n + (1 - 1 / n) * rho * rate
         across = rate * np.sqrt((1 - 1 / n) * state.gap * state.square)
         A = np.stack([along, across], axis=-1)
-        u = self.model.normalisation.update(self._piece.inside(t), A)
+        u = self.model.normalisation.update(self.inside(t), A)
         before, after = np.hypot(*A.T), np.hypot(*u.T)
         f = np.divide(after, before, out=np.ones_like(before), where=before > 0)
         own = (slopes[:, 0] - slopes[:, 1]) / mean / n
@@ -125,19 +167,15 @@ class EquiangularMotion:
             return 2 * (np.maximum(size, 0) + np.log1p(sign[:, 0] * np.exp(-np.abs(size))))
 
     def _grows(self, t: float) -> bool:
-        return self.model.normalisation.grows(self._piece.inside(t))
+        return self.model.normalisation.grows(self.inside(t))
 
     def _scale(self, y: np.ndarray, t: float) -> np.ndarray:
         """By which velocities of directions are divided."""
         return np.exp(y[:, 0, 1]) if self._grows(t) else np.ones(len(y))
 
-    def breakpoints(self, start: float, end: float) -> list[float]:
-        """Times between start and end at which the normalisation changes."""
-        return [t for t in self.model.normalisation.breakpoints() if start < t < end]
-
-    def enter(self, start: float, end: float) -> None:
-        """Between two breakpoints; at either the model is taken as it is in between."""
-        self._piece.enter(start, end)
+    def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+        """The coordinates after one step of Layers."""
+        return self.layer(y, t, dt)
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """The largest error, relative, of 1 - rho, of 1 + (n - 1) rho and of the radius.
@@ -145,10 +183,6 @@ class EquiangularMotion:
         What may be rounding of the coordinates is none: no shorter step would have less of it.
         """
         return float(np.abs(error).max(initial=0.0, where=np.abs(error) > ROUNDED * np.abs(y)))
-
-    def projected(self, y: np.ndarray) -> np.ndarray:
-        """The coordinates themselves."""
-        return y
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """The speed of the tokens, of the fastest member; radii do not count."""
@@ -165,39 +199,47 @@ class EquiangularMotion:
         W = self._drift.potential_at(np.stack([np.ones_like(rho), rho], axis=-1))
         return (W[:, 0] / self._n + (1 - 1 / self._n) * W[:, 1]) / 2
 
-    def fixed(self) -> dict[str, np.ndarray]:
-        """The numbers of tokens, which all states of a run share."""
-        return {"n": self._like.n}
+    def recorded(self) -> dict[str, Any]:
+        """What tells members apart at the start."""
+        return {"start": self.like.start()}
+
+    def size(self, y: np.ndarray) -> str:
+        """The number of members."""
+        return f"{len(y)} members"
+
+    def stats(self, state: Equiangular) -> dict[str, Any]:
+        """What sums over tokens."""
+        return {"engine": "equiangular"}
+
+    def measure(self, state: Equiangular, t: float = 0.0) -> dict[str, Any]:
+        """Observables of equiangular tokens: the same as of tokens, in closed form.
+
+        Returns
+        -------
+        dict of ndarray, each of the ensemble shape
+            rho : the inner product of two different tokens, which is their mean cosine
+            gap : 1 - rho, without cancellation
+            radius : the length of hidden states, where the normalisation moves it
+            order_parameter, interaction_energy, effective_rank : as of tokens
+            speed : (int |v|^2 dmu)^(1/2)
+        """
+        y = self.coordinates(state)
+        found = {
+            "rho": state.rho,
+            "gap": state.gap,
+            "order_parameter": np.sqrt(state.square),
+            "interaction_energy": self.energy(y).reshape(state.shape),
+            "effective_rank": _effective_rank(state),
+            "speed": self.speed(y, self.velocity(y, t)).reshape(state.shape),
+        }
+        if self.model.normalisation.has_radii:
+            found["radius"] = state.radius
+        return {name: np.array(values) for name, values in found.items()}
 
 
-def _drift_that_keeps(state: Equiangular, model: Transformer) -> ZonalDrift:
-    """The drift, if tokens stay equiangular under the model; else raises MeanfieldError."""
-    drift, normalisation = model.drift, model.normalisation
-    reason = None
-    if isinstance(drift, Attention):
-        reason = _reason_against(drift)
-    elif not isinstance(drift, ZonalDrift):
-        reason = (
-            "Equiangular tokens follow USA, SA, Kuramoto and Interaction, which depend on inner "
-            f"products alone; {type(drift).__name__} does not."
-        )
-    elif model.noisy:
-        reason = "Noise moves each token its own way, so they do not stay equiangular."
-    elif model.feedforward is not None:
-        reason = "A feed-forward map tells directions apart, so tokens do not stay equiangular."
-    elif not normalisation.has_radii and (state.radius != 1).any():
-        reason = (
-            f"This state has radii, which {normalisation!r} does not use: leave radius out, or "
-            "choose PreLN(), MixLN(tau) or PeriLN()."
-        )
-    if reason is not None:
-        raise MeanfieldError(f"{reason} Solve for Tokens: state.to_tokens(d).")
-    assert isinstance(drift, ZonalDrift)
-    return drift
-
-
-def _reason_against(drift: Attention) -> str:
-    why = "Matrices Q, K and V tell directions apart, so tokens do not stay equiangular"
-    if drift.causal:
-        why = "Causal attention gives every token its own past, so they do not stay equiangular"
-    return f"{why}; for multiples of the identity use SA(beta) or USA(beta)."
+def _effective_rank(state: Equiangular) -> np.ndarray:
+    """Of eigenvalues `square`, once, and gap/n, n - 1 times, whose sum is 1."""
+    rest = (1 - 1 / state.n) * state.gap
+    each = np.where(rest > 0, state.log_gap - np.log(state.n), 0.0)
+    first = np.where(state.square > 0, np.log(np.where(state.square > 0, state.square, 1.0)), 0.0)
+    return np.exp(-rest * each - state.square * first)

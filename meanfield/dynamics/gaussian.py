@@ -1,31 +1,33 @@
-"""The motion of a normal law under attention in R^d: a' = sum_h V_h m_h, L' = sum_h V_h R_h.
+"""Gaussians under attention in R^d: a' = sum_h V_h m_h, L' = sum_h V_h R_h.
 
 Attention moves a point x = a + L z with the velocity sum_h V_h E_h[y | x], which is affine in z,
 see `gaussian_attention`. So the law stays normal, with the mean a and the covariance L L^T. Of this
 root L no step can make a covariance that is not positive semidefinite.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from ..core.errors import MeanfieldError
-from ..models import L2, Attention, Sinkhorn
+from ..models import Attention, Sinkhorn
 from ..models.heads import dimension, heads
 from ..models.transformer import Transformer
 from ..models.weights import Weights
 from ..states import Gaussian
-from .gaussian_attention import AFFINE, Head, expected, length, lengths, most_exponential
-from .metric_speed import metric_speed
-from .pieces import Piece, distinct
+from .gaussian_attention import Head, affine, energy, length, lengths
+from .motion import Failure, Motion
 
-__all__ = ["GaussianMotion", "checked_attention"]
+__all__ = ["GaussianMotion", "checked_attention", "metric_speed"]
 
 LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # of a covariance that is finite
+AT_THE_EDGE = 1e-3  # of integrals under L2 weights, where no step is small enough
 ADVICE = "Solve for Tokens: gaussian.sample(n, rng=...)."
 
 
-class GaussianMotion:
-    """Velocities of mean and root of a normal law; the `Motion` of `steppers.Flow`.
+class GaussianMotion(Motion, moves=Gaussian):
+    """Velocities of mean and root of a normal law.
 
     Coordinates are an array (d, d + 1): the columns of L, which fall in size, and then a.
 
@@ -47,14 +49,30 @@ class GaussianMotion:
     Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, section 4.
     """
 
-    def __init__(self, model: Transformer, state: Gaussian):
-        self._drift, self._dimension = checked_attention(model, state), state.dimension
-        self._piece, self._constant = Piece(), None
-        if self._drift.constant:
-            self._constant = self._heads(0.0)
+    example = "Gaussian(mean, cov)"
+    implicit = True
+    detects_blow_up = True
+    changes_coordinates = True
+
+    def setup(self) -> None:
+        """The heads, if they are constant, and the lengths of the first columns and mean."""
+        state, self._dimension = self.like, self.like.dimension
+        drift: Any = self.model.drift
+        self._drift: Any = drift
+        self._weights: Any = affine(drift.weights)
+        self._constant = self._heads(0.0) if self._drift.constant else None
         sizes = lengths(self.coordinates(state))
         least = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)
         self._first = np.append(np.full(self._dimension, least), sizes[-1])
+
+    @classmethod
+    def prepared(cls, model: Transformer, state: Gaussian) -> Gaussian:
+        """The state; models are looked at by `check`."""
+        return state
+
+    def check(self) -> None:
+        """Raise MeanfieldError or ValueError, with the reason, if no law stays normal."""
+        checked_attention(self.model, self.like)
 
     def coordinates(self, state: Gaussian) -> np.ndarray:
         """The array that moves: the root of the covariance, and the mean."""
@@ -63,6 +81,10 @@ class GaussianMotion:
     def state_of(self, y: np.ndarray) -> Gaussian:
         """The law with these coordinates."""
         return Gaussian.computed(y[:, -1], y[:, :-1])
+
+    def packed(self, state: Gaussian) -> np.ndarray:
+        """Root of the covariance, and mean, (d, d + 1), as the state has them."""
+        return np.column_stack([state.root, state.mean])
 
     def _shortest(self, sizes: np.ndarray) -> np.ndarray:
         """Lengths (d + 1,) below which digits of columns and mean, now `sizes`, are of no use."""
@@ -73,36 +95,17 @@ class GaussianMotion:
         rates = np.zeros_like(y)
         with np.errstate(over="ignore", invalid="ignore"):  # of which a run is told by its result
             for head in self._constant or self._heads(t):
-                rates += head.V @ expected(self._drift.weights, y, head)
+                rates += head.V @ self._weights.expected(y, head)
         return rates
 
     def _heads(self, t: float) -> list[Head]:
         """The heads at t; raises ValueError if they are for another dimension."""
-        matrices = self._drift.at(self._piece.inside(t))
+        matrices = self._drift.at(self.inside(t))
         beta = matrices.pop("beta")
         wanted = dimension({name: matrix.shape for name, matrix in matrices.items()})
         if wanted not in (None, self._dimension):
             raise ValueError(_other_dimension(self._drift, wanted, self._dimension))
         return [Head.of(head, self._dimension, beta) for head in heads(matrices)]
-
-    def integrable(self, y: np.ndarray, t: float) -> float:
-        """How far L2 weights with beta < 0 are from having no integral, 1 to 0; else 1.
-
-        It is the least of 1 + 2 beta s^2 over the singular values s of K L.
-        """
-        found = self._heads(t)
-        if not isinstance(self._drift.weights, L2) or not found[0].beta < 0:
-            return 1.0
-        largest = max(np.linalg.norm(head.K @ y[:, :-1], 2) for head in found)
-        return float(max(1 + 2 * found[0].beta * largest**2, 0.0))
-
-    def breakpoints(self, start: float, end: float) -> list[float]:
-        """Times between start and end at which a parameter jumps."""
-        return distinct(float(t) for t in self._drift.breakpoints(start, end))
-
-    def enter(self, start: float, end: float) -> None:
-        """Between two breakpoints; at either the parameters are taken as they are in between."""
-        self._piece.enter(start, end)
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """The largest of a column of the root, or of the mean, relative to its length.
@@ -132,7 +135,13 @@ class GaussianMotion:
         """The speed of the law in W2."""
         return metric_speed(y[:, :-1], velocity[:, :-1], velocity[:, -1])
 
-    def growth(self, y: np.ndarray, velocity: np.ndarray) -> float:
+    def growth(self, y: np.ndarray, velocity: np.ndarray, t: float) -> float:
+        """The rate of growth, 0 where these weights reach it without a blow-up."""
+        growth = self._growth(y, velocity)
+        bound = sum(self._weights.fastest(head) for head in self._constant or self._heads(t))
+        return 0.0 if 0 < growth <= bound else growth
+
+    def _growth(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """The largest rate d/dt log of |a|^2 and of the variances along the axes of the root.
 
         They are the squares of the diagonal of T in L = P T, T lower triangular: the variance of a
@@ -151,10 +160,119 @@ class GaussianMotion:
         of_mean = (a / size) @ (velocity[:, -1] / size) if size > 0 else 0.0
         return 2 * float(max(rates.max(), of_mean))
 
-    def most_exponential(self, t: float) -> float:
-        """A rate beyond which growth, of these weights at t, may be a blow-up."""
-        weights = self._drift.weights
-        return sum(most_exponential(weights, head) for head in self._constant or self._heads(t))
+    # In words ------------------------------------------------------------------------------
+
+    def size(self, y: np.ndarray) -> str:
+        """The dimension."""
+        return f"d = {self._dimension}"
+
+    def failure(self, status: str, at: Failure) -> str:
+        """Why a run could not go on, and what to do."""
+        if status == "blow-up":
+            T, p = at.stats["blow_up_time"], at.stats["blow_up_power"]
+            how = f"grows like (T - t)^-{p:.3g}" if p else "becomes infinite, like no power"
+            return (
+                f"The law blows up at T = {T:.10g}: int |x|^2 dmu {how}, and the solution ends. "
+                "The states before it are as accurate as asked."
+            )
+        heads_now = self._constant or self._heads(at.t)
+        if min(self._weights.integrable(at.y, head) for head in heads_now) < AT_THE_EDGE:
+            return (
+                f"L2 weights with beta < 0 cease to have an integral over the law at t = {at.t:g}"
+                ": 1 + 2 beta |K L|^2 falls to 0, and velocities grow without bound. The solution "
+                "ends there."
+            )
+        if status == "cancelled":
+            return (
+                f"At t = {at.t:g} the covariance has grown so large that what decays does so "
+                "faster than the law grows by about as many digits as there are: velocities cancel "
+                "to rounding, and steps become ever shorter. End the run earlier; a larger rtol "
+                "gets a little further."
+            )
+        if status == "not_finite":
+            return (
+                f"Numbers exceed 1e308 after t = {at.t:g}. With dt errors are not controlled, "
+                "and a blow-up is passed unseen, so that states before may be wrong: leave dt out "
+                "to have it located, or use a smaller dt."
+            )
+        return super().failure(status, at)
+
+    def why_rejected(self, at: Failure) -> str:
+        """Why no step was short enough."""
+        return (
+            "the velocity is not smooth there, or numbers exceed 1e308, as where the law grows "
+            "exponentially. End the run earlier."
+        )
+
+    def why_stalled(self, at: Failure) -> str:
+        """Why steps became shorter than the clock can show."""
+        return self.why_rejected(at)
+
+    def why_not_finite(self, y: np.ndarray, t: float) -> str:
+        """Why velocities at these coordinates are not finite."""
+        return "numbers overflow, or L2 weights with beta < 0 have no integral over this Gaussian."
+
+    # Measured ------------------------------------------------------------------------------
+
+    def measure(self, state: Gaussian, t: float = 0.0) -> dict[str, Any]:
+        """Observables of a Gaussian.
+
+        Returns
+        -------
+        dict of ndarray, each ()
+            order_parameter : |a|, the length of the mean
+            spread : (tr Sigma)^(1/2), the root mean square distance from the mean
+            largest_variance, least_variance : the extreme eigenvalues, see `Gaussian.variances`
+            covariance_rank : how many of them exceed 1e-6 of the largest
+            effective_rank : exp of the entropy of the eigenvalues of Sigma + a a^T, as of tokens
+            speed : of the law in W2, 0 where only its points move; see `metric_speed`. It is
+                (int |v|^2 dmu)^(1/2) where v is a gradient, and less elsewhere
+            interaction_energy : E, with dE/dt = speed^2, where the motion is a gradient flow in
+                W2, see `gaussian_attention`; else nan
+        """
+        variances = state.variances
+        y = self.coordinates(state)
+        return {
+            "order_parameter": length(state.mean),
+            "spread": length(state.root),
+            "largest_variance": variances[0],
+            "least_variance": variances[-1],
+            "covariance_rank": float(state.rank()),
+            "effective_rank": _effective_rank(state),
+            "speed": self.rate(y, self.velocity(y, t)),
+            "interaction_energy": energy(self._drift, state, t),
+        }
+
+
+def metric_speed(root: np.ndarray, root_rate: np.ndarray, mean_rate: np.ndarray) -> float:
+    """How fast a normal law moves in the distance of Bures and Wasserstein.
+
+        (|a'|^2 + sum_ij (u_i S' u_j)^2 / (2 (s_i^2 + s_j^2)))^(1/2), S = L L^T, L = U s W^T
+
+    It is the length of the shortest velocity that moves the law as it moves, (int |v|^2 dmu)^(1/2)
+    for v(x) = a' + U (x - a) with a symmetric U. Velocities beyond that only turn the law into
+    itself.
+
+    u_i S' u_j = b_ij s_j + s_i b_ji with B = U^T L' W; nan where the rates are not finite. Where
+    two s vanish no attention moves the law: L' = M L.
+    """
+    if not (np.isfinite(root).all() and np.isfinite(root_rate).all()):
+        return np.nan
+    U, s, Wt = np.linalg.svd(root)
+    B, sizes = U.T @ root_rate @ Wt.T, np.hypot.outer(s, s)
+    shares = s / np.where(sizes > 0, sizes, 1.0)  # of column j in the pair i, j
+    moved = B * shares
+    with np.errstate(over="ignore"):
+        return length(np.append(np.sqrt(0.5) * (moved + moved.T), mean_rate))
+
+
+def _effective_rank(state: Gaussian) -> float:
+    values = np.linalg.svd(np.column_stack([state.root, state.mean]), compute_uv=False)
+    if not values.any():
+        return np.nan
+    shares = (values / length(values)) ** 2
+    logs = np.log(np.where(shares > 0, shares, 1.0))
+    return float(np.exp(-(shares * logs).sum()))
 
 
 def checked_attention(model: Transformer, state: Gaussian) -> Attention:
@@ -193,7 +311,7 @@ def checked_attention(model: Transformer, state: Gaussian) -> Attention:
 
 def _check_weights(weights: Weights) -> None:
     """Raise MeanfieldError for those that are not affine, or iterate where a closed form is."""
-    if type(weights) not in AFFINE:
+    if affine(weights) is None:
         raise MeanfieldError(
             f"{weights!r} weights give velocities that are not affine in x, so that a "
             "Gaussian does not stay one. Softmax(), L2(), Sinkhorn() and Linear() keep it; or "

@@ -12,6 +12,16 @@ With A = beta K^T Q, for each kind of weights:
 
 None of them divides by L, so that the covariance may be singular. The entropic plan of Sinkhorn's
 weights couples the coordinates of L^T A^T L in pairs of correlation D, where s = D / (1 - D^2).
+
+With A symmetric, and V = c A, one head moves the law with v = grad dE/dmu for the energy
+
+    Linear      E = (c/4) int int <Ax, y>^2 dmu dmu = (c/4) tr((A (S + a a^T))^2)
+    Softmax     E = (c/4) tr((A S)^2), if a = 0
+    Sinkhorn    E = (c/2) (<Aa, a> + sum_i s_i D_i + log(1 - D_i^2) / 2), s_i the singular values
+                of L^T A L: -c/2 times the entropic cost of mu to itself for the cost -<Ax, y>
+    L2          E = (c/2) (<Aa, a> + tr(A S) - log det(1 + A S)), if Q = K, A = 2 beta K^T K
+
+so that dE/dt = int |v|^2 dmu. For Gaussians W2 is the distance of Bures and Wasserstein.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,9 +29,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..models import Attention
+from ..models.heads import heads
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
+from ..states import Gaussian
 
-__all__ = ["AFFINE", "Head", "expected", "full", "length", "lengths", "most_exponential"]
+__all__ = [
+    "AFFINE",
+    "Affine",
+    "Head",
+    "affine",
+    "energy",
+    "full",
+    "length",
+    "lengths",
+]
+
+EQUAL = 1e-12
 
 
 def full(matrix: np.ndarray, dimension: int) -> np.ndarray:
@@ -63,17 +87,34 @@ def lengths(array: np.ndarray) -> np.ndarray:
     return scale * np.sqrt((shares * shares).sum(axis=0))
 
 
-def expected(weights: Weights, y: np.ndarray, head: Head) -> np.ndarray:
-    """R and m, (..., d, d + 1) like `y`, the root and the mean, under one head without its values.
+class Affine(NamedTuple):
+    """What one kind of weights, under which E[y | x] is affine, does to a normal law.
 
-    nan, for all of a stack, where the weights have no integral (L2, beta < 0) or numbers overflow.
-
-    Raises
-    ------
-    KeyError
-        For weights under which E[y | x] is not affine: those that are not in AFFINE.
+    Attributes
+    ----------
+    expected : callable
+        (y, head) -> R and m, (..., d, d + 1) like y, the root and the mean.
+    energy : callable
+        (A, Q, K, state) -> E/c, nan where it is increased under other conditions alone.
+    fastest : callable
+        (head) -> the rate d/dt log of a variance, or of |a|^2, that a head may reach without a
+        blow-up; 0 where any rate may be that of one.
+    scale : float
+        Of A = scale * beta K^T Q in the energy.
+    integrable : callable
+        (y, head) -> how far weights are from having no integral over the law, 1 to 0.
     """
-    return AFFINE[type(weights)](y, head)
+
+    expected: Callable[[np.ndarray, Head], np.ndarray]
+    energy: Callable[[np.ndarray, np.ndarray, np.ndarray, Gaussian], float]
+    fastest: Callable[[Head], float] = lambda head: 0.0
+    scale: float = 1.0
+    integrable: Callable[[np.ndarray, Head], float] = lambda y, head: 1.0
+
+
+def affine(weights: Weights) -> Affine | None:
+    """What is known of these weights, or of the nearest base of their class; None if nothing."""
+    return next((AFFINE[kind] for kind in type(weights).__mro__ if kind in AFFINE), None)
 
 
 def _softmax(y: np.ndarray, head: Head) -> np.ndarray:
@@ -115,26 +156,97 @@ def _linear(y: np.ndarray, head: Head) -> np.ndarray:
     return head.beta * y @ (head.K @ y).mT @ head.Q @ y
 
 
-def most_exponential(weights: Weights, head: Head) -> float:
-    """The rate d/dt log of a variance, or of |a|^2, that one head without a blow-up may reach.
+def _fastest_sinkhorn(head: Head) -> float:
+    """D <= 1."""
+    return 2 * float(np.linalg.norm(head.V, 2))
 
-    Sinkhorn has D <= 1, and L2 weights s L W = K^+ U s^2 where K has no kernel: 2 |V| and
-    2 |V| |K^+| |Q| for the root. Within the kernel of K, and under other weights, growth has no
-    bound: 0, for any rate may be that of a blow-up.
+
+def _fastest_l2(head: Head) -> float:
+    """s L W = K^+ U s^2 where K has no kernel: 2 |V| and 2 |V| |K^+| |Q| for the root.
+
+    Within the kernel of K growth has no bound.
     """
     V, Q, K, _ = head
-    if isinstance(weights, Sinkhorn):
-        return 2 * float(np.linalg.norm(V, 2))
-    if not isinstance(weights, L2):
-        return 0.0
     s = np.linalg.svd(K, compute_uv=False)
     least = s[s > len(K.T) * np.finfo(float).eps * s[0]].min(initial=np.inf)
     return 2 * float(np.linalg.norm(V, 2) * (1 + (np.linalg.norm(Q, 2) + s[0]) / least))
 
 
-AFFINE: dict[type[Weights], Callable[[np.ndarray, Head], np.ndarray]] = {
-    Softmax: _softmax,
-    L2: _l2,
-    Sinkhorn: _sinkhorn,
-    Linear: _linear,
+def _integrable_l2(y: np.ndarray, head: Head) -> float:
+    """The least of 1 + 2 beta s^2 over the singular values s of K L."""
+    if not head.beta < 0:
+        return 1.0
+    largest = np.linalg.norm(head.K @ y[:, :-1], 2)
+    return float(max(1 + 2 * head.beta * largest**2, 0.0))
+
+
+# Energies ------------------------------------------------------------------------------------
+
+
+def energy(drift: Attention, state: Gaussian, t: float = 0.0) -> float:
+    """E of a law at time t.
+
+    It is nan where the motion is no gradient flow of one of these, where numbers overflow, and
+    where L2 weights have no integral.
+
+    Raises
+    ------
+    ValueError, TypeError, MeanfieldError
+        For what a callable parameter returned, as `Attention.at`.
+    """
+    matrices, d, weights = drift.at(t), state.dimension, affine(drift.weights)
+    assert weights is not None
+    beta = matrices.pop("beta")
+    found = list(heads(matrices))
+    if len(found) > 1 or not drift.constant:
+        return np.nan
+    Q, K = full(found[0]["Q"], d), full(found[0]["K"], d)
+    V = full(found[0].get("output", np.array(1.0)), d) @ full(found[0]["V"], d)
+    A = weights.scale * beta * K.T @ Q
+    c = (V * A).sum() / ((A**2).sum() or 1.0)
+    if not (_equal(A, A.T) and _equal(V, c * A)):
+        return np.nan
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(c * weights.energy(A, Q, K, state))
+    return value if np.isfinite(value) else np.nan
+
+
+def _energy_linear(A: np.ndarray, _Q, _K, state: Gaussian) -> float:
+    moment = A @ (state.cov + np.outer(state.mean, state.mean))
+    return np.trace(moment @ moment) / 4
+
+
+def _energy_softmax(A: np.ndarray, Q, K, state: Gaussian) -> float:
+    return np.nan if state.mean.any() else _energy_linear(A, Q, K, state)
+
+
+def _energy_sinkhorn(A: np.ndarray, _Q, _K, state: Gaussian) -> float:
+    products = state.root.T @ A @ state.root
+    if not np.isfinite(products).all():
+        return np.nan
+    s = np.linalg.svd(products, compute_uv=False)
+    D = 2 * s / (1 + np.hypot(1.0, 2 * s))
+    logs = -np.log1p(s * D)  # of 1 - D^2 = D / s = 1 / (1 + s D)
+    return (state.mean @ A @ state.mean + (s * D + logs / 2).sum()) / 2
+
+
+def _energy_l2(A: np.ndarray, Q, K, state: Gaussian) -> float:
+    products = state.root.T @ A @ state.root
+    if not (_equal(Q, K) and np.isfinite(products).all()):
+        return np.nan
+    values = np.linalg.eigvalsh(products)
+    if not (values > -1).all():
+        return np.nan
+    return (state.mean @ A @ state.mean + (values - np.log1p(values)).sum()) / 2
+
+
+def _equal(A: np.ndarray, B: np.ndarray) -> bool:
+    return bool(np.abs(A - B).max() <= EQUAL * np.abs(A).max())
+
+
+AFFINE: dict[type[Weights], Affine] = {
+    Softmax: Affine(_softmax, _energy_softmax),
+    L2: Affine(_l2, _energy_l2, _fastest_l2, 2.0, _integrable_l2),
+    Sinkhorn: Affine(_sinkhorn, _energy_sinkhorn, _fastest_sinkhorn),
+    Linear: Affine(_linear, _energy_linear),
 }

@@ -1,4 +1,6 @@
-"""The motion of inner products: G' = A G + G A^T - (c_i + c_j) G_ij, whatever the dimension."""
+"""Gram matrices: G' = A G + G A^T - (c_i + c_j) G_ij for n tokens, whatever the dimension."""
+
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -6,12 +8,15 @@ from ..core.errors import MeanfieldError
 from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..states import Gram
+from .motion import Motion, in_shape_of
+from .observables import mean_cosine, rank_of
+from .tokens import cluster_counts
 
 __all__ = ["GramMotion"]
 
 
-class GramMotion:
-    """Velocities of a Gram matrix under a zonal drift; the `Motion` of `steppers.Flow`.
+class GramMotion(Motion, moves=Gram):
+    """Velocities of a Gram matrix under a zonal drift.
 
         A_ij = m_j W'(G_ij) / sum_k m_k Z(G_ik),    c = diag(A G)
 
@@ -32,19 +37,32 @@ class GramMotion:
     Cost: n^2 exponentials and 2 n^3 operations a replica, whatever d.
     """
 
-    engine = "gram"
+    example = "Gram(G)"
+    options = frozenset({"rng"})  # which is not read
+    refusals: ClassVar = {
+        "engine": "Gram has one way to sum over tokens; leave out engine = {value!r}."
+    }
 
-    def __init__(self, model: Transformer, state: Gram, engine=None):
+    def setup(self) -> None:
+        """The drift and masses of every replica."""
+        self._drift = self.model.zonal.broadcast(self.like.shape)
+        self._masses = self.like.masses.reshape(-1, 1, len(self.like))
+
+    @classmethod
+    def prepared(cls, model: Transformer, state: Gram) -> Gram:
+        """The state, in the ensemble shape of the model too; ValueError for a single token."""
+        if len(state) < 2:
+            raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
+        return in_shape_of(model, state)
+
+    def check(self) -> None:
+        """Raise MeanfieldError for a model that inner products do not determine."""
+        model = self.model
         if not isinstance(model.drift, ZonalDrift) or model.extras or model.noisy:
             raise MeanfieldError(
                 "Gram follows USA, SA, Kuramoto and Interaction without noise, normalisation or "
                 f"reaction; got {model!r}. Solve for Tokens: gram.to_tokens()."
             )
-        if engine is not None:
-            raise ValueError(f"Gram has one way to sum over tokens; leave out engine = {engine!r}.")
-        self._like, n = state, len(state)
-        self._drift = model.zonal.broadcast(state.shape)
-        self._masses = state.masses.reshape(-1, 1, n)
 
     def coordinates(self, state: Gram) -> np.ndarray:
         """The matrices (replicas, n, n)."""
@@ -52,9 +70,9 @@ class GramMotion:
 
     def state_of(self, y: np.ndarray) -> Gram:
         """The state with these matrices."""
-        return Gram.computed(y.reshape(self._like.G.shape), self._like.masses)
+        return Gram.computed(y.reshape(self.like.G.shape), self.like.masses)
 
-    def velocity(self, y: np.ndarray, _t: float) -> np.ndarray:
+    def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the matrices."""
         weights = self._masses * self._drift.slope(y)
         weights /= (self._masses * self._drift.weight(y)).sum(axis=2, keepdims=True)
@@ -63,7 +81,7 @@ class GramMotion:
         change = pulled - along[:, :, None] * y
         return change + np.swapaxes(change, 1, 2)
 
-    def relative_error(self, error: np.ndarray, _y: np.ndarray) -> float:
+    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """The largest error of an inner product."""
         return float(np.abs(error).max())
 
@@ -73,22 +91,43 @@ class GramMotion:
         y = y / (lengths[:, :, None] * lengths[:, None, :])
         return (y + np.swapaxes(y, 1, 2)) / 2
 
-    def rate(self, _y: np.ndarray, velocity: np.ndarray) -> float:
+    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """The fastest change of an inner product."""
         return float(np.abs(velocity).max())
 
-    def fixed(self) -> dict[str, np.ndarray]:
-        """The masses, which all states of a run share."""
-        return {"masses": self._like.masses}
+    def size(self, y: np.ndarray) -> str:
+        """The number of tokens."""
+        return f"{len(self.like)} tokens"
+
+    def stats(self, state: Gram) -> dict[str, Any]:
+        """What sums over tokens."""
+        return {"engine": "gram"}
 
     def energy(self, y: np.ndarray) -> np.ndarray:
         """(1/2) sum_ij m_i m_j W(G_ij) of every replica."""
         masses = self._masses[:, 0]
         return np.einsum("ri,rij,rj->r", masses, self._drift.potential_at(y), masses) / 2
 
-    def breakpoints(self, _start: float, _end: float) -> list[float]:
-        """None: these models do not depend on time."""
-        return []
+    def measure(self, state: Gram, t: float = 0.0) -> dict[str, Any]:
+        """Observables of Gram matrices: the same as of tokens, as far as they are known.
 
-    def enter(self, start: float, end: float) -> None:
-        """Nothing changes."""
+        Returns
+        -------
+        dict of ndarray, each of the shape of the replicas
+            mass, order_parameter, mean_cosine, interaction_energy, effective_rank,
+            cluster_count : as of tokens
+            least_cosine : the smallest inner product
+        """
+        masses, G = state.masses, state.G
+        square = np.einsum("...i,...ij,...j->...", masses, G, masses)
+        root = np.sqrt(masses)
+        values = np.linalg.eigvalsh(root[..., :, None] * G * root[..., None, :])
+        return {
+            "mass": masses.sum(axis=-1),
+            "order_parameter": np.sqrt(np.maximum(square, 0)),
+            "mean_cosine": mean_cosine(state),
+            "interaction_energy": self.energy(self.coordinates(state)).reshape(state.shape),
+            "effective_rank": rank_of(np.maximum(values, 0)),
+            "cluster_count": cluster_counts(state),
+            "least_cosine": G.min(axis=(-2, -1)),
+        }

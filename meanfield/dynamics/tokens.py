@@ -1,74 +1,139 @@
-"""The motion of tokens: theta' = P u / r, r' = <theta, u>, u from attention to all tokens.
+"""Tokens: theta' = P u / r, r' = <theta, u>, u from attention to all tokens; with noise or not.
 
 Coordinates are an array (replicas, n, d + more) with the points first, then the radius where the
 normalisation has one, then the logarithm of the mass where the model has a reaction.
 """
 
+from typing import Any
+
 import numpy as np
+from numba import njit
 
 from ..core.checks import real_array
-from ..engines import AttentionSums, Automatic, Direct, FieldSums
+from ..core.errors import MeanfieldError
+from ..engines import ENGINES, AttentionSums, Automatic, Direct, FieldSums
 from ..models import Attention, Hardmax, MeanField, ZonalDrift
-from ..models.normalisation import PostLN
 from ..models.transformer import Transformer
 from ..states import Tokens
-from .fitting import check_tokens
-from .lengths import lengths
-from .pieces import Piece, distinct
+from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
+from ..steppers.splitting import kutta_step
+from .clusters import MANY, cluster_labels
+from .motion import Failure, Motion, in_shape_of
+from .observables import effective_rank, mean_cosine
 
-__all__ = ["TokenMotion"]
+__all__ = ["TokenMotion", "cluster_counts"]
 
 LOST = 2.0  # a step that changes the length of a unit vector by this factor says nothing
 OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
+CAREFUL = 0.05  # default steps with noise, times the rate of the drift and of the noise
+FAR = 100.0  # growth of the longest token after which tokens count as on their way to infinity
+SUMS = {Attention: AttentionSums, Hardmax: AttentionSums, MeanField: FieldSums}
 
 
-class TokenMotion:
-    """Velocities of tokens under a model; the `Motion` of `steppers.Flow`.
+class TokenMotion(Motion, moves=Tokens):
+    """Velocities of tokens under a model, and steps of splittings and layers.
 
     Parameters
     ----------
     model : Transformer
-    tokens : Tokens
+    state : Tokens
         In the ensemble shape of the model, or more.
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
         How sums over tokens are done for zonal drifts.
-    layers : bool
-        Whether layers are taken rather than the flow.
+    scheme : Scheme or Splitting, optional
+        `Layers` needs more than the tangential part of the output of attention.
 
     Raises
     ------
     ValueError, MeanfieldError
         For a model that these tokens cannot follow, or an engine that does not fit.
+    TypeError
+        For an engine that is none.
     """
 
-    def __init__(self, model: Transformer, tokens: Tokens, engine=None, *, layers: bool = False):
-        check_tokens(model, tokens)
-        self.model, self._like = model, tokens
-        self.dimension, self.on_sphere = tokens.dimension, tokens.on_sphere
-        self._replicas = int(np.prod(tokens.shape))
+    example = "Tokens(x)"
+    schemes = (DormandPrince, Layers, LieTrotter)
+    options = frozenset({"engine", "merge", "rng"})
+
+    def setup(self) -> None:
+        """What sums over tokens, and with which parameters in every replica."""
+        model, state, engine = self.model, self.like, self._engine
+        if engine is not None and not isinstance(engine, ENGINES):
+            names = ", ".join(f"engines.{kind.__name__}(...)" for kind in ENGINES)
+            raise TypeError(f"engine must be one of {names}; got {engine!r}.")
+        self.dimension, self.on_sphere = state.dimension, state.on_sphere
         self.has_radii = model.normalisation.has_radii
-        self._drift = model.drift.broadcast(tokens.shape)
-        self._masses = np.ascontiguousarray(tokens.masses.reshape(self._replicas, -1))
-        self._sums = self._build(engine, len(tokens), layers)
-        self._exact = isinstance(self._drift, ZonalDrift) and self._tangential
-        self._piece = Piece()
-        self.kappa = np.broadcast_to(model.kappa, tokens.shape).ravel()
+        self._replicas = int(np.prod(state.shape))
+        self._drift: Any = model.drift.broadcast(state.shape)
+        self._masses = np.ascontiguousarray(state.masses.reshape(self._replicas, -1))
+        self._zonal = isinstance(self._drift, ZonalDrift)
+        self._exact = self._zonal and model.normalisation.is_identity
+        self._sums = self._build(engine, len(state), self._scheme is Layers)
+        self.kappa = np.broadcast_to(model.kappa, state.shape).ravel()
+
+    @classmethod
+    def prepared(cls, model: Transformer, state: Tokens) -> Tokens:
+        """The tokens, in the ensemble shape of the model too; ValueError for a single one."""
+        if len(state) < 2:
+            raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
+        return in_shape_of(model, state)
+
+    def check(self) -> None:
+        """Raise ValueError or MeanfieldError, with the reason, for a model that does not fit."""
+        model, tokens, drift = self.model, self.like, self.model.drift
+        if not tokens.on_sphere and (drift.on_sphere_only or not model.normalisation.is_identity):
+            what = type(drift).__name__ if drift.on_sphere_only else repr(model.normalisation)
+            raise MeanfieldError(
+                f"{what} is defined on the sphere, and these tokens live in R^d. There, use "
+                "Attention(Q, K, V, beta), without a normalisation."
+            )
+        space = getattr(drift, "geometry", None)
+        if space is not None and tokens.dimension != space.dimension:
+            raise ValueError(f"{drift!r} is a field on S^{space.dimension - 1}; got {tokens!r}.")
+        wanted = getattr(model.feedforward, "dimension", tokens.dimension)
+        if wanted != tokens.dimension:
+            raise ValueError(
+                f"{model.feedforward!r} is for tokens of dimension {wanted}; got tokens of "
+                f"dimension {tokens.dimension}."
+            )
+        if model.reaction and not isinstance(drift, ZonalDrift):
+            raise MeanfieldError(
+                f"reaction needs the potential of a zonal drift; {type(drift).__name__} has none. "
+                "Use USA, SA, Kuramoto or Interaction, or reaction=0."
+            )
+        if not tokens.on_sphere and model.noisy and model.noise.on_sphere_only:
+            raise MeanfieldError(
+                f"{model.noise!r} is defined on the sphere; in R^d use Isotropic()."
+            )
+        if tokens.radii is not None and not model.normalisation.has_radii:
+            raise MeanfieldError(
+                f"These tokens have radii, which {model.normalisation!r} does not use: leave them "
+                "out, or choose PreLN(), MixLN(tau) or PeriLN()."
+            )
 
     def _build(self, engine, n: int, layers: bool):
         threads = getattr(engine, "threads", 1)
-        if isinstance(self._drift, Attention | Hardmax | MeanField):
+        if not self._zonal:
+            kind = next((SUMS[c] for c in type(self._drift).__mro__ if c in SUMS), None)
+            if kind is None:
+                names = ", ".join(known.__name__ for known in (ZonalDrift, *SUMS))
+                raise MeanfieldError(
+                    f"Tokens know no sums for {type(self._drift).__name__}; they know those of "
+                    f"{names} and of classes derived from them."
+                )
             if engine is not None and not isinstance(engine, Automatic):
                 raise ValueError(
                     f"{type(self._drift).__name__} has one way to sum over tokens; leave out "
                     f"engine = {engine!r}, or give engines.Automatic(threads=...)."
                 )
-            if isinstance(self._drift, MeanField):
-                return FieldSums(self._drift, threads)
-            return AttentionSums(self._drift, threads=threads, shape=self._like.shape)
-        if layers or not self._tangential or self.model.reaction:
+            if kind is AttentionSums:
+                return AttentionSums(self._drift, threads=threads, shape=self.like.shape)
+            return kind(self._drift, threads)
+        tangential = self.model.normalisation.is_identity
+        if layers or not tangential or self.model.reaction:
             if engine is not None and not isinstance(engine, Automatic | Direct):
                 what = "A reaction needs potentials"
-                if layers or not self._tangential:
+                if layers or not tangential:
                     who = "steppers.Layers" if layers else repr(self.model.normalisation)
                     what = f"{who} needs the whole output of attention"
                 raise ValueError(f"{what}, which engines.Direct gives; got engine = {engine!r}.")
@@ -77,36 +142,70 @@ class TokenMotion:
         return engine.build(self._drift, n, self.dimension, self._replicas)
 
     @property
-    def _tangential(self) -> bool:
-        """Whether the tangential part of the output of attention is all that is needed."""
-        return isinstance(self.model.normalisation, PostLN)
-
-    @property
     def engine(self) -> str:
         """What sums over tokens."""
         return self._sums.name
 
+    @property
+    def random(self) -> bool:
+        return self.model.noisy
+
+    def chosen_scheme(
+        self, scheme: Scheme | Splitting | None, dt: float | None, start: float
+    ) -> tuple[Scheme | Splitting | None, float | None]:
+        """What steps are taken with, and their length, None if they adapt.
+
+        Raises
+        ------
+        ValueError
+            If the scheme does not fit the model, or has no dt.
+        """
+        if not self.model.noisy:
+            return super().chosen_scheme(scheme, dt, start)
+        if scheme not in (None, Strang):
+            raise ValueError(f"With noise tokens need steppers.Strang; got {scheme.name}.")
+        return Strang, self._careful_step(start) if dt is None else dt
+
+    def _careful_step(self, start: float) -> float:
+        """Small against the times in which drift and noise move tokens.
+
+        Raises
+        ------
+        ValueError
+            Where these are not known beforehand.
+        """
+        model = self.model
+        known = model.noise.known_rate and model.drift.known_rate(self.on_sphere)
+        known = known and model.normalisation.is_identity
+        if not known or model.reaction or model.feedforward:
+            raise ValueError(
+                "This model needs dt, the length of its steps with noise: it has no default where "
+                "a normalisation, reaction, feed-forward map, changing parameters or a noise of "
+                "its own decide how fast tokens move. Try one and half of it."
+            )
+        return float(CAREFUL / np.max(model.drift.rate(start) + (self.dimension - 1) / model.kappa))
+
     # Coordinates ---------------------------------------------------------------------------
 
-    def coordinates(self, tokens: Tokens) -> np.ndarray:
+    def coordinates(self, state: Tokens) -> np.ndarray:
         """The array that moves."""
-        columns = [tokens.x]
+        columns = [state.x]
         if self.has_radii:
-            radii = np.ones(tokens.masses.shape) if tokens.radii is None else tokens.radii
+            radii = np.ones(state.masses.shape) if state.radii is None else state.radii
             columns.append(radii[..., None])
         if self.model.reaction:
-            some = tokens.masses > 0
-            logs = np.where(some, np.log(np.where(some, tokens.masses, 1.0)), OF_NO_MASS)
+            some = state.masses > 0
+            logs = np.where(some, np.log(np.where(some, state.masses, 1.0)), OF_NO_MASS)
             columns.append(logs[..., None])
         y = np.concatenate(columns, axis=-1)
         return y.reshape(self._replicas, *y.shape[-2:])
 
     def state_of(self, y: np.ndarray) -> Tokens:
         """The tokens with these coordinates."""
-        shape = (*self._like.shape, y.shape[1])
+        shape = (*self.like.shape, y.shape[1])
         x = y[..., : self.dimension].reshape(*shape, self.dimension)
         radii = y[..., self.dimension].reshape(shape) if self.has_radii else None
-        masses = self.masses(y).reshape(shape) if self.model.reaction else self._like.masses
+        masses = self.masses(y).reshape(shape) if self.model.reaction else self.like.masses
         return Tokens(x, masses, radii, on_sphere=self.on_sphere)
 
     def masses(self, y: np.ndarray) -> np.ndarray:
@@ -152,20 +251,17 @@ class TokenMotion:
 
     def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from attention."""
-        if isinstance(self._sums, AttentionSums | FieldSums):
-            A = self._sums.attention(self._piece.inside(t), x, masses)
-        else:
+        if self._zonal:
             A = self._sums.attention(x, masses)
+        else:
+            A = self._sums.attention(self.inside(t), x, masses)
         return self._normalised(t, A, self._size_of_attention(t))
 
     def _size_of_attention(self, t: float) -> float:
         """About the length of its output where nothing cancels, if the normalisation asks."""
         if not self.model.normalisation.needs_direction:
             return 0.0
-        if not isinstance(self._drift, Attention):
-            return float(np.max(self._drift.rate(t)))
-        matrices = self._drift.at(t)
-        return float(np.prod([np.linalg.norm(matrices.get(name, 1.0)) for name in ("V", "output")]))
+        return self._drift.output_size(t)
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
@@ -183,11 +279,11 @@ class TokenMotion:
     def _normalised(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         if not self.on_sphere:
             return A
-        return self.model.normalisation.update(self._piece.inside(t), A, size)
+        return self.model.normalisation.update(self.inside(t), A, size)
 
     def grows(self, t: float) -> bool:
         """Whether radii change at this time."""
-        return self.on_sphere and self.model.normalisation.grows(self._piece.inside(t))
+        return self.on_sphere and self.model.normalisation.grows(self.inside(t))
 
     def _followed(self, y: np.ndarray, t: float, u: np.ndarray) -> np.ndarray:
         """theta' = P u / r and r' = <theta, u>, or P u and 0 where radii are fixed."""
@@ -205,18 +301,66 @@ class TokenMotion:
             rates[..., self.dimension] = along
         return rates
 
-    # Parameters that jump ------------------------------------------------------------------
+    # Steps of a given length ---------------------------------------------------------------
 
-    def breakpoints(self, start: float, end: float) -> list[float]:
-        """Times between start and end at which the model changes at once; one for jumps in one."""
-        found = [t for t in self.model.normalisation.breakpoints() if start < t < end]
-        if isinstance(self._drift, Attention | Hardmax):
-            found += [float(t) for t in self._drift.breakpoints(start, end)]
-        return distinct(found)
+    def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+        """The coordinates after one step of Layers, LieTrotter or Strang."""
+        if scheme is Strang:
+            return self.strang(y, t, dt, rng)
+        return {Layers: self.layer, LieTrotter: self.lie_trotter}[scheme](y, t, dt)
 
-    def enter(self, start: float, end: float) -> None:
-        """Between two breakpoints; at either the model is taken as it is in between."""
-        self._piece.enter(start, end)
+    def layer(self, y: np.ndarray, t: float, step: float) -> np.ndarray:
+        """One layer of a Transformer with learning rate `step`: attention, then feed-forward.
+
+        x <- r theta + step u,  theta <- x/|x|, r <- |x|        where radii grow
+        theta <- N(theta + step u)                              where they do not
+        """
+        new = y.copy()
+        x, masses = self.points(y), self.masses(y)
+        if self.model.reaction:
+            new[..., -1] += step * self.reaction_rates(x, masses)
+        self._add(new, t, step * self.attention_update(x, masses, t))
+        if self.model.feedforward is not None:
+            self._add(new, t, step * self.feedforward_update(self.points(new), t))
+        return new
+
+    def _add(self, y: np.ndarray, t: float, change: np.ndarray) -> None:
+        """Add to the hidden states, in place, and normalise."""
+        x = y[..., : self.dimension]
+        grows = self.grows(t)
+        if grows:
+            x *= y[..., self.dimension, None]
+        x += change
+        if self.on_sphere:
+            lengths = np.linalg.norm(x, axis=-1)
+            x /= lengths[..., None]
+            if grows:
+                y[..., self.dimension] = lengths
+
+    def lie_trotter(self, y: np.ndarray, t: float, dt: float) -> np.ndarray:
+        """Attention for dt, then the feed-forward map for dt; order 1."""
+        y = self.projected(kutta_step(self.attention_rates, y, t, dt))
+        if self.model.feedforward is not None:
+            y = self.projected(kutta_step(self.feedforward_rates, y, t, dt))
+        return y
+
+    def strang(self, y: np.ndarray, t: float, dt: float, rng: np.random.Generator) -> np.ndarray:
+        """Noise for dt/2, the drift for dt, noise for dt/2; weak order 2."""
+        y = self.shaken(y, dt / 2, rng)
+        y = self.projected(kutta_step(self.velocity, y, t, dt))
+        return self.shaken(y, dt / 2, rng)
+
+    def shaken(self, y: np.ndarray, dt: float, rng: np.random.Generator) -> np.ndarray:
+        """The tokens after noise for a time dt."""
+        x, strength = self.points(y), dt / self.kappa
+        new = y.copy()
+        if self.on_sphere:
+            noise = self.model.noise
+            moved = noise.moved(x, strength, noise.increments(x.shape, rng))
+        else:
+            moved = x + np.sqrt(2 * strength)[:, None, None] * rng.standard_normal(x.shape)
+        new[..., : self.dimension] = moved
+        return new
 
     # How errors and rates are measured -----------------------------------------------------
 
@@ -250,14 +394,6 @@ class TokenMotion:
             x /= np.where((size > 1 / LOST) & (size < LOST), size, np.nan)[..., None]
         return y
 
-    def fixed(self) -> dict[str, np.ndarray]:
-        """The masses, which all states of a run share unless there is a reaction."""
-        return {"masses": self._like.masses}
-
-    def energy(self, y: np.ndarray) -> np.ndarray:
-        """The interaction energy of every replica, for zonal drifts."""
-        return self._sums.energy(self.points(y), self.masses(y))
-
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """(int |v|^2 dmu)^(1/2), of the fastest replica; radii do not count.
 
@@ -268,3 +404,142 @@ class TokenMotion:
             growth = velocity[..., -1]
             squares += (growth - (masses * growth).sum(axis=1, keepdims=True)) ** 2
         return float(np.sqrt((masses * squares).sum(axis=-1).max()))
+
+    # In words ------------------------------------------------------------------------------
+
+    def size(self, y: np.ndarray) -> str:
+        """The number of tokens that move."""
+        return f"{y.shape[1]} tokens"
+
+    def stats(self, state: Tokens) -> dict[str, Any]:
+        """What sums over tokens."""
+        return {"engine": self.engine}
+
+    def failure(self, status: str, at: Failure) -> str:
+        """Why a run could not go on, and what to do."""
+        if status == "not_finite":
+            return (
+                f"After t = {at.t:g} the state was not finite, a radius was not > 0, or tokens "
+                "were far off the sphere: use a smaller dt."
+            )
+        return super().failure(status, at)
+
+    def why_rejected(self, at: Failure) -> str:
+        """Why no step was short enough."""
+        return (
+            "the velocity is not smooth there, or not finite, as where a radius falls to 0. Use a "
+            "larger rtol, or dt= for fixed steps."
+        )
+
+    def why_stalled(self, at: Failure) -> str:
+        """Why steps became shorter than the clock can show: a collapse, or a singularity."""
+        text = self.stall(at)
+        if self._leaves(at.y):
+            return (
+                f"{text}; tokens go to infinity there, where the solution ends. Take the states "
+                "before, or project tokens on the sphere."
+            )
+        if self.has_radii:
+            text += "; where a radius falls to 0 the solution ends"
+        if at.merging or self.model.drift.parts_tokens:
+            return super().why_stalled(at).replace(self.stall(at), text)
+        return f"{text}. For tokens that have collapsed use merge=, of replicas one by one."
+
+    def _leaves(self, y: np.ndarray) -> bool:
+        """Whether tokens of R^d are on their way to infinity."""
+        if self.on_sphere:
+            return False
+        longest, first = (float(np.abs(x).max()) for x in (y, self.like.x))
+        return not longest <= FAR * max(first, np.finfo(float).tiny)
+
+    def why_not_finite(self, y: np.ndarray, t: float) -> str:
+        """Why velocities at these coordinates are not finite, and what to do about it."""
+        x, masses = self.points(y), self.masses(y)
+        if self.model.feedforward is not None:
+            lost = ~np.isfinite(self.feedforward_update(x, t)).all(axis=-1)
+            if lost.any():
+                return (
+                    f"feedforward returned vectors that are not finite, for {lost.sum()} of "
+                    f"{lost.size} tokens. Look at what it does to them."
+                )
+        if self.has_radii and np.isfinite(self.attention_update(x, masses, t)).all():
+            return "they are divided by radii so small that they overflow. Use larger radii."
+        return super().why_not_finite(y, t)
+
+    # Measured ------------------------------------------------------------------------------
+
+    def energy(self, y: np.ndarray) -> np.ndarray:
+        """The interaction energy of every replica; nan for drifts that increase none."""
+        x, masses = self.points(y), self.masses(y)
+        if self._zonal:
+            return self._sums.energy(x, masses).reshape(self.like.shape)
+        shape = self.like.shape
+        x, masses = x.reshape(*shape, *x.shape[-2:]), masses.reshape(*shape, -1)
+        return self._drift.interaction_energy(x, masses)
+
+    def measure(self, state: Tokens, t: float = 0.0) -> dict[str, Any]:
+        """Observables of tokens, or of replicas of them.
+
+        Returns
+        -------
+        dict of ndarray, each of the shape of the replicas
+            mass : sum of the masses
+            order_parameter : |sum_i m_i x_i|
+            mean_cosine : mean of <x_i, x_j> over pairs i != j; in R^d of the directions
+            interaction_energy : E = (1/2) sum_ij m_i m_j W(<x_i, x_j>) for zonal drifts; see
+                `Attention.interaction_energy` for those that increase one; else nan
+            speed : (sum_i m_i |v_i|^2)^(1/2), without noise
+            effective_rank : exp of the entropy of the eigenvalues of sum_i m_i x_i x_i^T
+            cluster_count : by single linkage, gaps up to arccos 0.9999 (in R^d: that distance); nan
+                for more than 20000 tokens in d > 3
+            mean_radius : sum_i m_i r_i, where tokens have radii
+            spread : in R^d, the root mean square distance from the mean
+
+        Notes
+        -----
+        Cost: that of a velocity, and n d min(n, d) operations.
+        """
+        y = self.coordinates(state)
+        squares = (self.velocity(y, t)[..., : self.dimension] ** 2).sum(axis=-1)
+        mean = np.einsum("...i,...id->...d", state.masses, state.x)
+        known = len(state) <= MANY or self.dimension <= 3
+        found = {
+            "mass": state.masses.sum(axis=-1),
+            "order_parameter": np.linalg.norm(mean, axis=-1),
+            "mean_cosine": mean_cosine(state),
+            "interaction_energy": self.energy(y),
+            "speed": np.sqrt((self.masses(y) * squares).sum(axis=-1)).reshape(state.shape),
+            "effective_rank": effective_rank(state),
+            "cluster_count": cluster_counts(state) if known else np.full(state.shape, np.nan),
+        }
+        if state.radii is not None:
+            found["mean_radius"] = (state.masses * state.radii).sum(axis=-1)
+        if not state.on_sphere:
+            gaps = ((state.x - mean[..., None, :]) ** 2).sum(axis=-1)
+            found["spread"] = np.sqrt((state.masses * gaps).sum(axis=-1))
+        return found
+
+
+def cluster_counts(state: Any) -> np.ndarray:
+    """The number of clusters of every replica of Tokens or Gram."""
+    sets = [state] if not state.shape else [state[i] for i in np.ndindex(state.shape)]
+    counts = [cluster_labels(one).max() + 1 for one in sets]
+    return np.array(counts, dtype=float).reshape(state.shape)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _length(vector):
+    square = 0.0
+    for c in range(vector.size):
+        square += vector[c] * vector[c]
+    return np.sqrt(square)
+
+
+@njit(cache=True, nogil=True)
+def lengths(x):
+    """|x| of vectors (R, n, d), as (R, n)."""
+    result = np.empty(x.shape[:2])
+    for r in range(result.shape[0]):
+        for i in range(result.shape[1]):
+            result[r, i] = _length(x[r, i])
+    return result

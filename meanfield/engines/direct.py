@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from ..lowlevel.blas import one_blas_thread
-from ..lowlevel.exponential import exponential
+from ..lowlevel.floating_point import exponential
 from ..models import ZonalDrift
 from .contract import Engine, ThreadPool, block_pair, rounds_of
 from .exponential_pairs import (

@@ -16,7 +16,7 @@ circle, and the loops are unrolled.
 import numpy as np
 from numba import njit
 
-from ..lowlevel.exponential import exponential
+from ..lowlevel.floating_point import exponential
 from .contract import block_pair, rounds_of
 
 __all__ = [
@@ -46,7 +46,8 @@ def _fill(x, masses, columns):
     replicas, n, d = x.shape
     lengths = np.empty(STRIP)
     for r in range(replicas):
-        columns[r, -1] = masses[r]
+        for i in range(n):
+            columns[r, -1, i] = masses[r, i]
         for begin in range(0, n, STRIP):
             end = min(n, begin + STRIP)
             for i in range(begin, end):
@@ -164,7 +165,8 @@ def _pairs_between_3d(columns, beta, offset, sums, rows, begin, end):
 @njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
 def _squares(columns, i, begin, end, squares):
     """|u_i - u_j|^2 for j = begin, ..., end - 1."""
-    squares[: end - begin] = 0.0
+    for j in range(end - begin):
+        squares[j] = 0.0
     for c in range(columns.shape[0] - 1):
         row, own = columns[c, begin:end], columns[c, i]
         for j in range(row.size):

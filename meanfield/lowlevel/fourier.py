@@ -7,14 +7,15 @@ Plans are made with FFTW_ESTIMATE: the same plan, hence the same bits, in every 
 
 import ctypes
 import functools
+import importlib.util
 import threading
 import weakref
 from pathlib import Path
 
 import numpy as np
-import pyfftw
 
 from ..core.errors import MeanfieldError
+from .simd import aligned
 
 __all__ = ["RealTransform", "fftw_version", "good_length"]
 
@@ -34,16 +35,23 @@ FAST = (
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    """FFTW, found through the extension module of pyfftw that is linked to it."""
-    module = Path(pyfftw.pyfftw.__file__)
-    for path in [module, *sorted(module.parent.glob("*fftw3-3*.dll"))]:
-        library = ctypes.CDLL(str(path))
+    """FFTW, found through the extension module of pyfftw that is linked to it.
+
+    The package itself is not imported: it imports a good part of scipy.
+    """
+    package = importlib.util.find_spec("pyfftw")
+    folder = Path(next(iter((package and package.submodule_search_locations) or ["."])))
+    for path in [*sorted(folder.glob("pyfftw.*")), *sorted(folder.glob("*fftw3-3*.dll"))]:
+        try:
+            library = ctypes.CDLL(str(path))
+        except OSError:  # a source file, or a module of another version of Python
+            continue
         if hasattr(library, "fftw_plan_many_dft_c2r"):
             for planner in (library.fftw_plan_many_dft_c2r, library.fftw_plan_many_dft_r2c):
                 planner.restype = ctypes.c_void_p
             return library
     raise MeanfieldError(
-        f"FFTW was not found behind pyfftw ({module}); expected the function "
+        f"FFTW was not found behind pyfftw ({folder}); expected the function "
         "fftw_plan_many_dft_c2r in it or in a library it links to. "
         "Reinstall pyfftw from a binary wheel (pip install --force-reinstall pyfftw)."
     )
@@ -94,15 +102,15 @@ class RealTransform:
         The buffers, 64-byte aligned; entries beyond n/2 + 1 and n are padding. The inverse
         transform destroys `spectrum`, the forward one is not normalised.
     inverse, forward : (int, int)
-        Address of the executing function and of the plan, for `native.call`.
+        Address of the executing function and of the plan, for `callbacks.call`.
     """
 
     def __init__(self, length: int, rows: int, *, forward_rows: int = 1, measure: bool = False):
         library = _library()
         stride = -(-(length // 2 + 1) // 4) * 4
         self.length, self.rows, self.stride = length, rows, stride
-        self.spectrum = pyfftw.zeros_aligned((rows, stride), "complex128", n=64)
-        self.values = pyfftw.zeros_aligned((rows, 2 * stride), "float64", n=64)
+        self.spectrum = aligned(rows, 2 * stride).view(complex)
+        self.values = aligned(rows, 2 * stride)
         flags = MEASURE if measure else ESTIMATE
         spectrum, values = (self.spectrum, stride), (self.values, 2 * stride)
         self.inverse = (

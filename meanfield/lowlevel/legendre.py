@@ -19,7 +19,8 @@ and `unfold` turn coefficients of the p_l into those of E and O, and sums back.
 import numpy as np
 from numba import njit
 
-from .lanes import LANES, address_of, load, spread, store, sums_of
+from .compilation import INNER
+from .simd import LANES, address_of, load, spread, store, sums_of
 
 __all__ = ["BLOCK", "analyse", "fold", "gauss", "ladder", "recurrence", "synthesise", "unfold"]
 
@@ -98,7 +99,7 @@ def ladder(e: np.ndarray, pairs: int) -> np.ndarray:
     return np.stack([a, -a * (even**2 + odd**2), c[:-1], u, u * after / c[1:]])
 
 
-@njit(cache=True)
+@njit(**INNER)
 def fold(m, rules, coefficients, count, folded):
     """Coefficients of p_m, p_{m+1}, ... to those of q_k in E and in O; returns how many.
 
@@ -128,7 +129,7 @@ def fold(m, rules, coefficients, count, folded):
     return n
 
 
-@njit(cache=True)
+@njit(**INNER)
 def unfold(m, rules, folded, pairs, coefficients):
     """The transpose of `fold` for the first of two functions whose sums `analyse` found.
 
@@ -145,7 +146,7 @@ def unfold(m, rules, folded, pairs, coefficients):
         factor = v[k]
 
 
-@njit(cache=True)
+@njit(**INNER)
 def synthesise(m, rules, folded, n, sums):
     """Sums over q_k on all latitudes: sums[0] + i sums[1] is E, sums[2] + i sums[3] is O.
 
@@ -184,7 +185,7 @@ def synthesise(m, rules, folded, n, sums):
             store(q + j, (a3 * x + b3) * p3 - p2)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _begin(m, rules):
     """q_{-1} = 0 and q_0 to the scratch memory; addresses and offsets in bytes."""
     squares, start, _, first, rungs, work = rules
@@ -197,7 +198,7 @@ def _begin(m, rules):
     return squares, address_of(squares), begin, end, p, q, rungs[m]
 
 
-@njit(cache=True)
+@njit(**INNER)
 def analyse(m, rules, values, folded, n):
     """Sums over latitudes with every q_k, of two complex functions at a time.
 

@@ -4,7 +4,7 @@ import functools
 import inspect
 from abc import abstractmethod
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from ..spaces.kernels import finite_values, quadrature_multipliers
 from .parameters import GivenNumber
 from .slopes import slope_of
 
-__all__ = ["Drift", "ZonalDrift"]
+__all__ = ["Drift", "Ensemble", "ZonalDrift"]
 
 NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)  # at which a drift shows what it computes
 DENSE = np.linspace(-1, 1, 515)[1:-1]  # for the largest slope, which may be infinite at +-1
 ENSEMBLE = Either((NUMBERS, KindOf(GivenNumber)))  # what a parameter of the annotation float may be
+Ensemble = Annotated[Any, ENSEMBLE]
 CLOSE = 1e-3  # gaps below which differences of slopes cancel
 PLACES, SHARES = (np.polynomial.legendre.leggauss(40) + np.array([[1.0], [0.0]])) / 2
 
@@ -292,7 +293,7 @@ class ZonalDrift(Drift):
                 "tokens that are closer than 1e-3 cannot be told from each other."
             ) from error
 
-    def computed(self) -> Any:
+    def fingerprint(self) -> Any:
         nodes = np.broadcast_to(NODES, (*self.shape, NODES.size))
         return [finite_values("slope", self.slope, nodes), self.weight(nodes)]
 

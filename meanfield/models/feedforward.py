@@ -1,12 +1,12 @@
 """The feed-forward sub-layer: the same perceptron for every token."""
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from ..core.forms import FUNCTION, Array, Leaf
-from ..core.kinds import Kind
+from ..core.forms import ARRAY, FUNCTION, Either, Leaf, OrNone
+from ..core.kinds import Kind, KindOf
 from .parameters import GivenMatrix, known
 
 __all__ = ["FeedForward", "relu"]
@@ -28,15 +28,16 @@ ACTIVATION = Leaf(
 )
 
 
+Weight = Annotated[Any, Either((ARRAY, KindOf(GivenMatrix)))]
+
+
 class FeedForward(Kind, family=True):
     """f(x) = outer activation(inner x + bias), token by token.
 
     Parameters
     ----------
     inner : array, (k, d)
-        First matrix.
     outer : array, (d, k)
-        Second matrix.
     bias : array, (k,), optional
         0 by default.
     activation : callable
@@ -50,9 +51,9 @@ class FeedForward(Kind, family=True):
 
     default_kind: ClassVar[str | None] = "FeedForward"
 
-    inner: Array | GivenMatrix
-    outer: Array | GivenMatrix
-    bias: Array | None = None
+    inner: Weight
+    outer: Weight
+    bias: Annotated[Any, OrNone(ARRAY)] = None
     activation: Annotated[Callable, ACTIVATION] = relu
 
     def validate(self) -> None:

@@ -46,6 +46,10 @@ class Interaction(ZonalDrift):
     Doi-Onsager: ``Interaction(lambda t: -np.sqrt(1 - t**2))``.
     """
 
+    name: str
+    tolerance: float
+    derivative: Callable | None
+
     def __init__(
         self,
         potential: Callable,
@@ -67,7 +71,7 @@ class Interaction(ZonalDrift):
     @staticmethod
     def chebyshev(coefficients: Sequence[float], name: str = "") -> "CosineSeries":
         """W(cos theta) = sum_k coefficients_k cos(k theta): see `CosineSeries`."""
-        return CosineSeries(coefficients, name)
+        return CosineSeries(coefficients, name)  # type: ignore[arg-type]
 
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         """W; inner products beyond +-1 by rounding are taken for +-1."""
@@ -110,7 +114,7 @@ class Interaction(ZonalDrift):
         kept = series[: significant[-1] + 1] if significant.size else series[:1]
         return CosineSeries(kept, self.name)
 
-    def computed(self):
+    def fingerprint(self):
         return None  # the functions say it themselves
 
     def __repr__(self) -> str:

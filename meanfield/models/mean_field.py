@@ -8,7 +8,7 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from ..spaces import Circle, Sphere
 from ..spaces.density import Density
-from .drift import Drift
+from .drift import Drift, ZonalDrift
 
 __all__ = ["MeanField"]
 
@@ -39,6 +39,11 @@ class MeanField(Drift):
     --------
     ``mf.solve(mf.Transformer(mf.MeanField(run), kappa=3.0), tokens, (0, 5), rng=0, dt=0.01)``
     """
+
+    source: ZonalDrift
+    t: np.ndarray
+    geometry: Any
+    values: np.ndarray
 
     def __init__(self, run: Any):
         states: Any = getattr(run, "states", [])

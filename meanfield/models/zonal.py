@@ -10,7 +10,7 @@ with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
 import numpy as np
 
 from ..spaces.kernels import exponential_multipliers
-from .drift import ZonalDrift
+from .drift import Ensemble, ZonalDrift
 
 __all__ = ["SA", "USA", "Kuramoto"]
 
@@ -20,7 +20,7 @@ SMALL = -40.0  # log x where 1 - e^-x is x to rounding
 class _Exponential(ZonalDrift):
     multiplier_error = 0.0
 
-    beta: float
+    beta: Ensemble
 
     @property
     def exponent(self) -> np.ndarray:

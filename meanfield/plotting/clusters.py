@@ -10,8 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from ..dynamics.observables import cluster_labels
-from ..dynamics.observables.linkage import MANY
+from ..dynamics.clusters import MANY, cluster_labels
 from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density

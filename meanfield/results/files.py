@@ -52,7 +52,8 @@ def save(solution: Solution, path: Path) -> Path:
 def _write(solution: Solution, path: Path) -> None:
     import h5netcdf
 
-    state, long = type(solution.final), {}
+    state: Any = type(solution.final)
+    long: dict[str, np.ndarray] = {}
     held = state.stacked(solution.states)
     arrays = observable_arrays(solution) | held
     model = describe(solution.model, long)

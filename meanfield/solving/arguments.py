@@ -2,27 +2,38 @@
 
 import json
 from collections.abc import Callable, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import boolean, path_of, positive, whole_number
+from ..core.checks import boolean, generator, path_of, positive, whole_number
+from ..dynamics.motion import Motion, motion_for
 from ..models.parameters import Place
 from ..models.transformer import Transformer
-from ..spaces.characteristics import Characteristics
-from ..spaces.density import COMPUTED, Density
-from ..states import Equiangular, Gaussian, SomeTokens, State
-from ..steppers import Krogstad, Scheme, Splitting
-from .moving import Moving, broadcast_tokens, token_scheme
+from ..states import State
+from ..steppers import Scheme, Splitting
+from .merging import checked_distance
 from .times import Times
 
-__all__ = ["AT_REST", "Accuracy", "Arguments", "Keeping", "Problem", "Stopping", "plain_data"]
+__all__ = [
+    "AT_REST",
+    "Accuracy",
+    "Arguments",
+    "Keeping",
+    "Options",
+    "Problem",
+    "Stopping",
+    "check_layers",
+    "layer_times",
+]
 
 OUTPUTS = 101
 AT_REST = 1e-10  # a rate of change, the default of steady_tolerance
 FEWEST_MODES = 16
+WHOLE = 1e-9
+MOST_LAYERS = 10**6
 RECORDED = {"model", "options", "versions", "machine", "written"}
 
 
@@ -38,16 +49,12 @@ class Problem(NamedTuple):
     def checked(cls, model, state, t_span, t_eval) -> "Problem":
         if not isinstance(model, Transformer):
             raise TypeError(f"solve expects a Transformer as its model; got {model!r}.")
-        if isinstance(state, State):
-            model = model.resolved(Place(state.dimension, state.tokens))
         if isinstance(t_eval, Times):
             t_eval = t_eval.between(*t_span)
         start, times = _times(t_span, t_eval)
-        if isinstance(state, SomeTokens):
-            state = broadcast_tokens(model, state)
-        elif not isinstance(state, Characteristics | Gaussian):
-            state = _ensemble(model, state)
-        return cls(model, state, start, times)
+        if isinstance(state, State):
+            model = model.resolved(Place(state.dimension, state.tokens))
+        return cls(model, motion_for(state).prepared(model, state), start, times)
 
 
 class Accuracy(NamedTuple):
@@ -55,35 +62,18 @@ class Accuracy(NamedTuple):
 
     rtol: float
     dt: float | None
-    scheme: Any  # a Scheme; for tokens also a Splitting; None is a choice
-    degrees: tuple[int, int]
+    scheme: Scheme | Splitting | None  # None is a choice
     max_steps: int
 
     @classmethod
-    def checked(cls, problem, rtol, dt, scheme, min_degree, max_degree, max_steps) -> "Accuracy":
-        state = problem.state
+    def checked(cls, rtol, dt, scheme, max_steps) -> "Accuracy":
         positive(rtol=rtol, max_steps=max_steps, dt=1.0 if dt is None else dt)
         max_steps = whole_number("max_steps must be a whole number", "max_steps", max_steps)
         if not 1e-13 <= rtol <= 1e-3:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
         if scheme is not None and not isinstance(scheme, Scheme | Splitting):
             raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
-        if not isinstance(state, Density):
-            _refuse_degrees(state, min_degree, max_degree)
-        if isinstance(state, SomeTokens):
-            (scheme, dt), degrees = (
-                token_scheme(problem.model, state, problem.start, scheme, dt),
-                (0, 0),
-            )
-        elif isinstance(state, Characteristics | Gaussian):
-            scheme, degrees = _explicit(state, scheme), (0, 0)
-        else:
-            if isinstance(scheme, Splitting):
-                raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
-            if scheme is None and dt is not None:
-                scheme = Krogstad
-            degrees = _degrees(state, min_degree, max_degree)
-        return cls(float(rtol), None if dt is None else float(dt), scheme, degrees, max_steps)
+        return cls(float(rtol), None if dt is None else float(dt), scheme, max_steps)
 
 
 class Stopping(NamedTuple):
@@ -129,21 +119,85 @@ class Keeping(NamedTuple):
         return cls(None if checkpoint is None else path_of("checkpoint", checkpoint), every, resume)
 
 
+class Options(NamedTuple):
+    """Options of `solve` that some states have, see `Motion.options`."""
+
+    engine: Any
+    merge: float | None
+    rng: np.random.Generator | None
+    seed: Any
+    degrees: tuple[int, int]
+
+    @classmethod
+    def checked(cls, motion: Motion, given: dict[str, Any], has_checkpoint: bool) -> "Options":
+        """Options that apply, of which `given` has those that the caller gave."""
+        degrees = (0, 0)
+        if "min_degree" in motion.options:
+            degrees = _degrees(motion.like, given.get("min_degree"), given.get("max_degree"))
+        distance = checked_distance(given.get("merge"), motion)
+        rng, seed = _random(given.get("rng"), motion.random, has_checkpoint)
+        return cls(given.get("engine"), distance, rng, seed, degrees)
+
+
 class Arguments(NamedTuple):
-    """The arguments of `solve`, all valid."""
+    """The arguments of `solve`, all valid, and the motion that they make."""
 
     problem: Problem
     accuracy: Accuracy
     stopping: Stopping
     keeping: Keeping
-    moving: Moving
+    options: Options
+    motion: Motion
     progress: bool | None
     provenance: dict[str, Any]
 
-    def options(self) -> dict[str, Any]:
-        """What determines the result besides model and density, as plain data."""
-        events, state = self.stopping.events, self.problem.state
-        tokens = self.moving.options() if isinstance(state, SomeTokens) else {}
+    @classmethod
+    def checked(
+        cls,
+        problem: Problem,
+        accuracy: Accuracy,
+        stopping: Stopping,
+        keeping: Keeping,
+        given: dict[str, Any],
+        progress: bool | None,
+        provenance: dict[str, Any] | None,
+    ) -> "Arguments":
+        """What depends on several of them; ValueError or MeanfieldError for what does not fit."""
+        kind, model = motion_for(problem.state), problem.model
+        given = {name: value for name, value in given.items() if value is not None}
+        for name, value in given.items():
+            if name not in kind.options:
+                raise ValueError(kind.refusal(name, value))
+        if stopping.steady and not (model.drift.constant and model.normalisation.constant):
+            raise ValueError(
+                f'until="steady" is for models that do not change with time: under {model!r} '
+                "tokens may rest and move again. Look at observables over time instead."
+            )
+        motion = kind(
+            model,
+            problem.state,
+            given.get("engine"),
+            scheme=accuracy.scheme,
+            rtol=accuracy.rtol,
+        )
+        if stopping.steady and motion.random:
+            raise ValueError(
+                'until="steady" is for states that come to rest; tokens with noise do not. Look at '
+                "observables over time instead."
+            )
+        scheme, dt = motion.chosen_scheme(accuracy.scheme, accuracy.dt, problem.start)
+        accuracy = accuracy._replace(scheme=scheme, dt=dt)
+        options = Options.checked(motion, given, keeping.path is not None)
+        shown = None if progress is None else boolean("progress", progress)
+        extra = _plain_data(provenance)
+        return cls(problem, accuracy, stopping, keeping, options, motion, shown, extra)
+
+    def described(self) -> dict[str, Any]:
+        """What determines the result besides model and state, as plain data."""
+        events, kept = self.stopping.events, {}
+        if self.motion.options & {"engine", "merge", "rng"}:
+            engine, merge, _, seed, _ = self.options
+            kept = {"engine": repr(engine), "merge": merge, "seed": seed}
         return {
             "t_start": self.problem.start,
             "t_eval": self.problem.times.tolist(),
@@ -151,32 +205,12 @@ class Arguments(NamedTuple):
             "dt": self.accuracy.dt,
             "scheme": self.accuracy.scheme and self.accuracy.scheme.name,
             "steady_tolerance": self.stopping.steady,
-            "min_degree": self.accuracy.degrees[0],
-            "max_degree": self.accuracy.degrees[1],
+            "min_degree": self.options.degrees[0],
+            "max_degree": self.options.degrees[1],
             "events": [getattr(event, "__qualname__", repr(event)) for event in events],
-            **tokens,
-            **({"start": state.start()} if isinstance(state, Equiangular) else {}),
+            **kept,
+            **self.motion.recorded(),
         }
-
-
-def _ensemble(model: Transformer, density) -> Density:
-    if not isinstance(density, Density):
-        raise TypeError(
-            "solve moves a Density, such as circle.density(f) or circle.von_mises(0, 1), "
-            "Characteristics(density), Tokens(x), Gram(G), Equiangular(n, rho) or "
-            f"Gaussian(mean, cov); got "
-            f"{type(density).__name__}."
-        )
-    density.checked_positive(COMPUTED)
-    try:
-        shape = np.broadcast_shapes(model.shape, density.shape)
-    except ValueError:
-        raise ValueError(
-            f"The model has ensemble shape {model.shape} and the initial densities "
-            f"{density.shape}: these do not broadcast."
-        ) from None
-    modes = density.coefficients.shape[-1]
-    return Density(density.geometry, np.broadcast_to(density.coefficients, (*shape, modes)))
 
 
 def _times(t_span: Sequence[float], t_eval) -> tuple[float, np.ndarray]:
@@ -204,7 +238,7 @@ def _times(t_span: Sequence[float], t_eval) -> tuple[float, np.ndarray]:
     return float(span[0]), times
 
 
-def plain_data(provenance) -> dict[str, Any]:
+def _plain_data(provenance) -> dict[str, Any]:
     """`provenance`, or nothing for None; it must be a dict JSON can write, without our keys."""
     try:
         json.dumps(provenance, ensure_ascii=False).encode()
@@ -225,29 +259,7 @@ def _floats(values) -> np.ndarray:
         return np.array(np.nan)
 
 
-def _refuse_degrees(state, min_degree, max_degree) -> None:
-    """States other than densities have no modes."""
-    if min_degree is not None or max_degree is not None:
-        advice = ""
-        if isinstance(state, Characteristics):
-            advice = " Its accuracy is that of its nodes: Characteristics(density, nodes=...)."
-        raise ValueError(
-            "min_degree and max_degree bound the modes of a Density; "
-            f"{type(state).__name__} has none.{advice}"
-        )
-
-
-def _explicit(state, scheme: Scheme | Splitting | None) -> Scheme | None:
-    """The scheme for characteristics and Gaussians."""
-    if scheme is None or (isinstance(scheme, Scheme) and scheme.explicit):
-        return scheme
-    raise ValueError(
-        f"{type(state).__name__} needs an explicit scheme, steppers.DormandPrince; got "
-        f"{scheme.name}."
-    )
-
-
-def _degrees(density: Density, min_degree, max_degree) -> tuple[int, int]:
+def _degrees(density, min_degree, max_degree) -> tuple[int, int]:
     min_degree = FEWEST_MODES if min_degree is None else min_degree
     if max_degree is None:
         max_degree = max(density.geometry.largest_degree, density.geometry.degree)
@@ -260,3 +272,66 @@ def _degrees(density: Density, min_degree, max_degree) -> tuple[int, int]:
             f"degree {density.geometry.degree}."
         )
     return min_degree, max_degree
+
+
+def _random(rng, read: bool, has_checkpoint: bool) -> tuple:
+    """The generator, if it is read, and what tells it from others as plain data."""
+    if not read:
+        generator(rng)  # a valid one is not read
+        return None, None
+    if rng is None and has_checkpoint:
+        raise ValueError(
+            "A run with noise and a checkpoint needs rng, a seed or a Generator in the same state: "
+            "only then can it be resumed with the same random numbers."
+        )
+    if rng is None:
+        rng = np.random.SeedSequence().entropy
+    numbers = generator(rng)
+    seed = int(rng) if isinstance(rng, Integral) else numbers.bit_generator.state
+    return numbers, _plain(seed)
+
+
+def _plain(seed: Any) -> Any:
+    if isinstance(seed, dict):
+        return {key: _plain(value) for key, value in seed.items()}
+    return seed.tolist() if isinstance(seed, np.ndarray | np.generic) else seed
+
+
+def layer_times(t_span, dt) -> np.ndarray | None:
+    """The times of all layers of depth dt; None where the numbers make no sense.
+
+    Raises
+    ------
+    ValueError
+        Unless the time span is a whole number of layers, at most a million of which are listed.
+    """
+    span, steps = np.asarray(t_span), np.asarray(0.0 if dt is None else dt)
+    numbers = span.dtype.kind in "fiu" and steps.dtype.kind in "fiu"
+    if not numbers or span.shape != (2,) or steps.shape != () or not 0 < steps < np.inf:
+        return None
+    layers = float((span[1] - span[0]) / steps)
+    if not 0 < layers < np.inf:
+        return None
+    if round(layers) < 1 or abs(layers - round(layers)) > WHOLE * layers:
+        raise ValueError(
+            f"steppers.Layers takes steps of exactly dt = {float(steps):g}, and t_span is "
+            f"{layers:g} of them: expected a whole number >= 1."
+        )
+    if layers > MOST_LAYERS:
+        raise ValueError(
+            f"t_span has {layers:.3g} layers of dt = {float(steps):g}, too many to save each: say "
+            "which by t_eval."
+        )
+    return span[0] + steps * np.arange(round(layers) + 1)
+
+
+def check_layers(elapsed, dt: float | None, what: str) -> None:
+    """Raise ValueError unless times since the start are whole numbers of layers."""
+    layers = np.asarray(elapsed) / (dt or np.nan)
+    off = np.abs(layers - np.round(layers))
+    if layers.size and off.max() > WHOLE * max(1.0, layers.max()):
+        worst = float(layers[off.argmax()])
+        raise ValueError(
+            f"steppers.Layers takes steps of exactly dt = {dt:g}, and {what} is {worst:g} layers "
+            "after the start: expected a whole number. Leave t_eval out to see every layer."
+        )

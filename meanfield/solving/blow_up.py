@@ -1,9 +1,12 @@
 """Blow-up in finite time: when a law becomes infinite, seen from shortly before."""
 
+from typing import Any
+
 import numpy as np
 
-__all__ = ["BlowUp"]
+__all__ = ["BLOWN_UP", "BlowUp"]
 
+BLOWN_UP = 102  # the next step would pass a blow-up
 NEAR = 1e-11  # of the time since the start: what is left when the blow-up is certain
 SLOWEST = 0.02  # the least power of 1 / (T - t) that is told from a fast exponential
 ALIKE = 0.02  # relative: powers that single steps show
@@ -33,6 +36,16 @@ class BlowUp:
         self.power: float | None = None
         self._alike = (np.inf, np.inf, np.inf, 0.0)  # 1/r; p, 1/r and steps since they agree on it
         self._close = (np.inf, 0.0)  # 1/r where it became small, and the time since
+
+    def after_step(self, run: Any) -> int | None:
+        """Whether the next step would pass the blow-up, as the last one shows."""
+        growth = run.motion.growth(run.flow.x, run.flow.velocity, run.t)
+        return BLOWN_UP if self.look(run.elapsed, run.flow.before.dt, growth) else None
+
+    def stats(self, start: float) -> dict[str, Any]:
+        """The time of a blow-up, and its power of 1 / (T - t)."""
+        time = None if self.elapsed is None else start + self.elapsed
+        return {"blow_up_time": time, "blow_up_power": self.power}
 
     def look(self, elapsed: float, step: float, growth: float) -> bool:
         """After a step, of this length: whether the blow-up is next.
@@ -68,11 +81,11 @@ class BlowUp:
         slope = time / (first - left) if left * FAR <= first < np.inf else np.inf
         return slope if slope > SLOWEST else np.inf
 
-    def snapshot(self) -> np.ndarray:
+    def snapshot(self) -> dict[str, Any]:
         """What was seen last."""
-        return np.array(self._alike + self._close)
+        return {"seen": np.array(self._alike + self._close)}
 
-    def restore(self, snapshot) -> None:
+    def restore(self, snapshot: dict[str, Any], run: Any = None) -> None:
         """Go back to a snapshot."""
-        left, power, since, steps, first, time = (float(value) for value in snapshot)
+        left, power, since, steps, first, time = (float(value) for value in snapshot["seen"])
         self._alike, self._close = (left, power, since, steps), (first, time)

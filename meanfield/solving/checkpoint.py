@@ -2,8 +2,9 @@
 
     MAGIC (16 bytes) | SHA-256 of the payload (32 bytes) | payload
 
-The payload is a .npz archive of arrays and of the identity of the run. A file that is cut short,
-altered, or written for another model, initial state or options is refused.
+The payload is a .npz archive of arrays and of the identity of the run: a digest of what is computed
+with, functions by their code. A file that is cut short, altered, or written for another model,
+initial state or options is refused.
 """
 
 import hashlib
@@ -32,7 +33,7 @@ class Keeper:
     ----------
     path : Path
     identity : dict
-        What determines the result, of which `digest` is taken. It must agree on resuming.
+        What determines the result, see `digest`. It must agree on resuming.
     every : float
         Seconds of wall time between two checkpoints.
     resume : bool
@@ -54,8 +55,8 @@ class Keeper:
             self._path, self._identity = path, digest(identity)
         except TypeError as error:
             raise CheckpointError(
-                f"This run cannot be resumed, so it is not kept in {path}: what it computes with "
-                f"cannot be told from something else. {error}."
+                f"{error}: no run with it can be resumed. Leave checkpoint out, or write it as a "
+                "Python function."
             ) from error
         self._every, self._last = every, time.monotonic()
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.checks import real_array
 from ..results.solution import State
-from .march import March
+from .integration import Integration
 
 __all__ = ["EventWatch"]
 
@@ -20,14 +20,14 @@ class EventWatch:
     < 0 falling ones.
     """
 
-    def __init__(self, functions: tuple[Callable, ...], march: March):
-        self._functions, self._start = functions, march.t - march.elapsed
-        self._before = march.elapsed, march.state
+    def __init__(self, functions: tuple[Callable, ...], run: Integration):
+        self._functions, self._start = functions, run.t - run.elapsed
+        self._before = run.elapsed, run.state
         self._values = [self._value(g, *self._before) for g in functions]
 
-    def crossed(self, march: March) -> list[tuple[int, float, State, bool]]:
+    def crossed(self, run: Integration) -> list[tuple[int, float, State, bool]]:
         """Events of the step just taken, in the order of time: (index, t, state, terminal)."""
-        (start, before), (end, after) = self._before, (march.elapsed, march.state)
+        (start, before), (end, after) = self._before, (run.elapsed, run.state)
         values = [self._value(g, end, after) for g in self._functions]
         found = []
         for index, (g, old, new) in enumerate(
@@ -35,7 +35,7 @@ class EventWatch:
         ):
             direction = getattr(g, "direction", 0)
             if (old < 0 <= new and direction >= 0) or (old > 0 >= new and direction <= 0):
-                elapsed, state = self._locate(g, march, start, before, end, after)
+                elapsed, state = self._locate(g, run, start, before, end, after)
                 terminal = bool(getattr(g, "terminal", False))
                 found.append((index, self._start + elapsed, state, terminal))
         self._before, self._values = (end, after), values
@@ -51,15 +51,15 @@ class EventWatch:
             )
         return float(value)
 
-    def _locate(self, g, march, start, before, end, after) -> tuple[float, State]:
-        if not march.continuous or end == start:
+    def _locate(self, g, run, start, before, end, after) -> tuple[float, State]:
+        if not run.continuous or end == start:
             return end, after
         from scipy.optimize import brentq
 
         def at(elapsed: float) -> State:
             if elapsed == start:
                 return before
-            return after if elapsed == end else march.step_from(before, start, elapsed - start)
+            return after if elapsed == end else run.step_from(before, start, elapsed - start)
 
         # A function with a jump there has no zero: then the shortest interval found will do.
         elapsed = brentq(

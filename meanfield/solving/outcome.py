@@ -1,24 +1,79 @@
-"""How a run can end, and what to say about it."""
+"""What a run has produced, how it can end, and what to say about it."""
 
+import json
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import UnresolvedWarning
-from ..results.solution import Solution
+from ..dynamics.motion import Motion
+from ..results.solution import Solution, State
 from ..steppers.advance import NOT_FINITE, TOO_SMALL
 from .arguments import Arguments
-from .density_march import UNRESOLVED
-from .gaussian_march import BLOWN_UP
-from .march import March
-from .record import Record
+from .blow_up import BLOWN_UP
+from .degree_adaptation import UNRESOLVED
+from .integration import Integration
+from .stiffness import CANCELLED
 
-__all__ = ["ENDS", "GOES_ON", "asks_to_stop", "ending", "solution"]
+__all__ = ["ENDS", "GOES_ON", "Record", "asks_to_stop", "ending", "solution"]
 
-FAILURES = {NOT_FINITE: "not_finite", TOO_SMALL: "step_too_small", UNRESOLVED: "unresolved"}
-ENDS = {**FAILURES, BLOWN_UP: "blow-up"}  # whatever the driver does; the last is no failure
+ENDS = {
+    NOT_FINITE: "not_finite",
+    TOO_SMALL: "step_too_small",
+    UNRESOLVED: "unresolved",
+    BLOWN_UP: "blow-up",
+    CANCELLED: "cancelled",
+}  # causes for which a run cannot go on, by the codes of `Integration.advance`
+STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
 GOES_ON = ("interrupted", "max_steps", "stopped")  # when it is resumed; else the end is the end
+
+
+@dataclass
+class Record:
+    """States saved so far, events seen, wall time spent in earlier sessions; once over, the end."""
+
+    events: int
+    times: list[float] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+    t_events: list[list[float]] = field(default_factory=list)
+    seconds: float = 0.0
+    end: dict[str, Any] | None = None
+
+    def __post_init__(self):
+        self.t_events = self.t_events or [[] for _ in range(self.events)]
+
+    def save(self, t: float, state: State) -> None:
+        """Keep a state; a second one at the same time is not kept."""
+        if not self.times or self.times[-1] != t:
+            self.times.append(float(t))
+            self.states.append(state)
+
+    def arrays(self, motion: Motion, seconds: float) -> dict[str, np.ndarray]:
+        """Everything as named arrays, which a checkpoint keeps."""
+        states = [motion.packed(state) for state in self.states]
+        events = [np.array(times) for times in self.t_events]
+        return {
+            "record.times": np.array(self.times),
+            "record.seconds": np.array(seconds),
+            "record.end": np.array(json.dumps(self.end)),
+            **{f"record.states.{i:09d}": array for i, array in enumerate(states)},
+            **{f"record.t_events.{i:09d}": array for i, array in enumerate(events)},
+        }
+
+    @classmethod
+    def of_arrays(cls, content: dict[str, np.ndarray], motion: Motion) -> "Record":
+        """The record that `arrays` described, of a run of the same motion."""
+
+        def listed(name: str) -> list[np.ndarray]:
+            return [content[key] for key in sorted(content) if key.startswith(f"record.{name}.")]
+
+        states = [motion.unpacked(array) for array in listed("states")]
+        t_events = [list(map(float, times)) for times in listed("t_events")]
+        times = list(map(float, content["record.times"]))
+        seconds, end = float(content["record.seconds"]), json.loads(str(content["record.end"]))
+        return cls(len(t_events), times, states, t_events, seconds, end)
 
 
 def asks_to_stop(answer) -> bool:
@@ -28,23 +83,27 @@ def asks_to_stop(answer) -> bool:
     raise TypeError(f"A callback returns True to end the run, else None or False; got {answer!r}.")
 
 
-def ending(status: str, march: March, record: Record, steady: float) -> dict[str, Any]:
+def ending(cause: str, run: Integration, record: Record, steady: float) -> dict[str, Any]:
     """The end of a run as plain data: status, message, what to warn of, and counts."""
-    text, failed = _message(status, march, steady), status in FAILURES.values()
-    doubt = None if failed else march.doubt(record.states[-1], record.times[-1])
+    stats = run.stats()
+    at = run.situation(stats)
+    if cause in ENDS.values():
+        text = run.motion.failure(cause, at)
+    else:
+        text = _message(cause, run, steady)
+    failed = cause in ENDS.values() and cause != "blow-up"
+    doubt = None if failed else run.motion.doubt(record.states[-1], record.times[-1], at)
     return {
-        "status": status,
+        "status": STATUS.get(cause, cause),
         "message": f"{text} {doubt}" if doubt else text,
         "warning": text if failed else doubt,
-        "stats": {**march.stats(), "rate_of_change": march.rate},
+        "stats": {**run.stats(), "rate_of_change": run.rate},
     }
 
 
-def _message(status: str, march: March, steady: float) -> str:
-    """The status in words, and what to do where it is not a success."""
-    if status in ENDS.values():
-        return march.failure(status)
-    t, rate = march.t, march.rate
+def _message(status: str, run: Integration, steady: float) -> str:
+    """A status that is no failure in words."""
+    t, rate = run.t, run.rate
     not_yet = f", not steady yet: rate of change {rate:.1e} > {steady:g}" if steady else ""
     return {
         "finished": f"Reached t = {t:g}{not_yet}.",
@@ -69,7 +128,7 @@ def solution(arguments: Arguments, record: Record) -> Solution:
         message=end["message"],
         stats=end["stats"],
         t_events=[np.array(times) for times in record.t_events],
-        options=arguments.options(),
+        options=arguments.described(),
         rtol=arguments.accuracy.rtol,
         stored={"extra": arguments.provenance},
     )

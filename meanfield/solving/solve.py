@@ -7,24 +7,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core.checks import boolean
 from ..core.forms import Index, Natural, Positive
 from ..engines import Summation
 from ..models.transformer import Transformer
 from ..results.solution import Solution, State
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import STEADY
-from .arguments import AT_REST, Accuracy, Arguments, Keeping, Problem, Stopping, plain_data
+from .arguments import AT_REST, Accuracy, Arguments, Keeping, Problem, Stopping, layer_times
+from .degree_adaptation import SpectralIntegration
 from .events import EventWatch
-from .interruption import Interruption
-from .march import march_of
-from .moving import Moving, layer_times
-from .outcome import ENDS, GOES_ON, asks_to_stop, ending, solution
-from .progress import Progress
-from .record import Record
-from .snapshot import packed, unpacked
+from .integration import STALLED, FlowIntegration, Integration
+from .outcome import ENDS, GOES_ON, Record, asks_to_stop, ending, solution
+from .progress import Interruption, Progress
 from .times import Times
-from .token_march import STALLED
 
 __all__ = ["solve"]
 
@@ -57,9 +52,9 @@ def solve(
     """Move a state under a model: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
 
     A `Density` is solved for spectrally, with as many modes as it needs at each time, by an
-    exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; `Characteristics`,
-    `Tokens`, `Gram`, `Equiangular` and `Gaussian` are moved by the latter. Both have an embedded
-    error estimate and adapt their steps. Tokens with noise move in fixed steps of weak order 2.
+    exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; all other states are
+    moved by the latter. Both have an embedded error estimate and adapt their steps. Tokens with
+    noise move in fixed steps of weak order 2.
 
     Parameters
     ----------
@@ -69,7 +64,7 @@ def solve(
         Characteristics and a Gaussian take a single model without noise. Replicas of tokens
         broadcast likewise.
     state : Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
-        The initial state.
+        The initial state; or one of a class of your own that a `Motion` moves.
     t_span : (float, float)
         First and last time.
     t_eval : array, optional
@@ -82,16 +77,16 @@ def solve(
         rtol / 10. For characteristics: on the error of a step relative to W2 to a Dirac. For
         tokens: on that of the worst token, in radians; for a Gram matrix of an inner product; for
         equiangular tokens on that of 1 - rho and of 1 + (n - 1) rho, relative; for a Gaussian of
-        the mean and of the root of the covariance, relative.
+        the mean and of the root of the covariance, relative; else as `Motion.relative_error`.
     dt : float, optional
         Fixed steps of at most this size, equal between outputs, instead of error control. Tokens
         with noise always have fixed steps, by default 0.05 over the rates of drift and noise.
     scheme : Scheme or Splitting, optional
-        One of `steppers.SCHEMES`. By default, for a density, whichever goes further for its
-        evaluations, as the run finds out: the exponential `Krogstad`, of order 4, or the explicit
-        `DormandPrince`, of order 8; `stats["schemes"]` has the steps of each. `Krogstad` where
-        `dt` is given. For characteristics and a Gaussian `DormandPrince`. For tokens
-        `DormandPrince`, with noise `Strang`; or `Layers` or `LieTrotter`, with `dt`.
+        One of `steppers.SCHEMES`. By default, for a density, the exponential `Krogstad`, of order
+        4, or the explicit `DormandPrince`, of order 8, whichever advances further per evaluation
+        of the right-hand side; `stats["schemes"]` has the steps of each. `Krogstad` where `dt` is
+        given. For other states `DormandPrince`, or any explicit scheme; for tokens with noise
+        `Strang`, without noise also `Layers` or `LieTrotter`, with `dt`.
     until : "steady", optional
         Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, of
         all members; for characteristics, tokens and equiangular ones the speed
@@ -154,8 +149,9 @@ def solve(
     A step of Krogstad costs four evaluations, each one pair of inverse transforms (triple for
     SA) and one forward transform of about 2 to 3 times the degree; a step of DormandPrince
     twelve. For characteristics an evaluation is two sums over nodes and harmonics, for tokens
-    one or two sums over pairs, or over tokens and harmonics. States of tokens at outputs within a
-    step are interpolated, to order 7.
+    one or two sums over pairs, or over tokens and harmonics. Outputs cost no steps, but for a
+    density: states within a step of DormandPrince are interpolated, to order 7, for which a step
+    with outputs costs three more evaluations. Counts do not include them.
 
     References
     ----------
@@ -164,33 +160,33 @@ def solve(
     if scheme is Layers and t_eval is None:
         t_eval = layer_times(t_span, dt)
     problem = Problem.checked(model, state, t_span, t_eval)
-    accuracy = Accuracy.checked(problem, rtol, dt, scheme, min_degree, max_degree, max_steps)
+    accuracy = Accuracy.checked(rtol, dt, scheme, max_steps)
     stopping = Stopping.checked(until, steady_tolerance, events, callback)
     keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
-    moving = Moving.checked(problem, stopping, keeping, engine, merge, rng)
-    extra = plain_data(provenance)
-    progress = None if progress is None else boolean("progress", progress)
-    arguments = Arguments(problem, accuracy, stopping, keeping, moving, progress, extra)
+    given: dict[str, Any] = {"min_degree": min_degree, "max_degree": max_degree}
+    given |= {"engine": engine, "merge": merge, "rng": rng}
+    arguments = Arguments.checked(problem, accuracy, stopping, keeping, given, progress, provenance)
     return _Run(arguments).to_the_end()
 
 
 class _Run:
-    """One call of `solve`: the march, the record, and everybody who wants to look on."""
+    """One call of `solve`: the integration, the record, events, callback and checkpoint."""
 
     def __init__(self, arguments: Arguments):
         self._arguments, self._began = arguments, time.perf_counter()
         problem = arguments.problem
-        self._march = march_of(arguments)
+        kind = SpectralIntegration if arguments.motion.semilinear else FlowIntegration
+        self._integration: Integration = kind(arguments)
         self._record, self._resumed = Record(len(arguments.stopping.events)), False
         self._keeper = self._open_checkpoint()
         duration = float(problem.times[-1] - problem.start)
         self._progress = Progress(duration, arguments.progress)
         self._watch = None
         if arguments.stopping.events:
-            self._watch = EventWatch(arguments.stopping.events, self._march)
+            self._watch = EventWatch(arguments.stopping.events, self._integration)
 
     def to_the_end(self) -> Solution:
-        """March through the output times, whatever happens on the way."""
+        """Integrate through the output times, whatever happens on the way."""
         try:
             if self._record.end is None:
                 with Interruption() as interruption:
@@ -202,10 +198,10 @@ class _Run:
 
     def _at_once(self) -> str | None:
         """Why the run ends where it begins, or where it is taken up; None if it does not."""
-        march, stopping = self._march, self._arguments.stopping
+        run, stopping = self._integration, self._arguments.stopping
         if not self._resumed:
-            return "steady" if stopping.steady and march.rate <= stopping.steady else None
-        asked = stopping.callback and asks_to_stop(stopping.callback(march.t, march.state))
+            return "steady" if stopping.steady and run.rate <= stopping.steady else None
+        asked = stopping.callback and asks_to_stop(stopping.callback(run.t, run.state))
         return "stopped" if asked else None
 
     def _through_the_outputs(self, interruption: Interruption) -> str | None:
@@ -213,52 +209,55 @@ class _Run:
         problem = self._arguments.problem
         for target in problem.times:
             elapsed = float(target - problem.start)
-            if elapsed < self._march.elapsed:
+            if elapsed < self._integration.elapsed:
                 continue
             if status := self._to(elapsed, interruption):
                 return status
-            self._record.save(float(target), self._march.state)
+            self._record.save(float(target), self._integration.state)
         return None
 
     def _to(self, elapsed: float, interruption: Interruption) -> str | None:
         """Go on until this time since the start; returns why the run ends there, or None."""
-        march, stopping = self._march, self._arguments.stopping
+        run, stopping = self._integration, self._arguments.stopping
         looked_at = bool(stopping.callback or stopping.events)
-        limit = 1 if looked_at else march.pause
-        while march.elapsed < elapsed:
-            before, left = march.elapsed, self._arguments.accuracy.max_steps - march.attempts
+        limit = 1 if looked_at else run.pause
+        while run.elapsed < elapsed:
+            before, left = run.elapsed, self._arguments.accuracy.max_steps - run.attempts
             if left <= 0:
                 return "max_steps"
-            code = march.advance(elapsed, min(limit, left))
+            code = run.advance(elapsed, min(limit, left))
             if code in ENDS:
                 return ENDS[code]
-            moved = march.elapsed > before or code == STALLED
+            moved = run.elapsed > before or code == STALLED
             if looked_at and moved and (status := self._look()):
                 return status
             if code == STEADY:
                 return "steady"
             if interruption.requested:
                 return "interrupted"
-            self._progress.update(march.t, march.elapsed, march.size)
+            self._progress.update(run.t, run.elapsed, run.size)
             if self._keeper:
-                self._keeper.save_now_and_then(self._packed)
+                self._keeper.save_now_and_then(self._arrays)
         return None
 
     def _look(self) -> str | None:
         """Events and callback after a step."""
         if self._watch:
-            for index, t, state, terminal in self._watch.crossed(self._march):
+            for index, t, state, terminal in self._watch.crossed(self._integration):
                 self._record.t_events[index].append(t)
                 if terminal:
                     self._record.save(t, state)
                     return "event"
         callback = self._arguments.stopping.callback
-        if callback and asks_to_stop(callback(self._march.t, self._march.state)):
+        if callback and asks_to_stop(callback(self._integration.t, self._integration.state)):
             return "stopped"
         return None
 
-    def _packed(self) -> dict:
-        return packed(self._march, self._record, self._seconds())
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """Everything that a run needs to go on, or to be given back if it is over."""
+        snapshot = self._integration.snapshot().items()
+        arrays = {f"integration.{name}": np.array(value) for name, value in snapshot}
+        return arrays | self._record.arrays(self._arguments.motion, self._seconds())
 
     def _seconds(self) -> float:
         return self._record.seconds + time.perf_counter() - self._began
@@ -269,29 +268,33 @@ class _Run:
             return None
         from .checkpoint import Keeper
 
+        motion = self._arguments.motion
         identity = {
             "model": problem.model,
-            "options": self._arguments.options(),
+            "options": self._arguments.described(),
+            "engine": repr(self._arguments.options.engine),
+            "scheme": self._arguments.accuracy.scheme,
             "events": self._arguments.stopping.events,
             "initial": problem.state,
         }
         keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
         if keeping.resume and keeping.path.exists():
-            snapshot = unpacked(keeper.load())
-            self._march.restore(snapshot["march"])
-            self._record = Record.restored(snapshot["record"], self._march)
+            content, prefix = keeper.load(), "integration."
+            own = {k.removeprefix(prefix): v for k, v in content.items() if k.startswith(prefix)}
+            self._integration.restore(own)
+            self._record = Record.of_arrays(content, motion)
             self._resumed = True
         return keeper
 
     def _end(self, status: str) -> None:
         """Keep how the run ends; the checkpoint of one that is over has it too."""
-        march, record = self._march, self._record
+        run, record = self._integration, self._record
         over, steady = status not in GOES_ON, self._arguments.stopping.steady
         if self._keeper and not over:  # before the state where the run happened to end is added
-            self._keeper.save(self._packed())
+            self._keeper.save(self._arrays())
         if status not in ("event", "finished"):  # whose last state is kept already
-            record.save(march.t, march.state)
-        record.end = ending(status, march, record, steady)
+            record.save(run.t, run.state)
+        record.end = ending(status, run, record, steady)
         record.end["stats"]["seconds"] = self._seconds()
         if self._keeper and over:
-            self._keeper.save(self._packed())
+            self._keeper.save(self._arrays())

@@ -8,6 +8,7 @@ import numpy as np
 from ..core.checks import positive, real_array, whole_number
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from . import circle_points, kernel_estimate
+from .characteristics.circle import CircleChart
 from .circle_transport import CircleTransport
 from .contract import Geometry, read_only
 from .density import Density
@@ -252,6 +253,9 @@ class Circle(Geometry):
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return self.embed(circle_points.sample_angles(coefficients, n, rng))
+
+    def chart(self, limit: np.ndarray) -> CircleChart:
+        return CircleChart(self, limit)
 
     def transport(self, attraction, normaliser, members) -> CircleTransport:
         return CircleTransport(attraction, normaliser, members)

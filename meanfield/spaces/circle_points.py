@@ -10,8 +10,8 @@ STEPS, CLOSE = 60, 1e-14  # of the inversion of a cumulative law
 
 def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
     """sum_{|k| <= K} c_k e^{ik theta} at any angles: (*ensemble, *angles.shape). O(n K)."""
-    series = np.ascontiguousarray(coefficients.reshape(-1, coefficients.shape[-1]))
-    values = _horner(series, np.ascontiguousarray(angles, dtype=float).ravel())
+    series = np.array(coefficients.reshape(-1, coefficients.shape[-1]), order="C")
+    values = _horner(series, np.array(angles, dtype=float).ravel())
     return values.reshape((*coefficients.shape[:-1], *np.shape(angles)))
 
 
@@ -30,7 +30,7 @@ def _horner(series, angles):
 
 def empirical_coefficients(angles: np.ndarray, degree: int) -> np.ndarray:
     """(1/n) sum_j e^{-ik theta_j} for k = 0, ..., degree. O(n degree)."""
-    return _empirical(np.ascontiguousarray(angles, dtype=float), degree + 1) / angles.size
+    return _empirical(np.array(angles, dtype=float), degree + 1) / angles.size
 
 
 @njit(cache=True, nogil=True)

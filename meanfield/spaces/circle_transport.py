@@ -8,11 +8,12 @@ by Z * mu on the grid; with 3 degree + 1 points the aliases are those of the quo
 """
 
 import numpy as np
-from numba import cfunc, njit, types
+from numba import njit
 
-from ..lowlevel.bits import as_bits, from_bits
+from ..lowlevel.callbacks import CompiledFunction, call, complex_array, float_array, integer_array
+from ..lowlevel.compilation import INNER
+from ..lowlevel.floating_point import as_bits, from_bits
 from ..lowlevel.fourier import RealTransform, good_length
-from ..lowlevel.native import call, complex_array, float_array, integer_array
 
 __all__ = ["CircleTransport"]
 
@@ -68,12 +69,12 @@ class CircleTransport:
         target = np.empty_like(source)
         for member in range(len(source)):
             addresses = source[member].ctypes.data, target[member].ctypes.data
-            _transport_member(self.context, member, *addresses)
+            _transport(self.context, member, *addresses)
         return target
 
 
-@njit(cache=True, error_model="numpy")
-def _transport_member(context, member, source, target):
+@CompiledFunction
+def _transport(context, member, source, target):
     entries = integer_array(context, (15,))
     modes, band, length, tables, rows = entries[0], entries[1], entries[2], entries[3], entries[4]
     spectrum_at, values_at = entries[10], entries[11]
@@ -83,7 +84,9 @@ def _transport_member(context, member, source, target):
     table = member if tables > 1 else 0
     velocity = complex_array(entries[12], (tables, modes))[table]
     normaliser = float_array(entries[13], (tables, modes))[table]
-    spectrum[:, :] = 0
+    for row in range(rows):
+        for k in range(entries[5]):
+            spectrum[row, k] = 0.0
     for k in range(modes):
         spectrum[0, k] = density[k]
     for k in range(band):
@@ -109,14 +112,9 @@ def _transport_member(context, member, source, target):
         result[k] = complex(factor * spectrum[0, k].imag, -factor * spectrum[0, k].real)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _largest(v, length):
     largest = 0
     for j in range(length):
         largest = max(largest, as_bits(abs(v[j])))
     return from_bits(largest)
-
-
-@cfunc(types.void(*[types.int64] * 4), cache=True)
-def _transport(context, member, source, target):
-    _transport_member(context, member, source, target)

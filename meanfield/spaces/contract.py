@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -10,7 +10,12 @@ from ..core.checks import real_array
 from ..core.kinds import Kind
 from .density import Density
 
+if TYPE_CHECKING:
+    from .characteristics.chart import Chart
+
 __all__ = ["Geometry", "Transport", "read_only"]
+
+UNIT, ROUNDING = 1e-9, 1e-12  # of a length that should be 1, and of one that should be 0
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -105,6 +110,24 @@ class Geometry(Kind, family=True):
     def judged(self) -> np.ndarray | slice:
         """The points at which values are free of rounding errors, so that their sign counts."""
         return slice(None)
+
+    def checked_point(self, point) -> np.ndarray:
+        """A point of the space that has its symmetry, as a unit vector (d,); else ValueError."""
+        point = real_array("A point", point)
+        d = self.dimension
+        if point.shape != (d,) or not abs(np.linalg.norm(point) - 1) <= UNIT:
+            raise ValueError(f"Expected a point as a unit vector of shape ({d},); got {point}.")
+        return point / np.linalg.norm(point)
+
+    def mean_direction(self, density: Density) -> np.ndarray:
+        """The direction of int x dmu, (d,); the last axis if that is 0 to rounding."""
+        mean = self.weights * density.values @ self.points
+        length = np.linalg.norm(mean)
+        return mean / length if length > ROUNDING else np.eye(self.dimension)[-1]
+
+    def chart(self, limit: np.ndarray) -> "Chart":
+        """Coordinates about a point of the space, for the nodes of `Characteristics`."""
+        raise TypeError(f"{self!r} has no chart: Characteristics cannot follow densities on it.")
 
     def check_symmetry(self, f, points: np.ndarray, values: np.ndarray) -> None:
         """Raise ValueError if f, of these values at these points, lacks the space's symmetry."""

@@ -7,15 +7,14 @@ S^(d-1) have the order m = 0 only.
 from functools import cached_property
 
 import numpy as np
-import pyfftw
 from numba import njit
 
 from ..lowlevel import legendre
-from ..lowlevel.lanes import LANES
 from ..lowlevel.legendre import BLOCK
+from ..lowlevel.simd import LANES, aligned
 from .contract import read_only
 
-__all__ = ["Latitudes", "aligned", "aligned_copy"]
+__all__ = ["Latitudes", "aligned_copy"]
 
 NEGLIGIBLE = 2.0**-60
 
@@ -115,11 +114,6 @@ class Latitudes:
         largest = _largest(self.x, self.start[order], self.a[begin:], self.b[begin:], count)
         seen = np.flatnonzero(largest > NEGLIGIBLE)
         return int(seen[0]) // LANES * LANES if seen.size else -(-self.x.size // LANES) * LANES
-
-
-def aligned(*shape: int) -> np.ndarray:
-    """Zeros whose memory begins with a cache line: loops over them are faster by a third."""
-    return pyfftw.zeros_aligned(shape, "float64", n=64)
 
 
 def aligned_copy(array: np.ndarray) -> np.ndarray:

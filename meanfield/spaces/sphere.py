@@ -7,6 +7,7 @@ import numpy as np
 
 from ..core.checks import positive, real_array, whole_number
 from . import kernel_estimate, sphere_points
+from .characteristics.sphere import SphereChart
 from .contract import Geometry, read_only
 from .density import Density
 from .kernels import exponential_multipliers
@@ -292,6 +293,9 @@ class Sphere(Geometry):
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return sphere_points.sample_points(coefficients, self.degree, n, rng)
+
+    def chart(self, limit: np.ndarray) -> SphereChart:
+        return SphereChart(self, limit)
 
     def transport(self, attraction, normaliser, members) -> SphereTransport:
         return SphereTransport(attraction, normaliser, members)

@@ -12,26 +12,39 @@ longitudes. SA divides by Z * mu on the grid, with 3 degree + 1 longitudes.
 """
 
 import numpy as np
-from numba import cfunc, njit, types
+from numba import njit
 
-from ..lowlevel.columns import good_length, radices, twiddles
-from ..lowlevel.lanes import (
+from ..lowlevel.batched_fft import (
+    ROW,
+    good_length,
+    radices,
+    read_row,
+    transform,
+    twiddles,
+    write_row,
+)
+from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
+from ..lowlevel.compilation import INNER
+from ..lowlevel.floating_point import as_bits, from_bits
+from ..lowlevel.legendre import analyse, fold, recurrence, synthesise
+from ..lowlevel.simd import (
     LANES,
     address_of,
+    aligned,
     load,
     spread,
+    store,
     store_first_two,
     store_middle_two,
     turned,
 )
-from ..lowlevel.legendre import analyse, fold, recurrence, synthesise
-from ..lowlevel.native import float_array, integer_array
-from .latitudes import Latitudes, aligned, aligned_copy
-from .sphere_product import PAIRS, multiply
+from .circle_transport import NO_MASS
+from .latitudes import Latitudes, aligned_copy
 
 __all__ = ["SphereTransport", "band_of"]
 
 NEGLIGIBLE = 2.0**-60
+PAIRS = LANES  # pairs of latitudes taken at a time: a cache line of each sum
 
 
 class SphereTransport:
@@ -98,7 +111,7 @@ class SphereTransport:
         target = np.empty_like(source)
         for member in range(len(source)):
             addresses = source[member].ctypes.data, target[member].ctypes.data
-            _transport_member(self.context, member, *addresses)
+            _transport(self.context, member, *addresses)
         return target
 
 
@@ -122,8 +135,8 @@ def band_of(attraction: np.ndarray) -> int:
     return int(significant[-1]) if significant.size else 0
 
 
-@njit(cache=True, error_model="numpy")
-def _transport_member(context, member, source, target):
+@CompiledFunction
+def _transport(context, member, source, target):
     c = integer_array(context, (32,))
     degree, band, half, tables, fields, pairs = c[0], c[1], c[2], c[3], c[4], c[7]
     modes = (degree + 1) * (degree + 2) // 2
@@ -156,13 +169,13 @@ def _transport_member(context, member, source, target):
         begin += count
     addresses = c[10], c[11], c[12], c[16], c[17], c[25], c[26]
     factors, turns = integer_array(c[30], (c[8],)), float_array(c[31], (c[9],))
-    speed = multiply((degree, band, half, fields, c[5]), addresses, first, factors, turns)
+    speed = _multiply((degree, band, half, fields, c[5]), addresses, first, factors, turns)
     highest = float_array(c[29], (1,))
     highest[0] = max(highest[0], speed)
     _project_all(degree, sums, steps, rules, found, result)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _take(density, factors, count, series):
     """The coefficients of an order times factors; real and imaginary parts in turn."""
     for i in range(count):
@@ -170,7 +183,7 @@ def _take(density, factors, count, series):
         series[2 * i + 1] = factors[i] * density[2 * i + 1]
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _sum_potential(m, count, up, down, rules, series, folded, sums):
     """G = sin(theta) d_theta g and H = d_phi g for the potential g = W * mu, of one order.
 
@@ -189,7 +202,7 @@ def _sum_potential(m, count, up, down, rules, series, folded, sums):
     synthesise(m, rules, folded, fold(m, rules, sought, count, folded), sums[4:])
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _project_all(degree, products, steps, rules, found, result):
     begin = 0
     for m in range(degree + 1):
@@ -198,7 +211,7 @@ def _project_all(degree, products, steps, rules, found, result):
         begin += degree + 1 - m
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _project(m, degree, products, up, down, rules, found, result):
     """Coefficients of -div(mu v) of one order.
 
@@ -222,6 +235,103 @@ def _project(m, degree, products, up, down, rules, found, result):
             store_middle_two(at + 16 * i, up[i] * odd - down[i] * before + m * turned(even))
 
 
-@cfunc(types.void(*[types.int64] * 4), cache=True)
-def _transport(context, member, source, target):
-    _transport_member(context, member, source, target)
+# The product mu v on the grid ---------------------------------------------------------
+
+
+@njit(**INNER, error_model="numpy")
+def _multiply(shape, addresses, first, factors, table):
+    """mu v on every pair of latitudes, with quadrature weights; returns the largest |v|.
+
+    The values at x and -x are the real and the imaginary part of one complex function.
+
+    Parameters
+    ----------
+    shape : (degree, band, half, fields, length)
+    addresses : spectra and values, (fields, length, 2, PAIRS); scratch for one of them; x and
+        weights, (2, half); the sums of mu and of Z * mu, (degree + 1, 8, half), where the products
+        are written; those of v, (band + 1, 8, half)
+    first : latitudes before this one are passed over, (degree + 1,)
+    factors, table : of the transforms, see `batched_fft`
+    """
+    degree, band, half, fields, length = shape
+    spectra, values_at, scratch, x, weights, sums, slopes = addresses
+    size, largest = length * ROW, 0.0
+    values = float_array(values_at, (fields, size // 8))
+    count = 0
+    for j in range(0, half, PAIRS):
+        while count <= degree and first[count] <= j:
+            count += 1  # orders that do not pass over these latitudes
+        _join(sums, count, degree, j, half, x, length, spectra)
+        few = min(count, band + 1)
+        _join(slopes, few, band, j, half, x, length, spectra + size)
+        _join(slopes + 32 * half, few, band, j, half, x, length, spectra + 2 * size)
+        if fields == 4:
+            _join(sums + 32 * half, count, degree, j, half, x, length, spectra + 3 * size)
+        for f in range(fields):
+            transform(spectra + f * size, values_at + f * size, scratch, factors, table)
+        if fields == 4:
+            _divide(values[1], values[2], values[3])
+        largest = max(largest, _flux(values[0], values[1], values[2]))
+        for f in range(2):  # of mu v, the spectrum of each component to where a field was
+            target = values_at + f * size
+            transform(target + size, target, scratch, factors, table)
+            _part(target, length, count, j, half, weights, sums + 16 * half * f)
+    return min(np.sqrt(largest), 1.0) if fields == 4 else np.sqrt(largest)
+
+
+@njit(**INNER)
+def _join(sums, count, last, j, half, x, length, spectrum):
+    """The spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the sums E and O.
+
+    Orders from `count` to the last one are 0. All arrays by their addresses: rows of sums lie
+    8 * half bytes apart, orders 8 rows.
+    """
+    step, z = 8 * half, load(x + 8 * j)
+    nothing = spread(0.0)
+    for m in range(count, last + 1):
+        write_row(spectrum + m * ROW, nothing, nothing)
+        write_row(spectrum + (length - m) * ROW, nothing, nothing)
+    for m in range(count - 1, -1, -1):
+        at, back = sums + (8 * m * half + j) * 8, length - m if m > 0 else 0
+        even_re, even_im = load(at), load(at + step)
+        odd_re, odd_im = z * load(at + 2 * step), z * load(at + 3 * step)
+        p, q, r, s = even_re + odd_re, even_im - odd_im, even_im + odd_im, even_re - odd_re
+        write_row(spectrum + back * ROW, p + q, s - r)
+        write_row(spectrum + m * ROW, p - q, s + r)
+
+
+@njit(**INNER)
+def _part(spectrum, length, count, j, half, weights, products):
+    """f(x) + f(-x) and x (f(x) - f(-x)) with weights, from the spectra of f(x) + i f(-x).
+
+    The transform was that to values: order m is at n - m.
+    """
+    step, even, odd = 8 * half, load(weights + 8 * j), load(weights + 8 * half + 8 * j)
+    for m in range(count):
+        at, back = products + (8 * m * half + j) * 8, length - m if m > 0 else 0
+        re, im = read_row(spectrum + back * ROW)
+        back_re, back_im = read_row(spectrum + m * ROW)
+        p, q, r, s = re + back_re, im - back_im, im + back_im, back_re - re
+        store(at, even * (p + r))
+        store(at + step, even * (q + s))
+        store(at + 4 * step, odd * (p - r))
+        store(at + 5 * step, odd * (q - s))
+
+
+@njit(**INNER, error_model="numpy")
+def _divide(slope, turn, normaliser):
+    for i in range(slope.size):
+        z = max(normaliser[i], NO_MASS)
+        slope[i] /= z
+        turn[i] /= z
+
+
+@njit(**INNER)
+def _flux(density, slope, turn):
+    """mu v in the place of the components of v; returns the largest |v|^2."""
+    largest = 0
+    for i in range(density.size):
+        largest = max(largest, as_bits(slope[i] * slope[i] + turn[i] * turn[i]))
+        slope[i] *= density[i]
+        turn[i] *= density[i]
+    return from_bits(largest)

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..core.checks import real_array, whole_number
 from . import zonal_points
-from .contract import Geometry, dimension_of_harmonics, read_only
+from .characteristics.zonal import ZonalChart
+from .contract import ROUNDING, Geometry, dimension_of_harmonics, read_only
 from .density import Density
 from .kernels import exponential_multipliers
 from .latitudes import Latitudes
@@ -280,6 +281,19 @@ class Zonal(Geometry):
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return zonal_points.sample_points(coefficients, self.dimension, n, rng)
+
+    def checked_point(self, point) -> np.ndarray:
+        point = super().checked_point(point)
+        if abs(point[-1]) < 1:
+            raise ValueError(f"For axisymmetric densities a point is e_d or -e_d; got {point}.")
+        return point
+
+    def mean_direction(self, density: Density) -> np.ndarray:
+        last = np.eye(self.dimension)[-1]
+        return -last if density.moment(1) < -ROUNDING else last
+
+    def chart(self, limit: np.ndarray) -> ZonalChart:
+        return ZonalChart(self, limit)
 
     def transport(self, attraction, normaliser, members) -> ZonalTransport:
         return ZonalTransport(attraction, normaliser, members, self.dimension)

@@ -60,7 +60,8 @@ def _values(x, rules, coefficients, values):
     series, folded = np.zeros(2 * count), np.zeros((4, count // 2 + 1 + BLOCK))
     sums = np.zeros((4, rules[0].size))
     for member in range(len(coefficients)):
-        series[::2] = coefficients[member]
+        for l in range(count):
+            series[2 * l] = coefficients[member, l]
         synthesise(0, rules, folded, fold(0, rules, series, count, folded), sums)
         for j in range(x.size):
             values[member, j] = sums[0, j] + x[j] * sums[2, j]
@@ -79,7 +80,8 @@ def _coefficients(x, rules, rows, coefficients):
             values[0, j], values[4, j] = north + south, x[j] * (north - south)
         analyse(0, rules, values, folded, (pairs + 1) // 2 * 2)
         unfold(0, rules, folded, pairs, series)
-        coefficients[member] = series[: 2 * count : 2]
+        for l in range(count):
+            coefficients[member, l] = series[2 * l]
 
 
 @njit(cache=True)

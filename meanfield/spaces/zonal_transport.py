@@ -7,13 +7,14 @@ The weak form of `sphere_transport` with the order m = 0 only, for any d:
 """
 
 import numpy as np
-from numba import cfunc, njit, types
+from numba import njit
 
-from ..lowlevel.lanes import LANES
+from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
+from ..lowlevel.compilation import INNER
 from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold
-from ..lowlevel.native import float_array, integer_array
+from ..lowlevel.simd import LANES, aligned
 from .circle_transport import NO_MASS
-from .latitudes import Latitudes, aligned
+from .latitudes import Latitudes
 from .sphere_transport import band_of
 
 __all__ = ["ZonalTransport"]
@@ -66,12 +67,12 @@ class ZonalTransport:
         target = np.empty_like(source)
         for member in range(len(source)):
             addresses = source[member].ctypes.data, target[member].ctypes.data
-            _transport_member(self.context, member, *addresses)
+            _transport(self.context, member, *addresses)
         return target
 
 
-@njit(cache=True, error_model="numpy")
-def _transport_member(context, member, source, target):
+@CompiledFunction
+def _transport(context, member, source, target):
     c = integer_array(context, (24,))
     degree, band, half, tables, fields, d, pairs = c[0], c[1], c[2], c[3], c[4], c[5], c[6]
     modes = degree + 1
@@ -106,18 +107,20 @@ def _transport_member(context, member, source, target):
         result[l] = up * series[2 * l + 2] - down * series[2 * l - 2]
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _sum(density, multipliers, rules, series, folded, sums):
-    series[:] = 0
+    for i in range(series.size):
+        series[i] = 0.0
     for l in range(density.size):
         series[2 * l] = multipliers[l] * density[l]
     synthesise(0, rules, folded, fold(0, rules, series, density.size, folded), sums)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _sum_slope(density, attraction, band, e, dimension, rules, series, folded, sums):
     """G = sin(theta) d_theta g for the potential g = W * mu."""
-    series[:] = 0
+    for i in range(series.size):
+        series[i] = 0.0
     for l in range(band + 1):
         g = attraction[l] * density[l]
         series[2 * l + 2] += l * e[l + 1] * g
@@ -126,7 +129,7 @@ def _sum_slope(density, attraction, band, e, dimension, rules, series, folded, s
     synthesise(0, rules, folded, fold(0, rules, series, band + 2, folded), sums)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _multiply(sums, x, weights, sines, fields, products):
     """mu G at the latitudes x and -x, with quadrature weights; returns the largest |v|."""
     largest = 0.0
@@ -143,8 +146,3 @@ def _multiply(sums, x, weights, sines, fields, products):
             difference += z * flux
         products[0, j], products[4, j] = total, difference
     return min(np.sqrt(largest), 1.0) if fields == 3 else np.sqrt(largest)
-
-
-@cfunc(types.void(*[types.int64] * 4), cache=True)
-def _transport(context, member, source, target):
-    _transport_member(context, member, source, target)

@@ -89,9 +89,9 @@ class State(Start):
         return {}
 
     @classmethod
-    def of_arrays(cls, **held: Any) -> Self:
+    def of_arrays(cls, *values: Any, **held: Any) -> Self:
         """The state that holds these arrays, and what stands in its `header`, bit for bit."""
-        return cls(**held)
+        return cls(*values, **held)
 
     @classmethod
     def stacked(cls, states: Sequence[Self]) -> Arrays:

@@ -99,7 +99,9 @@ class Equiangular(State):
         state._keep(n, logit, radius)
         return state
 
-    of_arrays = computed
+    @classmethod
+    def of_arrays(cls, n: Any, logit: Any, radius: Any) -> "Equiangular":
+        return cls.computed(n, logit, radius)
 
     @property
     def described(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from .dormand_prince import DormandPrince
 from .hochbruck_ostermann import HochbruckOstermann
 from .krogstad import Krogstad
-from .scheme import Scheme, Term
+from .scheme import DenseOutput, Scheme, Term
 from .splitting import Layers, LieTrotter, Splitting, Strang
 from .stepper import Rules, Stepper
 
@@ -14,6 +14,7 @@ SPLITTINGS = (Strang, LieTrotter, Layers)  # for tokens
 __all__ = [
     "SCHEMES",
     "SPLITTINGS",
+    "DenseOutput",
     "DormandPrince",
     "HochbruckOstermann",
     "Krogstad",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .attempt import attempt, norm, weigh
+from .attempt import STEP, attempt, norm, weigh
 from .clock import accepted, planned_to, rejected, replanned
 
 __all__ = ["PAUSED", "REACHED", "STEADY", "Rules", "advance"]
@@ -77,7 +77,7 @@ def advance(problem, table, work, clock, rules, target, limit):
     return PAUSED, clock
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**STEP)
 def _judge(rules, error, tail):
     if not np.isfinite(error):
         return NOT_FINITE if rules.rtol == 0 else _REJECTED
@@ -88,10 +88,13 @@ def _judge(rules, error, tail):
     return _ACCEPTED
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**STEP)
 def _look_around(problem, work, rules, coarse_tail, arrived):
-    if rules.steady > 0 and rate_of_change(problem, work, problem.parseval) <= rules.steady:
-        return STEADY
+    if rules.steady > 0:
+        u, slope = work.u[work.front[0]], work.slope[work.front[0]]
+        rate = rate_of_change(problem.linear, u, slope, work.stage, problem.parseval)
+        if rate <= rules.steady:
+            return STEADY
     if arrived:
         return REACHED
     if rules.coarse_tail > 0 and coarse_tail <= rules.coarse_tail:
@@ -100,11 +103,12 @@ def _look_around(problem, work, rules, coarse_tail, arrived):
 
 
 @njit(cache=True, error_model="numpy")
-def rate_of_change(problem, work, weights):
-    """Largest norm of L u + N(u) over the members."""
-    u, slope = work.u[work.front[0]], work.slope[work.front[0]]
-    worst, rows = 0.0, problem.linear.shape[0]
+def rate_of_change(linear, u, slope, total, weights):
+    """Largest norm of L u + N(u) over the members; `total` is overwritten."""
+    worst, rows, columns = 0.0, linear.shape[0], linear.shape[1]
     for member in range(len(u)):
-        linear = problem.linear[member if rows > 1 else 0]
-        worst = max(worst, norm(linear * u[member] + slope[member], weights))
+        row = member if rows > 1 else 0
+        for k in range(total.size):
+            total[k] = linear[row, k if columns > 1 else 0] * u[member, k] + slope[member, k]
+        worst = max(worst, norm(total, weights))
     return worst

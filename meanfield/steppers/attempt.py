@@ -5,11 +5,16 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ..lowlevel.bits import as_bits, from_bits
-from ..lowlevel.native import evaluate
-from .phi import HIGHEST, phi_functions
+from ..lowlevel.callbacks import evaluate
+from ..lowlevel.compilation import INNER
+from ..lowlevel.floating_point import as_bits, from_bits
+from ..lowlevel.simd import address_of
+from .phi import phi_functions
 
 __all__ = ["Problem", "Work", "attempt", "fastest_rate", "norm", "slope_of", "weigh"]
+
+# Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
+STEP = {**INNER, "error_model": "numpy"}
 
 TRANSPORT = 0.75  # velocities that are gradients have zeros: no mode is carried at full speed
 
@@ -43,10 +48,12 @@ class Work(NamedTuple):
     slopes : (s + 2, modes) N of every stage, of one member; rows below are s + 2, or s + 3 with
         a second estimate; modes below are 1 for an explicit scheme
     stage : (modes,) argument of a stage, of one member
+    phi : (nodes, 4) the phi functions of one mode at the nodes of the scheme
     decay : (s + 2, rows, modes) factor of u in every stage, the solution and the estimates (0)
     weights : (s + 2, rows, slots, modes) factors of N, with `columns` : (s + 2, slots) saying of
         which stages; an even number of slots, those to spare with weight 0
     weighed_step : (1,); counts : (3,) steps accepted, rejected, weights computed
+    error : (1,) relative error of the last step attempted
     """
 
     u: np.ndarray
@@ -54,34 +61,37 @@ class Work(NamedTuple):
     front: np.ndarray
     slopes: np.ndarray
     stage: np.ndarray
+    phi: np.ndarray
     decay: np.ndarray
     weights: np.ndarray
     columns: np.ndarray
     weighed_step: np.ndarray
     counts: np.ndarray
+    error: np.ndarray
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**STEP)
 def weigh(linear, table, step, work):
     """Compute the weights of the scheme for steps of this size."""
     nodes, decay_node, entries = table.nodes, table.decay, table.entries
-    phi = np.empty((nodes.size, HIGHEST + 1), dtype=linear.dtype)
-    work.weights[:] = 0
+    phi, decay, weights = work.phi, work.decay, work.weights
     for row in range(linear.shape[0]):
         for k in range(linear.shape[1]):
             for node in range(nodes.size):
                 phi_functions(nodes[node] * step * linear[row, k], phi[node])
             for i in range(decay_node.size):
-                work.decay[i, row, k] = phi[decay_node[i], 0]
+                decay[i, row, k] = phi[decay_node[i], 0]
+            for e in range(len(entries)):
+                weights[int(entries[e, 0]), row, int(entries[e, 1]), k] = 0.0
             for e in range(len(entries)):
                 i, slot, node, order = entries[e, 0], entries[e, 1], entries[e, 2], entries[e, 3]
                 value = step * entries[e, 4] * phi[int(node), int(order)]
-                work.weights[int(i), row, int(slot), k] += value
+                weights[int(i), row, int(slot), k] += value
     work.weighed_step[0] = step
     work.counts[2] += 1
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**STEP)
 def attempt(problem, work, tail_degree, coarse_degree):
     """One step with the weights at hand, from the front of u and slope to their back.
 
@@ -96,6 +106,7 @@ def attempt(problem, work, tail_degree, coarse_degree):
     each the largest over the members.
     """
     error, tail_error, tail, coarse_tail = 0.0, 0.0, 0, 0
+    degrees = problem.degrees
     problem.speed[0] = 0
     for member in range(work.u.shape[1]):
         found, found_in_tail = _attempt_member(problem, work, member, tail_degree)
@@ -105,88 +116,84 @@ def attempt(problem, work, tail_degree, coarse_degree):
         new = work.u[1 - work.front[0], member]
         for k in range(new.size):
             size = as_bits(new[k].real * new[k].real + new[k].imag * new[k].imag)
-            tail = max(tail, size if problem.degrees[k] > tail_degree else 0)
-            coarse_tail = max(coarse_tail, size if problem.degrees[k] > coarse_degree else 0)
-    tails = np.sqrt(from_bits(tail)), np.sqrt(from_bits(coarse_tail))
-    return error, fastest_rate(problem), *tails, tail_error
+            tail = max(tail, size if degrees[k] > tail_degree else 0)
+            coarse_tail = max(coarse_tail, size if degrees[k] > coarse_degree else 0)
+    work.error[0] = error
+    rate = fastest_rate(problem.linear, problem.added, degrees, problem.speed[0])
+    return error, rate, np.sqrt(from_bits(tail)), np.sqrt(from_bits(coarse_tail)), tail_error
 
 
-@njit(cache=True, error_model="numpy")
-def fastest_rate(problem):
-    """The rate that bounds a step, at the speed met last: see `attempt`."""
-    return _total_rate(problem) if problem.added.size > 0 else _undamped_rate(problem)
-
-
-@njit(cache=True, error_model="numpy")
-def _undamped_rate(problem):
-    speed, rate = problem.speed[0], 0
-    for row in range(problem.linear.shape[0]):
-        linear = problem.linear[row]
-        for k in range(linear.size):
-            rate = max(rate, as_bits(problem.degrees[k] * speed + linear[k].real))
-    return from_bits(rate)
-
-
-@njit(cache=True, error_model="numpy")
-def _total_rate(problem):
-    speed, rate = TRANSPORT * problem.speed[0], 0
-    for row in range(problem.added.shape[0]):
-        linear = problem.added[row]
-        for k in range(linear.size):
-            transport, damping = problem.degrees[k] * speed, np.abs(linear[k])
-            rate = max(rate, as_bits(np.sqrt(transport * transport + damping * damping)))
-    return from_bits(rate)
-
-
-@njit(cache=True, error_model="numpy")
+@njit(**STEP)
 def _attempt_member(problem, work, member, tail_degree):
     """The step of one member: all its stages while its arrays are in the cache.
 
     Returns its relative error, and the largest one of a coefficient beyond `tail_degree`.
     """
     front, back = work.front[0], 1 - work.front[0]
-    u, new, new_slope = work.u[front, member], work.u[back, member], work.slope[back, member]
-    slopes, last = work.slopes, work.slopes.shape[0] - 1
+    u, new, stage = work.u[front, member], work.u[back, member], work.stage
+    old_slope, new_slope = work.slope[front, member], work.slope[back, member]
+    slopes, columns, last = work.slopes, work.columns, work.slopes.shape[0] - 1
     row = member if work.decay.shape[1] > 1 else 0
-    slopes[0] = work.slope[front, member]
-    for i in range(last - 1):
-        _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
-        slope_of(problem, member, work.stage, slopes[i + 1])
-    i = last - 1
-    _combine(new, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
-    slope_of(problem, member, new, slopes[last])
-    new_slope[:] = slopes[last]
-    i = last
-    _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
-    size = max(norm(u, problem.metric), norm(new, problem.metric))
-    error, tail = _norm_and_tail(work.stage, problem.metric, problem.degrees, tail_degree)
+    shared = work.weights.shape[3] < u.size
+    added_row = member if problem.added.shape[0] > 1 else 0
+    error = tail = second = 0.0
+    for k in range(u.size):
+        slopes[0, k] = old_slope[k]
+    for i in range(columns.shape[0]):  # the stages, the solution and one or two estimates
+        target = new if i == last - 1 else stage
+        if shared:
+            _combine_shared(target, u, work.decay[i, row], work.weights[i, row], columns[i], slopes)
+        else:
+            _combine(target, u, work.decay[i, row], work.weights[i, row], columns[i], slopes)
+        if i < last:
+            evaluate(
+                problem.nonlinear,
+                problem.context,
+                member,
+                address_of(target),
+                address_of(slopes[i + 1]),
+            )
+            if problem.added.shape[0] > 0:
+                for k in range(u.size):
+                    slopes[i + 1, k] += problem.added[added_row, k] * target[k]
+        elif i == last:
+            error, tail = _norm_and_tail(stage, problem.metric, problem.degrees, tail_degree)
+        else:
+            second = norm(stage, problem.metric)
+    for k in range(u.size):
+        new_slope[k] = slopes[last, k]
     share = 1.0
-    if work.columns.shape[0] > last + 1:
-        i = last + 1
-        _combine(work.stage, u, work.decay[i, row], work.weights[i, row], work.columns[i], slopes)
-        second = norm(work.stage, problem.metric)
-        if error > 0:
-            share = error / np.sqrt(error * error + 0.01 * second * second)
-    return share * error / size, tail
-
-
-@njit(cache=True)
-def slope_of(problem, member, u, slope):
-    """slope = N(u) for one member."""
-    evaluate(problem.nonlinear, problem.context, member, u.ctypes.data, slope.ctypes.data)
-    rows = problem.added.shape[0]
-    if rows > 0:
-        added = problem.added[member if rows > 1 else 0]
-        for k in range(u.size):
-            slope[k] += added[k] * u[k]
+    if columns.shape[0] > last + 1 and error > 0:
+        share = error / np.sqrt(error * error + 0.01 * second * second)
+    return share * error / max(norm(u, problem.metric), norm(new, problem.metric)), tail
 
 
 @njit(cache=True, error_model="numpy")
+def slope_of(nonlinear, context, member, added, u, slope):
+    """slope = N(u) for one member, and L u where the row `added` is not empty."""
+    evaluate(nonlinear, context, member, address_of(u), address_of(slope))
+    for k in range(added.size):
+        slope[k] += added[k] * u[k]
+
+
+@njit(cache=True, error_model="numpy")
+def fastest_rate(linear, added, degrees, speed):
+    """The rate that bounds a step, at the speed met last: see `attempt`."""
+    rate = 0
+    for row in range(added.shape[0]):
+        for k in range(added.shape[1]):
+            transport, damping = degrees[k] * (TRANSPORT * speed), np.abs(added[row, k])
+            rate = max(rate, as_bits(np.sqrt(transport * transport + damping * damping)))
+    if added.size == 0:
+        for row in range(linear.shape[0]):
+            for k in range(linear.shape[1]):
+                rate = max(rate, as_bits(degrees[k] * speed + linear[row, k].real))
+    return from_bits(rate)
+
+
+@njit(**STEP)
 def _combine(target, u, decay, weights, columns, slopes):
     """target = decay u + sum_slot weights_slot slopes_{columns_slot}, two slots at a time."""
-    if weights.shape[1] < target.size:
-        _combine_plainly(target, u, decay[0], weights, columns, slopes)
-        return
     a, b = weights[0], weights[1]
     f, g = slopes[columns[0]], slopes[columns[1]]
     for k in range(target.size):
@@ -200,11 +207,11 @@ def _combine(target, u, decay, weights, columns, slopes):
             target[k] += a[k] * f[k] + b[k] * g[k]
 
 
-@njit(cache=True, error_model="numpy")
-def _combine_plainly(target, u, decay, weights, columns, slopes):
+@njit(**STEP)
+def _combine_shared(target, u, decay, weights, columns, slopes):
     """The same with weights that all modes share."""
     for k in range(target.size):
-        target[k] = decay * u[k]
+        target[k] = decay[0] * u[k]
     for slot in range(0, columns.size, 2):
         if columns[slot] < 0:
             return
@@ -214,7 +221,7 @@ def _combine_plainly(target, u, decay, weights, columns, slopes):
             target[k] += a * f[k] + b * g[k]
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@njit(**STEP, fastmath={"reassoc", "contract"})
 def _norm_and_tail(f, weights, degrees, tail_degree):
     """`norm`, and the largest |coefficient| beyond a degree."""
     total, tail = 0.0, 0

@@ -1,20 +1,25 @@
-"""A classical Runge-Kutta scheme for points that move: dx/dt = v(x, t), in plain numpy."""
+"""Explicit Runge-Kutta steps for points that move, dx/dt = v(x, t): error control, dense output."""
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numba import njit
 
 from .advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from .clock import Clock, accepted, planned_to, rejected
-from .combination import combined
-from .dense_output import Interpolant
-from .patience import Patience
-from .scheme import Scheme
+from .scheme import DenseOutput, Scheme
 
-__all__ = ["Flow", "Motion"]
+__all__ = ["Flow", "Interpolant", "StallDetector", "Step", "VelocityField", "combined"]
+
+MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
+MOST_STALLED = 2000  # steps in a row that neither become shorter nor add up to a longer time
+NO_STEP = np.finfo(float).tiny
+BLOCK = 2048  # floats of a sum: they stay in the cache next to the processor
+NOTHING = np.empty(0)
 
 
-class Motion(Protocol):
+class VelocityField(Protocol):
     """What moves the points, and how an error of their positions is measured."""
 
     def velocity(self, x: np.ndarray, t: float) -> np.ndarray:
@@ -29,6 +34,18 @@ class Motion(Protocol):
     def rate(self, x: np.ndarray, velocity: np.ndarray) -> float:
         """The rate of change that is compared with the tolerance of a steady state."""
 
+    # A field whose `projected` takes other coordinates of the same state, which are not close to
+    # those given, has an attribute `changes_coordinates` that is True.
+
+
+class Step(NamedTuple):
+    """A step: where it began, the time of its first velocity, the clock there, and its length."""
+
+    x: np.ndarray
+    t: float
+    elapsed: float
+    dt: float
+
 
 class Flow:
     """Steps of an explicit scheme.
@@ -37,7 +54,7 @@ class Flow:
     ----------
     scheme : Scheme
         Explicit, as `DormandPrince`.
-    motion : Motion
+    field : VelocityField
     x : ndarray
         The first positions.
     rtol : float
@@ -48,12 +65,24 @@ class Flow:
         Error control below it gives up.
     start : float
         The time at which the clock starts.
+
+    Attributes
+    ----------
+    x, velocity : ndarray
+        Positions and velocities now.
+    t : float
+        The time of these velocities; it may differ from that of the clock by rounding.
+    before : Step or None
+        The last step, unless the flow has just been restarted.
+    counts : ndarray of int
+        Steps accepted and rejected.
+    stalls : StallDetector
     """
 
     def __init__(
         self,
         scheme: Scheme,
-        motion: Motion,
+        field: VelocityField,
         x: np.ndarray,
         *,
         rtol: float,
@@ -61,26 +90,31 @@ class Flow:
         smallest_step: float = 0.0,
         start: float = 0.0,
     ):
-        self._motion, self._rtol, self._steady = motion, rtol, steady
+        self._field, self._rtol, self._steady = field, rtol, steady
         self._smallest_step, self._error_order = smallest_step, scheme.estimate_order + 1.0
         self._weights = [_row(weights, scheme.evaluations + 1) for weights in scheme.rows()]
-        self._nodes, self._start = scheme.nodes, start
-        self.patience = Patience()
+        self._nodes, self._dense, self._start = scheme.nodes, scheme.dense, start
+        self.stalls = StallDetector()
         self.counts = np.zeros(2, dtype=np.int64)
-        self.restart(x)
+        self.restart(x, start)
 
-    def restart(self, x: np.ndarray, elapsed: float = 0.0, motion: Motion | None = None) -> None:
-        """Go on from other positions, or with another motion, `elapsed` after the start."""
-        self._motion = motion or self._motion
-        self.x, self.velocity = x, self._motion.velocity(x, self._start + elapsed)
-        self.before: tuple[np.ndarray, float, float] | None = None
+    def restart(self, x: np.ndarray, t: float, field: VelocityField | None = None) -> None:
+        """Go on from other positions at the time t, or with another field."""
+        self._field = field or self._field
+        self.x, self.t, self.velocity = x, t, self._field.velocity(x, t)
+        self.before: Step | None = None
         self._within: Interpolant | None = None
         self._slopes = np.empty((len(self._nodes) + 2, x.size))
 
     @property
     def rate(self) -> float:
         """The present rate of change."""
-        return self._motion.rate(self.x, self.velocity)
+        return self._field.rate(self.x, self.velocity)
+
+    @property
+    def dense(self) -> bool:
+        """Whether the state is known within a step."""
+        return self._dense is not None
 
     def step(
         self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
@@ -91,13 +125,14 @@ class Flow:
 
         def error_of(estimate: int) -> float:
             error = combined(self._weights[estimate], slopes, dt).reshape(x.shape)
-            return self._motion.relative_error(error, new)
+            return self._field.relative_error(error, new)
 
         for i, node in enumerate(self._nodes):
             place = combined(self._weights[i], slopes, dt, x)
-            slopes[i + 1] = self._motion.velocity(place, t + node * dt).ravel()
-        new = self._motion.projected(combined(self._weights[stages], slopes, dt, x))
-        new_velocity = self._motion.velocity(new, t + dt)
+            slopes[i + 1] = self._field.velocity(place, t + node * dt).ravel()
+        self._end = combined(self._weights[stages], slopes, dt, x)
+        new = self._field.projected(self._end)
+        new_velocity = self._field.velocity(new, t + dt)
         slopes[-1] = new_velocity.ravel()
         error = error_of(stages + 1)
         if error > 0 and len(self._weights) > stages + 2:
@@ -105,28 +140,31 @@ class Flow:
         return new, new_velocity, error
 
     def within(self, elapsed: float) -> np.ndarray:
-        """Positions at a time within the last step, `before` which they were (x, elapsed, dt).
-
-        Only as long as no other step was tried.
-        """
-        return self._motion.projected(self.interpolant(self._start + elapsed))
+        """Positions at a time within the last step; only as long as no other step was tried."""
+        assert self.before is not None
+        part = (elapsed - self.before.elapsed) / self.before.dt
+        return self._field.projected(self.interpolant(part))
 
     @property
-    def interpolant(self) -> Interpolant:
+    def interpolant(self) -> "Interpolant":
         """The last step, as `within` has it but for projections."""
-        assert self.before is not None
-        x, start, dt = self.before
+        assert self.before is not None and self._dense is not None
         if self._within is None:
-            velocity, t = self._motion.velocity, self._start + start
-            self._within = Interpolant(velocity, x, self.x, self._slopes, t, dt)
+            x, _, elapsed, dt = self.before
+            velocity, t = self._field.velocity, self._start + elapsed
+            new, slopes = self.x, self._slopes
+            if getattr(self._field, "changes_coordinates", False):
+                new, slopes = self._end, slopes.copy()
+                slopes[-1] = velocity(new, t + dt).ravel()
+            self._within = Interpolant(self._dense, velocity, x, new, slopes, t, dt)
         return self._within
 
-    def repeat(self, before: tuple[np.ndarray, float, float]) -> None:
+    def repeat(self, before: Step) -> None:
         """Take the last step again, from where it began."""
-        x, elapsed, dt = before
-        self.restart(x, elapsed)
-        self.x, self.velocity, _ = self.step(x, self.velocity, elapsed, dt)
-        self.before = before
+        self.restart(before.x, before.t)
+        new = self.step(before.x, self.velocity, before.elapsed, before.dt)
+        self.x, self.velocity, _ = new
+        self.t, self.before = self._start + before.elapsed + before.dt, before
 
     def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
         """Step towards the time `target`, at most `limit` attempts; why it came back."""
@@ -143,15 +181,15 @@ class Flow:
             if not relative <= 1:
                 self.counts[1] += 1
                 clock = Clock(*rejected(clock, relative, self._error_order))
-                if self.patience.rejected() or clock.proposal < self._smallest_step:
+                if self.stalls.rejected() or clock.proposal < self._smallest_step:
                     return TOO_SMALL, clock
                 continue
             before, step = clock.t, clock.step
             self.counts[0] += 1
-            self.before, self._within = (self.x, clock.t, clock.step), None
-            self.x, self.velocity = new, velocity
+            self.before, self._within = Step(self.x, self.t, clock.t, clock.step), None
+            self.x, self.velocity, self.t = new, velocity, self._start + clock.t + clock.step
             clock = Clock(*accepted(clock, relative, self._error_order, target))
-            if self.patience.accepted(step, clock.t > before):
+            if self.stalls.accepted(step, clock.t > before):
                 return TOO_SMALL, clock
             if self._steady and self.rate <= self._steady:
                 return STEADY, clock
@@ -160,8 +198,143 @@ class Flow:
         return PAUSED, clock
 
 
+class StallDetector:
+    """Whether to go on with steps that are rejected, or too short for the clock to show.
+
+    A collapse may take less time than the clock can show at t, one part in 1e16 of it: while the
+    clock stands still, steps become shorter by many orders of magnitude and then longer again. That
+    is progress however long it takes. Steps that stay as short as they are will never end.
+
+    Attributes
+    ----------
+    numbers : ndarray, (5,)
+        Rejections in a row; steps without progress; the shortest step; the time of the steps since
+        it, and what that was at the last progress.
+    """
+
+    def __init__(self):
+        self.numbers = np.zeros(5)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the clock stands still."""
+        return bool(self.numbers[2] > 0)
+
+    def rejected(self) -> bool:
+        """Count a rejected step; return True once they are too many."""
+        self.numbers[0] += 1
+        return bool(self.numbers[0] > MOST_REJECTIONS)
+
+    def accepted(self, step: float, moved: bool) -> bool:
+        """Count an accepted step, which moved the clock or not; return True once it is stalled."""
+        self.numbers[0] = 0
+        _, waited, shortest, total, mark = self.numbers
+        if moved:
+            self.numbers[:] = 0
+        elif shortest == 0 or step < shortest / 2:
+            self.numbers[1:] = 0, step, step, step
+        elif total + step > 2 * mark:
+            self.numbers[1:] = 0, shortest, total + step, total + step
+        else:
+            self.numbers[1:] = waited + 1, shortest, total + step, mark
+        return bool(self.numbers[1] > MOST_STALLED or (step < NO_STEP and not moved))
+
+
+class Interpolant:
+    """The state between the ends of one step, as a function of the part s of the step.
+
+    Parameters
+    ----------
+    table : DenseOutput
+    velocity : callable
+        (x, t) -> dx/dt.
+    x, new : ndarray
+        At the beginning and at the end of the step.
+    slopes : ndarray, (stages, x.size)
+        The velocities of the stages, and that at the end.
+    t, dt : float
+
+    Notes
+    -----
+    For `DormandPrince` a polynomial of degree 7 in time, by three more velocities.
+
+    References
+    ----------
+    Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.6, DOP853.
+    """
+
+    def __init__(self, table: DenseOutput, velocity: Callable, x, new, slopes, t: float, dt: float):
+        self._x = x
+        known = np.concatenate([slopes, np.empty((len(table.stages), x.size))])
+        for i, (node, stage) in enumerate(
+            zip(table.nodes, table.stages, strict=True), start=len(slopes)
+        ):
+            place = combined(_plain_row(stage), known, dt, x)
+            known[i] = velocity(place, t + node * dt).ravel()
+        change = (new - x).ravel()
+        first, last = dt * slopes[0], dt * slopes[-1]
+        self._terms = [change, first - change, 2 * change - last - first]
+        self._terms += [combined(_plain_row(weights), known, dt) for weights in table.weights]
+
+    def __call__(self, s: float) -> np.ndarray:
+        """The state after the part s of the step."""
+        return self._x + _polynomial(self._terms, s).reshape(self._x.shape)
+
+    def of(self, picked: Callable) -> Callable:
+        """A linear function of the state, `picked`, as a function of the part s of the step.
+
+        Differences of values that are close keep their digits.
+        """
+        first, *terms = (
+            picked(values.reshape(self._x.shape)) for values in (self._x, *self._terms)
+        )
+        return lambda s: first + _polynomial(terms, s)
+
+
+def _polynomial(terms, s) -> np.ndarray:
+    """The change since the beginning, at the part s of the step."""
+    total = np.zeros_like(terms[0])
+    for i, term in enumerate(reversed(terms)):
+        total += term
+        total *= s if i % 2 == 0 else 1 - s
+    return total
+
+
+def _plain_row(weights: dict[int, float]) -> np.ndarray:
+    return np.array([weights.get(stage, 0.0) for stage in range(max(weights) + 1)])
+
+
 def _row(weights: dict, size: int) -> np.ndarray:
     row = np.zeros(size)
     for stage, terms in weights.items():
         row[stage] = sum(term.factor for term in terms)
     return row
+
+
+def combined(
+    weights: np.ndarray, slopes: np.ndarray, dt: float, x: np.ndarray | None = None
+) -> np.ndarray:
+    """x + dt sum_j weights_j slopes_j, of the shape of x; without x the sum alone, (N,).
+
+    Slopes (s, N) of weight 0 are not read, nor those beyond the weights.
+    """
+    result = np.empty(slopes.shape[1] if x is None else x.shape)
+    start = NOTHING if x is None else np.require(x.ravel(), requirements="W")  # one type only
+    _combine(start, weights, slopes, dt, result.ravel())
+    return result
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _combine(x, weights, slopes, dt, result):
+    for begin in range(0, result.size, BLOCK):
+        part = result[begin : begin + BLOCK]
+        for i in range(part.size):
+            part[i] = 0.0
+        for j in range(weights.size):
+            weight, slope = dt * weights[j], slopes[j, begin : begin + BLOCK]
+            if weight != 0.0:
+                for i in range(part.size):
+                    part[i] += weight * slope[i]
+        if x.size > 0:
+            for i in range(part.size):
+                part[i] += x[begin + i]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .flow import Flow, Motion
+from .flow import Flow, VelocityField
 from .scheme import Scheme
 
 __all__ = ["Radau", "StiffFlow", "jacobian"]
@@ -68,13 +68,13 @@ def _table() -> _Table:
 class StiffFlow(Flow):
     """Steps of `Radau`, with the error control of `Flow`.
 
-    A step costs a Jacobian by differences, of which `motion` gives the 4 N velocities for N
+    A step costs a Jacobian by differences, of which `field` gives the 4 N velocities for N
     coordinates in stacks (N, *x.shape), five inverses of complex (N, N) matrices, and five
     velocities for every iteration.
 
     Parameters
     ----------
-    motion, x, rtol, steady, start
+    field, x, rtol, steady, start
         As for `Flow`.
 
     Attributes
@@ -83,8 +83,8 @@ class StiffFlow(Flow):
         Velocities so far.
     """
 
-    def __init__(self, motion: Motion, x: np.ndarray, **options):
-        super().__init__(Radau, motion, x, **options)
+    def __init__(self, field: VelocityField, x: np.ndarray, **options):
+        super().__init__(Radau, field, x, **options)
         self.evaluations = 0
 
     def step(
@@ -92,7 +92,7 @@ class StiffFlow(Flow):
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Positions and velocities one step after x, and the relative error."""
         table, t = _table(), self._start + elapsed
-        J = jacobian(self._motion, x, t)
+        J = jacobian(self._field, x, t)
         self.evaluations += 4 * x.size + 1
         if not np.isfinite(J).all():
             return x, velocity, np.inf
@@ -101,10 +101,10 @@ class StiffFlow(Flow):
         Z = self._increments(x, t, dt, inverses)
         if Z is None:
             return x, velocity, np.inf
-        new = self._motion.projected(x + Z[-1].reshape(x.shape))
+        new = self._field.projected(x + Z[-1].reshape(x.shape))
         difference = table.error @ Z + dt / table.real * velocity.ravel()
         error = np.linalg.solve(one - dt / table.real * J, difference).reshape(x.shape)
-        return new, self._motion.velocity(new, t + dt), self._motion.relative_error(error, new)
+        return new, self._field.velocity(new, t + dt), self._field.relative_error(error, new)
 
     def _increments(self, x: np.ndarray, t: float, dt: float, inverses) -> np.ndarray | None:
         """Z (s, N), or None where Newton's method does not converge."""
@@ -112,14 +112,14 @@ class StiffFlow(Flow):
         enough, noise = max(CLOSE * self._rtol, ROUNDING), max(NOISE * self._rtol, 10 * ROUNDING)
         for _ in range(MOST_ITERATIONS):
             slopes = [
-                self._motion.velocity(x + z.reshape(x.shape), t + c * dt).ravel()
+                self._field.velocity(x + z.reshape(x.shape), t + c * dt).ravel()
                 for z, c in zip(Z, table.nodes, strict=True)
             ]
             self.evaluations += STAGES
             residual = table.back @ (np.array(slopes) - table.inverse @ Z / dt)
             change = (table.vectors @ np.einsum("sij,sj->si", inverses, residual)).real
             Z = Z + change
-            sizes = [self._motion.relative_error(z.reshape(x.shape), x) for z in change]
+            sizes = [self._field.relative_error(z.reshape(x.shape), x) for z in change]
             size = max(sizes)
             if not np.isfinite(size) or size > 2 * last:
                 return None
@@ -129,7 +129,7 @@ class StiffFlow(Flow):
         return None
 
 
-def jacobian(motion: Motion, x: np.ndarray, t: float) -> np.ndarray:
+def jacobian(field: VelocityField, x: np.ndarray, t: float) -> np.ndarray:
     """dv/dx (N, N) by differences of order 4, each relative to the length of its column of x.
 
     For velocities of degree 3 or 4 they are exact, but for rounding: Newton's method converges
@@ -143,6 +143,6 @@ def jacobian(motion: Motion, x: np.ndarray, t: float) -> np.ndarray:
     moved = moved.reshape(x.size, *x.shape)
     with np.errstate(all="ignore"):  # of which the caller is told by the result
         near, far = (
-            motion.velocity(x + m * moved, t) - motion.velocity(x - m * moved, t) for m in (1, 2)
+            field.velocity(x + m * moved, t) - field.velocity(x - m * moved, t) for m in (1, 2)
         )
         return ((8 * near - far).reshape(x.size, x.size) / (12 * steps.reshape(-1, 1))).T

@@ -7,7 +7,7 @@ import numpy as np
 
 from .phi import HIGHEST
 
-__all__ = ["Scheme", "Term"]
+__all__ = ["DenseOutput", "Scheme", "Term"]
 
 
 class Term(NamedTuple):
@@ -16,6 +16,21 @@ class Term(NamedTuple):
     factor: float
     order: int
     node: float
+
+
+class DenseOutput(NamedTuple):
+    """Weights of further stages, and of the polynomial within a step that they complete.
+
+    The slopes k are those of u, u_1, ..., u_s and u', then of the further stages at `nodes`. With
+    D = u' - u and w_i = dt sum_j weights_ij k_j the state after the part s of the step is
+
+        u + s (D + (1 - s) (dt k_0 - D + s (2 D - dt k_0 - dt k_(s+1) + (1 - s) w)))
+        w = w_1 + s (w_2 + (1 - s) (w_3 + s w_4))
+    """
+
+    nodes: tuple[float, ...]
+    stages: tuple[dict[int, float], ...]
+    weights: tuple[dict[int, float], ...]
 
 
 class Table(NamedTuple):
@@ -67,6 +82,8 @@ class Scheme:
         E5^2 / sqrt(E5^2 + E3^2 / 100), as in DOP853.
     explicit : bool
         Whether L u is part of N.
+    dense : DenseOutput, optional
+        The state within a step; only for explicit schemes.
     stability : float
         Bound of the step size times the largest rate: at which transport moves a mode in excess
         of its damping, or for an explicit scheme of transport and damping together. Beyond, the
@@ -86,6 +103,7 @@ class Scheme:
     second_estimate: dict[int, list[Term]] | None = None
     explicit: bool = False
     stability: float = 2.2
+    dense: DenseOutput | None = None
 
     def __post_init__(self):
         self.known.setdefault(self.name, self)

@@ -1,9 +1,19 @@
-"""Schemes of fixed steps for tokens, by name; what their parts are is not known here."""
+"""Schemes of fixed steps for tokens: splittings of drift and noise, and layers of a Transformer.
 
+What one step does is a method of the motion of tokens, (x, t, dt) -> x.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-__all__ = ["Layers", "LieTrotter", "Splitting", "Strang"]
+import numpy as np
+
+from .advance import NOT_FINITE, PAUSED, REACHED
+from .clock import Clock, accepted, planned_to
+from .flow import StallDetector
+
+__all__ = ["FixedSteps", "Layers", "LieTrotter", "Splitting", "Strang", "kutta_step"]
 
 
 @dataclass(frozen=True)
@@ -37,3 +47,54 @@ LieTrotter = Splitting("LieTrotter", order=1, evaluations=4)
 
 Layers = Splitting("Layers", order=1, evaluations=1)
 """Layers of a Transformer: Euler's step of attention and of the feed-forward map, normalised."""
+
+
+class FixedSteps:
+    """Steps of a given length by any map; it is used like a `Flow`.
+
+    Parameters
+    ----------
+    step : callable
+        (x, t, dt) -> x at t + dt, a new array.
+    x : ndarray
+    start : float
+        The time at which the clock starts.
+    """
+
+    dense = False
+    before = None
+
+    def __init__(self, step: Callable, x: np.ndarray, start: float):
+        self._step, self._start = step, start
+        self.x, self.t, self.stalls = x, start, StallDetector()
+        self.counts = np.zeros(2, dtype=np.int64)
+
+    def restart(self, x: np.ndarray, t: float, _field: object = None) -> None:
+        """Go on from another state."""
+        self.x, self.t = x, t
+
+    def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
+        """Step towards the time `target`, at most `limit` steps; why it came back."""
+        for _ in range(limit):
+            clock = Clock(*planned_to(clock, target))
+            with np.errstate(over="ignore", invalid="ignore"):
+                new = self._step(self.x, self._start + clock.t, clock.step)
+            if not np.isfinite(new).all():
+                return NOT_FINITE, clock
+            self.counts[0] += 1
+            self.x = new
+            clock = Clock(*accepted(clock, -1.0, 1.0, target))
+            if clock.t == target:
+                return REACHED, clock
+        return PAUSED, clock
+
+
+def kutta_step(
+    velocity: Callable[[np.ndarray, float], np.ndarray], x: np.ndarray, t: float, dt: float
+) -> np.ndarray:
+    """x(t + dt) of dx/dt = velocity(x, t), from x at t: four evaluations, order 4."""
+    first = velocity(x, t)
+    second = velocity(x + dt / 2 * first, t + dt / 2)
+    third = velocity(x + dt / 2 * second, t + dt / 2)
+    fourth = velocity(x + dt * third, t + dt)
+    return x + dt / 6 * (first + 2 * (second + third) + fourth)

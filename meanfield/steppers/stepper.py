@@ -5,11 +5,14 @@ from typing import Protocol
 import numpy as np
 
 from .advance import Rules, advance, rate_of_change
-from .attempt import Problem, Work, attempt, fastest_rate, slope_of, weigh
-from .clock import Clock
+from .attempt import Problem, Work, fastest_rate, slope_of
+from .clock import Clock, started
+from .phi import HIGHEST
 from .scheme import Scheme, Table
 
 __all__ = ["Rules", "Stepper"]
+
+FIXED_STEP = Rules(0.0, 1.0, 0.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # whatever its error is
 
 
 class _Nonlinear(Protocol):
@@ -28,7 +31,7 @@ class Stepper:
     linear : ndarray, (1, modes) or (members, modes)
         The diagonal of L, real or complex, real part <= 0.
     nonlinear : object with `address`, `context`, `error` and `speed`
-        N, compiled (a geometry's transport) or a `native.PythonFunction`.
+        N, compiled (a geometry's transport) or a `callbacks.PythonFunction`.
     state : ndarray, (members, modes)
         Shape and dtype of the states; its values are the first state.
     metric : ndarray, (modes,), optional
@@ -52,15 +55,15 @@ class Stepper:
     ):
         self.scheme, self._nonlinear = scheme, nonlinear
         modes = state.shape[1]
-        ones, self._linear = np.ones(modes), np.ascontiguousarray(linear)
+        self._linear = np.array(linear)  # copies: read-only arrays are another type when compiled
         problem = Problem(
             nonlinear.address,
             nonlinear.context,
             self._linear,
             self._linear,
-            ones if metric is None else np.ascontiguousarray(metric, dtype=float),
-            ones if parseval is None else np.ascontiguousarray(parseval, dtype=float),
-            np.arange(modes) if degrees is None else np.ascontiguousarray(degrees),
+            np.array(np.ones(modes) if metric is None else metric, dtype=float),
+            np.array(np.ones(modes) if parseval is None else parseval, dtype=float),
+            np.array(np.arange(modes) if degrees is None else degrees, dtype=np.int64),
             nonlinear.speed,
         )
         self._problem = _for_scheme(problem, scheme, self._linear)
@@ -87,27 +90,36 @@ class Stepper:
     def nonlinear(self, u: np.ndarray) -> np.ndarray:
         """N(u)."""
         shape = self._work.u.shape[1:]
-        source = np.ascontiguousarray(u, dtype=self._work.u.dtype).reshape(shape)
-        slope = np.empty_like(source)
+        source = np.array(u, dtype=self._work.u.dtype).reshape(shape)
+        slope, problem = np.empty_like(source), self._problem
         for member in range(len(source)):
-            slope_of(self._problem, member, source[member], slope[member])
+            added = problem.added[member % max(len(problem.added), 1) :][:1].ravel()
+            function = problem.nonlinear, problem.context, member
+            slope_of(*function, added, source[member], slope[member])
         self._raise_kept_error()
         return slope
 
     @property
     def rate(self) -> float:
         """Largest L2 norm of du/dt over the members, at the present state."""
-        return float(rate_of_change(self._problem, self._work, self._problem.parseval))
+        return self._rate(self._problem.parseval)
 
     @property
     def rate_in_metric(self) -> float:
         """The same in the norm of errors."""
-        return float(rate_of_change(self._problem, self._work, self._problem.metric))
+        return self._rate(self._problem.metric)
+
+    def _rate(self, weights: np.ndarray) -> float:
+        work, front = self._work, self._work.front[0]
+        u, slope, scratch = work.u[front], work.slope[front], np.empty_like(work.stage)
+        return float(rate_of_change(self._problem.linear, u, slope, scratch, weights))
 
     def longest_step(self, scheme: Scheme) -> float:
         """The longest step of a scheme that is stable at the speed that the last step met."""
         problem = _for_scheme(self._problem, scheme, self._linear)
-        return float(scheme.stability / max(fastest_rate(problem), 1e-300))
+        speed = problem.speed[0]
+        rate = fastest_rate(problem.linear, problem.added, problem.degrees, speed)
+        return float(scheme.stability / max(rate, 1e-300))
 
     def expected_step(self, u: np.ndarray, dt: float, rtol: float) -> float:
         """The step that error control would take from u, by the error of one of size dt."""
@@ -123,10 +135,9 @@ class Stepper:
         work = _work(self._table, self._problem.linear, self._work.u[0])
         work.u[0] = u
         work.slope[0] = self.nonlinear(u)
-        weigh(self._problem.linear, self._table, float(dt), work)
-        error, *_ = attempt(self._problem, work, np.inf, np.inf)
+        advance(self._problem, self._table, work, started(float(dt)), FIXED_STEP, float(dt), 1)
         self._raise_kept_error()
-        return work.u[1], float(error)
+        return work.u[1], float(work.error[0])
 
     def advance(self, clock: Clock, rules: Rules, target: float, limit: int) -> tuple[int, Clock]:
         """Move `state` towards the time `target`, at most `limit` attempts.
@@ -136,6 +147,7 @@ class Stepper:
         code, clock
             Why the loop came back (`advance.REACHED` and so on), and the new clock.
         """
+        rules = Rules(*map(float, rules))
         code, clock = advance(
             self._problem, self._table, self._work, clock, rules, float(target), limit
         )
@@ -164,9 +176,11 @@ def _work(table: Table, linear: np.ndarray, state: np.ndarray) -> Work:
         front=np.zeros(1, dtype=np.int64),
         slopes=np.zeros((table.decay.size + 1, modes), dtype=state.dtype),
         stage=np.zeros(modes, dtype=state.dtype),
+        phi=np.zeros((table.nodes.size, HIGHEST + 1), dtype=linear.dtype),
         decay=np.zeros((rows, *linear.shape), dtype=linear.dtype),
         weights=np.zeros((rows, len(linear), slots, linear.shape[1]), dtype=linear.dtype),
         columns=table.columns,
         weighed_step=np.full(1, np.nan),
         counts=np.zeros(3, dtype=np.int64),
+        error=np.zeros(1),
     )

@@ -328,6 +328,17 @@ def test_doctor_knows_every_dependency_and_names_what_is_missing(monkeypatch):
     json.dumps(mf.doctor())  # plain data
 
 
+def test_doctor_compiles_when_told(monkeypatch):
+    def compile_everything(report):
+        report("tokens", 1.25)
+        return 2.5
+
+    monkeypatch.setattr("meanfield.app.compilation.compile_everything", compile_everything)
+    lines = meanfield("doctor", "--compile")[0].splitlines()
+    assert lines[0].split() == ["tokens", "1.2", "s"] and lines[1].split()[-2:] == ["2.5", "s"]
+    assert not any("tokens  " in line for line in meanfield("doctor")[0].splitlines())
+
+
 def test_version_and_schemas_are_printed():
     assert meanfield("--version")[0].startswith("meanfield ")
     assert json.loads(meanfield("schema")[0]) == schema()

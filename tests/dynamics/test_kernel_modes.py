@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.dynamics.observables.critical_points import sums_at
+from meanfield.dynamics.kernel_modes import sums_at
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=40)
 

@@ -5,15 +5,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meanfield import SA, USA, Attention, Gram, Kuramoto, PreLN, Tokens, Transformer
+from meanfield import (
+    SA,
+    USA,
+    Attention,
+    Gram,
+    Kuramoto,
+    PreLN,
+    Tokens,
+    Transformer,
+    Unnormalised,
+    solve,
+)
+from meanfield.dynamics import clusters as clusters_room
+from meanfield.dynamics.clusters import cluster_labels
 from meanfield.dynamics.observables import (
-    cluster_labels,
+    effective_rank,
     inner_product_histogram,
     mean_cosine,
     measure,
 )
-from meanfield.dynamics.observables import linkage as linkage_room
-from meanfield.dynamics.observables.tokens import effective_rank
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=30)
 
@@ -65,7 +76,7 @@ def test_the_histogram_counts_every_pair_by_its_mass(monkeypatch):
     expected = np.histogram(G[off], edges, weights=weights[off])[0] / weights[off].sum()
     np.testing.assert_allclose(shares, expected, rtol=1e-12)
     np.testing.assert_allclose(inner_product_histogram(tokens.gram(), 7)[0], shares, rtol=1e-12)
-    monkeypatch.setattr("meanfield.dynamics.observables.pairs.ROWS", 7)
+    monkeypatch.setattr("meanfield.dynamics.observables.ROWS", 7)
     np.testing.assert_allclose(inner_product_histogram(tokens, 7)[0], shares, rtol=1e-12)
 
 
@@ -120,7 +131,7 @@ def test_cells_find_the_same_clusters(monkeypatch, d, angle):
     tokens = Tokens(x, on_sphere=False)
     expected = groups_of(cluster_labels(tokens, angle))
     assert 2 < len(expected) < 240
-    monkeypatch.setattr(linkage_room, "MANY", 10)
+    monkeypatch.setattr(clusters_room, "MANY", 10)
     assert groups_of(cluster_labels(tokens, angle)) == expected
 
 
@@ -219,3 +230,40 @@ def test_other_things_are_not_measured():
 def test_arrays_are_no_states(measured):
     with pytest.raises(TypeError, match="Pairs are those of Tokens or a Gram; got array"):
         measured(weighted(4, 3).x)
+
+
+@pytest.mark.parametrize("on_sphere", [True, False])
+@pytest.mark.parametrize("beta", [1.5, 0.0, -2.0])
+def test_attention_with_symmetric_values_increases_its_energy(on_sphere, beta):
+    """dE/dt = int |v|^2 dmu for V = Q^T K under weights without normalisation."""
+    Q = np.array([[1.0, 0.3, 0.0], [0.2, -0.8, 0.1], [0.0, 0.4, 0.6]])
+    x = weighted(7, 3).x * (1 if on_sphere else 0.8)
+    tokens = Tokens(x, weighted(7, 3).masses, on_sphere=on_sphere)
+    model = Transformer(Attention(Q, Q, Q.T @ Q, beta, weights=Unnormalised()))
+    h = 1e-3
+    run = solve(model, tokens, (0, 2 * h), t_eval=[0, h, 2 * h], rtol=1e-13)
+    energy, speed = (run.observables[n].values for n in ("interaction_energy", "speed"))
+    assert (energy[2] - energy[0]) / (2 * h) == pytest.approx(speed[1] ** 2, rel=1e-4)
+
+
+def test_attention_with_identities_has_the_energy_of_usa():
+    tokens = weighted(9, 3)
+    found = [
+        measure(Transformer(drift), tokens)["interaction_energy"]
+        for drift in (Attention(beta=2.0, weights=Unnormalised()), USA(2.0))
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    "drift",
+    [
+        Attention(weights=Unnormalised(), V=np.diag([1.0, 2.0, 3.0])),
+        Attention(weights=Unnormalised(), causal=True),
+        Attention(np.ones((2, 3, 3)), np.ones((2, 3, 3)), weights=Unnormalised()),
+        Attention(V=lambda t: np.eye(3), weights=Unnormalised()),
+        Attention(),
+    ],
+)
+def test_attention_that_is_no_gradient_flow_has_no_energy(drift):
+    assert np.isnan(measure(Transformer(drift), weighted(4, 3))["interaction_energy"])

@@ -2,6 +2,8 @@
 
 import gc
 import weakref
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +13,8 @@ from numba import njit
 
 from meanfield import MeanfieldError
 from meanfield.lowlevel import fourier
+from meanfield.lowlevel.callbacks import call
 from meanfield.lowlevel.fourier import RealTransform, fftw_version, good_length
-from meanfield.lowlevel.native import call
 
 EPS = np.finfo(float).eps
 reproducible = settings(deadline=None, derandomize=True, max_examples=60)
@@ -205,10 +207,14 @@ def test_version_is_that_of_fftw_3():
     assert fftw_version().startswith("fftw-3.")
 
 
-def test_a_pyfftw_without_fftw_is_told_how_to_be_repaired(monkeypatch):
-    import _ctypes  # some extension module that is not linked to FFTW
+def test_a_pyfftw_without_fftw_is_told_how_to_be_repaired(monkeypatch, tmp_path):
+    """Files that are no libraries are passed over, and one that is not linked to FFTW."""
+    import _ctypes
 
-    monkeypatch.setattr(fourier.pyfftw.pyfftw, "__file__", _ctypes.__file__)
+    (tmp_path / "pyfftw.pyx").write_text("a source file")
+    (tmp_path / "pyfftw.so").write_bytes(Path(_ctypes.__file__).read_bytes())
+    found = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(fourier.importlib.util, "find_spec", lambda name: found)
     with pytest.raises(MeanfieldError, match="Reinstall pyfftw"):
         fourier._library.__wrapped__()
 

@@ -180,9 +180,9 @@ def test_a_run_ends_where_tokens_rest():
     ("model", "message"),
     [
         (mf.Transformer(mf.SA(1.0), kappa=2.0), "Noise moves each token its own way"),
-        (mf.Transformer(mf.Attention(np.eye(3))), "Matrices Q, K and V tell directions apart"),
-        (mf.Transformer(mf.Attention(causal=True)), "Causal attention gives every token"),
-        (mf.Transformer(mf.Hardmax()), "Hardmax does not"),
+        (mf.Transformer(mf.Attention(np.eye(3))), "Attention tells directions apart"),
+        (mf.Transformer(mf.Attention(causal=True)), "causal=True.* its own past"),
+        (mf.Transformer(mf.Hardmax()), "Hardmax.* neighbour"),
         (mf.Transformer(mf.SA(1.0), feedforward=np.tanh), "feed-forward map tells directions"),
     ],
 )
@@ -197,7 +197,7 @@ def test_arguments_that_do_not_fit_are_refused():
         mf.solve(model, mf.Equiangular(4, 0.0, radius=2.0), (0, 1))
     with pytest.raises(ValueError, match="need no sums"):
         mf.solve(model, state, (0, 1), engine=mf.engines.Direct())
-    with pytest.raises(ValueError, match="merge is for Tokens; got Equiangular"):
+    with pytest.raises(ValueError, match="merge is for Tokens; Equiangular has none"):
         mf.solve(model, state, (0, 1), merge=1e-8)
     with pytest.raises(ValueError, match="leave out rng"):
         mf.solve(model, state, (0, 1), rng=0)
@@ -205,7 +205,7 @@ def test_arguments_that_do_not_fit_are_refused():
         mf.solve(model, mf.attend(mf.Kuramoto(), state), (0, 1))
     with pytest.raises(ValueError, match="Equiangular has none"):
         mf.solve(model, state, (0, 1), max_degree=32)
-    with pytest.raises(ValueError, match=r"Equiangular without noise need .*Layers; got LieTr"):
+    with pytest.raises(ValueError, match=r"Equiangular needs .*Layers; got LieTr"):
         mf.solve(model, state, (0, 1), scheme=LieTrotter, dt=0.1)
     with pytest.raises(ValueError, match="do not broadcast"):
         mf.solve(mf.Transformer(mf.SA([1.0, 2.0])), mf.Equiangular([3, 4, 5], 0.0), (0, 1))

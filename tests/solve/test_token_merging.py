@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 
 import meanfield as mf
-from meanfield.solving.fusion import Fusion
+from meanfield.solving.merging import Merging
 
 SA = mf.Transformer(mf.SA(4.0))
 TWO = mf.Tokens.on_circle([0.2, 1.2])
@@ -75,28 +75,28 @@ def test_radii_that_come_as_close_are_part_of_it(rtol):
 
 @pytest.mark.parametrize("places", [[0.2, 0.2, 0.2, 1.0], [0.2, 0.2, 0.2 + 1e-9, 1.0]])
 def test_chains_of_equal_tokens_are_one(places):
-    fusion = Fusion(4, 1e-8)
-    left = fusion.merge(mf.Tokens.on_circle(places), 0.0)
-    assert len(left) == 2 and fusion.labels.tolist() == [0, 0, 0, 1]
-    np.testing.assert_allclose(fusion.shares, [1 / 3, 1 / 3, 1 / 3, 1], rtol=1e-15)
+    merging = Merging(4, 1e-8)
+    left = merging.merge(mf.Tokens.on_circle(places), 0.0)
+    assert len(left) == 2 and merging.labels.tolist() == [0, 0, 0, 1]
+    np.testing.assert_allclose(merging.shares, [1 / 3, 1 / 3, 1 / 3, 1], rtol=1e-15)
 
 
 def test_tokens_without_mass_merge_too():
-    fusion = Fusion(3, 1e-8)
-    left = fusion.merge(mf.Tokens.on_circle([0.2, 0.2, 1.0], [0.0, 0.0, 1.0]), 0.0)
-    assert left.masses.tolist() == [0, 1] and fusion.shares.tolist() == [1, 1, 1]
+    merging = Merging(3, 1e-8)
+    left = merging.merge(mf.Tokens.on_circle([0.2, 0.2, 1.0], [0.0, 0.0, 1.0]), 0.0)
+    assert left.masses.tolist() == [0, 1] and merging.shares.tolist() == [1, 1, 1]
 
 
 def test_two_merges_in_one_step_have_two_times():
     """Gaps that close at 0.5 and 0.55 of a step."""
-    fusion, closes = Fusion(4, 1e-8), {(0, 1): 0.5, (2, 3): 0.55}
+    merging, closes = Merging(4, 1e-8), {(0, 1): 0.5, (2, 3): 0.55}
 
     def gaps(one, two):
         ends = np.array([closes[pair] for pair in zip(one, two, strict=True)])
         return lambda s: np.maximum(ends - np.ravel(s), 0)
 
-    fusion.merge(mf.Tokens.on_circle([0.2, 0.2, 1.0, 1.0]), 2.0, (1.0, 1.0, gaps))
-    (first, three), (second, two) = fusion.times
+    merging.merge(mf.Tokens.on_circle([0.2, 0.2, 1.0, 1.0]), 2.0, (1.0, 1.0, gaps))
+    (first, three), (second, two) = merging.times
     assert (three, two) == (3, 2)
     assert [first, second] == pytest.approx([1.5, 1.55], abs=1e-7)
 

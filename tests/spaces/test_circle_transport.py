@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from meanfield import SA, USA, Circle, Interaction, Kuramoto
-from meanfield.lowlevel.native import evaluate
+from meanfield.lowlevel.callbacks import evaluate
 
 EPS = np.finfo(float).eps
 reproducible = settings(deadline=None, derandomize=True, max_examples=60)

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 from weak_form import WeakForm
 
 from meanfield import SA, USA, Density, Interaction, Kuramoto, Sphere
-from meanfield.lowlevel.native import evaluate
+from meanfield.lowlevel.callbacks import evaluate
 
 EPS = np.finfo(float).eps
 POTENTIAL = Interaction(lambda t: t + 0.7 * t**2 - 0.4 * t**3)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.lowlevel.native import PythonFunction
+from meanfield.lowlevel.callbacks import PythonFunction
 from meanfield.steppers import EXPONENTIAL, Krogstad, Rules, Stepper
 from meanfield.steppers.advance import (
     COARSER,

@@ -1,5 +1,7 @@
 """Anisotropic noise: a Brownian motion of R^d with any covariance, projected on the sphere."""
 
+from functools import cached_property
+
 import numpy as np
 from numba import njit
 
@@ -69,34 +71,39 @@ class Anisotropic(Noise):
                 f"Anisotropic expects a symmetric sigma; sigma - sigma.T has {asymmetry:.2g}. "
                 "The law of B dW is that of sigma = B @ B.T."
             )
-        variances, axes = np.linalg.eigh(sigma)
+        variances = np.linalg.eigvalsh(sigma)
         if variances[0] < -rounding:
             raise ValueError(
                 "Anisotropic expects a positive semidefinite sigma; its smallest eigenvalue is "
                 f"{variances[0]:.6g}. The law of B dW is that of sigma = B @ B.T."
             )
-        # -1e-17 is an eigenvalue 0
-        self._set(_deviations=np.sqrt(np.maximum(variances, 0)), _axes=axes)
+
+    @cached_property
+    def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
+        """Standard deviations along the principal axes, and these, (d, d)."""
+        variances, axes = np.linalg.eigh(self.sigma)
+        return np.sqrt(np.maximum(variances, 0)), axes  # -1e-17 is an eigenvalue 0
 
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d + 1)
 
     def _moved(self, x, s, increments):
         d = len(self.sigma)
+        deviations, axes = self._eigen
         if x.shape[2] != d:
             raise ValueError(
                 f"Anisotropic has a sigma of shape {(d, d)}, and the tokens have d = {x.shape[2]}."
             )
-        longest = s.max() * (self._deviations**2).sum()
+        longest = s.max() * (deviations**2).sum()
         if longest > LONGEST:
             raise MeanfieldError(
                 f"A step with s tr(sigma) = {longest:.3g}, s = dt/kappa, is too long to mean "
                 f"anything; expected at most {LONGEST:g}, and much less than 1 to be accurate. "
                 "Shorten dt."
             )
-        result = (x.reshape(-1, d) @ self._axes).reshape(x.shape)
-        _boost(result, np.sqrt(2 * s), self._deviations, increments)
-        return (result.reshape(-1, d) @ self._axes.T).reshape(x.shape)
+        result = (x.reshape(-1, d) @ axes).reshape(x.shape)
+        _boost(result, np.sqrt(2 * s), deviations, increments)
+        return (result.reshape(-1, d) @ axes.T).reshape(x.shape)
 
 
 @njit(cache=True, error_model="numpy")

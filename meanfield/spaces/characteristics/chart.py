@@ -1,14 +1,20 @@
 """What a space offers to nodes that move on it: coordinates in which they lose no digits."""
 
 from abc import ABC, abstractmethod
+from math import lgamma, log, pi, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import Geometry
+from .clusters import Cluster, clusters_among
 
-__all__ = ["Chart"]
+if TYPE_CHECKING:
+    from ..contract import Geometry
+
+__all__ = ["Chart", "graded_rule"]
 
 ROUNDING = 1e-12
+NEAR, FAR = 40.0, 55.0  # the rule leaves out the mass e^-40 at theta = 0, e^-55 at the antipode
 
 
 class Chart(ABC):
@@ -21,13 +27,16 @@ class Chart(ABC):
     geometry : Geometry
         The space; of its degree nothing is used.
     limit : ndarray, (d,)
+    usual_nodes : int
+        Number of nodes unless another one is asked for.
     smallest_w2 : float
         W2 to a Dirac is lost below it: by the mass that the rule leaves out, or by rounding.
     """
 
+    usual_nodes: int
     smallest_w2 = 4e-11
 
-    def __init__(self, geometry: Geometry, limit: np.ndarray):
+    def __init__(self, geometry: "Geometry", limit: np.ndarray):
         self.geometry, self.limit = geometry, limit
 
     @abstractmethod
@@ -90,3 +99,57 @@ class Chart(ABC):
         squares = masses @ self.distances(coordinates, centre) ** 2
         size = masses @ self.lengths(coordinates, error) ** 2
         return float(np.sqrt(abs(size)) / max(np.sqrt(abs(squares)), finest))
+
+    def clusters(
+        self, coordinates: np.ndarray, masses: np.ndarray, *, radius: float, least: float
+    ) -> list[Cluster]:
+        """Clusters among the nodes, the heaviest first: see `Characteristics.clusters`."""
+        return clusters_among(self.points(coordinates), masses, radius=radius, least=least)
+
+
+def graded_rule(nodes: int, dimension: int, peak: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Quadrature of the uniform measure on S^(d-1) in the logarithm of the distance to a point.
+
+    With the polar angle theta = 2 arctan(e^s) the points near theta = 0 lie at s -> -infinity and
+    those near the antipode at s -> infinity, all with the relative accuracy of their distance, and
+    the uniform measure has the density
+
+        rho(s) = Gamma(d/2) / (sqrt(pi) Gamma((d - 1)/2)) cosh(s)^-(d - 1).
+
+    The trapezoidal rule in a variable u with s + R tanh(s/b) = u converges exponentially: about
+    half of its nodes are in the bulk |s| < b, the others equally spaced in s. A flow that leaves
+    the antipode and gathers at theta = 0 shifts s, so that the rule resolves it however long it
+    goes on.
+
+    Returns
+    -------
+    s, weights
+        s increasing, weights of sum 1, for densities with the maximum `peak`.
+    """
+    power = dimension - 1
+    constant = lgamma(dimension / 2) - lgamma(power / 2) - log(pi) / 2
+    near, far = (_beyond((amount + log(peak) + constant) / power) for amount in (NEAR, FAR))
+    bulk, extra = 3 / sqrt(power), (near + far) / 2
+    ends = [s + extra * np.tanh(s / bulk) for s in (-near, far)]
+    spacing = (ends[1] - ends[0]) / nodes
+    s = _solved(ends[0] + spacing * (np.arange(nodes) + 0.5), bulk, extra)
+    slope = 1 / (1 + extra / bulk / np.cosh(s / bulk) ** 2)
+    size = np.abs(s)
+    log_cosh = size + np.log1p(np.exp(-2 * size)) - log(2)
+    weights = slope * np.exp(-power * log_cosh)
+    return s, weights / weights.sum()
+
+
+def _beyond(y: float) -> float:
+    """arccosh(e^y)."""
+    return float(y + np.log1p(np.sqrt(-np.expm1(-2 * y))))
+
+
+def _solved(u: np.ndarray, bulk: float, extra: float) -> np.ndarray:
+    """s with s + extra tanh(s / bulk) = u, by bisection."""
+    low, high = u - extra, u + extra
+    for _ in range(64):
+        s = (low + high) / 2
+        above = s + extra * np.tanh(s / bulk) > u
+        low, high = np.where(above, low, s), np.where(above, s, high)
+    return (low + high) / 2

@@ -3,8 +3,7 @@
 import numpy as np
 from numba import njit
 
-from .chart import Chart
-from .rule import graded_rule
+from .chart import Chart, graded_rule
 
 __all__ = ["CircleChart"]
 
@@ -17,6 +16,7 @@ class CircleChart(Chart):
     Rounding moves the point that repels by about 1e-16, and with it as much mass.
     """
 
+    usual_nodes = 4096
     smallest_w2 = 3e-8
 
     @property
@@ -37,13 +37,14 @@ class CircleChart(Chart):
         return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-        turned = _moments(coordinates, masses, degree)
+        turned = _moments(np.array(coordinates), np.array(masses), degree)
         return turned * np.exp(-1j * self._origin * np.arange(degree + 1))
 
     def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
-        moments = _moments(coordinates, masses, attraction.size - 1)
-        weights = np.zeros(0) if normaliser is None else normaliser
-        return _velocity(coordinates, moments, attraction, weights)
+        angles = np.array(coordinates)
+        moments = _moments(angles, np.array(masses), attraction.size - 1)
+        weights = np.zeros(0) if normaliser is None else np.array(normaliser)
+        return _velocity(angles, moments, np.array(attraction), weights)
 
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return np.abs(rates)
@@ -53,14 +54,19 @@ class CircleChart(Chart):
         return np.abs(turned - 2 * np.pi * np.round(turned / (2 * np.pi)))
 
 
+# Copies, above, are what the compiled functions get: read-only arrays would be another type.
+
+
 @njit(cache=True)
 def _moments(angles, masses, degree):
     """sum_i masses_i e^{-ik angle_i}, k = 0, ..., `degree`."""
     total = np.zeros(degree + 1, dtype=np.complex128)
     for begin in range(0, angles.size, BLOCK):
         block, mass = angles[begin : begin + BLOCK], masses[begin : begin + BLOCK]
-        cosine, sine = np.cos(block), np.sin(block)
-        re, im = mass.copy(), np.zeros(mass.size)
+        cosine, sine = np.empty(block.size), np.empty(block.size)
+        re, im = np.empty(block.size), np.zeros(block.size)
+        for i in range(block.size):
+            cosine[i], sine[i], re[i] = np.cos(block[i]), np.sin(block[i]), mass[i]
         for k in range(degree + 1):
             real, imaginary = 0.0, 0.0
             for i in range(block.size):
@@ -80,11 +86,12 @@ def _velocity(angles, moments, attraction, normaliser):
     velocity = np.empty(angles.size)
     for begin in range(0, angles.size, BLOCK):
         block = angles[begin : begin + BLOCK]
-        cosine, sine = np.cos(block), np.sin(block)
-        re, im = np.ones(block.size), np.zeros(block.size)
-        v, z = np.zeros(block.size), np.ones(block.size)
-        if normaliser.size > 0:
-            z *= normaliser[0] * moments[0].real
+        cosine, sine = np.empty(block.size), np.empty(block.size)
+        re, im = np.empty(block.size), np.zeros(block.size)
+        v, z = np.zeros(block.size), np.empty(block.size)
+        mean = normaliser[0] * moments[0].real if normaliser.size > 0 else 1.0
+        for i in range(block.size):
+            cosine[i], sine[i], re[i], z[i] = np.cos(block[i]), np.sin(block[i]), 1.0, mean
         for k in range(1, moments.size):
             c = moments[k]
             slope = -2 * k * attraction[k] * c
@@ -96,5 +103,6 @@ def _velocity(angles, moments, attraction, normaliser):
                 )
                 v[i] += slope.real * im[i] + slope.imag * re[i]
                 z[i] += level.real * re[i] - level.imag * im[i]
-        velocity[begin : begin + BLOCK] = v / z
+        for i in range(block.size):
+            velocity[begin + i] = v[i] / z[i]
     return velocity

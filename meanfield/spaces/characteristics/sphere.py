@@ -1,13 +1,15 @@
 """Nodes on S^2: unit vectors; sums over harmonics by ducc0's transforms at scattered points."""
 
 from math import sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import Sphere
 from ..sphere_points import empirical_coefficients, evaluate, gradient
-from .chart import Chart
-from .rule import graded_rule
+from .chart import Chart, graded_rule
+
+if TYPE_CHECKING:
+    from ..sphere import Sphere
 
 __all__ = ["SphereChart"]
 
@@ -17,7 +19,8 @@ FEWEST_LONGITUDES = 32
 class SphereChart(Chart):
     """Latitudes about the limit, graded towards it and its antipode, times longitudes."""
 
-    geometry: Sphere
+    usual_nodes = 16384
+    geometry: "Sphere"
 
     def nodes(
         self, count: int, degree: int, peak: float = 1.0

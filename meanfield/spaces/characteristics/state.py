@@ -2,27 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ...core.checks import positive, real_array, values_of, whole_number
 from ...states.contract import Arrays, State
-from .. import Circle, Geometry, Sphere, Zonal
 from ..density import Density
-from .chart import ROUNDING, Chart
-from .circle import CircleChart
-from .clusters import Cluster, cap_at, clusters_among
-from .sphere import SphereChart
-from .zonal import ZonalChart
+from .clusters import Cluster
+
+if TYPE_CHECKING:
+    from ..contract import Geometry
 
 __all__ = ["Characteristics"]
 
-CHARTS: dict[type[Geometry], tuple[type[Chart], int]] = {
-    Circle: (CircleChart, 4096),
-    Sphere: (SphereChart, 16384),
-    Zonal: (ZonalChart, 1024),
-}
 MOMENTS = 8
 UNIT = 1e-9
 EXACT = 1e-10  # accuracy of the initial quadrature
@@ -101,12 +94,13 @@ class Characteristics(State):
             )
         density.checked_positive()
         self.geometry = density.geometry
-        kind, usual = CHARTS[type(density.geometry)]
+        space = density.geometry
+        self.limit = space.mean_direction(density) if limit is None else space.checked_point(limit)
+        self.chart = space.chart(self.limit)
+        usual = self.chart.usual_nodes
         count = usual if nodes is None else whole_number("nodes must be a number", "nodes", nodes)
         if count > MOST_NODES:
             raise ValueError(f"nodes must be at most {MOST_NODES}; got nodes = {count}.")
-        self.limit = _limit_of(density) if limit is None else _checked(limit, density.geometry)
-        self.chart = kind(density.geometry, self.limit)
         degree = _degree_of(density)
         peak = max(1.0, float(density.values[..., density.geometry.judged].max()))
         coordinates, weights, halves = self.chart.nodes(count, degree, peak)
@@ -134,12 +128,12 @@ class Characteristics(State):
 
     @classmethod
     def of_nodes(
-        cls, geometry: Geometry, limit, coordinates, masses, halves: Sequence[np.ndarray]
+        cls, geometry: "Geometry", limit, coordinates, masses, halves: Sequence[np.ndarray]
     ) -> "Characteristics":
         """The state with these nodes, which come from another one; nothing is checked."""
         state = object.__new__(cls)
         state.geometry, state.limit, state.halves = geometry, np.asarray(limit), tuple(halves)
-        state.chart = CHARTS[type(geometry)][0](geometry, state.limit)
+        state.chart = geometry.chart(state.limit)
         state._enter(np.asarray(coordinates), np.asarray(masses))
         return state
 
@@ -246,7 +240,7 @@ class Characteristics(State):
 
         (sum_i masses_i theta_i^2)^(1/2) with the angles theta_i of the nodes from the point.
         """
-        centre = self.mean_direction if point is None else _checked(point, self.geometry)
+        centre = self.mean_direction if point is None else self.geometry.checked_point(point)
         squares = self.masses @ self.chart.distances(self.coordinates, centre) ** 2
         return float(np.sqrt(max(squares, 0.0)))
 
@@ -269,14 +263,7 @@ class Characteristics(State):
         positive(radius=radius, least=least)
         if radius > np.pi / 2:
             raise ValueError(f"radius must be <= pi/2; got {radius!r}.")
-        if not isinstance(self.geometry, Zonal):
-            return clusters_among(self.points, self.masses, radius=radius, least=least)
-        poles = (self.limit, -self.limit)
-        caps = [
-            cap_at(pole, self.chart.distances(self.coordinates, pole), self.masses, radius)
-            for pole in poles
-        ]
-        return sorted((c for c in caps if c and c.mass >= least), key=lambda c: -c.mass)
+        return self.chart.clusters(self.coordinates, self.masses, radius=radius, least=least)
 
     # Judging -------------------------------------------------------------------------------
 
@@ -308,28 +295,6 @@ class Characteristics(State):
             sizes = [fine.amplitude(difference, k) for k in range(1, MOMENTS + 1)]
             change = max(change, float(np.max(sizes)))
         return change
-
-
-def _limit_of(density: Density) -> np.ndarray:
-    """The direction of the mean; the last axis if there is none. On the axis if symmetric."""
-    last = np.eye(density.geometry.dimension)[-1]
-    if isinstance(density.geometry, Zonal):
-        return -last if density.moment(1) < -ROUNDING else last
-    mean = density.geometry.weights * density.values @ density.geometry.points
-    length = np.linalg.norm(mean)
-    return mean / length if length > ROUNDING else last
-
-
-def _checked(point, geometry: Geometry) -> np.ndarray:
-    """A unit vector (d,); for axisymmetric densities e_d or -e_d."""
-    point = real_array("A point", point)
-    d = geometry.dimension
-    if point.shape != (d,) or not abs(np.linalg.norm(point) - 1) <= UNIT:
-        raise ValueError(f"Expected a point as a unit vector of shape ({d},); got {point}.")
-    point = point / np.linalg.norm(point)
-    if isinstance(geometry, Zonal) and abs(point[-1]) < 1:
-        raise ValueError(f"For axisymmetric densities a point is e_d or -e_d; got {point}.")
-    return point
 
 
 def _degree_of(density: Density) -> int:

@@ -1,0 +1,308 @@
+"""Modes of a kernel density estimate of tokens on the circle or the line: all of them.
+
+A token at the gap g from x has, on the circle and on the line,
+
+    q = m exp(-2 beta sin^2(g/2)), s = sin g, c = cos g;    q = m exp(-beta g^2/2), s = g, c = 1
+
+and with x the sums change as q' = beta q s, s' = -c: f = sum q, f'/beta = F = sum q s,
+F' = sum q (beta s^2 - c), |F''| <= sum q |s| (beta^2 s^2 + 3 beta + |c'/s|). Within h of
+the place of the sums |s| grows by at most h, and q by at most the factor exp(beta h (|s| + h/2)).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from ..core.checks import positive
+from ..states import Tokens
+
+__all__ = ["KernelModes", "kernel_modes", "sums_at"]
+
+CELL = 0.25  # first cells, in units of the bandwidth
+COARSEST = np.pi / 8
+WIDER = 1 + 1e-9  # against rounding
+TRIED, GOLDEN = 16, 0.6180339887498949
+NEGLIGIBLE = 1e-20  # of a sum
+EPSILON = float(np.finfo(float).eps)
+FAR = 50.0  # an exponent's error, in rounding errors of one
+PIECES = 400  # waiting: each halving adds one
+STEPS = 200
+FLAT = 1e-3  # bandwidths: where F and F' vanish to rounding, halving goes on to here
+NO_ZERO, ONE_ZERO, HALVE, UNDECIDED = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class KernelModes:
+    """Local maxima of a kernel density estimate; `len` counts them.
+
+    Attributes
+    ----------
+    places : ndarray, (k,)
+        In rising order: angles in (-pi, pi] on the circle, points of the line.
+    heights : ndarray, (k,)
+        The estimate there, with a kernel of height 1: at most 1.
+    undecided : int
+        Critical points that rounding errors do not tell from two or none. At 0 the number is
+        proved: there are no other modes. Those that are undecided were counted as they look.
+    """
+
+    places: np.ndarray
+    heights: np.ndarray
+    undecided: int
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
+    """Modes of the kernel density estimate of tokens whose bandwidth is beta^(-1/2).
+
+        circle   f(theta) = sum_i m_i exp(beta (cos(theta - theta_i) - 1))
+        line     f(x) = sum_i m_i exp(-beta (x - x_i)^2 / 2)
+
+    Softmax attention moves tokens uphill on it, v = (1/beta) grad log f.
+
+    Parameters
+    ----------
+    tokens : Tokens
+        A single set on the circle, or in R^1.
+    beta : float
+        > 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other states, dimensions or replicas; for beta that is not a finite number > 0, or so
+        large that numbers of the size of the places are a thousandth of a bandwidth apart or more:
+        beyond 3e23 on the circle.
+
+    Notes
+    -----
+    At a mode f'' <= 0, so that a token is within beta^(-1/2). These neighbourhoods are covered
+    by cells of at most a quarter of it. In the middle of each the sums f'/beta = sum_i q_i s_i and
+    its derivative are evaluated, and a bound of the second derivative that holds in the whole
+    cell. Taylor's formula then shows that f' has no zero there, or that f'' has none, so that
+    f' has at most one and its signs at both ends decide; if neither, the cell is halved.
+
+    Sums leave out tokens that weigh less than 1e-20 of the others, and bounds allow for rounding.
+    The cost is n times the number of cells within ten bandwidths: 1e5 tokens take a second.
+    """
+    if not isinstance(tokens, Tokens):
+        raise TypeError(f"kernel_modes takes Tokens; got {type(tokens).__name__}.")
+    dimension = 2 if tokens.on_sphere else 1
+    if tokens.shape or tokens.dimension != dimension:
+        raise ValueError(
+            "kernel_modes takes a single set of tokens on the circle (d = 2) or the line (R^1); "
+            f"got {tokens!r}. Replicas: one by one."
+        )
+    positive(beta=beta)
+    kept = tokens.masses > 0
+    x, masses = tokens.x[kept], tokens.masses[kept]
+    if tokens.on_sphere:
+        found = _on_circle(np.arctan2(x[:, 1], x[:, 0]), masses, float(beta))
+    else:
+        found = _on_line(x[:, 0], masses, float(beta))
+    places, heights, undecided = found
+    order = np.argsort(places)
+    return KernelModes(places[order], heights[order], undecided)
+
+
+def _on_line(x: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
+    order = np.argsort(x)
+    _check_resolution(float(np.abs(x).max()), beta)
+    data = (x[order], masses[order], beta, False)
+    return _modes(_cells(data[0], 1 / np.sqrt(beta), CELL / np.sqrt(beta)), data)
+
+
+def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
+    """The turn is cut in the widest gap, or where every place is in reach, where |F| is not 0."""
+    _check_resolution(4 * np.pi, beta)
+    order = np.argsort(theta)
+    theta, masses = theta[order], masses[order]
+    reach, width = np.arcsin(min(1.0, 1 / np.sqrt(beta))), min(CELL / np.sqrt(beta), COARSEST)
+    gaps = np.diff(theta, append=theta[0] + 2 * np.pi)
+    widest = gaps.argmax()
+    if gaps[widest] > 2 * WIDER * reach:
+        cut = theta[widest] + gaps[widest] / 2
+        data = _from(cut, theta, masses, beta)
+        cells = _cells(data[0][len(theta) : 2 * len(theta)], reach, width)
+    else:
+        data = _from(theta[0], theta, masses, beta)
+        tried = 2 * np.pi * (np.arange(TRIED) * GOLDEN % 1)
+        cut = theta[0] + max(tried, key=lambda place: abs(sums_at(place, 0.0, *data)[1]))
+        data = _from(cut, theta, masses, beta)
+        cells = _divided(np.zeros(1), np.full(1, 2 * np.pi), width)
+    places, heights, undecided = _modes(cells, data)
+    places = np.pi - (np.pi - cut - places) % (2 * np.pi)  # in (-pi, pi]
+    return places, heights, undecided
+
+
+def _check_resolution(largest: float, beta: float) -> None:
+    """Refuse a bandwidth within which places of this size are not told apart."""
+    spacing = np.spacing(largest)
+    if FLAT / np.sqrt(beta) < spacing:
+        raise ValueError(
+            f"kernel_modes expects a bandwidth beta^(-1/2) of {spacing / FLAT:.2g} and more, a "
+            f"thousand times the distance of the floating-point numbers at {largest:.2g}; got "
+            f"{1 / np.sqrt(beta):.2g} for beta = {beta:g}. Rounding decides what is a mode there: "
+            "take a smaller beta, or shift tokens of the line towards 0."
+        )
+
+
+def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
+    """Angles from a cut on, between a turn before and one after; and what else sums need."""
+    x = (theta - cut) % (2 * np.pi)
+    order = np.argsort(x)
+    x = np.concatenate([x[order] + turn for turn in (-2 * np.pi, 0, 2 * np.pi)])
+    return x, np.tile(masses[order], 3), beta, True
+
+
+def _modes(cells: np.ndarray, data: tuple) -> tuple:
+    places, undecided = falling(cells, *data)
+    heights = np.array([sums_at(place, 0.0, *data)[0] for place in places])
+    return places, heights, undecided
+
+
+def _cells(x: np.ndarray, reach: float, width: float) -> np.ndarray:
+    """Both ends (cells, 2) of intervals that cover all places within reach of a token."""
+    reach *= WIDER
+    apart = np.flatnonzero(np.diff(x) > 2 * reach)
+    begins = np.concatenate([x[:1], x[apart + 1]]) - reach
+    ends = np.concatenate([x[apart], x[-1:]]) + reach
+    return _divided(begins, ends, width)
+
+
+def _divided(begins: np.ndarray, ends: np.ndarray, width: float) -> np.ndarray:
+    """Intervals cut into equal cells, at most so wide."""
+    counts = np.ceil((ends - begins) / width).astype(np.int64)
+    step = np.repeat((ends - begins) / counts, counts)
+    index = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    left = np.repeat(begins, counts)
+    low, high = left + index * step, left + (index + 1) * step
+    last = np.cumsum(counts) - 1
+    high[:-1], high[last] = low[1:], ends  # neighbours share their ends to the last bit
+    return np.stack([low, high], axis=1)
+
+
+# Compiled: places where the derivative falls through zero -----------------------------------
+
+
+@njit(cache=True, nogil=True)
+def falling(cells, x, masses, beta, circle):
+    """Places where f' falls through zero in cells (k, 2) in rising order; undecided regions."""
+    places, undecided = [cells[0, 0] for _ in range(0)], 0
+    waiting = np.empty((PIECES, 2))
+    begun = np.nan  # the left end of a region that is undecided
+    for k in range(len(cells)):
+        if not np.isnan(begun) and cells[k, 0] != cells[k - 1, 1]:
+            _crossing(begun, cells[k - 1, 1], places, x, masses, beta, circle)
+            begun = np.nan
+        waiting[0], top = cells[k], 1
+        while top > 0:
+            low, high = waiting[top - 1]
+            top -= 1
+            verdict = _examined(low, high, x, masses, beta, circle)
+            if verdict == HALVE:
+                middle = 0.5 * (low + high)
+                waiting[top] = middle, high
+                waiting[top + 1] = low, middle
+                top += 2
+            elif verdict == UNDECIDED:
+                if np.isnan(begun):
+                    begun = low
+                    undecided += 1
+            else:
+                if not np.isnan(begun):
+                    _crossing(begun, low, places, x, masses, beta, circle)
+                    begun = np.nan
+                if verdict == ONE_ZERO:
+                    _crossing(low, high, places, x, masses, beta, circle)
+    if not np.isnan(begun):
+        _crossing(begun, cells[-1, 1], places, x, masses, beta, circle)
+    return np.array(places), undecided
+
+
+@njit(cache=True, nogil=True)
+def _examined(low, high, x, masses, beta, circle):
+    """What Taylor's formula about the middle says of zeros of F."""
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    _, F, slope, bound, error, slope_error = sums_at(middle, half, x, masses, beta, circle)
+    change = half * (abs(slope) + 0.5 * half * bound)
+    if abs(F) > change + 2 * error:
+        return NO_ZERO
+    if abs(slope) > half * bound + 2 * slope_error:
+        return ONE_ZERO
+    flat = abs(F) <= error and abs(slope) <= slope_error and half * np.sqrt(beta) < FLAT
+    if flat or change <= error or not low < middle < high:
+        return UNDECIDED
+    return HALVE
+
+
+@njit(cache=True, nogil=True)
+def _crossing(low, high, places, x, masses, beta, circle):
+    """Append the zero between two places, if F falls from one to the other."""
+    if not sums_at(low, 0.0, x, masses, beta, circle)[1] >= 0:
+        return
+    if not sums_at(high, 0.0, x, masses, beta, circle)[1] < 0:
+        return
+    place = 0.5 * (low + high)
+    for _ in range(STEPS):
+        _, F, slope, _, error, _ = sums_at(place, 0.0, x, masses, beta, circle)
+        if F >= 0:
+            low = place
+        else:
+            high = place
+        step = -F / slope if slope < 0 else np.inf
+        after = place + step if low < place + step < high else 0.5 * (low + high)
+        if abs(F) <= error or after in (low, high) or after == place:
+            break
+        place = after
+    places.append(place)
+
+
+@njit(cache=True, nogil=True)
+def sums_at(place, half, x, masses, beta, circle):
+    """f, F, F', a bound of |F''| within `half`, and of the rounding errors of F and F'.
+
+    x is in rising order; on the circle with a whole turn before and after.
+    """
+    first, last = 0, len(x)
+    if circle:
+        last = np.searchsorted(x, place + np.pi)
+        first = last - len(x) // 3
+    start = min(max(np.searchsorted(x, place), first), last)
+    sums = np.zeros(6)  # f, F, F', bound, sum of |terms| of F and of F'
+    steps, sides = (1, -1), (start, start - 1)
+    stops, count = (last, first - 1), 0
+    nearer = int(start == last or (start > first and place - x[start - 1] < x[start] - place))
+    for side in (nearer, 1 - nearer):  # the nearest first, so that others are negligible to it
+        count += _sweep(
+            sides[side], stops[side], steps[side], sums, place, half, x, masses, beta, circle
+        )
+    rounding = EPSILON * (count + FAR)
+    return sums[0], sums[1], sums[2], sums[3], rounding * sums[4], rounding * sums[5]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep(start, stop, step, sums, place, half, x, masses, beta, circle):
+    """Add tokens from `start` outwards until they are negligible; how many there were."""
+    count, turning = 0, 1 / beta if circle else 0.0
+    for i in range(start, stop, step):
+        gap = x[i] - place
+        s, c = (np.sin(gap), np.cos(gap)) if circle else (gap, 1.0)
+        exponent = 2 * np.sin(0.5 * gap) ** 2 if circle else 0.5 * gap * gap
+        weight = np.exp(-beta * exponent)
+        if weight < NEGLIGIBLE * sums[0] and abs(s) > half:
+            break
+        q, size = masses[i] * weight, abs(s) + half
+        square = beta * s * s
+        sums[0] += q
+        sums[1] += q * s
+        sums[2] += q * (square - c)
+        grown = masses[i] * np.exp(-beta * (exponent - half * (abs(s) + 0.5 * half)))
+        sums[3] += grown * size * beta * (beta * size * size + 3 + turning)
+        sums[4] += q * abs(s)
+        sums[5] += q * (square + 1)
+        count += 1
+    return count

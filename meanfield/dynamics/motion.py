@@ -1,0 +1,379 @@
+"""How models move a state: the contract of a motion, and the register of motions by state."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..models.transformer import Transformer
+from ..steppers import DormandPrince, Scheme, Splitting
+
+__all__ = ["Failure", "Motion", "distinct", "in_shape_of", "motion_for"]
+
+INSIDE = 1e-13  # of the time between two jumps
+ROUNDED = 32 * np.finfo(float).eps  # of that time, where it is long after 0
+ONE_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
+MOTIONS: dict[type, type["Motion"]] = {}
+
+
+class Failure(NamedTuple):
+    """Where a run could not go on.
+
+    Attributes
+    ----------
+    t, elapsed : float
+        The time, and that since the start.
+    y : ndarray
+        Coordinates there.
+    step : float
+        The length of the last step.
+    stalled : bool
+        Whether steps had become too short for the clock to show.
+    dt, rtol : float or None, float
+        The options of the run; dt is None where steps adapt.
+    stats : dict
+        The counts of the run.
+    merging : bool
+        Whether tokens were merged.
+    """
+
+    t: float
+    elapsed: float
+    y: np.ndarray
+    step: float
+    stalled: bool
+    dt: float | None
+    rtol: float
+    stats: dict[str, Any]
+    merging: bool = False
+
+
+class Motion(ABC):
+    """How a model moves one kind of state, and what is measured on it.
+
+    A class that is defined as ``class AngleMotion(Motion, moves=Angles)`` moves `Angles` and states
+    of classes derived from it. It needs `coordinates`, `state_of` and `velocity`; all else has a
+    default: errors of coordinates are absolute, nothing is projected, models are single ones
+    without noise, normalisation, reaction or feed-forward map, steps are those of `DormandPrince`.
+
+    Parameters
+    ----------
+    model : Transformer
+    state : object
+        Of the class it moves; what all states of a run have in common is taken from it.
+    engine : optional
+        How sums over tokens are done, where `options` names it.
+    scheme : Scheme or Splitting, optional
+        What steps will be taken with.
+    rtol : float
+        The accuracy that steps will be controlled to.
+
+    Attributes
+    ----------
+    moves : type
+        The class of the states.
+    example : str
+        How a state is made, for error messages.
+    schemes : tuple
+        What steps can be taken with, the default first. A `Scheme` that is explicit always can.
+    options : frozenset of str
+        Which of the options engine, merge, rng, min_degree and max_degree of `solve` apply.
+    refusals : mapping
+        Words in which an option that does not apply is refused, where the usual ones do not do.
+    smallest_step : float
+        Error control gives up below it, relative to the duration of a run.
+    semilinear : bool
+        Whether states are expansions in modes that follow L c + N(c), see `DensityMotion`, rather
+        than coordinates that have a velocity.
+    random : bool
+        Whether steps draw random numbers.
+    implicit : bool
+        Whether implicit steps are taken where explicit ones are short for the sake of stability
+        alone. It is for few coordinates, and asks for velocities of stacks of them.
+    detects_blow_up : bool
+        Whether `growth` tells of a blow-up in finite time.
+    changes_coordinates : bool
+        Whether `projected` takes other coordinates of the same state, which may be far off.
+    """
+
+    moves: ClassVar[type]
+    example: ClassVar[str] = ""
+    schemes: ClassVar[tuple[Scheme | Splitting, ...]] = (DormandPrince,)
+    options: ClassVar[frozenset[str]] = frozenset()
+    refusals: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    smallest_step: ClassVar[float] = 0.0
+    semilinear: ClassVar[bool] = False
+    implicit: ClassVar[bool] = False
+    detects_blow_up: ClassVar[bool] = False
+    changes_coordinates: ClassVar[bool] = False
+
+    def __init_subclass__(cls, moves: type | None = None, **options: Any):
+        super().__init_subclass__(**options)
+        if moves is None:
+            return
+        known = MOTIONS.get(moves)
+        if known is not None and (known.__module__, known.__name__) != (
+            cls.__module__,
+            cls.__name__,
+        ):
+            raise TypeError(
+                f"{moves.__name__} is moved by {known.__module__}.{known.__name__} already; let "
+                f"{cls.__name__} move a class derived from it."
+            )
+        cls.moves = moves
+        MOTIONS[moves] = cls
+
+    def __init__(
+        self,
+        model: Transformer,
+        state: Any,
+        engine: Any = None,
+        *,
+        scheme: Scheme | Splitting | None = None,
+        rtol: float = 1e-8,
+    ):
+        self.model, self.like, self.rtol = model, state, rtol
+        self._engine, self._scheme = engine, scheme
+        self._ends = -np.inf, np.inf
+        self.check()
+        self.setup()
+
+    # Before a run --------------------------------------------------------------------------
+
+    @classmethod
+    def prepared(cls, model: Transformer, state: Any) -> Any:
+        """The initial state, in the ensemble shape of the model too; ValueError if it has none."""
+        if model.shape:
+            raise ValueError(
+                f"{cls.moves.__name__} expects a single model; got an ensemble {model.shape}. "
+                "Solve its members one by one."
+            )
+        return state
+
+    def check(self) -> None:
+        """Raise MeanfieldError or ValueError, with the reason, for a model that does not fit."""
+        if self.model.noisy or self.model.extras:
+            raise MeanfieldError(
+                f"{self.moves.__name__} moves without noise, normalisation, reaction and "
+                f"feed-forward map; got {self.model!r}. Solve for Tokens."
+            )
+
+    @classmethod
+    def refusal(cls, option: str, value: Any) -> str:
+        """Why an option of `solve` does not apply."""
+        if option in cls.refusals:
+            return cls.refusals[option].format(value=value)
+        owners = [kind.moves.__name__ for kind in MOTIONS.values() if option in kind.options]
+        name = cls.moves.__name__
+        return f"{option} is for {' and '.join(owners)}; {name} has none: leave it out."
+
+    def chosen_scheme(
+        self, scheme: Scheme | Splitting | None, dt: float | None, start: float
+    ) -> tuple[Scheme | Splitting | None, float | None]:
+        """What steps are taken with, and their length, None if they adapt.
+
+        Raises
+        ------
+        ValueError
+            If the scheme does not fit, or needs a length of steps.
+        """
+        scheme = self.schemes[0] if scheme is None else scheme
+        if scheme not in self.schemes and not getattr(scheme, "explicit", False):
+            names = " or ".join(f"steppers.{known.name}" for known in self.schemes)
+            raise ValueError(
+                f"{self.moves.__name__} needs an explicit scheme, {names}; got {scheme.name}."
+            )
+        if isinstance(scheme, Splitting) and dt is None:
+            raise ValueError(f"steppers.{scheme.name} needs dt, the length of its steps.")
+        return scheme, dt
+
+    def setup(self) -> None:  # noqa: B027
+        """Compute once what velocities need."""
+
+    def with_state(self, state: Any) -> Self:
+        """The same motion of another state."""
+        other = type(self)(self.model, state, self._engine, scheme=self._scheme, rtol=self.rtol)
+        other._ends = self._ends
+        return other
+
+    def begin(self, y: np.ndarray, t: float) -> None:  # noqa: B027
+        """Look at the first coordinates of a run; ValueError if nothing good can come of them."""
+
+    # Coordinates ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def coordinates(self, state: Any) -> np.ndarray:
+        """The array of floats that moves."""
+
+    @abstractmethod
+    def state_of(self, y: np.ndarray) -> Any:
+        """The state with these coordinates."""
+
+    def packed(self, state: Any) -> np.ndarray:
+        """The numbers in which states of a run differ, exactly, as checkpoints keep them."""
+        return self.coordinates(state)
+
+    def unpacked(self, array: np.ndarray) -> Any:
+        """The state with these numbers."""
+        return self.state_of(array)
+
+    def recorded(self) -> dict[str, Any]:
+        """What the options of a result record of the initial state, as plain data."""
+        return {}
+
+    # Motion --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
+        """Rates of change of the coordinates, of the shape of y."""
+
+    def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+        """The coordinates after one step of a splitting among `schemes`."""
+        raise NotImplementedError(f"{type(self).__name__} has no step of {scheme.name}.")
+
+    def projected(self, y: np.ndarray) -> np.ndarray:
+        """Coordinates of a state next to y, which is off the space by the error of a step."""
+        return y
+
+    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
+        """The size of an error of the coordinates that is compared with rtol."""
+        return float(np.abs(error).max(initial=0.0))
+
+    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
+        """The rate of change that is compared with the tolerance of a steady state."""
+        return float(np.abs(velocity).max(initial=0.0))
+
+    def growth(self, y: np.ndarray, velocity: np.ndarray, t: float) -> float:
+        """The rate of growth that may be that of a blow-up; <= 0 where none is to be expected."""
+        return 0.0
+
+    @property
+    def random(self) -> bool:
+        return False
+
+    # Parameters that jump ------------------------------------------------------------------
+
+    def breakpoints(self, start: float, end: float) -> list[float]:
+        """Times between start and end at which the model changes at once; one for jumps in one."""
+        found = [t for t in self.model.normalisation.breakpoints() if start < t < end]
+        return distinct([*found, *(float(t) for t in self.model.drift.breakpoints(start, end))])
+
+    def enter(self, start: float, end: float) -> None:
+        """Between two breakpoints; at either the model is taken as it is in between."""
+        self._ends = start, end
+
+    def inside(self, t: float) -> float:
+        """The time t, or one next to it that is certainly between the two."""
+        start, end = self._ends
+        margin = max(INSIDE * (end - start), ROUNDED * max(abs(start), abs(end)))
+        return t if np.isinf(margin) else min(max(t, start + margin), end - margin)
+
+    # Along a run ---------------------------------------------------------------------------
+
+    def after_step(self, y: np.ndarray, t: float) -> None:  # noqa: B027
+        """Look at the coordinates after a step, and remember what `doubt` will say."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """What it remembers, as plain data that JSON can write."""
+        return {}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:  # noqa: B027
+        """Go back to a snapshot."""
+
+    def size(self, y: np.ndarray) -> str:
+        """How fine the representation is, for the progress bar."""
+        return f"{y.size} coordinates"
+
+    def stats(self, state: Any) -> dict[str, Any]:
+        """What the result of a run is told beside counts, from its last state."""
+        return {}
+
+    def doubt(self, state: Any, t: float, failure: Failure) -> str | None:
+        """What to warn of if the run ends with this state, at t; None if all is well."""
+        return None
+
+    def failure(self, status: str, at: Failure) -> str:
+        """Why a run could not go on, and what to do, in words."""
+        if status == "not_finite":
+            return f"The state was not finite after t = {at.t:g}: use a smaller dt."
+        why = self.why_stalled(at) if at.stalled else self.why_rejected(at)
+        return f"No step size meets rtol at t = {at.t:g}: {why}"
+
+    def why_rejected(self, at: Failure) -> str:
+        """Why no step was short enough."""
+        return (
+            "the velocity is not smooth there, or not finite. Use a larger rtol, or dt= for fixed "
+            "steps."
+        )
+
+    def why_stalled(self, at: Failure) -> str:
+        """Why steps became shorter than the clock can show, and what helps."""
+        return (
+            f"{self.stall(at)}. A run from the last state that starts at t = 0 has a clock that "
+            "shows such steps: try one, not much longer than they are."
+        )
+
+    @staticmethod
+    def stall(at: Failure) -> str:
+        """What happens where steps are too short for the clock."""
+        return (
+            f"the clock stands still there, where numbers are {np.spacing(at.elapsed):.1g} apart, "
+            f"while the state goes on changing in steps of {at.step:.1g}"
+        )
+
+    def why_not_finite(self, y: np.ndarray, t: float) -> str:
+        """Why velocities at these coordinates are not finite, and what to do about it."""
+        return self.model.drift.why_not_finite(float(np.abs(y).max(initial=0.0)))
+
+    # Measured ------------------------------------------------------------------------------
+
+    def measure(self, state: Any, t: float = 0.0) -> dict[str, Any]:
+        """Observables of a state at the time t: names, and numbers or arrays."""
+        return {}
+
+    @classmethod
+    def resolution(cls, state: Any) -> dict[str, Any]:
+        """What results keep beside observables at every time: one number for all members."""
+        return {}
+
+
+def motion_for(state: Any) -> type[Motion]:
+    """The class of motions that moves a state: that of its class, or of the nearest base of it.
+
+    Raises
+    ------
+    TypeError
+        If there is none.
+    """
+    for kind in type(state).__mro__:
+        if kind in MOTIONS:
+            return MOTIONS[kind]
+    known = ", ".join(motion.example or name.__name__ for name, motion in MOTIONS.items())
+    raise TypeError(
+        f"solve moves a state, one of {known}; got {type(state).__name__}. A class of your own is "
+        "moved by a class derived from mf.Motion."
+    )
+
+
+def in_shape_of(model: Transformer, state: Any) -> Any:
+    """Tokens in the ensemble shape of the model too; ValueError if the two do not broadcast."""
+    try:
+        shape = np.broadcast_shapes(model.shape, state.shape)
+    except ValueError:
+        raise ValueError(
+            f"The model has ensemble shape {model.shape} and the tokens have replicas of shape "
+            f"{state.shape}: these do not broadcast."
+        ) from None
+    return state if shape == state.shape else state.broadcast(shape)
+
+
+def distinct(times: Iterable[float]) -> list[float]:
+    """Times in order, one for those that are equal but for rounding."""
+    found: list[float] = []
+    for t in sorted(times):
+        if not found or t - found[-1] > ONE_JUMP * abs(t):
+            found.append(t)
+    return found

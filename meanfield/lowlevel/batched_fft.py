@@ -1,0 +1,187 @@
+"""Complex Fourier transforms of eight columns side by side, compiled.
+
+Where many rings of latitude are transformed at once, FFTW takes each by itself, and its data
+have to be brought into rows and back. Here eight transforms run in the eight lanes of a
+register: no transposition, no shuffling, and half the time of FFTW's.
+
+An array of n rows holds eight complex columns: a row is eight real parts, then eight imaginary
+ones. The algorithm is Stockham's, which needs no reordering, with factors 8, 5, 4 and 3.
+"""
+
+import numpy as np
+from numba import njit
+
+from .compilation import INNER
+from .simd import LANES, load, store
+
+__all__ = ["ROW", "good_length", "radices", "read_row", "transform", "twiddles", "write_row"]
+
+PLANE = 8 * LANES
+ROW = 2 * PLANE  # bytes
+HALF_ROOT = np.sqrt(0.5)
+COS_3, SIN_3 = -0.5, np.sqrt(0.75)
+COS_5, COS_5_TWICE = np.cos(2 * np.pi / 5), np.cos(4 * np.pi / 5)
+SIN_5, SIN_5_TWICE = np.sin(2 * np.pi / 5), np.sin(4 * np.pi / 5)
+
+
+def good_length(n: int) -> int:
+    """The length >= n, a multiple of 4, that is estimated as fastest: length * (passes + 1)."""
+    lengths = range(-(-n // 4) * 4, n + n // 2 + 8, 4)
+    fast = [length for length in lengths if radices(length)]
+    return min(fast, key=lambda length: length * (len(radices(length)) + 1))
+
+
+def radices(length: int) -> list[int]:
+    """The factors of a multiple of 4, one for each pass; none if others are needed than these."""
+    found = []
+    for radix in (8, 4, 5, 3):
+        while length % radix == 0:
+            found.append(radix)
+            length //= radix
+    if length == 2:  # 2 * 8 = 4 * 4
+        found.remove(8)
+        found, length = [*found, 4, 4], 1
+    return sorted(found, reverse=True) if length == 1 else []
+
+
+def twiddles(factors: list[int]) -> np.ndarray:
+    """Cosines and sines of all passes, one after the other: (p, j, 2) of 2 pi p j / n each."""
+    n, tables = int(np.prod(factors)), []
+    for radix in factors:
+        angles = 2 * np.pi / n * np.arange(n // radix)[:, None] * np.arange(1, radix)
+        tables.append(np.stack([np.cos(angles), np.sin(angles)], axis=-1).ravel())
+        n //= radix
+    return np.concatenate(tables)
+
+
+@njit(cache=True)
+def transform(source, target, scratch, factors, table):
+    """target[j] = sum_k source[k] e^{2 pi i j k / n}; addresses of arrays, all of them different.
+
+    The transform with the opposite sign has the same entries, that of j at n - j.
+    """
+    n, stride, begin = (
+        1,
+        np.int64(1),
+        0,
+    )  # not a literal 1, for which the passes would be compiled too
+    for radix in factors:
+        n *= radix
+    for i in range(factors.size):
+        radix, place = factors[i], target if (factors.size - i) % 2 == 1 else scratch
+        count = n // radix
+        w = table[begin : begin + 2 * n - 2 * count].reshape((count, 2 * radix - 2))
+        if radix == 8:
+            _pass_8(source, place, count, stride, w)
+        elif radix == 5:
+            _pass_5(source, place, count, stride, w)
+        elif radix == 4:
+            _pass_4(source, place, count, stride, w)
+        else:
+            _pass_3(source, place, count, stride, w)
+        source, begin, n, stride = place, begin + 2 * n - 2 * count, count, stride * radix
+
+
+@njit(**INNER)
+def read_row(at):
+    """Real and imaginary parts of the row at an address."""
+    return load(at), load(at + PLANE)
+
+
+@njit(**INNER)
+def write_row(at, re, im):
+    """Write the row at an address."""
+    store(at, re)
+    store(at + PLANE, im)
+
+
+@njit(**INNER)
+def _turn(at, re, im, w, p, j):
+    """Store a value times e^{i angle}, the angle being that of entry j of row p."""
+    c, s = w[p, 2 * j - 2], w[p, 2 * j - 1]
+    write_row(at, c * re - s * im, c * im + s * re)
+
+
+@njit(**INNER)
+def _pass_3(source, target, count, stride, w):
+    far, near = count * stride * ROW, stride * ROW
+    for p in range(count):
+        for q in range(stride):
+            a, b = source + (q + stride * p) * ROW, target + (q + stride * 3 * p) * ROW
+            x0, y0 = read_row(a)
+            x1, y1 = read_row(a + far)
+            x2, y2 = read_row(a + 2 * far)
+            sx, sy, dx, dy = x1 + x2, y1 + y2, SIN_3 * (x1 - x2), SIN_3 * (y1 - y2)
+            ex, ey = x0 + COS_3 * sx, y0 + COS_3 * sy
+            write_row(b, x0 + sx, y0 + sy)
+            _turn(b + near, ex - dy, ey + dx, w, p, 1)
+            _turn(b + 2 * near, ex + dy, ey - dx, w, p, 2)
+
+
+@njit(**INNER)
+def _pass_4(source, target, count, stride, w):
+    far, near = count * stride * ROW, stride * ROW
+    for p in range(count):
+        for q in range(stride):
+            a, b = source + (q + stride * p) * ROW, target + (q + stride * 4 * p) * ROW
+            x0, y0, x1, y1, x2, y2, x3, y3 = _four(a, far)
+            write_row(b, x0, y0)
+            _turn(b + near, x1, y1, w, p, 1)
+            _turn(b + 2 * near, x2, y2, w, p, 2)
+            _turn(b + 3 * near, x3, y3, w, p, 3)
+
+
+@njit(**INNER)
+def _four(at, far):
+    """The transform of four values, at distances `far`."""
+    x0, y0 = read_row(at)
+    x1, y1 = read_row(at + far)
+    x2, y2 = read_row(at + 2 * far)
+    x3, y3 = read_row(at + 3 * far)
+    ax, ay, bx, by = x0 + x2, y0 + y2, x0 - x2, y0 - y2
+    cx, cy, dx, dy = x1 + x3, y1 + y3, x1 - x3, y1 - y3
+    return ax + cx, ay + cy, bx - dy, by + dx, ax - cx, ay - cy, bx + dy, by - dx
+
+
+@njit(**INNER)
+def _pass_5(source, target, count, stride, w):
+    far, near = count * stride * ROW, stride * ROW
+    for p in range(count):
+        for q in range(stride):
+            a, b = source + (q + stride * p) * ROW, target + (q + stride * 5 * p) * ROW
+            x0, y0 = read_row(a)
+            x1, y1 = read_row(a + far)
+            x2, y2 = read_row(a + 2 * far)
+            x3, y3 = read_row(a + 3 * far)
+            x4, y4 = read_row(a + 4 * far)
+            sx, sy, dx, dy = x1 + x4, y1 + y4, x1 - x4, y1 - y4
+            tx, ty, ux, uy = x2 + x3, y2 + y3, x2 - x3, y2 - y3
+            write_row(b, x0 + sx + tx, y0 + sy + ty)
+            ex, ey = x0 + COS_5 * sx + COS_5_TWICE * tx, y0 + COS_5 * sy + COS_5_TWICE * ty
+            fx, fy = SIN_5 * dx + SIN_5_TWICE * ux, SIN_5 * dy + SIN_5_TWICE * uy
+            _turn(b + near, ex - fy, ey + fx, w, p, 1)
+            _turn(b + 4 * near, ex + fy, ey - fx, w, p, 4)
+            ex, ey = x0 + COS_5_TWICE * sx + COS_5 * tx, y0 + COS_5_TWICE * sy + COS_5 * ty
+            fx, fy = SIN_5_TWICE * dx - SIN_5 * ux, SIN_5_TWICE * dy - SIN_5 * uy
+            _turn(b + 2 * near, ex - fy, ey + fx, w, p, 2)
+            _turn(b + 3 * near, ex + fy, ey - fx, w, p, 3)
+
+
+@njit(**INNER)
+def _pass_8(source, target, count, stride, w):
+    far, near = count * stride * ROW, stride * ROW
+    for p in range(count):
+        for q in range(stride):
+            a, b = source + (q + stride * p) * ROW, target + (q + stride * 8 * p) * ROW
+            x0, y0, x1, y1, x2, y2, x3, y3 = _four(a, 2 * far)
+            u0, v0, u1, v1, u2, v2, u3, v3 = _four(a + far, 2 * far)
+            u1, v1 = HALF_ROOT * (u1 - v1), HALF_ROOT * (v1 + u1)
+            u3, v3 = HALF_ROOT * (u3 + v3), HALF_ROOT * (v3 - u3)
+            write_row(b, x0 + u0, y0 + v0)
+            _turn(b + near, x1 + u1, y1 + v1, w, p, 1)
+            _turn(b + 2 * near, x2 - v2, y2 + u2, w, p, 2)
+            _turn(b + 3 * near, x3 - u3, y3 - v3, w, p, 3)
+            _turn(b + 4 * near, x0 - u0, y0 - v0, w, p, 4)
+            _turn(b + 5 * near, x1 - u1, y1 - v1, w, p, 5)
+            _turn(b + 6 * near, x2 + v2, y2 - u2, w, p, 6)
+            _turn(b + 7 * near, x3 + u3, y3 + v3, w, p, 7)

@@ -1,0 +1,137 @@
+"""Functions that compiled code calls by address: FFTW's transforms, right-hand sides.
+
+numba cannot keep a compiled function in its cache when the function refers to a fixed
+address. Here addresses are ordinary integer arguments, so everything stays cacheable, and
+one time loop, compiled once, serves every right-hand side: a compiled one or, through
+`PythonFunction`, any Python callable.
+"""
+
+import ctypes
+from collections.abc import Callable
+
+import numpy as np
+from llvmlite import ir
+from numba import carray, njit, types
+from numba.extending import intrinsic
+
+__all__ = [
+    "CompiledFunction",
+    "PythonFunction",
+    "call",
+    "complex_array",
+    "evaluate",
+    "float_array",
+    "integer_array",
+]
+
+
+def _codegen(context, builder, _signature, arguments):
+    """Call the function at the first argument, an address, with the others, all int64."""
+    word = ir.IntType(64)
+    kind = ir.FunctionType(ir.VoidType(), [word] * (len(arguments) - 1)).as_pointer()
+    builder.call(builder.inttoptr(arguments[0], kind), list(arguments[1:]))
+    return context.get_dummy_value()
+
+
+@intrinsic
+def call(_typing, address, first, second, third):
+    """Call ``void f(int64, int64, int64)`` that lives at `address`: an FFTW transform."""
+    return types.void(*[types.int64] * 4), _codegen
+
+
+@intrinsic
+def evaluate(_typing, address, context, member, source, target):
+    """Call ``void f(int64 context, int64 member, int64 source, int64 target)``: N of a member."""
+    return types.void(*[types.int64] * 5), _codegen
+
+
+@intrinsic
+def _pointer(_typing, address):
+    def codegen(_context, builder, _signature, arguments):
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), codegen
+
+
+@njit(inline="always")
+def complex_array(address, shape):
+    """The complex128 array of this shape that starts at `address`."""
+    return carray(_pointer(address), shape, np.complex128)
+
+
+@njit(inline="always")
+def float_array(address, shape):
+    """The float64 array of this shape that starts at `address`."""
+    return carray(_pointer(address), shape, np.float64)
+
+
+@njit(inline="always")
+def integer_array(address, shape):
+    """The int64 array of this shape that starts at `address`."""
+    return carray(_pointer(address), shape, np.int64)
+
+
+class CompiledFunction:
+    """A function of four int64, compiled on first use, that compiled code calls by address.
+
+    A decorator, where numba's own `cfunc` would compile as soon as the module is imported.
+
+    Parameters
+    ----------
+    function : callable
+        ``f(context, member, source, target)``, in the part of Python that numba compiles.
+    """
+
+    def __init__(self, function: Callable):
+        self._compiled = njit(cache=True, error_model="numpy")(function)
+
+    @property
+    def address(self) -> int:
+        """Where the compiled function begins, for `evaluate`."""
+        result = self._compiled.get_compile_result(types.void(*[types.int64] * 4))
+        return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+
+    def __call__(self, context: int, member: int, source: int, target: int) -> None:
+        self._compiled(context, member, source, target)
+
+
+class PythonFunction:
+    """A Python function u -> N(u) in the form that the compiled time loop calls.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the coefficients of one member as an array (1, modes), which it must not keep,
+        and returns those of N, (1, modes).
+    modes : int
+    dtype : numpy dtype
+        complex128 or float64.
+
+    Notes
+    -----
+    An exception cannot travel through compiled code: it is kept in `error`, the values are
+    set to nan, and whoever runs the loop raises it on return.
+    """
+
+    _prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
+
+    def __init__(self, function: Callable, modes: int, dtype=np.complex128):
+        self._modes, self._dtype = modes, np.dtype(dtype)
+        self._function = function
+        self._callback = self._prototype(self._evaluate)
+        self.address = ctypes.cast(self._callback, ctypes.c_void_p).value
+        self.context = 0
+        self.error: BaseException | None = None
+        self.speed = np.zeros(1)
+
+    def _evaluate(self, _context, _member, source, target):
+        u, result = self._array(source), self._array(target)
+        try:
+            result[...] = self._function(u)
+        except BaseException as error:  # kept, and raised by the caller of the loop
+            self.error = error
+            result[...] = np.nan
+
+    def _array(self, address):
+        memory = (ctypes.c_char * (self._modes * self._dtype.itemsize)).from_address(address)
+        return np.frombuffer(memory, self._dtype).reshape(1, self._modes)

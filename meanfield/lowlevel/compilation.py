@@ -1,0 +1,42 @@
+"""Compilation of functions by numba: options, and who is told of it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from numba.core import event
+
+__all__ = ["INNER", "listening"]
+
+# Options of functions that only compiled code calls. They get no entry from Python: for arguments
+# such as tuples of arrays, compiling one takes as long as the function itself.
+INNER = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+class _Listener(event.Listener):
+    def __init__(self, callback: Callable[[str | None], None]):
+        self._callback, self._depth = callback, 0
+
+    def on_start(self, started):
+        self._depth += 1
+        if self._depth == 1:
+            self._callback(started.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, _ended):
+        self._depth -= 1
+        if self._depth == 0:
+            self._callback(None)
+
+
+@contextmanager
+def listening(callback: Callable[[str | None], None]) -> Iterator[None]:
+    """A context in which `callback` hears of compilation, as it begins and ends.
+
+    Parameters
+    ----------
+    callback : callable
+        Called with the name of a function when its compilation begins, and with None when it
+        ends. Functions that are compiled as parts of another one, and those read from the cache
+        on disk, are not announced.
+    """
+    with event.install_listener("numba:compile", _Listener(callback)):
+        yield

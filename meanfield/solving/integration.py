@@ -1,0 +1,481 @@
+"""The integrator loop: clock, steps, dense output, counts and snapshots, whatever moves.
+
+States with a velocity are moved by `FlowIntegration`, in steps that controllers of their own may
+follow: merging, the detection of blow-ups, implicit steps. Expansions in modes are moved by
+`degree_adaptation.SpectralIntegration`.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..dynamics.motion import Failure, Motion
+from ..steppers import Layers, Scheme, Splitting
+from ..steppers.advance import PAUSED, REACHED, STEADY
+from ..steppers.clock import Clock, restored, started
+from ..steppers.flow import Flow, Step
+from ..steppers.splitting import FixedSteps
+from .arguments import Arguments, check_layers
+from .blow_up import BlowUp
+from .merging import Merging
+from .stiffness import Stiffness
+
+__all__ = ["STALLED", "FlowIntegration", "Integration"]
+
+STALLED = 101  # a step was too short for the clock to show
+ONE_TIME = 8 * np.finfo(float).eps
+
+
+class Count(NamedTuple):
+    """Steps of one scheme, and what they cost."""
+
+    scheme: str
+    accepted: int
+    rejected: int
+    evaluations: int
+
+
+class Integration(ABC):
+    """A state on its way through time, as the driver asks for it.
+
+    The clock counts from the start: times far from zero lose no digits.
+
+    Attributes
+    ----------
+    motion : Motion
+        Of the state as a whole.
+    start : float
+        The first time.
+    clock : Clock
+        The time since the start, at the end of the last step, and the plan of steps.
+    elapsed : float
+        The time since the start; it may be within the last step.
+    continuous : bool
+        Whether a step can be taken again, shorter, as events need it.
+    pause : int
+        Steps after which the driver may look around without loss of speed.
+    """
+
+    clock: Clock
+    continuous: bool = True
+    pause: int = 1
+
+    def __init__(self, arguments: Arguments):
+        problem, accuracy = arguments.problem, arguments.accuracy
+        self.motion: Any = arguments.motion
+        self.start, self.rtol, self.dt = problem.start, accuracy.rtol, accuracy.dt
+        self.outputs = problem.times - problem.start
+        self.duration = float(self.outputs[-1])
+        self.steady = arguments.stopping.steady
+
+    @property
+    def t(self) -> float:
+        return self.start + self.elapsed
+
+    @property
+    @abstractmethod
+    def elapsed(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def state(self) -> Any: ...
+
+    @property
+    @abstractmethod
+    def rate(self) -> float:
+        """The rate of change that a steady state is known by."""
+
+    @property
+    @abstractmethod
+    def size(self) -> str:
+        """How fine the representation is, for the progress bar."""
+
+    @abstractmethod
+    def advance(self, target: float, limit: int) -> int:
+        """Towards `target` after the start, at most `limit` attempts; why it came back."""
+
+    @abstractmethod
+    def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
+        """The state one single step after another one, that at `elapsed` after the start."""
+
+    @abstractmethod
+    def _counts(self) -> list[Count]:
+        """The steps of every scheme so far."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the future of the run depends on, and its counts, as arrays."""
+
+    @abstractmethod
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+
+    @property
+    def attempts(self) -> int:
+        """Steps tried so far, accepted or rejected."""
+        return sum(count.accepted + count.rejected for count in self._counts())
+
+    def stats(self) -> dict[str, Any]:
+        """Counts for the result."""
+        counts = self._counts()
+        return {
+            "steps": sum(count.accepted for count in counts),
+            "rejected": sum(count.rejected for count in counts),
+            "evaluations": sum(count.evaluations for count in counts),
+            "schemes": {count.scheme: count.accepted for count in counts},
+            **self.motion.stats(self.state),
+        }
+
+    def situation(self, stats: dict[str, Any]) -> Failure:
+        """Where the run is, for the words in which it ends."""
+        y = self.motion.coordinates(self.state)
+        now = self.t, self.elapsed, y, self.clock.step
+        return Failure(*now, False, self.dt, self.rtol, stats)
+
+
+class Controller(Protocol):
+    """What follows the steps of a `FlowIntegration` and may end it."""
+
+    def after_step(self, run: "FlowIntegration") -> int | None:
+        """Why the run ends after this step; None if it goes on."""
+
+    def stats(self, start: float) -> dict[str, Any]:
+        """What the result is told."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """What it remembers, as arrays."""
+
+    def restore(self, snapshot: dict[str, Any], run: "FlowIntegration") -> None:
+        """Go back to a snapshot."""
+
+
+class FlowIntegration(Integration):
+    """Steps of a flow: adaptive, or of a given length by a splitting.
+
+    Attributes
+    ----------
+    first : object
+        The initial state.
+    rows : Motion
+        That of the tokens that are left after merging; else `motion`.
+    flow : Flow, StiffFlow or FixedSteps
+
+    Steps are planned to the last output that a single step can reach: outputs within a step cost no
+    steps where the scheme has dense output. Merging, the detection of blow-ups and implicit steps
+    follow once the outputs within a step are through, so that a run that is resumed within a step
+    sees them at the same place.
+    """
+
+    elapsed: float = 0.0
+
+    def __init__(self, arguments: Arguments):
+        super().__init__(arguments)
+        motion, accuracy, options = self.motion, arguments.accuracy, arguments.options
+        self.first = arguments.problem.state
+        self._scheme: Any = accuracy.scheme
+        self.rows = motion  # that of the tokens that are left after merging
+        self._rng: Any = options.rng
+        self._breakpoints = Breakpoints(motion, self.start, self.outputs)
+        y = np.array(motion.coordinates(self.first), dtype=float)
+        if self._scheme is Layers:
+            check_layers(self.outputs, self.dt, "an output or the end")
+            check_layers(self._breakpoints.jumps, self.dt, "a jump of the model")
+        self._breakpoints.enter(motion, 0.0)
+        first_step = self._first_step(y)
+        motion.begin(y, self.start)
+        self.flow: Any = self._steps(y)
+        self.clock, self._goal = started(self.dt or first_step), 0.0
+        self._merging = None if options.merge is None else Merging(y.shape[1], options.merge)
+        self._controllers: dict[str, Controller] = {}
+        if motion.detects_blow_up:
+            self._controllers["blow_up"] = BlowUp()
+        if motion.implicit:
+            self._controllers["stiffness"] = Stiffness()
+        self._stepped = True  # whether what a step brought about is still to be looked at
+        self._follow()
+
+    def _steps(self, y: np.ndarray) -> Any:
+        scheme = self._scheme
+        if isinstance(scheme, Splitting):
+            return FixedSteps(
+                lambda y, t, dt: self.rows.step(scheme, y, t, dt, self._rng), y, self.start
+            )
+        return Flow(scheme, self.rows, y, **self.flow_options)
+
+    @property
+    def flow_options(self) -> dict[str, float]:
+        """How steps of a flow are controlled."""
+        return {
+            "rtol": 0.0 if self.dt else self.rtol,
+            "steady": self.steady,
+            "smallest_step": self.motion.smallest_step * self.duration,
+            "start": self.start,
+        }
+
+    # What the driver asks ------------------------------------------------------------------
+
+    @property
+    def state(self) -> Any:
+        y, merging, motion = self._array, self._merging, self.rows
+        if merging is None:
+            return motion.state_of(y)
+        if self._stepped:  # within a step, after which tokens merge
+            merging = merging.copy()
+            rows = merging.merge(motion.state_of(y), self.t)
+            y = y if rows is None else motion.coordinates(rows)
+        return self.motion.state_of(merging.spread(y, bool(motion.model.reaction)))
+
+    @property
+    def _array(self) -> np.ndarray:
+        """Coordinates now, which may be within the last step."""
+        return self.flow.x if self.elapsed == self.clock.t else self.flow.within(self.elapsed)
+
+    @property
+    def rate(self) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            y = self._array
+            return self.rows.rate(y, self.rows.velocity(y, self.t))
+
+    @property
+    def size(self) -> str:
+        return self.motion.size(self.flow.x)
+
+    @property
+    def continuous(self) -> bool:  # type: ignore[override]
+        return isinstance(self._scheme, Scheme)
+
+    def advance(self, target: float, limit: int) -> int:
+        if self.clock.t < target:
+            if (code := self._follow()) is not None:
+                return code
+            if self.clock.t >= self._goal:
+                self._goal = self._next_goal(target)
+            code = self._step(limit)
+            if code not in (REACHED, PAUSED, STEADY):
+                self.elapsed = self.clock.t
+                return code
+            if self.clock.t == self.elapsed and self._stepped:
+                code = self._follow()
+                return STALLED if code is None else code
+        self.elapsed = min(self.clock.t, target)
+        if self.elapsed == self.clock.t:
+            if (code := self._follow()) is not None:
+                return code
+            if self.steady and self.rate <= self.steady:
+                return STEADY
+        return REACHED if self.elapsed == target else PAUSED
+
+    def _next_goal(self, target: float) -> float:
+        """Where to plan steps to: the next output, or the last that a single step can reach.
+
+        A jump of the model is never passed.
+        """
+        if self.flow.dense:
+            reach = self.clock.t + self.clock.proposal
+            passed = int(np.searchsorted(self.outputs, reach, side="right"))
+            target = max(target, self.outputs[passed - 1]) if passed else target
+        return self._breakpoints.goal(self.clock.t, target)
+
+    def _step(self, limit: int) -> int:
+        if self._breakpoints.enter(self.rows, self.clock.t):
+            self.flow.restart(self.flow.x, self.start + self.clock.t)
+        before = self.flow.counts[0]
+        code, self.clock = self.flow.advance(self.clock, self._goal, min(limit, 1))
+        self._stepped = bool(self.flow.counts[0] > before)
+        return code
+
+    def _follow(self) -> int | None:
+        """What comes after a step, once; why the run ends there, or None."""
+        if not self._stepped:
+            return None
+        self._stepped, step = False, self.flow.before
+        if step is not None:
+            self.motion.after_step(self.flow.x, self.start + self.clock.t)
+        if self._merging is not None:
+            self._merging.after_step(self)
+        if step is None or self.dt:  # fixed steps are not controlled
+            return None
+        for controller in self._controllers.values():
+            if (code := controller.after_step(self)) is not None:
+                return code
+        return None
+
+    def go_on(self, rows: Motion, y: np.ndarray) -> None:
+        """With other rows, at these coordinates."""
+        self.rows = rows
+        self._breakpoints.join(rows)
+        self.flow.restart(y, self.start + self.clock.t, rows)
+
+    def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
+        merging, rows = None, None
+        if self._merging is not None and self._merging.times:
+            merging = Merging(self._merging.labels.size, 0.0)
+            rows = merging.merge(state, self.t)
+        motion = self.motion if rows is None else self.motion.with_state(rows)
+        y = np.array(motion.coordinates(state if rows is None else rows), dtype=float)
+        self._breakpoints.join(motion)
+        kind = {} if isinstance(self.flow, Stiffness.flow) else {"scheme": self._scheme}
+        flow = type(self.flow)(field=motion, x=y, **kind, **self.flow_options)
+        velocity = motion.velocity(y, self.start + elapsed)
+        new, _, _ = flow.step(y, velocity, elapsed, dt)
+        if merging is not None:
+            new = merging.spread(new, bool(motion.model.reaction))
+        return self.motion.state_of(new)
+
+    # The result ----------------------------------------------------------------------------
+
+    def _counts(self) -> list[Count]:
+        accepted, rejected = (int(n) for n in self.flow.counts)
+        earlier, scheme = (
+            getattr(self._controllers.get("stiffness"), "explicit", None),
+            self._scheme,
+        )
+        if earlier is None:
+            spent = scheme.evaluations * (accepted + rejected)
+            return [Count(scheme.name, accepted, rejected, spent)]
+        done, refused = (int(n) for n in earlier)
+        spent = scheme.evaluations * (done + refused)
+        implicit = accepted - done, rejected - refused, self.flow.evaluations
+        return [Count(scheme.name, done, refused, spent), Count(Stiffness.scheme.name, *implicit)]
+
+    def stats(self) -> dict[str, Any]:
+        found = super().stats()
+        if "merge" in self.motion.options:
+            found["merges"] = [list(entry) for entry in getattr(self._merging, "times", [])]
+        for controller in self._controllers.values():
+            found |= controller.stats(self.start)
+        return found
+
+    def situation(self, stats: dict[str, Any]) -> Failure:
+        return (
+            super()
+            .situation(stats)
+            ._replace(
+                y=self.flow.x, stalled=self.flow.stalls.stalled, merging=self._merging is not None
+            )
+        )
+
+    # Kept in a checkpoint ------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        random = None if self._rng is None else self._rng.bit_generator.state
+        within = self.elapsed < self.clock.t
+        step = self.flow.before if within else Step(np.zeros(0), 0.0, 0.0, 0.0)
+        return {
+            "clock": tuple(self.clock),
+            "now": (self.elapsed, self._goal, self.flow.t),
+            "coordinates": self.flow.x,
+            "counts": self.flow.counts,
+            "stalls": self.flow.stalls.numbers,
+            "evaluations": getattr(self.flow, "evaluations", 0),
+            "random": json.dumps(random, default=lambda array: array.tolist()),
+            "before": step.x,
+            "step": step[1:],
+            "motion": json.dumps(self.motion.snapshot()),
+            **{
+                f"{name}.{key}": value
+                for name, part in self._parts.items()
+                for key, value in part.snapshot().items()
+            },
+        }
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        return ({"merging": self._merging} if self._merging else {}) | self._controllers
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        self.clock = restored(snapshot["clock"])
+        self.elapsed, self._goal, t = map(float, snapshot["now"])
+        if self._rng is not None:
+            self._rng.bit_generator.state = json.loads(str(snapshot["random"]))
+        self.motion.restore(json.loads(str(snapshot["motion"])))
+        step = Step(np.array(snapshot["before"]), *map(float, snapshot["step"]))
+        within = self.elapsed < self.clock.t
+        self._breakpoints.enter(self.rows, step.elapsed if within else self.clock.t)
+        for name, part in self._parts.items():
+            own = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
+            part.restore(own, self)
+        self._breakpoints.join(self.rows)
+        self.flow.restart(np.array(snapshot["coordinates"]), t, self.rows)
+        self._stepped = within
+        if within:
+            self.flow.repeat(step)
+        self.flow.counts[:] = snapshot["counts"]
+        self.flow.stalls.numbers[:] = snapshot["stalls"]
+        if hasattr(self.flow, "evaluations"):
+            self.flow.evaluations = int(snapshot["evaluations"])
+
+    def _first_step(self, y: np.ndarray) -> float:
+        """A step in which the state changes by about rtol^(1/8) / 10, relative.
+
+        Raises
+        ------
+        MeanfieldError
+            If the first velocities are not finite.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            velocity = self.motion.velocity(y, self.start)
+            if not np.isfinite(velocity).all():
+                reason = self.motion.why_not_finite(y, self.start)
+                model = self.motion.model
+                raise MeanfieldError(
+                    f"The velocities under {model!r} are not finite at the start: {reason}"
+                )
+        fastest = float(np.abs(velocity).max())  # squares of velocities may overflow
+        rate = self.motion.relative_error(velocity / fastest, y) * fastest if fastest else 0.0
+        return 0.1 * self.rtol**0.125 * min(self.duration, 1 / rate if rate else np.inf)
+
+
+class Breakpoints:
+    """Times at which a model jumps, which no step passes.
+
+    Parameters
+    ----------
+    motion : Motion
+    start : float
+        The first time.
+    outputs : ndarray
+        Output times since the start; the last is the end.
+
+    Attributes
+    ----------
+    jumps : list of float
+        Times since the start; one next to an output is that output.
+    """
+
+    def __init__(self, motion: Motion, start: float, outputs: np.ndarray):
+        self._start, self._outputs = start, outputs
+        self._duration = float(outputs[-1])
+        end = start + self._duration
+        jumps = motion.breakpoints(start, float(np.nextafter(end, np.inf)))
+        self.jumps = [self._at_output(min(t, end) - start) for t in jumps]
+        self._piece: tuple[float, float] | None = None
+
+    def _at_output(self, elapsed: float) -> float:
+        """A time after the start, or the output that it is but for rounding."""
+        nearest = float(self._outputs[np.abs(self._outputs - elapsed).argmin()])
+        same = abs(nearest - elapsed) <= ONE_TIME * (abs(self._start) + self._duration)
+        return nearest if same else elapsed
+
+    def goal(self, elapsed: float, target: float) -> float:
+        """`target`, or the first jump on the way to it."""
+        return min([target, *[jump for jump in self.jumps if jump > elapsed]])
+
+    def enter(self, motion: Motion, elapsed: float) -> bool:
+        """Tell the motion between which jumps this time is; whether they are other ones."""
+        edges = [0.0, *self.jumps, self._duration]
+        i = int(np.searchsorted(self.jumps, elapsed, side="right"))
+        piece = self._start + edges[i], self._start + edges[i + 1]
+        if not self.jumps or piece == self._piece:
+            return False
+        self._piece = piece
+        motion.enter(*piece)
+        return True
+
+    def join(self, motion: Motion) -> None:
+        """Tell another motion between which jumps the time is."""
+        if self._piece:
+            motion.enter(*self._piece)

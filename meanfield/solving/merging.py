@@ -1,0 +1,220 @@
+"""Merging: tokens that have collapsed onto each other, followed as one of all their mass."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import positive
+from ..dynamics.motion import Motion
+from ..states import Tokens
+
+__all__ = ["Merging", "checked_distance"]
+
+FEW = 256
+HALVINGS = 52
+AT_ONCE = 1e-6  # of a step: times that differ by less are one
+NEAR = 0.1  # tokens farther apart are not one
+
+
+def checked_distance(merge: Any, motion: Motion) -> float | None:
+    """The distance below which tokens merge, None for never; ValueError where they cannot."""
+    if merge is None:
+        return None
+    positive(merge=merge)
+    if merge > NEAR:
+        raise ValueError(
+            f"merge is a distance > 0 and <= {NEAR:g}, below which tokens are taken for one; got "
+            f"merge = {merge!r}."
+        )
+    if motion.model.drift.parts_tokens:
+        raise ValueError(
+            "Merging is for drifts that move tokens at the same place alike; under Hardmax, where "
+            "none attends to itself, and causal attention they part."
+        )
+    if motion.like.shape or motion.random:
+        raise ValueError(
+            "Merging needs a single set of Tokens without noise; solve replicas one by one, "
+            "tokens[i]."
+        )
+    return float(merge)
+
+
+class Merging:
+    """Which tokens are merged, so that a run can go on with fewer rows than it has tokens.
+
+    Parameters
+    ----------
+    count : int
+        The number of tokens.
+    distance : float or None
+        Chains of gaps up to this distance are merged; None never.
+
+    Attributes
+    ----------
+    labels : ndarray of int, (count,)
+        The row of each token.
+    shares : ndarray, (count,)
+        The share of each token in the mass of its row, which does not change any more.
+    times : list of (t, rows)
+        When tokens were merged, and how many rows were left.
+    """
+
+    def __init__(self, count: int, distance: float | None):
+        self.distance = distance
+        self.labels, self.shares = np.arange(count), np.ones(count)
+        self.times: list[tuple[float, int]] = []
+
+    def copy(self) -> "Merging":
+        """A copy with its own labels and times."""
+        other = Merging(self.labels.size, self.distance)
+        other.restore(self.snapshot())
+        return other
+
+    def after_step(self, run: Any) -> None:
+        """Merge what has collapsed in the last step of a run, which goes on with fewer tokens."""
+        if self.distance is None:
+            return
+        step, before = None, run.flow.before
+        if before is not None and run.flow.dense:
+            step = run.start + before.elapsed, before.dt, _gaps(run.flow.interpolant, run.rows)
+        rows = self.merge(run.rows.state_of(run.flow.x), run.start + run.clock.t, step)
+        if rows is not None:
+            motion = run.motion.with_state(rows)
+            run.go_on(motion, motion.coordinates(rows))
+
+    def merge(
+        self, rows: Tokens, t: float, step: tuple[float, float, Callable] | None = None
+    ) -> Tokens | None:
+        """Merge rows that have come close at the time t; what is left, or None if none has.
+
+        Radii, where there are any, must have come as close, relative. The step that led there, its
+        beginning, its length and gaps(one, two) -> (s -> lengths), tells when they came close.
+        """
+        place = rows.x
+        if rows.radii is not None:
+            place = np.concatenate([place, np.log(rows.radii)[:, None]], axis=1)
+        links = np.zeros((0, 2)) if self.distance is None else _links(place, self.distance)
+        if not len(links):
+            return None
+        labels = _chains(links, len(rows))
+        left = _merged(rows, labels)
+        with np.errstate(invalid="ignore"):
+            shares = rows.masses / left.masses[labels]
+        shares[left.masses[labels] == 0] = 1.0
+        self.shares = self.shares * shares[self.labels]
+        self.labels = labels[self.labels]
+        parts = np.ones(len(links)) if step is None else self._parts(links, step[2])
+        for i in np.flatnonzero(np.diff(parts, append=2.0) > AT_ONCE):
+            when = t if step is None else min(t, step[0] + parts[i] * step[1])
+            self.times.append((float(when), len(rows) - int(i) - 1))
+        return left
+
+    def _parts(self, links: np.ndarray, gaps: Callable) -> np.ndarray:
+        """The parts of a step after which the gaps of links are closed, in order; by bisection."""
+        gaps_at = gaps(*links.T)
+        low, high = np.zeros(len(links)), np.ones(len(links))
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            closed = gaps_at(middle[:, None]) <= self.distance
+            low, high = np.where(closed, low, middle), np.where(closed, middle, high)
+        return np.sort(high)
+
+    def rows_of(self, tokens: Tokens) -> Tokens:
+        """The rows of all tokens, of which merged ones are at the same place."""
+        first = np.unique(self.labels, return_index=True)[1]
+        masses = np.bincount(self.labels, tokens.masses)
+        radii = None if tokens.radii is None else tokens.radii[first]
+        return Tokens(tokens.x[first], masses, radii, on_sphere=tokens.on_sphere)
+
+    def spread(self, y: np.ndarray, has_masses: bool) -> np.ndarray:
+        """Coordinates of all tokens from those of the rows; masses are in the last column."""
+        if not self.times:
+            return y
+        y = y[:, self.labels]
+        if has_masses:
+            with np.errstate(divide="ignore"):
+                y[..., -1] += np.log(self.shares)
+        return y
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything about it, as arrays."""
+        times = np.array(self.times).reshape(-1, 2)
+        return {"labels": self.labels, "shares": self.shares, "merges": times}
+
+    def restore(self, snapshot: dict[str, Any], run: Any = None) -> None:
+        """Go back to a snapshot, and take the run to the tokens that were left."""
+        self.labels, self.shares = np.array(snapshot["labels"]), np.array(snapshot["shares"])
+        self.times = [(float(t), int(rows)) for t, rows in snapshot["merges"]]
+        if run is not None and self.times:
+            run.rows = run.motion.with_state(self.rows_of(run.first))
+
+
+def _gaps(interpolant: Any, motion: Any) -> Callable:
+    """Distances between rows, as a function of parts of the last step; see `Merging.merge`."""
+    d = motion.dimension
+
+    def gaps(one: np.ndarray, two: np.ndarray) -> Callable:
+        apart = interpolant.of(lambda y: y[0, one, :d] - y[0, two, :d])
+        if not motion.has_radii:
+            return lambda s: np.linalg.norm(apart(s), axis=1)
+        longer = interpolant.of(lambda y: y[0, one, d, None] - y[0, two, d, None])
+        radii = interpolant.of(lambda y: y[0, two, d, None])
+        return lambda s: np.linalg.norm(
+            np.concatenate([apart(s), np.log1p(longer(s) / radii(s))], axis=1), axis=1
+        )
+
+    return gaps
+
+
+def _links(x: np.ndarray, distance: float) -> np.ndarray:
+    """Pairs (m, 2) of points (n, d) that hold chains of gaps <= `distance` together; no more."""
+    pairs = _pairs_within(x, distance)
+    if len(pairs) <= 1:
+        return pairs
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    lengths = np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1)
+    lengths += np.finfo(float).tiny  # a length of 0 would be no link
+    return np.argwhere(minimum_spanning_tree(coo_array((lengths, pairs.T), shape=(len(x),) * 2)))
+
+
+def _chains(links: np.ndarray, count: int) -> np.ndarray:
+    """Numbers of the chains (count,)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(links)), links.T), shape=(count, count))
+    return connected_components(graph, directed=False)[1]
+
+
+def _pairs_within(x: np.ndarray, distance: float) -> np.ndarray:
+    if len(x) <= FEW:
+        from scipy.spatial.distance import cdist
+
+        return np.argwhere(np.triu(cdist(x, x) <= distance, k=1))
+    from scipy.spatial import cKDTree
+
+    return cKDTree(x).query_pairs(distance, output_type="ndarray")
+
+
+def _merged(tokens: Tokens, labels: np.ndarray) -> Tokens:
+    """One token for each label: centre of mass, put back on the sphere; mean radius.
+
+    A centre of mass is as accurate as the square of the distance between those merged.
+    """
+    masses, alone = np.bincount(labels, tokens.masses), np.bincount(labels) == 1
+    weights = np.where(masses[labels] > 0, tokens.masses, 1.0)  # any, where there is no mass
+    total = np.bincount(labels, weights)
+
+    def averaged(values: np.ndarray) -> np.ndarray:
+        return np.bincount(labels, weights * values) / total
+
+    x = np.stack([averaged(column) for column in tokens.x.T], axis=1)
+    if tokens.on_sphere:
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+    untouched = alone[labels]
+    x[labels[untouched]] = tokens.x[untouched]
+    radii = None if tokens.radii is None else averaged(tokens.radii)
+    return Tokens(x, masses, radii, on_sphere=tokens.on_sphere)
