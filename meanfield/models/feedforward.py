@@ -37,7 +37,9 @@ class FeedForward(Kind, family=True):
     Parameters
     ----------
     inner : array, (k, d)
+        First matrix.
     outer : array, (d, k)
+        Second matrix.
     bias : array, (k,), optional
         0 by default.
     activation : callable

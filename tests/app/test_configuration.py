@@ -631,7 +631,7 @@ REFUSED = [  # configuration, the key that is named, and what is said of it
     (tokens(radii=[2.0] * 6), "solve", "PreLN"),
     (tokens(x={**UNIFORM, "n": 10**15}), "initial", "GB.*smaller n"),
     (tokens(x={"kind": "Orthonormal", "n": 10**15}), "initial", "GB.*smaller n"),
-    (tokens(solve={"max_degree": 64}), "solve.min_degree", "modes of a Density"),
+    (tokens(solve={"max_degree": 64}), "solve.max_degree", "Density"),
     (tokens(solve={"merge": 0.2}), "solve.merge", "0.1.*got 0.2"),
     (tokens(x={**UNIFORM, "replicas": 2}, solve={"merge": 1e-8}), "solve", "replicas"),
     (tokens(solve={"scheme": "Strang"}), "solve", "DormandPrince"),
