@@ -29,8 +29,8 @@ from ..core.kinds import KindOf, call_json, located, parameters_of, read_argumen
 __all__ = ["Configuration", "checkpoint_of", "parse_config", "read_config", "run_config", "schema"]
 
 BY_PROGRAM = {
-    *("model", "state", "mu0", "drift", "geometry", "events", "callback", "observables"),
-    *("functionals", "progress", "checkpoint", "resume", "provenance"),
+    *("model", "state", "mu0", "drift", "geometry", "events", "callback", "observe"),
+    *("observables", "functionals", "progress", "checkpoint", "resume", "provenance"),
 }  # arguments of functions that a table does not give
 
 

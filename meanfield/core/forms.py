@@ -310,9 +310,9 @@ Positive = Annotated[float, POSITIVE]
 NonNegative = Annotated[float, NON_NEGATIVE]
 Natural = Annotated[int, NATURAL]
 Index = Annotated[int, INDEX]
-Array = Annotated[np.ndarray, ARRAY]
-Numbers = Annotated[np.ndarray, NUMBERS]
-PositiveNumbers = Annotated[np.ndarray, POSITIVE_NUMBERS]
+Array = Annotated[Any, ARRAY]
+Numbers = Annotated[Any, NUMBERS]
+PositiveNumbers = Annotated[Any, POSITIVE_NUMBERS]
 
 LEAVES: dict[Any, Leaf] = {
     float: FINITE,

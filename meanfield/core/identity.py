@@ -17,7 +17,7 @@ import numpy as np
 
 __all__ = ["digest"]
 
-PLAIN = (type(None), bool, int, float, complex, str, bytes, PurePath)
+PLAIN = (type(None), bool, int, float, complex, str, bytes, PurePath, type(...), range, slice)
 
 
 def digest(value: Any) -> str:

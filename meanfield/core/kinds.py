@@ -99,6 +99,7 @@ class Kind(ABC):
         super().__init_subclass__(**options)
         if _needs_init(cls):
             dataclass(frozen=True, eq=False, repr=False)(cls)
+            del cls.__setattr__, cls.__delattr__  # those of Kind will do
         if family:
             cls.family, cls.kinds = cls, {}
             if cls.default_kind != cls.__name__:
@@ -301,8 +302,10 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
         tree: dict[str, Any] = {"kind": type(value).__name__}
         if not value.kept:
             return {**tree, "shown": repr(value)}
+        kind: Any = type(value)
+        known = parameters_of(kind)
         for name, entry in value.described.items():
-            if not parameters_of(type(value))[name].is_default(entry):
+            if not known[name].is_default(entry):
                 tree[name] = describe(entry, arrays, f"{at}.{name}" if at else name)
         return tree
     if isinstance(value, np.ndarray):
@@ -367,7 +370,7 @@ class KindOf(Form):
     base: type[Kind]
 
     @property
-    def names(self) -> list[str]:  # type: ignore[override]
+    def names(self) -> list[str]:
         """The names of the kinds that fit."""
         kinds = self.base.family.kinds.items()
         return sorted(n for n, kind in kinds if issubclass(kind, self.base) and kind.kept)

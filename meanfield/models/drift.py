@@ -41,8 +41,6 @@ class Drift(Kind, family=True):
         Whether tokens at the same place may part.
     constant : bool
         Whether no parameter depends on time.
-    dimension : int or None
-        The d of the points, or None where the drift leaves it open.
     """
 
     leaves: ClassVar[dict[Any, Form]] = {float: ENSEMBLE}
@@ -50,7 +48,11 @@ class Drift(Kind, family=True):
     on_sphere_only: ClassVar[bool] = False
     parts_tokens: ClassVar[bool] = False
     constant: ClassVar[bool] = True
-    dimension: ClassVar[int | None] = None
+
+    @property
+    def dimension(self) -> int | None:
+        """The d of the points, or None where the drift leaves it open."""
+        return None
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:

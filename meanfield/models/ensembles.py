@@ -112,7 +112,10 @@ class _Random(GivenMatrix):
 
     def resolve(self, place: Place) -> np.ndarray:
         shape = () if self.heads is None else (self.heads,)
-        return self.scale * self.draw(self.columns or place.d, shape)
+        columns = self.columns or place.d
+        if columns is None:
+            raise ValueError(f"{self!r} needs columns: this state has no dimension.")
+        return self.scale * self.draw(columns, shape)
 
 
 class Ginibre(_Random):

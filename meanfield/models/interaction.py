@@ -71,7 +71,7 @@ class Interaction(ZonalDrift):
     @staticmethod
     def chebyshev(coefficients: Sequence[float], name: str = "") -> "CosineSeries":
         """W(cos theta) = sum_k coefficients_k cos(k theta): see `CosineSeries`."""
-        return CosineSeries(coefficients, name)  # type: ignore[arg-type]
+        return CosineSeries(coefficients, name)
 
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         """W; inner products beyond +-1 by rounding are taken for +-1."""

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ..core.checks import real_array
+from ..core.errors import MeanfieldError
 from ..core.forms import ARRAY, NESTED, DataFile, Either, Form, Leaf, Many, Positive, Reading
 from ..core.kinds import Kind, KindOf
 from ..core.number_files import read_numbers
@@ -48,7 +49,7 @@ class Place(NamedTuple):
         Number of tokens; None where there are none.
     """
 
-    d: int
+    d: int | None
     n: Any = None
 
 
@@ -59,6 +60,10 @@ class Given(Kind, family=True):
     def shape(self) -> tuple[int, ...] | None:
         """Shape of the value at each time; None while it is not known."""
         return None
+
+    def at(self, t: float) -> np.ndarray:
+        """The value at time t; raises MeanfieldError while it is not known."""
+        raise MeanfieldError(f"{self!r} is known once the state is: use model.resolved(place).")
 
     @abstractmethod
     def resolve(self, place: Place) -> Any:

@@ -96,8 +96,8 @@ class Logarithmic(GivenNumber):
         What is added to it.
     """
 
-    gamma: Numbers = 1.0  # type: ignore[assignment]
-    offset: Numbers = 0.0  # type: ignore[assignment]
+    gamma: Numbers = 1.0
+    offset: Numbers = 0.0
 
     def resolve(self, place: Place) -> np.ndarray:
         return logarithmic(_tokens_of(place), self.gamma, self.offset)
@@ -115,7 +115,7 @@ class Power(GivenNumber):
     """
 
     d: Natural | None = None
-    factor: Numbers = 1.0  # type: ignore[assignment]
+    factor: Numbers = 1.0
 
     def resolve(self, place: Place) -> np.ndarray:
         d = self.d or place.d

@@ -62,7 +62,7 @@ class Transformer(Kind, family=True):
     default_kind: ClassVar[str | None] = "Transformer"
 
     drift: Drift
-    kappa: PositiveNumbers = np.inf  # type: ignore[assignment]
+    kappa: PositiveNumbers = np.inf
     _: KW_ONLY
     normalisation: Normalisation = PostLN()
     noise: Noise = Isotropic()

@@ -41,11 +41,12 @@ def before_blow_up(solution: Solution) -> Solution:
     """Without the last state of a blow-up, which is next to infinity and hides all others."""
     if solution.status != "blow-up" or len(solution) == 1:
         return solution
-    kept = {name: values for name, values in solution.stored.items() if name != "observables"}
-    if "observables" in solution.stored:
-        kept["observables"] = {
+    measured = ("observables", "observed")
+    kept = {name: values for name, values in solution.stored.items() if name not in measured}
+    for group in (group for group in measured if group in solution.stored):
+        kept[group] = {
             name: (dims, values[:-1] if dims[:1] == ("t",) else values)
-            for name, (dims, values) in solution.stored["observables"].items()
+            for name, (dims, values) in solution.stored[group].items()
         }
     return replace(solution, t=solution.t[:-1], states=solution.states[:-1], stored=kept)
 

@@ -61,6 +61,7 @@ def _write(solution: Solution, path: Path) -> None:
         dims = tuple(f"{MODEL}{name}_{axis}" for axis in range(values.ndim))
         arrays[MODEL + name] = dims, values
     header = {**_header(solution), "model": model, "held": list(held)}
+    header["observed"] = list(solution.stored.get("observed", {}))
     header = json.loads(json.dumps(header))  # as it is read
     header["sha256"] = _seal(header, {name: values for name, (_, values) in arrays.items()})
     with h5netcdf.File(path, "w") as file:
@@ -178,6 +179,7 @@ def _solution(header: dict[str, Any], arrays: Arrays) -> Solution:
     rest = {name: entry for name, entry in arrays.items() if not name.startswith(MODEL)}
     held = {name: rest[name] for name in header["held"]}
     kept = {"observables": rest} if reading.lost else {}  # which cannot be measured again
+    kept["observed"] = {name: rest[name] for name in header["observed"]}
     return Solution(
         t=rest["t"][1],
         states=tuple(state.unstacked(held, _made_of(header["of"]))),

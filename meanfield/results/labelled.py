@@ -4,7 +4,7 @@ First plain dictionaries name -> (dimensions, values), which is what goes into f
 same as xarray datasets.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,8 +52,9 @@ def words(name: str, state: type[State]) -> dict[str, str]:
 
 def observable_arrays(solution: Solution) -> Arrays:
     """What is measured at every time, unless a file kept it."""
+    observed: Arrays = solution.stored.get("observed", {})
     if "observables" in solution.stored:
-        return solution.stored["observables"]
+        return solution.stored["observables"] | observed
     dims = ("t", *member_dims(solution.shape))
     table = measure_all(solution.model, solution.states, solution.t)
     moment, degree = table.pop("moment", None), table.pop("degree", None)
@@ -67,12 +68,13 @@ def observable_arrays(solution: Solution) -> Arrays:
     if degree is not None:
         arrays["degree"] = ("t",), degree
     arrays["t"] = ("t",), solution.t
-    return arrays | _parameters(solution)
+    return arrays | observed | _parameters(solution)
 
 
 def labelled_arrays(solution: Solution) -> Arrays:
     """Observables and states."""
-    return observable_arrays(solution) | type(solution.final).stacked(solution.states)
+    state: Any = type(solution.final)
+    return observable_arrays(solution) | state.stacked(solution.states)
 
 
 def _parameters(solution: Solution) -> Arrays:

@@ -1,7 +1,7 @@
 """The driver: arguments in, a run to the requested times, a solution out."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from .arguments import AT_REST, Accuracy, Arguments, Keeping, Problem, Stopping,
 from .degree_adaptation import SpectralIntegration
 from .events import EventWatch
 from .integration import STALLED, FlowIntegration, Integration
+from .observing import checked_observables, observed
 from .outcome import ENDS, GOES_ON, Record, asks_to_stop, ending, solution
 from .progress import Interruption, Progress
 from .times import Times
@@ -37,6 +38,7 @@ def solve(
     steady_tolerance: Positive = AT_REST,
     events: Callable | Sequence[Callable] = (),
     callback: Callable[[float, State], Any] | None = None,
+    observe: Mapping[str, Callable[[State], Any]] | None = None,
     min_degree: Natural | None = None,
     max_degree: Natural | None = None,
     max_steps: Natural = 10_000_000,
@@ -99,6 +101,9 @@ def solve(
     callback : function, optional
         Called as callback(t, state) after every step, and at outputs within a step; returning
         True ends the run.
+    observe : mapping of str to function, optional
+        Functions f(state) -> real number or array, whose values at the outputs are among the
+        `observables` of the result, and in its file.
     min_degree, max_degree : int, optional
         Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
         number of modes is its square. A density that needs more than `max_degree` ends the run
@@ -166,7 +171,10 @@ def solve(
     given: dict[str, Any] = {"min_degree": min_degree, "max_degree": max_degree}
     given |= {"engine": engine, "merge": merge, "rng": rng}
     arguments = Arguments.checked(problem, accuracy, stopping, keeping, given, progress, provenance)
-    return _Run(arguments).to_the_end()
+    observables = checked_observables(observe, problem.model, problem.state)
+    run = _Run(arguments).to_the_end()
+    run.stored["observed"] = observed(observables, run.states)
+    return run
 
 
 class _Run:

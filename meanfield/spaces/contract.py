@@ -85,11 +85,11 @@ class Geometry(Kind, family=True):
 
     dimension: int
     degree: int
+    degrees: np.ndarray
+    parseval: np.ndarray
     dtype: np.dtype = np.dtype(complex)
     largest_degree: int = 4096
     halfway: bool = False
-    degrees: np.ndarray
-    parseval: np.ndarray
 
     @property
     @abstractmethod

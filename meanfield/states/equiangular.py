@@ -61,7 +61,7 @@ class Equiangular(State):
         self,
         n: PositiveNumbers,
         rho: Numbers | None = None,
-        radius: PositiveNumbers = 1.0,  # type: ignore[assignment]
+        radius: PositiveNumbers = 1.0,
         *,
         gap: PositiveNumbers | None = None,
     ):

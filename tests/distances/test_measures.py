@@ -33,7 +33,7 @@ class Wave:
         return mf.Circle(4).fourier([1, self.a / 2])
 
 
-class Labelled(mf.Tokens):
+class LabelledPoints(mf.Tokens):
     """Tokens with something more: they are tokens."""
 
 
@@ -48,7 +48,7 @@ def test_a_state_is_what_it_says_it_is(distance):
     for mine, known in (
         (Angles(angles), tokens),
         (Wave(0.5), mf.Circle(4).fourier([1, 0.25])),
-        (Labelled(X.x), X),
+        (LabelledPoints(X.x), X),
         (FineCircle(16).von_mises(0.0, 1.0), mf.Circle(16).von_mises(0.0, 1.0)),
     ):
         assert distance(mine, Y).value == distance(known, Y).value

@@ -1,8 +1,5 @@
 """Drifts and weights that a user writes: sums over tokens against brute force, for every engine."""
 
-from dataclasses import dataclass, field
-from functools import cache, partial
-
 import numpy as np
 import pytest
 from replicas import attention, random_masses, unit_vectors
@@ -10,106 +7,61 @@ from token_systems import CONFIGURATIONS, error, tokens
 
 import meanfield as mf
 from meanfield.engines import CircleModes, DirectSums, SphereModes, choose
-from meanfield.spaces.kernels import quadrature_multipliers
 
 MODES = {2: CircleModes, 3: SphereModes}
 
 
-@cache
-def multipliers(kind, which, b, degree, dimension):
-    """Multipliers of one function of DEFINITIONS, by quadrature."""
-    return quadrature_multipliers(partial(DEFINITIONS[kind][which], b), degree, dimension)
+class LinearSlope(mf.ZonalDrift):
+    """W' = 1 + b t, Z = 1: all else follows."""
 
-
-@dataclass(frozen=True, eq=False)
-class Mine(mf.ZonalDrift):
-    """What drifts of this file have in common: a parameter b, a number or an ensemble of them."""
-
-    b: np.ndarray = field(default_factory=lambda: np.array(2.0))
-
-    @property
-    def shape(self):
-        return np.shape(self.b)
-
-    @property
-    def parameters(self):
-        return {"b": np.asarray(self.b)}
-
-    def of(self, t):
-        return np.reshape(self.b, self.shape + (1,) * (t.ndim - len(self.shape)))
-
-    def multipliers(self, which, degree, dimension):
-        """Those of W (0) or Z (2) of DEFINITIONS."""
-        each = [
-            multipliers(type(self), which, float(b), degree, dimension) for b in np.ravel(self.b)
-        ]
-        return np.reshape(each, (*self.shape, degree + 1))
-
-    def attraction(self, degree, dimension):
-        return self.multipliers(0, degree, dimension)
-
-    def contrast(self, log_gap):
-        raise NotImplementedError
-
-    def rate(self, t=0.0):
-        return np.exp(np.abs(self.b))
-
-
-class LinearSlope(Mine):
-    """W' = 1 + b t, Z = 1."""
+    b: float = 2.0
 
     def slope(self, t):
-        return 1 + self.of(t) * t
-
-    def potential_at(self, t):
-        return t + self.of(t) * t**2 / 2
+        return 1 + self.b * t
 
 
-class Tempered(Mine):
+class Tempered(mf.ZonalDrift):
     """W' = exp(b t), Z = 1 + t^2."""
 
-    gradient_flow = False
+    b: float = 2.0
 
     def slope(self, t):
-        return np.exp(self.of(t) * t)
+        return np.exp(self.b * t)
 
     def weight(self, t):
         return 1 + t**2
 
-    def potential_at(self, t):
-        return np.exp(self.of(t) * t) / self.of(t)
-
-    def normaliser(self, degree, dimension):
-        return self.multipliers(2, degree, dimension)
+    def potential(self, t):
+        return np.exp(self.b * t) / self.b
 
 
 class Shifted(Tempered):
-    """The same, both divided by the largest exp(b t) of a row."""
+    """The same, both divided by the largest exp(b t) of a row; multipliers are given."""
 
     def slope(self, t):
-        exponent = self.of(t) * t
+        exponent = self.b * t
         return np.exp(exponent - exponent.max(axis=-1, keepdims=True))
 
     def weight(self, t):
-        return (1 + t**2) * np.exp(-(self.of(t) * t).max(axis=-1, keepdims=True))
+        return (1 + t**2) * np.exp(-(self.b * t).max(axis=-1, keepdims=True))
+
+    def attraction(self, degree, dimension):
+        return Tempered(self.b).attraction(degree, dimension)
+
+    def normaliser(self, degree, dimension):
+        return Tempered(self.b).normaliser(degree, dimension)
 
 
-class Peaked(Mine):
+class Peaked(mf.ZonalDrift):
     """W' = 1, Z = exp(b t): the denominator has more harmonics than the numerator."""
 
-    gradient_flow = False
+    b: float = 2.0
 
     def slope(self, t):
         return np.ones_like(t)
 
     def weight(self, t):
-        return np.exp(self.of(t) * t)
-
-    def potential_at(self, t):
-        return t
-
-    def normaliser(self, degree, dimension):
-        return self.multipliers(2, degree, dimension)
+        return np.exp(self.b * t)
 
 
 DEFINITIONS = {  # W, W' and Z at inner products t
@@ -226,7 +178,6 @@ def test_a_drift_may_ask_for_the_compiled_exponential_kernels():
 # Attention weights ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class Rectified(mf.Weights):
     """max(l + bias, 0)^2, normalised."""
 
@@ -236,7 +187,6 @@ class Rectified(mf.Weights):
         return np.maximum(logits + self.bias, 0) ** 2
 
 
-@dataclass(frozen=True)
 class Cauchy(mf.Weights):
     """1 / (1 + beta |Qx - Ky|^2)^power, not normalised."""
 
@@ -290,7 +240,6 @@ def test_the_faster_sums_are_those_of_the_logits(weights, causal):
     rng = np.random.default_rng(6)
     x, masses = unit_vectors(rng, 50, 3), random_masses(rng, 50)
 
-    @dataclass(frozen=True)
     class Plain(mf.Weights):
         normalised = weights.normalised
 
@@ -305,7 +254,6 @@ def test_the_faster_sums_are_those_of_the_logits(weights, causal):
 
 
 def test_weights_that_cannot_be_causal_say_why():
-    @dataclass(frozen=True)
     class Symmetric(Rectified):
         not_causal = "they are symmetric in x and y."
 

@@ -58,7 +58,6 @@ def test_the_inner_product_passes_at_the_known_time(drift, time):
         (mf.PreLN(), 1e5, lambda t, state: state.gap * state.radius**2 / 1.1830278 - 1),
         (mf.PeriLN(), 1e5, lambda t, state: state.gap * state.radius**2 / 1.1830278 - 1),
     ],
-    ids=repr,
 )
 def test_late_times_keep_their_law(scheme, t, law):
     """Long after 1 - rho has fallen below rounding: e^{-2t}, e^{-4 sqrt(t + 1)}, 1/r^2."""
