@@ -16,30 +16,31 @@ SCRIPTS = sorted(path.name for path in (ROOT / "validation").glob("[!_]*.py"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(page, language):
-    """The code blocks of a page, padded so that a traceback names the right line."""
+def blocks(page, *languages):
+    """Language and code of the blocks of a page, padded so that a traceback has its lines."""
     text = page.read_text(encoding="utf-8")
     for found in BLOCK.finditer(text):
-        if found[1] == language:
-            yield "\n" * text.count("\n", 0, found.start(2)) + found[2]
+        if found[1] in languages:
+            yield found[1], "\n" * text.count("\n", 0, found.start(2)) + found[2]
 
 
 def ids(page):
     return page.name
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(blocks(p, "python"))], ids=ids)
+@pytest.mark.parametrize("page", [p for p in PAGES if any(blocks(p, "python", "toml"))], ids=ids)
 def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
-    """A configuration shown on the page is run first, as run.toml, into run.nc."""
+    """A configuration shown on the page is run as run.toml, into run.nc."""
     plt.switch_backend("Agg")
     monkeypatch.chdir(tmp_path)
-    for configuration in blocks(page, "toml"):
-        Path("run.toml").write_text(configuration.lstrip("\n"), encoding="utf-8")
-        mf.run_config(mf.read_config("run.toml"), out="run.nc", progress=False)
     names = {"np": np, "mf": mf}
     try:
-        for block in blocks(page, "python"):
-            exec(compile(block, str(page), "exec"), names)
+        for language, block in blocks(page, "python", "toml"):
+            if language == "python":
+                exec(compile(block, str(page), "exec"), names)
+            else:
+                Path("run.toml").write_text(block.lstrip("\n"), encoding="utf-8")
+                mf.run_config(mf.read_config("run.toml"), out="run.nc", progress=False)
     finally:
         plt.close("all")
 
@@ -48,7 +49,9 @@ def test_the_finder_of_blocks_sees_them_all():
     """A pattern that misses blocks would pass silently: count the fences by hand."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        assert len(list(blocks(page, "python"))) == len(re.findall(r"^```python$", text, re.M))
+        for language in ("python", "toml"):
+            fences = re.findall(rf"^```{language}$", text, re.M)
+            assert len(list(blocks(page, language))) == len(fences)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

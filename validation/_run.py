@@ -23,7 +23,6 @@ from _claims import Claim, Script, disagreements, read_claims, scripts_of
 from _page import Run, page
 from _pool import FAILS, NOT_RUN, STOPPED, Outcome, Running, run_scripts
 from _progress import Progress, table
-
 from meanfield.app.environment import describe, doctor
 
 ROOT = Path(__file__).resolve().parents[1]

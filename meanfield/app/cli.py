@@ -8,8 +8,12 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -61,6 +65,38 @@ def _print_version(context: click.Context, _option: click.Parameter, asked: bool
         context.exit()
 
 
+def import_kinds(name: str) -> str:
+    """Import a module by its name, or a Python file, for the kinds in it; its SHA-256.
+
+    Raises
+    ------
+    MeanfieldError
+        If it cannot be imported.
+    """
+    from ..core.atomic import checksum
+
+    try:
+        module = _import_file(Path(name)) if name.endswith(".py") else import_module(name)
+    except Exception as error:  # whatever the module does
+        raise MeanfieldError(f"--import {name}: {type(error).__name__}: {error}") from error
+    source = getattr(module, "__file__", None)
+    return "" if source is None else checksum(Path(source))
+
+
+def _import_file(path: Path) -> ModuleType:
+    """A Python file as the module of its name."""
+    known = sys.modules.get(path.stem)
+    if known is not None and getattr(known, "__file__", None) != str(path.absolute()):
+        raise ImportError(f"there is a module {path.stem} already; give the file another name")
+    spec = spec_from_file_location(path.stem, path.absolute())
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"there is no such file; looked for {path.absolute()}")
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module  # annotations of its classes are looked up there
+    spec.loader.exec_module(module)
+    return module
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
@@ -70,8 +106,18 @@ def _print_version(context: click.Context, _option: click.Parameter, asked: bool
     callback=_print_version,
     help="Print the version and exit.",
 )
-def main() -> None:
+@click.option(
+    "--import",
+    "modules",
+    metavar="MODULE_OR_FILE",
+    multiple=True,
+    help="Import a module, or a Python file, that defines kinds of your own. Repeatable.",
+)
+@click.pass_context
+@refuses_cleanly
+def main(context: click.Context, modules: tuple[str, ...]) -> None:
     """Mean-field dynamics of attention: densities of tokens under the noisy Transformer."""
+    context.obj = {name: import_kinds(name) for name in modules}
 
 
 def writes_a_result(metavar: str, what: str | None = None) -> Callable[[Callable], Callable]:
@@ -107,7 +153,7 @@ def config_of(path: Path, command: str) -> Any:
     """The configuration in a file, which must be for this command."""
     from .configuration import read_config
 
-    config = read_config(path)
+    config = replace(read_config(path), imports=click.get_current_context().find_root().obj)
     if config.command != command:
         raise MeanfieldError(
             f"{path} is for another command: use meanfield {config.command} {path}."
@@ -336,12 +382,23 @@ def phase_diagram(config: Path, out: Path | None, force: bool, quiet: bool) -> N
 
 
 @main.command()
+@click.option(
+    "--compile",
+    "compiles",
+    is_flag=True,
+    help="First compile at once all that runs would compile on first use.",
+)
 @refuses_cleanly
-def doctor() -> None:
+def doctor(compiles: bool) -> None:
     """Print versions, threads and licences, for a bug report.
 
     Exit code: 0, or 1 if something that is required is missing.
     """
+    if compiles:
+        from .compilation import compile_everything
+
+        seconds = compile_everything(lambda name, took: click.echo(f"{name:<30}{took:>8.1f} s"))
+        click.echo(f"{'compiled in':<30}{seconds:>8.1f} s\n")
     from .doctor import doctor as examine
     from .doctor import in_words
 

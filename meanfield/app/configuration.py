@@ -11,10 +11,9 @@ import re
 import sys
 import tomllib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,8 +23,8 @@ import numpy as np
 from ..core.atomic import checksum
 from ..core.checks import boolean, path_of
 from ..core.errors import CheckpointError, ConfigError, MeanfieldError
-from ..core.forms import INVALID, TEXT, Form, Reading
-from ..core.kinds import KindOf, call_json, parameters_of, read_arguments
+from ..core.forms import INVALID, TEXT, Form, Reading, nearest, toml
+from ..core.kinds import KindOf, call_json, located, parameters_of, read_arguments
 
 __all__ = ["Configuration", "checkpoint_of", "parse_config", "read_config", "run_config", "schema"]
 
@@ -48,17 +47,16 @@ class Arguments(Form):
     expected: str = "a table"
 
     @property
-    def arguments(self) -> list[str]:
-        """The names that a table may give."""
+    def keys(self) -> list[str]:
         return [name for name in parameters_of(self.function()) if name not in BY_PROGRAM]
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if not isinstance(data, Mapping):
-            return reading.refuse(at, "expected a table")
-        return read_arguments(self.function(), data, at, reading, self.arguments)
+            return reading.refuse(at, f"expected {self.expected}; got {toml(data)}")
+        return read_arguments(self.function(), data, at, reading, self.keys)
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return call_json(self.function(), definitions, names=self.arguments)
+        return call_json(self.function(), definitions, names=self.keys)
 
 
 # What a file may hold ----------------------------------------------------------------------------
@@ -88,6 +86,12 @@ def _phases() -> Callable:
     return phase_diagram
 
 
+def _drifts() -> KindOf:
+    from ..models import Drift
+
+    return KindOf(Drift)
+
+
 def _family(module: str, name: str) -> Callable[[], Form]:
     def form() -> Form:
         from importlib import import_module
@@ -99,9 +103,8 @@ def _family(module: str, name: str) -> Callable[[], Form]:
 
 Forms = dict[str, Callable[[], Form]]  # of tables, made when they are read
 TEXTS: Forms = {"title": lambda: TEXT, "description": lambda: TEXT}
-MODEL, DRIFT = _family("models.transformer", "Transformer"), _family("models", "Drift")
-SPACE, START = _family("spaces", "Geometry"), _family("spaces.laws", "Start")
-LAW = _family("spaces.laws", "DensityLaw")
+MODEL, SPACE = _family("models.transformer", "Transformer"), _family("spaces", "Geometry")
+START, LAW = _family("spaces.laws", "Start"), _family("spaces.laws", "DensityLaw")
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +121,15 @@ class Configuration:
         The tables by name: kinds, and arguments of functions.
     files : tuple of Path
         The data files that it names.
+    imports : dict
+        The modules that were imported for their kinds, by name: the SHA-256 of each.
     """
 
     data: dict[str, Any]
     source: Path | None
     tables: dict[str, Any]
     files: tuple[Path, ...] = ()
+    imports: Mapping[str, str] = field(default_factory=dict)
 
     work: ClassVar[str] = ""  # the table that says what is to be done
     command: ClassVar[str] = ""
@@ -142,25 +148,41 @@ class Configuration:
             "config": self.data,
             "config_file": None if self.source is None else str(self.source),
             "data_files": {str(path): {"sha256": checksum(path)} for path in self.files},
+            "imports": dict(self.imports),
             "command_line": list(sys.argv),
         }
 
     @contextmanager
-    def blaming(self, key: str) -> Iterator[None]:
-        """Turns what the package refuses into an error that names the file and the table."""
+    def blaming(self, table: str, names: Iterable[str] = ()) -> Iterator[None]:
+        """Turns what the package refuses into an error that names the file and the key.
+
+        That is the table, or one of `names` in it with which the message begins.
+        """
         try:
             yield
         except (ConfigError, CheckpointError):
             raise  # says itself what is wrong
         except (MeanfieldError, ValueError, TypeError, MemoryError) as error:
-            prefix = "" if self.source is None else f"{self.source}: "
-            text = "it needs more memory than there is" if isinstance(error, MemoryError) else error
-            raise ConfigError(f"{prefix}{key}: {text}") from error
+            key, text = located(str(error), table, names)
+            if isinstance(error, MemoryError):
+                text = f"it needs more memory than there is. {error}".strip()
+            raise self.error(f"{key}: {text}") from error
+
+    def error(self, text: str) -> ConfigError:
+        """An error that names the file."""
+        return ConfigError(text if self.source is None else f"{self.source}: {text}")
 
     def begin(self) -> Any:
         """The state, or the density, that [initial] makes on [space]."""
-        with self.blaming("initial"):
-            return self.tables["initial"].begin(self.tables.get("space"))
+        law = self.tables["initial"]
+        kind: Callable = type(law)
+        with self.blaming("initial", parameters_of(kind)):
+            return law.begin(self.tables.get("space"))
+
+    def call(self, function: Callable, *objects: Any, **options: Any) -> Any:
+        """The function of the table `work`, with the arguments of that table."""
+        with self.blaming(self.work, parameters_of(function)):
+            return function(*objects, **self.tables[self.work], **options)
 
 
 class Run(Configuration):
@@ -177,30 +199,19 @@ class Run(Configuration):
     def run(self, **options: Any) -> Any:
         from ..models.parameters import Place
 
-        state, arguments = self.begin(), self.tables["solve"]
+        state = self.begin()
         with self.blaming("model"):
             model = self.tables["model"].resolved(Place(state.dimension, state.tokens))
-        state = _with_members(model, state)
-        if model.noisy and "rng" not in arguments and hasattr(state, "gram"):
-            raise ConfigError(
-                f"{self.source or ''}: solve.rng: this key is required and is missing: with it a "
-                "run that draws random numbers can be repeated"
+        seeded = "rng" in self.tables["solve"]
+        if state.takes_noise and seeded != model.noisy:
+            raise self.error(
+                "solve.rng: nothing is random without noise, where kappa = inf; leave it out"
+                if seeded
+                else "solve.rng: this key is required and is missing: with it a run that draws "
+                "random numbers can be repeated"
             )
-        with self.blaming("solve"):
-            return _solver()(model, state, **arguments, **options, provenance=self.provenance)
-
-
-def _with_members(model: Any, state: Any) -> Any:
-    """Replicas of tokens, each of which is solved for every member of an ensemble of models."""
-    members = len(model.shape)
-    if not (members and state.shape and hasattr(state, "gram")):
-        return state
-    place = (*state.shape, *(1,) * members)
-    radii = None if state.radii is None else state.radii.reshape(*place, len(state))
-    x = state.x.reshape(*place, *state.x.shape[-2:])
-    return type(state)(
-        x, state.masses.reshape(*place, len(state)), radii, on_sphere=state.on_sphere
-    )
+        state = state.with_members(len(model.shape))
+        return self.call(_solver(), model, state, **options, provenance=self.provenance)
 
 
 class Study(Configuration):
@@ -216,9 +227,7 @@ class Study(Configuration):
     optional: ClassVar[Forms] = {**TEXTS}
 
     def run(self, **options: Any) -> Any:
-        start = self.begin()
-        with self.blaming("chaos"):
-            study = _study()(self.tables["model"], start, **self.tables["chaos"], **options)
+        study = self.call(_study(), self.tables["model"], self.begin(), **options)
         study.data.attrs["provenance"] = json.dumps(self.provenance)
         return study
 
@@ -228,17 +237,14 @@ class Bifurcation(Configuration):
 
     work, command, resumable = "bifurcation", "bifurcation", False
     required: ClassVar[Forms] = {
-        "drift": DRIFT,
+        "drift": lambda: _DriftToFollow(),
         "space": SPACE,
         "bifurcation": lambda: Arguments(_branches),
     }
     optional: ClassVar[Forms] = TEXTS
 
     def run(self, **options: Any) -> Any:
-        with self.blaming("bifurcation"):
-            diagram = _branches()(
-                self.tables["drift"], self.tables["space"], **self.tables["bifurcation"], **options
-            )
+        diagram = self.call(_branches(), self.tables["drift"], self.tables["space"], **options)
         diagram.data.attrs["provenance"] = json.dumps(self.provenance)
         return diagram
 
@@ -257,9 +263,7 @@ class PhaseDiagrams(Configuration):
     def run(self, **options: Any) -> tuple:
         found: list[Any] = []
         for drift in self.tables["drifts"]:
-            with self.blaming("phase_diagram"):
-                arguments = self.tables["phase_diagram"]
-                found.append(_phases()(drift, self.tables["space"], **arguments, **options))
+            found.append(self.call(_phases(), drift, self.tables["space"], **options))
             found[-1].data.attrs["provenance"] = json.dumps(self.provenance)
             if any("interrupted" in ends for ends in found[-1].ends.values()):
                 break
@@ -273,27 +277,43 @@ class PhaseDiagrams(Configuration):
         return [out.with_name(f"{out.stem}_{drift}{out.suffix}") for drift in drifts]
 
 
-@dataclass(frozen=True, eq=False)
+class _DriftToFollow(Form):
+    """A drift; or the name of one alone, where a parameter that it requires is followed."""
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        drifts = _drifts()
+        kind = drifts.base.kinds.get(data) if isinstance(data, str) else None
+        if kind is not None and any(p.required for p in parameters_of(kind).values()):
+            return kind
+        return drifts.read(data, at, reading)
+
+    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        drifts = _drifts()
+        return {"anyOf": [*drifts.json(definitions)["anyOf"], {"enum": list(drifts.names)}]}
+
+
 class _NamesOfDrifts(Form):
     """Names of kinds of drifts, each at most once."""
 
-    expected: str = "an array of names of drifts, each at most once"
+    expected = "an array of names of drifts, each at most once"
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        from ..models import Drift
-
-        known = data if isinstance(data, list) else []
-        if not known or len(set(map(str, known))) < len(known):
-            return reading.refuse(at, f"expected {self.expected}; got {data!r}")
-        for name in known:
-            if name not in Drift.kinds:
-                near = get_close_matches(str(name), Drift.kinds, n=1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                return reading.refuse(at, f"expected {self.expected}; got {name!r}{hint}")
-        return [Drift.kinds[name] for name in known]
+        drifts = _drifts()
+        names = data if isinstance(data, list) else []
+        if not names or len(set(map(str, names))) < len(names):
+            return reading.refuse(at, f"expected {self.expected}; got {toml(data)}")
+        before = len(reading.problems)
+        for i, name in enumerate(names):
+            if name not in drifts.names:
+                known, hint = ", ".join(drifts.names), nearest(str(name), drifts.names)
+                reading.refuse(f"{at}[{i}]", f"expected one of {known}; got {toml(name)}{hint}")
+        if len(reading.problems) > before:
+            return INVALID
+        return [drifts.base.kinds[name] for name in names]
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
+        names = {"enum": list(_drifts().names)}
+        return {"type": "array", "items": names, "minItems": 1, "uniqueItems": True}
 
 
 KINDS: dict[str, type[Configuration]] = {
@@ -365,35 +385,46 @@ def _tables(kind: type[Configuration], data: Mapping[str, Any], reading: Reading
         if name in forms:
             found[name] = forms[name]().read(value, name, reading)
         else:
-            near = get_close_matches(name, forms, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            homes = [f"[{table}]" for table in kind.required if name in forms[table]().keys]
+            near = f"; did you mean {name} in {' or '.join(homes)}?" if homes else ""
+            hint = near or nearest(str(name), forms)
             reading.refuse(name, f"unknown key{hint} (valid here: {', '.join(forms)})")
     for name in kind.required:
         if name not in data:
-            reading.refuse(name, "this table is required and is missing")
+            reading.refuse(name, "this key is required and is missing")
     return {name: value for name, value in found.items() if value is not INVALID}
 
 
-def _repeated_seeds(data: Any) -> Iterator[str]:
-    """The same random numbers must not be used twice: matrices, positions and noise."""
-    first: dict[int, str] = {}
-    for key, seed in _seeds(data, ""):
-        if seed in first:
-            yield (
-                f"{first[seed]} and {key} are both {seed}: the same random numbers would be used "
-                "twice; give one of them another seed"
-            )
-        first.setdefault(seed, key)
+def _repeated_seeds(data: Mapping[str, Any]) -> Iterator[str]:
+    """The same random numbers must not be used twice: matrices, positions and noise.
+
+    Those of the matrices of a model may be equal, and those of the entries of an array: the members
+    of an ensemble, for instance.
+    """
+    found = [seed for name, value in data.items() for seed in _seeds(value, name, name)]
+    for i, (key, seed, group) in enumerate(found):
+        for other, same, elsewhere in found[:i]:
+            if same == seed and elsewhere != group:
+                yield (
+                    f"{other} and {key} are both {seed}: the same random numbers would be used "
+                    "twice; give one of them another seed"
+                )
+                break
 
 
-def _seeds(data: Any, at: str) -> Iterator[tuple[str, int]]:
-    """Seeds of random numbers, except those of matrices, of which equal ones may be wanted."""
-    if isinstance(data, Mapping) and not at.startswith("model.drift"):
+def _seeds(data: Any, at: str, group: str) -> Iterator[tuple[str, int, str]]:
+    """Key, seed and group of the random numbers below a key; those of a group may be equal."""
+    if isinstance(data, Mapping):
         for name, value in data.items():
-            key = f"{at}.{name}" if at else name
+            key = f"{at}.{name}"
+            inner = group if group == "model" or group.endswith("[]") else key
             if name == "rng" and isinstance(value, int):
-                yield key, value
-            yield from _seeds(value, key)
+                yield key, value, inner
+            yield from _seeds(value, key, inner)
+    elif isinstance(data, list | tuple):
+        inner = group if group == "model" else f"{at}[]"
+        for i, value in enumerate(data):
+            yield from _seeds(value, f"{at}[{i}]", inner)
 
 
 def _json(value: Any) -> Any:

@@ -26,7 +26,6 @@ REQUIRED = {
     "tqdm": "MPL-2.0 AND MIT",
     "threadpoolctl": "BSD-3-Clause",
     "click": "BSD-3-Clause",
-    "pydantic": "MIT",
     "lazy_loader": "BSD-3-Clause",
 }
 OPTIONAL = {"imageio-ffmpeg": "BSD-2-Clause; its wheels contain ffmpeg, GPL-3.0-or-later"}

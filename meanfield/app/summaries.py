@@ -63,35 +63,19 @@ def _table(run: "Solution") -> str:
         lines.append("  ".join(f"{v:>{w}.6g}" for v, w in zip(row, widths, strict=True)))
     if len(rows) > MOST_ROWS:
         lines.append(f"... and {len(rows) - MOST_ROWS} more members in the file")
-    return "\n".join([f"at t = {run.t[-1]:g}, {_size(run)}:", *lines])
+    return "\n".join([f"at t = {run.t[-1]:g}, {run.final.size_in_words}:", *lines])
 
 
 def _replicas(run: "Solution") -> dict:
     """The numbers of independent sets of tokens, whose axis comes before those of the model."""
-    from ..states import Gram, Tokens
-
     axes = len(run.model.shape)
-    if not isinstance(run.final, Tokens | Gram) or len(run.shape) != axes + 1:
+    if not run.final.replicated or len(run.shape) != axes + 1:
         return {}
     return {"replica": np.arange(run.shape[0]).reshape(-1, *(1,) * axes)}
 
 
 def _is_known(measured: dict, name: str) -> bool:
     return name in measured and not np.isnan(measured[name]).all()
-
-
-def _size(run: "Solution") -> str:
-    from ..states import Equiangular, Gaussian, Gram, Tokens
-
-    final = run.final
-    if isinstance(final, Equiangular):
-        return "equiangular tokens"
-    if isinstance(final, Gaussian):
-        return f"a Gaussian in R^{final.dimension}"
-    if isinstance(final, Tokens | Gram):
-        return f"{len(final)} tokens"
-    nodes = run.stats.get("nodes")
-    return f"degree {final.geometry.degree}" if nodes is None else f"{nodes} nodes"
 
 
 def _count_of(study: "Study") -> str:

@@ -39,7 +39,7 @@ def real_array(what: str, values: Any) -> np.ndarray:
             return array.astype(float)
         if array.dtype.kind == "O":  # long integers, fractions; None has no float
             return np.array([float(value) for value in array.flat]).reshape(array.shape)
-        found = f"an array of {array.dtype}"
+        found = repr(values) if array.dtype.kind in "SU" else f"an array of {array.dtype}"
     except (TypeError, ValueError):
         found = repr(values)
         if _is_ragged(values):
@@ -69,7 +69,8 @@ def whole_number(wanted: str, name: str, value: Any, *, least: int = 1) -> int:
     """`value` as an int; raises ValueError, "`wanted` >= `least`; got `name` = ...", unless so."""
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not number or not -math.inf < value < math.inf or value != int(value) or value < least:
-        raise ValueError(f"{wanted} >= {least}; got {name} = {_plain(value)!r}.")
+        bound = f" >= {least}" if least > -(2**63) else ""
+        raise ValueError(f"{wanted}{bound}; got {name} = {_plain(value)!r}.")
     return int(value)
 
 

@@ -20,11 +20,13 @@ from .errors import MeanfieldError
 
 __all__ = [
     "INVALID",
+    "REFUSED",
     "Array",
     "DataFile",
     "Form",
     "Index",
     "Leaf",
+    "Named",
     "Natural",
     "NonNegative",
     "Numbers",
@@ -35,6 +37,7 @@ __all__ = [
     "nearest",
     "shown",
     "toml",
+    "without_name",
 ]
 
 REFUSED = (TypeError, ValueError, MeanfieldError)
@@ -87,6 +90,16 @@ class Form:
     names: Any = ()
     expected: str
 
+    @property
+    def choices(self) -> Any:
+        """The strings that it may be."""
+        return ()
+
+    @property
+    def keys(self) -> Any:
+        """The keys that a table may have."""
+        return ()
+
     def check(self, name: str, value: Any) -> Any:
         """The value as it is kept; raises TypeError or ValueError, which name the parameter."""
         return value
@@ -129,10 +142,19 @@ class Leaf(Form):
             return self._stored(data, at, reading)
         if isinstance(data, str) and data in self.functions:
             return self.functions[data]
+        name = at.split(".")[-1]
         try:
-            return self.check(at.split(".")[-1], _numbers(data))
+            value = data if self.is_text else _numbers(data)
+            if "anyOf" in self.schema:
+                _check_entries(name, value)
+            return self.check(name, value)
         except REFUSED as error:
-            return reading.refuse(at, error)
+            return reading.refuse(at, without_name(str(error), name))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether strings mean themselves; else "inf" and "nan" are numbers."""
+        return self.schema.get("type") == "string"
 
     def _stored(self, data: Mapping, at: str, reading: Reading) -> Any:
         if "array" in data and data["array"] in reading.arrays:
@@ -165,6 +187,21 @@ def _numbers(data: Any) -> Any:
     if isinstance(data, list | tuple):
         return [_numbers(entry) for entry in data]
     return INFINITIES.get(data, data) if isinstance(data, str) else data
+
+
+def _check_entries(name: str, data: Any) -> None:
+    """Raise TypeError for what NumPy would take for numbers, or for an array of text."""
+    if isinstance(data, list | tuple):
+        for entry in data:
+            _check_entries(name, entry)
+    elif isinstance(data, bool) or not isinstance(data, int | float):
+        raise TypeError(f"{name} must be real numbers; got {toml(data)}.")
+
+
+def without_name(text: str, name: str) -> str:
+    """A message that begins with the name of a parameter, for a line that begins with its key."""
+    text = text.replace(f"; got {name} = ", "; got ")
+    return text.removeprefix(f"{name} ") if text.startswith(f"{name} must ") else text
 
 
 # Leaves ------------------------------------------------------------------------------------------
@@ -321,6 +358,10 @@ class Choice(Form):
     def expected(self) -> str:  # type: ignore[override]
         return " or ".join(f'"{value}"' for value in self.values)
 
+    @property
+    def choices(self) -> Any:
+        return self.values
+
     def check(self, name: str, value: Any) -> Any:
         if value not in self.values:
             hint = nearest(value, self.values) if isinstance(value, str) else ""
@@ -363,6 +404,31 @@ class Many(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class Named(Form):
+    """Values of one form by names of one's own."""
+
+    form: Form
+
+    @property
+    def expected(self) -> str:  # type: ignore[override]
+        return f"a table, each value {self.form.expected}"
+
+    def check(self, name: str, value: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"{name} must be {self.expected}; got {name} = {value!r}.")
+        return {key: self.form.check(f"{name}.{key}", entry) for key, entry in value.items()}
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        if not isinstance(data, Mapping):
+            return reading.refuse(at, f"expected {self.expected}; got {toml(data)}")
+        found = {key: self.form.read(entry, f"{at}.{key}", reading) for key, entry in data.items()}
+        return INVALID if any(entry is INVALID for entry in found.values()) else found
+
+    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": self.form.json(definitions)}
+
+
+@dataclass(frozen=True, eq=False)
 class Either(Form):
     """A value of one of several forms: of the first that takes it."""
 
@@ -387,10 +453,20 @@ class Either(Form):
             value = form.read(data, at, trial)
             if not trial.problems:
                 return value
-        table = isinstance(data, Mapping)
-        fitting = [i for i, form in enumerate(self.forms) if bool(form.names) == table] or [0]
-        reading.problems += trials[fitting[0]].problems
-        return INVALID
+        named = [bool(form.names) for form in self.forms]
+        a_kind = isinstance(data, Mapping) or (isinstance(data, str) and self._may_be_a_kind(data))
+        fitting = [i for i, kinds in enumerate(named) if kinds == a_kind] or [0]
+        if len(fitting) == 1:
+            reading.problems += trials[fitting[0]].problems
+            return INVALID
+        expected = ", or ".join(self.forms[i].expected for i in fitting)
+        known = [name for i in fitting for name in self.forms[i].choices]
+        hint = nearest(data, known) if isinstance(data, str) else ""
+        return reading.refuse(at, f"expected {expected}; got {toml(data)}{hint}")
+
+    def _may_be_a_kind(self, name: str) -> bool:
+        names = [known for form in self.forms for known in form.names]
+        return bool(names) and (name in names or bool(nearest(name, names)))
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"anyOf": [form.json(definitions) for form in self.forms]}
@@ -405,6 +481,10 @@ class Registered(Form):
     @property
     def expected(self) -> str:  # type: ignore[override]
         return " or ".join(f'"{name}"' for name in self.base.known)
+
+    @property
+    def choices(self) -> Any:
+        return self.base.known
 
     def check(self, name: str, value: Any) -> Any:
         if not isinstance(value, self.base):

@@ -43,12 +43,14 @@ from .forms import (
     Either,
     Form,
     Many,
+    Named,
     OrNone,
     Reading,
     Registered,
     nearest,
     shown,
     toml,
+    without_name,
 )
 from .identity import digest
 
@@ -59,6 +61,7 @@ __all__ = [
     "build",
     "call_json",
     "describe",
+    "located",
     "parameters_of",
     "read_arguments",
     "schema",
@@ -217,7 +220,7 @@ def parameters_of(target: Any) -> dict[str, Parameter]:
     function: Any = getattr(target, "__init__") if isinstance(target, type) else target  # noqa: B009
     hints = get_type_hints(function, include_extras=True)
     places = reversed(target.__mro__) if isinstance(target, type) else [target]
-    words = {name: text for place in places for name, text in _words(place).items()}
+    words = {name: text for place in places for name, text in _words(place).items() if text}
     special = getattr(target, "leaves", {})
     given = inspect.signature(target).parameters
     return {
@@ -241,6 +244,8 @@ def form_of(hint: Any, special: Mapping[Any, Form]) -> Form:
         return OrNone(form) if types.NoneType in inner else form
     if get_origin(hint) in (tuple, list, Sequence) and inner:
         return Many(form_of(inner[0], special))
+    if get_origin(hint) in (dict, Mapping) and inner:
+        return Named(form_of(inner[1], special))
     if isinstance(hint, type) and hasattr(hint, "known"):
         return Registered(hint)
     if isinstance(hint, type) and issubclass(hint, Kind):
@@ -266,7 +271,8 @@ def _words(place: Any) -> dict[str, str]:
                 for name in names:
                     found[name].append(line.strip())
             else:
-                names = [name.strip(" *") for name in line.split(":")[0].split(",")]
+                given = [name.strip(" *") for name in line.split(":")[0].split(",")]
+                names = [name for name in given if name not in found]  # else an attribute
                 found |= {name: [] for name in names}
     return {name: " ".join(text) for name, text in found.items()}
 
@@ -370,6 +376,11 @@ class KindOf(Form):
         return sorted(n for n, kind in kinds if issubclass(kind, self.base) and kind.kept)
 
     @property
+    def keys(self) -> set[str]:
+        kinds = self.base.family.kinds
+        return {key for name in self.names for key in parameters_of(kinds[name])}
+
+    @property
     def expected(self) -> str:  # type: ignore[override]
         return f"one of {', '.join(f'{name}(...)' for name in self.names)}"
 
@@ -408,6 +419,8 @@ class KindOf(Form):
             if key not in definitions:
                 definitions[key] = {}  # kinds may hold kinds of their own family
                 definitions[key] = call_json(kind, definitions, name)
+                if name == self.base.family.default_kind:
+                    definitions[key]["required"].remove("kind")
             choices.append({"$ref": f"#/$defs/{key}"})
             if not any(parameter.required for parameter in parameters_of(kind).values()):
                 choices.append({"const": name})
@@ -422,7 +435,15 @@ def read_call(target: Callable, table: Mapping[str, Any], at: str, reading: Read
     try:
         return target(**values)
     except REFUSED as error:
-        return reading.refuse(at, error)
+        return reading.refuse(*located(str(error), at, parameters_of(target)))
+
+
+def located(text: str, at: str, names) -> tuple[str, str]:
+    """The key that a message is about, and what it says: it may begin with one of `names`."""
+    first = text.split(" ")[0]
+    if first not in names:
+        return at, text
+    return (f"{at}.{first}" if at else first), without_name(text, first)
 
 
 def read_arguments(
@@ -448,8 +469,9 @@ def read_arguments(
     for name in names:
         if known[name].required and name not in table:
             key = f"{at}.{name}" if at else name
-            words = f" ({known[name].words})" if known[name].words else ""
-            reading.refuse(key, f"this key is required{words} and is missing")
+            words = known[name].words.split(". ")[0].rstrip(".").replace("`", "")
+            meaning = f" ({words})" if words else ""
+            reading.refuse(key, f"this key is required{meaning} and is missing")
     return INVALID if len(reading.problems) > before else values
 
 

@@ -12,14 +12,14 @@ from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, Either, Form
 from ..core.kinds import Kind, KindOf, parameters_of
 from ..spaces.kernels import finite_values, quadrature_multipliers
-from .parameters import Given
+from .parameters import GivenNumber
 from .slopes import slope_of
 
 __all__ = ["Drift", "Ensemble", "ZonalDrift"]
 
 NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)  # at which a drift shows what it computes
 DENSE = np.linspace(-1, 1, 515)[1:-1]  # for the largest slope, which may be infinite at +-1
-ENSEMBLE = Either((NUMBERS, KindOf(Given)))  # what a parameter of the annotation float may be
+ENSEMBLE = Either((NUMBERS, KindOf(GivenNumber)))  # what a parameter of the annotation float may be
 Ensemble = Annotated[Any, ENSEMBLE]
 CLOSE = 1e-3  # gaps below which differences of slopes cancel
 PLACES, SHARES = (np.polynomial.legendre.leggauss(40) + np.array([[1.0], [0.0]])) / 2

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..core.checks import generator, whole_number
 from ..core.forms import Index, Natural
-from .parameters import Given, Place
+from .parameters import GivenMatrix, Place
 
 __all__ = [
     "GOE",
@@ -86,7 +86,7 @@ def wishart(dimension: int, rng, shape: tuple[int, ...] = ()):
     return matrices @ np.swapaxes(matrices, -1, -2) / np.sqrt(dimension)
 
 
-class _Random(Given):
+class _Random(GivenMatrix):
     """A random matrix, or one for each head.
 
     Parameters

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core.forms import ARRAY, FUNCTION, Either, Leaf, OrNone
 from ..core.kinds import Kind, KindOf
-from .parameters import Given, known
+from .parameters import GivenMatrix, known
 
 __all__ = ["FeedForward", "relu"]
 
@@ -28,7 +28,7 @@ ACTIVATION = Leaf(
 )
 
 
-Weight = Annotated[Any, Either((ARRAY, KindOf(Given)))]
+Weight = Annotated[Any, Either((ARRAY, KindOf(GivenMatrix)))]
 
 
 class FeedForward(Kind, family=True):
@@ -37,7 +37,9 @@ class FeedForward(Kind, family=True):
     Parameters
     ----------
     inner : array, (k, d)
+        First matrix.
     outer : array, (d, k)
+        Second matrix.
     bias : array, (k,), optional
         0 by default.
     activation : callable

@@ -21,6 +21,9 @@ __all__ = [
     "FromFile",
     "FunctionOfTime",
     "Given",
+    "GivenBeta",
+    "GivenMatrix",
+    "GivenNumber",
     "InverseTemperature",
     "Matrix",
     "Parameter",
@@ -67,7 +70,19 @@ class Given(Kind, family=True):
         """The numbers; raises ValueError or StorageError where there are none."""
 
 
-class FromFile(Given):
+class GivenMatrix(Given):
+    """A table in place of a matrix."""
+
+
+class GivenBeta(Given):
+    """A table in place of an inverse temperature, which may change with time."""
+
+
+class GivenNumber(GivenBeta):
+    """A table in place of a number, or of an ensemble of them, which does not change with time."""
+
+
+class FromFile(GivenMatrix, GivenNumber):
     """Numbers that are read from a file.
 
     Parameters
@@ -111,7 +126,7 @@ class _Layers(Form):
         return {"type": "array"}
 
 
-class PerLayer(Given):
+class PerLayer(GivenMatrix, GivenBeta):
     """A parameter that is constant within each layer of a Transformer and jumps between them.
 
     Its value at time t is that of layer floor(t / duration); the first layer's before t = 0, and
@@ -319,5 +334,5 @@ BETA = Leaf(
     lambda _name, value: inverse_temperature(value),
     NESTED,
 )
-Matrix = Annotated[Any, Either((MATRIX, KindOf(Given)))]
-InverseTemperature = Annotated[Any, Either((BETA, KindOf(Given)))]
+Matrix = Annotated[Any, Either((MATRIX, KindOf(GivenMatrix)))]
+InverseTemperature = Annotated[Any, Either((BETA, KindOf(GivenBeta)))]

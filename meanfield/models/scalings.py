@@ -4,7 +4,7 @@ import numpy as np
 
 from ..core.checks import real_array, whole_number
 from ..core.forms import Natural, Numbers
-from .parameters import Given, Place
+from .parameters import GivenNumber, Place
 
 __all__ = ["Logarithmic", "Power", "logarithmic", "power"]
 
@@ -85,7 +85,7 @@ def _finite(name: str, values) -> np.ndarray:
     return array
 
 
-class Logarithmic(Given):
+class Logarithmic(GivenNumber):
     """`logarithmic` of the number of tokens, in place of beta.
 
     Parameters
@@ -103,7 +103,7 @@ class Logarithmic(Given):
         return logarithmic(_tokens_of(place), self.gamma, self.offset)
 
 
-class Power(Given):
+class Power(GivenNumber):
     """`power` of the number of tokens, in place of beta.
 
     Parameters
@@ -120,7 +120,7 @@ class Power(Given):
     def resolve(self, place: Place) -> np.ndarray:
         d = self.d or place.d
         if d is None:
-            raise ValueError(f"{self!r} needs d: this state has no dimension.")
+            raise ValueError("Power needs d, the dimension of the keys: this state has none.")
         return power(_tokens_of(place), d, self.factor)
 
 

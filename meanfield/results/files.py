@@ -156,7 +156,8 @@ def _damaged(path: Path, error: Exception) -> StorageError:
 def _variables(file) -> Arrays:
     """All variables of a file: the names of their axes, and their values."""
     found: Arrays = {}
-    for name, variable in file.items():
+    variables = {name: entry for name, entry in file.items() if hasattr(entry, "dims")}
+    for name, variable in variables.items():  # not groups, as of a study
         if b"but not a netCDF variable" not in variable.attrs.get("NAME", b""):
             scales = [] if variable.is_scale else variable.dims
             dims = tuple(scale[0].name.lstrip("/") for scale in scales)

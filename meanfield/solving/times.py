@@ -32,6 +32,9 @@ class Linspace(Times):
 
     count: Natural
 
+    def validate(self) -> None:
+        _check_count(self.count)
+
     def between(self, start: float, end: float) -> np.ndarray:
         return np.linspace(start, end, self.count)
 
@@ -50,6 +53,19 @@ class Geomspace(Times):
     count: Natural
     first: Positive
 
+    def validate(self) -> None:
+        _check_count(self.count)
+
     def between(self, start: float, end: float) -> np.ndarray:
+        if not self.first < end - start:
+            raise ValueError(
+                f"t_eval must lie within t_span, of length {end - start:g}; the first time after "
+                f"the start is {self.first:g} later."
+            )
         later = np.geomspace(self.first, end - start, self.count - 1)
         return start + np.concatenate([[0.0], later])
+
+
+def _check_count(count: int) -> None:
+    if count < 2:
+        raise ValueError(f"count must be >= 2, as both ends are among them; got {count}.")

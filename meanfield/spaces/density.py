@@ -91,6 +91,10 @@ class Density(State):
     def dimension(self) -> int:
         return self.geometry.dimension
 
+    @property
+    def size_in_words(self) -> str:
+        return f"degree {self.geometry.degree}"
+
     def header(self) -> dict[str, Any]:
         return {"space": self.geometry}
 

@@ -5,13 +5,14 @@ Each stands for a method of the spaces that have it: `VonMises(concentration, me
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from ..core.checks import check_memory
-from ..core.forms import NATURAL, DataFile, Index, Many, Natural, NonNegative, Positive
+from ..core.forms import NATURAL, REFUSED, DataFile, Index, Many, Natural, NonNegative, Positive
 from ..core.kinds import Kind
 from ..core.number_files import read_numbers
 from ..states import Start, Tokens
@@ -84,6 +85,10 @@ class Fourier(DensityLaw):
     cos: np.ndarray = ()  # type: ignore[assignment]
     sin: np.ndarray = ()  # type: ignore[assignment]
 
+    def validate(self) -> None:
+        _check_series("cos", self.cos)
+        _check_series("sin", self.sin)
+
     def density(self, space: Any) -> Density:
         coefficients = np.zeros(max(len(self.cos), len(self.sin)) + 1, dtype=complex)
         coefficients[0] = 1
@@ -148,6 +153,9 @@ class Legendre(DensityLaw):
 
     coefficients: np.ndarray
     axis: np.ndarray | None = None
+
+    def validate(self) -> None:
+        _check_series("coefficients", self.coefficients)
 
     def density(self, space: Any) -> Density:
         given = {} if self.axis is None else {"axis": self.axis}
@@ -250,10 +258,15 @@ class Mixture(DensityLaw):
 
     components: tuple[Weighted, ...]
 
+    def validate(self) -> None:
+        if not self.components:
+            raise ValueError("components must have at least one entry; got none.")
+
     def density(self, space: Any) -> Density:
         total = sum(part.weight for part in self.components)
         shares = [part.weight / total for part in self.components]
-        return Density.mixture(shares, [part.law.begin(space) for part in self.components])
+        laws = [part.law for part in self.components]
+        return Density.mixture(shares, _densities("components", laws, space))
 
 
 class Ensemble(DensityLaw):
@@ -269,8 +282,12 @@ class Ensemble(DensityLaw):
 
     members: tuple[DensityLaw, ...]
 
+    def validate(self) -> None:
+        if not self.members:
+            raise ValueError("members must have at least one entry; got none.")
+
     def density(self, space: Any) -> Density:
-        return Density.stack([member.begin(space) for member in self.members])
+        return Density.stack(_densities("members", self.members, space))
 
 
 class AlongCharacteristics(Law):
@@ -326,6 +343,24 @@ class SampledTokens(Law):
         check_memory(f"{self.n} tokens", (*shape, self.n, density.geometry.dimension))
         drawn = density.sample(self.n * (self.replicas or 1), rng=self.rng)
         return Tokens(drawn.x.reshape(*shape, self.n, drawn.dimension), self.masses, self.radii)
+
+
+def _check_series(name: str, coefficients: np.ndarray) -> None:
+    if coefficients.ndim != 1:
+        raise ValueError(
+            f"{name} must be an array of numbers [a_1, a_2, ...]; got shape {coefficients.shape}."
+        )
+
+
+def _densities(name: str, laws: Sequence[DensityLaw], space: Geometry | None) -> list[Density]:
+    """The densities of several laws; errors say of which entry of the parameter `name`."""
+    found = []
+    for i, law in enumerate(laws):
+        try:
+            found.append(law.begin(space))
+        except REFUSED as error:
+            raise ValueError(f"{name}[{i}]: {error}") from error
+    return found
 
 
 def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:

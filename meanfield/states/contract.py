@@ -44,11 +44,17 @@ class State(Start):
         Long names of the arrays, for figures and files.
     fixed : tuple of str
         Arrays that are kept once for a whole run if they are equal in all its states.
+    replicated : bool
+        Whether axes of its own, which come before those of the model, are independent replicas.
+    takes_noise : bool
+        Whether random numbers move it where the model has noise; a run then has a seed.
     """
 
     by_hand = True
     words: ClassVar[dict[str, str]] = {}
     fixed: ClassVar[tuple[str, ...]] = ()
+    replicated: ClassVar[bool] = False
+    takes_noise: ClassVar[bool] = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,6 +70,15 @@ class State(Start):
     def tokens(self) -> Any:
         """The number of tokens, or None where there are none."""
         return None
+
+    @property
+    def size_in_words(self) -> str:
+        """How much it holds, for tables: "256 tokens"."""
+        return repr(self)
+
+    def with_members(self, axes: int) -> Self:
+        """The state with room for that many axes of an ensemble of models, after its own."""
+        return self
 
     @abstractmethod
     def arrays(self) -> Arrays:
@@ -103,6 +118,8 @@ class State(Start):
         ]
 
     def begin(self, space: Any) -> "State":
+        if space is not None:
+            raise ValueError(f"{type(self).__name__} has no use for [space]; leave that table out.")
         return self
 
     def __eq__(self, other: object) -> bool:

@@ -103,6 +103,20 @@ class Equiangular(State):
     def of_arrays(cls, n: Any, logit: Any, radius: Any) -> "Equiangular":
         return cls.computed(n, logit, radius)
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """Parameters that make it again: rho where it has its digits, gap where tokens are near."""
+        near = bool((np.abs(self.gap) < 0.5).any())
+        return {
+            "n": self.n,
+            **({"gap": self.gap} if near else {"rho": self.rho}),
+            "radius": self.radius,
+        }
+
+    @property
+    def size_in_words(self) -> str:
+        return "equiangular tokens"
+
     def arrays(self) -> Arrays:
         dims = member_dims(self.shape)
         held = {"n": self.n, "logit": self.logit, "radius": self.radius}

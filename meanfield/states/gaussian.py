@@ -22,6 +22,7 @@ class Gaussian(State):
     Parameters
     ----------
     mean : array, shape (d,)
+        The mean.
     cov : array, shape (d, d)
         Symmetric and positive semidefinite, to 1e-12 of its largest entry times d.
 
@@ -67,6 +68,10 @@ class Gaussian(State):
         for array in (state.mean, state.root, state.cov):
             array.setflags(write=False)
         return state
+
+    @property
+    def size_in_words(self) -> str:
+        return f"a Gaussian in R^{self.dimension}"
 
     def arrays(self) -> Arrays:
         return {

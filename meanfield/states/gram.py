@@ -36,6 +36,7 @@ class Gram(State):
         "masses": "masses of the tokens",
     }
     fixed = ("masses",)
+    replicated = True
 
     def __init__(self, G: np.ndarray | Points, masses: np.ndarray | None = None):
         if isinstance(G, Points):
@@ -80,6 +81,17 @@ class Gram(State):
     @classmethod
     def of_arrays(cls, inner_product: Any, masses: Any) -> "Gram":
         return cls.computed(inner_product, masses)
+
+    @property
+    def size_in_words(self) -> str:
+        return f"{len(self)} tokens"
+
+    def with_members(self, axes: int) -> "Gram":
+        if not (axes and self.shape):
+            return self
+        shape = (*self.shape, *(1,) * axes)
+        masses = self.masses.reshape(*shape, len(self))
+        return Gram.computed(self.G.reshape(*shape, *self.G.shape[-2:]), masses)
 
     @property
     def shape(self) -> tuple[int, ...]:

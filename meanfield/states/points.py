@@ -57,7 +57,9 @@ class Orthonormal(Points):
             )
 
     def draw(self) -> np.ndarray:
-        return np.eye(self.n, self.d or self.n)
+        shape = (self.n, self.d or self.n)
+        check_memory(f"{self.n} tokens", shape)
+        return np.eye(*shape)
 
 
 class _Drawn(Points):

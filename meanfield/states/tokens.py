@@ -49,6 +49,7 @@ class Tokens(State):
         "radii": "lengths of the hidden states",
     }
     fixed = ("masses",)
+    replicated = takes_noise = True
 
     def __init__(
         self,
@@ -119,6 +120,18 @@ class Tokens(State):
 
     def header(self) -> dict[str, Any]:
         return {"on_sphere": self.on_sphere}
+
+    @property
+    def size_in_words(self) -> str:
+        return f"{len(self)} tokens"
+
+    def with_members(self, axes: int) -> "Tokens":
+        if not (axes and self.shape):
+            return self
+        shape = (*self.shape, *(1,) * axes, len(self))
+        radii = None if self.radii is None else self.radii.reshape(shape)
+        x, masses = self.x.reshape(*shape, self.dimension), self.masses.reshape(shape)
+        return Tokens(x, masses, radii, on_sphere=self.on_sphere)
 
     def broadcast(self, shape: tuple[int, ...]) -> "Tokens":
         """The same tokens in every replica of this shape, to which their own broadcasts."""

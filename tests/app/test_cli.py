@@ -1,6 +1,5 @@
-"""The command line, from a configuration file to a result, its figure, and its resumption."""
+"""The command line: from files to results, figures and exit codes."""
 
-import inspect
 import json
 import os
 import re
@@ -16,41 +15,89 @@ import pytest
 from click.testing import CliRunner
 
 import meanfield as mf
-from meanfield.app.cli import main
-from meanfield.app.config import parse_config, read_config, run_config, schema
-from meanfield.app.config.build import build_density, build_model, solve_arguments
-from meanfield.app.config.schema import KINDS
-from meanfield.app.config.solve_table import FOR_TOKENS
-from meanfield.app.environment import OPTIONAL, REQUIRED
-from meanfield.results.storage import load
+from meanfield.app.cli import KINDS, main
+from meanfield.app.configuration import parse_config, read_config, run_config, schema
+from meanfield.app.doctor import OPTIONAL, REQUIRED
+from meanfield.core.identity import digest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs" / "configuration.md"
 
-CONFIG = """
+DENSITY = """
 title = "a small run"
 [model]
-drift = "USA"
-beta = 1.0
+drift = { kind = "USA", beta = 1.0 }
 kappa = 3.0
-[geometry]
+[space]
+kind = "Circle"
 degree = 16
 [initial]
-kind = "fourier"
+kind = "Fourier"
 cos = [0.2]
 [solve]
-t_end = 0.5
-outputs = 6
+t_span = [0, 0.5]
+t_eval = { kind = "Linspace", count = 6 }
 """
 # Without noise the density collapses: 16 modes hold it for a short time only.
-COLLAPSE = CONFIG.replace("kappa = 3.0", "").replace("t_end = 0.5", "t_end = 9.0\nmax_degree = 16")
+COLLAPSE = DENSITY.replace("kappa = 3.0", "").replace("[0, 0.5]", "[0, 9]\nmax_degree = 16")
+TOKENS = """
+[model]
+drift = { kind = "SA", beta = 4.0 }
+[initial]
+kind = "Tokens"
+x = { kind = "Uniform", n = 32, d = 3, rng = 1 }
+[solve]
+t_span = [0, 1]
+t_eval = { kind = "Linspace", count = 5 }
+"""
+NOISY = TOKENS.replace("beta = 4.0 }", "beta = [1.0, 4.0] }\nkappa = 10.0")
+NOISY = NOISY.replace("rng = 1 }", "rng = 1, replicas = 3 }") + "rng = 2\ndt = 0.02\n"
+STUDY = """
+title = "a small study"
+[model]
+drift = "Kuramoto"
+kappa = 1.0
+[space]
+kind = "Circle"
+degree = 16
+[initial]
+kind = "Fourier"
+cos = [0.5]
+[chaos]
+sizes = [8, 16]
+times = [0.0, 0.2]
+replicas = 4
+rng = 3
+dt = 0.1
+"""
+BRANCHES = """
+title = "a small diagram"
+drift = "Kuramoto"
+[space]
+kind = "Circle"
+degree = 16
+[bifurcation]
+kappa = [1.5, 3.0]
+save_at = [2.5]
+"""
+PLANE = """
+drifts = ["USA", "SA"]
+[space]
+kind = "Circle"
+degree = 16
+[phase_diagram]
+beta = [1.0, 3.5]
+degrees = [1]
+"""
+FILES = {"run": DENSITY, "tokens": TOKENS, "noisy": NOISY, "study": STUDY}
+FILES |= {"diagram": BRANCHES, "plane": PLANE}
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty working directory with run.toml in it."""
+    """A working directory with these files in it, run.toml and so on."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "run.toml").write_text(CONFIG)
+    for name, text in FILES.items():
+        (tmp_path / f"{name}.toml").write_text(text)
     return tmp_path
 
 
@@ -62,127 +109,163 @@ def meanfield(*arguments, code=0):
     return result.stdout, result.stderr
 
 
+def write(name, text):
+    Path(name).write_text(text)
+
+
 def same_bits(one, other):
     """Whether two solutions agree in every bit."""
-    pairs = zip(one.states, other.states, strict=True)
-    return np.array_equal(one.t, other.t) and all(
-        np.array_equal(a.coefficients, b.coefficients) for a, b in pairs
-    )
+    states = zip(one.states, other.states, strict=True)
+    return np.array_equal(one.t, other.t) and all(digest(a) == digest(b) for a, b in states)
 
 
-# Solving -----------------------------------------------------------------------------------
+# meanfield solve -------------------------------------------------------------------------------
 
 
-def test_the_command_gives_what_python_gives(folder):
-    meanfield("solve", "run.toml")
-    config = read_config("run.toml")
-    by_hand = mf.solve(build_model(config), build_density(config), **solve_arguments(config))
-    run = load(folder / "run.nc")
-    assert same_bits(run, by_hand)
-    assert run.status == "finished" and np.array_equal(run.t, np.linspace(0, 0.5, 6))
-
-
-def test_a_run_can_be_repeated_from_its_result_alone(folder):
-    run_config(read_config("run.toml"), "run.nc")
-    run = load(folder / "run.nc")
-    assert run.provenance["config_file"] == "run.toml"
-    assert same_bits(run, run_config(parse_config(run.provenance["config"])))
-
-
-def test_the_result_records_which_data_it_was_made_from(folder):
-    angles = np.random.default_rng(0).vonmises(0.0, 1.0, 100)
-    np.savetxt("angles.csv", angles)
-    sample = 'kind = "sample"\nfile = "angles.csv"\nbandwidth = 0.6\n'
-    text = CONFIG.replace('kind = "fourier"\ncos = [0.2]\n', sample)
-    (folder / "run.toml").write_text(text.replace("degree = 16", "degree = 32"))
-    before = run_config(read_config("run.toml")).provenance["data_files"]["angles.csv"]
-    np.savetxt("angles.csv", angles[:-1])
-    after = run_config(read_config("run.toml")).provenance["data_files"]["angles.csv"]
-    assert len(before["sha256"]) == 64 and before != after
-
-
-def test_the_summary_is_of_the_last_time(folder):
+def test_the_command_gives_what_python_gives():
     out, err = meanfield("solve", "run.toml", "--out", "a.nc")
+    model = mf.Transformer(mf.USA(1.0), 3.0)
+    start = mf.Circle(16).density(lambda theta: 1 + 0.2 * np.cos(theta))
+    by_hand = mf.solve(model, start, (0, 0.5), t_eval=np.linspace(0, 0.5, 6))
+    run = mf.load("a.nc")
+    np.testing.assert_allclose(run.final.values, by_hand.final.values, atol=1e-12)
+    assert run.status == "finished" and np.array_equal(run.t, np.linspace(0, 0.5, 6))
+    assert run.provenance["config_file"] == "run.toml" and run.provenance["imports"] == {}
+    assert same_bits(run, run_config(parse_config(run.provenance["config"])))
     assert "finished: " in out and "wrote a.nc (6 times" in out and err == ""
     names, values = [line.split() for line in out.splitlines()[-2:]]
+    assert "at t = 0.5, degree 16:" in out
     order = float(values[names.index("order_parameter")])
-    assert order == pytest.approx(abs(load(folder / "a.nc").final.moment(1)), rel=1e-5)
+    assert order == pytest.approx(abs(run.final.moment(1)), rel=1e-5)
     assert meanfield("solve", "run.toml", "--out", "b.nc", "--quiet") == ("", "")
+    assert not Path("a.nc.checkpoint").exists()
 
 
-def test_an_ensemble_is_a_table_with_a_row_for_each_member(folder):
+def test_tokens_move_as_in_python():
+    out, err = meanfield("solve", "tokens.toml")
+    tokens = mf.Tokens.uniform(32, 3, rng=1)
+    by_hand = mf.solve(mf.Transformer(mf.SA(4.0)), tokens, (0, 1), t_eval=np.linspace(0, 1, 5))
+    assert same_bits(mf.load("tokens.nc"), by_hand)
+    assert "at t = 1, 32 tokens:" in out and "effective_rank" in out and err == ""
+
+
+def test_noise_is_that_of_the_seed():
+    out, _ = meanfield("solve", "noisy.toml")
+    run = mf.load("noisy.nc")
+    model = mf.Transformer(mf.SA([1.0, 4.0]), 10.0)
+    tokens = mf.Tokens(mf.Tokens.uniform(32, 3, rng=1, shape=(3,)).x[:, None])
+    by_hand = mf.solve(model, tokens, (0, 1), t_eval=np.linspace(0, 1, 5), dt=0.02, rng=2)
+    assert same_bits(run, by_hand) and run.shape == (3, 2)
+    config = run.provenance["config"]
+    config["initial"]["x"]["rng"] = 9
+    assert not same_bits(run, run_config(parse_config(config)))
+    # A row of the table for each replica of each member:
+    head, *rows = [line.split() for line in out.splitlines()[-7:]]
+    assert head[:2] == ["replica", "beta"]
+    assert [row[:2] for row in rows] == [[str(i), b] for i in range(3) for b in ("1", "4")]
+    order = [float(row[head.index("order_parameter")]) for row in rows]
+    expected = run.observables.order_parameter.values[-1].ravel()
+    np.testing.assert_allclose(order, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("initial", "size"),
+    [
+        ('kind = "Equiangular"\nn = 1e12\nrho = 0.0', "equiangular tokens"),
+        ('kind = "Gram"\nG = { kind = "Uniform", n = 8, d = 3, rng = 1 }', "8 tokens"),
+        ('kind = "AlongCharacteristics"\nlaw = "Uniform"', "nodes"),
+    ],
+)
+def test_the_table_says_how_large_the_state_is(initial, size):
+    text = TOKENS.split("[initial]")[0] + f"[initial]\n{initial}\n[solve]\nt_span = [0, 0.1]\n"
+    space = '[space]\nkind = "Circle"\ndegree = 4\n' if "law" in initial else ""
+    write("run.toml", text + space)
+    assert size in meanfield("solve", "run.toml")[0]
+
+
+def test_an_ensemble_is_a_table_with_a_row_for_each_member():
     kappas = ", ".join(f"{3 + i}.0" for i in range(25))
-    (folder / "run.toml").write_text(CONFIG.replace("kappa = 3.0", f"kappa = [{kappas}]"))
-    out, _ = meanfield("solve", "run.toml")
-    rows = out.splitlines()[-22:]
+    write("run.toml", DENSITY.replace("kappa = 3.0", f"kappa = [{kappas}]"))
+    rows = meanfield("solve", "run.toml")[0].splitlines()[-22:]
     assert rows[0].split()[0] == "kappa" and rows[1].split()[0] == "3"
     assert rows[-1] == "... and 5 more members in the file"
 
 
-def test_the_checkpoint_goes_when_the_run_succeeds_and_stays_when_it_does_not(folder):
-    meanfield("solve", "run.toml")
-    assert not Path("run.nc.checkpoint").exists()
-    (folder / "run.toml").write_text(COLLAPSE)
-    meanfield("solve", "run.toml", "--force", code=1)
-    assert Path("run.nc.checkpoint").exists() and load(folder / "run.nc").status == "unresolved"
-
-
-def test_an_unresolved_run_says_so_once_and_exits_with_1(folder):
-    (folder / "run.toml").write_text(COLLAPSE)
+def test_an_unresolved_run_says_so_once_keeps_its_checkpoint_and_exits_with_1():
+    write("run.toml", COLLAPSE)
     out, err = meanfield("solve", "run.toml", code=1)
     assert "NOT COMPLETE" in out and "NOT RESOLVED" in out and err.count("Characteristics") == 1
-    assert not load(folder / "run.nc").resolved
+    run = mf.load("run.nc")
+    assert not run.resolved and run.status == "unresolved" and Path("run.nc.checkpoint").exists()
+    write("run.toml", DENSITY.replace("beta = 1.0", "beta = 1.5"))
+    with pytest.raises(mf.CheckpointError):
+        run_config(read_config("run.toml"), "run.nc", resume=True)
+    assert "checkpoint" in meanfield("solve", "run.toml", "--resume", code=2)[1]
 
 
-def test_a_killed_run_resumes_to_the_same_bits(folder):
-    """SIGKILL leaves no time to tidy up; an ensemble on many modes takes seconds."""
-    kappas = ", ".join(f"{2 + i / 10}" for i in range(40))
-    text = CONFIG.replace("kappa = 3.0", f"kappa = [{kappas}]").replace("t_end = 0.5", "t_end = 20")
-    end = "min_degree = 256\nrtol = 1e-10\n[checkpoint]\nevery = 0.1\n"
-    (folder / "run.toml").write_text(text + end)
-    command = [sys.executable, "-m", "meanfield", "solve", "run.toml", "--quiet"]
+@pytest.mark.parametrize("name", ["run", "noisy"])
+def test_a_run_that_ended_early_goes_on_to_the_same_bits(name):
+    """The checkpoint holds the state of the generator: more steps are the unbroken run's."""
+    write("cut.toml", FILES[name].replace("[solve]", "[solve]\nmax_steps = 3"))
+    meanfield("solve", "cut.toml", "--quiet", code=1)
+    before = Path("cut.nc.checkpoint").read_bytes()
+    assert mf.load("cut.nc").status == "max_steps"
+    Path("cut.nc").unlink()
+    err = meanfield("solve", "cut.toml", code=2)[1]
+    assert "cut.nc.checkpoint exists" in err and "--resume to continue it" in err
+    assert Path("cut.nc.checkpoint").read_bytes() == before
+    write("cut.toml", FILES[name])
+    meanfield("solve", "cut.toml", "--resume", "--quiet")
+    meanfield("solve", f"{name}.toml", "--quiet")
+    assert same_bits(mf.load("cut.nc"), mf.load(f"{name}.nc"))
+    assert not Path("cut.nc.checkpoint").exists()
+
+
+def test_a_checkpoint_of_another_seed_is_refused():
+    write("cut.toml", NOISY.replace("[solve]", "[solve]\nmax_steps = 3"))
+    meanfield("solve", "cut.toml", "--quiet", code=1)
+    write("cut.toml", NOISY.replace("rng = 2", "rng = 3"))
+    assert "checkpoint" in meanfield("solve", "cut.toml", "--resume", code=2)[1]
+
+
+@pytest.mark.parametrize("name", ["run", "noisy"])
+def test_a_killed_run_resumes_to_the_same_bits(name):
+    """SIGKILL leaves no time to tidy up; thousands of steps take seconds."""
+    text = NOISY.replace("dt = 0.02", "dt = 0.0005").replace("n = 32", "n = 8")
+    if name == "run":
+        kappas = ", ".join(f"{2 + i / 10}" for i in range(40))
+        text = DENSITY.replace("kappa = 3.0", f"kappa = [{kappas}]").replace("[0, 0.5]", "[0, 20]")
+        text += "min_degree = 256\nrtol = 1e-10\n"
+    write("long.toml", text.replace("[solve]", "[solve]\ncheckpoint_every = 0.01"))
+    command = [sys.executable, "-m", "meanfield", "solve", "long.toml", "--quiet"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, env=environment) as process:
-        while not Path("run.nc.checkpoint").exists() and process.poll() is None:
+        while not Path("long.nc.checkpoint").exists() and process.poll() is None:
             time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL and not Path("run.nc").exists()
-    meanfield("solve", "run.toml", "--resume", "--quiet")
-    meanfield("solve", "run.toml", "--out", "unbroken.nc", "--quiet")
-    resumed, unbroken = load(folder / "run.nc"), load(folder / "unbroken.nc")
-    assert len(unbroken) == 6 and same_bits(resumed, unbroken)
+    assert process.returncode == -signal.SIGKILL and not Path("long.nc").exists()
+    meanfield("solve", "long.toml", "--resume", "--quiet")
+    meanfield("solve", "long.toml", "--out", "unbroken.nc", "--quiet")
+    assert same_bits(mf.load("long.nc"), mf.load("unbroken.nc"))
 
 
-# Refusing ----------------------------------------------------------------------------------
-
-
-def test_an_existing_result_is_kept_unless_told(folder):
+def test_an_existing_result_is_kept_unless_told():
     meanfield("solve", "run.toml")
     before = Path("run.nc").read_bytes()
     assert "run.nc exists. Use --force" in meanfield("solve", "run.toml", code=2)[1]
     assert "nothing to resume" in meanfield("solve", "run.toml", "--resume", code=2)[1]
     assert Path("run.nc").read_bytes() == before
     meanfield("solve", "run.toml", "--force")
-
-
-def test_resume_without_a_checkpoint_starts_and_says_so(folder):
+    Path("run.nc").unlink()
     assert "starting from the beginning" in meanfield("solve", "run.toml", "--resume")[1]
 
 
-def test_a_checkpoint_of_another_run_is_refused(folder):
-    (folder / "run.toml").write_text(COLLAPSE)
-    meanfield("solve", "run.toml", code=1)
-    (folder / "run.toml").write_text(CONFIG.replace("beta = 1.0", "beta = 1.5"))
-    with pytest.raises(mf.CheckpointError):
-        run_config(read_config("run.toml"), "run.nc", resume=True)
-    assert "checkpoint" in meanfield("solve", "run.toml", "--resume", code=2)[1]
-
-
 @pytest.mark.parametrize(
-    "arguments, message",
+    ("arguments", "message"),
     [
         (["solve", "gone.toml"], r"gone.toml: there is no such configuration file"),
-        (["solve", "bad.toml"], r"bad.toml: model.bta: unknown key; did you mean beta\?"),
+        (["solve", "bad.toml"], r"bad.toml: model.drift.bta: unknown key; did you mean beta\?"),
+        (["solve", "negative.toml"], r"negative.toml: initial: A density must not be negative"),
         (["solve", "run.toml", "--out", "no/run.nc"], r"no/run.nc: there is no folder"),
         (["solve", "run.toml", "--out", "run.toml", "--force"], r"expected a new name"),
         (["solve", "run.toml", "--owt", "run.nc"], r"No such option.*--owt"),
@@ -190,24 +273,39 @@ def test_a_checkpoint_of_another_run_is_refused(folder):
         (["plot", "run.toml", "-o", "fig.png"], r"run.toml"),
         (["plot", "small.nc", "-o", "fig.xyz"], r"fig.xyz: .*not supported"),
         (["plot", "small.nc", "-o", "no/fig.png"], r"no/fig.png: there is no folder"),
-        (["plot", "small.nc", "-o", "fig.png", "--kind", "pie"], r"'overview'.*got 'pie'"),
+        (["plot", "small.nc", "-o", "fig.png", "--kind", "pie"], r"overview.*'pie'"),
         (["plot", "small.nc", "-o", "fig.gif", "--kind", "polar"], r"--kind is for figures"),
     ],
     ids=str,
 )
-def test_bad_input_is_one_message_and_exit_code_2(folder, arguments, message):
-    (folder / "bad.toml").write_text(CONFIG.replace("beta", "bta"))
+def test_bad_input_is_one_message_and_exit_code_2(arguments, message):
+    write("bad.toml", DENSITY.replace("beta", "bta"))
+    write("negative.toml", DENSITY.replace("[0.2]", "[1.2]"))
     if "small.nc" in arguments:
         run_config(read_config("run.toml"), "small.nc")
     out, err = meanfield(*arguments, code=2)
     assert out == "" and re.search(message, err), err
-    assert Path("run.toml").read_text() == CONFIG
+    assert Path("run.toml").read_text() == DENSITY
+    assert not Path("bad.nc").exists() and not Path("negative.nc").exists()
 
 
-# Looking -----------------------------------------------------------------------------------
+def test_files_of_other_commands_are_sent_there():
+    commands = {
+        "run": "solve",
+        "study": "chaos",
+        "diagram": "bifurcation",
+        "plane": "phase-diagram",
+    }
+    for name, right in commands.items():
+        for wrong in set(commands.values()) - {right}:
+            err = meanfield(wrong, f"{name}.toml", code=2)[1]
+            assert f"use meanfield {right} {name}.toml" in err
 
 
-def test_plot_writes_figures_and_movies(folder):
+# meanfield plot, doctor, schema ----------------------------------------------------------------
+
+
+def test_plot_writes_figures_and_movies():
     meanfield("solve", "run.toml", "--quiet")
     begins = {"a.png": b"\x89PNG", "b.pdf": b"%PDF", "c.gif": b"GIF8"}
     for name, magic in begins.items():
@@ -230,70 +328,243 @@ def test_doctor_knows_every_dependency_and_names_what_is_missing(monkeypatch):
     json.dumps(mf.doctor())  # plain data
 
 
-def test_version_and_schema_are_printed():
+def test_doctor_compiles_when_told(monkeypatch):
+    def compile_everything(report):
+        report("tokens", 1.25)
+        return 2.5
+
+    monkeypatch.setattr("meanfield.app.compilation.compile_everything", compile_everything)
+    lines = meanfield("doctor", "--compile")[0].splitlines()
+    assert lines[0].split() == ["tokens", "1.2", "s"] and lines[1].split()[-2:] == ["2.5", "s"]
+    assert not any("tokens  " in line for line in meanfield("doctor")[0].splitlines())
+
+
+def test_version_and_schemas_are_printed():
     assert meanfield("--version")[0].startswith("meanfield ")
     assert json.loads(meanfield("schema")[0]) == schema()
+    for kind in KINDS:
+        assert json.loads(meanfield("schema", kind)[0]) == schema(kind)
 
 
-# Documentation -----------------------------------------------------------------------------
+# Kinds of one's own ----------------------------------------------------------------------------
+
+LINEAR = """
+import meanfield as mf
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_key_is_documented_with_its_default(kind):
-    page, root = DOCS.read_text(encoding="utf-8"), schema(kind)
-    for table in [root, *root["$defs"].values()]:
-        for key, node in table["properties"].items():
-            row = re.search(rf"^\| `\[?{key}\]?` \|.*$", page, re.M)
-            assert row, f"{table['title']}: {key} is not in {DOCS.name}"
-            if isinstance(node.get("default"), int | float | str):
-                written = re.findall(rf"^\| `{key}` \|.*\| `([^`]+)` \|", page, re.M)
-                assert node["default"] in [tomllib.loads(f"x = {w}")["x"] for w in written], key
+class Linear(mf.ZonalDrift):
+    \"\"\"P_x int (1 + b <x, y>) y dmu(y).\"\"\"
+
+    b: float
+
+    def slope(self, t):
+        return 1 + self.b * t
+"""
 
 
-def test_the_example_of_the_documentation_is_valid():
-    (example,) = re.findall(r"```toml\n(title.*?)```", DOCS.read_text(encoding="utf-8"), re.S)
-    config = parse_config(tomllib.loads(example))
-    assert config.solve.t_end > 0 and build_density(config).geometry.degree == 128
-
-
-def test_the_defaults_of_a_file_are_those_of_solve():
-    parameters = inspect.signature(mf.solve).parameters
-    data = {**tomllib.loads(CONFIG), "solve": {"t_end": 1.0}}
-    arguments = solve_arguments(parse_config(data))
-    assert np.array_equal(arguments.pop("t_eval"), np.linspace(0, 1, 101))
-    assert arguments.pop("t_span") == (0.0, 1.0)
-    for name, value in arguments.items():
-        assert value == parameters[name].default, name
-
-
-def test_every_key_of_solve_reaches_solve():
-    given = {"t_start": 0.25, "t_end": 2.0, "t_eval": [0.5, 1.0], "rtol": 1e-6, "dt": 0.1}
-    given |= {"until": "steady", "steady_tolerance": 1e-3, "max_steps": 9}
-    given |= {"min_degree": 8, "max_degree": 64}
-    config = parse_config({**tomllib.loads(CONFIG), "solve": given, "checkpoint": {"every": 7.0}})
-    assert {*given, "outputs", *FOR_TOKENS} == set(type(config.solve).model_fields)
-    arguments = solve_arguments(config)
-    assert arguments.pop("t_eval").tolist() == given.pop("t_eval")
-    span = (given.pop("t_start"), given.pop("t_end"))
-    assert arguments == {"t_span": span, "checkpoint_every": 7.0, **given}
-
-
-def test_a_checkpoint_is_kept_unless_told(folder):
-    (folder / "long.toml").write_text(CONFIG.replace("t_end = 0.5", "t_end = 0.5\nmax_steps = 1"))
-    meanfield("solve", "long.toml", code=1)
-    (folder / "long.nc").unlink()
-    before = (folder / "long.nc.checkpoint").read_bytes()
-    err = meanfield("solve", "long.toml", code=2)[1]
-    assert "long.nc.checkpoint exists" in err and "--resume to continue it" in err
-    assert (folder / "long.nc.checkpoint").read_bytes() == before
-
-
-def test_an_initial_density_that_is_negative_is_bad_input(folder):
-    """16 modes do not hold a von Mises density this narrow: cut off, it is negative."""
-    narrow = CONFIG.replace(
-        'kind = "fourier"\ncos = [0.2]', 'kind = "von_mises"\nconcentration = 1e4'
+def test_a_file_with_a_drift_of_ones_own_is_imported(folder):
+    """The drift is known by its name in files; the checksum of its file goes into the result."""
+    write("linear_drifts.py", LINEAR)
+    write("run.toml", DENSITY.replace('kind = "USA", beta = 1.0', 'kind = "Linear", b = 2.0'))
+    command = [sys.executable, "-m", "meanfield"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    without = subprocess.run(
+        [*command, "solve", "run.toml"], env=environment, capture_output=True, text=True
     )
-    (folder / "run.toml").write_text(narrow)
-    err = meanfield("solve", "run.toml", code=2)[1]
-    assert "run.toml: initial: A density must not be negative" in err
-    assert not (folder / "run.nc").exists()
+    assert without.returncode == 2 and "model.drift.kind" in without.stderr
+    for module in ("linear_drifts.py", "linear_drifts"):
+        done = subprocess.run(
+            [*command, "--import", module, "solve", "run.toml", "--force"],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        run = mf.load("run.nc")
+        ((name, checksum),) = run.provenance["imports"].items()
+        assert name == module and len(checksum) == 64
+    assert '"Drift.Linear"' in meanfield("--import", "linear_drifts.py", "schema")[0]
+    assert mf.load("run.nc").model.drift.b == 2.0
+    del sys.modules["linear_drifts"], mf.ZonalDrift.kinds["Linear"]
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("no_such_module", "no_such_module"),
+        ("gone.py", "gone.py"),
+        ("broken.py", "SyntaxError"),
+        ("json.py", "json"),
+    ],
+)
+def test_what_cannot_be_imported_is_one_message(module, message):
+    if module != "gone.py" and module.endswith(".py"):
+        write(module, "x = = 1\n")
+    err = meanfield("--import", module, "solve", "run.toml", code=2)[1]
+    assert f"--import {module}: " in err and message in err
+    assert not Path("run.nc").exists() and sys.modules["json"] is json
+
+
+# meanfield chaos -------------------------------------------------------------------------------
+
+
+def test_a_study_of_a_file_is_that_of_python(folder):
+    out, _ = meanfield("chaos", "study.toml")
+    start = mf.Circle(16).density(lambda t: 1 + 0.5 * np.cos(t))
+    by_hand = mf.propagation_of_chaos(
+        mf.Transformer(mf.Kuramoto(), 1.0), start, [8, 16], [0.0, 0.2], 4, rng=3, dt=0.1
+    )
+    study = mf.Study.load("study.nc")
+    for name in by_hand.data:
+        np.testing.assert_allclose(study.data[name], by_hand.data[name], rtol=1e-9, atol=1e-12)
+    assert "W2" in out and "~ n^" in out and "|m_1|^2 - " in out and "coupling" in out
+    assert (folder / "study.png").stat().st_size > 10_000
+    assert not (folder / "study.nc.checkpoint").exists()
+    provenance = json.loads(study.data.attrs["provenance"])
+    assert parse_config(provenance["config"]).data == read_config("study.toml").data
+    for kind in ([], ["--kind", "rates"], ["--kind", "spacetime"]):
+        meanfield("plot", "study.nc", "-o", "again.png", *kind)
+    mf.load("study.nc").save("law.nc")
+    assert "rates" in meanfield("plot", "law.nc", "-o", "a.png", "--kind", "rates", code=2)[1]
+
+
+def test_a_study_and_its_figure_are_not_overwritten(folder):
+    (folder / "study.png").write_text("mine")
+    assert "study.png exists" in meanfield("chaos", "study.toml", code=2)[1]
+    (folder / "study.png").unlink()
+    meanfield("chaos", "study.toml", "-q")
+    assert "study.nc exists" in meanfield("chaos", "study.toml", code=2)[1]
+    assert meanfield("chaos", "study.toml", "-q", "--force")[0] == ""
+    err = meanfield("chaos", "study.toml", "--out", "other.png", code=2)[1]
+    assert "use --out STUDY.nc" in err and not (folder / "other.png").exists()
+    (folder / "folder.png").mkdir()
+    meanfield("chaos", "study.toml", "--out", "folder.nc", code=2)
+
+
+def test_without_distances_there_is_no_figure():
+    write("study.toml", STUDY.replace("rng = 3", "rng = 3\ndistances = []\ncoupling = false"))
+    assert "study.png" not in meanfield("chaos", "study.toml")[0]
+
+
+def test_an_interrupted_study_goes_on(folder, monkeypatch):
+    config = read_config("study.toml")
+    whole = run_config(config)
+
+    def fails(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("meanfield.chaos.experiment.Experiment._each", fails)
+        with pytest.raises(KeyboardInterrupt):
+            run_config(config, "study.nc")
+    assert (folder / "study.nc.checkpoint").exists()
+    assert "--resume to continue" in meanfield("chaos", "study.toml", code=2)[1]
+    meanfield("chaos", "study.toml", "--resume")
+    np.testing.assert_array_equal(mf.Study.load("study.nc").data["W2"], whole.data["W2"])
+
+
+# meanfield bifurcation, phase-diagram ----------------------------------------------------------
+
+
+def test_branches_of_a_file_are_those_of_python(folder):
+    out, err = meanfield("bifurcation", "diagram.toml")
+    by_hand = mf.branches(mf.Kuramoto(), mf.Circle(16), (1.5, 3.0), save_at=[2.5])
+    diagram = mf.load("diagram.nc")
+    assert isinstance(diagram, mf.Diagram)
+    provenance = json.loads(diagram.data.attrs.pop("provenance"))
+    assert diagram.data.identical(by_hand.data) and diagram.ends == by_hand.ends
+    assert parse_config(provenance["config"]).data == read_config("diagram.toml").data
+    assert "supercritical bifurcation" in out and "exact" in out and "ends: range" in out
+    assert "wrote diagram.nc and diagram.png" in out and err == ""
+    assert (folder / "diagram.png").stat().st_size > 10_000
+    for kind in ([], ["--kind", "free_energy"], ["--kind", "moment 2"]):
+        meanfield("plot", "diagram.nc", "-o", "again.pdf", *kind)
+    assert "moment l" in meanfield("plot", "diagram.nc", "-o", "a", "--kind", "polar", code=2)[1]
+
+
+def test_branches_in_beta_are_of_a_drift_or_of_its_name_alone():
+    text = BRANCHES.replace('"Kuramoto"', '"USA"').replace("[1.5, 3.0]", "1.0\nbeta = [1.5, 2.5]")
+    write("beta.toml", text.replace("save_at = [2.5]", "stability = false"))
+    meanfield("bifurcation", "beta.toml", "-q")
+    write(
+        "vary.toml",
+        Path("beta.toml")
+        .read_text()
+        .replace("beta = [1.5, 2.5]", "vary = { beta = [1.5, 2.5] }")
+        .replace('"USA"', '{ kind = "USA", beta = 2.0 }'),
+    )
+    meanfield("bifurcation", "vary.toml", "-q")
+    by_hand = mf.branches(mf.USA, mf.Circle(16), 1.0, beta=(1.5, 2.5), stability=False)
+    for name in ("beta.nc", "vary.nc"):
+        found = mf.load(name)
+        assert found.ends == by_hand.ends
+        np.testing.assert_allclose(found.data.beta, by_hand.data.beta, rtol=1e-12)
+
+
+def test_phase_diagrams_of_a_file_are_those_of_python(folder):
+    out, err = meanfield("phase-diagram", "plane.toml")
+    usa, sa = mf.load("plane_USA.nc"), mf.load("plane_SA.nc")
+    by_hand = mf.phase_diagram(mf.USA, mf.Circle(16), (1.0, 3.5), degrees=(1,))
+    for name in ("critical", "fold", "transition"):
+        assert usa.kappa(name, 3.0) == by_hand.kappa(name, 3.0)
+    assert usa.doubts == sa.doubts == [] and sa.loci == {} and err == ""
+    assert "tricritical point of degree 1: beta = 2.446918311" in out
+    assert "wrote plane_USA.nc, plane_SA.nc and plane.png" in out
+    assert (folder / "plane.png").stat().st_size > 10_000
+    for kind in ([], ["--kind", "relative"]):
+        meanfield("plot", "plane_USA.nc", "-o", "again.png", *kind)
+    assert "relative" in meanfield("plot", "plane_SA.nc", "-o", "a", "--kind", "polar", code=2)[1]
+    assert "no movie" in meanfield("plot", "plane_SA.nc", "-o", "a.gif", code=2)[1]
+    write("one.toml", PLANE.replace('["USA", "SA"]', '["SA"]'))
+    assert meanfield("phase-diagram", "one.toml", "--out", "sa.nc", "-q")[0] == ""
+    assert mf.load("sa.nc").kappa("critical", 2.0) == sa.kappa("critical", 2.0)
+
+
+def test_what_is_missing_is_said_and_the_exit_code_is_1():
+    write("cut.toml", BRANCHES + "max_points = 3\n")
+    out, err = meanfield("bifurcation", "cut.toml", code=1)
+    assert "ends: max_points" in out and "branch 1 ends at kappa" in err
+    assert mf.load("cut.nc").ends == ["max_points"]
+    assert "raise max_points" in meanfield("bifurcation", "cut.toml", "-q", "--force", code=1)[1]
+
+
+def after(number, monkeypatch):
+    """Ctrl-C at the n-th new point."""
+    from meanfield.bifurcation.progress import Following
+
+    seen, at = [], Following.at
+
+    def interrupted(self, *arguments):
+        seen.append(arguments)
+        if len(seen) == number:
+            signal.raise_signal(signal.SIGINT)
+        return at(self, *arguments)
+
+    monkeypatch.setattr(Following, "at", interrupted)
+
+
+def test_ctrl_c_keeps_the_branches_that_were_found(monkeypatch):
+    after(4, monkeypatch)
+    out, err = meanfield("bifurcation", "diagram.toml", code=1)
+    diagram = mf.load("diagram.nc")
+    assert diagram.ends == ["interrupted"] and int((diagram.data.branch == 1).sum()) == 4
+    assert "branch 1 was interrupted at kappa" in err and "wrote diagram.nc" in out
+
+
+@pytest.mark.parametrize("number", [2, 60])  # on the branch, and on a curve
+def test_ctrl_c_keeps_the_curves_that_were_found(folder, monkeypatch, number):
+    after(number, monkeypatch)
+    _, err = meanfield("phase-diagram", "plane.toml", code=1)
+    assert "USA: fold was interrupted" in err or "USA: transition was interrupted" in err
+    assert not (folder / "plane_SA.nc").exists() and mf.load("plane_USA.nc").doubts
+
+
+def test_diagrams_are_not_overwritten(folder):
+    (folder / "plane_SA.nc").write_text("mine")
+    assert "plane_SA.nc exists" in meanfield("phase-diagram", "plane.toml", code=2)[1]
+    (folder / "diagram.png").write_text("mine")
+    assert "diagram.png exists" in meanfield("bifurcation", "diagram.toml", code=2)[1]
+    assert meanfield("bifurcation", "diagram.toml", "-q", "--force")[0] == ""
+    assert "diagram.nc exists" in meanfield("bifurcation", "diagram.toml", code=2)[1]
+    err = meanfield("bifurcation", "diagram.toml", "--out", "a.png", code=2)[1]
+    assert "use --out DIAGRAM.nc" in err

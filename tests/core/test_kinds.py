@@ -112,7 +112,7 @@ def test_every_problem_is_named_at_once_with_the_nearest_valid_key():
     for key, word in {
         "shape.raduis": "radius",
         "shape.colour": "red",
-        "shape.times": "times = 0",
+        "shape.times": "got 0",
         "shape.inner.kind": "Disc",
         "shape.others[0].radius": "-1",
         "shape.radius": "required (Its radius",

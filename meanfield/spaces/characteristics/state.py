@@ -141,6 +141,10 @@ class Characteristics(State):
     def dimension(self) -> int:
         return self.geometry.dimension
 
+    @property
+    def size_in_words(self) -> str:
+        return f"{len(self)} nodes"
+
     def header(self) -> dict[str, Any]:
         return {"space": self.geometry}
 
