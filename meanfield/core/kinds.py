@@ -141,6 +141,9 @@ class Kind(ABC):
         """The same kind with other values of some parameters."""
         return type(self)(**{**self.described, **changes})
 
+    def ready(self) -> None:  # noqa: B027
+        """Raise MeanfieldError where it cannot be evaluated, as it was not kept in a file."""
+
     def in_file(self) -> "Kind":
         """The kind that files hold in its place: itself, unless functions stand in it."""
         return self
@@ -518,6 +521,7 @@ def absent(family: type[Kind], name: str, data: Mapping[str, Any]) -> Any:
     missing = {method: refuse for method in getattr(family, "__abstractmethods__", ())}
     body = {
         **missing,
+        "ready": refuse,
         "__init__": lambda self: None,
         "__repr__": lambda self: data.get("shown", f"<{name}, not installed here>"),
         "described": property(lambda self: {k: v for k, v in data.items() if k != "kind"}),

@@ -317,6 +317,8 @@ def resolved(value: Any, place: Place) -> Any:
     """
     if isinstance(value, Given):
         return value.resolve(place)
+    if isinstance(value, Kind):
+        value.ready()
     if isinstance(value, Kind) and value.kept:
         found = {name: resolved(entry, place) for name, entry in value.described.items()}
         changed = {name: new for name, new in found.items() if new is not value.described[name]}

@@ -12,23 +12,24 @@ THETA = np.array([0.0, 0.7, 1.9, 2.4, 4.0])
 MODEL = mf.Transformer(mf.USA(2.0))
 
 
-class Angles:
+class HeldAngles(mf.State):
     """Tokens of the circle by their angles."""
 
-    shape = ()
+    def __init__(self, theta: np.ndarray):
+        self.theta = np.array(theta, dtype=float)
 
-    def __init__(self, theta):
-        self.theta = np.asarray(theta, dtype=float)
+    def arrays(self):
+        return {"theta": (("token",), self.theta)}
 
 
-class AngleMotion(mf.Motion, moves=Angles):
+class AngleMotion(mf.Motion, moves=HeldAngles):
     """theta_i' = -(1/n) sum_j W'(cos(theta_i - theta_j)) sin(theta_i - theta_j)."""
 
     def coordinates(self, state):
         return state.theta
 
     def state_of(self, y):
-        return Angles(y)
+        return HeldAngles(y)
 
     def velocity(self, y, t):
         gaps = y[:, None] - y
@@ -40,12 +41,12 @@ class AngleMotion(mf.Motion, moves=Angles):
 
 def order(_t, state):
     """The event: the order parameter passes 0.7."""
-    points = state.theta if isinstance(state, Angles) else np.arctan2(*state.x.T[::-1])
+    points = state.theta if isinstance(state, HeldAngles) else np.arctan2(*state.x.T[::-1])
     return np.abs(np.exp(1j * points).mean()) - 0.7
 
 
 def test_angles_move_as_tokens_do():
-    run = mf.solve(MODEL, Angles(THETA), (0, 2), rtol=1e-10, events=order)
+    run = mf.solve(MODEL, HeldAngles(THETA), (0, 2), rtol=1e-10, events=order)
     tokens = mf.solve(MODEL, mf.Tokens.on_circle(THETA), (0, 2), rtol=1e-10, events=order)
     assert run.status == "finished" and len(run) == 101 and run.stats["steps"] < 60
     for one, other in zip(run, tokens, strict=True):
@@ -58,18 +59,18 @@ def test_angles_move_as_tokens_do():
 
 
 def test_their_runs_are_resumed_to_the_last_bit(tmp_path):
-    whole = mf.solve(MODEL, Angles(THETA), (0, 2), events=order)
+    whole = mf.solve(MODEL, HeldAngles(THETA), (0, 2), events=order)
     options = {"events": order, "checkpoint": tmp_path / "run"}
     for most in (3, 4, 9):
-        part = mf.solve(MODEL, Angles(THETA), (0, 2), max_steps=most, resume=most > 3, **options)
+        part = mf.solve(MODEL, HeldAngles(THETA), (0, 2), max_steps=most, resume=most > 3, **options)
         assert part.status == "max_steps"
-    parts = mf.solve(MODEL, Angles(THETA), (0, 2), resume=True, **options)
+    parts = mf.solve(MODEL, HeldAngles(THETA), (0, 2), resume=True, **options)
     for one, other in zip(whole, parts, strict=True):
         assert one.theta.tobytes() == other.theta.tobytes()
     assert parts.stats["steps"] == whole.stats["steps"]
     np.testing.assert_array_equal(parts.t_events[0], whole.t_events[0])
     with pytest.raises(mf.CheckpointError, match="another run"):
-        mf.solve(MODEL, Angles(THETA + 0.1), (0, 2), resume=True, **options)
+        mf.solve(MODEL, HeldAngles(THETA + 0.1), (0, 2), resume=True, **options)
 
 
 @pytest.mark.parametrize(
@@ -77,21 +78,21 @@ def test_their_runs_are_resumed_to_the_last_bit(tmp_path):
     [
         (mf.Transformer(mf.USA(2.0), 3.0), {}, mf.MeanfieldError, "noise.*Tokens"),
         (mf.Transformer(mf.USA([1.0, 2.0])), {}, ValueError, r"ensemble \(2,\)"),
-        (MODEL, {"merge": 1e-3}, ValueError, "merge is for Tokens; Angles"),
-        (MODEL, {"engine": mf.engines.Direct()}, ValueError, "engine is for Tokens; Angles"),
-        (MODEL, {"rng": 0}, ValueError, "rng is for Tokens and Gram; Angles"),
-        (MODEL, {"max_degree": 8}, ValueError, "max_degree is for Density; Angles"),
-        (MODEL, {"scheme": Krogstad}, ValueError, "Angles .*DormandPrince; got Krogstad"),
+        (MODEL, {"merge": 1e-3}, ValueError, "merge is for Tokens; HeldAngles"),
+        (MODEL, {"engine": mf.engines.Direct()}, ValueError, "engine is for Tokens; HeldAngles"),
+        (MODEL, {"rng": 0}, ValueError, "rng is for Tokens and Gram; HeldAngles"),
+        (MODEL, {"max_degree": 8}, ValueError, "max_degree is for Density; HeldAngles"),
+        (MODEL, {"scheme": Krogstad}, ValueError, "HeldAngles .*DormandPrince; got Krogstad"),
         (MODEL, {"scheme": Layers, "dt": 0.5}, ValueError, "got Layers"),
     ],
 )
 def test_what_does_not_apply_is_refused(model, options, error, match):
     with pytest.raises(error, match=match):
-        mf.solve(model, Angles(THETA), (0, 2), **options)
+        mf.solve(model, HeldAngles(THETA), (0, 2), **options)
 
 
 def test_states_derived_from_a_known_one_move_as_it_does():
-    class MoreAngles(Angles):
+    class MoreAngles(HeldAngles):
         pass
 
     assert motion_for(MoreAngles(THETA)) is AngleMotion
@@ -104,12 +105,12 @@ def test_a_state_that_nobody_moves_is_told_which_are():
 
 
 def test_one_state_has_one_motion():
-    with pytest.raises(TypeError, match=r"Angles is moved by .*AngleMotion already"):
+    with pytest.raises(TypeError, match=r"HeldAngles is moved by .*AngleMotion already"):
 
-        class Other(mf.Motion, moves=Angles):
+        class Other(mf.Motion, moves=HeldAngles):
             pass
 
 
 def test_velocities_that_are_not_finite_are_told_at_the_start():
     with pytest.raises(mf.MeanfieldError, match="not finite at the start"):
-        mf.solve(MODEL, Angles([0.0, np.nan]), (0, 1))
+        mf.solve(MODEL, HeldAngles([0.0, np.nan]), (0, 1))

@@ -222,7 +222,7 @@ def test_inner_products_are_measured_like_their_tokens():
 def test_other_things_are_not_measured():
     with pytest.raises(TypeError, match=r"Clusters are those of Tokens or a Gram; got \[1, 2\]"):
         cluster_labels([1, 2])
-    with pytest.raises(TypeError, match="Only states are measured; got list"):
+    with pytest.raises(TypeError, match="got list"):
         measure(Transformer(SA(1.0)), [Gram(np.eye(2))])
 
 

@@ -16,13 +16,14 @@ from meanfield.plotting.registry import kinds_of
 TOKENS = mf.Tokens.on_circle([0.0, 1.0, 2.0])
 
 
-class Heading:
+class Heading(mf.State):
     """A state of a user's own: one angle, which no room of the package knows."""
 
-    shape = ()
-
-    def __init__(self, angle):
+    def __init__(self, angle: float):
         self.angle = angle
+
+    def arrays(self):
+        return {"angle": ((), np.array(self.angle))}
 
 
 class Labelled(mf.Tokens):
