@@ -89,7 +89,7 @@ def test_a_slope_that_is_not_smooth_gives_no_answer_for_close_tokens():
     drift = mf.Interaction(
         lambda t: -np.sqrt(1 - t**2), derivative=lambda t: t / np.sqrt(1 - t**2 + 1e-9)
     )
-    with pytest.raises(mf.MeanfieldError, match=r"needs W'' .* W' is not smooth"):
+    with pytest.raises(mf.MeanfieldError, match="W''"):
         mf.attend(drift, mf.Equiangular(5, gap=1e-9))
 
 

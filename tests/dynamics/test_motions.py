@@ -62,7 +62,9 @@ def test_their_runs_are_resumed_to_the_last_bit(tmp_path):
     whole = mf.solve(MODEL, HeldAngles(THETA), (0, 2), events=order)
     options = {"events": order, "checkpoint": tmp_path / "run"}
     for most in (3, 4, 9):
-        part = mf.solve(MODEL, HeldAngles(THETA), (0, 2), max_steps=most, resume=most > 3, **options)
+        part = mf.solve(
+            MODEL, HeldAngles(THETA), (0, 2), max_steps=most, resume=most > 3, **options
+        )
         assert part.status == "max_steps"
     parts = mf.solve(MODEL, HeldAngles(THETA), (0, 2), resume=True, **options)
     for one, other in zip(whole, parts, strict=True):

@@ -17,7 +17,7 @@ def strongest(drift, angle):
     if isinstance(drift, mf.SA):
         return 1.0
     if isinstance(drift, mf.Interaction | mf.CosineSeries):
-        return np.abs(drift.potential.deriv()(np.cos(angle)) * np.sin(angle)).max()
+        return np.abs(drift.slope(np.cos(angle)) * np.sin(angle)).max()
     return np.exp(drift.beta * np.cos(angle) + np.log(np.sin(angle))).max()
 
 

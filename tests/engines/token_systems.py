@@ -27,7 +27,10 @@ def tokens(kind, n, d, *, replicas=1, seed=0):
 
 def _kernels(drift):
     """W, W' and Z as functions of inner products of extended precision."""
-    if isinstance(drift, mf.Interaction | mf.CosineSeries):
+    if isinstance(drift, mf.CosineSeries):
+        series = np.polynomial.Chebyshev(drift.coefficients)
+        return series, series.deriv(), np.ones_like
+    if isinstance(drift, mf.Interaction):
         return drift.potential, drift.derivative or drift.potential.deriv(), np.ones_like
     beta = np.longdouble(getattr(drift, "beta", 0.0))
     if isinstance(drift, mf.Kuramoto) or beta == 0:

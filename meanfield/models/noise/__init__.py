@@ -1,7 +1,7 @@
 """What noise does to tokens during a time step, exactly on the sphere and of weak order 2."""
 
 from .anisotropic import Anisotropic
-from .common import CommonNoise
+from .common_noise import CommonNoise
 from .contract import Noise
 from .isotropic import Isotropic
 from .multiplicative import MultiplicativeIto, MultiplicativeStratonovich
