@@ -18,6 +18,7 @@ from .bifurcation import phase_diagram as phase_diagram
 from .bifurcation import stability as stability
 from .bifurcation import stationary as stationary
 from .bifurcation import stationary_states as stationary_states
+from .chaos import Rate as Rate
 from .chaos import Study as Study
 from .chaos import propagation_of_chaos as propagation_of_chaos
 from .core.errors import CheckpointError as CheckpointError
@@ -41,8 +42,10 @@ from .dynamics import Motion as Motion
 from .dynamics import attend as attend
 from .dynamics.clusters import cluster_labels as cluster_labels
 from .dynamics.clusters import merge_events as merge_events
+from .dynamics.kernel_modes import KernelModes as KernelModes
 from .dynamics.kernel_modes import kernel_modes as kernel_modes
 from .dynamics.observables import inner_product_histogram as inner_product_histogram
+from .dynamics.observables import measure as measure
 from .models import L2 as L2
 from .models import SA as SA
 from .models import USA as USA

@@ -1,6 +1,8 @@
 """What the pages say is true: their examples run, and every claim has its script."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -75,3 +77,16 @@ def test_links_to_files_of_the_project_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([\w-]*[./][\w./-]*)", text):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_name_of_the_api_page_is_reached_as_it_says():
+    """In fresh interpreters, one for each name: whatever was imported before must not matter."""
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    names = re.findall(r"auto(?:class|function|exception):: meanfield\.([\w.]+)", page)
+    names += re.findall(r"^`(?:mf|meanfield)\.([\w.]+)`", page, re.MULTILINE)
+    assert len(names) > 60
+    code = "import meanfield as mf\nfor name in {}:\n    eval('mf.' + name)"
+    for some in (names, names[::-1], *([name] for name in names if "." in name)):
+        command = [sys.executable, "-c", code.format(some)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{some}: {done.stderr[-300:]}"
