@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from _claims import Script
-from meanfield.app.environment import THREAD_VARIABLES
+
+from meanfield.app.doctor import THREAD_VARIABLES
 
 __all__ = ["FAILS", "NOT_RUN", "STOPPED", "Outcome", "Running", "limit", "run_scripts"]
 

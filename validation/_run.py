@@ -23,7 +23,8 @@ from _claims import Claim, Script, disagreements, read_claims, scripts_of
 from _page import Run, page
 from _pool import FAILS, NOT_RUN, STOPPED, Outcome, Running, run_scripts
 from _progress import Progress, table
-from meanfield.app.environment import describe, doctor
+
+from meanfield.app.doctor import doctor, in_words
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERRUPTED = 130
@@ -82,7 +83,7 @@ def carry_out(
     outcomes = [judged(Script(chosen.scripts / name), ended, wrong) for name in names]
     machine = doctor()
     version = str(machine["meanfield"] or "(not installed)")
-    quick, words = chosen.quick, describe(machine)
+    quick, words = chosen.quick, in_words(machine)
     return Run(outcomes, began, seconds, workers, threads, quick, version, words), interrupted
 
 

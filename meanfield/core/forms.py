@@ -100,6 +100,10 @@ class Form:
         """The keys that a table may have."""
         return ()
 
+    def name_of(self, value: Any) -> str | None:
+        """The name by which files know a value, where they do."""
+        return None
+
     def check(self, name: str, value: Any) -> Any:
         """The value as it is kept; raises TypeError or ValueError, which name the parameter."""
         return value
@@ -134,6 +138,9 @@ class Leaf(Form):
     schema: dict[str, Any]
     functions: Mapping[str, Callable] = field(default_factory=dict)
 
+    def name_of(self, value: Any) -> str | None:
+        return next((name for name, known in self.functions.items() if known is value), None)
+
     def check(self, name: str, value: Any) -> Any:
         return self.accept(name, value)
 
@@ -159,8 +166,6 @@ class Leaf(Form):
     def _stored(self, data: Mapping, at: str, reading: Reading) -> Any:
         if "array" in data and data["array"] in reading.arrays:
             return np.array(reading.arrays[data["array"]])
-        if data.get("function") in self.functions:
-            return self.functions[data["function"]]
         if "function" in data and reading.result:
             reading.lost.append(str(data["function"]))
             return lost_function(str(data["function"]))

@@ -120,7 +120,10 @@ class Kind(ABC):
 
     def __post_init__(self) -> None:
         for name, parameter in parameters_of(type(self)).items():
-            self._set(**{name: parameter.form.check(name, getattr(self, name))})
+            value = getattr(self, name)
+            if value is None and isinstance(parameter.form, KindOf) and not parameter.required:
+                value = parameter.default  # for which None stands
+            self._set(**{name: parameter.form.check(name, value)})
         self.validate()
 
     def _set(self, **values: Any) -> None:
@@ -309,7 +312,8 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
         known = parameters_of(kind)
         for name, entry in value.described.items():
             if not known[name].is_default(entry):
-                tree[name] = describe(entry, arrays, f"{at}.{name}" if at else name)
+                said = known[name].form.name_of(entry)
+                tree[name] = said or describe(entry, arrays, f"{at}.{name}" if at else name)
         return tree
     if isinstance(value, np.ndarray):
         if arrays is not None and value.size > SHORT:

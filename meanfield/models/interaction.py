@@ -6,7 +6,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from ..core.checks import positive, real_array
-from ..core.forms import Array
+from ..core.forms import Array, Positive
 from ..spaces.kernels import polynomial_multipliers, quadrature_multipliers, values_at
 from .drift import DENSE, ZonalDrift
 from .slopes import slope_of
@@ -54,7 +54,7 @@ class Interaction(ZonalDrift):
         self,
         potential: Callable,
         name: str = "",
-        tolerance: float = 1e-14,
+        tolerance: Positive = 1e-14,
         *,
         derivative: Callable | None = None,
     ):

@@ -55,12 +55,14 @@ def _write(solution: Solution, path: Path) -> None:
     state: Any = type(solution.final)
     long: dict[str, np.ndarray] = {}
     held = state.stacked(solution.states)
-    arrays = observable_arrays(solution) | held
+    measured = observable_arrays(solution)
+    arrays = measured | held
     model = describe(solution.model, long)
     for name, values in long.items():
         dims = tuple(f"{MODEL}{name}_{axis}" for axis in range(values.ndim))
         arrays[MODEL + name] = dims, values
     header = {**_header(solution), "model": model, "held": list(held)}
+    header["measured"] = list(measured)
     header["observed"] = list(solution.stored.get("observed", {}))
     header = json.loads(json.dumps(header))  # as it is read
     header["sha256"] = _seal(header, {name: values for name, (_, values) in arrays.items()})
@@ -178,7 +180,9 @@ def _solution(header: dict[str, Any], arrays: Arrays) -> Solution:
     model = build(Transformer, header["model"], reading)
     rest = {name: entry for name, entry in arrays.items() if not name.startswith(MODEL)}
     held = {name: rest[name] for name in header["held"]}
-    kept = {"observables": rest} if reading.lost else {}  # which cannot be measured again
+    kept = {}
+    if reading.lost:  # which cannot be measured again
+        kept["observables"] = {name: rest[name] for name in header["measured"]}
     kept["observed"] = {name: rest[name] for name in header["observed"]}
     return Solution(
         t=rest["t"][1],

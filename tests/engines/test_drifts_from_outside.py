@@ -178,7 +178,7 @@ def test_a_drift_may_ask_for_the_compiled_exponential_kernels():
 # Attention weights ---------------------------------------------------------------------------
 
 
-class Rectified(mf.Weights):
+class RectifiedLogits(mf.Weights):
     """max(l + bias, 0)^2, normalised."""
 
     bias: float = 0.0
@@ -198,7 +198,7 @@ class Cauchy(mf.Weights):
 
 
 BY_HAND = {
-    Rectified(0.3): lambda beta, q, k: max(beta * q @ k + 0.3, 0) ** 2,
+    RectifiedLogits(0.3): lambda beta, q, k: max(beta * q @ k + 0.3, 0) ** 2,
     Cauchy(1.5): lambda beta, q, k: (1 + beta * (q - k) @ (q - k)) ** -1.5,
 }
 
@@ -254,7 +254,7 @@ def test_the_faster_sums_are_those_of_the_logits(weights, causal):
 
 
 def test_weights_that_cannot_be_causal_say_why():
-    class Symmetric(Rectified):
+    class Symmetric(RectifiedLogits):
         not_causal = "they are symmetric in x and y."
 
     with pytest.raises(ValueError, match=r"Symmetric .* symmetric in x and y"):

@@ -53,7 +53,7 @@ def test_states_come_back_bit_for_bit(tmp_path, name):
     assert same(loaded, run)
     assert repr(loaded.model) == repr(run.model)
     assert loaded.stats["engine"] == run.stats["engine"]
-    assert loaded.stats["merges"] == run.stats["merges"]
+    assert loaded.stats.get("merges") == run.stats.get("merges")
     for name, values in run.observables.items():
         np.testing.assert_array_equal(loaded.observables[name].values, values.values)
 
@@ -195,7 +195,7 @@ def test_a_slope_that_was_given_is_not_guessed_from_the_potential(tmp_path):
     run.save(tmp_path / "run.nc")
     again = mf.load(tmp_path / "run.nc")
     np.testing.assert_array_equal(again.observables["speed"], run.observables["speed"])
-    with pytest.raises(mf.MeanfieldError, match="is a function, which result files do not hold"):
+    with pytest.raises(mf.MeanfieldError, match="is a function, which files do not hold"):
         mf.solve(again.model, again.final, (0, 1))
     np.testing.assert_allclose(
         again.model.drift.attraction(20, 3), drift.attraction(20, 3), atol=1e-8

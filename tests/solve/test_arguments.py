@@ -32,7 +32,7 @@ def test_kappa_must_be_positive(kappa):
 @pytest.mark.parametrize("beta", [NAN, INF, -INF, [1.0, NAN]], ids=str)
 @pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=lambda drift: drift.__name__)
 def test_beta_must_be_finite(drift, beta):
-    with pytest.raises(ValueError, match=f"{drift.__name__} needs a finite beta.*got beta = "):
+    with pytest.raises(ValueError, match="beta must be finite"):
         drift(beta)
 
 
@@ -49,7 +49,7 @@ def test_parameters_must_broadcast():
 
 @pytest.mark.parametrize("drift", ["USA", mf.USA, None, 4.0], ids=str)
 def test_a_drift_must_be_an_object(drift):
-    with pytest.raises(TypeError, match=r"expects a drift such as USA\(beta=4\.0\)"):
+    with pytest.raises(TypeError, match="drift must be"):
         mf.Transformer(drift, 3.0)
 
 

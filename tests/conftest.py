@@ -1,0 +1,31 @@
+"""Kinds that one test module defines are not known in the others."""
+
+import pytest
+
+from meanfield.core.kinds import Kind
+
+
+def families():
+    """All families of kinds that are defined."""
+    found, open_ = [], [Kind]
+    while open_:
+        kind = open_.pop()
+        open_ += kind.__subclasses__()
+        if "kinds" in vars(kind) and kind is not Kind:
+            found.append(kind)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def kinds_of_this_module(request):
+    """Those of the package, and those that the module of the test names."""
+    own = set(filter(lambda value: isinstance(value, type), vars(request.module).values()))
+    before = [(family, dict(family.kinds)) for family in families()]
+    for family, kinds in before:
+        for name, kind in kinds.items():
+            if not (kind.__module__.startswith("meanfield.") or kind in own):
+                del family.kinds[name]
+    yield
+    for family, kinds in before:
+        family.kinds.clear()
+        family.kinds.update(kinds)
