@@ -39,7 +39,7 @@ class Interaction(ZonalDrift):
 
     Notes
     -----
-    Files hold the `CosineSeries` of a potential without `derivative`, up to degree 4096.
+    Files hold the `CosineSeries` of the potential, up to degree 4096.
 
     Examples
     --------
@@ -105,14 +105,12 @@ class Interaction(ZonalDrift):
         return self.attraction(degree, dimension)
 
     def in_file(self) -> ZonalDrift:
-        """The series of cosines that stands for it, if it has no derivative of its own."""
-        if self.derivative is not None:
-            return self
+        """The series of cosines that stands for it; a derivative of its own is lost."""
         multipliers = quadrature_multipliers(self.potential, DESCRIBED, 2, tolerance=self.tolerance)
         series = np.where(np.arange(DESCRIBED + 1) == 0, 1.0, 2.0) * multipliers
         significant = np.flatnonzero(np.abs(series) > 1e-17 * np.abs(series).max())
         kept = series[: significant[-1] + 1] if significant.size else series[:1]
-        return CosineSeries(kept, self.name)
+        return CosineSeries(kept, self.name, self.derivative)
 
     def fingerprint(self):
         return None  # the functions say it themselves
@@ -133,6 +131,8 @@ class CosineSeries(ZonalDrift):
         w_0, w_1, ...; a positive w_1 attracts.
     name : str
         What it is called in figures and files.
+    derivative : callable, optional
+        W'(t), for tokens, where the series does not give it; by default that of the series.
 
     Raises
     ------
@@ -142,6 +142,7 @@ class CosineSeries(ZonalDrift):
 
     coefficients: Array
     name: str = ""
+    derivative: Callable | None = None
 
     def validate(self) -> None:
         series = real_array("The coefficients of a Chebyshev series", self.coefficients)
@@ -159,7 +160,10 @@ class CosineSeries(ZonalDrift):
         return self._series(t)
 
     def slope(self, t: np.ndarray) -> np.ndarray:
-        return self._series.deriv()(np.minimum(np.maximum(t, -1.0), 1.0))
+        inside = np.minimum(np.maximum(t, -1.0), 1.0)
+        if self.derivative is not None:
+            return values_at("derivative", self.derivative, inside)
+        return self._series.deriv()(inside)
 
     def _attraction(self, degree: int, dimension: int) -> np.ndarray:
         series = self._series
