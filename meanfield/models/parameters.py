@@ -13,9 +13,9 @@ import numpy as np
 
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
+from ..core.files import read_numbers
 from ..core.forms import ARRAY, NESTED, DataFile, Either, Form, Leaf, Many, Positive, Reading
 from ..core.kinds import Kind, KindOf
-from ..core.number_files import read_numbers
 
 __all__ = [
     "FromFile",

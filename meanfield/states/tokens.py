@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.checks import boolean, generator, real_array, values_of, whole_number
 from ..core.errors import StorageError
-from ..core.number_files import read_numbers
+from ..core.files import read_numbers
 from .contract import Arrays, State, member_dims
 from .points import Points
 
