@@ -201,7 +201,7 @@ class Run(Configuration):
 
         state = self.begin()
         with self.blaming("model"):
-            model = self.tables["model"].resolved(Place(state.dimension, state.tokens))
+            model = self.tables["model"].resolve(Place(state.dimension, state.tokens))
         seeded = "rng" in self.tables["solve"]
         if state.takes_noise and seeded != model.noisy:
             raise self.error(

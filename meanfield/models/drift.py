@@ -295,9 +295,9 @@ class ZonalDrift(Drift):
                 "tokens that are closer than 1e-3 cannot be told from each other."
             ) from error
 
-    def fingerprint(self) -> Any:
+    def identity(self) -> Any:
         nodes = np.broadcast_to(NODES, (*self.shape, NODES.size))
-        return [finite_values("slope", self.slope, nodes), self.weight(nodes)]
+        return [self.described, finite_values("slope", self.slope, nodes), self.weight(nodes)]
 
 
 def _with_trailing_axes(method):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from ..core.forms import ARRAY, FUNCTION, Either, Leaf, OrNone
+from ..core.forms import ARRAY, FUNCTION, Array, Either, Leaf
 from ..core.kinds import Kind, KindOf
 from .parameters import GivenMatrix, known
 
@@ -20,14 +20,7 @@ def relu(x: np.ndarray) -> np.ndarray:
 ACTIVATIONS: dict[str, Callable] = {"relu": relu, "tanh": np.tanh}
 
 
-ACTIVATION = Leaf(
-    "a function of arrays",
-    FUNCTION.check,
-    {"enum": list(ACTIVATIONS)},
-    functions=ACTIVATIONS,
-)
-
-
+ACTIVATION = Leaf('"relu" or "tanh", or in Python a function', FUNCTION.accept, {}, ACTIVATIONS)
 Weight = Annotated[Any, Either((ARRAY, KindOf(GivenMatrix)))]
 
 
@@ -55,7 +48,7 @@ class FeedForward(Kind, family=True):
 
     inner: Weight
     outer: Weight
-    bias: Annotated[Any, OrNone(ARRAY)] = None
+    bias: Array | None = None
     activation: Annotated[Callable, ACTIVATION] = relu
 
     def validate(self) -> None:

@@ -112,8 +112,8 @@ class Interaction(ZonalDrift):
         kept = series[: significant[-1] + 1] if significant.size else series[:1]
         return CosineSeries(kept, self.name, self.derivative)
 
-    def fingerprint(self):
-        return None  # the functions say it themselves
+    def identity(self):
+        return self.described  # the functions say it themselves
 
     def __repr__(self) -> str:
         return f"Interaction({self.name})"

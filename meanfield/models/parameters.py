@@ -33,7 +33,6 @@ __all__ = [
     "inverse_temperature",
     "known",
     "matrix",
-    "resolved",
     "values_at",
 ]
 
@@ -63,7 +62,7 @@ class Given(Kind, family=True):
 
     def at(self, t: float) -> np.ndarray:
         """The value at time t; raises MeanfieldError while it is not known."""
-        raise MeanfieldError(f"{self!r} is known once the state is: use model.resolved(place).")
+        raise MeanfieldError(f"{self!r} is known once the state is: use model.resolve(place).")
 
     @abstractmethod
     def resolve(self, place: Place) -> Any:
@@ -153,7 +152,7 @@ class PerLayer(GivenMatrix, GivenBeta):
     def resolve(self, place: Place) -> "PerLayer":
         if known(self.values):
             return self
-        layers = [np.asarray(resolved(value, place), dtype=float) for value in self.values]
+        layers = [np.asarray(_numbers_of(value, place), dtype=float) for value in self.values]
         shapes = {layer.shape for layer in layers}
         if len(shapes) > 1:
             raise ValueError(
@@ -179,6 +178,10 @@ class PerLayer(GivenMatrix, GivenBeta):
         """Times of the jumps strictly between `start` and `end`, in increasing order."""
         jumps = self.jumps
         return jumps[(jumps > start) & (jumps < end)]
+
+
+def _numbers_of(value: Any, place: Place) -> Any:
+    return value.resolve(place) if isinstance(value, Given) else value
 
 
 class FunctionOfTime:
@@ -305,25 +308,6 @@ def known(value: Any) -> bool:
     return not isinstance(value, Given | tuple) or (
         isinstance(value, PerLayer) and known(value.values)
     )
-
-
-def resolved(value: Any, place: Place) -> Any:
-    """A kind, or a parameter, with numbers in place of all that is given by a table.
-
-    Raises
-    ------
-    ValueError, StorageError
-        Where there are none, or they do not fit together.
-    """
-    if isinstance(value, Given):
-        return value.resolve(place)
-    if isinstance(value, Kind):
-        value.ready()
-    if isinstance(value, Kind) and value.kept:
-        found = {name: resolved(entry, place) for name, entry in value.described.items()}
-        changed = {name: new for name, new in found.items() if new is not value.described[name]}
-        return value.replace(**changed) if changed else value
-    return value
 
 
 MATRIX = Leaf(

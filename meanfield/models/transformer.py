@@ -13,7 +13,6 @@ from .drift import Drift, ZonalDrift
 from .feedforward import FeedForward
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
-from .parameters import Place, resolved
 
 __all__ = ["Transformer"]
 
@@ -127,10 +126,6 @@ class Transformer(Kind, family=True):
     def parameters(self) -> dict[str, np.ndarray]:
         """beta, where the drift has one, and kappa."""
         return {**self.drift.parameters, "kappa": self.kappa}
-
-    def resolved(self, place: Place) -> "Transformer":
-        """The model with numbers in place of all that the state or files give."""
-        return resolved(self, place)
 
     def __repr__(self) -> str:
         name, _, rest = super().__repr__().partition("drift=")

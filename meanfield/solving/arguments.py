@@ -53,7 +53,7 @@ class Problem(NamedTuple):
             t_eval = t_eval.between(*t_span)
         start, times = _times(t_span, t_eval)
         if isinstance(state, State):
-            model = model.resolved(Place(state.dimension, state.tokens))
+            model = model.resolve(Place(state.dimension, state.tokens))
         return cls(model, motion_for(state).prepared(model, state), start, times)
 
 

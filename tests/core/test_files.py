@@ -88,5 +88,5 @@ def test_only_archives_have_keys(tmp_path):
 
 
 def test_a_file_is_given_by_its_path():
-    with pytest.raises(TypeError, match="path must be a string .*got path = 3"):
+    with pytest.raises(TypeError, match=r"path must be a string .*got path = 3"):
         read_numbers(3)
