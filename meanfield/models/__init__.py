@@ -1,16 +1,14 @@
 """Models: drifts, attention weights, normalisations, noises, and what holds them together."""
 
 from . import ensembles, noise, normalisation, scalings
-from .attention import Attention
+from .attention import Attention, Hardmax, rescaled
 from .drift import Drift, ZonalDrift
 from .feedforward import FeedForward, relu
-from .hardmax import Hardmax
 from .interaction import CosineSeries, Interaction
 from .mean_field import MeanField
 from .noise import Noise
 from .normalisation import Normalisation
 from .parameters import FromFile, PerLayer
-from .rescaling import rescaled
 from .weights import L2, Linear, Sigmoid, Sinkhorn, Softmax, Unnormalised, Weights
 from .zonal import SA, USA, Kuramoto
 
