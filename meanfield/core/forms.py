@@ -158,7 +158,7 @@ class Leaf(Form):
             return reading.expected(at, self.expected, data, self.known)
         name = at.split(".")[-1]
         try:
-            if "anyOf" in self.schema:
+            if "anyOf" in self.schema or self.schema.get("type") == "array":
                 data = _numbers(name, data)
             elif isinstance(data, str) and self.schema.get("type") != "string":
                 data = INFINITIES.get(data, data)
