@@ -23,6 +23,7 @@ __all__ = [
     "INVALID",
     "REFUSED",
     "Array",
+    "Call",
     "DataFile",
     "Form",
     "Index",
@@ -86,7 +87,7 @@ class Reading:
         return self.refuse(at, f"expected {what}; got {toml(found)}{hint}")
 
 
-class _Call(Reading):
+class Call(Reading):
     """Arguments of a call in Python: what is wrong is raised, at once."""
 
     in_python = True
@@ -115,7 +116,7 @@ class Form:
 
     def check(self, name: str, value: Any) -> Any:
         """A value given in Python, as it is kept; raises TypeError or ValueError, which name it."""
-        return self.read(value, name, _Call())
+        return self.read(value, name, Call())
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         """The value that plain data at a dotted key describe; INVALID, and noted, if none."""
@@ -374,18 +375,20 @@ class Either(Form):
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if reading.in_python:
             return self._of_call(data, at, reading)
-        trials = [replace(reading, problems=[]) for _ in self.forms]
-        for form, trial in zip(self.forms, trials, strict=True):
+        trials: dict[Form, list[str]] = {}
+        for form in self.forms:
+            trial = replace(reading, problems=[])
             value = form.read(data, at, trial)
             if not trial.problems:
                 return value
-        named = [bool(form.names) for form in self.forms]
+            trials[form] = trial.problems
         a_kind = isinstance(data, Mapping) or (isinstance(data, str) and self._is_near_a_kind(data))
-        fitting = [i for i, kinds in enumerate(named) if kinds == a_kind] or [0]
+        fitting = [form for form in self.forms if bool(form.names) == a_kind]
+        fitting = [form for form in fitting if form is not FUNCTION] or [self.forms[0]]
         if len(fitting) == 1:
-            reading.problems += trials[fitting[0]].problems
+            reading.problems += trials[fitting[0]]
             return INVALID
-        chosen = Either(tuple(self.forms[i] for i in fitting))
+        chosen = Either(tuple(fitting))
         return reading.expected(at, chosen.expected, data, chosen.known)
 
     def _of_call(self, value: Any, at: str, reading: Reading) -> Any:
@@ -402,7 +405,8 @@ class Either(Form):
         return name in names or bool(nearest(name, names))
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return {"anyOf": [form.json(definitions) for form in self.forms]}
+        in_files = (form for form in self.forms if form is not FUNCTION)
+        return {"anyOf": [form.json(definitions) for form in in_files]}
 
 
 # Words -------------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ from .forms import (
     INVALID,
     LEAVES,
     REFUSED,
+    Call,
     Either,
     Form,
     Many,
@@ -121,7 +122,7 @@ class Kind(ABC):
 
     def __post_init__(self) -> None:
         for name, parameter in parameters_of(type(self)).items():
-            self._set(**{name: parameter.check(name, getattr(self, name))})
+            self._set(**{name: parameter.read(getattr(self, name), name, Call())})
         self.validate()
 
     def _set(self, **values: Any) -> None:
@@ -225,11 +226,13 @@ class Parameter:
     def required(self) -> bool:
         return self.default is inspect.Parameter.empty
 
-    def check(self, name: str, value: Any) -> Any:
-        """A value given in Python, as it is kept; None stands for a kind that is the default."""
-        if value is None and isinstance(self.form, KindOf) and not self.required:
-            value = self.default
-        return value if value is None and self.optional else self.form.check(name, value)
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        """What a call or a file gives; None stands for nothing, and for a kind by default."""
+        if data is None and self.optional:
+            return None
+        if data is None and isinstance(self.form, KindOf) and not self.required:
+            return self.default
+        return self.form.read(data, at, reading)
 
     def is_default(self, value: Any) -> bool:
         """Whether a value is what stands there if it is left out."""
@@ -325,21 +328,17 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
                 key = f"{at}.{name}" if at else name
                 tree[name] = names[0] if names else describe(entry, arrays, key)
         return tree
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         if arrays is not None and value.size > SHORT:
-            arrays[at] = value
+            arrays[at] = np.asarray(value)
             return {"array": at}
         return describe(value.tolist(), arrays, at)
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, Path) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
     if isinstance(value, list | tuple):
         return [describe(entry, arrays, f"{at}[{i}]") for i, entry in enumerate(value)]
     if isinstance(value, Mapping):
         return {key: describe(entry, arrays, f"{at}.{key}") for key, entry in value.items()}
-    if isinstance(value, np.generic):
-        return describe(value.item(), arrays, at)
-    if isinstance(value, Path):
-        return str(value)
     if callable(value):
         return {"function": getattr(value, "__qualname__", type(value).__qualname__)}
     return value
@@ -415,13 +414,18 @@ class KindOf(Form):
             return reading.refuse(key, f"expected one of {', '.join(self.names)}; it is missing")
         if str(name) not in self.base.family.kinds:
             _read_entry_points()
-        kind = self.base.family.kinds.get(str(name))
+        kind: Any = self.base.family.kinds.get(str(name))
         if kind is None or not (issubclass(kind, self.base) and kind.kept):
             if reading.result and isinstance(name, str):
                 reading.lost.append(name)
                 return absent(self.base.family, name, data)
             return reading.expected(key, f"one of {', '.join(self.names)}", name, self.names)
-        return read_call(kind, {k: v for k, v in data.items() if k != "kind"}, at, reading)
+        table = {name: value for name, value in data.items() if name != "kind"}
+        values = read_arguments(kind, table, at, reading)
+        try:
+            return values if values is INVALID else kind(**values)
+        except REFUSED as error:
+            return reading.refuse(*located(str(error), at, parameters_of(kind)))
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         choices = []
@@ -437,17 +441,6 @@ class KindOf(Form):
             if not any(parameter.required for parameter in parameters_of(kind).values()):
                 choices.append({"const": name})
         return {"anyOf": choices}
-
-
-def read_call(target: Callable, table: Mapping[str, Any], at: str, reading: Reading) -> Any:
-    """target(**table), of a class or a function, with every problem noted."""
-    values = read_arguments(target, table, at, reading)
-    if values is INVALID:
-        return INVALID
-    try:
-        return target(**values)
-    except REFUSED as error:
-        return reading.refuse(*located(str(error), at, parameters_of(target)))
 
 
 def located(text: str, at: str, names) -> tuple[str, str]:
@@ -474,9 +467,7 @@ def read_arguments(
     for name in table:
         key = f"{at}.{name}" if at else str(name)
         if name in names:
-            parameter = known[name]
-            nothing = table[name] is None and parameter.optional
-            values[name] = None if nothing else parameter.form.read(table[name], key, reading)
+            values[name] = known[name].read(table[name], key, reading)
         else:
             hint, valid = nearest(str(name), names), ", ".join(names) or "none"
             reading.refuse(key, f"unknown key{hint} (valid here: {valid})")
@@ -492,7 +483,7 @@ def read_arguments(
 def call_json(
     target: Callable, definitions: dict[str, Any], kind: str | None = None, names=None
 ) -> dict[str, Any]:
-    """The JSON schema of a table that `read_call` reads, with the key `kind` if it is named."""
+    """The JSON schema of the table of a class or a function, with the key `kind` if it is named."""
     properties: dict[str, Any] = {} if kind is None else {"kind": {"const": kind}}
     required = [] if kind is None else ["kind"]
     for name, parameter in parameters_of(target).items():

@@ -10,13 +10,13 @@ with P = I - theta theta^T and N(x) = x/|x|. A layer is Euler's step of length `
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..core.checks import positive
 from ..core.errors import MeanfieldError
-from ..core.forms import POSITIVE, Leaf, Positive
+from ..core.forms import Positive
 from ..core.kinds import Kind
 
 __all__ = [
@@ -30,13 +30,6 @@ __all__ = [
 ]
 
 CANCELLED = 1e-14
-
-
-def _rate(name: str, value: Any) -> Any:
-    return value if callable(value) else POSITIVE.check(name, value)
-
-
-RATE = Leaf("a finite number > 0, or a function of t", _rate, POSITIVE.schema)
 
 
 class Normalisation(Kind, family=True):
@@ -134,7 +127,7 @@ class NGPT(Normalisation):
         The learning rate > 0, or alpha(t).
     """
 
-    alpha: Annotated[float | Callable[[float], float], RATE] = 1.0
+    alpha: Callable[[float], float] | Positive = 1.0
     needs_direction = True
 
     @property

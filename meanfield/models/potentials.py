@@ -41,12 +41,9 @@ class _Exponential(ZonalDrift):
     def exponent(self) -> np.ndarray:
         return self.beta
 
-    def _beta_like(self, t: np.ndarray) -> np.ndarray:
-        return self.beta.reshape(self.shape + (1,) * (t.ndim - len(self.shape)))
-
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """e^(beta gap) - 1."""
-        beta = self._beta_like(log_gap)
+        beta = self.beta
         with np.errstate(divide="ignore"):
             log_size = log_gap + np.log(np.abs(beta))
             size = np.exp(log_size)
@@ -192,8 +189,7 @@ class Kuramoto(ZonalDrift):
         weights[1:2] = 1 / dimension
         return weights
 
-    def interaction(self, degree: int, dimension: int) -> np.ndarray:
-        return self.attraction(degree, dimension)
+    interaction = attraction
 
 
 class Interaction(ZonalDrift):
@@ -269,8 +265,7 @@ class Interaction(ZonalDrift):
     def _attraction(self, degree: int, dimension: int) -> np.ndarray:
         return quadrature_multipliers(self.potential, degree, dimension, tolerance=self.tolerance)
 
-    def interaction(self, degree: int, dimension: int) -> np.ndarray:
-        return self.attraction(degree, dimension)
+    interaction = ZonalDrift.attraction
 
     def in_file(self) -> ZonalDrift:
         """The series of cosines that stands for it; a derivative of its own is lost."""
@@ -336,8 +331,7 @@ class CosineSeries(ZonalDrift):
         series = self._series
         return polynomial_multipliers(series, series.degree(), degree, dimension)
 
-    def interaction(self, degree: int, dimension: int) -> np.ndarray:
-        return self.attraction(degree, dimension)
+    interaction = ZonalDrift.attraction
 
     @property
     def polynomial_degree(self) -> int:

@@ -3,7 +3,7 @@
 import functools
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -62,7 +62,7 @@ class ZonalDrift(Drift):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in ("slope", "weight", "potential"):
+        for name in ("slope", "weight", "potential", "contrast"):
             if inspect.isfunction(cls.__dict__.get(name)):
                 setattr(cls, name, _with_trailing_axes(cls.__dict__[name]))
 
@@ -274,34 +274,10 @@ def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGI
     if drift.polynomial_degree is not None:
         return max(drift.polynomial_degree, 1)
 
-    def attraction(degree):
-        l = np.arange(1, degree + 1)
-        size = _log_sizes(drift, drift.attraction(degree, dimension), dimension)[..., 1:]
-        return size + np.log(l * (l + dimension - 2.0) / (dimension - 1))
-
-    def normaliser(degree):
-        return _log_sizes(drift, np.asarray(drift.normaliser(degree, dimension)), dimension)
-
-    degree = _last_degree(drift, attraction, negligible)
-    # Of exponential kernels Z is W' and has no more harmonics that count than W.
-    if drift.exponent is None and drift.normaliser(0, dimension) is not None:
-        degree = max(degree, _last_degree(drift, normaliser, negligible))
-    return degree
-
-
-def _last_degree(drift, log_sizes: Callable[[int], np.ndarray], negligible: float) -> int:
-    """The last degree that counts, of the sizes up to a degree."""
     for degree in DEGREES:
-        size = log_sizes(degree)  # of the degrees 1, ..., degree, or with degree 0 before them
-        largest = size.max(axis=-1, keepdims=True)
-        if np.isneginf(largest).all():
-            return 1
-        counts = (size > largest + np.log(negligible)).reshape(-1, size.shape[-1]).any(axis=0)
-        counted = np.flatnonzero(counts) + degree + 1 - size.shape[-1]
-        if not counted.size:  # one of them is not a number
-            break
-        if counted[-1] - 1 < 0.9 * degree:
-            return max(int(counted[-1]), 1)
+        last = [_last(sizes, negligible) for sizes in _log_sizes(drift, degree, dimension)]
+        if max(last) - 1 < 0.9 * degree:
+            return max(*last, 1)
     raise MeanfieldError(
         f"The harmonics of {drift!r} do not decay up to degree {DEGREES[-1]}: it has no velocity "
         "at points where mass gathers, or varies over too small angles. A sum of harmonics "
@@ -310,14 +286,32 @@ def _last_degree(drift, log_sizes: Callable[[int], np.ndarray], negligible: floa
     )
 
 
-def _log_sizes(drift, multipliers: np.ndarray, d: int) -> np.ndarray:
-    """log(|lambda_l| dim H_l), (*shape, degree + 1), -inf where lambda_l may be rounding."""
+def _last(log_sizes: np.ndarray, negligible: float) -> int:
+    """The last degree that counts in some member; beyond all where sizes are not numbers."""
+    largest = log_sizes.max(axis=-1, keepdims=True)
+    if not (largest < np.inf).all():
+        return DEGREES[-1] + 1
+    counts = log_sizes > largest + np.log(negligible)
+    return int(np.nonzero(counts)[-1].max(initial=0))
+
+
+def _log_sizes(drift: ZonalDrift, degree: int, d: int) -> Iterator[np.ndarray]:
+    """Logarithms of what each degree contributes to the velocity, (*shape, degree + 1)."""
     from scipy.special import gammaln
 
-    l = np.arange(1, multipliers.shape[-1])
+    l = np.arange(1, degree + 1)
     harmonics = np.log((2 * l + d - 2) / l) + gammaln(l + d - 2) - gammaln(d - 1) - gammaln(l)
     harmonics = np.concatenate([[0.0], harmonics])
-    size = np.abs(multipliers)
-    error = drift.multiplier_error * size.max(axis=-1, keepdims=True) * np.exp(-harmonics / 2)
-    with np.errstate(divide="ignore"):
-        return np.log(np.where(size <= error, 0.0, size)) + harmonics
+
+    def log_sizes(multipliers: np.ndarray) -> np.ndarray:
+        """log(|lambda_l| dim H_l), -inf where lambda_l may be rounding."""
+        size = np.abs(multipliers)
+        error = drift.multiplier_error * size.max(axis=-1, keepdims=True) * np.exp(-harmonics / 2)
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(size <= error, 0.0, size)) + harmonics
+
+    slopes = np.concatenate([[-np.inf], np.log(l * (l + d - 2.0) / (d - 1))])
+    yield log_sizes(drift.attraction(degree, d)) + slopes
+    normaliser = drift.normaliser(degree, d) if drift.exponent is None else None
+    if normaliser is not None:  # of exponential kernels Z is W', with no more harmonics than W
+        yield log_sizes(normaliser)
