@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,6 +94,8 @@ def read_numbers(path: str | Path, key: str | None = None) -> np.ndarray:
     -----
     One header line is allowed in .csv, which is separated by commas.
     """
+    import zipfile
+
     path = path_of("path", path)
     if not path.is_file():
         raise StorageError(f"The file {path} does not exist (looked in {Path.cwd()}).")

@@ -9,7 +9,6 @@ made of others.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -414,6 +413,8 @@ class Either(Form):
 
 def nearest(name: str, known) -> str:
     """ "; did you mean ...?", or nothing where no known name is near."""
+    from difflib import get_close_matches
+
     by_name = {str(other).lower(): str(other) for other in known}
     near = get_close_matches(str(name).lower(), by_name, n=1, cutoff=0.5)
     return f"; did you mean {by_name[near[0]]}?" if near else ""

@@ -24,7 +24,7 @@ from ..spaces.kernels import (
     values_at,
 )
 from .drift import Ensemble
-from .zonal import DENSE, ZonalDrift, slope_of
+from .zonal import DENSE, ZonalDrift, remembered, slope_of
 
 __all__ = ["SA", "USA", "CosineSeries", "Interaction", "Kuramoto"]
 
@@ -38,7 +38,7 @@ class _Exponential(ZonalDrift):
     beta: Ensemble
 
     @property
-    def exponent(self) -> np.ndarray:
+    def exponent(self) -> np.ndarray:  # type: ignore[override]
         return self.beta
 
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -262,10 +262,11 @@ class Interaction(ZonalDrift):
             "Expected W'(t), finite for -1 < t < 1."
         )
 
-    def _attraction(self, degree: int, dimension: int) -> np.ndarray:
+    @remembered
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
         return quadrature_multipliers(self.potential, degree, dimension, tolerance=self.tolerance)
 
-    interaction = ZonalDrift.attraction
+    interaction = attraction
 
     def in_file(self) -> ZonalDrift:
         """The series of cosines that stands for it; a derivative of its own is lost."""
@@ -327,12 +328,13 @@ class CosineSeries(ZonalDrift):
             return values_at("derivative", self.derivative, inside)
         return self._series.deriv()(inside)
 
-    def _attraction(self, degree: int, dimension: int) -> np.ndarray:
+    @remembered
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
         series = self._series
         return polynomial_multipliers(series, series.degree(), degree, dimension)
 
-    interaction = ZonalDrift.attraction
+    interaction = attraction
 
     @property
-    def polynomial_degree(self) -> int:
+    def polynomial_degree(self) -> int:  # type: ignore[override]
         return int(self._series.trim().degree())

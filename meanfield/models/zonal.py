@@ -13,7 +13,7 @@ from ..core.errors import MeanfieldError
 from ..spaces.kernels import finite_values, quadrature_multipliers
 from .drift import Drift
 
-__all__ = ["DENSE", "ZonalDrift", "kernel_degree", "slope_of"]
+__all__ = ["DENSE", "ZonalDrift", "kernel_degree", "remembered", "slope_of"]
 
 NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)  # at which a drift shows what it computes
 DENSE = np.linspace(-1, 1, 515)[1:-1]  # for the largest slope, which may be infinite at +-1
@@ -24,6 +24,20 @@ ACCURACY = 1e-12  # of their derivatives
 ROUNDED = 1e-15  # times the largest are coefficients that may be rounding
 NEGLIGIBLE = 1e-17
 DEGREES = (64, 256, 1024, 4096)
+
+
+def remembered(compute: Callable) -> Callable:
+    """Multipliers that are computed once for a degree and a dimension: a kink takes seconds."""
+
+    @functools.wraps(compute)
+    def multipliers(self, degree: int, dimension: int) -> np.ndarray | None:
+        known = self.__dict__.setdefault("_multipliers", {})
+        key = compute.__name__, degree, dimension
+        if key not in known:
+            known[key] = compute(self, degree, dimension)
+        return None if known[key] is None else known[key].copy()
+
+    return multipliers
 
 
 class ZonalDrift(Drift):
@@ -58,6 +72,8 @@ class ZonalDrift(Drift):
     """
 
     on_sphere_only = True
+    exponent: ClassVar[np.ndarray | None] = None
+    polynomial_degree: ClassVar[int | None] = None
     multiplier_error: ClassVar[float] = 3e-14  # of quadrature
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -89,14 +105,6 @@ class ZonalDrift(Drift):
         return self.potential(np.minimum(np.maximum(t, -1.0), 1.0))
 
     @property
-    def exponent(self) -> np.ndarray | None:
-        return None
-
-    @property
-    def polynomial_degree(self) -> int | None:
-        return None
-
-    @property
     def normalised(self) -> bool:
         """Whether the sums are divided by Z * mu: whether `weight` is overridden."""
         return type(self).weight is not ZonalDrift.weight
@@ -113,43 +121,30 @@ class ZonalDrift(Drift):
         nodes = np.broadcast_to(DENSE, (*self.shape, DENSE.size))
         return np.abs(self.slope(nodes)).max(axis=-1) / self.weight(nodes).min(axis=-1)
 
+    @remembered
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         """Multipliers of W, shape (*shape, degree + 1); entry 0 has no effect on v, and is 0.
 
         From those of W' by quadrature, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
         """
-        return self._known(self._attraction, degree, dimension)
-
-    def normaliser(self, degree: int, dimension: int) -> np.ndarray | None:
-        """Multipliers of Z, shape (*shape, degree + 1), or None where Z = 1."""
-        return self._known(self._normaliser, degree, dimension) if self.normalised else None
-
-    def interaction(self, degree: int, dimension: int) -> np.ndarray:
-        """Multipliers of W in the interaction energy, its additive constant included."""
-        multipliers = self.attraction(degree, dimension)
-        mean = self._of_members(lambda drift: drift.potential_at, 0, dimension)
-        multipliers[..., :1] = mean
-        return multipliers
-
-    def _known(self, compute, degree: int, dimension: int) -> np.ndarray:
-        key = compute.__name__, degree, dimension
-        if key not in self._multipliers:
-            self._multipliers[key] = compute(degree, dimension)
-        return self._multipliers[key].copy()
-
-    @cached_property
-    def _multipliers(self) -> dict[tuple, np.ndarray]:
-        return {}  # that were asked for: a kernel with a kink takes seconds
-
-    def _attraction(self, degree: int, dimension: int) -> np.ndarray:
         slopes = self._of_members(lambda drift: drift.slope, degree + 1, dimension)
         l = np.arange(1, degree + 1)
         multipliers = np.zeros((*self.shape, degree + 1))
         multipliers[..., 1:] = (slopes[..., :-2] - slopes[..., 2:]) / (2 * l + dimension - 2)
         return multipliers
 
-    def _normaliser(self, degree: int, dimension: int) -> np.ndarray:
+    @remembered
+    def normaliser(self, degree: int, dimension: int) -> np.ndarray | None:
+        """Multipliers of Z, shape (*shape, degree + 1), or None where Z = 1."""
+        if not self.normalised:
+            return None
         return self._of_members(lambda drift: drift.weight, degree, dimension)
+
+    def interaction(self, degree: int, dimension: int) -> np.ndarray:
+        """Multipliers of W in the interaction energy, its additive constant included."""
+        multipliers = self.attraction(degree, dimension)
+        multipliers[..., :1] = self._of_members(lambda drift: drift.potential_at, 0, dimension)
+        return multipliers
 
     def _of_members(self, function, degree: int, dimension: int) -> np.ndarray:
         multipliers = np.empty((*self.shape, degree + 1))
