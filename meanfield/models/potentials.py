@@ -24,7 +24,7 @@ from ..spaces.kernels import (
     values_at,
 )
 from .drift import Ensemble
-from .zonal import DENSE, ZonalDrift, remembered, slope_of
+from .zonal import DENSE, ROUNDED, ZonalDrift, remembered, slope_of
 
 __all__ = ["SA", "USA", "CosineSeries", "Interaction", "Kuramoto"]
 
@@ -215,7 +215,8 @@ class Interaction(ZonalDrift):
 
     Notes
     -----
-    Files hold the `CosineSeries` of the potential, up to degree 4096.
+    Files hold the `CosineSeries` of the potential, up to degree 4096, without the last coefficients
+    if they are below 1e-15 of the largest: those are rounding errors.
 
     Examples
     --------
@@ -272,7 +273,7 @@ class Interaction(ZonalDrift):
         """The series of cosines that stands for it; a derivative of its own is lost."""
         multipliers = quadrature_multipliers(self.potential, DESCRIBED, 2, tolerance=self.tolerance)
         series = np.where(np.arange(DESCRIBED + 1) == 0, 1.0, 2.0) * multipliers
-        significant = np.flatnonzero(np.abs(series) > 1e-17 * np.abs(series).max())
+        significant = np.flatnonzero(np.abs(series) > ROUNDED * np.abs(series).max())
         kept = series[: significant[-1] + 1] if significant.size else series[:1]
         return CosineSeries(kept, self.name, self.derivative)
 
@@ -318,6 +319,9 @@ class CosineSeries(ZonalDrift):
     @cached_property
     def _series(self) -> np.polynomial.Chebyshev:
         return np.polynomial.Chebyshev(self.coefficients)
+
+    def identity(self):
+        return self.described  # a derivative says it itself, also one that a file did not hold
 
     def potential(self, t: np.ndarray) -> np.ndarray:
         return self._series(t)

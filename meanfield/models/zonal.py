@@ -13,7 +13,7 @@ from ..core.errors import MeanfieldError
 from ..spaces.kernels import finite_values, quadrature_multipliers
 from .drift import Drift
 
-__all__ = ["DENSE", "ZonalDrift", "kernel_degree", "remembered", "slope_of"]
+__all__ = ["DENSE", "ROUNDED", "ZonalDrift", "kernel_degree", "remembered", "slope_of"]
 
 NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)  # at which a drift shows what it computes
 DENSE = np.linspace(-1, 1, 515)[1:-1]  # for the largest slope, which may be infinite at +-1
