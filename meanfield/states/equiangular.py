@@ -7,8 +7,8 @@ import numpy as np
 
 from ..core.checks import check_memory, real_array, whole_number
 from ..core.forms import Numbers, PositiveNumbers
-from .contract import Arrays, State, member_dims
-from .tokens import Tokens, chosen_replicas
+from .contract import Held, State
+from .tokens import Tokens
 
 __all__ = ["Equiangular"]
 
@@ -55,6 +55,7 @@ class Equiangular(State):
         "initial_gap": "1 - rho at the start",
         "initial_radius": "length of the hidden states at the start",
     }
+    held: ClassVar[Held] = {"n": (), "logit": (), "radius": ()}
     fixed = ("n",)
 
     def __init__(
@@ -85,23 +86,7 @@ class Equiangular(State):
             raise ValueError(f"Equiangular needs finite radius > 0; got {radius.tolist()}.")
         name, rho, gap = ("rho", given, 1 - given) if gap is None else ("gap", 1 - given, given)
         _check_inside(n, rho, gap, name)
-        self._keep(n, _logit(n, rho, gap), radius)
-
-    def _keep(self, n, logit, radius) -> None:
-        self.n, self.logit, self.radius = (np.array(a, dtype=float) for a in (n, logit, radius))
-        for array in (self.n, self.logit, self.radius):
-            array.setflags(write=False)
-
-    @classmethod
-    def computed(cls, n: np.ndarray, logit: np.ndarray, radius: np.ndarray) -> "Equiangular":
-        """The state with these logits, arrays of one shape, unchecked."""
-        state = cls.__new__(cls)
-        state._keep(n, logit, radius)
-        return state
-
-    @classmethod
-    def of_arrays(cls, n: Any, logit: Any, radius: Any) -> "Equiangular":
-        return cls.computed(n, logit, radius)
+        self._set(n=np.array(n), logit=np.array(_logit(n, rho, gap)), radius=np.array(radius))
 
     @property
     def described(self) -> dict[str, Any]:
@@ -117,17 +102,7 @@ class Equiangular(State):
     def size_in_words(self) -> str:
         return "equiangular tokens"
 
-    def arrays(self) -> Arrays:
-        dims = member_dims(self.shape)
-        held = {"n": self.n, "logit": self.logit, "radius": self.radius}
-        return {name: (dims, values) for name, values in held.items()}
-
     # What it is ----------------------------------------------------------------------------
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Ensemble shape; () for a single set of tokens."""
-        return self.logit.shape
 
     @property
     def tokens(self) -> np.ndarray:
@@ -161,24 +136,11 @@ class Equiangular(State):
         w = np.exp(-np.abs(self.logit))
         return np.where(self.logit > 0, 1 + (self.n - 1) * w, self.n - 1 + w)
 
-    def __getitem__(self, member) -> "Equiangular":
-        """A member of an ensemble, or some; raises IndexError for those that are not there."""
-        if not self.shape:
-            raise TypeError("This is a single state; n, rho, gap and radius are its numbers.")
-        advice = "Their numbers are the arrays n, rho, gap and radius."
-        chosen = chosen_replicas(self.shape, member, advice, what="Members")
-        return Equiangular.computed(self.n[chosen], self.logit[chosen], self.radius[chosen])
-
     def __repr__(self) -> str:
         if self.shape:
             return f"Equiangular(ensemble of shape {self.shape})"
         inner = f"gap={self.gap:.6g}" if self.rho > 0.9 else f"rho={self.rho:.6g}"
         return f"Equiangular(n={self.n:.15g}, {inner}, radius={self.radius:.6g})"
-
-    def broadcast(self, shape: tuple[int, ...]) -> "Equiangular":
-        """The same state in every member of this shape, to which its own broadcasts."""
-        parts = (np.broadcast_to(a, shape) for a in (self.n, self.logit, self.radius))
-        return Equiangular.computed(*parts)
 
     def start(self) -> dict[str, list]:
         """The numbers of an initial state, as plain data: rho, or 1 - rho where it is small."""

@@ -98,7 +98,7 @@ def test_what_has_no_tokens_is_refused():
         mf.Equiangular(1e12, 0.0).to_tokens()
     with pytest.raises(TypeError, match="single state"):
         mf.Equiangular(4, 0.0)[0]
-    with pytest.raises(IndexError, match=r"^Members alone .* the arrays n, rho, gap and radius\.$"):
+    with pytest.raises(IndexError, match=r"^Members alone .* the arrays n, logit, radius\.$"):
         mf.Equiangular([3, 4], 0.0)[5]
 
 
