@@ -3,13 +3,14 @@
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import generator, real_array, values_of, whole_number
+from ..core.checks import generator, real_array, whole_number
 from ..core.errors import UnresolvedWarning
-from ..states.contract import Arrays, State, member_dims
+from ..states.contract import Arrays, Held, State, member_dims
+from ..states.points import check_unit, function_values
 from ..states.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["Density"]
 
 NOT_SMALL = 1e-8
-UNIT = 1e-9
 COMPUTED = 1e-4  # a solved density may be this negative, relative to its maximum, at a large rtol
 
 
@@ -45,6 +45,9 @@ class Density(State):
     """
 
     kept = False  # a configuration names its law
+    geometry: Any
+    coefficients: np.ndarray
+    held: ClassVar[Held] = {"coefficients": ("mode",)}
     words: ClassVar[dict[str, str]] = {
         "density": "density with respect to the uniform probability measure",
         "mode": "number of the coefficient; its degree where there is one of each",
@@ -78,8 +81,11 @@ class Density(State):
                 "A density has real coefficients of order 0; got one with the imaginary part "
                 f"{imaginary:.3g}."
             )
-        coefficients.setflags(write=False)
-        self.geometry, self.coefficients = geometry, coefficients
+        self._set(geometry=geometry, coefficients=coefficients)
+
+    @classmethod
+    def computed(cls, coefficients: Any, space: "Geometry") -> Self:
+        return cls(space, coefficients)
 
     def __repr__(self) -> str:
         ensemble = f", ensemble {self.shape}" if self.shape else ""
@@ -139,11 +145,6 @@ class Density(State):
 
     # Reading -------------------------------------------------------------------------------
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Ensemble shape; () for a single density."""
-        return self.coefficients.shape[:-1]
-
     @cached_property
     def values(self) -> np.ndarray:
         """Values at `geometry.points`, shape (*ensemble, N)."""
@@ -160,25 +161,18 @@ class Density(State):
                 f"at() expects unit vectors of shape (..., {d}); got shape {points.shape}. "
                 "Angles on the circle: at(circle.embed(theta))."
             )
-        error = np.abs(np.linalg.norm(points, axis=-1) - 1).max(initial=0)
-        if not error <= UNIT:
-            raise ValueError(f"at() expects unit vectors; the worst length is off by {error:.2g}.")
+        check_unit("at()", points)
         return self.geometry.at(self.coefficients, points)
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """int f dmu, shape (*ensemble,); f maps unit vectors (N, d) to (N,), real or complex.
+        """int f dmu, (*ensemble, ...); f maps unit vectors (N, d) to (N, ...), real or complex.
 
         Exact for f of harmonic degree up to twice the geometry's degree. For an axisymmetric
         density f must have that symmetry too.
         """
-        values = values_of(f, self.geometry.points)
-        if values.shape != self.geometry.weights.shape or values.dtype.kind not in "fiubc":
-            raise ValueError(
-                f"f must map points {self.geometry.points.shape} to values of shape "
-                f"{self.geometry.weights.shape}; got {values.shape} of {values.dtype}."
-            )
+        values = function_values(f, self.geometry.points)
         self.geometry.check_symmetry(f, self.geometry.points, values)
-        return self.values @ (self.geometry.weights * values)
+        return np.tensordot(self.values * self.geometry.weights, values, axes=1)
 
     def moment(self, k: int):
         """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle."""
@@ -236,12 +230,6 @@ class Density(State):
         geometry = self.geometry.with_degree(degree)
         return Density(geometry, self.geometry.resample(self.coefficients, geometry.degree))
 
-    def __getitem__(self, index) -> "Density":
-        if not self.shape:
-            raise TypeError("This is a single density, not an ensemble: it has no members.")
-        index = index if isinstance(index, tuple) else (index,)
-        return Density(self.geometry, self.coefficients[(*index, ..., slice(None))])
-
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("This is a single density, not an ensemble: it has no length.")
@@ -295,8 +283,8 @@ class Density(State):
             )
         return self
 
-    def warn_if_unresolved(self, tolerance: float = NOT_SMALL) -> None:
-        """Warn when the spectral tail exceeds `tolerance`."""
+    def warn_if_unresolved(self, tolerance: float = NOT_SMALL) -> "Density":
+        """This density; warns when the spectral tail exceeds `tolerance`."""
         tail = float(self.spectral_tail.max())
         if tail > tolerance:
             warnings.warn(
@@ -305,6 +293,7 @@ class Density(State):
                 UnresolvedWarning,
                 stacklevel=3,
             )
+        return self
 
 
 class _Term:

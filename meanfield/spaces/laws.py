@@ -19,7 +19,7 @@ from ..states import Start, Tokens
 from .characteristics import Characteristics
 from .contract import Geometry
 from .density import COMPUTED, Density
-from .projection import principal_circle, principal_sphere
+from .samples import principal_circle, principal_sphere
 
 __all__ = ["DensityLaw", "Law"]
 

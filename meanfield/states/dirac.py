@@ -29,6 +29,7 @@ class Dirac(State):
     """
 
     kept = False  # it does not move
+    point: np.ndarray
     held: ClassVar[Held] = {"point": ("component",)}
 
     def __init__(self, point: np.ndarray):

@@ -55,6 +55,9 @@ class Equiangular(State):
         "initial_gap": "1 - rho at the start",
         "initial_radius": "length of the hidden states at the start",
     }
+    n: np.ndarray
+    logit: np.ndarray
+    radius: np.ndarray
     held: ClassVar[Held] = {"n": (), "logit": (), "radius": ()}
     fixed = ("n",)
 

@@ -44,6 +44,9 @@ class Gaussian(State):
         "covariance": "covariance of the Gaussian",
         "root": "root L of the covariance L L^T",
     }
+    mean: np.ndarray
+    covariance: np.ndarray
+    root: np.ndarray
     held: ClassVar[Held] = {
         "mean": ("component",),
         "covariance": ("component", "other"),

@@ -35,6 +35,8 @@ class Gram(State):
         "inner_product": "inner product of two tokens",
         "masses": "masses of the tokens",
     }
+    inner_product: np.ndarray
+    masses: np.ndarray
     held: ClassVar[Held] = {
         "inner_product": ("token", "other"),
         "masses": ("token",),

@@ -45,6 +45,10 @@ class Tokens(State):
         "masses": "masses of the tokens",
         "radii": "lengths of the hidden states",
     }
+    x: np.ndarray
+    masses: np.ndarray
+    radii: np.ndarray | None
+    on_sphere: bool
     held: ClassVar[Held] = {
         "x": ("token", "component"),
         "masses": ("token",),
