@@ -335,7 +335,7 @@ class Geometry(Kind, family=True):
     def at(self, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
         """Values (*ensemble, *shape) of expansions at any unit vectors (*shape, d)."""
         series = coefficients.reshape(-1, self.degrees.size)
-        values = self._at(series, points.reshape(-1, self.dimension))
+        values = self._at(series, points.reshape(-1, points.shape[-1]))
         return values.reshape((*coefficients.shape[:-1], *points.shape[:-1]))  # () for one point
 
     @abstractmethod
