@@ -11,7 +11,7 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, Either, Form
 from ..core.kinds import Kind, KindOf, parameters_of
-from ..spaces.kernels import finite_values, quadrature_multipliers
+from ..spaces.kernels import quadrature_multipliers, values_at
 from .parameters import GivenNumber
 from .slopes import slope_of
 
@@ -297,7 +297,7 @@ class ZonalDrift(Drift):
 
     def fingerprint(self) -> Any:
         nodes = np.broadcast_to(NODES, (*self.shape, NODES.size))
-        return [finite_values("slope", self.slope, nodes), self.weight(nodes)]
+        return [values_at("slope", self.slope, nodes, finite=True), self.weight(nodes)]
 
 
 def _with_trailing_axes(method):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..spaces.kernels import finite_values
+from ..spaces.kernels import values_at
 
 __all__ = ["slope_of"]
 
@@ -48,6 +48,6 @@ def _interpolant(potential, size):
     from scipy.fft import dct  # numpy's interpolation loses digits in high degrees
 
     nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)
-    coefficients = dct(finite_values("potential", potential, nodes)) / size
+    coefficients = dct(values_at("potential", potential, nodes, finite=True)) / size
     coefficients[0] /= 2
     return np.polynomial.Chebyshev(coefficients).trim(ROUNDED * np.abs(coefficients).max())

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Density"]
 
 NOT_SMALL = 1e-8
+UNIT_MASS = 1e-12  # how far a mass may be from 1
 COMPUTED = 1e-4  # a solved density may be this negative, relative to its maximum, at a large rtol
 
 
@@ -70,7 +71,7 @@ class Density(State):
             bad = np.count_nonzero(~np.isfinite(coefficients))
             raise ValueError(f"A density needs finite coefficients; {bad} are not.")
         error = np.abs(coefficients[..., 0] - 1).max(initial=0)
-        if error > 1e-12:
+        if error > UNIT_MASS:
             raise ValueError(
                 f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
                 "Divide by the mass, or let the weights of a mixture sum to 1."
@@ -248,7 +249,7 @@ class Density(State):
         """sum_i weights_i densities_i, weights >= 0 of sum 1; also ``0.3 * a + 0.7 * b``."""
         weights = [float(weight) for weight in weights]
         valid = len(weights) == len(densities) > 0 and all(weight >= 0 for weight in weights)
-        if not valid or abs(sum(weights) - 1) > 1e-12:
+        if not valid or abs(sum(weights) - 1) > UNIT_MASS:
             raise ValueError(
                 "A mixture expects one weight >= 0 for each density, of sum 1; got weights "
                 f"{weights} for {len(densities)} densities."
@@ -306,14 +307,11 @@ class _Term:
         return f"unfinished mixture of total weight {sum(self.weights):g}: add up to weight 1"
 
     def __add__(self, other: "Density | _Term") -> "Density | _Term":
-        if isinstance(other, Density):
-            other = _Term([1.0], [other])
+        other = _Term([1.0], [other]) if isinstance(other, Density) else other
         if not isinstance(other, _Term):
             return NotImplemented
         weights, densities = self.weights + other.weights, self.densities + other.densities
-        if sum(weights) > 1 + 1e-12:
-            raise ValueError(f"The weights of a mixture must sum to 1; got {weights} so far.")
-        if sum(weights) < 1 - 1e-12:
+        if sum(weights) < 1 - UNIT_MASS:
             return _Term(weights, densities)
         return Density.mixture(weights, densities)
 

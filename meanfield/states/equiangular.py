@@ -195,24 +195,14 @@ def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray, given: str) -
         return
     i = int(np.argmin(inside))
     count, value = n.flat[i], {"rho": rho, "gap": gap}[given].flat[i]
-    if gap.flat[i] == 0 and given == "rho":
-        raise ValueError(
-            "Equiangular needs rho < 1: where rho = 1 the tokens are one, and rest. For tokens "
-            "that are nearly one give gap = 1 - rho."
-        )
-    if gap.flat[i] == 0:
-        raise ValueError(
-            "Equiangular needs gap > 0: where the gap is 0 the tokens are one, and rest."
-        )
     if given == "rho":
-        least = -1 / (count - 1)
-        bounds, ends = f"{least:.6g} = -1/(n - 1) < rho < 1", "a regular simplex and a point"
+        bounds, advice = f"{-1 / (count - 1):.6g} = -1/(n - 1) < rho < 1", "gap = 1 - rho"
     else:
-        most = count / (count - 1)
-        bounds, ends = f"0 < gap < n/(n - 1) = {most:.6g}", "a point and a regular simplex"
+        bounds, advice = f"0 < gap < n/(n - 1) = {count / (count - 1):.6g}", "gap > 0"
     raise ValueError(
-        f"{count:.15g} equiangular tokens have {bounds}, the bounds being {ends}, which rest; got "
-        f"{given} = {value:.6g}."
+        f"Equiangular needs {bounds} for n = {count:.15g} tokens: at the bounds they are a regular "
+        f"simplex or one point, and rest; got {given} = {value:.6g}. For tokens that are nearly "
+        f"one give {advice}."
     )
 
 
