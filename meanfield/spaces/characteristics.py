@@ -276,14 +276,12 @@ class Characteristics(State):
         It bounds their error where the flow is smooth; where a density parts between two
         clusters it is about the mass of one node there.
         """
-        fine = self.geometry.with_degree(MOMENTS)
-        change = 0.0
-        for half in self.halves:
-            halved = self.chart.moments(self.coordinates[half], 2 * self.masses[half], MOMENTS)
-            difference = halved - self.coefficients(MOMENTS)
-            sizes = [fine.amplitude(difference, k) for k in range(1, MOMENTS + 1)]
-            change = max(change, float(np.max(sizes)))
-        return change
+        fine, exact = self.geometry.with_degree(MOMENTS), self.coefficients(MOMENTS)
+        errors = [
+            self.chart.moments(self.coordinates[half], 2 * self.masses[half], MOMENTS) - exact
+            for half in self.halves
+        ]
+        return max(float(fine.amplitude(e, k)) for e in errors for k in range(1, MOMENTS + 1))
 
 
 def _degree_of(density: Density) -> int:

@@ -50,27 +50,14 @@ def exponential_multipliers(beta, degree: int, dimension: int) -> np.ndarray:
     size, half = np.abs(beta), l + dimension / 2
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         small = size**2 <= 0.4 * half
-        moderate, large = np.where(small, size, 0.0), np.where(small, 1.0, size)
-        constant = gammaln(dimension / 2)
-        power = np.exp(constant - gammaln(half) + xlogy(l, moderate / 2) - moderate)
-        series = power * _hypergeometric(half, moderate**2 / 4)
+        large, constant = np.where(small, 1.0, size), gammaln(dimension / 2)
         bessel = np.log(_scaled_bessel(l + order, large))
         closed = np.exp(constant + order * np.log(2 / large) + bessel)
-        tiny = ~small & np.isneginf(bessel)  # I_l underflows, the multiplier need not
-        if tiny.any():
-            large = np.where(tiny, size, 0.0)
-            logs = constant - gammaln(half) + xlogy(l, large / 2) - large
-            closed = np.where(tiny, np.exp(logs + _log_hypergeometric(half, large)), closed)
-    sign = np.where((beta < 0) & (l % 2 == 1), -1.0, 1.0)
-    return sign * np.where(small, series, closed)
-
-
-def _hypergeometric(half: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """0F1(half; z) for 0 <= z <= half / 10: twelve terms are exact to rounding."""
-    total = np.ones(np.broadcast_shapes(half.shape, z.shape))
-    for k in range(12, 0, -1):
-        total = 1 + total * z / (k * (half + k - 1))
-    return total
+        small |= np.isneginf(bessel)  # I_l underflows, the multiplier need not
+        x = np.where(small, size, 0.0)
+        logs = constant - gammaln(half) + xlogy(l, x / 2) - x + _log_hypergeometric(half, x)
+        sign = np.where((beta < 0) & (l % 2 == 1), -1.0, 1.0)
+        return sign * np.where(small, np.exp(logs), closed)
 
 
 def _log_hypergeometric(half: np.ndarray, x: np.ndarray) -> np.ndarray:

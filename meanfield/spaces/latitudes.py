@@ -89,19 +89,19 @@ class Latitudes:
             table[:, self.rungs[m] : self.rungs[m + 1]] = legendre.ladder(e, pairs)
         return table
 
-    def rules(self) -> tuple[np.ndarray, ...]:
-        """What `synthesise` and `analyse` need, with scratch memory that is not shared.
-
-        Latitudes are as many as a multiple of LANES; p_m is 0 on those that are added.
-        """
+    @cached_property
+    def _padded(self) -> tuple[np.ndarray, np.ndarray]:
+        """x^2 and p_m on latitudes as many as a multiple of LANES; p_m is 0 on those added."""
         half = self.x.size
         width = -(-half // LANES) * LANES
-        squares, start, work = aligned(width), self.start, aligned(2, width)
-        squares[:half] = self.x**2
-        if width > half:
-            start = aligned(self.orders + 1, width)
-            start[:, :half] = self.start
-        return squares, start, self.ladder, self.first, self.rungs, work
+        squares, start = aligned(width), aligned(self.orders + 1, width)
+        squares[:half], start[:, :half] = self.x**2, self.start
+        return squares, start
+
+    def rules(self) -> tuple[np.ndarray, ...]:
+        """What `synthesise` and `analyse` need, with scratch memory that is not shared."""
+        squares, start = self._padded
+        return squares, start, self.ladder, self.first, self.rungs, aligned(2, squares.size)
 
     @cached_property
     def sines_squared(self) -> np.ndarray:

@@ -166,9 +166,8 @@ class Zonal(Geometry):
         return self._latitudes.analysis(values[..., None]).real
 
     def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
-        values, rules = np.empty((len(series), len(points))), self._latitudes
-        _clenshaw(np.ascontiguousarray(points[:, -1]), rules.a, rules.b, series, values)
-        return values
+        e = recurrence(self.degree + 1, 0, self.dimension)
+        return _sums(np.array(points[:, -1]), np.array(series), np.zeros((0, 0)), e)
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """int P_k(x) dmu with Legendre's polynomial, P_k(1) = 1; 0 beyond the degree."""
@@ -243,11 +242,11 @@ class ZonalChart(Chart):
         return _moments(self._heights(coordinates) * self.limit[-1], np.array(masses), e)
 
     def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
-        x = self._heights(coordinates)
-        e = recurrence(attraction.size, 0, self.geometry.dimension)
+        x, e = self._heights(coordinates), recurrence(attraction.size, 0, self.geometry.dimension)
         moments = _moments(x, np.array(masses), e)
-        weights = np.zeros(0) if normaliser is None else normaliser * moments
-        return _slope(x, attraction * moments, weights, e)
+        weights = np.eye(1) if normaliser is None else (normaliser * moments)[None]
+        level, slope = _sums(x, weights, (attraction * moments)[None], e)
+        return -slope / level
 
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return np.abs(rates) * _sech(coordinates)
@@ -301,40 +300,27 @@ def _moments(x, masses, e):
     return total
 
 
-@njit(cache=True, error_model="numpy")
-def _slope(x, potential, normaliser, e):
-    """-g'(x) / z(x) for g = sum potential_l p_l and z = sum normaliser_l p_l, or 1."""
-    slope = np.empty(x.size)
+@njit(cache=True)
+def _sums(x, series, potentials, e):
+    """Rows sum series_l p_l(x), and after them at most one row sum potentials_l p_l'(x)."""
+    members, sums = len(series), np.zeros((len(series) + len(potentials), x.size))
     for begin in range(0, x.size, BLOCK):
-        block = x[begin : begin + BLOCK]
+        block, found = x[begin : begin + BLOCK], sums[:, begin : begin + BLOCK]
         before, p = np.zeros(block.size), np.ones(block.size)
         before_slope, p_slope = np.zeros(block.size), np.zeros(block.size)
-        g, z = np.zeros(block.size), np.empty(block.size)
-        for i in range(block.size):
-            z[i] = 0.0 if normaliser.size > 0 else 1.0
-        for l in range(potential.size):
-            a, b, weight = 1 / e[l + 1], e[l], potential[l]
-            level = normaliser[l] if normaliser.size > 0 else 0.0
+        for l in range(max(series.shape[1], potentials.shape[1])):
+            for member in range(members if l < series.shape[1] else 0):
+                row, weight = found[member], series[member, l]
+                for i in range(block.size):
+                    row[i] += weight * p[i]
+            a, b = 1 / e[l + 1], e[l]
+            for member in range(len(potentials)):
+                row, weight = found[members + member], potentials[member, l]
+                for i in range(block.size):
+                    row[i] += weight * p_slope[i]
+                    after_slope = a * (p[i] + block[i] * p_slope[i] - b * before_slope[i])
+                    before_slope[i], p_slope[i] = p_slope[i], after_slope
             for i in range(block.size):
-                g[i] += weight * p_slope[i]
-                z[i] += level * p[i]
-                after_slope = a * (p[i] + block[i] * p_slope[i] - b * before_slope[i])
                 after = a * (block[i] * p[i] - b * before[i])
                 before[i], p[i] = p[i], after
-                before_slope[i], p_slope[i] = p_slope[i], after_slope
-        for i in range(block.size):
-            slope[begin + i] = -g[i] / z[i]
-    return slope
-
-
-@njit(cache=True)
-def _clenshaw(x, a, b, coefficients, values):
-    for member in range(len(coefficients)):
-        for j in range(x.size):
-            ahead, total = 0.0, 0.0
-            for l in range(coefficients.shape[1] - 1, -1, -1):
-                ahead, total = (
-                    total,
-                    coefficients[member, l] + a[l] * x[j] * total - b[l + 1] * ahead,
-                )
-            values[member, j] = total
+    return sums
