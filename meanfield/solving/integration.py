@@ -16,7 +16,7 @@ from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import Clock, restored, started
-from ..steppers.flow import Flow, Step
+from ..steppers.flow import ExplicitFlow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
 from .blow_up import BlowUp
@@ -161,7 +161,7 @@ class FlowIntegration(Integration):
         The initial state.
     rows : Motion
         That of the tokens that are left after merging; else `motion`.
-    flow : Flow, StiffFlow or FixedSteps
+    flow : Flow
 
     Steps are planned to the last output that a single step can reach: outputs within a step cost no
     steps where the scheme has dense output. Merging, the detection of blow-ups and implicit steps
@@ -203,14 +203,13 @@ class FlowIntegration(Integration):
             return FixedSteps(
                 lambda y, t, dt: self.rows.step(scheme, y, t, dt, self._rng), y, self.start
             )
-        return Flow(scheme, self.rows, y, **self.flow_options)
+        return ExplicitFlow(scheme, self.rows, y, **self.flow_options)
 
     @property
     def flow_options(self) -> dict[str, float]:
         """How steps of a flow are controlled."""
         return {
             "rtol": 0.0 if self.dt else self.rtol,
-            "steady": self.steady,
             "smallest_step": self.motion.smallest_step * self.duration,
             "start": self.start,
         }
@@ -254,7 +253,7 @@ class FlowIntegration(Integration):
             if self.clock.t >= self._goal:
                 self._goal = self._next_goal(target)
             code = self._step(limit)
-            if code not in (REACHED, PAUSED, STEADY):
+            if code not in (REACHED, PAUSED):
                 self.elapsed = self.clock.t
                 return code
             if self.clock.t == self.elapsed and self._stepped:

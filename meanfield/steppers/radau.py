@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .flow import Flow, VelocityField
-from .scheme import Scheme
+from .schemes import Scheme
 
 __all__ = ["Radau", "StiffFlow", "jacobian"]
 
@@ -74,7 +74,7 @@ class StiffFlow(Flow):
 
     Parameters
     ----------
-    field, x, rtol, steady, start
+    field, x, rtol, smallest_step, start
         As for `Flow`.
 
     Attributes
@@ -84,12 +84,10 @@ class StiffFlow(Flow):
     """
 
     def __init__(self, field: VelocityField, x: np.ndarray, **options):
-        super().__init__(Radau, field, x, **options)
+        super().__init__(field, x, order=Radau.estimate_order, **options)
         self.evaluations = 0
 
-    def step(
-        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+    def step(self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float) -> tuple:
         """Positions and velocities one step after x, and the relative error."""
         table, t = _table(), self._start + elapsed
         J = jacobian(self._field, x, t)

@@ -5,10 +5,9 @@ from typing import Protocol
 import numpy as np
 
 from .advance import Rules, advance, rate_of_change
-from .attempt import Problem, Work, fastest_rate, slope_of
+from .attempt import HIGHEST, Problem, Work, fastest_rate, slope_of
 from .clock import Clock, started
-from .phi import HIGHEST
-from .scheme import Scheme, Table
+from .schemes import Scheme, Table
 
 __all__ = ["Rules", "Stepper"]
 

@@ -30,7 +30,7 @@ class Pendulum:
 
 
 def at(motion, end, rtol, dt):
-    flow = StiffFlow(motion, np.array([1.0, 0.0, 1.0]), rtol=rtol, steady=0.0)
+    flow = StiffFlow(motion, np.array([1.0, 0.0, 1.0]), rtol=rtol)
     code, _ = flow.advance(started(dt), end, 100_000)
     assert code == REACHED
     return flow
