@@ -14,8 +14,7 @@ from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..solving import solve
-from ..solving.arguments import Keeping
-from ..solving.checkpoint import Keeper
+from ..solving.checkpoint import Keeper, Keeping
 from ..solving.progress import Interruption
 from ..spaces import Density
 from .experiment import Batch, Experiment, batches_of
@@ -140,11 +139,10 @@ def propagation_of_chaos(
     experiment.try_measurements()
     own = [isinstance(given, Mapping) for given in (distances, functionals)]
     identity = experiment.describe() | {"sizes": chosen, "replicas": replicas, "own": own}
-    tables, keeper = _Tables(chosen, len(at), replicas), None
-    if keeping.path is not None:
-        keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
-        if keeping.resume and keeping.path.exists():
-            tables.restore(keeper.load())
+    tables = _Tables(chosen, len(at), replicas)
+    keeper, kept = keeping.opened(identity)
+    if kept:
+        tables.restore(kept)
     status = _run_batches(experiment, tables, keeper, threads, progress)
     return Study.of(experiment, chosen, tables.found, status)
 

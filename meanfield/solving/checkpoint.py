@@ -12,18 +12,46 @@ import io
 import time
 import warnings
 from collections.abc import Callable
+from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.atomic import check_writable, write_atomically
+from ..core.checks import boolean, path_of
 from ..core.errors import CheckpointError, StorageWarning
 from ..core.identity import digest
 
-__all__ = ["Keeper"]
+__all__ = ["Keeper", "Keeping"]
 
-MAGIC = b"meanfield ckpt 5"
+MAGIC = b"meanfield ckpt 6"
+
+
+class Keeping(NamedTuple):
+    """Where to keep a checkpoint, if anywhere; seconds between two; whether to go on from it."""
+
+    path: Path | None
+    every: float
+    resume: bool
+
+    @classmethod
+    def checked(cls, checkpoint, checkpoint_every, resume) -> "Keeping":
+        """From arguments of `solve`; TypeError or ValueError for what makes no sense."""
+        every = float(checkpoint_every) if isinstance(checkpoint_every, Real) else np.nan
+        if not every >= 0:
+            raise ValueError(f"checkpoint_every must be >= 0 seconds; got {checkpoint_every!r}.")
+        resume = boolean("resume", resume)
+        if resume and checkpoint is None:
+            raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")
+        return cls(None if checkpoint is None else path_of("checkpoint", checkpoint), every, resume)
+
+    def opened(self, identity: dict[str, Any]) -> tuple["Keeper | None", dict[str, np.ndarray]]:
+        """The checkpoint of a run, None if there is none, and what it holds to go on from."""
+        if self.path is None:
+            return None, {}
+        keeper = Keeper(self.path, identity, self.every, self.resume)
+        return keeper, keeper.load() if self.resume and self.path.exists() else {}
 
 
 class Keeper:

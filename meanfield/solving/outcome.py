@@ -12,12 +12,11 @@ from ..dynamics.motion import Motion
 from ..results.solution import Solution, State
 from ..steppers.advance import NOT_FINITE, TOO_SMALL
 from .arguments import Arguments
-from .blow_up import BLOWN_UP
 from .degree_adaptation import UNRESOLVED
 from .integration import Integration
-from .stiffness import CANCELLED
+from .policies import BLOWN_UP, CANCELLED
 
-__all__ = ["ENDS", "GOES_ON", "Record", "asks_to_stop", "ending", "solution"]
+__all__ = ["ENDS", "GOES_ON", "Record", "ending", "solution"]
 
 ENDS = {
     NOT_FINITE: "not_finite",
@@ -76,13 +75,6 @@ class Record:
         return cls(len(t_events), times, states, t_events, seconds, end)
 
 
-def asks_to_stop(answer) -> bool:
-    """Whether a callback's answer ends the run: True does, None and False do not."""
-    if answer is None or isinstance(answer, bool | np.bool_):
-        return bool(answer)
-    raise TypeError(f"A callback returns True to end the run, else None or False; got {answer!r}.")
-
-
 def ending(cause: str, run: Integration, record: Record, steady: float) -> dict[str, Any]:
     """The end of a run as plain data: status, message, what to warn of, and counts."""
     stats = run.stats()
@@ -123,12 +115,12 @@ def solution(arguments: Arguments, record: Record) -> Solution:
     return Solution(
         t=np.array(record.times),
         states=tuple(record.states),
-        model=arguments.problem.model,
+        model=arguments.model,
         status=end["status"],
         message=end["message"],
         stats=end["stats"],
         t_events=[np.array(times) for times in record.t_events],
         options=arguments.described(),
-        rtol=arguments.accuracy.rtol,
+        rtol=arguments.rtol,
         stored={"extra": arguments.provenance},
     )

@@ -58,11 +58,10 @@ class Flow(ABC):
 
     Parameters
     ----------
+    scheme : Scheme or Splitting
     field : VelocityField
     x : ndarray
         The first positions.
-    order : int
-        Of the error estimate.
     rtol : float
         Bound of `relative_error` for a step; 0 for fixed steps.
     smallest_step : float
@@ -79,7 +78,7 @@ class Flow(ABC):
     before : Step or None
         The last step, unless the flow has just been restarted.
     counts : ndarray of int
-        Steps accepted and rejected.
+        Steps accepted and rejected, and evaluations of the velocity for them.
     stalls : StallDetector
     dense : bool
         Whether the state is known within a step.
@@ -89,18 +88,19 @@ class Flow(ABC):
 
     def __init__(
         self,
+        scheme: Any,
         field: Any,
         x: np.ndarray,
         *,
-        order: int = 0,
         rtol: float = 0.0,
         smallest_step: float = 0.0,
         start: float = 0.0,
     ):
-        self._field, self._rtol, self._error_order = field, rtol, order + 1.0
+        self.scheme, self._field, self._rtol = scheme, field, rtol
+        self._error_order = scheme.estimate_order + 1.0
         self._smallest_step, self._start = smallest_step, start
         self.stalls = StallDetector()
-        self.counts = np.zeros(2, dtype=np.int64)
+        self.counts = np.zeros(3, dtype=np.int64)
         self.restart(x, start)
 
     def restart(self, x: np.ndarray, t: float, field: VelocityField | None = None) -> None:
@@ -160,7 +160,7 @@ class ExplicitFlow(Flow):
             for weights in scheme.rows()
         ]
         self._nodes, self._dense, self.dense = scheme.nodes, scheme.dense, scheme.dense is not None
-        super().__init__(field, x, order=scheme.estimate_order, **options)
+        super().__init__(scheme, field, x, **options)
 
     def restart(self, x: np.ndarray, t: float, field: VelocityField | None = None) -> None:
         """Go on from other positions at the time t, or with another field."""
@@ -172,6 +172,7 @@ class ExplicitFlow(Flow):
         """Positions and velocities one step after x, and the relative error."""
         slopes, stages, t = self._slopes, len(self._nodes), self._start + elapsed
         slopes[0], self._within = velocity.ravel(), None
+        self.counts[2] += self.scheme.evaluations
 
         def error_of(estimate: int) -> float:
             error = combined(self._weights[estimate], slopes, dt).reshape(x.shape)

@@ -29,6 +29,8 @@ class Splitting:
 
     known: ClassVar[dict[str, "Splitting"]] = {}  # all of them by their names
 
+    estimate_order: ClassVar[int] = 0  # there is no estimate of the error
+
     name: str
     order: int
     evaluations: int
@@ -52,6 +54,7 @@ class FixedSteps(Flow):
 
     Parameters
     ----------
+    scheme : Splitting
     step : callable
         (x, t, dt) -> x at t + dt, a new array.
     x : ndarray
@@ -59,8 +62,8 @@ class FixedSteps(Flow):
         The time at which the clock starts.
     """
 
-    def __init__(self, step: Callable, x: np.ndarray, start: float):
-        super().__init__(None, x, start=start)
+    def __init__(self, scheme: Splitting, step: Callable, x: np.ndarray, start: float):
+        super().__init__(scheme, None, x, start=start)
         self._step = step
 
     def restart(self, x: np.ndarray, t: float, field: object = None) -> None:
@@ -69,6 +72,7 @@ class FixedSteps(Flow):
 
     def step(self, x: np.ndarray, velocity: None, elapsed: float, dt: float) -> tuple:
         """Positions one step after x, with no velocity and no error."""
+        self.counts[2] += self.scheme.evaluations
         new = self._step(x, self._start + elapsed, dt)
         return new, velocity, 0.0 if np.isfinite(new).all() else np.nan
 

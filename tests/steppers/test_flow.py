@@ -56,7 +56,7 @@ def test_the_order_is_eight(steps):
     for count in (steps, 2 * steps):
         moved = flow(rtol=0.0)
         code, _ = moved.advance(started(1 / count), 1.0, 10**6)
-        assert code == REACHED and moved.counts.tolist() == [count, 0]
+        assert code == REACHED and moved.counts[:2].tolist() == [count, 0]
         errors.append(np.abs(moved.x - exact(1.0)).max())
     assert np.log2(errors[0] / errors[1]) == pytest.approx(8, abs=0.3)
 
@@ -73,7 +73,7 @@ def test_error_control_keeps_what_it_promises(rtol):
 def test_a_step_that_is_much_too_long_is_tried_again():
     moved = flow()
     _, clock = moved.advance(started(3.0), 3.0, 1)
-    assert moved.counts.tolist() == [0, 1] and clock.t == 0 and clock.proposal < 3
+    assert moved.counts[:2].tolist() == [0, 1] and clock.t == 0 and clock.proposal < 3
     np.testing.assert_array_equal(moved.x, START)
 
 
@@ -82,7 +82,11 @@ def test_velocities_are_evaluated_as_often_as_counted():
     motion = Riccati()
     moved = flow(motion)
     moved.advance(started(0.1), 2.0, 10**6)
-    assert motion.calls == 1 + DormandPrince.evaluations * moved.counts.sum()
+    assert (
+        motion.calls
+        == 1 + DormandPrince.evaluations * moved.counts[:2].sum()
+        == 1 + moved.counts[2]
+    )
 
 
 def test_nothing_given_is_written_into():
