@@ -3,8 +3,8 @@
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from ..models.parameters import Place
 from ..models.transformer import Transformer
 from ..states import State
 from ..steppers import Layers, Scheme, Splitting
-from .checkpoint import Keeping
+from .checkpoint import Keeper
 from .merging import checked_distance
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "Linspace",
     "Times",
     "check_layers",
-    "checked_arguments",
 ]
 
 OUTPUTS = 101
@@ -39,9 +38,13 @@ RECORDED = {"model", "options", "versions", "machine", "written"}
 OF_STATES = ("min_degree", "max_degree", "engine", "merge", "rng")  # see `Motion.options`
 
 
-@dataclass(frozen=True)
 class Arguments:
     """The arguments of `solve`, all valid, and the motion that they make.
+
+    Parameters
+    ----------
+    given : mapping
+        The arguments by the names of the parameters.
 
     Attributes
     ----------
@@ -55,28 +58,53 @@ class Arguments:
         What tells the generator `rng` from others, as plain data; both are None if none is read.
     degrees : (int, int)
         The least and the highest degree of a density; else zeros.
+
+    Raises
+    ------
+    TypeError, ValueError, MeanfieldError
+        For what makes no sense, or does not fit together.
     """
 
-    model: Transformer
-    state: Any
-    motion: Motion
-    start: float
-    times: np.ndarray
-    rtol: float
-    dt: float | None
-    scheme: Any
-    max_steps: int
-    steady: float
-    events: tuple[Callable, ...]
-    callback: Callable | None
-    keeping: Keeping
-    engine: Any
-    merge: float | None
-    rng: np.random.Generator | None
-    seed: Any
-    degrees: tuple[int, int]
-    progress: bool | None
-    provenance: dict[str, Any]
+    def __init__(self, given: Mapping[str, Any]):
+        model, state, scheme = given["model"], given["state"], given["scheme"]
+        if not isinstance(model, Transformer):
+            raise TypeError(f"solve expects a Transformer as its model; got {model!r}.")
+        self.start, self.times = _times(given["t_span"], given["t_eval"], scheme, given["dt"])
+        if isinstance(state, State):
+            model = model.resolved(Place(state.dimension, state.tokens))
+        kind = motion_for(state)
+        self.model, self.state = model, kind.prepared(model, state)
+        self.rtol, dt, self.max_steps = _accuracy(
+            given["rtol"], given["dt"], scheme, given["max_steps"]
+        )
+        self.steady = _steady(given["until"], given["steady_tolerance"])
+        self.events, self.callback = _functions(given["events"], given["callback"])
+        self.keeper = Keeper(given["checkpoint"], given["checkpoint_every"], given["resume"])
+        options = {name: given[name] for name in OF_STATES if given[name] is not None}
+        for name, value in options.items():
+            if name not in kind.options:
+                raise ValueError(kind.refusal(name, value))
+        if self.steady and not (model.drift.constant and model.normalisation.constant):
+            raise ValueError(
+                f'until="steady" is for models that do not change with time: under {model!r} '
+                "tokens may rest and move again. Look at observables over time instead."
+            )
+        self.engine = options.get("engine")
+        motion = kind(model, self.state, self.engine, scheme=scheme, rtol=self.rtol)
+        if self.steady and motion.random:
+            raise ValueError(
+                'until="steady" is for states that come to rest; tokens with noise do not. Look at '
+                "observables over time instead."
+            )
+        self.motion: Motion = motion
+        self.scheme: Any
+        self.scheme, self.dt = motion.chosen_scheme(scheme, dt, self.start)
+        self.degrees = _degrees(motion, options.get("min_degree"), options.get("max_degree"))
+        self.merge = checked_distance(options.get("merge"), motion)
+        self.rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
+        shown = given["progress"]
+        self.progress = None if shown is None else boolean("progress", shown)
+        self.provenance = _plain_data(given["provenance"])
 
     def described(self) -> dict[str, Any]:
         """What determines the result besides model and state, as plain data."""
@@ -96,71 +124,6 @@ class Arguments:
             **kept,
             **self.motion.recorded(),
         }
-
-
-def checked_arguments(given: Mapping[str, Any]) -> Arguments:
-    """What `solve` was given, by the names of its parameters.
-
-    Raises
-    ------
-    TypeError, ValueError, MeanfieldError
-        For what makes no sense, or does not fit together.
-    """
-    model, state, scheme = given["model"], given["state"], given["scheme"]
-    if not isinstance(model, Transformer):
-        raise TypeError(f"solve expects a Transformer as its model; got {model!r}.")
-    t_span, t_eval = given["t_span"], given["t_eval"]
-    if scheme is Layers and t_eval is None:
-        t_eval = _layer_times(t_span, given["dt"])
-    start, times = _times(t_span, t_eval)
-    if isinstance(state, State):
-        model = model.resolved(Place(state.dimension, state.tokens))
-    kind = motion_for(state)
-    state = kind.prepared(model, state)
-    rtol, dt, max_steps = _accuracy(given["rtol"], given["dt"], scheme, given["max_steps"])
-    steady = _steady(given["until"], given["steady_tolerance"])
-    events, callback = _functions(given["events"], given["callback"])
-    keeping = Keeping.checked(given["checkpoint"], given["checkpoint_every"], given["resume"])
-    options = {name: given[name] for name in OF_STATES if given[name] is not None}
-    for name, value in options.items():
-        if name not in kind.options:
-            raise ValueError(kind.refusal(name, value))
-    if steady and not (model.drift.constant and model.normalisation.constant):
-        raise ValueError(
-            f'until="steady" is for models that do not change with time: under {model!r} '
-            "tokens may rest and move again. Look at observables over time instead."
-        )
-    engine = options.get("engine")
-    motion = kind(model, state, engine, scheme=scheme, rtol=rtol)
-    if steady and motion.random:
-        raise ValueError(
-            'until="steady" is for states that come to rest; tokens with noise do not. Look at '
-            "observables over time instead."
-        )
-    scheme, dt = motion.chosen_scheme(scheme, dt, start)
-    rng, seed = _random(options.get("rng"), motion.random, keeping.path is not None)
-    return Arguments(
-        model=model,
-        state=state,
-        motion=motion,
-        start=start,
-        times=times,
-        rtol=rtol,
-        dt=dt,
-        scheme=scheme,
-        max_steps=max_steps,
-        steady=steady,
-        events=events,
-        callback=callback,
-        keeping=keeping,
-        engine=engine,
-        merge=checked_distance(options.get("merge"), motion),
-        rng=rng,
-        seed=seed,
-        degrees=_degrees(motion, options.get("min_degree"), options.get("max_degree")),
-        progress=None if given["progress"] is None else boolean("progress", given["progress"]),
-        provenance=_plain_data(given["provenance"]),
-    )
 
 
 def _accuracy(rtol, dt, scheme, max_steps) -> tuple[float, float | None, int]:
@@ -194,7 +157,9 @@ def _steady(until, tolerance) -> float:
     return float(tolerance) if until == "steady" else 0.0
 
 
-def _times(t_span: Sequence[float], t_eval) -> tuple[float, np.ndarray]:
+def _times(t_span: Sequence[float], t_eval, scheme, dt) -> tuple[float, np.ndarray]:
+    if scheme is Layers and t_eval is None:
+        t_eval = _layer_times(t_span, dt)
     if isinstance(t_eval, Times):
         t_eval = t_eval.between(*t_span)
     span = _floats(t_span)
@@ -260,12 +225,12 @@ def _degrees(motion: Motion, min_degree, max_degree) -> tuple[int, int]:
     return min_degree, max_degree
 
 
-def _random(rng, read: bool, has_checkpoint: bool) -> tuple:
+def _random(rng, read: bool, checkpoint: Path | None) -> tuple:
     """The generator, if it is read, and what tells it from others as plain data."""
     if not read:
         generator(rng)  # a valid one is not read
         return None, None
-    if rng is None and has_checkpoint:
+    if rng is None and checkpoint is not None:
         raise ValueError(
             "A run with noise and a checkpoint needs rng, a seed or a Generator in the same state: "
             "only then can it be resumed with the same random numbers."
@@ -273,14 +238,10 @@ def _random(rng, read: bool, has_checkpoint: bool) -> tuple:
     if rng is None:
         rng = np.random.SeedSequence().entropy
     numbers = generator(rng)
-    seed = int(rng) if isinstance(rng, Integral) else numbers.bit_generator.state
-    return numbers, _plain(seed)
-
-
-def _plain(seed: Any) -> Any:
-    if isinstance(seed, dict):
-        return {key: _plain(value) for key, value in seed.items()}
-    return seed.tolist() if isinstance(seed, np.ndarray | np.generic) else seed
+    if isinstance(rng, Integral):
+        return numbers, int(rng)
+    state = json.dumps(numbers.bit_generator.state, default=lambda array: array.tolist())
+    return numbers, json.loads(state)
 
 
 def _layer_times(t_span, dt) -> np.ndarray | None:

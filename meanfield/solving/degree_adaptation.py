@@ -50,16 +50,8 @@ class SpectralIntegration(Integration):
     # The present ---------------------------------------------------------------------------
 
     @property
-    def elapsed(self) -> float:
-        return self.clock.t
-
-    @property
     def state(self) -> Density:
         return Density(self.geometry, self.stepper.state.reshape(*self._shape, -1))
-
-    @property
-    def coordinates(self) -> np.ndarray:
-        return self.state.coefficients
 
     @property
     def rate(self) -> float:

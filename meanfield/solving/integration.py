@@ -73,17 +73,17 @@ class Integration(ABC):
         return self.start + self.elapsed
 
     @property
-    @abstractmethod
-    def elapsed(self) -> float: ...
+    def elapsed(self) -> float:
+        return self.clock.t
 
     @property
     @abstractmethod
     def state(self) -> Any: ...
 
     @property
-    @abstractmethod
     def coordinates(self) -> np.ndarray:
         """Those at the end of the last step."""
+        return self.motion.coordinates(self.state)
 
     @property
     @abstractmethod

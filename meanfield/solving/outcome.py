@@ -111,7 +111,7 @@ def solution(arguments: Arguments, record: Record) -> Solution:
     """What a run that has ended returns; it warns if there is need to."""
     end: Any = record.end
     if end["warning"]:
-        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=4)
+        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=3)
     return Solution(
         t=np.array(record.times),
         states=tuple(record.states),

@@ -13,7 +13,7 @@ from ..models.transformer import Transformer
 from ..results.solution import Solution, State
 from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
-from .arguments import AT_REST, Arguments, Times, checked_arguments
+from .arguments import AT_REST, Arguments, Times
 from .degree_adaptation import SpectralIntegration
 from .integration import STALLED, FlowIntegration, Integration
 from .outcome import ENDS, GOES_ON, Record, ending, solution
@@ -160,9 +160,11 @@ def solve(
     ----------
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
     """
-    arguments = checked_arguments(locals())
+    arguments = Arguments(locals())
     observables = checked_observables(observe, arguments.model, arguments.state)
-    run = _Run(arguments).to_the_end()
+    with Progress(float(arguments.times[-1] - arguments.start), arguments.progress) as progress_bar:
+        record = _Run(arguments, progress_bar).to_the_end()
+    run = solution(arguments, record)
     run.stored["observed"] = observed(observables, run.states)
     return run
 
@@ -170,17 +172,17 @@ def solve(
 class _Run:
     """One call of `solve`: the integration, the record, events, callback and checkpoint."""
 
-    def __init__(self, arguments: Arguments):
+    def __init__(self, arguments: Arguments, progress: Progress):
+        self._progress = progress
         self._arguments, self._began = arguments, time.perf_counter()
         kind = SpectralIntegration if arguments.motion.semilinear else FlowIntegration
         self._integration: Integration = kind(arguments)
         self._record = Record(len(arguments.events))
-        self._keeper, kept = arguments.keeping.opened(self._identity())
+        self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
         self._resumed = bool(kept)
         if kept:
             self._integration.restore(kept)
             self._record = Record.of_arrays(kept, arguments.motion)
-        self._progress = Progress(self._integration.duration, arguments.progress)
         self._watch = None
         if arguments.events:
             self._watch = EventWatch(arguments.events, self._integration)
@@ -197,16 +199,13 @@ class _Run:
             "initial": arguments.state,
         }
 
-    def to_the_end(self) -> Solution:
+    def to_the_end(self) -> Record:
         """Integrate through the output times, whatever happens on the way."""
-        try:
-            if self._record.end is None:
-                with Interruption() as interruption:
-                    status = self._at_once() or self._through_the_outputs(interruption)
-                self._end(status or "finished")
-        finally:
-            self._progress.close()
-        return solution(self._arguments, self._record)
+        if self._record.end is None:
+            with Interruption() as interruption:
+                status = self._at_once() or self._through_the_outputs(interruption)
+            self._end(status or "finished")
+        return self._record
 
     def _at_once(self) -> str | None:
         """Why the run ends where it begins, or where it is taken up; None if it does not."""
@@ -246,8 +245,7 @@ class _Run:
             if interruption.requested:
                 return "interrupted"
             self._progress.update(run.t, run.elapsed, run.size)
-            if self._keeper:
-                self._keeper.save_now_and_then(self._arrays)
+            self._keeper.save_now_and_then(self._arrays)
         return None
 
     def _look(self) -> str | None:
@@ -277,11 +275,11 @@ class _Run:
         """Keep how the run ends; the checkpoint of one that is over has it too."""
         run, record = self._integration, self._record
         over, steady = status not in GOES_ON, self._arguments.steady
-        if self._keeper and not over:  # before the state where the run happened to end is added
-            self._keeper.save(self._arrays())
+        if not over:  # before the state where the run happened to end is added
+            self._keeper.save(self._arrays)
         if status not in ("event", "finished"):  # whose last state is kept already
             record.save(run.t, run.state)
         record.end = ending(status, run, record, steady)
         record.end["stats"]["seconds"] = self._seconds()
-        if self._keeper and over:
-            self._keeper.save(self._arrays())
+        if over:
+            self._keeper.save(self._arrays)
