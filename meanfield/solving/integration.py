@@ -188,12 +188,13 @@ class FlowIntegration(Integration):
         self.first, self.rows = arguments.state, motion
         self._scheme: Any = arguments.scheme
         self._rng: Any = arguments.rng
-        self._breakpoints = Breakpoints(motion, self.start, self.outputs)
+        self._jumps = _jumps(motion, self.start, self.outputs)  # which no step passes
+        self._piece: tuple[float, float] | None = None  # between two of them
         y = np.array(motion.coordinates(self.first), dtype=float)
         if self._scheme is Layers:
             check_layers(self.outputs, self.dt, "an output or the end")
-            check_layers(self._breakpoints.jumps, self.dt, "a jump of the model")
-        self._breakpoints.enter(motion, 0.0)
+            check_layers(self._jumps, self.dt, "a jump of the model")
+        self._enter(0.0)
         first_step = self._first_step(y)
         motion.begin(y, self.start)
         self.flow: Any = self._steps(y)
@@ -289,18 +290,27 @@ class FlowIntegration(Integration):
         return REACHED if self.elapsed == target else PAUSED
 
     def _next_goal(self, target: float) -> float:
-        """Where to plan steps to: the next output, or the last that a single step can reach.
-
-        A jump of the model is never passed.
-        """
+        """Where to plan steps to: the last output that one step can reach; never past a jump."""
         if self.flow.dense:
             reach = self.clock.t + self.clock.proposal
             passed = int(np.searchsorted(self.outputs, reach, side="right"))
             target = max(target, self.outputs[passed - 1]) if passed else target
-        return self._breakpoints.goal(self.clock.t, target)
+        return min([target, *[jump for jump in self._jumps if jump > self.clock.t]])
+
+    def _enter(self, elapsed: float) -> bool:
+        """Tell motions between which jumps a time is; whether they are other ones."""
+        edges = [0.0, *self._jumps, self.duration]
+        i = int(np.searchsorted(self._jumps, elapsed, side="right"))
+        piece = self.start + edges[i], self.start + edges[i + 1]
+        if not self._jumps or piece == self._piece:
+            return False
+        self._piece = piece
+        for motion in (self.motion, self.rows):
+            motion.enter(*piece)
+        return True
 
     def _step(self, limit: int) -> int:
-        if self._breakpoints.enter(self.rows, self.clock.t):
+        if self._enter(self.clock.t):
             self.flow.restart(self.flow.x, self.start + self.clock.t)
         before = self.flow.counts.copy()
         code, self.clock = self.flow.advance(self.clock, self._goal, min(limit, 1))
@@ -321,7 +331,6 @@ class FlowIntegration(Integration):
     def go_on(self, rows: Motion, y: np.ndarray) -> None:
         """With other rows, at these coordinates."""
         self.rows = rows
-        self._breakpoints.join(rows)
         self.flow.restart(y, self.start + self.clock.t, rows)
 
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
@@ -332,7 +341,6 @@ class FlowIntegration(Integration):
             rows = merging.merge(state, self.t)
         motion = self.motion if rows is None else self.motion.with_state(rows)
         y = np.array(motion.coordinates(state if rows is None else rows), dtype=float)
-        self._breakpoints.join(motion)
         flow = type(self.flow)(self.flow.scheme, motion, y, **self.flow_options)
         velocity = motion.velocity(y, self.start + elapsed)
         new, _, _ = flow.step(y, velocity, elapsed, dt)
@@ -366,9 +374,8 @@ class FlowIntegration(Integration):
         self.motion.restore(json.loads(str(snapshot["motion"])))
         step, end = Step(np.array(snapshot["before"]), *snapshot["step"]), snapshot["clock"][0]
         self._stepped = bool(self.elapsed < end)
-        self._breakpoints.enter(self.rows, step.elapsed if self._stepped else end)
+        self._enter(step.elapsed if self._stepped else end)
         super().restore(snapshot)
-        self._breakpoints.join(self.rows)
         self.flow.restart(np.array(snapshot["coordinates"]), t, self.rows)
         if self._stepped:
             self.flow.repeat(step)
@@ -395,53 +402,13 @@ class FlowIntegration(Integration):
         return 0.1 * self.rtol**0.125 * min(self.duration, 1 / rate if rate else np.inf)
 
 
-class Breakpoints:
-    """Times at which a model jumps, which no step passes.
-
-    Parameters
-    ----------
-    motion : Motion
-    start : float
-        The first time.
-    outputs : ndarray
-        Output times since the start; the last is the end.
-
-    Attributes
-    ----------
-    jumps : list of float
-        Times since the start; one next to an output is that output.
-    """
-
-    def __init__(self, motion: Motion, start: float, outputs: np.ndarray):
-        self._start, self._outputs = start, outputs
-        self._duration = float(outputs[-1])
-        end = start + self._duration
-        jumps = motion.breakpoints(start, float(np.nextafter(end, np.inf)))
-        self.jumps = [self._at_output(min(t, end) - start) for t in jumps]
-        self._piece: tuple[float, float] | None = None
-
-    def _at_output(self, elapsed: float) -> float:
-        """A time after the start, or the output that it is but for rounding."""
-        nearest = float(self._outputs[np.abs(self._outputs - elapsed).argmin()])
-        same = abs(nearest - elapsed) <= ONE_TIME * (abs(self._start) + self._duration)
-        return nearest if same else elapsed
-
-    def goal(self, elapsed: float, target: float) -> float:
-        """`target`, or the first jump on the way to it."""
-        return min([target, *[jump for jump in self.jumps if jump > elapsed]])
-
-    def enter(self, motion: Motion, elapsed: float) -> bool:
-        """Tell the motion between which jumps this time is; whether they are other ones."""
-        edges = [0.0, *self.jumps, self._duration]
-        i = int(np.searchsorted(self.jumps, elapsed, side="right"))
-        piece = self._start + edges[i], self._start + edges[i + 1]
-        if not self.jumps or piece == self._piece:
-            return False
-        self._piece = piece
-        motion.enter(*piece)
-        return True
-
-    def join(self, motion: Motion) -> None:
-        """Tell another motion between which jumps the time is."""
-        if self._piece:
-            motion.enter(*self._piece)
+def _jumps(motion: Motion, start: float, outputs: np.ndarray) -> list[float]:
+    """Times since the start at which a model jumps; one next to an output is that output."""
+    duration = float(outputs[-1])
+    end, jumps = start + duration, []
+    for t in motion.breakpoints(start, float(np.nextafter(end, np.inf))):
+        elapsed = min(t, end) - start
+        nearest = float(outputs[np.abs(outputs - elapsed).argmin()])
+        same = abs(nearest - elapsed) <= ONE_TIME * (abs(start) + duration)
+        jumps.append(nearest if same else elapsed)
+    return jumps

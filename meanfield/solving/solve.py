@@ -177,7 +177,7 @@ class _Run:
         self._arguments, self._began = arguments, time.perf_counter()
         kind = SpectralIntegration if arguments.motion.semilinear else FlowIntegration
         self._integration: Integration = kind(arguments)
-        self._record = Record(len(arguments.events))
+        self._record = Record([[] for _ in arguments.events])
         self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
         self._resumed = bool(kept)
         if kept:
