@@ -11,15 +11,7 @@ from .advance import NOT_FINITE, PAUSED, REACHED, TOO_SMALL
 from .clock import Clock, accepted, planned_to, rejected
 from .schemes import DenseOutput, Scheme
 
-__all__ = [
-    "ExplicitFlow",
-    "Flow",
-    "Interpolant",
-    "StallDetector",
-    "Step",
-    "VelocityField",
-    "combined",
-]
+__all__ = ["ExplicitFlow", "Flow", "StallDetector", "Step", "VelocityField"]
 
 MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
 MOST_STALLED = 2000  # steps in a row that neither become shorter nor add up to a longer time
@@ -113,12 +105,9 @@ class Flow(ABC):
     def step(self, x: np.ndarray, velocity: Any, elapsed: float, dt: float) -> tuple:
         """Positions and velocities one step after x, and the relative error."""
 
+    @np.errstate(over="ignore", invalid="ignore")  # steps that overflow are rejected
     def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
         """Step towards the time `target`, at most `limit` attempts; why it came back."""
-        with np.errstate(over="ignore", invalid="ignore"):  # steps that overflow are rejected
-            return self._advance(clock, target, limit)
-
-    def _advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
         for _ in range(limit):
             clock = Clock(*planned_to(clock, target))
             new, velocity, error = self.step(self.x, self.velocity, clock.t, clock.step)
