@@ -185,7 +185,8 @@ class ZonalDrift(Drift):
 
     def identity(self) -> Any:
         nodes = np.broadcast_to(NODES, (*self.shape, NODES.size))
-        return [self.described, values_at("slope", self.slope, nodes, finite=True), self.weight(nodes)]
+        slopes = values_at("slope", self.slope, nodes, finite=True)
+        return [self.described, slopes, self.weight(nodes)]
 
 
 def _with_trailing_axes(method):
