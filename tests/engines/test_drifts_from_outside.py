@@ -89,7 +89,7 @@ def test_all_pairs(kind, b, n, d):
     x, masses = tokens("clustered", n, d)
     engine, (velocity, whole, energy) = DirectSums(kind(b)), brute_force(kind, b, x[0], masses[0])
     assert error(engine.velocity(x, masses)[0], velocity) < 1e-12
-    assert error(engine.attention(x, masses)[0], whole) < 1e-12
+    assert error(engine.attention(0.0, x, masses)[0], whole) < 1e-12
     assert engine.energy(x, masses)[0] == pytest.approx(energy, rel=1e-12)
 
 
@@ -112,7 +112,8 @@ def test_faint_tokens_are_summed_over_all_pairs(d):
     masses /= masses.sum()
     engine = MODES[d](Peaked(30.0))
     velocity = brute_force(Peaked, 30.0, x[0], masses[0])[0]
-    levels = engine._fields(x, masses)[1]
+    places = engine.places(x)
+    levels = engine.fields(x, places, engine.modes(places, masses))[1]
     assert levels[0, 0] < engine._lowest
     scale = np.abs(velocity).max(axis=1)
     assert (
