@@ -2,10 +2,9 @@
 
 from .attend import attend
 from .characteristics import CharacteristicsMotion
-from .closed_covariance import ClosedCovariance
 from .density import DensityEvolution, DensityMotion
 from .equiangular import EquiangularMotion
-from .gaussian import GaussianMotion
+from .gaussian import ClosedCovariance, GaussianMotion
 from .gram import GramMotion
 from .motion import Motion, motion_for
 from .tokens import TokenMotion

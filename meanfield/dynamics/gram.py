@@ -121,13 +121,13 @@ class GramMotion(Motion, moves=Gram):
         masses, G = state.masses, state.G
         square = np.einsum("...i,...ij,...j->...", masses, G, masses)
         root = np.sqrt(masses)
-        values = np.linalg.eigvalsh(root[..., :, None] * G * root[..., None, :])
+        values = np.maximum(np.linalg.eigvalsh(root[..., :, None] * G * root[..., None, :]), 0)
         return {
             "mass": masses.sum(axis=-1),
             "order_parameter": np.sqrt(np.maximum(square, 0)),
             "mean_cosine": mean_cosine(state),
             "interaction_energy": self.energy(self.coordinates(state)).reshape(state.shape),
-            "effective_rank": rank_of(np.maximum(values, 0)),
+            "effective_rank": rank_of(values / values.sum(axis=-1, keepdims=True)),
             "cluster_count": cluster_counts(state),
             "least_cosine": G.min(axis=(-2, -1)),
         }

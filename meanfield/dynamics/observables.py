@@ -71,12 +71,12 @@ def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
 def effective_rank(tokens: Tokens) -> np.ndarray:
     """exp(-sum_k p_k log p_k), p the eigenvalues of sum_i m_i x_i x_i^T over their sum."""
     weighted = np.sqrt(tokens.masses)[..., None] * tokens.x
-    return rank_of(np.linalg.svd(weighted, compute_uv=False) ** 2)
+    values = np.linalg.svd(weighted, compute_uv=False) ** 2
+    return rank_of(values / values.sum(axis=-1, keepdims=True))
 
 
-def rank_of(values: np.ndarray) -> np.ndarray:
-    """exp of the entropy of eigenvalues >= 0 (..., k), divided by their sum."""
-    shares = values / values.sum(axis=-1, keepdims=True)
+def rank_of(shares: np.ndarray) -> np.ndarray:
+    """exp of the entropy of shares >= 0 (..., k) of sum 1."""
     logs = np.log(np.where(shares > 0, shares, 1.0))
     return np.exp(-(shares * logs).sum(axis=-1))
 
