@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..states import Gram
 from .motion import Motion, in_shape_of
@@ -58,11 +57,12 @@ class GramMotion(Motion, moves=Gram):
     def check(self) -> None:
         """Raise MeanfieldError for a model that inner products do not determine."""
         model = self.model
-        if not isinstance(model.drift, ZonalDrift) or model.extras or model.noisy:
+        if model.extras or model.noisy:
             raise MeanfieldError(
                 "Gram follows USA, SA, Kuramoto and Interaction without noise, normalisation or "
                 f"reaction; got {model!r}. Solve for Tokens: gram.to_tokens()."
             )
+        model.drift.as_zonal()
 
     def coordinates(self, state: Gram) -> np.ndarray:
         """The matrices (replicas, n, n)."""
@@ -81,19 +81,11 @@ class GramMotion(Motion, moves=Gram):
         change = pulled - along[:, :, None] * y
         return change + np.swapaxes(change, 1, 2)
 
-    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """The largest error of an inner product."""
-        return float(np.abs(error).max())
-
     def projected(self, y: np.ndarray) -> np.ndarray:
         """The matrices with ones on their diagonals, and symmetric."""
         lengths = np.sqrt(np.einsum("rii->ri", y))
         y = y / (lengths[:, :, None] * lengths[:, None, :])
         return (y + np.swapaxes(y, 1, 2)) / 2
-
-    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
-        """The fastest change of an inner product."""
-        return float(np.abs(velocity).max())
 
     def size(self, y: np.ndarray) -> str:
         """The number of tokens."""

@@ -437,6 +437,20 @@ class TokenMotion(Motion, moves=Tokens):
 
     # Measured ------------------------------------------------------------------------------
 
+    def attended(self, state: Tokens) -> Tokens:
+        """The outputs of attention, on a sphere with their lengths as radii."""
+        y = self.coordinates(state)
+        A = self.attention_update(self.points(y), self.masses(y), 0.0).reshape(state.x.shape)
+        if not self.on_sphere:
+            return Tokens(A, state.masses, on_sphere=False)
+        sizes = np.linalg.norm(A, axis=-1)
+        if not (sizes > 0).all():
+            raise MeanfieldError(
+                f"Attention answers 0 to {np.count_nonzero(sizes == 0)} tokens, which has no "
+                "direction. Move the tokens off this symmetric position."
+            )
+        return Tokens(A / sizes[..., None], state.masses, sizes)
+
     def energy(self, y: np.ndarray) -> np.ndarray:
         """The interaction energy of every replica; nan for drifts that increase none."""
         return self._sums.energy(self.points(y), self.masses(y)).reshape(self.like.shape)

@@ -123,8 +123,8 @@ class Drift(Kind, family=True):
         """The drift, if it depends on inner products alone; raises MeanfieldError if not."""
         raise MeanfieldError(
             f"{type(self).__name__} does not depend on inner products alone, so it has no "
-            "harmonics to move a density by: solve for Tokens. Densities and Characteristics "
-            f"take {', '.join(zonal_names())}."
+            "harmonics to move a density by: solve for Tokens. Densities, Characteristics and "
+            f"Gram matrices take {', '.join(zonal_names())}."
         )
 
 

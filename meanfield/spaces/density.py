@@ -144,6 +144,11 @@ class Density(State):
         """Ensemble shape; () for a single density."""
         return self.coefficients.shape[:-1]
 
+    def broadcast(self, shape: tuple[int, ...]) -> "Density":
+        """The same density in every member of this shape, to which its own broadcasts."""
+        modes = self.coefficients.shape[-1]
+        return Density(self.geometry, np.broadcast_to(self.coefficients, (*shape, modes)))
+
     @cached_property
     def values(self) -> np.ndarray:
         """Values at `geometry.points`, shape (*ensemble, N)."""
