@@ -8,8 +8,7 @@ from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..states import Gram
 from .motion import Motion, in_shape_of
-from .observables import mean_cosine, rank_of
-from .tokens import cluster_counts
+from .observables import cluster_counts, mean_cosine, rank_of
 
 __all__ = ["GramMotion"]
 

@@ -167,7 +167,7 @@ class Motion(ABC):
         """Why an option of `solve` does not apply."""
         if option in cls.refusals:
             return cls.refusals[option].format(value=value)
-        owners = [kind.moves.__name__ for kind in MOTIONS.values() if option in kind.options]
+        owners = sorted(kind.moves.__name__ for kind in MOTIONS.values() if option in kind.options)
         name = cls.moves.__name__
         return f"{option} is for {' and '.join(owners)}; {name} has none: leave it out."
 

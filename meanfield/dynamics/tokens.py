@@ -17,11 +17,10 @@ from ..models.transformer import Transformer
 from ..states import Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
-from .clusters import MANY, cluster_labels
 from .motion import Failure, Motion, in_shape_of
-from .observables import effective_rank, mean_cosine
+from .observables import MANY, cluster_counts, effective_rank, mean_cosine
 
-__all__ = ["TokenMotion", "cluster_counts"]
+__all__ = ["TokenMotion"]
 
 LOST = 2.0  # a step that changes the length of a unit vector by this factor says nothing
 OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
@@ -496,13 +495,6 @@ class TokenMotion(Motion, moves=Tokens):
             gaps = ((state.x - mean[..., None, :]) ** 2).sum(axis=-1)
             found["spread"] = np.sqrt((state.masses * gaps).sum(axis=-1))
         return found
-
-
-def cluster_counts(state: Any) -> np.ndarray:
-    """The number of clusters of every replica of Tokens or Gram."""
-    sets = [state] if not state.shape else [state[i] for i in np.ndindex(state.shape)]
-    counts = [cluster_labels(one).max() + 1 for one in sets]
-    return np.array(counts, dtype=float).reshape(state.shape)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
