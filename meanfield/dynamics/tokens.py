@@ -67,7 +67,7 @@ class TokenMotion(Motion, moves=Tokens):
             needs = f"{who} needs the whole output of attention"
         elif model.reaction:
             needs = "A reaction needs potentials"
-        sizes = len(state), self.dimension, self._replicas
+        sizes = len(state), self.dimension
         self._sums = engine_for(self._drift, self._engine, *sizes, whole_for=needs)
         self._exact = self._sums.tangential and tangential
         self.kappa = np.broadcast_to(model.kappa, state.shape).ravel()

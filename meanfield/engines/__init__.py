@@ -1,7 +1,7 @@
 """Engines: how sums over all pairs of tokens are computed, their velocities for instance."""
 
 from .attention import AttentionSums
-from .choice import Automatic, Direct, FieldSums, Modes, Summation, choose, engine_for
+from .choice import Automatic, Direct, FieldSums, Modes, Summation, engine_for
 from .circle import CircleModes
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
@@ -19,6 +19,5 @@ __all__ = [
     "Modes",
     "SphereModes",
     "Summation",
-    "choose",
     "engine_for",
 ]

@@ -17,7 +17,7 @@ from .direct import DirectSums, MeanDirection
 from .harmonics import FINEST, ROUNDING, HarmonicEngine
 from .sphere import SphereModes
 
-__all__ = ["Automatic", "Direct", "FieldSums", "Modes", "Summation", "choose", "engine_for"]
+__all__ = ["Automatic", "Direct", "FieldSums", "Modes", "Summation", "engine_for"]
 
 MODES: dict[int, type[HarmonicEngine]] = {
     kind.dimension: kind for kind in (CircleModes, SphereModes)
@@ -51,8 +51,8 @@ class Summation(Kind, family=True):
     whole: ClassVar[bool] = False
 
     @abstractmethod
-    def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
-        """The engine for `replicas` systems of n tokens in R^d."""
+    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
+        """The engine for systems of n tokens in R^d."""
 
 
 class Direct(Summation):
@@ -68,7 +68,7 @@ class Direct(Summation):
 
     threads: Natural = 1
 
-    def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
+    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
         return DirectSums(drift, self.threads)
 
 
@@ -87,8 +87,8 @@ class Modes(Summation):
     tolerance: Positive = 1e-10
     threads: Natural = 1
 
-    def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
-        """The engine for `replicas` systems of n tokens in R^d.
+    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
+        """The engine for systems of n tokens in R^d.
 
         Raises
         ------
@@ -105,7 +105,10 @@ class Modes(Summation):
 
 
 class Automatic(Summation):
-    """The engine that is expected to be the fastest: `choose`.
+    """The engine of the lowest estimated cost.
+
+    The mean where the kernel is constant (Kuramoto, beta = 0); on the circle and on S^2 the modes,
+    if they are faster than all pairs and can be as accurate as `tolerance`; else all pairs.
 
     Parameters
     ----------
@@ -118,39 +121,17 @@ class Automatic(Summation):
     tolerance: Positive = 1e-10
     threads: Natural = 1
 
-    def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
-        return choose(drift, n, d, replicas, tolerance=self.tolerance, threads=self.threads)
-
-
-def choose(
-    drift: ZonalDrift,
-    n: int,
-    d: int,
-    replicas: int = 1,
-    *,
-    tolerance: float = 1e-10,
-    threads: int = 1,
-) -> Engine:
-    """The engine of the lowest estimated cost, for `replicas` systems of n tokens in R^d.
-
-    The mean where the kernel is constant (Kuramoto, beta = 0); on the circle and on S^2 the modes,
-    if they are faster than all pairs and can be as accurate as `tolerance`; else all pairs.
-
-    Raises
-    ------
-    MeanfieldError
-        For an Interaction that is neither smooth nor has a slope.
-    """
-    if drift.exponent is not None and not np.any(drift.exponent):
-        return MeanDirection(drift)
-    if d in MODES and n >= FEWEST and _accurate(drift, tolerance):
-        try:
-            engine = MODES[d](drift, tolerance, threads)
-        except MeanfieldError:  # its harmonics do not decay
-            return DirectSums(drift, threads)
-        if _cost_of_modes(engine, n) < _cost_of_pairs(drift, n):
-            return engine
-    return DirectSums(drift, threads)
+    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
+        if drift.exponent is not None and not np.any(drift.exponent):
+            return MeanDirection(drift)
+        if d in MODES and n >= FEWEST and _accurate(drift, self.tolerance):
+            try:
+                engine = MODES[d](drift, self.tolerance, self.threads)
+            except MeanfieldError:  # its harmonics do not decay
+                return DirectSums(drift, self.threads)
+            if _cost_of_modes(engine, n) < _cost_of_pairs(drift, n):
+                return engine
+        return DirectSums(drift, self.threads)
 
 
 def _accurate(drift, tolerance):
@@ -216,16 +197,15 @@ def engine_for(
     asked: Summation | None,
     n: int,
     d: int,
-    replicas: int = 1,
     *,
     whole_for: str = "",
 ) -> Any:
-    """What sums over n tokens in R^d under a drift, in each of some replicas.
+    """What sums over n tokens in R^d, or replicas of them, under a drift.
 
     Parameters
     ----------
     drift : Drift
-        Its parameters are numbers, or have shape (replicas,).
+        Its parameters are numbers, or one for each replica.
     asked : Summation or None
         What the caller asks for.
     whole_for : str
@@ -262,4 +242,4 @@ def engine_for(
         if not asked.whole:
             raise ValueError(f"{whole_for}, which engines.Direct gives; got engine = {asked!r}.")
         asked = Direct(threads=asked.threads)
-    return asked.build(drift, n, d, replicas)
+    return asked.build(drift, n, d)

@@ -263,7 +263,8 @@ def gram_sums(
     threads.share(system.within, blocks)
     for turn in range(rounds_of(blocks)):
         threads.share(partial(system.between, turn), (blocks + 1) // 2)
-    _complete(columns, own, sums)
+    sums[:-1] -= columns[:-1] * sums[-1]  # the pulls of u_j - u_i
+    sums[-1] += columns[-1] * own
 
 
 class _GramBlocks:
@@ -301,16 +302,6 @@ class _GramBlocks:
         gram = scratch[: x.shape[1] * y.shape[1]].reshape(x.shape[1], y.shape[1])
         self._weigh(np.matmul(x.T, y, out=gram))
         return gram
-
-
-@njit(cache=True, nogil=True)
-def _complete(columns, own, sums):
-    """Take u_i times the level of a token from its pull, and add its own weight to its level."""
-    for c in range(len(sums) - 1):
-        for i in range(sums.shape[1]):
-            sums[c, i] -= columns[c, i] * sums[-1, i]
-    for i in range(sums.shape[1]):
-        sums[-1, i] += columns[-1, i] * own
 
 
 def _evaluate(function, gram):

@@ -6,7 +6,7 @@ from replicas import attention, random_masses, unit_vectors
 from token_systems import CONFIGURATIONS, error, tokens
 
 import meanfield as mf
-from meanfield.engines import CircleModes, DirectSums, SphereModes, choose
+from meanfield.engines import Automatic, CircleModes, DirectSums, SphereModes
 
 MODES = {2: CircleModes, 3: SphereModes}
 
@@ -159,11 +159,13 @@ def test_two_tokens_that_have_met_do_not_pull_each_other():
 
 def test_the_engine_is_chosen_for_any_drift():
     for kind in DEFINITIONS:
-        assert choose(kind(2.0), 20, 2).name == "direct"
-        assert choose(kind(2.0), 3000, 2).name == "circle"
-        assert choose(kind(2.0), 3000, 3).name == "sphere"
-        assert choose(kind(2.0), 3000, 5).name == "direct"
-    assert choose(Peaked(-30.0), 3000, 2).name == "direct"  # levels are e^-60 where tokens gather
+        assert Automatic().build(kind(2.0), 20, 2).name == "direct"
+        assert Automatic().build(kind(2.0), 3000, 2).name == "circle"
+        assert Automatic().build(kind(2.0), 3000, 3).name == "sphere"
+        assert Automatic().build(kind(2.0), 3000, 5).name == "direct"
+    assert (
+        Automatic().build(Peaked(-30.0), 3000, 2).name == "direct"
+    )  # levels are e^-60 where tokens gather
 
 
 def test_a_drift_may_ask_for_the_compiled_exponential_kernels():
