@@ -22,24 +22,25 @@ import numpy as np
 
 from ..core.checks import boolean, finite, path_of, positive, range_of
 from ..core.errors import MeanfieldError
+from ..core.kinds import describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
+from ..results.datasets import read_dataset, write_dataset
 from ..spaces import Geometry
-from .branches import asked_degrees, branches
+from .bases import Harmonics, basis_on
+from .branches import Following, asked_degrees, branches
 from .continuation import Curve
 from .diagram import CUT_SHORT
-from .equation import Family, Mean, Member, with_parameter
+from .equation import Equation, Family, Mean, drift_of, with_parameter
 from .normal_forms import normal_form
-from .progress import Following
-from .stationary import StationaryState
-from .symmetries import symmetry_on
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["LOCI", "Locus", "PhaseDiagram", "Tricritical", "phase_diagram"]
+__all__ = ["PhaseDiagram", "Tricritical", "phase_diagram"]
 
+HEADER = "meanfield_phase_diagram"  # the name of the header of a file
 DEGREE = 64
 UNRESOLVED = 1e-11
 DOUBLINGS = 4
@@ -144,16 +145,38 @@ class PhaseDiagram:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a NetCDF file, atomically; `kappa` works after `load`."""
-        from .files import write_phase_diagram
-
-        return write_phase_diagram(self, path_of("path", path))
+        family = self.family
+        header = {
+            "drift": describe(family.drift),
+            "parameter": family.name,
+            "span": family.span,
+            "dimension": family.basis.dimension,
+            "degree": family.basis.degree,
+            "tricritical": self.tricritical,
+            "ends": self.ends,
+            "loci": {
+                name: {"max_step": locus.max_step, "null": locus.null, "points": points}
+                for name, (locus, points) in self.loci.items()
+            },
+        }
+        return write_dataset(path_of("path", path), HEADER, self.data, header)
 
     @classmethod
     def load(cls, path: str | Path) -> "PhaseDiagram":
-        """A phase diagram from its file, to the last bit."""
-        from .files import read_phase_diagram
-
-        return read_phase_diagram(path_of("path", path))
+        """A phase diagram from its file, to the last bit; raises StorageError for other files."""
+        data, header = read_dataset(path_of("path", path), HEADER, "phase diagram")
+        data["curve"] = data.curve.astype("U")
+        data.attrs["beta"] = [float(beta) for beta in data.attrs["beta"]]
+        low, high = header["span"]
+        basis = Harmonics(header["dimension"], 0, header["degree"])
+        family = Family(drift_of(header["drift"]), header["parameter"], (low, high), basis)
+        corners = [Tricritical(*row) for row in header["tricritical"]]
+        ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
+        loci = {
+            name: (LOCI[name](family, kept["max_step"], kept["null"]), kept["points"])
+            for name, kept in header["loci"].items()
+        }
+        return cls(data, corners, ends, family, loci)
 
     def plot(self, **options) -> "Figure":
         """The curves: `plotting.phases`."""
@@ -228,7 +251,7 @@ def phase_diagram(
     ends: Ends = {}
     with one_blas_thread(), Following("beta", span, progress) as following:
         for degree in max(DEGREE, geometry.degree) * 2 ** np.arange(DOUBLINGS):
-            family = Family(drift, "beta", span, symmetry_on(geometry).basis(int(degree)))
+            family = Family(drift, "beta", span, basis_on(geometry).finer(int(degree)))
             corners = [point for l in chosen for point in tricritical_points(family, l)]
             if 1 in chosen:
                 loci, ends = _first_order_curves(family, geometry, corners, max_step, following)
@@ -262,7 +285,7 @@ def _near_corner(first: np.ndarray, corner: Tricritical, beta: float) -> np.ndar
 
 
 def _checked(drift: Any, geometry: Any, beta: Any) -> tuple[float, float]:
-    symmetry_on(geometry)
+    basis_on(geometry)
     span = range_of("beta", beta)
     if isinstance(drift, type) and issubclass(drift, ZonalDrift):
         try:
@@ -321,76 +344,50 @@ class Locus(Curve):
     ----------
     family : Family
     max_step : float
-
-    Attributes
-    ----------
-    vectors : dict of str to ndarray, (N,)
-        What the curve is defined by, beside the family.
+    null : ndarray, (N,)
+        About the null vector of dR/dm at a fold, of length about 1.
     """
 
-    def __init__(self, family: Family, max_step: float = 0.2):
+    def __init__(self, family: Family, max_step: float, null: np.ndarray):
         super().__init__(len(family.basis.degrees), 2, max_step)
-        self.family = family
-        self.vectors: dict[str, np.ndarray] = {}
-
-    @classmethod
-    def near(cls, member: Member, m: np.ndarray, kappa: float, max_step: float) -> "Locus":
-        """The curve through a special point."""
-        return cls(member.family, max_step)
+        self.family, self.null = family, null
 
     @abstractmethod
     def condition(
-        self, member: Member, m: np.ndarray, kappa: float, mean: Mean
+        self, member: Equation, m: np.ndarray, mean: Mean
     ) -> tuple[float, Callable[[], np.ndarray]]:
         """sigma, and a function that gives its gradient by (m, log kappa, beta)."""
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
         m, kappa, member = z[:-2], float(np.exp(z[-2])), self.family.at(z[-1])
         mean = member.mean(m, kappa)
-        sigma, gradient = self.condition(member, m, kappa, mean)
+        sigma, gradient = self.condition(member, m, mean)
 
         def jacobian() -> np.ndarray:
-            by_kappa = kappa * member.along_kappa(mean)
-            by_beta = member.along_parameter(m, mean, kappa)
-            above = np.column_stack([member.jacobian(mean, kappa), by_kappa, by_beta])
+            by_kappa = member.along(mean, mean.potential)
+            by_beta = member.along(mean, member.potential_change(m, mean))
+            above = np.column_stack([member.jacobian(mean), by_kappa, by_beta])
             return np.vstack([above, gradient()])
 
         return np.append(m - mean.moments, sigma), jacobian
 
 
 class Folds(Locus):
-    """The curve on which two stationary states meet.
-
-    Parameters
-    ----------
-    family : Family
-    max_step : float
-    null : ndarray, (N,)
-        About the null vector of dR/dm, of length about 1.
-    """
-
-    def __init__(self, family: Family, max_step: float = 0.2, *, null: np.ndarray):
-        super().__init__(family, max_step)
-        self.vectors = {"null": null}
-
-    @classmethod
-    def near(cls, member: Member, m: np.ndarray, kappa: float, max_step: float) -> "Folds":
-        null = np.linalg.svd(member.jacobian(member.mean(m, kappa), kappa))[2][-1]
-        return cls(member.family, max_step, null=null)
+    """The curve on which two stationary states meet."""
 
     def condition(
-        self, member: Member, m: np.ndarray, kappa: float, mean: Mean
+        self, member: Equation, m: np.ndarray, mean: Mean
     ) -> tuple[float, Callable[[], np.ndarray]]:
         n = len(m)
         bordered = np.zeros((n + 1, n + 1))
-        bordered[:n, :n] = member.jacobian(mean, kappa)
-        bordered[:n, n] = bordered[n, :n] = self.vectors["null"]
+        bordered[:n, :n] = member.jacobian(mean)
+        bordered[:n, n] = bordered[n, :n] = self.null
         unit = np.append(np.zeros(n), 1.0)
         right = np.linalg.solve(bordered, unit)
 
         def gradient() -> np.ndarray:
             left = np.linalg.solve(bordered.T, unit)
-            return -_slope(member, m, kappa, mean, left[:n], right[:n])
+            return -_slope(member, m, mean, left[:n], right[:n])
 
         return float(right[n]), gradient
 
@@ -399,15 +396,15 @@ class Transitions(Locus):
     """The curve on which the free energy is that of the uniform state; of gradient flows."""
 
     def condition(
-        self, member: Member, m: np.ndarray, kappa: float, mean: Mean
+        self, member: Equation, m: np.ndarray, mean: Mean
     ) -> tuple[float, Callable[[], np.ndarray]]:
-        entropy = mean.weights @ (kappa * mean.potential) - mean.log_mass
-        squares = mean.moments**2
-        energy = 0.5 * kappa * (member.strengths @ squares)
+        entropy = mean.weights @ (mean.kappa * mean.potential) - mean.log_mass
+        half, squares = 0.5 * mean.kappa, mean.moments**2
+        energy = half * (member.strengths @ squares)
 
         def gradient() -> np.ndarray:
-            by_beta = -0.5 * kappa * (member.strength_changes @ squares)
-            return np.concatenate([np.zeros(len(m)), [-energy, by_beta]])
+            by_beta = -half * (member.strength_changes @ squares)
+            return np.append(np.zeros(len(m)), [-energy, by_beta])
 
         return float(entropy - energy), gradient
 
@@ -416,14 +413,14 @@ LOCI: dict[str, type[Locus]] = {"fold": Folds, "transition": Transitions}
 
 
 def _slope(
-    member: Member, m: np.ndarray, kappa: float, mean: Mean, left: np.ndarray, right: np.ndarray
+    member: Equation, m: np.ndarray, mean: Mean, left: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
     """The gradient of left . (dR/dm) right = left . right - kappa Cov(f, h).
 
     f = sum left_l P_l and h = gain sum W_l right_l P_l. The law changes like exp(kappa g), so that
     dE X = kappa Cov(X, dg) + E dX.
     """
-    p, w, mass = member.functions, member.strengths, mean.weights
+    kappa, p, w, mass = mean.kappa, member.functions, member.strengths, mean.weights
     f, s = left @ p, (w * right) @ p
     h = mean.gain * s
     f = f - mass @ f
@@ -469,31 +466,18 @@ def _first_order_curves(
     for name in LOCI if member.gradient_flow else ("fold",):
         ends[name] = cut, cut
         for special in diagram.special(name)[:1] if cut == "not located" else []:
-            points, locus = _start(name, member, special.state, max_step)
-            loci[name], ends[name] = _both_ways(locus, name, points, following)
+            m = np.pad(special.state.legendre_moments, (0, len(member.degrees)))
+            m, kappa = m[: len(member.degrees)], special.state.kappa
+            null = np.linalg.svd(member.jacobian(member.mean(m, kappa)))[2][-1]
+            locus = LOCI[name](family, max_step, null)
+            z = locus.at_value(np.append(m, [np.log(kappa), beta]), beta)
+            if z is None:
+                raise MeanfieldError(f"The special point at beta = {beta:g} was not found again.")
+            (down, first), (up, last) = (
+                _one_way(locus, name, z, sign, following) for sign in (-1.0, 1.0)
+            )
+            loci[name], ends[name] = (locus, np.array([*down[::-1], z, *up])), (first, last)
     return loci, ends
-
-
-def _start(
-    name: str, member: Member, state: StationaryState, max_step: float
-) -> tuple[np.ndarray, Locus]:
-    """A special point of a branch, and the curve through it."""
-    size, kappa = len(member.degrees), state.kappa
-    m = np.pad(state.legendre_moments, (0, size))[:size]
-    z = np.concatenate([m, [np.log(kappa), member.value]])
-    return z, LOCI[name].near(member, m, kappa, max_step)
-
-
-def _both_ways(
-    locus: Locus, name: str, z: np.ndarray, following: Following
-) -> tuple[tuple[Locus, np.ndarray], tuple[str, str]]:
-    """The curve from its tricritical point, or the lowest beta, to the highest; why it ends."""
-    start = locus.at_value(z, float(z[-1]))
-    if start is None:
-        raise MeanfieldError(f"The special point at beta = {z[-1]:g} was not found again.")
-    down, low = _one_way(locus, name, start, -1.0, following)
-    up, high = _one_way(locus, name, start, 1.0, following)
-    return (locus, np.array([*down[::-1], start, *up])), (low, high)
 
 
 def _one_way(
