@@ -375,9 +375,8 @@ class Polyhedral(Basis, names=tuple(GROUPS), space=Sphere):
         """Values (N, n) at unit vectors (n, 3)."""
         z, phi = points[:, 2], np.arctan2(points[:, 1], points[:, 0])
         values = _of_class(self.order < 2, self.degree, z, phi, 1)[1][0]
-        return (
-            _sorted(self.group, self.degree)[self.order][0] @ values if self.order < 2 else values
-        )
+        mixing = _sorted(self.group, self.degree)[self.order][0] if self.order < 2 else None
+        return values if mixing is None else mixing @ values
 
     @classmethod
     def on(cls, geometry: Any, name: str) -> "Polyhedral":
@@ -424,32 +423,22 @@ def _of_class(even: bool, degree: int, z: np.ndarray, phi: np.ndarray, parts: in
 
     By degree, then by order about z.
     """
-    rows = [
-        (l, m)
-        for l in range(1, degree + 1)
-        for m in range(0, l + 1, 2)
-        if m > 0 or (l % 2 == 0) == even
-    ]
-    places = {row: i for i, row in enumerate(rows)}
-    functions = np.empty((parts, len(rows), z.size))
+    rows = [(l, m) for l in range(1, degree + 1) for m in range(0, l + 1, 2)]
+    l, m = np.array([(l, m) for l, m in rows if m > 0 or (l % 2 == 0) == even]).T
+    upright = ((l % 2 == 0) == even)[:, None]  # cosines
+    functions = np.empty((parts, len(l), z.size))
     sines = np.sqrt((1 - z) * (1 + z))
     heights, row = np.unique(z, return_inverse=True)
-    for m in range(0, degree + 1, 2):
-        p, slopes = latitudinal(heights, 3, m, degree)
-        size = np.sqrt(2) if m else 1.0
-        cosine, sine = size * np.cos(m * phi), size * np.sin(m * phi)
-        for l in range(max(m, 1), degree + 1):
-            if (l, m) not in places:
-                continue
-            out = functions[:, places[l, m]]
-            upright = (l % 2 == 0) == even  # cosines
-            wave, change = (cosine, -m * sine) if upright else (sine, m * cosine)
-            latitude = p[l - m, row]
-            np.multiply(latitude, wave, out=out[0])
-            if parts == 3:
-                np.multiply(slopes[l - m, row], wave, out=out[1])
-                np.multiply(latitude / sines, change, out=out[2])
-    return np.array([l for l, _ in rows]), functions
+    for order in range(0, degree + 1, 2):
+        here, size = np.flatnonzero(m == order), np.sqrt(2) if order else 1.0
+        p, slopes = (f[l[here] - order][:, row] for f in latitudinal(heights, 3, order, degree))
+        cosine, sine = size * np.cos(order * phi), size * np.sin(order * phi)
+        wave = np.where(upright[here], cosine, sine)
+        functions[0, here] = p * wave
+        if parts == 3:
+            functions[1, here] = slopes * wave
+            functions[2, here] = p / sines * np.where(upright[here], -order * sine, order * cosine)
+    return l, functions
 
 
 @lru_cache(maxsize=16)
@@ -465,21 +454,18 @@ def _sorted(group: str, degree: int) -> list[tuple[np.ndarray, np.ndarray]]:
         turned = points @ g.T
         angle = np.arctan2(turned[:, 1], turned[:, 0])
         moved += _of_class(True, degree, turned[:, 2], angle, 1)[1][0] / len(generators)
-    parts: tuple[list, list] = ([], [])
+    invariant: list[tuple[np.ndarray, np.ndarray]] = []
+    rest: list[tuple[np.ndarray, np.ndarray]] = []
     for l in range(1, degree + 1):
         rows = np.flatnonzero(degrees == l)
         action = (here[rows] * weights) @ moved[rows].T
         values, vectors = np.linalg.eigh((action + action.T) / 2)
-        for part, chosen in zip(
-            parts, (values > 1 - INVARIANT, values <= 1 - INVARIANT), strict=True
-        ):
+        for part, chosen in ((invariant, values > 1 - INVARIANT), (rest, values <= 1 - INVARIANT)):
             mixing = np.zeros((chosen.sum(), degrees.size))
             mixing[:, rows] = _canonical(vectors[:, chosen])
             part.append((mixing, np.full(chosen.sum(), l)))
-    return [
-        (np.concatenate([m for m, _ in part]), np.concatenate([l for _, l in part]))
-        for part in parts
-    ]
+    parts = (zip(*part, strict=True) for part in (invariant, rest))
+    return [(np.concatenate(mixing), np.concatenate(degree_of)) for mixing, degree_of in parts]
 
 
 def _canonical(vectors: np.ndarray) -> np.ndarray:

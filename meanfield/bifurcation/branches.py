@@ -8,7 +8,7 @@ in kappa have there. `follow` follows the branch of one state.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,17 +19,24 @@ from ..solving.progress import Interruption
 from ..spaces import Geometry
 from .bases import AXISYMMETRIC, basis_on
 from .branch_switching import NEAR_UNIFORM, Branch, Growth
-from .continuation import StationaryCurve, curve_of
-from .diagram import ORDERS, RESERVED, Diagram
+from .continuation import Point, StationaryCurve, curve_of
+from .diagram import RESERVED, Diagram, SpecialPoint
 from .equation import with_parameter
 from .normal_forms import Onset
 from .stationary import StationaryState, state_at
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = ["Following", "asked_degrees", "branches", "follow"]
 
 ASIDE = 1.5  # how far diagrams in kappa reach beyond the kappa that is asked for
 LARGEST = 12  # degree that is followed without being asked for
 FARTHEST = 1000.0  # times the range: how high onsets are looked for
+ORDERS = 4  # in which stability is looked at, at least; on the circle there are two
+UNIFORM_POINTS = 60
+GROWING = 1e-9
+UNKNOWN = (float("nan"), float("nan"))
 
 
 def branches(
@@ -126,7 +133,10 @@ def branches(
     with one_blas_thread(), Following(name, span, progress) as following:
         search = Search(geometry, symmetry, degrees, secondary, stability, max_step, most,
                         following)  # fmt: skip
-        return search.diagram(drift, name, span, at_kappa, at, own)
+        found = search.diagram(drift, name, span, at_kappa, own)
+    for value in at:
+        found.saved.extend(found.states_at(float(value)))
+    return found
 
 
 def follow(
@@ -296,7 +306,6 @@ class Search(NamedTuple):
         parameter: str,
         span: tuple[float, float],
         kappa: float | None,
-        at: Iterable[float] = (),
         observables: Mapping[str, Callable] = MappingProxyType({}),
     ) -> Diagram:
         """All branches of a range that are found until the user stops."""
@@ -316,8 +325,16 @@ class Search(NamedTuple):
         if kappa is None:
             growth.cut(span[1])
         found = growth.found
+        data = _table([_uniform(curve, span), *found], observables)
+        named = drift.__name__ if isinstance(drift, type) else repr(drift)
+        data.attrs = {parameter: list(span), "drift": named, "geometry": repr(self.geometry)}
+        data.attrs["symmetry"] = self.symmetry
+        if growth.missing:
+            data.attrs["missing"] = growth.missing
         here = [o for o in onsets if o.value < span[1] or any(_begins(b, o) for b in found)]
-        return Diagram.of(drift, self.geometry, self.symmetry, span, growth, here, at, observables)
+        specials, ends = _special_points(curve, here, found), [branch.end for branch in found]
+        return Diagram(data, specials, ends, [], drift, self.geometry, self.symmetry, parameter,
+                       kappa)  # fmt: skip
 
     def _all(
         self, growth: Growth, onsets: list[Onset], span: tuple[float, float]
@@ -346,6 +363,69 @@ class Search(NamedTuple):
             yield from growth.from_edge(curve, np.append(m, value), value, degree)
 
 
+def _special_points(
+    curve: StationaryCurve, onsets: list[Onset], found: list[Branch]
+) -> list[SpecialPoint]:
+    """Those of the uniform state, and those of every branch."""
+    name, specials = curve.parameter, []
+    for value, form, *_ in onsets:
+        begun = any(b.parent < 0 and b.degree == form.degree for b in found)
+        status, coefficients = "exact" if begun else "not followed", (form.linear, form.quadratic)
+        state = state_at(curve, curve.uniform(value))
+        specials.append(SpecialPoint("bifurcation", name, value, (value, value), status, 0,
+                                     form.degree, 0, form.kind, coefficients, state))  # fmt: skip
+    for number, branch in enumerate(found, start=1):
+        for point, interval, status, kind, order, _ in branch.specials:
+            state = state_at(branch.curve, point.z)
+            specials.append(SpecialPoint(kind, name, point.value, interval, status, number,
+                                         branch.degree, order, "", UNKNOWN, state))  # fmt: skip
+    return specials
+
+
+def _uniform(curve: StationaryCurve, span: tuple[float, float]) -> Branch:
+    """The uniform state in a range, with its growth rates."""
+    equation, _ = curve.at(curve.coordinate(span[0]))
+    orders = min(curve.basis.orders, max(ORDERS, equation.most_attracted + 1))
+    bases = [curve.basis.of_order(order) for order in range(orders)]
+    m, branch = np.zeros(len(curve.basis.degrees)), Branch(curve, -1, 0)
+    tests = {"transition": equation.free_energy(equation.mean(m, 1.0))}
+    for p in np.linspace(curve.coordinate(span[0]), curve.coordinate(span[1]), UNIFORM_POINTS):
+        equation, kappa = curve.at(p)
+        each = [b.eigenvalues * (equation.multipliers(b) - 1 / kappa) for b in bases]
+        rates = [np.sort(values)[::-1] for values in each]
+        point = Point(np.append(m, p), np.append(m, 1.0), curve.value(p), tests, rates)
+        branch.points.append(point)
+    return branch
+
+
+def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.Dataset":
+    """The points of all branches, the uniform one first."""
+    import xarray as xr
+
+    rows = [(i, b.curve.basis, point) for i, b in enumerate(branches) for point in b.points]
+    finest = max((basis for _, basis, _ in rows), key=lambda basis: basis.degree)
+    moments = np.stack([finest.padded(point.m) for _, _, point in rows])
+    counts = np.full((len(rows), max(len(point.rates) for _, _, point in rows)), -1)
+    for row, (_, _, point) in zip(counts, rows, strict=True):
+        row[: len(point.rates)] = [(values > GROWING).sum() for values in point.rates]
+    first = moments[:, 0] if finest.degrees[0] == 1 else np.zeros(len(rows))
+    growth = [max((r[0] for r in point.rates if r.size), default=np.nan) for _, _, point in rows]
+    arrays: dict[str, Any] = {
+        "branch": ("point", [number for number, _, _ in rows]),
+        branches[0].curve.parameter: ("point", [point.value for _, _, point in rows]),
+        "order_parameter": ("point", np.abs(first)),
+        "moments": (("point", "degree"), moments),
+        "resolution": ("point", [basis.degree for _, basis, _ in rows]),
+        "free_energy": ("point", [point.tests["transition"] for _, _, point in rows]),
+        "growth": ("point", growth),
+        "unstable": (("point", "order"), counts),
+    }
+    for name, f in observables.items():
+        states = [basis.density(basis.padded(point.m), basis.axis) for _, basis, point in rows]
+        arrays[name] = ("point", [float(f(density)) for density in states])
+    return xr.Dataset(arrays, {"degree": finest.degrees, "order": np.arange(counts.shape[1])})
+
+
 def _begins(branch: Branch, onset: Onset) -> bool:
     """Whether a branch begins at an onset."""
     first, sizes = branch.points[0].m, branch.curve.basis.sizes
@@ -361,29 +441,28 @@ def chosen_onsets(
     All that the curve reaches for the range; those that are asked for must be in it, or below. And
     the curve in twice as high a degree, which their normal forms need.
     """
-    reach = curve.reach(span)
-    if asked is None:
-        found = {l: curve.onsets(l, reach) for l in _single(curve)}
-        higher = [l for l in found if l > LARGEST and any(o.value < span[1] for o in found[l])]
-        left_out = [] if not higher else [
+    (low, high), wanted, left_out = curve.reach(span), None, []
+    if asked is not None:
+        wanted, high = asked_degrees(asked, curve.basis.most // 2), span[1]
+        curve = curve.finer(max(curve.basis.degree, 2 * wanted[-1]))
+    found = {l: curve.onsets(l, (low, high)) for l in _single(curve)}
+    there = [l for l in found if found[l]]
+    higher = [l for l in there if l > LARGEST and any(o.value < span[1] for o in found[l])]
+    if wanted is None and higher:
+        left_out = [
             f"degrees above {LARGEST} have onsets in the range, {higher[0]} for one, which are not "
             "followed: give the degrees that you want."
-        ]  # fmt: skip
-        chosen = [onset for l in found if l <= LARGEST for onset in found[l]]
-        return curve, sorted(chosen, key=lambda onset: onset.value), left_out
-    wanted = asked_degrees(asked, curve.basis.most // 2)
-    curve = curve.finer(max(curve.basis.degree, 2 * wanted[-1]))
-    found = {l: curve.onsets(l, (reach[0], span[1])) for l in _single(curve)}
-    for l in wanted:
-        if not found.get(l):
-            low = f"{reach[0]:g} < " if reach[0] else ""
+        ]
+    for l in wanted or ():
+        if l not in there:
+            below = f"{low:g} < " if low else ""
             raise ValueError(
-                f"The uniform state has no bifurcation of degree {l} for {low}{curve.parameter} < "
-                f"{span[1]:g}; those of degree {[other for other in found if found[other]]} are "
-                "there."
+                f"The uniform state has no bifurcation of degree {l} for {below}{curve.parameter} "
+                f"< {span[1]:g}; those of degree {there} are there."
             )
-    chosen = [onset for l in wanted for onset in found[l]]
-    return curve, sorted(chosen, key=lambda onset: onset.value), []
+    chosen = [l for l in there if l <= LARGEST] if wanted is None else wanted
+    onsets = sorted((o for l in chosen for o in found[l]), key=lambda onset: onset.value)
+    return curve, onsets, left_out
 
 
 def onsets_above(curve: StationaryCurve, high: float) -> list[Onset]:
@@ -410,7 +489,7 @@ def asked_degrees(asked: Any, most: int) -> list[int]:
     return wanted
 
 
-class Following:
+class Following(Interruption):
     """Within the block, `at` is told of every new point; the bar goes to and fro with the curve.
 
     Ctrl-C is a request to stop.
@@ -428,8 +507,8 @@ class Following:
     def __init__(self, name: str, span: tuple[float, float], enabled: bool | None):
         from tqdm.auto import tqdm
 
+        super().__init__()
         self._name, self._span, self._number = name, span, 0
-        self._interruption = Interruption()
         self._curve: Any = None
         self._bar = tqdm(
             total=1.0,
@@ -440,26 +519,24 @@ class Following:
             desc="curves",
         )
 
-    def __enter__(self) -> "Following":
-        self._interruption.__enter__()
-        return self
-
     def __exit__(self, *exception) -> None:
-        self._interruption.__exit__(*exception)
+        super().__exit__(*exception)
         self._bar.close()
 
     @property
     def stopped(self) -> bool:
         """Whether Ctrl-C was pressed."""
-        return self._interruption.requested
+        return self.requested
 
     def at(self, curve: Any, what: str, value: float) -> bool:
         """Show where a curve is, and which; whether to stop."""
         if curve is not self._curve:
             self._curve, self._number = curve, self._number + 1
-        ends = np.log(self._span) if self._span[0] > 0 else np.array(self._span)
-        place = np.log(max(value, self._span[0])) if self._span[0] > 0 else value
-        text = f"curve {self._number}, {what}, {self._name} = {value:.4g}"
-        self._bar.set_description_str(text, refresh=False)
-        self._bar.update(float(np.interp(place, ends, (0, 1))) - self._bar.n)
+        low, high = self._span
+        places = np.array([low, value, high])
+        first, place, last = np.log(np.maximum(places, low)) if low > 0 else places
+        self._bar.set_description_str(
+            f"curve {self._number}, {what}, {self._name} = {value:.4g}", refresh=False
+        )
+        self._bar.update(float(np.interp(place, (first, last), (0, 1))) - self._bar.n)
         return self.stopped

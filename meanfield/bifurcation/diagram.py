@@ -1,10 +1,10 @@
 """Bifurcation diagrams: labelled arrays, special points, states, and transitions."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from warnings import warn
 
 import numpy as np
@@ -16,25 +16,20 @@ from ..models import ZonalDrift
 from ..results.datasets import read_dataset, write_dataset
 from ..spaces import Geometry
 from .bases import Basis, basis_on
-from .branch_switching import NEAR_UNIFORM, Branch, Growth
-from .continuation import Point, StationaryCurve, curve_of
+from .branch_switching import NEAR_UNIFORM
+from .continuation import StationaryCurve, curve_of
 from .equation import drift_of
-from .normal_forms import Onset
 from .stationary import StationaryState, state_at
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["CUT_SHORT", "ORDERS", "RESERVED", "Diagram", "SpecialPoint", "Transition"]
+__all__ = ["CUT_SHORT", "RESERVED", "Diagram", "SpecialPoint", "Transition"]
 
 HEADER = "meanfield_diagram"  # the name of the header of a file
-UNIFORM_POINTS = 60
-ORDERS = 4  # in which stability is looked at, at least; on the circle there are two
-GROWING = 1e-9
 RESERVED = ("branch", "kappa", "beta", "order_parameter", "moments", "resolution", "free_energy",
             "growth", "unstable", "degree", "order", "point")  # fmt: skip
-UNKNOWN = (float("nan"), float("nan"))
 CLOSE = 0.5  # of the guess: a smaller solution is the uniform state
 PRESENT = 1e-10  # of a moment
 CUT_SHORT = {  # ends of branches and curves for want of points, in words
@@ -170,34 +165,6 @@ class Diagram:
     parameter: str
     kappa: float | None
 
-    @classmethod
-    def of(
-        cls,
-        drift: ZonalDrift | type[ZonalDrift],
-        geometry: Geometry,
-        symmetry: str,
-        span: tuple[float, float],
-        growth: Growth,
-        onsets: list[Onset],
-        at: Iterable[float],
-        observables: Mapping[str, Callable],
-    ) -> "Diagram":
-        """The diagram of branches that were followed, with states at some values."""
-        curve, branches = growth.curve, [_uniform(growth.curve, span), *growth.found]
-        data = _table(branches, observables)
-        named = drift.__name__ if isinstance(drift, type) else repr(drift)
-        data.attrs = {curve.parameter: list(span), "drift": named, "geometry": repr(geometry)}
-        data.attrs["symmetry"] = symmetry
-        if growth.missing:
-            data.attrs["missing"] = growth.missing
-        specials = _special_points(curve, onsets, growth.found)
-        ends = [branch.end for branch in growth.found]
-        diagram = cls(data, specials, ends, [], drift, geometry, symmetry, curve.parameter,
-                      curve.kappa)  # fmt: skip
-        for value in at:
-            diagram.saved.extend(diagram.states_at(float(value)))
-        return diagram
-
     @property
     def span(self) -> tuple[float, float]:
         """The range of the parameter."""
@@ -206,10 +173,8 @@ class Diagram:
 
     def special(self, kind: str, branch: int | None = None) -> list[SpecialPoint]:
         """The special points of a kind, on one branch if it is given."""
-        return [
-            s for s in self.special_points
-            if s.kind == kind and branch in (None, s.branch)
-        ]  # fmt: skip
+        here = [s for s in self.special_points if s.kind == kind]
+        return [s for s in here if branch in (None, s.branch)]
 
     @property
     def doubts(self) -> list[str]:
@@ -287,43 +252,38 @@ class Diagram:
         ValueError
             If kappa is not the parameter, or the range has no onset.
         """
-        onsets = self.special("bifurcation", 0)
         if self.parameter != "kappa":
             raise ValueError(
                 f"transition is about a diagram in kappa; this one has {self.parameter} as its "
                 "parameter: give branches a single drift and a range of kappa, or see "
                 "special_points."
             )
-        if not onsets:
+        onset = min(self.special("bifurcation", 0), key=lambda s: s.value, default=None)
+        if onset is None:
             low, high = self.span
             raise ValueError(
                 f"The uniform state has no onset for {low:g} < kappa < {high:g}: take a range "
                 "with it."
             )
-        onset = min(onsets, key=lambda special: special.value)
         equation, _ = self.curve().at(0.0)
         if equation.multipliers(equation.basis).max() * onset.value > 1 + 1e-9:
             raise ValueError(
                 f"The uniform state is unstable before kappa = {onset.value:.6g}, the first onset "
                 "of this diagram: take a range, and degrees, with its first one."
             )
-        if onset.character == "supercritical":
-            earlier = [s for s in self.special("transition") if s.value < onset.value]
-            if not earlier:
-                return Transition("continuous", onset.value, onset.value, 0.0, None)
-        equal = [
-            s for s in self.special("transition")
-            if s.value <= onset.value and s.status == "converged"
-        ]  # fmt: skip
-        first = min(equal, key=lambda special: special.value, default=None)
+        equal = [s for s in self.special("transition") if s.value <= onset.value]
+        if onset.character == "supercritical" and all(s.value == onset.value for s in equal):
+            return Transition("continuous", onset.value, onset.value, 0.0, None)
+        located = (s for s in equal if s.status == "converged")
+        first = min(located, key=lambda s: s.value, default=None)
         branch = None if first is None else first.branch
         folds = [s.value for s in self.special("fold", branch) if s.value < onset.value]
         hysteresis = (min(folds), onset.value) if folds else None
         if first is None:
             return Transition("discontinuous", np.nan, onset.value, np.nan, hysteresis)
         moments = np.abs(first.state.legendre_moments)
-        jump = moments[np.flatnonzero(moments > PRESENT)[0]]
-        return Transition("discontinuous", first.value, onset.value, float(jump), hysteresis)
+        jump = float(moments[moments > PRESENT][0])
+        return Transition("discontinuous", first.value, onset.value, jump, hysteresis)
 
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states in harmonics up to a degree, by default as branches begin."""
@@ -333,20 +293,14 @@ class Diagram:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a NetCDF file, atomically."""
-        specials = [
-            {f.name: getattr(s, f.name) for f in fields(s)} | {"state": self._described(s.state)}
-            for s in self.special_points
-        ]
-        header = {
+        described = {
             "drift": describe(self.drift),
-            "geometry": describe(self.geometry),
-            "symmetry": self.symmetry,
-            "parameter": self.parameter,
-            "kappa": self.kappa,
-            "ends": self.ends,
-            "special_points": specials,
+            "special_points": [
+                vars(s) | {"state": self._described(s.state)} for s in self.special_points
+            ],
             "saved": [(number, self._described(state)) for number, state in self.saved],
         }
+        header = {name: value for name, value in vars(self).items() if name != "data"} | described
         return write_dataset(path_of("path", path), HEADER, self.data, header)
 
     @classmethod
@@ -387,71 +341,6 @@ class Diagram:
         return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
 
-def _special_points(
-    curve: StationaryCurve, onsets: list[Onset], found: list[Branch]
-) -> list[SpecialPoint]:
-    """Those of the uniform state, and those of every branch."""
-    name, specials = curve.parameter, []
-    for onset in onsets:
-        form, place = onset.form, (onset.value, onset.value)
-        begun = any(b.parent < 0 and b.degree == form.degree for b in found)
-        state = state_at(curve, curve.uniform(onset.value))
-        specials.append(SpecialPoint("bifurcation", name, onset.value, place,
-                                     "exact" if begun else "not followed", 0, form.degree, 0,
-                                     form.kind, (float(form.linear), float(form.quadratic)),
-                                     state))  # fmt: skip
-    for number, branch in enumerate(found, start=1):
-        for point, interval, status, kind, order, _ in branch.specials:
-            specials.append(SpecialPoint(kind, name, point.value, interval, status, number,
-                                         branch.degree, order, "", UNKNOWN,
-                                         state_at(branch.curve, point.z)))  # fmt: skip
-    return specials
-
-
-def _uniform(curve: StationaryCurve, span: tuple[float, float]) -> Branch:
-    """The uniform state in a range, with its growth rates."""
-    equation, _ = curve.at(curve.coordinate(span[0]))
-    orders = min(curve.basis.orders, max(ORDERS, equation.most_attracted + 1))
-    bases = [curve.basis.of_order(order) for order in range(orders)]
-    m, branch = np.zeros(len(curve.basis.degrees)), Branch(curve, -1, 0)
-    tests = {"transition": equation.free_energy(equation.mean(m, 1.0))}
-    for p in np.linspace(curve.coordinate(span[0]), curve.coordinate(span[1]), UNIFORM_POINTS):
-        equation, kappa = curve.at(p)
-        each = [b.eigenvalues * (equation.multipliers(b) - 1 / kappa) for b in bases]
-        rates = [np.sort(values)[::-1] for values in each]
-        point = Point(np.append(m, p), np.append(m, 1.0), curve.value(p), tests, rates)
-        branch.points.append(point)
-    return branch
-
-
-def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.Dataset":
-    """The points of all branches, the uniform one first."""
-    import xarray as xr
-
-    rows = [(i, b.curve.basis, point) for i, b in enumerate(branches) for point in b.points]
-    finest = max((basis for _, basis, _ in rows), key=lambda basis: basis.degree)
-    moments = np.stack([finest.padded(point.m) for _, _, point in rows])
-    counts = np.full((len(rows), max(len(point.rates) for _, _, point in rows)), -1)
-    for row, (_, _, point) in zip(counts, rows, strict=True):
-        row[: len(point.rates)] = [(values > GROWING).sum() for values in point.rates]
-    first = moments[:, 0] if finest.degrees[0] == 1 else np.zeros(len(rows))
-    growth = [max((r[0] for r in point.rates if r.size), default=np.nan) for _, _, point in rows]
-    arrays: dict[str, Any] = {
-        "branch": ("point", [number for number, _, _ in rows]),
-        branches[0].curve.parameter: ("point", [point.value for _, _, point in rows]),
-        "order_parameter": ("point", np.abs(first)),
-        "moments": (("point", "degree"), moments),
-        "resolution": ("point", [basis.degree for _, basis, _ in rows]),
-        "free_energy": ("point", [point.tests["transition"] for _, _, point in rows]),
-        "growth": ("point", growth),
-        "unstable": (("point", "order"), counts),
-    }
-    for name, f in observables.items():
-        states = [basis.density(basis.padded(point.m), basis.axis) for _, basis, point in rows]
-        arrays[name] = ("point", [float(f(density)) for density in states])
-    return xr.Dataset(arrays, {"degree": finest.degrees, "order": np.arange(counts.shape[1])})
-
-
 class _Node(NamedTuple):
     """A point of a branch; moments leave it as this power of the change of the parameter."""
 
@@ -470,11 +359,13 @@ def _crossings(
     """
     for number in range(1, len(diagram.ends) + 1):
         curve = diagram.curve(int(diagram.data.resolution[diagram.data.branch == number].max()))
-        for first, last in pairwise(_nodes(diagram, number, curve.basis)):
-            inside = min(first.value, last.value) <= value <= max(first.value, last.value)
-            if not inside or value == last.value:
+        for one, other in pairwise(_nodes(diagram, number, curve.basis)):
+            inside = min(one.value, other.value) <= value <= max(one.value, other.value)
+            if not inside or value == other.value:
                 continue
-            near = _between(first, last, value)
+            first, last = sorted((one, other), key=lambda node: node.power)
+            part = (value - first.value) / (last.value - first.value)
+            near = first.m + part**first.power * (last.m - first.m)
             z = curve.at_value(np.append(near, curve.coordinate(value)), value)
             if z is None:
                 warn(
@@ -493,12 +384,11 @@ def _nodes(diagram: "Diagram", number: int, basis: Basis) -> list[_Node]:
     nodes = [_Node(float(value), m, 1.0) for value, m in zip(values, moments, strict=True)]
     for fold in diagram.special("fold", number):
         m = basis.padded(fold.state.legendre_moments)
-        detours = [
-            np.linalg.norm(m - one.m) + np.linalg.norm(m - two.m) - np.linalg.norm(one.m - two.m)
-            for one, two in pairwise(nodes)
-        ]
-        if detours:
-            nodes.insert(int(np.argmin(detours)) + 1, _Node(fold.value, m, 0.5))
+        ways = np.array([node.m for node in nodes])
+        there = np.linalg.norm(ways - m, axis=1)
+        detours = there[:-1] + there[1:] - np.linalg.norm(np.diff(ways, axis=0), axis=1)
+        if detours.size:
+            nodes.insert(int(detours.argmin()) + 1, _Node(fold.value, m, 0.5))
     if diagram.ends[number - 1] == "bifurcation":
         nodes[-1] = nodes[-1]._replace(power=0.5)
     first = np.abs(nodes[0].m) * basis.sizes
@@ -509,11 +399,3 @@ def _nodes(diagram: "Diagram", number: int, basis: Basis) -> list[_Node]:
         power = 1.0 if onset.character == "transcritical" else 0.5
         nodes.insert(0, _Node(onset.value, np.zeros(len(basis.degrees)), power))
     return nodes
-
-
-def _between(first: _Node, last: _Node, value: float) -> np.ndarray:
-    """Moments at a value between two nodes."""
-    if last.power < first.power:
-        first, last = last, first
-    part = (value - first.value) / (last.value - first.value)
-    return first.m + part**first.power * (last.m - first.m)

@@ -1,7 +1,8 @@
 """Stationary states: found by Newton's method and by deflation, and what is known of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,13 +63,16 @@ class StationaryState:
     """
 
     model: Transformer
-    density: Density
     status: str
     message: str
     residuals: list[float]
     legendre_moments: np.ndarray
-    equation: Equation = field(repr=False)
-    axis: Any = field(repr=False)
+    equation: Equation
+    axis: Any
+
+    @cached_property
+    def density(self) -> Density:
+        return self.equation.basis.density(self.legendre_moments, self.axis)
 
     @property
     def converged(self) -> bool:
@@ -110,8 +114,7 @@ def state_at(curve: StationaryCurve, z: np.ndarray, axis: Any = None) -> Station
     m = equation.basis.padded(z[:-1])
     model, axis = Transformer(equation.drift, kappa), equation.basis.axis if axis is None else axis
     residuals, text = [equation.residual(m, kappa)], "A point of a branch."
-    density = equation.basis.density(m, axis)
-    return StationaryState(model, density, "converged", text, residuals, m, equation, axis)
+    return StationaryState(model, "converged", text, residuals, m, equation, axis)
 
 
 def stationary(
@@ -187,8 +190,7 @@ def stationary(
     text = MESSAGES.get(status, FAILED).format(
         steps=len(residuals) - 1, degree=basis.degree, residual=residuals[-1], status=status
     )
-    density = basis.density(m, axis)
-    return StationaryState(model, density, status, text, residuals, m, equation, axis)
+    return StationaryState(model, status, text, residuals, m, equation, axis)
 
 
 def stationary_states(
@@ -264,8 +266,7 @@ def stability(
     basis = basis_on(density.geometry, symmetry)
     if density.geometry.degree > basis.degree:
         basis = basis.finer(min(density.geometry.degree, basis.most))
-    m, _ = basis.moments(density)
-    equation, kappa = Equation(drift, basis), float(model.kappa)
+    equation, kappa, (m, _) = Equation(drift, basis), float(model.kappa), basis.moments(density)
     residual = equation.residual(m, kappa)
     if not residual <= STATIONARY:
         raise ValueError(
@@ -298,9 +299,8 @@ def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
         raise ValueError(
             f"tolerance is from {FINEST:g} to {COARSEST:g}; got tolerance = {tolerance!r}."
         )
-    if max_degree is None:
-        return 2 * basis.most
-    most = whole_number("stationary needs a max_degree", "max_degree", max_degree)
+    most = 2 * basis.most if max_degree is None else max_degree
+    most = whole_number("stationary needs a max_degree", "max_degree", most)
     if most < basis.degree:
         raise ValueError(
             f"stationary begins at degree {basis.degree} here; got max_degree = {most}."
@@ -314,9 +314,7 @@ def _checked_states(apart_from: Any, geometry: Geometry) -> list[StationaryState
         raise TypeError(f"apart_from is a sequence of StationaryState; got {apart_from!r}.")
     for space in (state.density.geometry for state in states):
         if space.with_degree(geometry.degree) != geometry:
-            raise ValueError(
-                f"apart_from has states on {space!r}, and the guess is on {geometry!r}."
-            )
+            raise ValueError(f"apart_from has states on {space!r}; the guess is on {geometry!r}.")
     return states
 
 

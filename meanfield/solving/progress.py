@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+from typing import Self
 
 __all__ = ["Interruption", "Progress"]
 
@@ -45,7 +46,7 @@ class Interruption:
         self.requested = False
         self._previous = None
 
-    def __enter__(self) -> "Interruption":
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(signal.SIGINT, self._handle)
         return self
