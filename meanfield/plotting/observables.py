@@ -18,12 +18,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ..results.solution import Solution
-from . import resolution, theme
+from . import theme
 from .appearance import appearance_of
 from .labels import Member, choose_members, label_of_member, varying_parameters
-from .layouts import panels_in, title_page
+from .layouts import mark, panels_in, title_page
 from .registry import figure
-from .times import is_logarithmic, time_axis
+from .times import drawn_count, is_logarithmic, time_axis
 
 __all__ = ["QUANTITIES", "Quantity", "draw_observables", "observables"]
 
@@ -275,7 +275,7 @@ def observables(
                     f"One `ax` holds one observable; got names = {chosen}. Give one name."
                 )
             draw_observables(ax.figure, [ax], solution, chosen, member, log_time=log_time)
-            resolution.mark(ax, solution)
+            mark(ax, solution)
             return ax.figure
         columns = {1: 1, 2: 2, 4: 2}.get(len(chosen), 3)
         rows = -(-len(chosen) // columns)
@@ -327,17 +327,18 @@ def draw_observables(
     log_time: bool | None = None,
 ) -> None:
     """One observable in each panel; the members of an ensemble told apart by colour."""
-    solution = resolution.before_blow_up(solution)
+    t = solution.t[: drawn_count(solution)]
+    data = solution.observables.isel(t=slice(len(t)))
     groups = groups_of(solution, _members(solution, member))
     log_time = is_logarithmic(solution, log_time)
     for i, (ax, name) in enumerate(zip(axes, names, strict=True)):
         quantity = quantity_of(solution, name)
         if name == "moments":
-            _moments(ax, solution, groups[0].members[0])
+            _moments(ax, data, groups[0].members[0])
         elif name == "cluster_mass":
             _cluster_masses(ax, solution)
         else:
-            _curves(ax, solution.t, solution.observables[name], quantity, groups)
+            _curves(ax, t, data[name], quantity, groups)
         ax.set_ylabel(quantity.symbol)
         ax.margins(x=0)
         time_axis(ax, solution, log_time=log_time, named=i + columns >= len(names))
@@ -376,12 +377,11 @@ def _least_known(series: np.ndarray, noise: float) -> float:
     return float(series[(series > 0) & (series >= noise * before)].min())
 
 
-def _moments(ax: Axes, solution: Solution, index: Member) -> None:
-    data = solution.observables
+def _moments(ax: Axes, data: xr.Dataset, index: Member) -> None:
     modulus = np.hypot(data["moment_re"], data["moment_im"])
     for k in modulus["k"].to_numpy()[:SHOWN_MOMENTS]:
         values = series_of(modulus.sel(k=k), [index])[0]
-        ax.plot(solution.t, values, label=f"$k = {k}$")
+        ax.plot(data["t"], values, label=f"$k = {k}$")
     ax.set_ylim(bottom=0)
     ax.legend(
         loc="lower center",
@@ -410,3 +410,16 @@ def _cluster_masses(ax: Axes, solution: Solution) -> None:
         here = colours == colour
         ax.plot(times[here], masses[known][here], ".", color=colour, markersize=2.5)
     ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=(0, 1.08 * np.nanmax(masses, initial=0.1)))
+
+
+def gaps(
+    figure: FigureBase, solution: Solution, members: Sequence[Member], log_time: bool | None
+) -> None:
+    """log10(1 - rho) of every member of equiangular tokens, which has no least number."""
+    ax = figure.subplots()
+    for group in groups_of(solution, list(members)):
+        for index in group.members:
+            values = [np.broadcast_to(state.log_gap, solution.shape)[index] for state in solution]
+            ax.plot(solution.t, np.array(values) / np.log(10), color=group.colour)
+    ax.set_ylabel(r"$\log_{10}(1 - \rho)$")
+    time_axis(ax, solution, log_time=is_logarithmic(solution, log_time))

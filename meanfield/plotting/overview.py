@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from ..results.solution import Solution
@@ -23,8 +22,8 @@ from .curves import polar, snapshots, time_bar, trajectories
 from .fields import inner_products, spacetime, token_spacetime
 from .gaussians import draw_disc, ellipses, variances
 from .labels import Member
-from .layouts import Panels, Sheet, grid, panels_in, row_of_views, title_page, views
-from .observables import draw_observables, groups_of, key_of_groups, telling
+from .layouts import Panels, grid, panels_in, sheet_in, title_page
+from .observables import draw_observables, gaps, telling
 from .points import paths, projection
 from .registry import (
     FigureKind,
@@ -36,13 +35,12 @@ from .registry import (
     options_of,
 )
 from .spaces import Euclidean, Flat, Hypersphere, Line, Plane
-from .sphere import FieldLayer, draw_maps, draw_pairs, orthographic_dots
-from .times import is_logarithmic, pick_times, time_axis
+from .sphere import mollweide, orthographic, orthographic_dots
+from .times import is_logarithmic, pick_times
 
-__all__ = ["Band", "draw_gaps", "overview", "upper_part"]
+__all__ = ["Band", "overview", "upper_part"]
 
-COLUMNS = 5  # times at which points are shown
-SNAPSHOTS = 6
+TIMES, COLUMNS = 6, 5  # so many times of a law, and of points, are shown
 PARTS = Registry()
 
 
@@ -55,7 +53,7 @@ class Band:
 
 
 def upper_part(
-    states: type | tuple[type, ...], *spaces: type, single: str | None = None, keyed: bool = False
+    states: type | tuple[type, ...], *spaces: type, single: str | None = None
 ) -> Callable:
     """Decorate what an overview shows above the observables of these states on these spaces.
 
@@ -66,13 +64,11 @@ def upper_part(
     ----------
     single : str, optional
         The kind of figure that is the overview of a single saved time; by default the upper part.
-    keyed : bool
-        Whether it has a key to the members of an ensemble, which the observables then need not.
     """
 
     def register(bands: Callable) -> Callable:
-        bands.single, bands.keyed = single, keyed  # type: ignore[attr-defined]
-        return PARTS.decorator("", states, spaces)(bands)
+        bands.single = single  # type: ignore[attr-defined]
+        return PARTS.register("", states, spaces)(bands)
 
     return register
 
@@ -115,16 +111,20 @@ def overview(
     TypeError
         For an option that the upper part of the page does not have.
     """
-    part = PARTS.find(solution)
+    part = PARTS.of(solution).get("")
     known = options_of(part) if part else ["log_time"]
     check_options(solution, "kind='overview'", options, ["member", "title", *known])
-    members = appearance_of(solution.final).members(solution, member)
+    look = appearance_of(solution.final)
+    members = look.members(solution, member)
     if part is None or (len(solution) == 1 and part.single):
-        return _one_figure(solution, part, members, member, title, options)
+        draw = find_figure(solution, part.single if part else "observables")
+        chosen = (members[0] or None) if look.replicas else member
+        given = {"member": chosen, "title": title, **options}
+        return draw(solution, **{name: given[name] for name in options_of(draw) if name in given})
     log_time = options.pop("log_time", None)
     if "log_time" in known:
         log_time = options["log_time"] = is_logarithmic(solution, log_time)
-    alone = len(members) == 1 and not appearance_of(solution.final).replicas
+    alone = len(members) == 1 and not look.replicas
     with theme.style():
         bands = part(solution, members, **options)
         if len(solution) > 1:
@@ -133,7 +133,7 @@ def overview(
 
             def measured(bottom: SubFigure) -> None:
                 panels = panels_in(bottom, len(names), 2)
-                style = {"columns": 2, "log_time": log_time, "key": not part.keyed}
+                style = {"columns": 2, "log_time": log_time}
                 draw_observables(bottom, panels, solution, names, shown, **style)
 
             bands.append(Band(0.1 + 2.0 * -(-len(names) // 2), measured))
@@ -143,22 +143,6 @@ def overview(
         for band, place in zip(bands, parts, strict=True):
             band.draw(place)
         return title_page(page, solution, title)
-
-
-def _one_figure(
-    solution: Solution,
-    part: Callable | None,
-    members: list[Member],
-    member: int | Member | None,
-    title: str | None,
-    options: dict[str, Any],
-) -> Figure:
-    """The figure that takes the place of the page: of a single time, or of unknown states."""
-    draw = find_figure(solution, part.single if part else "observables")
-    if appearance_of(solution.final).replicas:
-        member = members[0] or None
-    given = {"member": member, "title": title, **options}
-    return draw(solution, **{name: given[name] for name in options_of(draw) if name in given})
 
 
 # What each kind of state shows -----------------------------------------------------------------
@@ -171,22 +155,42 @@ def band(
     return Band(height, lambda top: kind.draw(grid(top, members, solution), solution, **options))
 
 
+def row(
+    height: float,
+    kind: FigureKind,
+    solution: Solution,
+    members: list[Member],
+    shown: np.ndarray,
+    *,
+    columns: int | None = None,
+    upright: bool = False,
+    **options: Any,
+) -> Band:
+    """A band with a panel for each member at each of the saved times of index `shown`."""
+
+    def draw(top: SubFigure) -> None:
+        page = sheet_in(top, members, solution, shown, columns or len(shown), upright=upright)
+        kind.draw(page, solution, **options)
+
+    return Band(height, draw)
+
+
 @upper_part(Density, Circle, Zonal, single="snapshots")
 def _densities(solution, members, *, scale="auto"):
-    """Maps over time and, of a single member, snapshots; on the circle also around it."""
+    """A space-time map; of one member also curves over the angle, and around the circle."""
     if len(members) > 1:
-        return [band(0.4 + 1.7 * -(-len(members) // 3), spacetime, solution, members, scale=scale)]
+        height = 0.4 + 1.7 * -(-len(members) // 3)
+        return [band(height, spacetime, solution, members, scale=scale)]
 
     def curves(middle: SubFigure) -> None:
-        around = "polar" in kinds_of(solution)
-        axes = middle.subplots(1, 1 + around, squeeze=False, width_ratios=[1.2, 1.0][: 1 + around])[
-            0
-        ]
-        for ax, kind in zip(axes, (snapshots, polar), strict=False):
+        kinds = [snapshots, polar] if "polar" in kinds_of(solution) else [snapshots]
+        ratios = [1.2, 1.0][: len(kinds)]
+        places = middle.subplots(1, len(kinds), squeeze=False, width_ratios=ratios)[0]
+        for ax, kind in zip(places, kinds, strict=True):
             target = Panels(middle, [ax], members, 1)
-            kind.draw(target, solution, count=SNAPSHOTS, scale=scale, bar=False)
-        shown = pick_times(solution, members, None, SNAPSHOTS)
-        time_bar(Panels(middle, list(axes), members, 1), solution, shown)
+            kind.draw(target, solution, count=TIMES, scale=scale, bar=False)
+        shown = pick_times(solution, members, None, TIMES)
+        time_bar(Panels(middle, list(places), members, 1), solution, shown)
 
     return [band(2.5, spacetime, solution, members, scale=scale), Band(3.0, curves)]
 
@@ -194,59 +198,31 @@ def _densities(solution, members, *, scale="auto"):
 @upper_part(Density, Sphere)
 def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
     """Maps at several times, and the last state from two sides; of several members one map each."""
-    shown = pick_times(solution, members, None, SNAPSHOTS if len(members) == 1 else 1)
-    count = len(shown) if len(members) == 1 else len(members)
-    columns = min(count, 3)
-    rows = -(-count // columns)
-
-    def maps(top: SubFigure) -> None:
-        axes = panels_in(top, count, columns)
-        table = [axes] if len(members) == 1 else [[ax] for ax in axes]
-        page = Sheet(top, views(solution, table, members, shown), shown, rows)
-        draw_maps(page, FieldLayer(solution, scale))
-
-    def sides(middle: SubFigure) -> None:
-        page = row_of_views(middle, solution, members[0], shown[-1:])
-        draw_pairs(page, FieldLayer(solution, scale), seen_from, clusters=clusters)
-
     if len(members) > 1:
-        return [Band(0.5 + 1.3 * rows, maps)]
-    return [Band((3.2, 1.8, 1.4)[columns - 1] * rows, maps), Band(3.5, sides)]
+        last, columns = pick_times(solution, members, None, 1)[-1:], min(len(members), 3)
+        height = 0.5 + 1.3 * -(-len(members) // columns)
+        return [row(height, mollweide, solution, members, last, columns=columns, scale=scale)]
+    shown = pick_times(solution, members, None, TIMES)
+    columns = min(len(shown), 3)
+    height = (3.2, 1.8, 1.4)[columns - 1] * -(-len(shown) // columns)
+    style = {"seen_from": seen_from, "clusters": clusters, "scale": scale}
+    return [
+        row(height, mollweide, solution, members, shown, columns=columns, scale=scale),
+        row(3.5, orthographic, solution, members, shown[-1:], **style),
+    ]
 
 
 @upper_part((Characteristics, Tokens), Sphere, single="orthographic")
 def _dots(solution, members, *, seen_from=None, clusters=True, log_time=None):
-    style = {"seen_from": seen_from, "clusters": clusters}
-    return [_row(3.1, orthographic_dots, solution, members, upright=True, **style)]
+    shown = pick_times(solution, members, None, COLUMNS)
+    style = {"upright": True, "seen_from": seen_from, "clusters": clusters}
+    return [row(3.1, orthographic_dots, solution, members, shown, **style)]
 
 
 @upper_part(Tokens, Euclidean, single="projection")
 def _projections(solution, members, *, log_time=None):
-    return [_row(2.0, projection, solution, members)]
-
-
-def _row(
-    height: float, kind: FigureKind, solution: Solution, members: list[Member],
-    *, upright: bool = False, **options: Any,
-) -> Band:  # fmt: skip
-    """A band with one member at several times."""
-
-    def draw(top: SubFigure) -> None:
-        shown = pick_times(solution, members, None, COLUMNS)
-        page = row_of_views(top, solution, members[0], shown, upright=upright)
-        kind.draw(page, solution, **options)
-
-    return Band(height, draw)
-
-
-@upper_part(Characteristics, Circle, Zonal, single="distribution")
-def _trajectories(solution, members, *, log_time=None):
-    return [band(3.4, trajectories, solution, members, log_time=log_time)]
-
-
-@upper_part(Tokens, Line, single="observables")
-def _on_the_line(solution, members, *, log_time=None):
-    return _trajectories(solution, members, log_time=log_time)
+    shown = pick_times(solution, members, None, COLUMNS)
+    return [row(2.2, projection, solution, members, shown)]
 
 
 @upper_part(Tokens, Circle, single="polar")
@@ -256,37 +232,9 @@ def _on_the_circle(solution, members, *, log_time=None):
     return [band(3.4, kind, solution, members, log_time=log_time)]
 
 
-@upper_part(Gram, single="inner_products")
-@upper_part(Tokens, Hypersphere, single="inner_products")
-def _inner_products(solution, members, *, log_time=None):
-    return [band(3.2, inner_products, solution, members, log_time=log_time)]
-
-
-@upper_part(Tokens, Plane, single="paths")
-def _paths(solution, members, *, log_time=None):
-    return [band(4.2, paths, solution, members)]
-
-
-@upper_part(Equiangular, single="observables", keyed=True)
+@upper_part(Equiangular, single="observables")
 def _gaps(solution, members, *, log_time=None):
-    return [Band(3.0, lambda top: draw_gaps(top.subplots(), solution, members, log_time))]
-
-
-def draw_gaps(ax: Axes, solution: Solution, members: list[Member], log_time: bool | None) -> None:
-    """log10(1 - rho) of every member, which has no least number."""
-    groups = groups_of(solution, members)
-    for group in groups:
-        for index in group.members:
-            gaps = [np.broadcast_to(s.log_gap, solution.shape)[index] for s in solution]
-            ax.plot(solution.t, np.array(gaps) / np.log(10), color=group.colour)
-    ax.set_ylabel(r"$\log_{10}(1 - \rho)$")
-    time_axis(ax, solution, log_time=is_logarithmic(solution, log_time))
-    key_of_groups(ax.figure, [ax], solution, groups)
-
-
-@upper_part(Gaussian, Flat, single="variances")
-def _variances(solution, members, *, log_time=None):
-    return [band(3.4, variances, solution, members, log_time=log_time)]
+    return [Band(3.0, lambda top: gaps(top, solution, members, log_time))]
 
 
 @upper_part(Gaussian, Plane, single="ellipses")
@@ -295,7 +243,25 @@ def _ellipses(solution, members, *, log_time=None):
 
     def plane(top: SubFigure) -> None:
         left, right = top.subplots(1, 2, width_ratios=[1.25, 1])
-        ellipses.draw(Panels(top, [left], members, 1), solution, count=SNAPSHOTS)
+        ellipses.draw(Panels(top, [left], members, 1), solution, count=TIMES)
         draw_disc(right, solution)
 
     return [Band(3.4, plane)]
+
+
+def one_band(height: float, kind: FigureKind) -> Callable:
+    """The upper part that is one kind of figure."""
+
+    def bands(solution: Solution, members: list[Member], *, log_time: bool | None = None):
+        options = {"log_time": log_time} if "log_time" in options_of(kind) else {}
+        return [band(height, kind, solution, members, **options)]
+
+    return bands
+
+
+upper_part(Characteristics, Circle, Zonal, single="distribution")(one_band(3.4, trajectories))
+upper_part(Tokens, Line, single="observables")(one_band(3.4, trajectories))
+upper_part(Tokens, Plane, single="paths")(one_band(4.2, paths))
+upper_part(Tokens, Hypersphere, single="inner_products")(one_band(3.2, inner_products))
+upper_part(Gram, single="inner_products")(one_band(3.2, inner_products))
+upper_part(Gaussian, Flat, single="variances")(one_band(3.4, variances))
