@@ -321,7 +321,7 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
         )
         rate = study.rate(name, t)
         ends = np.array([sizes[0], sizes[-1]])
-        label = f"{_label(name)}: $n^{{{rate.exponent:.2f}}}$"
+        label = f"{_name_of(name)}: $n^{{{rate.exponent:.2f}}}$"
         ax.plot(ends, rate.constant * ends**rate.exponent, color=colour, label=label)
         if f"floor of {name}" in table:
             floor = _mean(table[f"floor of {name}"])[0]
@@ -345,7 +345,7 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
         if f"floor of {name}" in study.data:
             floor = _mean(study.data[f"floor of {name}"].sel(n=n))[0]
             ax.plot(times, floor, "--", color=colour, lw=0.9)
-    ax.set(yscale="log", xlabel="time $t$", title=_label(name))
+    ax.set(yscale="log", xlabel="time $t$", title=_name_of(name))
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
@@ -359,6 +359,6 @@ def _mean(table) -> tuple[np.ndarray, np.ndarray]:
         return np.nanmean(values, axis=-1), np.nanstd(values, axis=-1, ddof=1) / count**0.5
 
 
-def _label(name: str) -> str:
+def _name_of(name: str) -> str:
     known = {"W1": "$W_1$", "W2": "$W_2$", "H^-1": "$H^{-1}$", "H^-2": "$H^{-2}$", "mmd": "MMD"}
     return known.get(name, name)

@@ -146,7 +146,7 @@ def _equation(name: str, number: str) -> str:
 
 
 def label_logarithmic(axis: Axis) -> None:
-    """Label decades; where fewer than three are in view other ticks too, as far as there is room."""
+    """Label decades; where fewer than three are in view, other ticks too."""
     first, last = np.log10(sorted(axis.get_view_interval()))
     axis.set_minor_formatter(NullFormatter())
     for decades, ticks in TICKS:

@@ -30,7 +30,7 @@ from . import theme
 from .appearance import appearance_of
 from .curves import distribution, polar, product_histogram, snapshots, trajectories
 from .gaussians import ellipses
-from .labels import Member, distinct
+from .labels import Member, describe_model, distinct
 from .layouts import Update, grid, panels_in, title_page
 from .observables import draw_observables, telling
 from .overview import PARTS
@@ -145,20 +145,20 @@ def _stage(
         if name == "order_parameter":
             ax.set(ylim=(-0.03, 1.05), ylabel="$|m_1|$")
         moving.append(cursor(ax, solution))
-    title_page(figure, solution, title, x=0.02, ha="left")
-    moving.append(_clock(figure, solution))
+    heading = describe_model(solution) if title is None else title
+    title_page(figure, solution, heading or " ", x=0.02, ha="left")
+    moving.append(_clock(figure, solution, heading))
     return figure, moving
 
 
-def _clock(figure: Figure, solution: Solution) -> Update:
+def _clock(figure: Figure, solution: Solution, heading: str) -> Update:
     """The time beside the heading, which is aligned left so that it does not tremble.
 
     It is red where the state is not resolved.
     """
-    heading = figure.get_suptitle()
+    (text,) = (child for child in figure.texts if child.get_text() == (heading or " "))
     begin = f"{heading},  " if heading else ""
     labels, known = distinct(solution.t), resolved_states(solution)
-    text = figure.suptitle(heading or " ", x=0.02, ha="left")
 
     def update(i: int) -> None:
         text.set(text=f"{begin}$t = {labels[i]}$", color=theme.INK if known[i] else theme.WARNING)
@@ -223,7 +223,7 @@ def _distribution_and_dots(top, solution, members):
 
 @scene(Tokens, Circle)
 def _trajectories_and_dots(top, solution, members):
-    return moving(top, solution, members, trajectories, rings, log_time=False)
+    return moving(top, solution, members, trajectories, rings)
 
 
 @scene(Tokens, Hypersphere, Euclidean)
