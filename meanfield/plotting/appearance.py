@@ -25,13 +25,12 @@ from .clusters import (
     quantiles,
     separate,
 )
-from .labels import Member, choose_members, member_of, percent
+from .labels import Member, all_members, choose_members, member_of, percent
 from .spaces import Chart, chart_of, in_words, space_of_tokens
 
 __all__ = ["Appearance"]
 
 COARSE_DEGREE = 16
-Present = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,6 @@ class Appearance:
     ----------
     states : str
         Their name in messages.
-    replicas : bool
-        Whether members with the same parameters are replicas: overviews and movies show one of
-        them, and curves of observables are drawn as their median and a band.
     carried : bool
         Whether nothing can change the mass, which then is not shown.
     most_dots, most_curves : int
@@ -88,7 +84,6 @@ class Appearance:
 
     registered: ClassVar[dict[type, "Appearance"]] = {}
     states = ""
-    replicas = False
     carried = False
     gathers = False
     most_dots, most_curves, most_around = 5000, 300, 5000
@@ -128,13 +123,11 @@ class Appearance:
         """Each state as a vector: the distance between two of them is how far apart they are."""
         return (np.zeros(1) for _ in states)
 
-    def telling(self, solution: Solution, present: Present, single: bool) -> list[str]:
-        """Names of observables, those first that tell most; `single` for a single member."""
-        left_out = self.constant(solution)
-        return [n for n in self.names(solution, single) if present(n) and n not in left_out]
+    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
+        """Names of observables such states may have, those first that tell most.
 
-    def names(self, solution: Solution, single: bool) -> Sequence[str]:
-        """Names of observables that such states may have, those first that tell most."""
+        `single` is for a single member.
+        """
         return list(solution.observables)
 
     def constant(self, solution: Solution) -> set[str]:
@@ -212,9 +205,10 @@ class DensityAppearance(Appearance):
             head = state.resample(COARSE_DEGREE).coefficients
             yield np.concatenate([head[index] for index in members])
 
-    def names(self, solution, single):
+    def telling(self, solution, single):
         energies = ("free_energy", "entropy", "interaction_energy")
-        energy = next(name for name in energies if name in solution.observables)
+        data = solution.observables
+        energy = next(n for n in energies if n in data and np.isfinite(data[n]).any())
         return ["moments" if single else "order_parameter", energy]
 
     def clusters(self, state):
@@ -248,7 +242,7 @@ class CharacteristicsAppearance(Appearance):
     def vectors(self, states, members):
         return ((np.sqrt(state.masses)[:, None] * state.points).ravel() for state in states)
 
-    def names(self, solution, single):
+    def telling(self, solution, single):
         # The speed takes the place of clusters as long as there are none.
         second = "cluster_mass" if solution.observables["cluster_count"].any() else "speed"
         return ["w2_to_dirac", second, "moments", "interaction_energy"]
@@ -288,7 +282,6 @@ class CharacteristicsAppearance(Appearance):
 class Finite(Appearance):
     """Finitely many tokens, of which replicas make an ensemble."""
 
-    replicas = True
     carried = True
     gathers = True
 
@@ -302,7 +295,7 @@ class Finite(Appearance):
             places = self.weighted(state, np.sqrt(state.masses)[..., None])
             yield np.concatenate([places[index].ravel() for index in members])
 
-    def names(self, solution, single):
+    def telling(self, solution, single):
         names = self.measured(solution.final)
         if solution.model.noisy:  # clusters come and go
             names = ["order_parameter", "mean_cosine", *(n for n in names if n != "cluster_count")]
@@ -397,11 +390,9 @@ class EquiangularAppearance(Appearance):
     carried = True
 
     def members(self, solution, member):
-        if member is None:
-            return list(np.ndindex(tuple(solution.shape)))
-        return choose_members(solution, member)
+        return all_members(solution, member)
 
-    def names(self, solution, single):
+    def telling(self, solution, single):
         return "rho", "radius", "effective_rank", "interaction_energy", "speed"
 
 
@@ -430,7 +421,7 @@ class GaussianAppearance(Appearance):
         u, s, _ = np.linalg.svd(state.root)
         return np.column_stack([(u * s) @ u.T, state.mean]).ravel()
 
-    def names(self, solution, single):
+    def telling(self, solution, single):
         return "spread", "covariance_rank", "order_parameter", "speed", "effective_rank"
 
     def constant(self, solution):

@@ -81,6 +81,13 @@ def choose_members(solution: Solution, member: int | Member | None) -> list[Memb
     return list(np.ndindex(shape))
 
 
+def all_members(solution: Solution, member: int | Member | None) -> list[Member]:
+    """One member, or all of them, however many, which are drawn together."""
+    if member is None:
+        return list(np.ndindex(tuple(solution.shape)))
+    return choose_members(solution, member)
+
+
 def member_of(state: Any, member: Member) -> Any:
     """A member of an ensemble; a single state is its only member, ()."""
     return state[member] if member else state

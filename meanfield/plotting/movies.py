@@ -30,8 +30,8 @@ from . import theme
 from .appearance import appearance_of
 from .curves import distribution, polar, product_histogram, snapshots, trajectories
 from .gaussians import ellipses
-from .labels import Member, describe_model, distinct
-from .layouts import Update, grid, panels_in, title_page
+from .labels import Member, all_members, describe_model, distinct
+from .layouts import Panels, Update, grid, panels_in, title_page
 from .observables import draw_observables, telling
 from .overview import PARTS
 from .points import projection, rings
@@ -140,8 +140,9 @@ def _stage(
     top, *bottom = np.ravel(figure.subfigures(len(heights), 1, height_ratios=heights))
     moving = draw(top, solution, members, **options)
     if name:
-        ax, member = bottom[0].subplots(), members[0] if single and solution.shape else None
-        draw_observables(bottom[0], [ax], solution, [name], member, key=False, log_time=False)
+        ax, shown = bottom[0].subplots(), members if single else all_members(solution, None)
+        target = Panels(bottom[0], [ax], shown, 1)
+        draw_observables(target, solution, [name], key=False, log_time=False)
         if name == "order_parameter":
             ax.set(ylim=(-0.03, 1.05), ylabel="$|m_1|$")
         moving.append(cursor(ax, solution))
@@ -248,9 +249,9 @@ def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> lis
         part(solution, members, log_time=False)[0].draw(top)
     else:
         names = telling(solution, 4, single=len(members) == 1)
-        axes = panels_in(top, len(names), 2)
-        member = (members[0] or None) if len(members) == 1 else None
-        draw_observables(top, axes, solution, names, member, columns=2, log_time=False)
+        shown = members if len(members) == 1 else all_members(solution, None)
+        target = Panels(top, panels_in(top, len(names), 2), shown, 2)
+        draw_observables(target, solution, names, log_time=False)
     return [cursor(ax, solution) for ax in top.axes]
 
 

@@ -21,7 +21,7 @@ from .appearance import appearance_of
 from .curves import polar, snapshots, time_bar, trajectories
 from .fields import inner_products, spacetime, token_spacetime
 from .gaussians import draw_disc, ellipses, variances
-from .labels import Member
+from .labels import Member, all_members
 from .layouts import Panels, grid, panels_in, sheet_in, title_page
 from .observables import draw_observables, gaps, telling
 from .points import paths, projection
@@ -118,23 +118,22 @@ def overview(
     members = look.members(solution, member)
     if part is None or (len(solution) == 1 and part.single):
         draw = find_figure(solution, part.single if part else "observables")
-        chosen = (members[0] or None) if look.replicas else member
+        chosen = (members[0] or None) if solution.final.replicated else member
         given = {"member": chosen, "title": title, **options}
         return draw(solution, **{name: given[name] for name in options_of(draw) if name in given})
     log_time = options.pop("log_time", None)
     if "log_time" in known:
         log_time = options["log_time"] = is_logarithmic(solution, log_time)
-    alone = len(members) == 1 and not look.replicas
+    alone = len(members) == 1 and not solution.final.replicated
     with theme.style():
         bands = part(solution, members, **options)
         if len(solution) > 1:
             names = telling(solution, 4, single=alone)
-            shown = (members[0] or None) if alone else member
+            shown = members if alone else all_members(solution, member)
 
             def measured(bottom: SubFigure) -> None:
-                panels = panels_in(bottom, len(names), 2)
-                style = {"columns": 2, "log_time": log_time}
-                draw_observables(bottom, panels, solution, names, shown, **style)
+                target = Panels(bottom, panels_in(bottom, len(names), 2), shown, 2)
+                draw_observables(target, solution, names, log_time=log_time)
 
             bands.append(Band(0.1 + 2.0 * -(-len(names) // 2), measured))
         heights = [band.height for band in bands]
