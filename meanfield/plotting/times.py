@@ -136,8 +136,8 @@ def time_axis(ax: Axes, solution: Solution, *, log_time: bool = False, named: bo
         hatch(ax, solution)
     if log_time:
         ax.set_xscale("log")
-        label_logarithmic(ax.xaxis)
         ax.set_xlim(left=t[t > 0][0])
+        label_logarithmic(ax.xaxis)
     ax.set_xlabel(NAME if named else "")
 
 

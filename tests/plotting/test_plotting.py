@@ -11,9 +11,8 @@ from PIL import Image
 
 import meanfield as mf
 from meanfield.plotting import movies, theme
-from meanfield.plotting.fields import profiles
+from meanfield.plotting.fields import choose_scale, profiles
 from meanfield.plotting.labels import distinct
-from meanfield.plotting.scales import choose_scale
 
 KINDS = ("overview", "spacetime", "snapshots", "polar", "observables")
 DENSITY = r"density $\mu_t(\theta)$"
