@@ -22,9 +22,8 @@ from .curves import distribution, histogram, polar, product_histogram, snapshots
 from .diagrams import bifurcation, phases, rates
 from .fields import inner_products, spacetime, token_spacetime
 from .gaussians import cone, cone_points, ellipses, variances
-from .movies import animate, scene
 from .observables import observables
-from .overview import Band, overview, upper_part
+from .pages import Band, animate, overview, scene, upper_part
 from .points import paths, projection, rings
 from .registry import figure, plot
 from .sphere import mollweide, mollweide_dots, orthographic, orthographic_dots

@@ -20,24 +20,10 @@ from ..spaces import Circle, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Gram, Tokens
-from . import theme
+from . import fields, theme
 from .appearance import Sample, appearance_of, sample_of, space_of
 from .clusters import Cluster
-from .fields import (
-    DENSITY,
-    EXPONENT,
-    LEAST_SHARE,
-    PRODUCT_BINS,
-    PRODUCTS,
-    SHARE,
-    Scale,
-    angle_histogram,
-    choose_scale,
-    draw_histogram,
-    profiles,
-    shares_at,
-    visible_chart,
-)
+from .fields import Scale, angle_histogram, choose_scale, draw_histogram, profiles, visible_chart
 from .labels import Member, distinct, label_of_member, member_of, percent
 from .layouts import Panels
 from .registry import expect, figure
@@ -133,7 +119,7 @@ def snapshots(
         curves_in_time(target, ax, solution, shown, [(theta, curve) for curve in curves])
         density_axis(ax, chosen)
         chart.beneath(ax, named=bottom)
-        ax.set_ylabel(DENSITY + chosen.note if left else "")
+        ax.set_ylabel(fields.DENSITY + chosen.note if left else "")
     if bar:
         time_bar(target, solution, shown)
 
@@ -152,7 +138,8 @@ def density_axis(ax: Axes, scale: Scale) -> None:
         return
     if scale.name == "power":
         ax.set_yscale(
-            "function", functions=(partial(_power, EXPONENT), partial(_power, 1 / EXPONENT))
+            "function",
+            functions=(partial(_power, fields.EXPONENT), partial(_power, 1 / fields.EXPONENT)),
         )
     low = min(0.0, scale.low)
     ax.set_ylim(low, max(scale.high, 1.0) + 0.06 * (max(scale.high, 1.0) - low))
@@ -305,7 +292,7 @@ def histogram(
     for ax, bottom, left in page.outer:
         AROUND.beneath(ax, named=bottom)
         if left and not ax.get_ylabel():
-            ax.set_ylabel(DENSITY)
+            ax.set_ylabel(fields.DENSITY)
     if density is not None:
         page.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
 
@@ -319,7 +306,7 @@ def _overlay(ax: Axes, density: Solution, t: float) -> None:
 
 
 @figure("histogram", Gram, sheet=(6, 1.35, 3))
-def product_histogram(page: Panels, solution: Solution, *, bins: int = PRODUCT_BINS) -> None:
+def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PRODUCT_BINS) -> None:
     """Histograms of the inner products of all pairs of tokens at several times.
 
     The shares of pairs have a logarithmic axis. Of more than 500 tokens, 500 are paired.
@@ -339,22 +326,22 @@ def product_histogram(page: Panels, solution: Solution, *, bins: int = PRODUCT_B
     TypeError
         If the states are not inner products.
     """
-    edges = np.linspace(*PRODUCTS.limits, bins + 1)
+    edges = np.linspace(*fields.PRODUCTS.limits, bins + 1)
     for member, row in page.views:
         for ax, i in row:
             page.show(partial(_products, ax, solution, member, edges), [i])
     for ax, bottom, left in page.outer:
-        PRODUCTS.beneath(ax, named=bottom)
-        ax.set(ylim=(LEAST_SHARE, 1.5), yscale="log")
+        fields.PRODUCTS.beneath(ax, named=bottom)
+        ax.set(ylim=(fields.LEAST_SHARE, 1.5), yscale="log")
         if left and not ax.get_ylabel():
-            ax.set_ylabel(SHARE)
+            ax.set_ylabel(fields.SHARE)
 
 
 def _products(
     ax: Axes, solution: Solution, member: Member, edges: np.ndarray, i: int
 ) -> list[Artist]:
     """The steps of the histogram of inner products at one time."""
-    shares = np.maximum(shares_at(solution[i], member, len(edges) - 1), ROUNDING)
+    shares = np.maximum(fields.shares_at(solution[i], member, len(edges) - 1), ROUNDING)
     style = {"fill": True, "color": theme.PALETTE[5], "alpha": 0.75}
     return [ax.stairs(shares, edges, baseline=ROUNDING, **style)]
 
