@@ -22,7 +22,7 @@ from .dynamics.motion import motion_for
 from .models import Drift, Noise, Normalisation, Weights, ZonalDrift
 from .models.attention import Attention
 from .models.transformer import Transformer
-from .results.loading import load
+from .results.files import load
 from .solving import solve
 from .spaces import Circle, Sphere
 from .spaces.kernels import quadrature_multipliers

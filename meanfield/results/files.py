@@ -34,6 +34,7 @@ __all__ = ["FORMAT", "load", "provenance", "save", "versions"]
 
 FORMAT = 2
 LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")
+OTHERS = {"meanfield_diagram": "Diagram", "meanfield_phase_diagram": "PhaseDiagram"}  # by header
 MODEL = "model."  # what the names of the model's arrays begin with
 UNREADABLE = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError, ConfigError)
 
@@ -109,8 +110,13 @@ def _seal(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def load(path: str | Path) -> Solution:
-    """Read a solution that `Solution.save` wrote; states come back bit for bit.
+def load(path: str | Path) -> Any:
+    """Read what `save` wrote: every number comes back bit for bit.
+
+    Returns
+    -------
+    Solution, Diagram or PhaseDiagram
+        Of a study the run of its densities; `Study.load` gives the study itself.
 
     Raises
     ------
@@ -128,10 +134,16 @@ def load(path: str | Path) -> Solution:
         raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
     try:
         with h5py.File(path, "r") as file:
-            header = json.loads(file.attrs["meanfield"])
-            arrays = _variables(file)
+            other = next((OTHERS[name] for name in file.attrs if name in OTHERS), None)
+            if other is None:
+                header = json.loads(file.attrs["meanfield"])
+                arrays = _variables(file)
     except UNREADABLE as error:
         raise _damaged(path, error) from error
+    if other is not None:
+        from .. import bifurcation
+
+        return getattr(bifurcation, other).load(path)
     if header.get("format") != FORMAT:
         theirs = header.get("provenance", {}).get("versions", {}).get("meanfield", "unknown")
         raise StorageError(
