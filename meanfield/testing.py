@@ -23,7 +23,7 @@ from .models import Drift, Noise, Normalisation, Weights, ZonalDrift
 from .models.attention import Attention
 from .models.transformer import Transformer
 from .results.files import load
-from .solving import solve
+from .solving.solve import solve
 from .spaces import Circle, Sphere
 from .spaces.kernels import quadrature_multipliers
 from .states import State, Tokens

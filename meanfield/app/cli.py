@@ -220,7 +220,7 @@ def run_task(
     out = Path(config.with_suffix(".nc").name) if out is None else out
     for file in asked.outputs(out):
         check_out(file, config, resume, force)
-    picture = check_figure(out, metavar, resume or force) if asked.drawn else None
+    picture = check_figure(out, metavar, resume or force) if asked.drawn else out
     with plain_warnings() as shown:
         result = run_config(asked, out, resume=resume, progress=False if quiet else None)
         figure = asked.figure(result)

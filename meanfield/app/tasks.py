@@ -27,7 +27,7 @@ from ..models.parameters import Place
 from ..models.transformer import Transformer
 from ..results.files import load
 from ..results.solution import Solution
-from ..solving import solve
+from ..solving.solve import solve
 from ..spaces import Geometry
 from ..spaces.laws import DensityLaw
 from ..states import Start
@@ -203,7 +203,8 @@ class Configuration:
     def begin(self) -> Any:
         """The state, or the density, that [initial] makes on [space]."""
         law = self.tables["initial"]
-        with self.blaming("initial", parameters_of(type(law))):
+        kind: Callable = type(law)
+        with self.blaming("initial", parameters_of(kind)):
             return law.begin(self.tables.get("space"))
 
     def call(self, *objects: Any, **options: Any) -> Any:
@@ -396,7 +397,8 @@ class PhaseDiagrams(Configuration):
             degrees = [int(l) for l in np.unique(data.degree.values)]
             curves = [("critical", l) for l in degrees] + [(name, 1) for name in diagram.loci]
             rows = [["beta", *(f"kappa_{l}" for l in degrees), *diagram.loci]]
-            for beta in np.linspace(*data.attrs["beta"], ROWS):
+            first, last = data.attrs["beta"]
+            for beta in np.linspace(first, last, ROWS):
                 values = [diagram.kappa(name, float(beta), l) for name, l in curves]
                 numbers = ["-" if np.isnan(value) else f"{value:.9g}" for value in values]
                 rows.append([f"{beta:.4g}", *numbers])

@@ -255,7 +255,7 @@ class PointMeasure(Measure):
 
     pointwise = True
 
-    def __init__(self, state: Any, x: np.ndarray | None = None, masses: np.ndarray | None = None):
+    def __init__(self, state: Any, x: Any = None, masses: Any = None):
         super().__init__(state)
         x, masses = (state.x, state.masses) if x is None else (x, masses)
         self.x, self.masses = x.reshape(-1, *x.shape[-2:]), masses.reshape(-1, x.shape[-2])
@@ -303,9 +303,9 @@ class PointMass(PointMeasure):
         return curves_of_points(np.array([[angle]]), np.ones((1, 1)))
 
     def axial_coefficients(self, degree: int) -> np.ndarray:
-        l = np.arange(degree + 1)
+        l = range(degree + 1)
         sizes = np.sqrt([dimension_of_harmonics(k, self.dimension) for k in l])
-        return (sizes * np.sign(self.state.point[-1]) ** l)[None]
+        return (sizes * np.sign(self.state.point[-1]) ** np.array(l))[None]
 
 
 class NodeMeasure(PointMeasure):
