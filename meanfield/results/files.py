@@ -7,7 +7,6 @@ of the file. The SHA-256 of all variables and of the header shows whether anythi
 Written with h5netcdf and read as HDF5, so that neither waits for xarray to be imported.
 """
 
-import hashlib
 import json
 import platform
 import sys
@@ -22,17 +21,17 @@ from ..core.atomic import write_result
 from ..core.checks import path_of
 from ..core.errors import ConfigError, StorageError
 from ..core.forms import Reading
+from ..core.identity import digest
 from ..core.kinds import build, describe
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..states import Start, State
 from ..states.contract import Arrays
-from .labelled import observable_arrays, words
-from .solution import Solution
+from .solution import Solution, observable_arrays, words
 
 __all__ = ["FORMAT", "load", "provenance", "save", "versions"]
 
-FORMAT = 2
+FORMAT = 3
 LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")
 OTHERS = {"meanfield_diagram": "Diagram", "meanfield_phase_diagram": "PhaseDiagram"}  # by header
 MODEL = "model."  # what the names of the model's arrays begin with
@@ -66,7 +65,7 @@ def _write(solution: Solution, path: Path) -> None:
     header["measured"] = list(measured)
     header["observed"] = list(solution.stored.get("observed", {}))
     header = json.loads(json.dumps(header))  # as it is read
-    header["sha256"] = _seal(header, {name: values for name, (_, values) in arrays.items()})
+    header["sha256"] = digest([header, arrays])
     with h5netcdf.File(path, "w") as file:
         file.attrs["Conventions"] = "CF-1.11"
         file.attrs["title"] = f"{state.__name__} under {solution.model!r}"
@@ -97,17 +96,6 @@ def _header(solution: Solution) -> dict[str, Any]:
         "t_events": [times.tolist() for times in solution.t_events],
         "provenance": solution.provenance,
     }
-
-
-def _seal(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
-    """The checksum of all that a file holds, in an order of its own."""
-    plain = {name: value for name, value in header.items() if name != "sha256"}
-    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode())
-    for name in sorted(arrays):
-        values = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name}{values.shape}{values.dtype.str}".encode())
-        digest.update(values.tobytes())
-    return digest.hexdigest()
 
 
 def load(path: str | Path) -> Any:
@@ -151,7 +139,7 @@ def load(path: str | Path) -> Any:
             f"reads the format {FORMAT}."
         )
     try:
-        if header["sha256"] != _seal(header, {name: v for name, (_, v) in arrays.items()}):
+        if header.pop("sha256") != digest([header, arrays]):
             raise ValueError("its numbers were altered")
         return _solution(header, arrays)
     except StorageError:
