@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.atomic import checksum
 from ..core.checks import boolean, path_of
 from ..core.errors import CheckpointError, ConfigError, MeanfieldError
+from ..core.files import checksum
 from ..core.forms import INVALID, TEXT, Form, Reading, nearest, toml
 from ..core.kinds import KindOf, call_json, located, parameters_of, read_arguments
 
@@ -201,7 +201,7 @@ class Run(Configuration):
 
         state = self.begin()
         with self.blaming("model"):
-            model = self.tables["model"].resolved(Place(state.dimension, state.tokens))
+            model = self.tables["model"].resolve(Place(state.dimension, state.tokens))
         seeded = "rng" in self.tables["solve"]
         if state.takes_noise and seeded != model.noisy:
             raise self.error(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.atomic import write_result
 from ..core.errors import StorageError
+from ..core.files import write_result
 from ..core.forms import Reading
 from ..core.kinds import build, describe
 from ..models import Drift

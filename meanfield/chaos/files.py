@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.atomic import write_result
 from ..core.errors import StorageError
+from ..core.files import write_result
 from ..results.files import load
 from ..results.solution import Solution
 

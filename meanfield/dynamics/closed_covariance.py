@@ -5,7 +5,7 @@ import numpy as np
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
 from ..models import Attention, Softmax
-from ..models.heads import heads
+from ..models.attention import heads
 from ..models.transformer import Transformer
 from ..states import Gaussian
 from .gaussian import checked_attention

@@ -12,7 +12,7 @@ from scipy.linalg import qr, solve_triangular
 
 from ..core.errors import MeanfieldError
 from ..models import Attention, Sinkhorn
-from ..models.heads import dimension, heads
+from ..models.attention import dimension, heads
 from ..models.transformer import Transformer
 from ..models.weights import Weights
 from ..states import Gaussian
@@ -80,7 +80,7 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     def state_of(self, y: np.ndarray) -> Gaussian:
         """The law with these coordinates."""
-        return Gaussian.computed(y[:, -1], y[:, :-1])
+        return Gaussian.of_root(y[:, -1], y[:, :-1])
 
     def packed(self, state: Gaussian) -> np.ndarray:
         """Root of the covariance, and mean, (d, d + 1), as the state has them."""
@@ -102,7 +102,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         """The heads at t; raises ValueError if they are for another dimension."""
         matrices = self._drift.at(self.inside(t))
         beta = matrices.pop("beta")
-        wanted = dimension({name: matrix.shape for name, matrix in matrices.items()})
+        wanted = dimension(matrices)
         if wanted not in (None, self._dimension):
             raise ValueError(_other_dimension(self._drift, wanted, self._dimension))
         return [Head.of(head, self._dimension, beta) for head in heads(matrices)]

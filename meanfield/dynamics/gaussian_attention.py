@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..models import Attention
-from ..models.heads import heads
+from ..models.attention import heads
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
 from ..states import Gaussian
 

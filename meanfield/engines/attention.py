@@ -13,9 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..core.checks import whole_number
-from ..models.attention import Attention
-from ..models.hardmax import Hardmax
-from ..models.heads import dimension, heads
+from ..models.attention import Attention, Hardmax, dimension, heads
 from .sinkhorn import log_scaling
 
 __all__ = ["AttentionSums", "Head"]
@@ -73,7 +71,7 @@ class AttentionSums:
         """
         matrices, d = dict(self.drift.at(t)), x.shape[2]
         beta = self._betas(matrices.pop("beta", np.array(1.0)), len(x))
-        expected = dimension({name: m.shape for name, m in matrices.items()})
+        expected = dimension(matrices)
         if expected not in (None, d):
             raise ValueError(
                 f"{self.drift!r} is for tokens of dimension {expected}; got tokens of "

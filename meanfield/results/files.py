@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.atomic import write_result
 from ..core.checks import path_of
 from ..core.errors import ConfigError, StorageError
+from ..core.files import write_result
 from ..core.forms import Reading
 from ..core.kinds import build, describe
 from ..models.transformer import Transformer

@@ -75,7 +75,7 @@ class Arguments:
         layer = dt if scheme is Layers else None
         self.start, self.times = _times(given["t_span"], given["t_eval"], layer)
         if isinstance(state, State):
-            model = model.resolved(Place(state.dimension, state.tokens))
+            model = model.resolve(Place(state.dimension, state.tokens))
         kind = motion_for(state)
         self.model, self.state = model, kind.prepared(model, state)
         self.steady = _steady(given["until"], given["steady_tolerance"])

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.atomic import check_writable, write_atomically
 from ..core.checks import boolean, path_of
 from ..core.errors import CheckpointError, StorageWarning
+from ..core.files import check_writable, write_atomically
 from ..core.identity import digest
 
 __all__ = ["Keeper"]

@@ -1,4 +1,7 @@
-"""Isotropic noise: an independent Brownian motion for each token."""
+"""Compiled steps of noise on the sphere, and the law of the angle of a Brownian motion.
+
+Imported when the first step is taken: it needs numba and scipy.
+"""
 
 from functools import cache, lru_cache
 
@@ -7,58 +10,15 @@ from numba import njit
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import gammainc
 
-from ...core.errors import MeanfieldError
-from .contract import Noise
+from ..core.errors import MeanfieldError
 
-__all__ = ["Isotropic", "chi_square_rule", "stretch_of"]
+__all__ = ["boost", "chi_square_rule", "step", "stretch_of", "turn"]
 
 NODES = 128  # of the chi-square law; exact to rounding for every D >= 2 and s
 
 
-class Isotropic(Noise):
-    """dX_i = sqrt(2/kappa) dW_i, W_i independent Brownian motions on the sphere: L = Lap.
-
-    A token moves along a great circle by an angle rho in a uniform direction. On the circle the
-    angle is normal of variance 2 s, exactly. For d >= 3, with a standard normal G in R^d,
-
-        xi = P_x G,  q = |xi|^2,  w = a q (1 + b q) = tan^2(rho/2),
-        x' = ((1 - w) x + 2 sqrt(a (1 + b q)) xi)/(1 + w) = cos(rho) x + sin(rho) xi/|xi|
-
-    where (a, b) is such that harmonics of degree 1 and 2 decay by exactly e^(-l (l + d - 2) s),
-    for every s > 0: without a drift, the mean and the covariance of a token have no error of the
-    time step. The other degrees have a local error of O(s^5).
-
-    Notes
-    -----
-    Increments: (R, n, d) normals, or (R, n, 1) on the circle, the increments of the angles,
-    where a synchronous coupling turns two systems by the same angles.
-
-    Cost O(R n d), less than that of drawing the increments; one millisecond for each new s.
-
-    References
-    ----------
-    Mijatovic, Mramor and Uribe Bravo, Statist. Probab. Lett. 165 (2020): the law of rho.
-    """
-
-    known_rate = True
-    on_sphere_only = False
-    moves_densities = True
-
-    def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
-        return (replicas, n, d if d > 2 else 1)
-
-    def _moved(self, x, s, increments):
-        result = np.empty_like(x)
-        if x.shape[2] == 2:
-            _turn(x, np.sqrt(2 * s), increments, result)
-            return result
-        a, b = np.array([stretch_of(x.shape[2], float(strength)) for strength in s]).T
-        _step(x, a, b, increments, result)
-        return result
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def _turn(x, deviation, normals, result):
+def turn(x, deviation, normals, result):
     """The step of every token on the circle, counterclockwise; deviation (R,)."""
     replicas, n, _ = x.shape
     for r in range(replicas):
@@ -72,7 +32,7 @@ def _turn(x, deviation, normals, result):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _step(x, a, b, normals, result):
+def step(x, a, b, normals, result):
     """The step of every token for d >= 3; a and b (R,)."""
     replicas, n, d = x.shape
     for r in range(replicas):
@@ -92,6 +52,26 @@ def _step(x, a, b, normals, result):
             length = np.sqrt(length)  # 1 + w, up to the rounding of earlier steps
             for k in range(d):
                 moved[k] /= length
+
+
+@njit(cache=True, error_model="numpy")
+def boost(x, scale, deviations, normals):
+    """Boosts along the axes, in place; scale (R,)."""
+    replicas, n, d = x.shape
+    for r in range(replicas):
+        for i in range(n):
+            space, time = x[r, i], 1.0
+            for step in range(d):
+                k = step if normals[r, i, d] < 0 else d - 1 - step
+                up = np.exp(scale[r] * deviations[k] * normals[r, i, k])
+                cosh, sinh = (up + 1 / up) / 2, (up - 1 / up) / 2
+                space[k], time = space[k] * cosh + time * sinh, time * cosh + space[k] * sinh
+            length = 0.0  # time, up to rounding
+            for k in range(d):
+                length += space[k] ** 2
+            length = np.sqrt(length)
+            for k in range(d):
+                space[k] /= length
 
 
 # The law of the distance that Brownian motion goes, exact in degrees 1 and 2 -------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield import Circle, StorageError
-from meanfield.core.number_files import read_numbers
+from meanfield.core.files import read_numbers
 
 CIRCLE = Circle(degree=8)
 
@@ -88,5 +88,5 @@ def test_only_archives_have_keys(tmp_path):
 
 
 def test_a_file_is_given_by_its_path():
-    with pytest.raises(TypeError, match="given by its path; got 3"):
+    with pytest.raises(TypeError, match=r"path must be a string .*got path = 3"):
         read_numbers(3)
