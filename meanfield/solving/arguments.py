@@ -282,6 +282,11 @@ class Times(Kind, family=True):
     """Times of outputs between the ends of a run, in place of a list of them."""
 
     leaves: ClassVar[dict[Any, Any]] = {}
+    count: Natural
+
+    def validate(self) -> None:
+        if self.count < 2:
+            raise ValueError(f"count must be >= 2, as both ends are among them; got {self.count}.")
 
     @abstractmethod
     def between(self, start: float, end: float) -> np.ndarray:
@@ -296,11 +301,6 @@ class Linspace(Times):
     count : int
         How many, both ends among them.
     """
-
-    count: Natural
-
-    def validate(self) -> None:
-        _check_count(self.count)
 
     def between(self, start: float, end: float) -> np.ndarray:
         return np.linspace(start, end, self.count)
@@ -317,11 +317,7 @@ class Geomspace(Times):
         The first of them after the start, as a time since the start.
     """
 
-    count: Natural
     first: Positive
-
-    def validate(self) -> None:
-        _check_count(self.count)
 
     def between(self, start: float, end: float) -> np.ndarray:
         if not self.first < end - start:
@@ -331,8 +327,3 @@ class Geomspace(Times):
             )
         later = np.geomspace(self.first, end - start, self.count - 1)
         return start + np.concatenate([[0.0], later])
-
-
-def _check_count(count: int) -> None:
-    if count < 2:
-        raise ValueError(f"count must be >= 2, as both ends are among them; got {count}.")
