@@ -165,14 +165,15 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
         raise ValueError(
             f"t_span must be two finite times (start, end), start < end; got {t_span!r}."
         )
+    start, end = map(float, span)
     if isinstance(t_eval, Times):
-        times = t_eval.between(*span)
+        times = t_eval.between(start, end)
     elif t_eval is not None:
         times = np.atleast_1d(_floats(t_eval))
     elif layer is not None:
-        times = _layer_times(*span, layer)
+        times = _layer_times(start, end, layer)
     else:
-        times = np.linspace(*span, OUTPUTS)
+        times = np.linspace(start, end, OUTPUTS)
         if not (np.diff(times) > 0).all():
             raise ValueError(
                 f"t_span = {t_span!r} has no room for {OUTPUTS} different times; let it start at 0."
@@ -181,12 +182,12 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
         raise ValueError(f"t_eval must be a list of finite times; got {t_eval!r}.")
     if not (np.diff(times) > 0).all():
         raise ValueError("t_eval must increase strictly.")
-    if times[0] < span[0] or times[-1] > span[1]:
+    if times[0] < start or times[-1] > end:
         raise ValueError(
-            f"t_eval must lie within t_span = [{span[0]}, {span[1]}]; got times from "
+            f"t_eval must lie within t_span = [{start}, {end}]; got times from "
             f"{times[0]} to {times[-1]}."
         )
-    return float(span[0]), times
+    return start, times
 
 
 def _plain_data(provenance) -> dict[str, Any]:
