@@ -332,8 +332,7 @@ class _Record:
 
 def _ending(cause: str, run: Integration, record: _Record, steady: float) -> dict[str, Any]:
     """The end of a run as plain data: status, message, what to warn of, and counts."""
-    stats = run.stats()
-    at = run.situation(stats)
+    at = run.situation(run.stats())
     stuck = cause in ENDS.values()
     text = run.motion.failure(cause, at) if stuck else _message(cause, run, steady)
     failed = stuck and cause != "blow-up"
@@ -342,7 +341,7 @@ def _ending(cause: str, run: Integration, record: _Record, steady: float) -> dic
         "status": STATUS.get(cause, cause),
         "message": f"{text} {doubt}" if doubt else text,
         "warning": text if failed else doubt,
-        "stats": stats | {"rate_of_change": run.rate},
+        "stats": run.stats() | {"rate_of_change": run.rate},  # once it is known what to doubt
     }
 
 
