@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.atomic import write_result
 from ..core.checks import path_of
 from ..core.errors import StorageError
+from ..core.files import write_result
 from ..results.files import load
 from ..results.solution import Solution
 from .experiment import Experiment

@@ -13,7 +13,6 @@ from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..solving import solve
-from ..solving.arguments import Keeping
 from ..solving.checkpoint import Keeper
 from ..solving.progress import Interruption
 from ..spaces import Density
@@ -128,7 +127,7 @@ def propagation_of_chaos(
     chosen, at = _checked_sizes(sizes), _checked_times(times)
     replicas = whole_number("Errors of means need replicas", "replicas", replicas, least=2)
     threads = whole_number("propagation_of_chaos needs threads", "threads", threads)
-    keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
+    keeper = Keeper(checkpoint, checkpoint_every, resume)
     progress = None if progress is None else boolean("progress", progress)
     seed, dt = _checked_seed(rng), _checked_dt(dt, model)
     coupling, floor = boolean("coupling", coupling), boolean("floor", floor)
@@ -139,12 +138,7 @@ def propagation_of_chaos(
     experiment.try_measurements()
     own = [isinstance(given, Mapping) for given in (distances, functionals)]
     identity = experiment.identity() | {"sizes": chosen, "replicas": replicas, "own": own}
-    keeper, done = None, {}
-    if keeping.path is not None:
-        keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
-        if keeping.resume and keeping.path.exists():
-            done = keeper.load()
-    batches = batches_of(chosen, replicas)
+    done, batches = keeper.opened(identity), batches_of(chosen, replicas)
     status = _run_batches(experiment, batches, done, keeper, threads, progress)
     found: dict[str, np.ndarray] = {}
     for key, values in done.items():
@@ -159,7 +153,7 @@ def _run_batches(
     experiment: Experiment,
     batches: list[Batch],
     done: dict[str, np.ndarray],
-    keeper: Keeper | None,
+    keeper: Keeper,
     threads: int,
     progress: bool | None,
 ) -> str:
@@ -197,8 +191,7 @@ def _run_batches(
                     enter(job)
                     bar.set_description_str(f"chaos, n = {batches[number].n}", refresh=False)
                     bar.update(tokens[number])
-                    if keeper:
-                        keeper.save_now_and_then(lambda: done)
+                    keeper.save_now_and_then(lambda: done)
                 if interruption.requested:
                     jobs = {job: number for job, number in jobs.items() if not job.cancel()}
     finally:
@@ -206,8 +199,7 @@ def _run_batches(
         for job in list(jobs):  # what was still running when another one failed
             if not job.cancelled() and job.exception() is None:
                 enter(job)
-        if keeper:
-            keeper.save(done)
+        keeper.save(lambda: done)
     return "interrupted" if left else "finished"
 
 

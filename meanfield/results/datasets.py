@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.atomic import write_result
 from ..core.errors import StorageError
+from ..core.files import write_result
 from ..core.kinds import describe
 
 if TYPE_CHECKING:
