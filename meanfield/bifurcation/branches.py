@@ -437,40 +437,34 @@ def chosen_onsets(
     All that the curve reaches for the range; those that are asked for must be in it, or below. And
     the curve in twice as high a degree, which their normal forms need.
     """
-    (low, high), wanted, left_out = curve.reach, None, []
+    (low, high), left_out = curve.reach, []
     if asked is not None:
         wanted, high = asked_degrees(asked, curve.basis.most // 2), curve.span[1]
         curve = curve.finer(max(curve.basis.degree, 2 * wanted[-1]))
-    found = {l: curve.onsets(l, (low, high)) for l in _single(curve)}
-    there = [l for l in found if found[l]]
-    higher = [l for l in there if l > LARGEST and any(o.value < curve.span[1] for o in found[l])]
-    if wanted is None and higher:
-        left_out = [
+    found = sorted(curve.onsets(curve.single, (low, high)), key=lambda onset: onset.value)
+    there = sorted({onset.form.degree for onset in found})
+    if asked is None:
+        wanted = [l for l in there if l <= LARGEST]
+        here = {onset.form.degree for onset in found if onset.value < curve.span[1]}
+        higher = sorted(here - set(wanted))
+        left_out = [] if not higher else [
             f"degrees above {LARGEST} have onsets in the range, {higher[0]} for one, which are not "
             "followed: give the degrees that you want."
-        ]
-    for l in wanted or ():
+        ]  # fmt: skip
+    for l in wanted:
         if l not in there:
             below = f"{low:g} < " if low else ""
             raise ValueError(
                 f"The uniform state has no bifurcation of degree {l} for {below}{curve.parameter} "
                 f"< {high:g}; those of degree {there} are there."
             )
-    chosen = [l for l in there if l <= LARGEST] if wanted is None else wanted
-    onsets = sorted((o for l in chosen for o in found[l]), key=lambda onset: onset.value)
-    return curve, onsets, left_out
+    return curve, [onset for onset in found if onset.form.degree in wanted], left_out
 
 
 def onsets_above(curve: StationaryCurve) -> list[Onset]:
     """Those above where branches are followed, whose branches may come down."""
     place = curve.reach[1], FARTHEST * curve.reach[1]
-    return [o for l in _single(curve) if l <= LARGEST for o in curve.onsets(l, place)]
-
-
-def _single(curve: StationaryCurve) -> list[int]:
-    """Degrees with one function."""
-    degrees, counts = np.unique(curve.basis.degrees, return_counts=True)
-    return [int(l) for l in degrees[(counts == 1) & (2 * degrees <= curve.basis.degree)]]
+    return curve.onsets([l for l in curve.single if l <= LARGEST], place)
 
 
 def asked_degrees(asked: Any, most: int) -> list[int]:

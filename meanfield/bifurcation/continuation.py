@@ -8,8 +8,6 @@ with the work of Newton's method. Lengths are ds^2 = 2 sum dm_l^2 + dp^2.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -204,8 +202,14 @@ class StationaryCurve(Curve):
         """dR/dp, (N,)."""
 
     @abstractmethod
-    def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
-        """Where in a range the uniform state changes its stability to harmonics of a degree."""
+    def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
+        """Where in a range the uniform state changes its stability to harmonics of some degrees."""
+
+    @property
+    def single(self) -> list[int]:
+        """Degrees with one function, of which the normal form is known here."""
+        degrees, counts = np.unique(self.basis.degrees, return_counts=True)
+        return [int(l) for l in degrees[(counts == 1) & (2 * degrees <= self.basis.degree)]]
 
     def finer(self, degree: int) -> "StationaryCurve":
         """The same curve in more functions."""
@@ -267,12 +271,14 @@ class InKappa(StationaryCurve):
     def coordinate(self, value: float) -> float:
         return float(np.log(value))
 
-    def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
-        w = self.equation.multipliers(self.basis)[self.basis.index(degree)]
-        if w <= 0 or not span[0] < 1 / w < span[1]:
-            return []
-        form = normal_form(self.equation, degree)
-        return [Onset(float(form.kappa), form, float(np.log(form.kappa)), 1.0)]
+    def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
+        w, found = self.equation.multipliers(self.basis), []
+        for degree in degrees:
+            weight = w[self.basis.index(degree)]
+            if weight > 0 and span[0] < 1 / weight < span[1]:
+                form = normal_form(self.equation, degree)
+                found.append(Onset(float(form.kappa), form, float(np.log(form.kappa)), 1.0))
+        return found
 
 
 class InParameter(StationaryCurve):
@@ -283,8 +289,7 @@ class InParameter(StationaryCurve):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.reach = self.span
-        family = self.family = Family(self.drift, self.parameter, self.span, self.basis)
-        self._scan = lru_cache(1)(lambda low, high: family.weights(np.linspace(low, high, GRID)))
+        self.family = Family(self.drift, self.parameter, self.span, self.basis)
 
     def at(self, p: float) -> tuple[Equation, float]:
         return self.family.at(p), self.kappa
@@ -292,20 +297,18 @@ class InParameter(StationaryCurve):
     def along(self, equation: Equation, m: np.ndarray, mean: Mean) -> np.ndarray:
         return equation.along(mean, equation.potential_change(m, mean))
 
-    def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
+    def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
         from scipy.optimize import brentq
-
-        index, found = self.basis.index(degree), []
 
         def excess(value: float) -> float:
             return float(self.kappa * self.family.at(value).multipliers(self.basis)[index] - 1)
 
-        excesses = self.kappa * self._scan(*span)[:, degree] - 1
-        for (low, first), (high, last) in pairwise(
-            zip(np.linspace(*span, GRID), excesses, strict=True)
-        ):
-            if first * last < 0:
-                value = float(brentq(excess, low, high, xtol=EXACT, rtol=4 * EXACT))
+        found, grid = [], np.linspace(*span, GRID)
+        excesses = self.kappa * self.family.weights(grid) - 1
+        for degree in degrees:
+            index, row = self.basis.index(degree), excesses[:, degree]
+            for i in np.flatnonzero(row[:-1] * row[1:] < 0):
+                value = float(brentq(excess, grid[i], grid[i + 1], xtol=EXACT, rtol=4 * EXACT))
                 member = self.family.at(value)
                 rate = float(member.strengths[index] / member.strength_changes[index])
                 found.append(Onset(value, normal_form(member, degree), value, rate))
