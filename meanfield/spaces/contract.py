@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..core.checks import positive, real_array
+from ..core.checks import generator, positive, real_array
 from ..core.kinds import Kind
 from ..states.points import UNIT
 from .density import Density
@@ -258,7 +258,7 @@ class Geometry(Kind, family=True):
         ValueError
             If a degree is outside 1, ..., degree, or the density is negative somewhere.
         """
-        amplitude, rng = float(real_array("The amplitude", amplitude)), np.random.default_rng(rng)
+        amplitude, rng = float(real_array("The amplitude", amplitude)), generator(rng)
         coefficients = self.uniform().coefficients.copy()
         for l in self._chosen_degrees(degrees):
             coefficients[self.degrees == l] = self._noise(l, amplitude, rng)

@@ -1,7 +1,7 @@
 """All mass at one point."""
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -29,8 +29,7 @@ class Dirac(State):
     """
 
     kept = False  # it does not move
-    point: np.ndarray
-    held: ClassVar[Held] = {"point": ("component",)}
+    point: Annotated[np.ndarray, Held("point of all mass", ("component",))]
 
     def __init__(self, point: np.ndarray):
         point = real_array("The point of a Dirac", point)

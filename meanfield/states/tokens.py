@@ -1,7 +1,7 @@
 """Tokens: weighted points, the empirical measure sum_i masses_i delta_{x_i}."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -15,10 +15,28 @@ if TYPE_CHECKING:
     from ..spaces.density import Density
     from .gram import Gram
 
-__all__ = ["Tokens", "checked_masses"]
+__all__ = ["TokenSet", "Tokens", "checked_masses"]
 
 
-class Tokens(State):
+class TokenSet(State):
+    """What is known of n tokens with masses, or of many independent sets of them."""
+
+    masses: Annotated[np.ndarray, Held("masses of the tokens", ("token",), fixed=True)]
+    replicated = True
+
+    def __len__(self) -> int:
+        return self.masses.shape[-1]
+
+    @property
+    def tokens(self) -> int:
+        return len(self)
+
+    @property
+    def size_in_words(self) -> str:
+        return f"{len(self)} tokens"
+
+
+class Tokens(TokenSet):
     """n points of the unit sphere of R^d, or of R^d, with masses; or many independent such sets.
 
     Parameters
@@ -40,22 +58,10 @@ class Tokens(State):
         (to 1e-9), masses that are negative or do not sum to 1 (to 1e-9), radii <= 0.
     """
 
-    words: ClassVar[dict[str, str]] = {
-        "x": "position of a token",
-        "masses": "masses of the tokens",
-        "radii": "lengths of the hidden states",
-    }
-    x: np.ndarray
-    masses: np.ndarray
-    radii: np.ndarray | None
+    x: Annotated[np.ndarray, Held("position of a token", ("token", "component"))]
+    radii: Annotated[np.ndarray | None, Held("lengths of the hidden states", ("token",))]
     on_sphere: bool
-    held: ClassVar[Held] = {
-        "x": ("token", "component"),
-        "masses": ("token",),
-        "radii": ("token",),
-    }
-    fixed = ("masses",)
-    replicated = takes_noise = True
+    takes_noise = True
 
     def __init__(
         self,
@@ -91,13 +97,6 @@ class Tokens(State):
         """The ambient dimension d."""
         return self.x.shape[-1]
 
-    def __len__(self) -> int:
-        return self.x.shape[-2]
-
-    @property
-    def tokens(self) -> int:
-        return len(self)
-
     def __repr__(self) -> str:
         where = "" if self.on_sphere else ", in R^d"
         replicas = f", replicas={self.shape}" if self.shape else ""
@@ -105,10 +104,6 @@ class Tokens(State):
 
     def header(self) -> dict[str, Any]:
         return {"on_sphere": self.on_sphere}
-
-    @property
-    def size_in_words(self) -> str:
-        return f"{len(self)} tokens"
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]):
         """sum_i masses_i f(x_i); f takes the points (*replicas, n, d), returns (*replicas, n, ...).
