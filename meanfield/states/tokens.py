@@ -88,7 +88,10 @@ class Tokens(TokenSet):
         if radii is not None and not on_sphere:
             raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
         self._set(x=x, masses=checked_masses(masses, x.shape[:-1]), on_sphere=on_sphere)
-        self._set(radii=None if radii is None else _checked_radii(radii, x.shape[:-1]))
+        if radii is not None:
+            wanted = f"finite radii > 0 of shape {x.shape[:-1]}"
+            radii = _of_each_token(wanted, "radii", radii, x.shape[:-1], _are_lengths)
+        self._set(radii=radii)
 
     # What it is ----------------------------------------------------------------------------
 
@@ -215,26 +218,26 @@ def checked_masses(masses, shape: tuple[int, ...]) -> np.ndarray:
     ValueError
         If they do not broadcast to the shape, are negative or do not sum to 1.
     """
-    n = shape[-1]
     if masses is None:
-        return np.full(shape, 1 / n)
-    masses = real_array("masses", masses)
-    valid = masses.shape[-1:] == (n,) and masses.shape in (shape, (n,))
-    valid = valid and (masses >= 0).all() and (np.abs(masses.sum(axis=-1) - 1) <= UNIT).all()
-    if not valid:
-        total = masses.sum(axis=-1) if masses.ndim else masses
-        raise ValueError(
-            f"Tokens expects {n} masses >= 0 of sum 1; got shape {masses.shape}, minimum "
-            f"{masses.min(initial=np.inf)}, sum {total}."
-        )
-    return np.broadcast_to(masses, shape).copy()
+        return np.full(shape, 1 / shape[-1])
+    return _of_each_token(f"{shape[-1]} masses >= 0 of sum 1", "masses", masses, shape, _is_law)
 
 
-def _checked_radii(radii, shape: tuple[int, ...]) -> np.ndarray:
-    radii = real_array("radii", radii)
-    if radii.shape not in (shape, shape[-1:], ()) or not ((radii > 0) & np.isfinite(radii)).all():
+def _is_law(masses: np.ndarray) -> bool:
+    return bool((masses >= 0).all() and (np.abs(masses.sum(axis=-1) - 1) <= UNIT).all())
+
+
+def _are_lengths(radii: np.ndarray) -> bool:
+    return bool(((radii > 0) & np.isfinite(radii)).all())
+
+
+def _of_each_token(wanted: str, name: str, given, shape: tuple[int, ...], valid) -> np.ndarray:
+    """Numbers (*replicas, n), (n,) or () as a new array of this shape; ValueError if not valid."""
+    values = real_array(name, given)
+    fits = values.shape in (shape, shape[-1:], ())
+    if not fits or not valid(np.broadcast_to(values, shape)):
         raise ValueError(
-            f"Tokens expects finite radii > 0 of shape {shape}; got shape {radii.shape}, minimum "
-            f"{radii.min(initial=np.inf)}."
+            f"Tokens expects {wanted}; got shape {values.shape}, minimum "
+            f"{values.min(initial=np.inf)}, sums {values.sum(axis=-1) if values.ndim else values}."
         )
-    return np.broadcast_to(radii, shape).copy()
+    return np.broadcast_to(values, shape).copy()
