@@ -172,9 +172,9 @@ class Geometry(Kind, family=True):
         length = np.linalg.norm(mean)
         return mean / length if length > ROUNDING else np.eye(self.dimension)[-1]
 
+    @abstractmethod
     def chart(self, limit: np.ndarray) -> "Chart":
         """Coordinates about a point of the space, for the nodes of `Characteristics`."""
-        raise TypeError(f"{self!r} has no chart: Characteristics cannot follow densities on it.")
 
     def check_symmetry(self, f, points: np.ndarray, values: np.ndarray) -> None:
         """Raise ValueError if f, of these values at these points, lacks the space's symmetry."""
