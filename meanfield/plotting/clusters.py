@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from ..dynamics.clusters import MANY, cluster_labels
+from ..dynamics.observables import MANY, cluster_labels
 from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density

@@ -12,9 +12,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ..core.checks import check_memory
+from ..core.files import read_numbers
 from ..core.forms import NATURAL, REFUSED, DataFile, Index, Many, Natural, NonNegative, Positive
 from ..core.kinds import Kind
-from ..core.number_files import read_numbers
 from ..states import Start, Tokens
 from .characteristics import Characteristics
 from .contract import Geometry

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.checks import real_array
-from ..core.number_files import read_numbers
+from ..core.files import read_numbers
 from ..states import Tokens
 from ..states.points import check_unit
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from ..core.checks import check_memory, generator, values_of
+from ..core.files import read_numbers
 from ..core.forms import DataFile, Index, Natural
 from ..core.kinds import Kind
-from ..core.number_files import read_numbers
 
 __all__ = ["Points", "check_unit", "function_values", "vectors_of"]
 

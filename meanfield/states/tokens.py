@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core.checks import boolean, generator, real_array, whole_number
 from ..core.errors import StorageError
-from ..core.number_files import read_numbers
+from ..core.files import read_numbers
 from .contract import Held, State
 from .points import UNIT, Points, check_unit, function_values, vectors_of
 
