@@ -166,7 +166,9 @@ class Geometry(Kind, family=True):
         point = real_array("A point", point)
         d = self.dimension
         if point.shape != (d,) or not abs(np.linalg.norm(point) - 1) <= UNIT:
-            raise ValueError(f"Expected a unit vector of shape ({d},); got {point}.")
+            raise ValueError(
+                f"Expected a unit vector of shape ({d},); got {point}. Divide it by its norm."
+            )
         return point / np.linalg.norm(point)
 
     def mean_direction(self, density: Density) -> np.ndarray:

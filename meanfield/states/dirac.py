@@ -34,7 +34,10 @@ class Dirac(State):
     def __init__(self, point: np.ndarray):
         point = real_array("The point of a Dirac", point)
         if point.ndim != 1 or point.size < 2:
-            raise ValueError(f"Dirac expects a unit vector (d,), d >= 2; got shape {point.shape}.")
+            raise ValueError(
+                f"Dirac expects one unit vector (d,), d >= 2; got shape {point.shape}. On the "
+                "circle: Dirac([cos(theta), sin(theta)]). For several points: Tokens."
+            )
         check_unit("Dirac", point)
         self._set(point=point)
 
