@@ -14,7 +14,6 @@ from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..solving import solve
-from ..solving.arguments import Keeping
 from ..solving.checkpoint import Keeper
 from ..solving.progress import Interruption
 from ..spaces import Density
@@ -129,7 +128,7 @@ def propagation_of_chaos(
     chosen, at = _checked_sizes(sizes), _checked_times(times)
     replicas = whole_number("Errors of means need replicas", "replicas", replicas, least=2)
     threads = whole_number("propagation_of_chaos needs threads", "threads", threads)
-    keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
+    keeper = Keeper(checkpoint, checkpoint_every, resume)
     progress = None if progress is None else boolean("progress", progress)
     seed, dt = _checked_seed(rng), _checked_dt(dt, model)
     coupling, floor = boolean("coupling", coupling), boolean("floor", floor)
@@ -140,11 +139,9 @@ def propagation_of_chaos(
     experiment.try_measurements()
     own = [isinstance(given, Mapping) for given in (distances, functionals)]
     identity = experiment.describe() | {"sizes": chosen, "replicas": replicas, "own": own}
-    tables, keeper = _Tables(chosen, len(at), replicas), None
-    if keeping.path is not None:
-        keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
-        if keeping.resume and keeping.path.exists():
-            tables.restore(keeper.load())
+    tables = _Tables(chosen, len(at), replicas)
+    if kept := keeper.opened(identity):
+        tables.restore(kept)
     status = _run_batches(experiment, tables, keeper, threads, progress)
     return Study.of(experiment, chosen, tables.found, status)
 
@@ -186,7 +183,7 @@ class _Tables:
 def _run_batches(
     experiment: Experiment,
     tables: _Tables,
-    keeper: Keeper | None,
+    keeper: Keeper,
     threads: int,
     progress: bool | None,
 ) -> str:
@@ -219,8 +216,7 @@ def _run_batches(
                     del jobs[job]
                     bar.set_description_str(f"chaos, n = {tables.batches[number].n}", refresh=False)
                     bar.update(tokens[number])
-                    if keeper:
-                        keeper.save_now_and_then(tables.snapshot)
+                    keeper.save_now_and_then(tables.snapshot)
                 if interruption.requested:
                     status = "interrupted"
                     jobs = {job: number for job, number in jobs.items() if not job.cancel()}
@@ -229,8 +225,7 @@ def _run_batches(
         for job, number in jobs.items():  # what was still running when another one failed
             if not job.cancelled() and job.exception() is None:
                 tables.enter(number, job.result())
-        if keeper:
-            keeper.save(tables.snapshot())
+        keeper.save(tables.snapshot)
     return status if tables.left() else "finished"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import generator, whole_number
-from ..spaces.circle_points import evaluate
+from ..spaces.circle import evaluate
 from ..states import Tokens
 from .distance import Distance
 from .linear_programs import angles_between

@@ -119,6 +119,6 @@ class Drift(Kind, family=True):
 
         raise MeanfieldError(
             f"{type(self).__name__} does not depend on inner products alone, so it has no "
-            "harmonics to move a density by: solve for Tokens. Densities and Characteristics "
-            f"take {', '.join(KindOf(ZonalDrift).names)}."
+            "harmonics to move a density by: solve for Tokens. Densities, Characteristics and "
+            f"Gram matrices take {', '.join(KindOf(ZonalDrift).names)}."
         )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..spaces.kernels import finite_values, quadrature_multipliers
+from ..spaces.kernels import quadrature_multipliers, values_at
 from .drift import Drift
 
 __all__ = ["DENSE", "ROUNDED", "ZonalDrift", "kernel_degree", "remembered", "slope_of"]
@@ -185,7 +185,8 @@ class ZonalDrift(Drift):
 
     def identity(self) -> Any:
         nodes = np.broadcast_to(NODES, (*self.shape, NODES.size))
-        return [self.described, finite_values("slope", self.slope, nodes), self.weight(nodes)]
+        slopes = values_at("slope", self.slope, nodes, finite=True)
+        return [self.described, slopes, self.weight(nodes)]
 
 
 def _with_trailing_axes(method):
@@ -246,7 +247,7 @@ def _interpolant(potential, size):
     from scipy.fft import dct  # numpy's interpolation loses digits in high degrees
 
     nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)
-    coefficients = dct(finite_values("potential", potential, nodes)) / size
+    coefficients = dct(values_at("potential", potential, nodes, finite=True)) / size
     coefficients[0] /= 2
     return np.polynomial.Chebyshev(coefficients).trim(ROUNDED * np.abs(coefficients).max())
 

@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 from scipy.special import sph_harm_y
 
 from meanfield import Sphere
-from meanfield.spaces.characteristics.sphere import SphereChart
+from meanfield.spaces.sphere import SphereChart
 
 LIMITS = {
     "z": [0, 0, 1.0],

@@ -9,9 +9,11 @@ import numpy as np
 from .clusters import Cluster, clusters_among
 
 if TYPE_CHECKING:
-    from ..contract import Geometry
+    from .contract import Geometry
 
-__all__ = ["Chart", "graded_rule"]
+__all__ = ["Chart", "Nodes", "graded_rule"]
+
+Nodes = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # coordinates, weights, halves
 
 ROUNDING = 1e-12
 NEAR, FAR = 40.0, 55.0  # the rule leaves out the mass e^-40 at theta = 0, e^-55 at the antipode
@@ -40,9 +42,7 @@ class Chart(ABC):
         self.geometry, self.limit = geometry, limit
 
     @abstractmethod
-    def nodes(
-        self, count: int, degree: int, peak: float = 1.0
-    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
         """At most `count` nodes, if a density of this degree allows: coordinates, weights, halves.
 
         `peak` is the maximum of the density. A half is a mask of every second node along one

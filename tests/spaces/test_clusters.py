@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 import meanfield as mf
 from meanfield.spaces.characteristics import Cluster
-from meanfield.spaces.characteristics.clusters import cap_at, clusters_among
+from meanfield.spaces.clusters import cap_at, clusters_among
 
 RADIUS = 0.1
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from meanfield.spaces.characteristics.chart import graded_rule
+from meanfield.spaces.chart import graded_rule
 
 every_dimension = pytest.mark.parametrize("d", [2, 3, 8, 64, 1024])
 

@@ -1,23 +1,24 @@
-"""The state: a quadrature of a density, whose nodes move and whose masses stay."""
+"""Densities followed along characteristics: nodes of a quadrature that the flow carries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ...core.checks import positive, real_array, values_of, whole_number
-from ...states.contract import Arrays, State
-from ..density import Density
+from ..core.checks import positive, real_array, whole_number
+from ..states.contract import Arrays, State
+from ..states.points import check_unit, function_values
 from .clusters import Cluster
+from .density import Density
 
 if TYPE_CHECKING:
-    from ..contract import Geometry
+    from .chart import Chart
+    from .contract import Geometry
 
-__all__ = ["Characteristics"]
+__all__ = ["Characteristics", "Cluster"]
 
 MOMENTS = 8
-UNIT = 1e-9
 EXACT = 1e-10  # accuracy of the initial quadrature
 RESOLVED = 1e-2
 MOST_NODES = 10**8
@@ -55,7 +56,7 @@ class Characteristics(State):
         (n, 3); for axisymmetric densities log tan(theta / 2), theta the angle from `limit`.
     masses : ndarray, (n,)
     limit : ndarray, (d,)
-    halves : tuple of ndarray of bool, (n,)
+    halves : ndarray of bool, (1 or 2, n)
         Every second node: with twice their masses quadratures too.
 
     Raises
@@ -82,6 +83,13 @@ class Characteristics(State):
     }
     fixed = ("masses", "half", "limit")
 
+    geometry: "Geometry"
+    chart: "Chart"
+    coordinates: np.ndarray
+    masses: np.ndarray
+    limit: np.ndarray
+    halves: np.ndarray
+
     def __init__(
         self, density: Density, *, nodes: int | None = None, limit: np.ndarray | None = None
     ):
@@ -93,25 +101,24 @@ class Characteristics(State):
                 "Choose a member: Characteristics(density[i])."
             )
         density.checked_positive()
-        self.geometry = density.geometry
         space = density.geometry
-        self.limit = space.mean_direction(density) if limit is None else space.checked_point(limit)
-        self.chart = space.chart(self.limit)
-        usual = self.chart.usual_nodes
+        limit = space.mean_direction(density) if limit is None else space.checked_point(limit)
+        chart = space.chart(limit)
+        usual = chart.usual_nodes
         count = usual if nodes is None else whole_number("nodes must be a number", "nodes", nodes)
         if count > MOST_NODES:
             raise ValueError(f"nodes must be at most {MOST_NODES}; got nodes = {count}.")
         degree = _degree_of(density)
-        peak = max(1.0, float(density.values[..., density.geometry.judged].max()))
-        coordinates, weights, halves = self.chart.nodes(count, degree, peak)
-        self.halves = tuple(halves)
-        self._enter(coordinates, weights * density.at(self.chart.points(coordinates)))
+        peak = max(1.0, float(density.values[..., space.judged].max()))
+        coordinates, weights, halves = chart.nodes(count, degree, peak)
+        masses = weights * density.at(chart.points(coordinates))
+        self._enter(space, limit, coordinates, masses, halves)
         self._check_quadrature(density, degree, usual)
 
-    def _enter(self, coordinates: np.ndarray, masses: np.ndarray) -> None:
-        for array in (coordinates, masses, self.limit, *self.halves):
-            array.setflags(write=False)
-        self.coordinates, self.masses = coordinates, masses
+    def _enter(self, geometry: "Geometry", limit, coordinates, masses, halves) -> None:
+        limit = np.asarray(limit)
+        self._set(coordinates=np.asarray(coordinates), masses=np.asarray(masses), limit=limit)
+        self._set(geometry=geometry, chart=geometry.chart(limit), halves=np.array(halves) > 0)
 
     def _check_quadrature(self, density: Density, degree: int, usual: int) -> None:
         degree = max(degree, 1)
@@ -127,14 +134,10 @@ class Characteristics(State):
             )
 
     @classmethod
-    def of_nodes(
-        cls, geometry: "Geometry", limit, coordinates, masses, halves: Sequence[np.ndarray]
-    ) -> "Characteristics":
+    def of_nodes(cls, geometry: "Geometry", limit, coordinates, masses, halves) -> Self:
         """The state with these nodes, which come from another one; nothing is checked."""
         state = object.__new__(cls)
-        state.geometry, state.limit, state.halves = geometry, np.asarray(limit), tuple(halves)
-        state.chart = geometry.chart(state.limit)
-        state._enter(np.asarray(coordinates), np.asarray(masses))
+        state._enter(geometry, limit, coordinates, masses, halves)
         return state
 
     @property
@@ -153,15 +156,13 @@ class Characteristics(State):
         return {
             "coordinates": (dims, self.coordinates),
             "masses": (("node",), self.masses),
-            "half": (("halving", "node"), np.array(self.halves, dtype=np.int8)),
+            "half": (("halving", "node"), self.halves.astype(np.int8)),
             "limit": (("component",), self.limit),
         }
 
     @classmethod
-    def of_arrays(
-        cls, space: Any, coordinates: Any, masses: Any, half: Any, limit: Any
-    ) -> "Characteristics":
-        return cls.of_nodes(space, limit, coordinates, masses, list(half == 1))
+    def of_arrays(cls, space: Any, coordinates: Any, masses: Any, half: Any, limit: Any) -> Self:
+        return cls.of_nodes(space, limit, coordinates, masses, half)
 
     def moved(self, coordinates) -> "Characteristics":
         """The same masses at other places, given by their coordinates."""
@@ -171,27 +172,20 @@ class Characteristics(State):
                 f"moved expects finite coordinates of shape {self.coordinates.shape}; got shape "
                 f"{coordinates.shape}."
             )
-        off = np.abs(np.linalg.norm(coordinates, axis=1) - 1).max() if coordinates.ndim > 1 else 0
-        if not off <= UNIT:
-            raise ValueError(f"moved expects unit vectors; the worst length is off by {off:.2g}.")
+        if coordinates.ndim > 1:
+            check_unit("moved", coordinates)
         return self.of_nodes(self.geometry, self.limit, coordinates, self.masses, self.halves)
 
     def __len__(self) -> int:
         return len(self.masses)
 
     def __repr__(self) -> str:
-        place = f"S^{self.geometry.dimension - 1}"
         return (
-            f"Characteristics({len(self)} nodes on {place}, W2 to a Dirac "
+            f"Characteristics({len(self)} nodes on S^{self.dimension - 1}, W2 to a Dirac "
             f"{self.w2_to_dirac():.3g} rad, quadrature error {self.quadrature_error:.1e})"
         )
 
     # Reading -------------------------------------------------------------------------------
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Ensemble shape: always ()."""
-        return ()
 
     @cached_property
     def points(self) -> np.ndarray:
@@ -207,12 +201,7 @@ class Characteristics(State):
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]):
         """int f dmu; f maps unit vectors (n, d) to (n,) or (n, ...), with the space's symmetry."""
-        values = values_of(f, self.points)
-        if values.shape[:1] != self.masses.shape or values.dtype.kind not in "fiubc":
-            raise ValueError(
-                f"f must map points {self.points.shape} to values ({len(self)}, ...); got "
-                f"{values.shape} of {values.dtype}."
-            )
+        values = function_values(f, self.points)
         self.geometry.check_symmetry(f, self.points, values)
         return np.tensordot(self.masses, values, axes=1)
 
@@ -287,14 +276,12 @@ class Characteristics(State):
         It bounds their error where the flow is smooth; where a density parts between two
         clusters it is about the mass of one node there.
         """
-        fine = self.geometry.with_degree(MOMENTS)
-        change = 0.0
-        for half in self.halves:
-            halved = self.chart.moments(self.coordinates[half], 2 * self.masses[half], MOMENTS)
-            difference = halved - self.coefficients(MOMENTS)
-            sizes = [fine.amplitude(difference, k) for k in range(1, MOMENTS + 1)]
-            change = max(change, float(np.max(sizes)))
-        return change
+        fine, exact = self.geometry.with_degree(MOMENTS), self.coefficients(MOMENTS)
+        errors = [
+            self.chart.moments(self.coordinates[half], 2 * self.masses[half], MOMENTS) - exact
+            for half in self.halves
+        ]
+        return max(float(fine.amplitude(e, k)) for e in errors for k in range(1, MOMENTS + 1))
 
 
 def _degree_of(density: Density) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield import Circle
-from meanfield.spaces.characteristics.circle import CircleChart
+from meanfield.spaces.circle import CircleChart
 
 LIMITS = [0.0, 1.0, np.pi / 2, 2.7, np.pi, -2.0]
 every_limit = pytest.mark.parametrize("limit", LIMITS, ids=lambda angle: f"{angle:.2f}")

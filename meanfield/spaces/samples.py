@@ -1,4 +1,4 @@
-"""Samples checked, and the bandwidth of their kernel density estimate."""
+"""Samples: checked, projected on a circle or a sphere, and the bandwidth of kernel estimates."""
 
 from pathlib import Path
 
@@ -7,80 +7,56 @@ import numpy as np
 from ..core.checks import real_array
 from ..core.files import read_numbers
 from ..states import Tokens
+from ..states.points import check_unit
 
 __all__ = [
-    "checked_angles",
-    "checked_vectors",
+    "checked_sample",
     "cross_validated_bandwidth",
     "plug_in_bandwidth",
+    "principal_circle",
+    "principal_sphere",
 ]
 
 STAGES = 7
+UNIT, EQUAL = 1e-6, 1e-12  # of lengths and masses in a sample
 
 
-def checked_angles(sample) -> np.ndarray:
-    """Angles (n,) in radians of angles (n,) or unit vectors (n, 2).
+def checked_sample(sample, dimension: int) -> np.ndarray:
+    """Unit vectors (n, d) of a sample, a file of one, or tokens of equal masses; angles for d = 2.
 
-    Raises
-    ------
-    ValueError
-        For another shape, n < 2, values that are not finite or vectors not of unit length.
-    """
-    sample = _array_of(sample)
-    if sample.ndim not in (1, 2) or (sample.ndim == 2 and sample.shape[1] != 2) or len(sample) < 2:
-        raise ValueError(
-            "A sample on the circle is at least 2 angles (n,) in radians or unit vectors (n, 2); "
-            f"got shape {sample.shape}. Tokens of higher dimension: see principal_circle."
-        )
-    if not np.isfinite(sample).all():
-        raise ValueError(
-            f"The sample has {np.count_nonzero(~np.isfinite(sample))} values that are not finite."
-        )
-    if sample.ndim == 1:
-        return sample
-    _check_lengths(sample)
-    return np.arctan2(sample[:, 1], sample[:, 0])
-
-
-def checked_vectors(sample, dimension: int) -> np.ndarray:
-    """Unit vectors (n, d) of a sample, or of tokens of equal masses.
+    On the circle a sample may be angles (n,) in radians, and they are what is returned.
 
     Raises
     ------
     ValueError
-        For another shape, n < 2, values that are not finite, vectors not of unit length, or
-        tokens of different masses.
+        For another shape, n < 2, values that are not finite, vectors not of unit length (to 1e-6),
+        or tokens of different masses.
     """
-    sample = _array_of(sample)
-    if sample.ndim != 2 or sample.shape[1] != dimension or len(sample) < 2:
-        raise ValueError(
-            f"A sample here is at least 2 unit vectors (n, {dimension}); got shape {sample.shape}."
-        )
-    if not np.isfinite(sample).all():
-        raise ValueError(
-            f"The sample has {np.count_nonzero(~np.isfinite(sample))} values that are not finite."
-        )
-    _check_lengths(sample)
-    return sample
-
-
-def _array_of(sample) -> np.ndarray:
     if isinstance(sample, str | Path):
         sample = read_numbers(sample)
     if isinstance(sample, Tokens):
-        if np.ptp(sample.masses) > 1e-12:
-            raise ValueError("estimate expects tokens of equal masses.")
+        if np.ptp(sample.masses) > EQUAL:
+            raise ValueError(
+                f"estimate expects tokens of equal masses; got masses from {sample.masses.min():g} "
+                f"to {sample.masses.max():g}. Draw tokens by their masses first."
+            )
         sample = sample.x
-    return real_array("A sample", sample)
-
-
-def _check_lengths(vectors: np.ndarray) -> None:
-    error = np.abs(np.linalg.norm(vectors, axis=1) - 1).max()
-    if error > 1e-6:
+    sample = real_array("A sample", sample)
+    angles = dimension == 2 and sample.ndim == 1
+    if not (angles or sample.shape[1:] == (dimension,)) or len(sample) < 2:
         raise ValueError(
-            f"The sample's vectors must have length 1; the worst is off by {error:.2g}. "
-            "Divide them by their norms first if only their directions matter."
+            f"A sample here is at least 2 unit vectors (n, {dimension})"
+            f"{' or angles (n,) in radians' if dimension == 2 else ''}; got shape {sample.shape}. "
+            "Tokens of higher dimension: see principal_circle and principal_sphere."
         )
+    if not np.isfinite(sample).all():
+        raise ValueError(
+            f"The sample has {np.count_nonzero(~np.isfinite(sample))} values that are not finite. "
+            "Remove them first."
+        )
+    if not angles:
+        check_unit("A sample", sample, UNIT)
+    return np.arctan2(sample[:, 1], sample[:, 0]) if sample.shape[1:] == (2,) else sample
 
 
 def cross_validated_bandwidth(power: np.ndarray, n: int) -> float:
@@ -188,3 +164,68 @@ def _sheather_jones(angles: np.ndarray) -> float:
         f"The sample is so uneven that its bandwidth is below {4 / k.size:.1g} of its width: "
         "give one, estimate(sample, bandwidth=...)."
     )
+
+
+# Tokens of higher dimension ---------------------------------------------------------------------
+
+
+def principal_circle(tokens: np.ndarray) -> np.ndarray:
+    """Unit vectors (n, 2): tokens on their two leading principal directions, then normalised.
+
+        x_i -> (<x_i, u_1>, <x_i, u_2>) / norm,   u_1, u_2 the leading eigenvectors of sum x x^T
+
+    after normalising every token. The directions are those of the second moment, not of the
+    covariance: they span the plane through the origin that keeps most of the tokens.
+
+    Parameters
+    ----------
+    tokens : ndarray, shape (n, d)
+        n >= 2 tokens in d >= 2 dimensions, finite, none zero.
+
+    Raises
+    ------
+    ValueError
+        For another shape, values that are not finite, a zero token, or a token orthogonal to
+        the principal plane (it has no direction there).
+
+    Notes
+    -----
+    The sign of each direction is fixed so that its entry of largest modulus is positive.
+    """
+    return _principal(tokens, 2, "principal_circle")
+
+
+def principal_sphere(tokens: np.ndarray) -> np.ndarray:
+    """Unit vectors (n, 3): tokens on their three leading principal directions, normalised.
+
+    As `principal_circle`, with d >= 3 and one direction more.
+    """
+    return _principal(tokens, 3, "principal_sphere")
+
+
+def _principal(tokens, count: int, name: str) -> np.ndarray:
+    tokens = real_array("Tokens", tokens)
+    if tokens.ndim != 2 or min(tokens.shape) < count:
+        raise ValueError(
+            f"{name} expects tokens of shape (n, d), n and d >= {count}; got {tokens.shape}."
+        )
+    norms = np.linalg.norm(tokens, axis=1, keepdims=True)
+    if not np.isfinite(norms).all() or (norms == 0).any():
+        raise ValueError(
+            f"{name} expects finite, non-zero tokens; got "
+            f"{np.count_nonzero(~np.isfinite(norms))} not finite and "
+            f"{np.count_nonzero(norms == 0)} zero among {len(tokens)}."
+        )
+    unit = tokens / norms
+    triangle = np.linalg.qr(unit, mode="r")  # the same singular vectors, at most (d, d)
+    directions = np.linalg.svd(triangle, full_matrices=False)[2][:count]
+    largest = np.abs(directions).argmax(axis=1)
+    directions = directions * np.sign(directions[range(count), largest])[:, None]
+    plane = unit @ directions.T
+    radius = np.linalg.norm(plane, axis=1, keepdims=True)
+    if (radius < 1e-12).any():
+        raise ValueError(
+            f"{np.count_nonzero(radius < 1e-12)} tokens are orthogonal to the {count} "
+            "leading principal directions and have no direction among them; leave them out."
+        )
+    return plane / radius

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import i0e
 
 from meanfield import Circle
-from meanfield.spaces.circle_points import empirical_coefficients, evaluate, sample_angles
+from meanfield.spaces.circle import evaluate, moments_of_angles, sample_angles
 
 EPS = np.finfo(float).eps
 reproducible = settings(deadline=None, derandomize=True, max_examples=50)
@@ -68,14 +68,14 @@ def test_evaluation_on_the_grid_is_the_fast_transform():
 def test_empirical_modes_are_the_means_of_waves():
     angles = np.random.default_rng(0).uniform(-4, 9, 500)
     expected = np.exp(-1j * np.multiply.outer(np.arange(81), angles)).mean(axis=1)
-    computed = empirical_coefficients(angles, 80)
+    computed = moments_of_angles(angles, np.ones(500), 80) / 500
     assert computed[0] == 1
     # Powers by repeated multiplication lose one rounding per degree, as the angles do.
     np.testing.assert_allclose(computed, expected, rtol=0, atol=10 * EPS * 80)
 
 
 def test_modes_of_one_point_have_modulus_one_to_high_degree():
-    computed = empirical_coefficients(np.array([2.0]), 4096)
+    computed = moments_of_angles(np.array([2.0]), np.ones(1), 4096)
     # The modulus of a product of 4096 rounded factors.
     np.testing.assert_allclose(np.abs(computed), 1, rtol=0, atol=4096 * EPS)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meanfield import Circle, MeanfieldError, UnresolvedWarning
-from meanfield.spaces.kernel_estimate import checked_angles, plug_in_bandwidth
+from meanfield.spaces.samples import checked_sample, plug_in_bandwidth
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=40)
 ANGLES = np.array([0.1, -2.5, 3.0, 7.25])
@@ -80,25 +80,25 @@ def test_a_bandwidth_below_the_resolution_is_reported_where_it_was_asked_for():
     ids=lambda value: str(np.shape(value)),
 )
 def test_a_sample_has_at_least_two_points_of_the_circle(values):
-    with pytest.raises(ValueError, match=r"at least 2 angles \(n,\) .*principal_circle"):
+    with pytest.raises(ValueError, match=r"at least 2 .*angles \(n,\) .*principal_circle"):
         CIRCLE.estimate(values)
 
 
 def test_values_that_are_not_finite_are_counted():
     with pytest.raises(ValueError, match="has 2 values that are not finite"):
-        checked_angles([0.1, np.nan, np.inf])
+        checked_sample([0.1, np.nan, np.inf], 2)
 
 
 def test_vectors_must_have_length_one():
-    with pytest.raises(ValueError, match=r"length 1; the worst is off by 0\.5"):
-        checked_angles([[1, 0], [0, 1.5]])
+    with pytest.raises(ValueError, match=r"the worst length is off by 0\.5"):
+        checked_sample([[1, 0], [0, 1.5]], 2)
 
 
 @reproducible
 @given(st.lists(st.floats(-3.1, 3.1), min_size=2, max_size=20))
 def test_unit_vectors_give_back_their_angles(angles):
     # One rounding of cos, sin and atan2 each.
-    np.testing.assert_allclose(checked_angles(Circle.embed(angles)), angles, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(checked_sample(Circle.embed(angles), 2), angles, rtol=0, atol=1e-15)
 
 
 # The bandwidth rule ------------------------------------------------------------------------

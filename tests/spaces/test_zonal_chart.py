@@ -5,8 +5,8 @@ import pytest
 from scipy.special import eval_gegenbauer
 
 from meanfield import Zonal
-from meanfield.spaces.characteristics.zonal import ZonalChart
 from meanfield.spaces.contract import dimension_of_harmonics
+from meanfield.spaces.zonal import ZonalChart
 
 every_dimension = pytest.mark.parametrize("d", [2, 3, 8, 64])
 both_limits = pytest.mark.parametrize("sign", [1.0, -1.0], ids=["e_d", "-e_d"])
