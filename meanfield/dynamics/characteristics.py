@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..models.transformer import Transformer
 from ..models.zonal import kernel_degree
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics

@@ -6,7 +6,7 @@ serves all heads.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,16 @@ from .drift import Drift
 from .parameters import InverseTemperature, Matrix, Parameter, PerLayer
 from .weights import Softmax, Unnormalised, Weights
 
-__all__ = ["Attention", "Hardmax", "dimension", "heads", "rescaled"]
+__all__ = [
+    "Attention",
+    "Hardmax",
+    "Head",
+    "alike",
+    "dimension",
+    "gradient_factor",
+    "heads",
+    "rescaled",
+]
 
 ROWS = 512  # tokens whose weights are in memory at a time
 EQUAL = 1e-12
@@ -67,6 +76,15 @@ class _QKV(Drift):
         layered = [value for value in self._given.values() if isinstance(value, PerLayer)]
         jumps = [value.breakpoints(start, end) for value in layered]
         return np.unique(np.concatenate([np.empty(0), *jumps]))
+
+
+class Head(NamedTuple):
+    """One head on R^d, with its values taken back to R^d: V is (output) V, (d, d)."""
+
+    V: np.ndarray
+    Q: np.ndarray
+    K: np.ndarray
+    beta: np.ndarray
 
 
 class Attention(_QKV):
@@ -130,6 +148,23 @@ class Attention(_QKV):
         output = {} if self.output is None else {"output": self.output}
         return {**super()._given, **output, "beta": self.beta}
 
+    def on(self, t: float, d: int) -> list[Head]:
+        """The heads at time t on R^d, where numbers are taken for multiples of the identity.
+
+        Raises ValueError for another dimension, and what `at` raises.
+        """
+        matrices, found = self.at(t), []
+        beta, one = matrices.pop("beta"), np.eye(d)
+        if dimension(matrices) not in (None, d):
+            raise ValueError(
+                f"{self!r} is for dimension {dimension(matrices)}; got points of dimension {d}."
+            )
+        for head in heads(matrices):
+            full = {name: matrix if matrix.ndim else matrix * one for name, matrix in head.items()}
+            V = full["output"] @ full["V"] if "output" in full else full["V"]
+            found.append(Head(V, full["Q"], full["K"], beta))
+        return found
+
     def attend(self, head) -> np.ndarray:
         """sum_j m_j k_ij v_j / Z_i of one head, an `engines.attention.Head`."""
         return self.weights.attend(head)
@@ -186,16 +221,13 @@ class Attention(_QKV):
         """c, A and beta for which v is the gradient of the energy; None if it is of none."""
         if not (isinstance(self.weights, Unnormalised) and self.constant) or self.causal:
             return None
-        matrices = self.at(0.0)
-        beta, one = matrices.pop("beta"), np.eye(d)
-        if any(m.ndim == 3 and len(m) > 1 for m in matrices.values()):
+        found = self.on(0.0, d)
+        if len(found) > 1:
             return None
-        full = {n: m.reshape(m.shape[-2:]) if m.ndim else m * one for n, m in matrices.items()}
-        A, V = full["K"].T @ full["Q"], full.get("output", one) @ full["V"]
-        c = (V * A).sum() / ((A * A).sum() or 1.0)
-        if not (_alike(A, A.T) and _alike(V, c * A)):
-            return None
-        return c, A, beta
+        V, Q, K, beta = found[0]
+        A = K.T @ Q
+        c = gradient_factor(V, A)
+        return None if c is None else (c, A, beta)
 
     def why_not_finite(self, largest: float) -> str:
         if self.weights.bounded:
@@ -206,7 +238,14 @@ class Attention(_QKV):
         )
 
 
-def _alike(A: np.ndarray, B: np.ndarray) -> bool:
+def gradient_factor(V: np.ndarray, A: np.ndarray) -> float | None:
+    """c, if A is symmetric and V = c A: what attention follows is then a gradient; else None."""
+    c = (V * A).sum() / ((A * A).sum() or 1.0)
+    return c if alike(A, A.T) and alike(V, c * A) else None
+
+
+def alike(A: np.ndarray, B: np.ndarray) -> bool:
+    """Whether two matrices are equal to 1e-12 of the largest entry."""
     return bool(np.abs(A - B).max() <= EQUAL * np.abs(A).max())
 
 
