@@ -16,16 +16,7 @@ from .drift import Drift
 from .parameters import InverseTemperature, Matrix, Parameter, PerLayer
 from .weights import Softmax, Unnormalised, Weights
 
-__all__ = [
-    "Attention",
-    "Hardmax",
-    "Head",
-    "alike",
-    "dimension",
-    "gradient_factor",
-    "heads",
-    "rescaled",
-]
+__all__ = ["Attention", "Hardmax", "Head", "heads", "rescaled"]
 
 ROWS = 512  # tokens whose weights are in memory at a time
 EQUAL = 1e-12
@@ -57,15 +48,19 @@ class _QKV(Drift):
         """Whether no parameter depends on time."""
         return all(isinstance(value, np.ndarray) for value in self._given.values())
 
-    def at(self, t: float) -> dict[str, np.ndarray]:
-        """The matrices, and beta where there is one, as arrays at time t.
+    def at(self, t: float, d: int | None = None) -> dict[str, np.ndarray]:
+        """The matrices, and beta where there is one, as arrays at time t, for points of R^d.
 
         A number () stands for that multiple of the identity. Raises ValueError or TypeError for
-        what a callable returned, and MeanfieldError for one that a file did not hold.
+        what a callable returned, ValueError for matrices of another dimension than d, and
+        MeanfieldError for a callable that a file did not hold.
         """
         given = self._given.items()
         values = {n: value if isinstance(value, np.ndarray) else value.at(t) for n, value in given}
         _check_shapes(values)
+        wanted = dimension(values)
+        if d is not None and wanted not in (None, d):
+            raise ValueError(f"{self!r} is for dimension {wanted}; got points of dimension {d}.")
         return values
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
@@ -151,14 +146,10 @@ class Attention(_QKV):
     def on(self, t: float, d: int) -> list[Head]:
         """The heads at time t on R^d, where numbers are taken for multiples of the identity.
 
-        Raises ValueError for another dimension, and what `at` raises.
+        Raises what `at` raises.
         """
-        matrices, found = self.at(t), []
+        matrices, found = self.at(t, d), []
         beta, one = matrices.pop("beta"), np.eye(d)
-        if dimension(matrices) not in (None, d):
-            raise ValueError(
-                f"{self!r} is for dimension {dimension(matrices)}; got points of dimension {d}."
-            )
         for head in heads(matrices):
             full = {name: matrix if matrix.ndim else matrix * one for name, matrix in head.items()}
             V = full["output"] @ full["V"] if "output" in full else full["V"]
