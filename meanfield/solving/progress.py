@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Self
 
 from ..lowlevel.compilation import listening
 
@@ -61,7 +61,7 @@ class Interruption:
         self.requested = False
         self._previous = None
 
-    def __enter__(self) -> "Interruption":
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(signal.SIGINT, self._handle)
         return self

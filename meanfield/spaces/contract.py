@@ -111,6 +111,8 @@ class Geometry(Kind, family=True):
         Harmonic degree of every coefficient.
     dtype : numpy dtype
         Of the coefficients: complex, or float.
+    axisymmetric : bool
+        Whether it holds functions that are symmetric about the last axis only.
     largest_degree : int
         Up to which `solve` refines by default.
     halfway : bool
@@ -130,6 +132,7 @@ class Geometry(Kind, family=True):
     degrees: np.ndarray
     parseval: np.ndarray
     dtype: np.dtype = np.dtype(complex)
+    axisymmetric: bool = False
     largest_degree: int = 4096
     halfway: bool = False
 

@@ -66,6 +66,7 @@ class Zonal(Geometry):
     """
 
     dtype = np.dtype(float)
+    axisymmetric = True
 
     def __init__(self, dimension: int, degree: int):
         self.dimension = whole_number("Zonal needs a dimension", "dimension", dimension)

@@ -17,9 +17,9 @@ def test_a_phase_diagram_is_kept_in_a_file(tmp_path):
     assert isinstance(again, mf.PhaseDiagram) and repr(again) == repr(USA)
     assert again.data.identical(USA.data) and again.data.curve.dtype == USA.data.curve.dtype
     assert again.tricritical == USA.tricritical and again.ends == USA.ends
-    for name, (locus, points) in USA.loci.items():
-        assert type(again.loci[name][0]) is type(locus)
-        np.testing.assert_array_equal(again.loci[name][1], points)
+    for name, locus in USA.loci.items():
+        assert type(again.loci[name]) is type(locus)
+        np.testing.assert_array_equal(again.loci[name].points, locus.points)
     for name in ("critical", "fold", "transition"):
         for beta in (1.5, 2.4470, 2.6, 3.0, 3.99):
             np.testing.assert_array_equal(again.kappa(name, beta), USA.kappa(name, beta))

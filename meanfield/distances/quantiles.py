@@ -1,4 +1,16 @@
-"""Optimal transport between quantile functions: on an interval, and around the circle.
+"""Optimal transport by quantile functions: on an interval, and around the circle.
+
+A measure on the line is described by its distribution function, or by the inverse of that, its
+quantile function. Both are one increasing curve (angle, mass below the angle). The curve is cut
+into pieces, each with a parameter t from -1 to 1:
+
+    angle = place + width t,   mass below = level + rise_0 + rise_1 t + ... + rise_14 t^14.
+
+A point with mass is a piece of width 0, on which the mass rises to the level of the next piece. A
+density has about four pieces for its shortest wave, and agrees with the polynomials to rounding.
+
+A curve is an array with one row for each piece and a last row for the level 1. Its columns are
+level, place, width, rise_0, rise_1, ...; curves of points end with the column `width`.
 
 On an interval the optimal plan keeps the order, and W_p^p = int_0^1 |X(s) - Y(s)|^p ds with the
 quantile functions X and Y. Around the circle they are continued by X(s + 1) = X(s) + 2 pi, and one
@@ -15,16 +27,23 @@ References
 Delon, Salomon and Sobolevski, SIAM J. Appl. Math. 70 (2010).
 """
 
+from collections.abc import Callable
 from math import pi
 
 import numpy as np
 from numba import njit
+from numpy.polynomial import chebyshev
 
-from .quantile_functions import LEVEL, PLACE, RISE, WIDTH
+from ..core.errors import MeanfieldError
 
-__all__ = ["SLIVER", "transport_around_circle", "transport_costs_around_circle",
+__all__ = ["SLIVER", "curves_of_densities", "curves_of_points", "levels_of",
+           "transport_around_circle", "transport_costs_around_circle",
            "transport_on_interval"]  # fmt: skip
 
+LEVEL, PLACE, WIDTH, RISE = range(4)  # columns of a curve
+CHEBYSHEV = 14  # nodes of the polynomial on one piece
+ROUGH, NOISE = 1e-15, 1e-11  # relative size of its last coefficients: resolved; rounding error
+MOST = 2**16  # pieces
 SIZE = 12  # nodes of a quadrature rule
 ROUNDING, RELATIVE = 1e-15, 1e-15  # of levels, and of distances
 SLIVER = 1e-15  # of mass: rounding errors of levels
@@ -40,7 +59,103 @@ NARROW = 4e-16  # length of an interval of shifts
 BOTH_SIDES = 1e-9  # distance from a zero of the slope at which its other side is evaluated
 
 
-def rules_for(p: float, size: int) -> np.ndarray:
+# Curves -------------------------------------------------------------------------------------
+
+
+def curves_of_points(angles: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    """Curves (members, n + 1, 3) of sum_j masses_j delta_{angles_j}.
+
+    Angles and masses are (members, n); the angles may be in any order.
+    """
+    order = np.argsort(angles, axis=1)
+    curves = np.zeros((len(angles), angles.shape[1] + 1, RISE))
+    curves[:, :, LEVEL] = levels_of(np.take_along_axis(masses, order, axis=1))
+    curves[:, :-1, PLACE] = np.take_along_axis(angles, order, axis=1)
+    return curves
+
+
+@njit(cache=True, nogil=True)
+def levels_of(masses):
+    """Cumulative sums (members, n + 1) of each row, divided by its total, to rounding.
+
+    The sums are compensated (Neumaier), so that a measure has the same levels however its masses
+    are split among points at one place.
+    """
+    levels = np.zeros((masses.shape[0], masses.shape[1] + 1))
+    for row in range(len(masses)):
+        total = lost = 0.0
+        for j in range(masses.shape[1]):
+            mass = masses[row, j]
+            new = total + mass
+            lost += (total - new) + mass if total >= mass else (mass - new) + total
+            total = new
+            levels[row, j + 1] = total + lost
+        levels[row] /= levels[row, -1]
+    return levels
+
+
+def curves_of_densities(density: Callable[[np.ndarray], np.ndarray], length: float) -> np.ndarray:
+    """Curves (members, pieces + 1, 18) of the measures density(angle) d angle on [0, length].
+
+    The number of pieces is doubled until the polynomials resolve the densities.
+
+    Parameters
+    ----------
+    density : callable
+        Maps angles (n,) to the values (members, n) of nonnegative densities.
+    length : float
+
+    Raises
+    ------
+    MeanfieldError
+        If polynomials of degree 13 on 65536 pieces do not resolve the densities.
+    """
+    pieces, series, tail = 32, _series(density, length, 32), np.inf
+    while (finer := _tail(series)) > ROUGH and (finer < tail / 2 or finer > NOISE):
+        if pieces == MOST:
+            raise MeanfieldError(
+                f"The quantile function of the density is not resolved: {MOST} polynomials of "
+                f"degree {CHEBYSHEV - 1} differ from it by {finer:.1e}. Use a smoother density, or "
+                "a lower degree."
+            )
+        pieces, tail = 2 * pieces, finer
+        series = _series(density, length, pieces)
+    half = length / pieces / 2
+    curves = np.zeros((len(series), pieces + 1, RISE + CHEBYSHEV + 1))
+    curves[:, :-1, PLACE], curves[:, :-1, WIDTH] = half * (2 * np.arange(pieces) + 1), half
+    integrals = chebyshev.chebint(series, lbnd=-1, axis=2)
+    curves[:, :-1, RISE:] = half * (integrals @ _powers(CHEBYSHEV + 1))
+    np.cumsum(curves[:, :-1, RISE:].sum(axis=2), axis=1, out=curves[:, 1:, LEVEL])
+    mass = curves[:, -1:, LEVEL, None]
+    for columns in (slice(LEVEL, PLACE), slice(RISE, None)):
+        curves[:, :, columns] /= mass
+    return curves
+
+
+def _series(density, length: float, pieces: int) -> np.ndarray:
+    """Chebyshev coefficients on each piece, (members, pieces, CHEBYSHEV)."""
+    t = chebyshev.chebpts1(CHEBYSHEV)
+    angles = length / pieces * (np.arange(pieces)[:, None] + (1 + t) / 2)
+    values = density(angles.ravel())
+    inverse = np.linalg.inv(chebyshev.chebvander(t, CHEBYSHEV - 1))
+    return values.reshape(len(values), pieces, CHEBYSHEV) @ inverse.T
+
+
+def _tail(series: np.ndarray) -> float:
+    """The last coefficients relative to the first ones."""
+    return float(np.abs(series[..., -2:]).max() / np.abs(series[..., 0]).max())
+
+
+def _powers(size: int) -> np.ndarray:
+    """The coefficients of T_0, T_1, ... in powers of t, a row for each."""
+    rows = [chebyshev.cheb2poly(row) for row in np.eye(size)]
+    return np.stack([np.pad(row, (0, size - row.size)) for row in rows])
+
+
+# Transport ----------------------------------------------------------------------------------
+
+
+def _rules(p: float, size: int) -> np.ndarray:
     """Nodes on [-1, 1] and weights for all integrands, ends and lengths: (2, 5, 2, size)."""
     from scipy.special import roots_jacobi
 
@@ -67,14 +182,11 @@ def transport_costs_around_circle(
 ) -> tuple[np.ndarray, np.ndarray]:
     """W_p^p and a lower bound, (pairs,) each, between curves around the circle."""
     X, Y, pairs = _ordered(X, Y, pairs)
-    found = np.empty((len(pairs), 3))
-    _best_shifts(X, Y, pairs, p, 2 * pi, rules_for(p, SIZE), found)
+    shifts, costs, bounds = _best_shifts(X, Y, pairs, p, 2 * pi, _rules(p, SIZE))
     if Y.shape[2] > RISE:  # where quantiles are not smooth a finer rule shows it
-        finer, rules = np.empty(len(pairs)), rules_for(p, 2 * SIZE)
-        _costs(X, Y, pairs, found[:, 0].copy(), p, 2 * pi, rules, finer)
-        found[:, 2] -= np.abs(finer - found[:, 1])
-        found[:, 1] = finer
-    return found[:, 1], found[:, 2]
+        finer = _costs(X, Y, pairs, shifts, p, 2 * pi, _rules(p, 2 * SIZE))
+        return finer, bounds - np.abs(finer - costs)
+    return costs, bounds
 
 
 def transport_on_interval(
@@ -82,9 +194,8 @@ def transport_on_interval(
 ) -> tuple[np.ndarray, np.ndarray]:
     """W_p and its error, (pairs,) each, between curves on the interval [0, length]."""
     X, Y, pairs = _ordered(X, Y, pairs)
-    found = np.empty(len(pairs))
-    _costs(X, Y, pairs, np.zeros(len(pairs)), p, 0.0, rules_for(p, SIZE), found)
-    return _rooted(found, found, p, length, X.shape[1] + Y.shape[1])
+    costs = _costs(X, Y, pairs, np.zeros(len(pairs)), p, 0.0, _rules(p, SIZE))
+    return _rooted(costs, costs, p, length, X.shape[1] + Y.shape[1])
 
 
 def _rooted(costs: np.ndarray, bounds: np.ndarray, p: float, longest: float, pieces: int):
@@ -139,12 +250,9 @@ def _best_shift(X, Y, p, period, rules):
         bound = max(cost_new + slope_new * (meeting - new), 0.0)
         if least - bound <= CLOSE * least or abs(other - new) <= NARROW:
             break
-        if step % 3 == 2:
-            shift = meeting
-        else:
-            part = _part(old, new, other, slope_old, slope_new, slope_other)
-            margin = min(BOTH_SIDES / abs(other - new), 0.5)
-            shift = new + min(max(part, margin), 1 - margin) * (other - new)
+        shift = meeting
+        if step % 3 < 2:
+            shift = _trial(old, new, other, slope_old, slope_new, slope_other)
         if not min(new, other) < shift < max(new, other):
             shift = (new + other) / 2
         cost, slope = _cost(X, Y, shift, p, period, rules)
@@ -166,18 +274,13 @@ def _near_minimum(X, Y, p, period):
     new, other = -1.0, 1.0
     if X.shape[1] == RISE or Y.shape[1] > RISE:
         return new, other
-    f_new, f_other = (
-        _slope_from_points(X, Y, new, p, period),
-        _slope_from_points(X, Y, other, p, period),
-    )
+    f_new = _slope_from_points(X, Y, new, p, period)
+    f_other = _slope_from_points(X, Y, other, p, period)
     old, f_old = other, f_other
     for _ in range(STEPS):
-        width = abs(other - new)
-        if width <= 4 * BOTH_SIDES or f_new == 0:
+        if abs(other - new) <= 4 * BOTH_SIDES or f_new == 0:
             break
-        part = _part(old, new, other, f_old, f_new, f_other)
-        margin = min(BOTH_SIDES / width, 0.5)
-        shift = new + min(max(part, margin), 1 - margin) * (other - new)
+        shift = _trial(old, new, other, f_old, f_new, f_other)
         slope = _slope_from_points(X, Y, shift, p, period)
         old, f_old = new, f_new
         if slope * f_new < 0:
@@ -188,33 +291,38 @@ def _near_minimum(X, Y, p, period):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _part(old, new, other, f_old, f_new, f_other):
-    """The part of the way from new to other: inverse quadratic interpolation, or bisection."""
+def _trial(old, new, other, f_old, f_new, f_other):
+    """Where the zero of f may be: inverse quadratic interpolation, or bisection."""
     x = (new - other) / (old - other)
     f = (f_new - f_other) / (f_old - f_other)
-    if not (f * f < x and (1 - f) ** 2 < 1 - x):
-        return 0.5
-    first = f_new / (f_other - f_new) * f_old / (f_other - f_old)
-    return first + (old - new) / (other - new) * f_new / (f_old - f_new) * f_other / (
-        f_old - f_other
-    )
+    part = 0.5
+    if f * f < x and (1 - f) ** 2 < 1 - x:
+        part = f_new / (f_other - f_new) * f_old / (f_other - f_old)
+        away = (old - new) / (other - new)
+        part += away * f_new / (f_old - f_new) * f_other / (f_old - f_other)
+    margin = min(BOTH_SIDES / abs(other - new), 0.5)
+    return new + min(max(part, margin), 1 - margin) * (other - new)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _best_shifts(X, Y, members, p, period, rules, found):
-    """Write the results (pairs, 3) of `_best_shift` for X[i], Y[j], (i, j) = members[pair]."""
+def _best_shifts(X, Y, members, p, period, rules):
+    """The results of `_best_shift`, (pairs,) each, for X[i], Y[j], (i, j) = members[pair]."""
+    found = np.empty((3, len(members)))
     for pair in range(len(members)):
         i, j = members[pair]
         shift, cost, bound = _best_shift(X[i], Y[j], p, period, rules)
-        found[pair, 0], found[pair, 1], found[pair, 2] = shift, cost, bound
+        found[0, pair], found[1, pair], found[2, pair] = shift, cost, bound
+    return found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _costs(X, Y, members, shifts, p, period, rules, found):
-    """Write the costs (pairs,) at given shifts; on an interval the shift is 0."""
+def _costs(X, Y, members, shifts, p, period, rules):
+    """The costs (pairs,) at given shifts; on an interval the shift is 0."""
+    found = np.empty(len(members))
     for pair in range(len(members)):
         i, j = members[pair]
         found[pair] = _cost(X[i], Y[j], shifts[pair], p, period, rules)[0]
+    return found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -381,12 +489,11 @@ def _graded(X, Y, i, j, ahead, turned, begin, end, p, rules):
 
     Away from the zero each interval is no longer than three times its distance from the zero.
     """
-    zero = (turned + Y[j, PLACE] - X[i, PLACE]) / X[i, WIDTH]
+    zero = _zero(X, Y, i, j, ahead, turned, begin, end, 0.0)
     value = slope = 0.0
-    for side in (-1.0, 1.0):
+    for side, ends in ((-1.0, RIGHT), (1.0, LEFT)):
         near = max(begin - zero if side > 0 else zero - end, 0.0)
         far = end - zero if side > 0 else zero - begin
-        ends = LEFT if side > 0 else RIGHT
         if near > NEGLIGIBLE * far:
             ends = SMOOTH
         while near < far:
