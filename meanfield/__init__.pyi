@@ -84,7 +84,7 @@ from .models.normalisation import PostLN as PostLN
 from .models.normalisation import PreLN as PreLN
 from .models.normalisation import SqrtScaling as SqrtScaling
 from .models.transformer import Transformer as Transformer
-from .results.loading import load as load
+from .results.files import load as load
 from .results.solution import Solution as Solution
 from .solving import solve as solve
 from .spaces import Circle as Circle

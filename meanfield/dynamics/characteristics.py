@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..models.decay import kernel_degree
+from ..models.zonal import kernel_degree
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
 from .density import interaction_energy

@@ -76,7 +76,7 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     def state_of(self, y: np.ndarray) -> Gaussian:
         """The law with these coordinates."""
-        return Gaussian.computed(y[:, -1], y[:, :-1])
+        return Gaussian.of_root(y[:, -1], y[:, :-1])
 
     def packed(self, state: Gaussian) -> np.ndarray:
         """Root of the covariance, and mean, (d, d + 1), as the state has them."""

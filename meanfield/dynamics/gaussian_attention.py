@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..models import Attention
-from ..models.heads import dimension, heads
+from ..models.attention import dimension, heads
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
 from ..states import Gaussian
 
@@ -58,7 +58,7 @@ def heads_at(drift: Attention, t: float, d: int) -> list[Head]:
     """
     matrices, found = drift.at(t), []
     beta, one = matrices.pop("beta"), np.eye(d)
-    wanted = dimension({name: matrix.shape for name, matrix in matrices.items()})
+    wanted = dimension(matrices)
     if wanted not in (None, d):
         raise ValueError(f"{drift!r} is for dimension {wanted}; got a Gaussian of dimension {d}.")
     for head in heads(matrices):

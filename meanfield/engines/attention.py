@@ -13,9 +13,7 @@ import numpy as np
 
 from ..core.checks import whole_number
 from ..core.errors import MeanfieldError
-from ..models.attention import Attention
-from ..models.hardmax import Hardmax
-from ..models.heads import dimension, heads
+from ..models.attention import Attention, Hardmax, dimension, heads
 from .contract import ALONE, ThreadPool
 
 __all__ = ["AttentionSums", "Head"]
@@ -75,7 +73,7 @@ class AttentionSums:
                     "one number, or as many as there are replicas."
                 )
             beta = np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1)
-        expected = dimension({name: m.shape for name, m in matrices.items()})
+        expected = dimension(matrices)
         if expected not in (None, d):
             raise ValueError(
                 f"{self.drift!r} is for tokens of dimension {expected}; got tokens of "

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from ..models import ZonalDrift
-from ..models.decay import kernel_degree
+from ..models.zonal import kernel_degree
 from ..spaces.contract import dimension_of_harmonics
 from .contract import Engine, ThreadPool
 from .direct import DirectSums
