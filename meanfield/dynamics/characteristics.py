@@ -55,6 +55,9 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     example = "Characteristics(density)"
     smallest_step = 1e-15
+    unresolved_since: float | None
+    last_to_arrive: list[float] | None
+    _reason: str | None
     refusals = dict.fromkeys(
         ("min_degree", "max_degree"),
         "min_degree and max_degree bound the modes of a Density; Characteristics has none. Its "
@@ -207,9 +210,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
-        self.unresolved_since: float | None = snapshot["unresolved_since"]
-        self.last_to_arrive: list[float] | None = snapshot["last_to_arrive"]
-        self._reason: str | None = snapshot["reason"]
+        self.unresolved_since, self._reason = snapshot["unresolved_since"], snapshot["reason"]
+        self.last_to_arrive = snapshot["last_to_arrive"]
 
     def size(self, y: np.ndarray) -> str:
         """The number of nodes."""
