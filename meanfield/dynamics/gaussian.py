@@ -60,9 +60,10 @@ class GaussianMotion(Motion, moves=Gaussian):
     def setup(self) -> None:
         """The heads, if they are constant, and the lengths of the first columns and mean."""
         state, self._dimension = self.like, self.like.dimension
-        self._drift: Any = self.model.drift
-        self._weights: Any = affine(self._drift.weights)
-        self._constant = self._drift.on(0.0, self._dimension) if self._drift.constant else []
+        drift: Any = self.model.drift
+        self._drift: Any = drift
+        self._weights: Any = affine(drift.weights)
+        self._constant = drift.on(0.0, self._dimension) if drift.constant else []
         sizes = lengths(self.coordinates(state))
         least = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)
         self._first = np.append(np.full(self._dimension, least), sizes[-1])
@@ -344,7 +345,7 @@ class ClosedCovariance:
                 "The covariance is known in closed form under softmax weights with constant "
                 f"parameters; got {drift!r}. Use solve."
             )
-        root, heads, drive = state.root, drift.on(0.0, state.dimension), 0.0
+        root, heads, drive = state.root, drift.on(0.0, state.dimension), np.zeros(())
         with np.errstate(over="ignore", invalid="ignore"):
             for V, Q, K, beta in heads:
                 pull = V @ (beta * K.T @ Q)

@@ -76,8 +76,8 @@ class AttentionSums:
         with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
             total = np.zeros_like(x)
             for matrix in heads(matrices):
-                seen = (times(x, matrix[name]) for name in "QKV")
-                head = Head(*seen, masses, beta, self._threads, causal=self.drift.causal)
+                q, k, v = (times(x, matrix[name]) for name in "QKV")
+                head = Head(q, k, v, masses, beta, self._threads, causal=self.drift.causal)
                 pulled = self.drift.attend(head)
                 total += times(pulled, matrix["output"]) if "output" in matrix else pulled
             return total
