@@ -50,7 +50,6 @@ class Transport:
 
     compiled: Any
     dtype: Any = complex
-    error: BaseException | None = None
 
     def __init__(self, attraction: Any, normaliser: Any, members: int, modes: int):
         self.degree, self.band = attraction.shape[1] - 1, band_of(attraction)
