@@ -15,6 +15,7 @@ __all__ = [
     "check_memory",
     "finite",
     "finite_array",
+    "fitting",
     "generator",
     "path_of",
     "positive",
@@ -59,12 +60,18 @@ def finite_array(what: str, values: Any) -> np.ndarray:
     return array
 
 
+def fitting(
+    name: str, value: Any, wanted: str, fits: bool, error: type[Exception] = ValueError
+) -> Any:
+    """`value`; raises an error, "`name` must be `wanted`; got `name` = ...", unless it fits."""
+    if not fits:
+        raise error(f"{name} must be {wanted}; got {name} = {_plain(value)!r}.")
+    return value
+
+
 def real(name: str, value: Any, wanted: str, fits: Callable[[Any], bool]) -> float:
     """`value` as a float; raises ValueError, "`name` must be `wanted`", unless it fits."""
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or not fits(value):
-        raise ValueError(f"{name} must be {wanted}; got {name} = {_plain(value)!r}.")
-    return float(value)
+    return float(fitting(name, value, wanted, _is_real(value) and fits(value)))
 
 
 def finite(**values: Any) -> None:
@@ -81,8 +88,8 @@ def positive(**values: Any) -> None:
 
 def whole_number(wanted: str, name: str, value: Any, *, least: int = 1) -> int:
     """`value` as an int; raises ValueError, "`wanted` >= `least`; got `name` = ...", unless so."""
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or not -math.inf < value < math.inf or value != int(value) or value < least:
+    finite = _is_real(value) and math.isfinite(value)
+    if not finite or value != int(value) or value < least:
         bound = f" >= {least}" if least > -(2**63) else ""
         raise ValueError(f"{wanted}{bound}; got {name} = {_plain(value)!r}.")
     return int(value)
@@ -101,16 +108,14 @@ def check_memory(what: str, shape: tuple[int, ...]) -> None:
 
 def boolean(name: str, value: Any) -> bool:
     """`value` as a bool; raises TypeError unless it is one, of Python or numpy."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False; got {name} = {_plain(value)!r}.")
-    return bool(value)
+    a_bool = isinstance(value, bool | np.bool_)
+    return bool(fitting(name, value, "True or False", a_bool, TypeError))
 
 
 def path_of(name: str, value: Any) -> Path:
     """`value` as a path; raises TypeError unless it is a string or a path."""
-    if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name} must be a string or a pathlib.Path; got {name} = {value!r}.")
-    return Path(value)
+    a_path = isinstance(value, str | os.PathLike)
+    return Path(fitting(name, value, "a string or a pathlib.Path", a_path, TypeError))
 
 
 def generator(rng: Any) -> np.random.Generator:
@@ -136,6 +141,10 @@ def values_of(f: Any, points: np.ndarray) -> np.ndarray:
     if not callable(f):
         raise TypeError(f"expect takes a function of points (..., d); got {f!r}.")
     return np.asarray(f(points.copy()))
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _plain(value: Any) -> Any:

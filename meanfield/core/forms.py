@@ -229,10 +229,8 @@ def _whole(expected: str, least: int, **schema: int) -> Leaf:
 def _ensemble(expected: str, words: str, fits: Callable, schema: dict) -> Leaf:
     def accept(name: str, value: Any) -> np.ndarray:
         array = checks.real_array(name, value)
-        if array.size == 0 or not fits(array).all():
-            raise ValueError(
-                f"{name} must be {words} (a number, or an array of them); got {name} = {value!r}."
-            )
+        wanted = f"{words} (a number, or an array of them)"
+        checks.fitting(name, value, wanted, array.size > 0 and fits(array).all())
         return array
 
     return Leaf(f"{expected}, or an array of them", accept, schema)
@@ -240,9 +238,7 @@ def _ensemble(expected: str, words: str, fits: Callable, schema: dict) -> Leaf:
 
 def _of_type(expected: str, fits: Callable[[Any], bool], schema: dict) -> Leaf:
     def accept(name: str, value: Any) -> Any:
-        if not fits(value):
-            raise TypeError(f"{name} must be {expected}; got {name} = {value!r}.")
-        return value
+        return checks.fitting(name, value, expected, fits(value), TypeError)
 
     return Leaf(expected, accept, schema)
 
@@ -437,6 +433,8 @@ def shown(value: Any) -> str:
     """A parameter in a `repr`: short arrays and numbers as they are, functions by their names."""
     if isinstance(value, np.ndarray):
         return repr(value.tolist()) if value.size <= 16 else f"<array {value.shape}>"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(shown, value))}]"
     if callable(value) and not isinstance(value, type) and not hasattr(value, "described"):
         return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>"
     return repr(value)

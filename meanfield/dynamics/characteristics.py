@@ -55,6 +55,9 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     example = "Characteristics(density)"
     smallest_step = 1e-15
+    unresolved_since: float | None
+    last_to_arrive: list[float] | None
+    _reason: str | None
     refusals = dict.fromkeys(
         ("min_degree", "max_degree"),
         "min_degree and max_degree bound the modes of a Density; Characteristics has none. Its "
@@ -150,48 +153,46 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def after_step(self, y: np.ndarray, t: float) -> None:
         """Look whether the nodes resolve the density; the first reason for doubt stays."""
-        if self._reason is not None:
-            return
-        state = self.like.moved(y)
+        if self._reason is None and (reason := self._unresolved(self.like.moved(y))):
+            self._reason, self.unresolved_since = f"After t = {t:g} {reason}", t
+
+    def _unresolved(self, state: Characteristics) -> str | None:
+        """What the nodes do not resolve, and what helps; None if they resolve everything."""
         if not state.resolved:
-            self._reason = (
-                f"After t = {t:g} the {len(state)} nodes no longer resolve the density: half of "
-                f"them give moments that differ by {state.quadrature_error:.1e}. Between two "
-                "clusters the nodes lie ever further apart; masses of clusters are uncertain by "
-                "about as much. Use more nodes, Characteristics(density, nodes=...)."
+            return (
+                f"the {len(state)} nodes no longer resolve the density: half of them give moments "
+                f"that differ by {state.quadrature_error:.1e}. Between two clusters the nodes lie "
+                "ever further apart; masses of clusters are uncertain by about as much. Use more "
+                "nodes, Characteristics(density, nodes=...)."
             )
-        elif state.w2_to_dirac() < state.chart.smallest_w2:
-            self._reason = (
-                f"After t = {t:g} W2 to a Dirac is below {state.chart.smallest_w2:g}, where the "
-                "mass that is too close to the antipode for any node, or for rounding, counts: "
-                "take it for 0. Moments and clusters are as accurate as before."
+        if state.w2_to_dirac() < state.chart.smallest_w2:
+            return (
+                f"W2 to a Dirac is below {state.chart.smallest_w2:g}, where the mass that is too "
+                "close to the antipode for any node, or for rounding, counts: take it for 0. "
+                "Moments and clusters are as accurate as before."
             )
-        elif state.w2_error > W2:
-            self.last_to_arrive = self._farthest(state)
-            self._reason = f"After t = {t:g} W2 to a Dirac is not resolved: " + self._remedy()
-        elif (rounding := self.rounding(state)) > ROUNDING:
-            self._reason = (
-                f"After t = {t:g} velocities far from all mass are lost in rounding: their "
-                f"relative error is {rounding:.1e}, about 1e-16 exp(2 beta). What is still there "
-                "moves at random; a smaller beta, or USA, has no such bound."
+        if state.w2_error > W2:
+            farthest = state.chart.distances(state.coordinates, state.mean_direction).argmax()
+            place = self.like.points[farthest]
+            self.last_to_arrive = place.tolist()
+            if np.linalg.norm(place + self.like.limit) < AT_THE_ANTIPODE:
+                remedy = (
+                    "half of the nodes change it. Use more: Characteristics(density, nodes=...)"
+                )
+            else:
+                remedy = (
+                    f"the last mass to arrive starts near [{', '.join(f'{x:.4f}' for x in place)}],"
+                    " and the nodes are graded towards the antipode of limit. Use limit = -p with "
+                    'p that point; stats["last_to_arrive"] has its last digit'
+                )
+            return f"W2 to a Dirac is not resolved: {remedy}."
+        if (rounding := self.rounding(state)) > ROUNDING:
+            return (
+                "velocities far from all mass are lost in rounding: their relative error is "
+                f"{rounding:.1e}, about 1e-16 exp(2 beta). What is still there moves at random; a "
+                "smaller beta, or USA, has no such bound."
             )
-        self.unresolved_since = t if self._reason else None
-
-    def _remedy(self) -> str:
-        place = np.array(self.last_to_arrive)
-        if np.linalg.norm(place + self.like.limit) < AT_THE_ANTIPODE:
-            return "half of the nodes change it. Use more: Characteristics(density, nodes=...)."
-        return (
-            "the last mass to arrive starts near "
-            f"[{', '.join(f'{x:.4f}' for x in place)}], and the nodes are graded towards the "
-            'antipode of limit. Use limit = -p with p that point; stats["last_to_arrive"] has '
-            "its last digit."
-        )
-
-    def _farthest(self, state: Characteristics) -> list[float]:
-        """Where the node that is now the farthest from the mean direction started."""
-        distances = state.chart.distances(state.coordinates, state.mean_direction)
-        return self.like.points[distances.argmax()].tolist()
+        return None
 
     def doubt(self, state: Characteristics, t: float, failure: Failure) -> str | None:
         """Whether the nodes resolved the density all the way to t."""
@@ -209,9 +210,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
-        self.unresolved_since: float | None = snapshot["unresolved_since"]
-        self.last_to_arrive: list[float] | None = snapshot["last_to_arrive"]
-        self._reason: str | None = snapshot["reason"]
+        self.unresolved_since, self._reason = snapshot["unresolved_since"], snapshot["reason"]
+        self.last_to_arrive = snapshot["last_to_arrive"]
 
     def size(self, y: np.ndarray) -> str:
         """The number of nodes."""

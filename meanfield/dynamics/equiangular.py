@@ -22,7 +22,7 @@ from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..states import Equiangular
 from ..steppers import DormandPrince, Layers, Splitting
-from .motion import Motion, in_shape_of
+from .motion import WITH_RADII, Motion, in_shape_of
 
 __all__ = ["EquiangularMotion"]
 
@@ -95,8 +95,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
             "Noise moves each token its own way, so they do not stay equiangular.": model.noisy,
             "A feed-forward map tells directions apart, so tokens do not stay "
             "equiangular.": model.feedforward is not None,
-            f"This state has radii, which {normalisation!r} does not use: leave radius out, or "
-            "choose PreLN(), MixLN(tau) or PeriLN().": not normalisation.has_radii
+            WITH_RADII.format(normalisation): not normalisation.has_radii
             and (self.like.radius != 1).any(),
         }
         for reason, holds in reasons.items():

@@ -13,9 +13,10 @@ from scipy.linalg import qr, solve_triangular
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
 from ..models import Attention, Softmax
+from ..models.attention import Head
 from ..models.transformer import Transformer
 from ..states import Gaussian
-from .gaussian_attention import AFFINE, Head, affine, energy, heads_at, length, lengths
+from .gaussian_attention import AFFINE, affine, energy, length, lengths
 from .motion import Failure, Motion
 from .observables import rank_of
 
@@ -59,9 +60,10 @@ class GaussianMotion(Motion, moves=Gaussian):
     def setup(self) -> None:
         """The heads, if they are constant, and the lengths of the first columns and mean."""
         state, self._dimension = self.like, self.like.dimension
-        self._drift: Any = self.model.drift
-        self._weights: Any = affine(self._drift.weights)
-        self._constant = heads_at(self._drift, 0.0, self._dimension) if self._drift.constant else []
+        drift: Any = self.model.drift
+        self._drift: Any = drift
+        self._weights: Any = affine(drift.weights)
+        self._constant = drift.on(0.0, self._dimension) if drift.constant else []
         sizes = lengths(self.coordinates(state))
         least = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)
         self._first = np.append(np.full(self._dimension, least), sizes[-1])
@@ -96,7 +98,7 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     def _heads(self, t: float) -> list[Head]:
         """The heads at t; raises ValueError if they are for another dimension."""
-        return self._constant or heads_at(self._drift, self.inside(t), self._dimension)
+        return self._constant or self._drift.on(self.inside(t), self._dimension)
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """The largest of a column of the root, or of the mean, relative to its length.
@@ -343,7 +345,7 @@ class ClosedCovariance:
                 "The covariance is known in closed form under softmax weights with constant "
                 f"parameters; got {drift!r}. Use solve."
             )
-        root, heads, drive = state.root, heads_at(drift, 0.0, state.dimension), 0.0
+        root, heads, drive = state.root, drift.on(0.0, state.dimension), np.zeros(())
         with np.errstate(over="ignore", invalid="ignore"):
             for V, Q, K, beta in heads:
                 pull = V @ (beta * K.T @ Q)

@@ -30,42 +30,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..models import Attention
-from ..models.attention import dimension, heads
+from ..models.attention import Head, alike, gradient_factor
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
 from ..states import Gaussian
 
-__all__ = ["AFFINE", "Affine", "Head", "affine", "energy", "heads_at", "length", "lengths"]
-
-EQUAL = 1e-12
-
-
-class Head(NamedTuple):
-    """One head of attention, with its values taken back to R^d: V is (output) V, (d, d)."""
-
-    V: np.ndarray
-    Q: np.ndarray
-    K: np.ndarray
-    beta: np.ndarray
-
-
-def heads_at(drift: Attention, t: float, d: int) -> list[Head]:
-    """The heads at time t on R^d, where numbers are taken for multiples of the identity.
-
-    Raises
-    ------
-    ValueError, TypeError, MeanfieldError
-        For what a callable parameter returned, as `Attention.at`, and for another dimension.
-    """
-    matrices, found = drift.at(t), []
-    beta, one = matrices.pop("beta"), np.eye(d)
-    wanted = dimension(matrices)
-    if wanted not in (None, d):
-        raise ValueError(f"{drift!r} is for dimension {wanted}; got a Gaussian of dimension {d}.")
-    for head in heads(matrices):
-        full = {name: matrix if matrix.ndim else matrix * one for name, matrix in head.items()}
-        V = full["output"] @ full["V"] if "output" in full else full["V"]
-        found.append(Head(V, full["Q"], full["K"], beta))
-    return found
+__all__ = ["AFFINE", "Affine", "affine", "energy", "length", "lengths"]
 
 
 def length(array: np.ndarray) -> float:
@@ -196,14 +165,14 @@ def energy(drift: Attention, state: Gaussian, t: float = 0.0) -> float:
     ValueError, TypeError, MeanfieldError
         For what a callable parameter returned, as `Attention.at`.
     """
-    found, weights = heads_at(drift, t, state.dimension), affine(drift.weights)
+    found, weights = drift.on(t, state.dimension), affine(drift.weights)
     assert weights is not None
     if len(found) > 1 or not drift.constant:
         return np.nan
     V, Q, K, beta = found[0]
     A = weights.scale * beta * K.T @ Q
-    c = (V * A).sum() / ((A**2).sum() or 1.0)
-    if not (_equal(A, A.T) and _equal(V, c * A)):
+    c = gradient_factor(V, A)
+    if c is None:
         return np.nan
     with np.errstate(over="ignore", invalid="ignore"):
         value = float(c * weights.energy(A, Q, K, state))
@@ -231,16 +200,12 @@ def _energy_sinkhorn(A: np.ndarray, _Q, _K, state: Gaussian) -> float:
 
 def _energy_l2(A: np.ndarray, Q, K, state: Gaussian) -> float:
     products = state.root.T @ A @ state.root
-    if not (_equal(Q, K) and np.isfinite(products).all()):
+    if not (alike(Q, K) and np.isfinite(products).all()):
         return np.nan
     values = np.linalg.eigvalsh(products)
     if not (values > -1).all():
         return np.nan
     return (state.mean @ A @ state.mean + (values - np.log1p(values)).sum()) / 2
-
-
-def _equal(A: np.ndarray, B: np.ndarray) -> bool:
-    return bool(np.abs(A - B).max() <= EQUAL * np.abs(A).max())
 
 
 AFFINE: dict[type[Weights], Affine] = {

@@ -49,9 +49,7 @@ class GramMotion(Motion, moves=Gram):
     @classmethod
     def prepared(cls, model: Transformer, state: Gram) -> Gram:
         """The state, in the ensemble shape of the model too; ValueError for a single token."""
-        if len(state) < 2:
-            raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
-        return in_shape_of(model, state)
+        return in_shape_of(model, state, least=2)
 
     def check(self) -> None:
         """Raise MeanfieldError for a model that inner products do not determine."""

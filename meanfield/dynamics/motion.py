@@ -20,6 +20,14 @@ INSIDE = 1e-13  # of the time between two jumps
 ROUNDED = 32 * np.finfo(float).eps  # of that time, where it is long after 0
 ONE_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 S = TypeVar("S", Tokens, Equiangular)
+WITH_RADII = (
+    "These tokens have radii, which {!r} does not use: leave them out, or choose PreLN(), "
+    "MixLN(tau) or PeriLN()."
+)
+AGAIN = (
+    "A run from the last state that starts at t = 0 has a clock that shows such steps: try one, "
+    "not much longer than they are."
+)
 MOTIONS: dict[type, type["Motion"]] = {}
 
 
@@ -99,6 +107,8 @@ class Motion(ABC):
         alone. It is for few coordinates, and asks for velocities of stacks of them.
     detects_blow_up : bool
         Whether `growth` tells of a blow-up in finite time.
+    not_finite : str
+        What happened where steps of a given length led to numbers that are not finite.
     changes_coordinates : bool
         Whether `projected` takes other coordinates of the same state, which may be far off.
     """
@@ -112,6 +122,7 @@ class Motion(ABC):
     semilinear: ClassVar[bool] = False
     implicit: ClassVar[bool] = False
     detects_blow_up: ClassVar[bool] = False
+    not_finite: ClassVar[str] = "the state was not finite"
     changes_coordinates: ClassVar[bool] = False
 
     def __init_subclass__(cls, moves: type | None = None, **options: Any):
@@ -299,7 +310,7 @@ class Motion(ABC):
     def failure(self, status: str, at: Failure) -> str:
         """Why a run could not go on, and what to do, in words."""
         if status == "not_finite":
-            return f"The state was not finite after t = {at.t:g}: use a smaller dt."
+            return f"After t = {at.t:g} {self.not_finite}: use a smaller dt."
         why = self.why_stalled(at) if at.stalled else self.why_rejected(at)
         return f"No step size meets rtol at t = {at.t:g}: {why}"
 
@@ -312,10 +323,7 @@ class Motion(ABC):
 
     def why_stalled(self, at: Failure) -> str:
         """Why steps became shorter than the clock can show, and what helps."""
-        return (
-            f"{self.stall(at)}. A run from the last state that starts at t = 0 has a clock that "
-            "shows such steps: try one, not much longer than they are."
-        )
+        return f"{self.stall(at)}. {AGAIN}"
 
     @staticmethod
     def stall(at: Failure) -> str:
@@ -363,8 +371,13 @@ def motion_for(state: Any) -> type[Motion]:
     )
 
 
-def in_shape_of(model: Transformer, state: Any) -> Any:
-    """The state in the ensemble shape of the model too; ValueError if they do not broadcast."""
+def in_shape_of(model: Transformer, state: Any, *, least: int = 0) -> Any:
+    """The state in the ensemble shape of the model too.
+
+    Raises ValueError if they do not broadcast, or for fewer than `least` tokens.
+    """
+    if least and len(state) < least:
+        raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
     try:
         shape = np.broadcast_shapes(model.shape, state.shape)
     except ValueError:

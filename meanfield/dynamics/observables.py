@@ -67,14 +67,12 @@ def measure_all(
 
 def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
     """Arrays on a new first axis; those shorter on their own first axis are padded with nan."""
-    if len({array.shape for array in arrays}) > 1:
-        most = max(len(array) for array in arrays)
-        pads = [[(0, most - len(array))] + [(0, 0)] * (array.ndim - 1) for array in arrays]
-        arrays = [
-            np.pad(array, pad, constant_values=np.nan)
-            for array, pad in zip(arrays, pads, strict=True)
-        ]
-    return np.stack(arrays)
+    if len({array.shape for array in arrays}) == 1:
+        return np.stack(arrays)
+    found = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), np.nan)
+    for row, array in zip(found, arrays, strict=True):
+        row[: len(array)] = array
+    return found
 
 
 def effective_rank(tokens: Tokens) -> np.ndarray:
@@ -145,13 +143,14 @@ def mean_cosine(state: Tokens | Gram) -> np.ndarray:
     Tokens at 0 in R^d have no direction and are left out. nan where no pair has a mass.
     """
     _check(state)
-    masses = state.masses
     if isinstance(state, Gram):
-        off = state.G * (1 - np.eye(len(state)))
+        masses, off = state.masses, state.G * (1 - np.eye(len(state)))
         total = np.einsum("...i,...ij,...j->...", masses, off, masses)
-        return _ratio(total, _of_pairs(np.ones((*masses.shape, 1)), masses))
-    points, masses = _directions(state)
-    return _ratio(_of_pairs(points, masses), _of_pairs(np.ones((*masses.shape, 1)), masses))
+    else:
+        points, masses = _directions(state)
+        total = _of_pairs(points, masses)
+    with np.errstate(invalid="ignore"):
+        return total / _of_pairs(np.ones((*masses.shape, 1)), masses)
 
 
 def _of_pairs(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -168,11 +167,6 @@ def _of_pairs(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
     mass = np.take_along_axis(masses, heaviest, axis=-1)[..., 0]
     own = (others**2 * squares).sum(axis=-1)
     return 2 * mass * (first * rest).sum(axis=-1) + (rest**2).sum(axis=-1) - own
-
-
-def _ratio(total: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        return total / weight
 
 
 def _check(state: Any, what: str = "Pairs") -> None:

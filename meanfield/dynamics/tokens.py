@@ -12,12 +12,11 @@ from numba import njit
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
-from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..states import Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
-from .motion import Failure, Motion, in_shape_of
+from .motion import AGAIN, WITH_RADII, Failure, Motion, in_shape_of
 from .observables import MANY, cluster_counts, effective_rank, mean_cosine
 
 __all__ = ["TokenMotion"]
@@ -52,6 +51,7 @@ class TokenMotion(Motion, moves=Tokens):
     example = "Tokens(x)"
     schemes = (DormandPrince, Layers, LieTrotter)
     options = frozenset({"engine", "merge", "rng"})
+    not_finite = "the state was not finite, a radius was not > 0, or tokens were far off the sphere"
 
     def setup(self) -> None:
         """What sums over tokens, and with which parameters in every replica."""
@@ -69,15 +69,19 @@ class TokenMotion(Motion, moves=Tokens):
             needs = "A reaction needs potentials"
         sizes = len(state), self.dimension
         self._sums = engine_for(self._drift, self._engine, *sizes, whole_for=needs)
+        if model.reaction and not self._sums.tangential:
+            raise MeanfieldError(
+                "reaction needs the potential of a zonal drift; "
+                f"{type(self._drift).__name__} has none. Use USA, SA, Kuramoto or Interaction, or "
+                "reaction=0."
+            )
         self._exact = self._sums.tangential and tangential
         self.kappa = np.broadcast_to(model.kappa, state.shape).ravel()
 
     @classmethod
     def prepared(cls, model: Transformer, state: Tokens) -> Tokens:
         """The tokens, in the ensemble shape of the model too; ValueError for a single one."""
-        if len(state) < 2:
-            raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
-        return in_shape_of(model, state)
+        return in_shape_of(model, state, least=2)
 
     def check(self) -> None:
         """Raise ValueError or MeanfieldError, with the reason, for a model that does not fit."""
@@ -97,25 +101,12 @@ class TokenMotion(Motion, moves=Tokens):
                 f"{model.feedforward!r} is for tokens of dimension {wanted}; got tokens of "
                 f"dimension {tokens.dimension}."
             )
-        if model.reaction and not isinstance(drift, ZonalDrift):
-            raise MeanfieldError(
-                f"reaction needs the potential of a zonal drift; {type(drift).__name__} has none. "
-                "Use USA, SA, Kuramoto or Interaction, or reaction=0."
-            )
         if not tokens.on_sphere and model.noisy and model.noise.on_sphere_only:
             raise MeanfieldError(
                 f"{model.noise!r} is defined on the sphere; in R^d use Isotropic()."
             )
         if tokens.radii is not None and not model.normalisation.has_radii:
-            raise MeanfieldError(
-                f"These tokens have radii, which {model.normalisation!r} does not use: leave them "
-                "out, or choose PreLN(), MixLN(tau) or PeriLN()."
-            )
-
-    @property
-    def engine(self) -> str:
-        """What sums over tokens."""
-        return self._sums.name
+            raise MeanfieldError(WITH_RADII.format(model.normalisation))
 
     @property
     def random(self) -> bool:
@@ -204,12 +195,11 @@ class TokenMotion(Motion, moves=Tokens):
         x, masses = self.points(y), self.masses(y)
         if self._exact:
             rates = self._sums.velocity(x, masses)
-            if self.model.reaction:
-                rates = np.concatenate([rates, np.empty((*masses.shape, 1))], axis=-1)
         else:
             rates = self._followed(y, t, self.attention_update(x, masses, t))
         if self.model.reaction:
-            rates[..., -1] = self.reaction_rates(x, masses)
+            growth = self.reaction_rates(x, masses)[..., None]
+            rates = np.concatenate([rates[..., : y.shape[-1] - 1], growth], axis=-1)
         return rates
 
     def reaction_rates(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -223,13 +213,8 @@ class TokenMotion(Motion, moves=Tokens):
     def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from attention."""
         A = self._sums.attention(self.inside(t), x, masses)
-        return self._normalised(t, A, self._size_of_attention(t))
-
-    def _size_of_attention(self, t: float) -> float:
-        """About the length of its output where nothing cancels, if the normalisation asks."""
-        if not self.model.normalisation.needs_direction:
-            return 0.0
-        return self._drift.output_size(t)
+        needed = self.model.normalisation.needs_direction
+        return self._normalised(t, A, self._drift.output_size(t) if needed else 0.0)
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
@@ -381,16 +366,7 @@ class TokenMotion(Motion, moves=Tokens):
 
     def stats(self, state: Tokens) -> dict[str, Any]:
         """What sums over tokens."""
-        return {"engine": self.engine}
-
-    def failure(self, status: str, at: Failure) -> str:
-        """Why a run could not go on, and what to do."""
-        if status == "not_finite":
-            return (
-                f"After t = {at.t:g} the state was not finite, a radius was not > 0, or tokens "
-                "were far off the sphere: use a smaller dt."
-            )
-        return super().failure(status, at)
+        return {"engine": self._sums.name}
 
     def why_rejected(self, at: Failure) -> str:
         """Why no step was short enough."""
@@ -401,24 +377,17 @@ class TokenMotion(Motion, moves=Tokens):
 
     def why_stalled(self, at: Failure) -> str:
         """Why steps became shorter than the clock can show: a collapse, or a singularity."""
-        text = self.stall(at)
-        if self._leaves(at.y):
+        longest, first = (float(np.abs(x).max()) for x in (at.y, self.like.x))
+        if not self.on_sphere and not longest <= FAR * max(first, np.finfo(float).tiny):
             return (
-                f"{text}; tokens go to infinity there, where the solution ends. Take the states "
-                "before, or project tokens on the sphere."
+                f"{self.stall(at)}; tokens go to infinity there, where the solution ends. Take the "
+                "states before, or project tokens on the sphere."
             )
-        if self.has_radii:
-            text += "; where a radius falls to 0 the solution ends"
+        lost = "; where a radius falls to 0 the solution ends" if self.has_radii else ""
         if at.merging or self.model.drift.parts_tokens:
-            return super().why_stalled(at).replace(self.stall(at), text)
-        return f"{text}. For tokens that have collapsed use merge=, of replicas one by one."
-
-    def _leaves(self, y: np.ndarray) -> bool:
-        """Whether tokens of R^d are on their way to infinity."""
-        if self.on_sphere:
-            return False
-        longest, first = (float(np.abs(x).max()) for x in (y, self.like.x))
-        return not longest <= FAR * max(first, np.finfo(float).tiny)
+            return f"{self.stall(at)}{lost}. {AGAIN}"
+        advice = "For tokens that have collapsed use merge=, of replicas one by one."
+        return f"{self.stall(at)}{lost}. {advice}"
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """Why velocities at these coordinates are not finite, and what to do about it."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.checks import whole_number
 from ..core.errors import MeanfieldError
-from ..models.attention import Attention, Hardmax, dimension, heads
+from ..models.attention import Attention, Hardmax, heads
 from .contract import ALONE, ThreadPool
 
 __all__ = ["AttentionSums", "Head"]
@@ -64,7 +64,7 @@ class AttentionSums:
             If Sinkhorn weights are not balanced, or a parameter is a function that a file did
             not hold.
         """
-        matrices, d = dict(self.drift.at(t)), x.shape[2]
+        matrices = self.drift.at(t, x.shape[2])
         beta = matrices.pop("beta", np.array(1.0))
         if beta.ndim:
             if beta.shape not in ((1,), (len(x),)):
@@ -73,17 +73,11 @@ class AttentionSums:
                     "one number, or as many as there are replicas."
                 )
             beta = np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1)
-        expected = dimension(matrices)
-        if expected not in (None, d):
-            raise ValueError(
-                f"{self.drift!r} is for tokens of dimension {expected}; got tokens of "
-                f"dimension {d}."
-            )
         with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
             total = np.zeros_like(x)
             for matrix in heads(matrices):
-                seen = (times(x, matrix[name]) for name in "QKV")
-                head = Head(*seen, masses, beta, self._threads, causal=self.drift.causal)
+                q, k, v = (times(x, matrix[name]) for name in "QKV")
+                head = Head(q, k, v, masses, beta, self._threads, causal=self.drift.causal)
                 pulled = self.drift.attend(head)
                 total += times(pulled, matrix["output"]) if "output" in matrix else pulled
             return total

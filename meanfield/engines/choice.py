@@ -192,14 +192,7 @@ SUMS: dict[type[Drift], Callable[..., Any]] = {
 }  # of drifts that have one way to sum over tokens
 
 
-def engine_for(
-    drift: Drift,
-    asked: Summation | None,
-    n: int,
-    d: int,
-    *,
-    whole_for: str = "",
-) -> Any:
+def engine_for(drift: Any, asked: Any, n: int, d: int, *, whole_for: str = "") -> Any:
     """What sums over n tokens in R^d, or replicas of them, under a drift.
 
     Parameters
@@ -224,9 +217,10 @@ def engine_for(
         names = ", ".join(f"engines.{name}(...)" for name in Summation.kinds)
         raise TypeError(f"engine must be one of {names}; got {asked!r}.")
     asked, name = Automatic() if asked is None else asked, type(drift).__name__
-    kind = next((c for c in type(drift).__mro__ if c in {ZonalDrift, *SUMS}), None)
+    known: list[Any] = [ZonalDrift, *SUMS]
+    kind = next((c for c in type(drift).__mro__ if c in known), None)
     if kind is None:
-        names = ", ".join(known.__name__ for known in (ZonalDrift, *SUMS))
+        names = ", ".join(each.__name__ for each in known)
         raise MeanfieldError(
             f"Tokens know no sums for {name}; they know those of {names} and of classes derived "
             "from them."

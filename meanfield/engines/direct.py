@@ -258,50 +258,41 @@ def gram_sums(
     It does so in place. `own` is the weight of a token for itself, with which it counts in its
     level.
     """
-    system = _GramBlocks(columns, weigh, sums)
-    blocks = -(-columns.shape[1] // BLOCK)
-    threads.share(system.within, blocks)
-    for turn in range(rounds_of(blocks)):
-        threads.share(partial(system.between, turn), (blocks + 1) // 2)
-    sums[:-1] -= columns[:-1] * sums[-1]  # the pulls of u_j - u_i
-    sums[-1] += columns[-1] * own
+    directions, pulling, n = columns[:-1], columns * columns[-1], columns.shape[1]
+    pulling[-1], blocks = columns[-1], -(-n // BLOCK)
 
+    def weights(x, y, scratch):
+        gram = scratch[: x.shape[1] * y.shape[1]].reshape(x.shape[1], y.shape[1])
+        weigh(np.matmul(x.T, y, out=gram))
+        return gram
 
-class _GramBlocks:
-    """The pairs of one system in square blocks of its Gram matrix."""
-
-    def __init__(self, columns, weigh, sums):
-        self.directions, self.pulling = columns[:-1], columns * columns[-1]
-        self.pulling[-1] = columns[-1]
-        self.sums, self._weigh = sums, weigh
-
-    def within(self, first, last):
+    def within(first, last):
         """Pairs within some blocks of tokens."""
         scratch = np.empty(BLOCK**2)
         for block in range(first, last):
             inside = slice(block * BLOCK, (block + 1) * BLOCK)
-            copy = self.directions[:, inside].copy()  # for the same one numpy takes slower paths
-            weights = self._weights(self.directions[:, inside], copy, scratch)
-            np.fill_diagonal(weights, 0.0)
-            np.matmul(self.pulling[:, inside], weights, out=self.sums[:, inside])
+            copy = directions[:, inside].copy()  # for the same one numpy takes slower paths
+            found = weights(directions[:, inside], copy, scratch)
+            np.fill_diagonal(found, 0.0)
+            np.matmul(pulling[:, inside], found, out=sums[:, inside])
 
-    def between(self, turn, first, last):
+    def between(turn, first, last):
         """Pairs of one token in each of two blocks, for some pairs of blocks of a round."""
-        blocks, scratch = -(-self.sums.shape[1] // BLOCK), np.empty(BLOCK**2)
+        scratch = np.empty(BLOCK**2)
         for number in range(first, last):
             one, other = block_pair(blocks, turn, number)
             if one >= 0:
                 rows = slice(one * BLOCK, (one + 1) * BLOCK)
                 others = slice(other * BLOCK, (other + 1) * BLOCK)
-                x, y = self.directions[:, rows], self.directions[:, others]
-                weights = self._weights(x, y, scratch)
-                self.sums[:, rows] += self.pulling[:, others] @ weights.T
-                self.sums[:, others] += self.pulling[:, rows] @ weights
+                found = weights(directions[:, rows], directions[:, others], scratch)
+                sums[:, rows] += pulling[:, others] @ found.T
+                sums[:, others] += pulling[:, rows] @ found
 
-    def _weights(self, x, y, scratch):
-        gram = scratch[: x.shape[1] * y.shape[1]].reshape(x.shape[1], y.shape[1])
-        self._weigh(np.matmul(x.T, y, out=gram))
-        return gram
+    threads.share(within, blocks)
+    for turn in range(rounds_of(blocks)):
+        threads.share(partial(between, turn), (blocks + 1) // 2)
+    sums[:-1] -= columns[:-1] * sums[-1]  # the pulls of u_j - u_i
+    sums[-1] += columns[-1] * own
 
 
 def _evaluate(function, gram):

@@ -6,7 +6,7 @@ serves all heads.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from .drift import Drift
 from .parameters import InverseTemperature, Matrix, Parameter, PerLayer
 from .weights import Softmax, Unnormalised, Weights
 
-__all__ = ["Attention", "Hardmax", "dimension", "heads", "rescaled"]
+__all__ = ["Attention", "Hardmax", "Head", "heads", "rescaled"]
 
 ROWS = 512  # tokens whose weights are in memory at a time
 EQUAL = 1e-12
@@ -48,15 +48,19 @@ class _QKV(Drift):
         """Whether no parameter depends on time."""
         return all(isinstance(value, np.ndarray) for value in self._given.values())
 
-    def at(self, t: float) -> dict[str, np.ndarray]:
-        """The matrices, and beta where there is one, as arrays at time t.
+    def at(self, t: float, d: int | None = None) -> dict[str, np.ndarray]:
+        """The matrices, and beta where there is one, as arrays at time t, for points of R^d.
 
         A number () stands for that multiple of the identity. Raises ValueError or TypeError for
-        what a callable returned, and MeanfieldError for one that a file did not hold.
+        what a callable returned, ValueError for matrices of another dimension than d, and
+        MeanfieldError for a callable that a file did not hold.
         """
         given = self._given.items()
         values = {n: value if isinstance(value, np.ndarray) else value.at(t) for n, value in given}
         _check_shapes(values)
+        wanted = dimension(values)
+        if d is not None and wanted not in (None, d):
+            raise ValueError(f"{self!r} is for dimension {wanted}; got points of dimension {d}.")
         return values
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
@@ -67,6 +71,15 @@ class _QKV(Drift):
         layered = [value for value in self._given.values() if isinstance(value, PerLayer)]
         jumps = [value.breakpoints(start, end) for value in layered]
         return np.unique(np.concatenate([np.empty(0), *jumps]))
+
+
+class Head(NamedTuple):
+    """One head on R^d, with its values taken back to R^d: V is (output) V, (d, d)."""
+
+    V: np.ndarray
+    Q: np.ndarray
+    K: np.ndarray
+    beta: np.ndarray
 
 
 class Attention(_QKV):
@@ -130,6 +143,19 @@ class Attention(_QKV):
         output = {} if self.output is None else {"output": self.output}
         return {**super()._given, **output, "beta": self.beta}
 
+    def on(self, t: float, d: int) -> list[Head]:
+        """The heads at time t on R^d, where numbers are taken for multiples of the identity.
+
+        Raises what `at` raises.
+        """
+        matrices, found = self.at(t, d), []
+        beta, one = matrices.pop("beta"), np.eye(d)
+        for head in heads(matrices):
+            full = {name: matrix if matrix.ndim else matrix * one for name, matrix in head.items()}
+            V = full["output"] @ full["V"] if "output" in full else full["V"]
+            found.append(Head(V, full["Q"], full["K"], beta))
+        return found
+
     def attend(self, head) -> np.ndarray:
         """sum_j m_j k_ij v_j / Z_i of one head, an `engines.attention.Head`."""
         return self.weights.attend(head)
@@ -186,16 +212,13 @@ class Attention(_QKV):
         """c, A and beta for which v is the gradient of the energy; None if it is of none."""
         if not (isinstance(self.weights, Unnormalised) and self.constant) or self.causal:
             return None
-        matrices = self.at(0.0)
-        beta, one = matrices.pop("beta"), np.eye(d)
-        if any(m.ndim == 3 and len(m) > 1 for m in matrices.values()):
+        found = self.on(0.0, d)
+        if len(found) > 1:
             return None
-        full = {n: m.reshape(m.shape[-2:]) if m.ndim else m * one for n, m in matrices.items()}
-        A, V = full["K"].T @ full["Q"], full.get("output", one) @ full["V"]
-        c = (V * A).sum() / ((A * A).sum() or 1.0)
-        if not (_alike(A, A.T) and _alike(V, c * A)):
-            return None
-        return c, A, beta
+        V, Q, K, beta = found[0]
+        A = K.T @ Q
+        c = gradient_factor(V, A)
+        return None if c is None else (c, A, beta)
 
     def why_not_finite(self, largest: float) -> str:
         if self.weights.bounded:
@@ -206,7 +229,14 @@ class Attention(_QKV):
         )
 
 
-def _alike(A: np.ndarray, B: np.ndarray) -> bool:
+def gradient_factor(V: np.ndarray, A: np.ndarray) -> float | None:
+    """c, if A is symmetric and V = c A: what attention follows is then a gradient; else None."""
+    c = (V * A).sum() / ((A * A).sum() or 1.0)
+    return c if alike(A, A.T) and alike(V, c * A) else None
+
+
+def alike(A: np.ndarray, B: np.ndarray) -> bool:
+    """Whether two matrices are equal to 1e-12 of the largest entry."""
     return bool(np.abs(A - B).max() <= EQUAL * np.abs(A).max())
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..spaces import Circle, Sphere
 from ..spaces.density import Density
 from .drift import Drift
 from .zonal import ZonalDrift
@@ -49,8 +48,7 @@ class MeanField(Drift):
     def __init__(self, run: Any):
         states: Any = getattr(run, "states", [])
         first = states[0] if len(states) else None
-        geometry = getattr(first, "geometry", None)
-        if not isinstance(first, Density) or not isinstance(geometry, Circle | Sphere):
+        if not isinstance(first, Density) or first.geometry.axisymmetric:
             raise TypeError(
                 f"MeanField expects a run of densities on the circle or S^2; got {run!r}."
             )
@@ -64,7 +62,7 @@ class MeanField(Drift):
         self._set(
             source=run.model.drift,
             t=np.array(run.t, dtype=float),
-            geometry=geometry.with_degree(degree),
+            geometry=first.geometry.with_degree(degree),
             values=np.stack(resampled),
         )
 

@@ -119,11 +119,11 @@ def test_scalings():
     np.testing.assert_allclose(logarithmic([10, 100], 2, 1), 1 + 2 * np.log([10, 100]))
     np.testing.assert_allclose(mf.scalings.power(100, 3, 0.5), 50)
     for bad in (1, np.inf, []):
-        with pytest.raises(ValueError, match="finite n >= 2"):
+        with pytest.raises(ValueError, match=r"n >= 2|n must be finite"):
             logarithmic(bad)
-    with pytest.raises(ValueError, match="d >= 2"):
+    with pytest.raises(ValueError, match="d of the keys >= 2"):
         mf.scalings.power(10, 1)
-    with pytest.raises(ValueError, match="gamma must be finite numbers"):
+    with pytest.raises(ValueError, match="gamma must be finite"):
         logarithmic(10, np.nan)
     with pytest.raises(ValueError, match=re.escape("n of shape (2,), gamma of shape (3,)")):
         logarithmic([2, 3], [1, 2, 3])

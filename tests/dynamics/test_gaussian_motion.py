@@ -261,7 +261,7 @@ def test_what_does_not_keep_a_gaussian_is_refused_with_the_reason(model, message
 
 
 def test_other_dimensions_and_ensembles_are_refused():
-    with pytest.raises(ValueError, match="is for dimension 3; got a Gaussian of dimension 2"):
+    with pytest.raises(ValueError, match="is for dimension 3; got points of dimension 2"):
         mf.solve(mf.Transformer(mf.Attention(np.eye(3))), NORMAL, (0, 1))
     with pytest.raises(ValueError, match="expects a single model; got an ensemble"):
         mf.solve(mf.Transformer(mf.Attention(beta=[1.0, 2.0])), NORMAL, (0, 1))

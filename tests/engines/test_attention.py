@@ -246,9 +246,9 @@ def test_parameters_are_taken_at_the_time_asked_for():
 
 def test_refusals_of_the_sums():
     x = unit_vectors(np.random.default_rng(15), 4, 3)
-    with pytest.raises(ValueError, match="tokens of dimension 5; got tokens of dimension 3"):
+    with pytest.raises(ValueError, match="dimension 5; got points of dimension 3"):
         attention(Attention(V=np.eye(5)), x)
-    with pytest.raises(ValueError, match="tokens of dimension 2; got tokens of dimension 3"):
+    with pytest.raises(ValueError, match="dimension 2; got points of dimension 3"):
         attention(Attention(output=np.eye(2)), x)
     with pytest.raises(ValueError, match=r"beta of shape \(3,\) is not one for each of 1 replicas"):
         attention(Attention(beta=np.ones(3)), x)

@@ -32,7 +32,7 @@ def test_the_inverse_temperature_is_finite(drift, beta):
 
 def test_matrices_fit_the_tokens():
     wrong = mf.Transformer(mf.Attention(V=np.eye(4)))
-    refused("tokens of dimension 4; got tokens of dimension 3", model=wrong)
+    refused("dimension 4; got points of dimension 3", model=wrong)
     with pytest.raises(ValueError, match=r"V must be square.*got \(2, 3\)"):
         mf.Attention(V=np.ones((2, 3)))
     with pytest.raises(ValueError, match=r"equal shapes.*Q \(2, 3\) and K \(3, 3\)"):
