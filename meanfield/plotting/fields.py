@@ -72,8 +72,7 @@ def field_maps(
         style = {"norm": norm, "cmap": theme.DENSITY_MAP, "shading": shading}
         mesh = ax.pcolormesh(times, places, values.T, rasterized=True, **style)
         chart.beside(ax, named=left)
-        for spine in ax.spines.values():
-            spine.set_visible(True)
+        ax.spines[:].set_visible(True)
         time_axis(ax, solution, log_time=log_time, named=bottom)
     return mesh
 
