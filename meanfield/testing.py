@@ -22,8 +22,8 @@ from .dynamics.motion import motion_for
 from .models import Drift, Noise, Normalisation, Weights, ZonalDrift
 from .models.attention import Attention
 from .models.transformer import Transformer
-from .results.loading import load
-from .solving import solve
+from .results.files import load
+from .solving.solve import solve
 from .spaces import Circle, Sphere
 from .spaces.kernels import quadrature_multipliers
 from .states import State, Tokens

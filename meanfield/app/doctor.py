@@ -1,13 +1,15 @@
-"""What a bug report needs: versions, FFTW, compiled code, threads, licences."""
+"""The installation: versions, FFTW, compiled code, threads, licences; and its compilation."""
 
 import os
 import platform
 import shutil
 import sys
+import time
+from collections.abc import Callable, Iterator
 from importlib import import_module, metadata
 from typing import Any
 
-__all__ = ["doctor", "in_words", "version_of"]
+__all__ = ["compile_everything", "doctor", "in_words", "version_of"]
 
 # Name of the package and licence of its binary wheel.
 REQUIRED = {
@@ -30,13 +32,8 @@ REQUIRED = {
 }
 OPTIONAL = {"imageio-ffmpeg": "BSD-2-Clause; its wheels contain ffmpeg, GPL-3.0-or-later"}
 MODULES = {"POT": "ot", "imageio-ffmpeg": "imageio_ffmpeg"}  # where the name differs
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "DUCC0_NUM_THREADS",
-)
+LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA", "DUCC0")
+THREAD_VARIABLES = tuple(f"{name}_NUM_THREADS" for name in LIBRARIES)
 LICENCE_NOTE = """\
 FFTW, inside the wheels of pyfftw, and ducc0 are under the GNU General Public License, version 2
 or later. They are installed beside meanfield, which is BSD-3-Clause, and are not part of it.
@@ -88,12 +85,8 @@ def _package(name: str, licence: str, required: bool) -> dict[str, Any]:
         import_module(MODULES.get(name, name))
     except Exception as error:  # whatever a broken installation raises belongs in the report
         broken = f"cannot be imported ({type(error).__name__}: {error})"
-    return {
-        "version": version_of(name),
-        "licence": licence,
-        "required": required,
-        "broken": broken,
-    }
+    version = version_of(name)
+    return {"version": version, "licence": licence, "required": required, "broken": broken}
 
 
 def _fftw() -> str | None:
@@ -163,12 +156,66 @@ def in_words(report: dict[str, Any]) -> str:
         ]
     lines += [f"ffmpeg       {report['ffmpeg'] or 'none: movies are written as .gif only'}", ""]
     lines += [f"{'package':<16}{'version':<16}licence"]
-    lines += [_row(name, package) for name, package in report["packages"].items()]
+    for name, package in report["packages"].items():
+        version = package["version"] or ("MISSING" if package["required"] else "not installed")
+        lines.append(f"{name:<16}{version:<16}{package['licence']}")
     lines += ["", report["licences"], ""]
     lines += report["problems"] or ["Everything that is required is installed."]
     return "\n".join(lines)
 
 
-def _row(name: str, package: dict[str, Any]) -> str:
-    version = package["version"] or ("MISSING" if package["required"] else "not installed")
-    return f"{name:<16}{version:<16}{package['licence']}"
+# Compilation -------------------------------------------------------------------------------------
+
+
+def compile_everything(report: Callable[[str, float], object]) -> float:
+    """Solve one small problem of every kind, so that later runs find all functions in the cache.
+
+    Parameters
+    ----------
+    report : callable
+        Called with the name of every kind and the seconds it took: short if it was compiled
+        before.
+
+    Returns
+    -------
+    float
+        Seconds in all.
+    """
+    from ..solving import solve
+
+    begin = time.perf_counter()
+    for kind, model, state in _problems():
+        start = time.perf_counter()
+        options: dict[str, Any] = {"rng": 0} if kind.startswith("noisy") else {}
+        solve(model, state, t_span=(0, 0.01), progress=False, **options)
+        report(kind, time.perf_counter() - start)
+    return time.perf_counter() - begin
+
+
+def _problems() -> Iterator[tuple]:
+    """Name, model and state of a problem for everything that has compiled code of its own."""
+    import numpy as np
+
+    from ..models import SA, USA, Attention
+    from ..models.transformer import Transformer
+    from ..spaces import Circle, Sphere, Zonal
+    from ..spaces.characteristics import Characteristics
+    from ..states import Equiangular, Gaussian, Gram, Tokens
+
+    model, noisy = Transformer(SA(beta=1.0)), Transformer(USA(beta=1.0), kappa=4.0)
+    densities: dict[str, Any] = {
+        "the circle": Circle(16).von_mises(0.0, 1.0),
+        "the sphere": Sphere(16).von_mises_fisher([0.0, 0.0, 1.0], 1.0),
+        "axisymmetric": Zonal(8, 16).von_mises_fisher(1.0),
+    }
+    for place, density in densities.items():
+        yield f"density, {place}", noisy, density
+        yield f"characteristics, {place}", model, Characteristics(density)
+    for d in (2, 3, 5):
+        tokens = Tokens.uniform(20, d, rng=0)
+        yield f"tokens in R^{d}", model, tokens
+        yield f"noisy tokens in R^{d}", noisy, tokens
+    yield "inner products of tokens", model, Gram(tokens.x @ tokens.x.T)
+    yield "equiangular tokens", model, Equiangular(n=8, rho=0.0)
+    one = np.eye(2)
+    yield "Gaussian", Transformer(Attention(Q=-one, K=one)), Gaussian(np.zeros(2), one)

@@ -3,8 +3,7 @@
 from .distance import Distance
 from .entropic import sinkhorn_divergence
 from .kernel_norms import mmd, sobolev_distance
-from .sliced import conditional_wasserstein, sliced_wasserstein
-from .wasserstein import wasserstein
+from .wasserstein import conditional_wasserstein, sliced_wasserstein, wasserstein
 
 __all__ = [
     "Distance",

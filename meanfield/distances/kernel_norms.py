@@ -20,7 +20,6 @@ from ..spaces.kernels import exponential_multipliers
 from .distance import Distance
 from .linear_programs import Points, pairwise_distances
 from .measures import Measure, checked_pair
-from .rotations import aligning_angles
 
 __all__ = ["mmd", "sobolev_distance"]
 
@@ -29,6 +28,10 @@ RELATIVE = 1e-13  # of the transforms at scattered points
 ROUNDED, CANCELLED = 1e-26, 1e-13  # squares of rounding errors; those of sums over pairs
 NEGLIGIBLE = 1e-17  # multiplier relative to the largest
 ROWS = 512
+FINE = 64  # grid points in the shortest wave of a series
+TRIED = 4  # maxima that are refined
+NEWTON = 5
+ROUNDING = 1e-14  # of a product of series, relative
 BERNOULLI = {  # coefficients of B_2s, the lowest first
     1: (1 / 6, -1.0, 1.0),
     2: (-1 / 30, 0.0, 1.0, -2.0, 1.0),
@@ -87,18 +90,18 @@ def sobolev_distance(
             "sobolev_distance up to rotation is known on the circle, with a density or a degree; "
             f"got {a} and {b}."
         )
-    space = _common_space(a, b, last, "sobolev_distance")
+    space, first, second = _in_harmonics(a, b, last, "sobolev_distance")
     with np.errstate(divide="ignore"):
         weights = np.where(space.degrees > 0, (-space.laplacian) ** -float(s), 0.0)
     weights *= space.parseval
-    first, second = a.coefficients(space), b.coefficients(space)
+    turned, doubt = first[pairs[:, 0]], np.zeros(len(pairs))
     if rotated:
-        squares, doubt = _least_squares(first[pairs[:, 0]], second[pairs[:, 1]], weights)
-    else:
-        squares, doubt = _weighted_squares(first, second, weights, pairs), np.zeros(len(pairs))
+        angles, doubt = aligning_angles(weights * turned * np.conj(second[pairs[:, 1]]))
+        turned = turned * np.exp(-1j * np.arange(turned.shape[1]) * angles[:, None])
+    squares = np.abs(turned - second[pairs[:, 1]]) ** 2 @ weights
     if closed:
         squares += _beyond_the_degree((a, b), (first, second), weights, pairs, int(s))
-    rounding = doubt + (CANCELLED if closed else ROUNDED)
+    rounding = 2 * doubt + (CANCELLED if closed else ROUNDED)
     return _rooted(squares, shape, "harmonics", rounding.reshape(shape))
 
 
@@ -120,13 +123,6 @@ def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, known:
     if degree > most:
         raise ValueError(f"degree must be at most {most}; got {degree}.")
     return degree
-
-
-def _least_squares(first, second, weights: np.ndarray):
-    """The least of sum weights |a_k e^{-ik angle} - b_k|^2, and by how much it may be less."""
-    angles, doubt = aligning_angles(weights * first * np.conj(second))
-    turned = first * np.exp(-1j * np.arange(first.shape[1]) * angles[:, None])
-    return np.abs(turned - second) ** 2 @ weights, 2 * doubt
 
 
 def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
@@ -170,9 +166,9 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
             f"mmd of densities is summed over at most {LARGEST} harmonics, too few for beta = "
             f"{beta:g}: expected beta <= about 1e5."
         )
-    space = _common_space(a, b, len(multipliers) - 1, "mmd")
+    space, first, second = _in_harmonics(a, b, len(multipliers) - 1, "mmd")
     weights = multipliers[space.degrees] * (space.degrees > 0) * space.parseval
-    squares = _weighted_squares(a.coefficients(space), b.coefficients(space), weights, pairs)
+    squares = np.abs(first[pairs[:, 0]] - second[pairs[:, 1]]) ** 2 @ weights
     return _rooted(squares, shape, "harmonics", ROUNDED)
 
 
@@ -201,23 +197,20 @@ def _sum_over_pairs(a: Points, b: Points, beta: float) -> float:
 # Sums over harmonics ------------------------------------------------------------------------
 
 
-def _common_space(a: Measure, b: Measure, degree: int, name: str) -> Geometry:
-    """The space whose harmonics both have: axisymmetric ones, or all of the circle or S^2."""
+def _in_harmonics(
+    a: Measure, b: Measure, degree: int, name: str
+) -> tuple[Geometry, np.ndarray, np.ndarray]:
+    """Both in axisymmetric harmonics, or in all of the circle or S^2: (members, modes) each."""
     d = a.dimension
     if d > 2 and a.axisymmetric and b.axisymmetric:
-        return Zonal(d, degree)
+        return Zonal(d, degree), a.axial_coefficients(degree), b.axial_coefficients(degree)
     if d not in (2, 3):
         raise ValueError(
             f"{name} is summed over harmonics on the circle, on S^2, or of axisymmetric measures; "
             f"got measures on S^{d - 1}."
         )
-    return Circle(degree) if d == 2 else Sphere(degree)
-
-
-def _weighted_squares(first, second, weights: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """sum weights |a_lm - b_lm|^2 for the members (i, j), (pairs,)."""
-    differences = first[pairs[:, 0]] - second[pairs[:, 1]]
-    return np.abs(differences) ** 2 @ weights
+    space: Geometry = Circle(degree) if d == 2 else Sphere(degree)
+    return space, a.coefficients(space), b.coefficients(space)
 
 
 def _rooted(squares, shape: tuple[int, ...], method: str, rounding) -> Distance:
@@ -230,25 +223,20 @@ def _rooted(squares, shape: tuple[int, ...], method: str, rounding) -> Distance:
 def _beyond_the_degree(states, series, weights: np.ndarray, pairs: np.ndarray, s: int):
     """What the harmonics of points on the circle add beyond the degree of the series, (pairs,)."""
     signed = [
-        (*state.angles_on_circle(), coefficients, sign, side)
-        for state, coefficients, sign, side in zip(states, series, (1, -1), (0, 1), strict=True)
+        (*state.angles_on_circle(), coefficients, sign, members)
+        for state, coefficients, sign, members in zip(states, series, (1, -1), pairs.T, strict=True)
         if not state.smooth
     ]
     result = np.empty(len(pairs))
-    for k, members in enumerate(pairs):
-        angles = np.concatenate([places[members[side]] for places, _, _, _, side in signed])
-        masses = np.concatenate([sign * m[members[side]] for _, m, _, sign, side in signed])
-        known = np.sum([sign * c[members[side]] for _, _, c, sign, side in signed], axis=0)
-        result[k] = _energy_on_circle(angles, masses, s) - np.abs(known) ** 2 @ weights
+    for k in range(len(pairs)):
+        angles = np.concatenate([places[i[k]] for places, _, _, _, i in signed]) / (2 * pi)
+        masses = np.concatenate([sign * m[i[k]] for _, m, _, sign, i in signed])
+        known = np.sum([sign * c[i[k]] for _, _, c, sign, i in signed], axis=0)
+        order = np.argsort(angles)
+        energy = _energy_of_pairs(angles[order], masses[order], np.array(BERNOULLI[s]))
+        scale = (-1) ** (s + 1) * (2 * pi) ** (2 * s) / factorial(2 * s)
+        result[k] = scale * energy - np.abs(known) ** 2 @ weights
     return result
-
-
-def _energy_on_circle(angles: np.ndarray, masses: np.ndarray, s: int) -> float:
-    """sum_ij masses_i masses_j sum_{k >= 1} 2 cos(k (angle_i - angle_j)) / k^(2s), s = 1, 2, 3."""
-    order = np.argsort(angles)
-    sign = -1.0 if s % 2 == 0 else 1.0
-    scale = sign * (2 * pi) ** (2 * s) / factorial(2 * s)
-    return scale * _energy_of_pairs(angles[order] / (2 * pi), masses[order], np.array(BERNOULLI[s]))
 
 
 @njit(cache=True, nogil=True)
@@ -275,3 +263,61 @@ def _energy_of_pairs(x, masses, kernel):
         total += masses[i] * (2 * field + masses[i] * kernel[0])
         moments[0] += masses[i]
     return total
+
+
+# Up to rotation -----------------------------------------------------------------------------
+
+
+def aligning_angles(series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The angle at which f = Re sum_k g_k e^{-ik angle} is largest, and an error bound of that f.
+
+    g is (members, K + 1), the results are (members,).
+
+    On a grid of spacing h a maximum is lower than the true one by (K h)^2/8 sum |g_k| at most, as
+    |f''| <= K^2 sum |g_k|. The 4 largest local maxima are refined by Newton steps. The fifth, plus
+    that bound, is an upper bound of all others.
+    """
+    series, period = _over_a_period(series)
+    degree = series.shape[1] - 1
+    if degree == 0:
+        return np.zeros(len(series)), np.zeros(len(series))
+    points = FINE * degree
+    values = np.fft.fft(series, points, axis=1).real
+    peaks = (values >= np.roll(values, 1, axis=1)) & (values >= np.roll(values, -1, axis=1))
+    ranked = np.where(peaks, values, -np.inf)
+    best = np.argpartition(-ranked, TRIED, axis=1)[:, : TRIED + 1]
+    best = np.take_along_axis(best, np.argsort(-np.take_along_axis(ranked, best, 1), axis=1), 1)
+    heights = np.take_along_axis(ranked, best, axis=1)
+    angles = _refined(series, 2 * np.pi / points * best[:, :TRIED])
+    refined = _value(series, angles)
+    rows, top = np.arange(len(series)), refined.argmax(axis=1)
+    slack = (2 * np.pi / FINE) ** 2 / 8 * np.abs(series).sum(axis=1)
+    return angles[rows, top] / period, np.maximum(
+        heights[:, TRIED] + slack - refined[rows, top], 0.0
+    )
+
+
+def _over_a_period(series: np.ndarray) -> tuple[np.ndarray, int]:
+    """The degrees that are multiples of a common divisor, and the divisor: f repeats as often."""
+    sizes = np.abs(series)
+    present = np.flatnonzero(np.any(sizes[:, 1:] > ROUNDING * sizes.max(), axis=0)) + 1
+    period = int(np.gcd.reduce(present)) if present.size else 0
+    return (series[:, ::period], period) if period else (series[:, :1], 1)
+
+
+def _value(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    """f at angles (members, tried)."""
+    k = np.arange(series.shape[1])
+    return (series[:, None] * np.exp(-1j * k * angles[..., None])).sum(axis=2).real
+
+
+def _refined(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    """The angles after Newton steps for f' = 0."""
+    k = np.arange(series.shape[1])
+    for _ in range(NEWTON):
+        waves = series[:, None] * np.exp(-1j * k * angles[..., None])
+        first, second = (waves * -1j * k).sum(axis=2).real, -(waves * k**2).sum(axis=2).real
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.where(second < 0, -first / second, 0.0)
+        angles = angles + np.clip(step, -np.pi / k[-1] / FINE, np.pi / k[-1] / FINE)
+    return angles

@@ -1,34 +1,34 @@
-"""States as measures: what distances ask of a state, answered by one class for each kind.
+"""States as measures: what distances ask of a state.
 
-A state is made of points, or has a density. `measure_of` looks its class up, and the class of its
-space, along their bases. A state from elsewhere takes part if it has a method ``as_measure()`` that
-returns a state known here, for instance `Tokens`.
+A state is made of points, or has a density. `measure_of` finds the class that answers for it. A
+state from elsewhere takes part if it has a method ``as_measure()`` that returns a state known here,
+for instance `Tokens`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from itertools import product
+from functools import singledispatch
 from math import exp, lgamma, pi
 from typing import Any
 
 import numpy as np
 
-from ..spaces import Circle, Density, Geometry, Sphere, Zonal
+from ..spaces import Circle, Density, Geometry, Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
 from ..spaces.kernels import legendre_averages
 from ..spaces.sphere_points import empirical_coefficients
 from ..states import Dirac, Tokens
 from .linear_programs import Cells, Points, angles_between
-from .quantile_functions import curves_of_densities, curves_of_points
+from .quantiles import curves_of_densities, curves_of_points
 
-__all__ = ["Measure", "checked_pair", "is_measure", "measures"]
+__all__ = ["Measure", "checked_pair"]
 
 ON_AXIS = 1e-15
 ACCURACY = 1e-14  # of the transforms of ducc0 on the circle
 NODES, WAVES = 60, 30  # beyond the degree: for any power, and for sin^(d - 2) in d dimensions
 FINE = 40  # points of the quadrature in a cell, about
 LLOYD = 8  # iterations that place the cells
+ALL, UNTURNED = slice(None), np.zeros(1)
 
 
 class Measure(ABC):
@@ -48,7 +48,8 @@ class Measure(ABC):
     pointwise : bool
         Whether it is a sum of points with masses >= 0.
     axisymmetric : bool
-        Whether it is known to be symmetric about the last axis.
+        Whether it is known to be symmetric about the last axis; it then has `polar_curves` and
+        `axial_coefficients`.
     uniform : bool
         Whether it is the uniform measure.
     single_point : ndarray (d,), or None
@@ -62,8 +63,8 @@ class Measure(ABC):
     uniform = False
     single_point: np.ndarray | None = None
 
-    def __init__(self, state: Any, dimension: int):
-        self.state, self.shape, self.dimension = state, state.shape, dimension
+    def __init__(self, state: Any):
+        self.state, self.shape, self.dimension = state, state.shape, state.dimension
 
     def __str__(self) -> str:
         d = self.dimension
@@ -78,12 +79,8 @@ class Measure(ABC):
         """A member as points; a density as about this number of cells."""
 
     @abstractmethod
-    def curves_on_circle(self) -> np.ndarray:
-        """Quantile functions (members, pieces + 1, columns) on the circle."""
-
-    @abstractmethod
-    def turned_curves(self, members: np.ndarray, angles: np.ndarray) -> np.ndarray:
-        """Quantile functions on the circle of these members, each turned by its angle."""
+    def curves_on_circle(self, members: Any = ALL, angles: np.ndarray = UNTURNED) -> np.ndarray:
+        """Quantile functions (members, pieces + 1, columns) on the circle, each turned."""
 
     def polar_curves(self) -> np.ndarray:
         """Quantile functions of the polar angle of an axisymmetric measure."""
@@ -95,45 +92,11 @@ class Measure(ABC):
 
     @abstractmethod
     def coefficients(self, space: Geometry) -> np.ndarray:
-        """Coefficients (members, modes) with respect to the harmonics of `space`."""
+        """Coefficients (members, modes) with respect to the harmonics of the circle or S^2."""
 
-
-MEASURES: dict[tuple[type, type], type[Measure]] = {}
-
-
-def measures(state: type, space: type = object) -> Callable[[type[Measure]], type[Measure]]:
-    """Decorator: this class answers for states of a class, on spaces of a class."""
-
-    def enter(kind: type[Measure]) -> type[Measure]:
-        MEASURES[state, space] = kind
-        return kind
-
-    return enter
-
-
-def _kind_of(state: Any) -> type[Measure] | None:
-    spaces = type(getattr(state, "geometry", None)).__mro__
-    pairs = product(type(state).__mro__, spaces)
-    return next((MEASURES[pair] for pair in pairs if pair in MEASURES), None)
-
-
-def is_measure(state: Any) -> bool:
-    """Whether distances of a state are those of a measure, or else closed forms only."""
-    return _kind_of(state) is not None or hasattr(state, "as_measure")
-
-
-def measure_of(name: str, state: Any) -> Measure:
-    """The measure that a state is; raises TypeError, in the name of a distance, if it is none."""
-    if hasattr(state, "as_measure"):
-        return measure_of(name, state.as_measure())
-    kind = _kind_of(state)
-    if kind is not None:
-        return kind(state)  # type: ignore[call-arg]
-    *names, last = dict.fromkeys(known.__name__ for known, _ in MEASURES)
-    raise TypeError(
-        f"{name} is between states: {', '.join(names)} or {last}, or a state whose method "
-        f"as_measure() returns one of these; got {type(state).__name__}."
-    )
+    def axial_coefficients(self, degree: int) -> np.ndarray:
+        """Coefficients (members, degree + 1) of an axisymmetric measure, as those of `Zonal`."""
+        raise NotImplementedError
 
 
 def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int, ...], np.ndarray]:
@@ -163,19 +126,32 @@ def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int
     return first, second, shape, np.stack(members, axis=1)
 
 
+def measure_of(name: str, state: Any) -> Measure:
+    """The measure that a state is; raises TypeError, in the name of a distance, if it is none."""
+    if hasattr(state, "as_measure"):
+        return measure_of(name, state.as_measure())
+    measure = _known(state)
+    if measure is None:
+        *names, last = [known.__name__ for known in _known.registry if known is not object]
+        raise TypeError(
+            f"{name} is between states: {', '.join(names)} or {last}, or a state whose method "
+            f"as_measure() returns one of these; got {type(state).__name__}."
+        )
+    return measure
+
+
 # Densities ----------------------------------------------------------------------------------
 
 
-@measures(Density, Geometry)
 class SmoothMeasure(Measure):
     """A density with respect to the uniform measure, by its harmonics."""
 
     smooth = True
 
     def __init__(self, state: Density):
-        state.checked_positive()
-        super().__init__(state, state.geometry.dimension)
+        super().__init__(state.checked_positive())
         self.space = state.geometry
+        self.axisymmetric = self.space.axisymmetric
         self.series = state.coefficients.reshape(-1, state.coefficients.shape[-1])
         self.uniform = not np.any(self.series[:, 1:])
 
@@ -202,13 +178,12 @@ class SmoothMeasure(Measure):
         degree = max(int((FINE * count / 4.5) ** 0.5), self.space.degree)
         x, masses = fine = self._quadrature(member, Sphere(max(degree, 2)))
         centres = x[np.random.default_rng(0).choice(len(x), count, replace=False, p=masses)]
-        for step in range(LLOYD + 1):
+        for _ in range(LLOYD):
             owner = cKDTree(centres).query(x)[1]
-            if step == LLOYD:
-                break
             sums = np.stack([np.bincount(owner, masses * c, len(centres)) for c in x.T], axis=1)
             kept = np.bincount(owner, minlength=len(centres)) > 0
             centres = sums[kept] / np.linalg.norm(sums[kept], axis=1, keepdims=True)
+        owner = cKDTree(centres).query(x)[1]
         coarse = Points(centres, np.bincount(owner, masses, len(centres)))
         check = self._quadrature(member, Sphere(max(int(0.7 * degree), 2)))
         return Cells(fine, owner, coarse, check)
@@ -219,13 +194,21 @@ class SmoothMeasure(Measure):
         some = masses > 0
         return Points(grid.points[some], masses[some] / masses[some].sum())
 
-    def curves_on_circle(self) -> np.ndarray:
-        return _curves_on_circle(self.space, self.series)
-
-    def turned_curves(self, members: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    def curves_on_circle(self, members: Any = ALL, angles: np.ndarray = UNTURNED) -> np.ndarray:
         circle = Circle(self.space.degree)
-        series = self.coefficients(circle)[members]
-        return _curves_on_circle(circle, series * np.exp(-1j * circle.degrees * angles[:, None]))
+        series = self.coefficients(circle)[members] * np.exp(-1j * circle.degrees * angles[:, None])
+
+        def density(angle: np.ndarray) -> np.ndarray:
+            return circle.at(series, np.stack([np.cos(angle), np.sin(angle)], axis=-1)) / (2 * pi)
+
+        return curves_of_densities(density, 2 * pi)
+
+    def polar_curves(self) -> np.ndarray:
+        def density(angle: np.ndarray) -> np.ndarray:
+            values = self.space.at(self.series, np.cos(angle)[:, None])
+            return _polar_weight(self.dimension, angle) * values
+
+        return curves_of_densities(density, pi)
 
     def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:
         """The harmonics of angle^p, by Funk and Hecke, against those of the density."""
@@ -234,49 +217,28 @@ class SmoothMeasure(Measure):
         d = self.dimension
         size = self.space.degree + NODES + int(min(d, WAVES * d**0.5))
         nodes, weights = roots_jacobi(size, 0, p)
-        angles = np.pi * (1 + nodes) / 2
-        constant = (np.pi / 2) ** (p + 1) * exp(lgamma(d / 2) - lgamma((d - 1) / 2)) / np.pi**0.5
-        weights = constant * weights * np.sin(angles) ** (d - 2)
+        angles = pi * (1 + nodes) / 2
+        weights = (pi / 2) ** (p + 1) * weights * _polar_weight(d, angles)
         multipliers = legendre_averages(self.space.degree, d, np.cos(angles), weights)
         series = self.state.coefficients * multipliers[self.space.degrees]
         return np.maximum(self.space.at(series, point), 0.0) ** (1 / p)
 
     def coefficients(self, space: Geometry) -> np.ndarray:
-        return self.space.resample(self.series, space.degree)
+        series = self.axial_coefficients(space.degree)
+        return _about_the_last_axis(series, space) if self.axisymmetric else series
+
+    def axial_coefficients(self, degree: int) -> np.ndarray:
+        return self.space.resample(self.series, degree)
 
 
-@measures(Density, Zonal)
-class ZonalMeasure(SmoothMeasure):
-    """A density that is symmetric about the last axis."""
-
-    axisymmetric = True
-
-    def polar_curves(self) -> np.ndarray:
-        d = self.dimension
-        constant = exp(lgamma(d / 2) - lgamma((d - 1) / 2)) / pi**0.5
-
-        def density(angle: np.ndarray) -> np.ndarray:
-            values = self.space.at(self.series, np.cos(angle)[:, None])
-            return constant * np.sin(angle) ** (d - 2) * values
-
-        return curves_of_densities(density, pi)
-
-    def coefficients(self, space: Geometry) -> np.ndarray:
-        return _without_symmetry(super().coefficients(space), space)
+def _polar_weight(dimension: int, angle: np.ndarray) -> np.ndarray:
+    """The density of the polar angle of the uniform measure on S^(d-1)."""
+    constant = exp(lgamma(dimension / 2) - lgamma((dimension - 1) / 2)) / pi**0.5
+    return constant * np.sin(angle) ** (dimension - 2)
 
 
-def _curves_on_circle(space: Geometry, series: np.ndarray) -> np.ndarray:
-    def density(angle: np.ndarray) -> np.ndarray:
-        points = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-        return space.at(series, points) / (2 * pi)
-
-    return curves_of_densities(density, 2 * pi)
-
-
-def _without_symmetry(series: np.ndarray, space: Geometry) -> np.ndarray:
-    """Coefficients of axisymmetric functions, (members, degree + 1), among all of a space."""
-    if isinstance(space, Zonal):
-        return series
+def _about_the_last_axis(series: np.ndarray, space: Geometry) -> np.ndarray:
+    """Coefficients of axisymmetric functions, (members, degree + 1), on the circle or S^2."""
     k = np.arange(space.degree + 1)
     result = np.zeros((len(series), space.degrees.size), dtype=complex)
     if space.dimension == 2:  # the axis e_2 is the angle pi / 2
@@ -288,55 +250,46 @@ def _without_symmetry(series: np.ndarray, space: Geometry) -> np.ndarray:
 # Points -------------------------------------------------------------------------------------
 
 
-@measures(Tokens)
 class PointMeasure(Measure):
-    """Points with masses: x (*ensemble, n, d), masses (*ensemble, n)."""
+    """Points with masses, flattened: x (members, n, d), masses (members, n)."""
 
     pointwise = True
 
-    def __init__(self, state: Any, x=None, masses=None):
-        self.x, self.masses = (state.x, state.masses) if x is None else (x, masses)
-        super().__init__(state, self.x.shape[-1])
+    def __init__(self, state: Any, x: Any = None, masses: Any = None):
+        super().__init__(state)
+        x, masses = (state.x, state.masses) if x is None else (x, masses)
+        self.x, self.masses = x.reshape(-1, *x.shape[-2:]), masses.reshape(-1, x.shape[-2])
         self.on_sphere = getattr(state, "on_sphere", True)
 
     def points(self, member: int, _cells: int) -> Points:
-        n, d = self.x.shape[-2:]
-        return Points(self.x.reshape(-1, n, d)[member], self.masses.reshape(-1, n)[member])
+        return Points(self.x[member], self.masses[member])
 
     def angles_on_circle(self) -> tuple[np.ndarray, np.ndarray]:
         """Angles in [0, 2 pi) and masses, (members, n) each."""
-        n = self.x.shape[-2]
-        angles = np.arctan2(self.x[..., 1], self.x[..., 0]) % (2 * pi)
-        return angles.reshape(-1, n), self.masses.reshape(-1, n)
+        return np.arctan2(self.x[..., 1], self.x[..., 0]) % (2 * pi), self.masses
 
-    def curves_on_circle(self) -> np.ndarray:
-        return curves_of_points(*self.angles_on_circle())
-
-    def turned_curves(self, members: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    def curves_on_circle(self, members: Any = ALL, angles: np.ndarray = UNTURNED) -> np.ndarray:
         places, masses = self.angles_on_circle()
-        turned = (places[members] + angles[:, None]) % (2 * pi)
-        return curves_of_points(turned, masses[members])
+        return curves_of_points((places[members] + angles[:, None]) % (2 * pi), masses[members])
 
     def angles_to(self, point: np.ndarray) -> np.ndarray:
-        """Geodesic distances from a unit vector, (*ensemble, n)."""
+        """Geodesic distances from a unit vector, (members, n)."""
         return angles_between(self.x, point)
 
     def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:
         angles = self.angles_to(point)
         scale = angles.max(axis=-1, initial=0.0)
         size = np.where(scale > 0, scale, 1.0)
-        powers = (self.masses * (angles / size[..., None]) ** p).sum(axis=-1)
-        return np.asarray(scale * powers ** (1 / p))
+        powers = (self.masses * (angles / size[:, None]) ** p).sum(axis=-1)
+        return (scale * powers ** (1 / p)).reshape(self.shape)
 
     def coefficients(self, space: Geometry) -> np.ndarray:
         """Exact to about 1e-12, the accuracy of nonuniform transforms."""
-        n, d = self.x.shape[-2:]
-        sets = zip(self.x.reshape(-1, n, d), self.masses.reshape(-1, n), strict=True)
-        transform = TRANSFORMS[type(space)]
-        return np.stack([transform(x, masses, space) for x, masses in sets])
+        transform = _circle_transform if space.dimension == 2 else empirical_coefficients
+        members = zip(self.x, self.masses, strict=True)
+        return np.stack([transform(x, masses, space.degree) for x, masses in members])
 
 
-@measures(Dirac)
 class PointMass(PointMeasure):
     """All mass at one point."""
 
@@ -349,8 +302,12 @@ class PointMass(PointMeasure):
         angle = 0.0 if self.state.point[-1] > 0 else pi
         return curves_of_points(np.array([[angle]]), np.ones((1, 1)))
 
+    def axial_coefficients(self, degree: int) -> np.ndarray:
+        l = range(degree + 1)
+        sizes = np.sqrt([dimension_of_harmonics(k, self.dimension) for k in l])
+        return (sizes * np.sign(self.state.point[-1]) ** np.array(l))[None]
 
-@measures(Characteristics, Geometry)
+
 class NodeMeasure(PointMeasure):
     """The nodes of a quadrature that the flow carries; rounding makes some masses -1e-19."""
 
@@ -358,16 +315,18 @@ class NodeMeasure(PointMeasure):
         super().__init__(state, state.points, np.maximum(state.masses, 0.0))
 
     def points(self, member: int, _cells: int) -> Points:
-        return Points(self.x, self.masses / self.masses.sum())
+        return Points(self.x[0], self.masses[0] / self.masses.sum())
 
     def angles_to(self, point: np.ndarray) -> np.ndarray:
-        return self.state.chart.distances(self.state.coordinates, point)
+        return self.state.chart.distances(self.state.coordinates, point)[None]
 
     def coefficients(self, space: Geometry) -> np.ndarray:
-        return self.state.coefficients(space.degree)[None]
+        return self.axial_coefficients(space.degree)
+
+    def axial_coefficients(self, degree: int) -> np.ndarray:
+        return self.state.coefficients(degree)[None]
 
 
-@measures(Characteristics, Zonal)
 class LatitudeMeasure(NodeMeasure):
     """Nodes of an axisymmetric density, each of which is a circle of latitude."""
 
@@ -387,46 +346,43 @@ class LatitudeMeasure(NodeMeasure):
 
     def angles_on_circle(self) -> tuple[np.ndarray, np.ndarray]:
         """Both points of each node: on the circle a latitude is a pair of points."""
-        x, masses = np.concatenate([self.x, self.x * [-1, 1]]), np.tile(self.masses / 2, 2)
-        return (np.arctan2(x[:, 1], x[:, 0]) % (2 * pi))[None], masses[None]
+        x, masses = np.concatenate([self.x[0], self.x[0] * [-1, 1]]), np.tile(self.masses / 2, 2)
+        return (np.arctan2(x[:, 1], x[:, 0]) % (2 * pi))[None], masses
 
     def polar_curves(self) -> np.ndarray:
-        pole = np.eye(self.dimension)[-1]
-        return curves_of_points(self.angles_to(pole)[None], self.masses[None])
+        return curves_of_points(self.angles_to(np.eye(self.dimension)[-1]), self.masses)
 
     def coefficients(self, space: Geometry) -> np.ndarray:
-        return _without_symmetry(super().coefficients(space), space)
+        return _about_the_last_axis(super().coefficients(space), space)
 
 
-def _circle_transform(x: np.ndarray, masses: np.ndarray, space: Circle) -> np.ndarray:
+def _circle_transform(x: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
     """sum_j masses_j e^{-ik theta_j}, k = 0, ..., degree."""
     from ducc0.nufft import nu2u
 
     modes = nu2u(
         points=masses.astype(complex),
         coord=np.arctan2(x[:, 1], x[:, 0])[:, None],
-        out=np.empty(2 * space.degree + 1, dtype=complex),
+        out=np.empty(2 * degree + 1, dtype=complex),
         forward=True,
         epsilon=ACCURACY,
         nthreads=1,
         periodicity=2 * np.pi,
         fft_order=False,
     )
-    return modes[space.degree :]
+    return modes[degree:]
 
 
-def _sphere_transform(x: np.ndarray, masses: np.ndarray, space: Sphere) -> np.ndarray:
-    return empirical_coefficients(x, masses, space.degree)
+@singledispatch
+def _known(_state: Any) -> Measure | None:
+    """The measure that a state of a known class is; None for others."""
+    return None
 
 
-def _pole_transform(x: np.ndarray, _masses: np.ndarray, space: Zonal) -> np.ndarray:
-    """Of one point with all mass, at a pole."""
-    sizes = np.sqrt([dimension_of_harmonics(l, space.dimension) for l in space.degrees])
-    return sizes * np.sign(x[0, -1]) ** space.degrees
-
-
-TRANSFORMS: dict[type, Callable[[np.ndarray, np.ndarray, Any], np.ndarray]] = {
-    Circle: _circle_transform,
-    Sphere: _sphere_transform,
-    Zonal: _pole_transform,
-}
+_known.register(Density, SmoothMeasure)
+_known.register(Tokens, PointMeasure)
+_known.register(Dirac, PointMass)
+_known.register(
+    Characteristics,
+    lambda state: (LatitudeMeasure if state.geometry.axisymmetric else NodeMeasure)(state),
+)

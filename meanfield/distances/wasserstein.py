@@ -1,30 +1,45 @@
-"""Wasserstein distances between any two states on the same sphere, and between Gaussians."""
+"""Wasserstein distances between any two states on the same sphere, and between Gaussians.
+
+Also averaged over great circles, and over positions in a sequence.
+"""
 
 from collections.abc import Callable
 from functools import cache
-from itertools import product
 from math import pi
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import boolean, whole_number
-from ..states import Gaussian
+from ..core.checks import boolean, generator, whole_number
+from ..spaces.circle import evaluate
+from ..states import Gaussian, Tokens
 from .distance import Distance
-from .linear_programs import Cells, optimal_plan, semidiscrete_bounds
-from .measures import Measure, checked_pair, is_measure
-from .optimal_shift import transport_around_circle, transport_on_interval
-from .quantile_functions import curves_of_points
-from .rotations import transport_up_to_rotation
+from .linear_programs import Cells, angles_between, optimal_plan, semidiscrete_bounds
+from .measures import Measure, checked_pair
+from .quantiles import (
+    SLIVER,
+    curves_of_densities,
+    curves_of_points,
+    levels_of,
+    transport_around_circle,
+    transport_costs_around_circle,
+    transport_on_interval,
+)
 
-__all__ = ["CLOSED_FORMS", "checked_power", "wasserstein"]
+__all__ = ["checked_power", "conditional_wasserstein", "sliced_wasserstein", "wasserstein"]
 
 LARGEST_POWER = 20  # beyond, rounding errors of masses decide
 CELLS, MOST_CELLS = 2000, 20_000
 ROUNDING = 1e-14  # of an integral, relative to its largest value
+FIRST, ROTATIONS = 16, 1000  # that are tried, at first and at most
+CLOSE = {True: 1e-6, False: 1e-3}  # relative gap to the bound, p = 2 and others
+MARGIN = 0.05  # least distance of a new rotation from the ends of its interval, relative
+LATITUDES = 24  # beyond the degree: nodes of the integral along a meridian
+TOGETHER = 16  # great circles
+LEVELS = 1e-15  # rounding of levels
 
-Found = tuple[float, float]  # a distance and its error
+Found = tuple[Any, Any]  # distances and their errors
 Divided = Callable[[Any, int], Cells]  # a density and which member of it
 
 
@@ -102,16 +117,10 @@ def wasserstein(
     if cells > MOST_CELLS:
         raise ValueError(f"cells must be at most {MOST_CELLS}; got cells = {cells}.")
     rotated = boolean("up_to_rotation", up_to_rotation)
-    for pair in product(type(a).__mro__, type(b).__mro__):
-        if pair in CLOSED_FORMS:
-            return CLOSED_FORMS[pair](a, b, p, rotated)
-    for state in (a, b):
-        _check_partner(state, a, b)
+    if isinstance(a, Gaussian) or isinstance(b, Gaussian):
+        return _bures(a, b, p, rotated)
     a, b, shape, pairs = checked_pair("wasserstein", a, b)
-    for measure, other in ((a, b), (b, a)):
-        if other.single_point is not None and not (rotated or _have_quantiles(measure, other)):
-            return _to_point(measure, other.single_point, p, shape)
-    values, errors, method = _of_members(a, b, p, pairs, cells, rotated)
+    (values, errors), method = _of_members(a, b, p, pairs, cells, rotated)
     return Distance(np.reshape(values, shape), np.reshape(errors, shape), method)
 
 
@@ -124,10 +133,7 @@ def checked_power(p: Any) -> float:
     return float(p)
 
 
-# Closed forms -------------------------------------------------------------------------------
-
-
-def _bures(a: Gaussian, b: Gaussian, p: float, rotated: bool) -> Distance:
+def _bures(a: Any, b: Any, p: float, rotated: bool) -> Distance:
     """W_2 of normal laws: (|m - n|^2 + tr(A + B - 2 (A^(1/2) B A^(1/2))^(1/2)))^(1/2).
 
     The trace of the root is the sum of the singular values of L^T M, A = L L^T, B = M M^T.
@@ -136,6 +142,11 @@ def _bures(a: Gaussian, b: Gaussian, p: float, rotated: bool) -> Distance:
     ----------
     Dowson and Landau, J. Multivariate Anal. 12 (1982).
     """
+    if not (isinstance(a, Gaussian) and isinstance(b, Gaussian)):
+        raise TypeError(
+            f"Gaussian has a distance from Gaussian only; got {type(a).__name__} and "
+            f"{type(b).__name__}. Compare a sample: gaussian.sample(n, rng=0)."
+        )
     if a.dimension != b.dimension:
         raise ValueError(
             "wasserstein needs two Gaussians of one dimension; got "
@@ -153,77 +164,47 @@ def _bures(a: Gaussian, b: Gaussian, p: float, rotated: bool) -> Distance:
     return Distance(value, (np.finfo(float).eps * size) ** 0.5, "Bures")
 
 
-CLOSED_FORMS: dict[tuple[type, type], Callable[[Any, Any, float, bool], Distance]] = {
-    (Gaussian, Gaussian): _bures
-}
-
-
-def _check_partner(state: Any, a: Any, b: Any) -> None:
-    """Raise TypeError for a state of a and b whose distances are closed forms only."""
-    partners = [second for first, second in CLOSED_FORMS if isinstance(state, first)]
-    if partners and not is_measure(state):
-        raise TypeError(
-            f"{type(state).__name__} has a distance from {partners[0].__name__} only; got "
-            f"{type(a).__name__} and {type(b).__name__}. Compare a sample: "
-            f"{type(state).__name__.lower()}.sample(n, rng=0)."
-        )
-
-
-# All mass at one point ----------------------------------------------------------------------
-
-
-def _have_quantiles(measure: Measure, point: Measure) -> bool:
-    """Whether quantile functions are used, which are more accurate for a density and a point."""
-    axisymmetric = measure.axisymmetric and point.axisymmetric
-    return measure.smooth and (measure.dimension == 2 or axisymmetric)
-
-
-def _to_point(measure: Measure, point: np.ndarray, p: float, shape: tuple[int, ...]) -> Distance:
-    value = np.broadcast_to(measure.distance_to(point, p), shape)
-    rounding = ROUNDING * np.pi**p if measure.smooth else 0.0
-    error = (value**p + rounding) ** (1 / p) - value + ROUNDING * value
-    return Distance(value, error, "integral")
-
-
 # Members ------------------------------------------------------------------------------------
 
 
-def _of_members(a: Measure, b: Measure, p: float, pairs: np.ndarray, cells: int, rotated: bool):
+def _of_members(a: Any, b: Any, p: float, pairs: np.ndarray, cells: int, rotated: bool):
     """Distances and errors of the pairs of members, and the method."""
-    on_circle = a.dimension == 2 and a.on_sphere
+    on_circle, symmetric = a.dimension == 2 and a.on_sphere, a.axisymmetric and b.axisymmetric
+    for measure, other, side in ((a, b, 0), (b, a, 1)):
+        smooth = measure.smooth and (on_circle or symmetric)  # quantiles are more accurate
+        if other.single_point is not None and not (rotated or smooth):
+            return _to_point(measure, other.single_point, p, pairs[:, side]), "integral"
+    if rotated and not on_circle:
+        raise ValueError(f"Distances up to rotation are known on the circle; got {a} and {b}.")
     if rotated:
-        if not on_circle:
-            raise ValueError(f"Distances up to rotation are known on the circle; got {a} and {b}.")
-        return *transport_up_to_rotation(a, b, p, pairs), "quantiles, rotated"
+        return _up_to_rotation(a, b, p, pairs), "quantiles, rotated"
     if on_circle:
         X, Y = a.curves_on_circle(), b.curves_on_circle()
-        return *transport_around_circle(X, Y, p, pairs), "quantiles"
-    if a.axisymmetric and b.axisymmetric:  # the optimal plan keeps every point on its meridian
-        X, Y = a.polar_curves(), b.polar_curves()
-        return *transport_on_interval(X, Y, p, pairs, pi), "quantiles"
+        return transport_around_circle(X, Y, p, pairs), "quantiles"
+    if symmetric:  # the optimal plan keeps every point on its meridian
+        return transport_on_interval(a.polar_curves(), b.polar_curves(), p, pairs, pi), "quantiles"
     if a.dimension == 1:
-        return *_on_line(a, b, p, pairs), "quantiles"
+        return _on_line(a, b, p, pairs), "quantiles"
     for measure in (a, b):
         measure.check_divisible()
     densities = a.smooth + b.smooth
     of_pair = (_between_points, _density_and_points, _between_densities)[densities]
     divided = cache(lambda measure, member: measure.cells(member, cells))
     found = np.array([of_pair(a, b, i, j, p, divided) for i, j in pairs])
-    method = ("network simplex", "semi-discrete", "cells")[densities]
-    return found[:, 0], found[:, 1], method
+    return found.T, ("network simplex", "semi-discrete", "cells")[densities]
 
 
-def _on_line(a: Any, b: Any, p: float, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _to_point(measure: Measure, point: np.ndarray, p: float, members: np.ndarray) -> Found:
+    value = measure.distance_to(point, p).ravel()[members]
+    rounding = ROUNDING * np.pi**p if measure.smooth else 0.0
+    return value, (value**p + rounding) ** (1 / p) - value + ROUNDING * value
+
+
+def _on_line(a: Any, b: Any, p: float, pairs: np.ndarray) -> Found:
     """Points of R, which are scaled to the interval [0, 1]."""
     lowest = min(a.x.min(), b.x.min())
     longest = float(max(a.x.max(), b.x.max()) - lowest) or 1.0
-    X, Y = (
-        curves_of_points(
-            ((m.x - lowest) / longest).reshape(-1, m.x.shape[-2]),
-            m.masses.reshape(-1, m.x.shape[-2]),
-        )
-        for m in (a, b)
-    )
+    X, Y = (curves_of_points((m.x[..., 0] - lowest) / longest, m.masses) for m in (a, b))
     distances, errors = transport_on_interval(X, Y, p, pairs, 1.0)
     return longest * distances, longest * errors
 
@@ -249,3 +230,236 @@ def _between_densities(a: Measure, b: Measure, i: int, j: int, p: float, divided
     first, second = divided(a, i), divided(b, j)
     plan = optimal_plan(*first.coarse, *second.coarse, p)
     return plan.scale * plan.cost ** (1 / p), first.radius(p) + second.radius(p)
+
+
+# Up to rotation -----------------------------------------------------------------------------
+
+
+def _up_to_rotation(a: Measure, b: Measure, p: float, pairs: np.ndarray):
+    """The least W_p(R a, b) over rotations R, and its error, (pairs,) each."""
+    if a.smooth and not b.smooth:  # points are turned with less work
+        a, b, pairs = b, a, pairs[:, ::-1]
+    Y = b.curves_on_circle()
+    if a.uniform or b.uniform:  # no rotation changes it
+        return transport_around_circle(a.curves_on_circle(), Y, p, pairs)
+
+    def evaluate(angles: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        X = a.curves_on_circle(pairs[members, 0], angles)
+        rows = np.stack([np.arange(len(members)), pairs[members, 1]], axis=1)
+        return transport_around_circle(X, Y, p, rows)
+
+    return best_rotations(evaluate, len(pairs), p)
+
+
+def best_rotations(evaluate: Callable[[np.ndarray, np.ndarray], Found], members: int, p: float):
+    """The least values of evaluate(angles, members) -> (W_p, error), and errors, (members,) each.
+
+    Branch and bound: the interval with the smallest lower bound is divided. There are two bounds.
+    W_p changes by the angle at most. And W_2^2 - angle^2 is concave, as the infimum over shifts of
+
+        int (X(s) + angle - Y(s - shift))^2 ds - angle^2,
+
+    which is linear in the angle: on an interval W_2^2 is above its chord less a parabola.
+    """
+    rows, close = np.arange(members), CLOSE[p == 2]
+    angles = np.tile(np.linspace(-pi, pi, FIRST + 1), (members, 1))
+    columns = [evaluate(angles[:, k], rows) for k in range(FIRST)]
+    values = np.stack([value for value, _ in columns] + [columns[0][0]], axis=1)
+    errors = np.max([error for _, error in columns], axis=0)
+    while True:
+        where, below = _lowest(angles, values, p == 2)
+        worst = below.argmin(axis=1)
+        least = values.min(axis=1)
+        gaps = np.maximum(least - below[rows, worst], 0.0)
+        (open_,) = np.nonzero(gaps > close * least + errors)
+        if not open_.size or angles.shape[1] > ROTATIONS:
+            return least, gaps + errors
+        new, found = angles[:, 0].copy(), values[:, 0].copy()  # a copy where nothing is asked
+        new[open_] = where[open_, worst[open_]]
+        found[open_], error = evaluate(new[open_], open_)
+        errors[open_] = np.maximum(errors[open_], error)
+        angles, values = np.column_stack([angles, new]), np.column_stack([values, found])
+        order = angles.argsort(axis=1, kind="stable")
+        angles, values = (np.take_along_axis(x, order, axis=1) for x in (angles, values))
+
+
+def _lowest(angles: np.ndarray, values: np.ndarray, square: bool):
+    """For each interval where its least value may be, and a lower bound for that value."""
+    width = np.diff(angles, axis=1)
+    left, right = values[:, :-1], values[:, 1:]
+    below = np.where(width > 0, (left + right - width) / 2, np.minimum(left, right))
+    part = (left - right + width) / 2
+    if square:
+        rise = right**2 - left**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = np.where(width > 0, np.clip((width - rise / width) / 2, 0, width), 0.0)
+            chord = left**2 + np.where(width > 0, rise * part / width, 0.0)
+        below = np.maximum(below, np.maximum(chord - part * (width - part), 0.0) ** 0.5)
+    return angles[:, :-1] + np.clip(part, MARGIN * width, (1 - MARGIN) * width), below
+
+
+# Averages -----------------------------------------------------------------------------------
+
+
+def sliced_wasserstein(
+    a: Any, b: Any, p: float = 2, *, projections: int = 256, rng: Any = 0
+) -> Distance:
+    """(mean over great circles of W_p(a', b')^p)^(1/p), a' the projection of a on a circle.
+
+    A point x goes to U^T x / |U^T x|, the nearest point of the great circle that the orthonormal
+    pair U (d, 2) spans.
+
+    Parameters
+    ----------
+    a, b : Density, Tokens, Characteristics or Dirac
+        Single states on one sphere. On the circle this is `wasserstein` itself.
+    p : float
+        From 1 to 20.
+    projections : int
+        Number of random great circles, >= 2.
+    rng : numpy.random.Generator or seed
+        Of the circles. Take the same seed for all distances that are to be compared.
+
+    Returns
+    -------
+    Distance
+        Its error is the standard error of the mean over circles.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other states, ensembles, and axisymmetric densities in d > 3.
+
+    Notes
+    -----
+    The cost is O(n log n) for each circle, whatever d. The result is at most W_p, and it does not
+    approximate W_p.
+
+    References
+    ----------
+    Bonet, Berg, Courty, Septier, Drumetz and Pham, Spherical sliced-Wasserstein, ICLR 2023.
+    """
+    p = checked_power(p)
+    count = whole_number("projections must be a number", "projections", projections)
+    if count < 2:
+        raise ValueError("sliced_wasserstein needs projections >= 2 for an error; got 1.")
+    first, second, shape, _ = checked_pair("sliced_wasserstein", a, b)
+    if shape or not first.on_sphere:
+        raise ValueError(
+            "sliced_wasserstein is between single states on a sphere; got "
+            f"{first} {first.shape} and {second} {second.shape}. Take members one by one."
+        )
+    rng = generator(rng)
+    if first.dimension == 2:
+        return wasserstein(a, b, p)
+    for measure in (first, second):
+        measure.check_divisible()
+    frames = np.linalg.qr(rng.standard_normal((count, first.dimension, 2)))[0]
+    parts = []
+    for begin in range(0, count, TOGETHER):
+        some = frames[begin : begin + TOGETHER]
+        X, Y = _projected(first, some), _projected(second, some)
+        pairs = np.stack([np.arange(len(some))] * 2, axis=1)
+        parts.append(transport_costs_around_circle(X, Y, p, pairs)[0])
+    costs = np.concatenate(parts)
+    mean, deviation = float(costs.mean()), float(costs.std(ddof=1) / count**0.5)
+    value = mean ** (1 / p)
+    return Distance(value, deviation * value / (p * mean) if mean else 0.0, f"{count} circles")
+
+
+def _projected(measure: Measure, frames: np.ndarray) -> np.ndarray:
+    """Quantile functions of the projections on great circles, (projections, ...)."""
+    if measure.smooth:
+        series = np.stack([_marginal(measure.state, frame) for frame in frames])
+        return curves_of_densities(lambda angles: evaluate(series, angles) / (2 * pi), 2 * pi)
+    x, masses = measure.points(0, 0)
+    plane = x @ frames  # (projections, n, 2)
+    angles = np.arctan2(plane[..., 1], plane[..., 0]) % (2 * pi)
+    return curves_of_points(angles, np.broadcast_to(masses, angles.shape))
+
+
+def _marginal(density: Any, frame: np.ndarray) -> np.ndarray:
+    """Fourier coefficients of the law of the longitude around the axis across a frame (3, 2)."""
+    degree = density.geometry.degree
+    nodes, weights = np.polynomial.legendre.leggauss(degree + LATITUDES)
+    polar = pi * (1 + nodes) / 2
+    longitudes = pi * np.arange(2 * degree + 2) / (degree + 1)
+    circle = np.cos(longitudes)[:, None] * frame[:, 0] + np.sin(longitudes)[:, None] * frame[:, 1]
+    axis = np.cross(frame[:, 0], frame[:, 1])
+    points = np.sin(polar)[:, None, None] * circle + np.cos(polar)[:, None, None] * axis
+    values = density.geometry.at(density.coefficients, points)
+    law = (weights * np.sin(polar)) @ values * pi / 4
+    return np.fft.rfft(law)[: degree + 1] / law.size
+
+
+def conditional_wasserstein(
+    a: Tokens, b: Tokens, p: float = 2, *, blocks: int | None = None
+) -> Distance:
+    """(int_0^1 W_p(a_s, b_s)^p ds)^(1/p), where s is the place of a token in its sequence.
+
+    a_s is the law of tokens given that a mass s comes before them. For n equal masses, a_s is the
+    Dirac at token i for s between (i - 1)/n and i/n, or the law of a block of neighbours.
+
+    Parameters
+    ----------
+    a, b : Tokens
+        Single sets in one space, in the order of their sequences, of equal or different lengths.
+    p : float
+        From 1 to 20.
+    blocks : int, optional
+        Number of blocks of equal mass. It must divide the number of tokens of both, whose masses
+        must be equal. By default every token is a block of its own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other states, and blocks that do not divide both sequences.
+
+    Notes
+    -----
+    The plans keep s, and so the distance is at least `wasserstein(a, b, p)`.
+
+    References
+    ----------
+    Castin, Ablin and Peyre, arXiv:2312.14820 (masked attention).
+    """
+    p = checked_power(p)
+    for state in (a, b):
+        if not isinstance(state, Tokens) or state.shape:
+            raise TypeError(
+                f"conditional_wasserstein is between single sets of Tokens; got {state!r}."
+            )
+    if blocks is not None:
+        return _of_blocks(a, b, p, whole_number("blocks must be a number", "blocks", blocks))
+    if a.dimension != b.dimension or a.on_sphere != b.on_sphere:
+        raise ValueError(f"Both need to be tokens of one space; got {a!r} and {b!r}.")
+    ends = [levels_of(tokens.masses[None])[0, 1:] for tokens in (a, b)]
+    edges = np.union1d(*ends)
+    middles = (edges + np.concatenate([[0.0], edges[:-1]])) / 2
+    first, second = (
+        tokens.x[np.minimum(np.searchsorted(end, middles), len(tokens) - 1)]
+        for tokens, end in zip((a, b), ends, strict=True)
+    )
+    lengths = np.diff(edges, prepend=0.0)
+    lengths[lengths <= SLIVER] = 0.0  # rounding errors of the levels
+    gaps = angles_between(first, second) if a.on_sphere else np.linalg.norm(first - second, axis=1)
+    scale = float(gaps.max())
+    value = scale * (lengths @ (gaps / (scale or 1.0)) ** p) ** (1 / p)
+    most = (value**p + LEVELS * scale**p) ** (1 / p) if scale < 1e3 else value
+    return Distance(value, most - value, "along the sequence")
+
+
+def _of_blocks(a: Tokens, b: Tokens, p: float, blocks: int) -> Distance:
+    for tokens in (a, b):
+        if len(tokens) % blocks or np.ptp(tokens.masses) > 0:
+            raise ValueError(
+                f"{blocks} blocks of equal mass need a number of tokens that they divide, of equal "
+                f"masses; got {tokens!r}."
+            )
+    first, second = (
+        Tokens(t.x.reshape(blocks, -1, t.dimension), on_sphere=t.on_sphere) for t in (a, b)
+    )
+    slices = wasserstein(first, second, p)
+    values, highest = np.asarray(slices.value), np.asarray(slices.value) + slices.error
+    mean, most = (float((x**p).mean() ** (1 / p)) for x in (values, highest))
+    return Distance(mean, most - mean, "along the sequence")

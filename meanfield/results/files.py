@@ -7,7 +7,6 @@ of the file. The SHA-256 of all variables and of the header shows whether anythi
 Written with h5netcdf and read as HDF5, so that neither waits for xarray to be imported.
 """
 
-import hashlib
 import json
 import platform
 import sys
@@ -18,22 +17,23 @@ from typing import Any
 
 import numpy as np
 
-from ..core.atomic import write_result
 from ..core.checks import path_of
 from ..core.errors import ConfigError, StorageError
+from ..core.files import write_result
 from ..core.forms import Reading
+from ..core.identity import digest
 from ..core.kinds import build, describe
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..states import Start, State
 from ..states.contract import Arrays
-from .labelled import observable_arrays, words
-from .solution import Solution
+from .solution import Solution, observable_arrays, words
 
 __all__ = ["FORMAT", "load", "provenance", "save", "versions"]
 
-FORMAT = 2
+FORMAT = 3
 LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")
+OTHERS = {"meanfield_diagram": "Diagram", "meanfield_phase_diagram": "PhaseDiagram"}  # by header
 MODEL = "model."  # what the names of the model's arrays begin with
 UNREADABLE = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError, ConfigError)
 
@@ -65,7 +65,7 @@ def _write(solution: Solution, path: Path) -> None:
     header["measured"] = list(measured)
     header["observed"] = list(solution.stored.get("observed", {}))
     header = json.loads(json.dumps(header))  # as it is read
-    header["sha256"] = _seal(header, {name: values for name, (_, values) in arrays.items()})
+    header["sha256"] = digest([header, arrays])
     with h5netcdf.File(path, "w") as file:
         file.attrs["Conventions"] = "CF-1.11"
         file.attrs["title"] = f"{state.__name__} under {solution.model!r}"
@@ -98,19 +98,13 @@ def _header(solution: Solution) -> dict[str, Any]:
     }
 
 
-def _seal(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
-    """The checksum of all that a file holds, in an order of its own."""
-    plain = {name: value for name, value in header.items() if name != "sha256"}
-    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode())
-    for name in sorted(arrays):
-        values = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name}{values.shape}{values.dtype.str}".encode())
-        digest.update(values.tobytes())
-    return digest.hexdigest()
+def load(path: str | Path) -> Any:
+    """Read what `save` wrote: every number comes back bit for bit.
 
-
-def load(path: str | Path) -> Solution:
-    """Read a solution that `Solution.save` wrote; states come back bit for bit.
+    Returns
+    -------
+    Solution, Diagram or PhaseDiagram
+        Of a study the run of its densities; `Study.load` gives the study itself.
 
     Raises
     ------
@@ -128,10 +122,16 @@ def load(path: str | Path) -> Solution:
         raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
     try:
         with h5py.File(path, "r") as file:
-            header = json.loads(file.attrs["meanfield"])
-            arrays = _variables(file)
+            other = next((OTHERS[name] for name in file.attrs if name in OTHERS), None)
+            if other is None:
+                header = json.loads(file.attrs["meanfield"])
+                arrays = _variables(file)
     except UNREADABLE as error:
         raise _damaged(path, error) from error
+    if other is not None:
+        from .. import bifurcation
+
+        return getattr(bifurcation, other).load(path)
     if header.get("format") != FORMAT:
         theirs = header.get("provenance", {}).get("versions", {}).get("meanfield", "unknown")
         raise StorageError(
@@ -139,7 +139,7 @@ def load(path: str | Path) -> Solution:
             f"reads the format {FORMAT}."
         )
     try:
-        if header["sha256"] != _seal(header, {name: v for name, (_, v) in arrays.items()}):
+        if header.pop("sha256") != digest([header, arrays]):
             raise ValueError("its numbers were altered")
         return _solution(header, arrays)
     except StorageError:

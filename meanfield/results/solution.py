@@ -1,4 +1,9 @@
-"""The result of a run: states at the requested times, and the proof that comes with them."""
+"""The result of a run: states at the requested times, and the proof that comes with them.
+
+Its labelled arrays, of times, ensemble members, coordinates, modes and nodes, are first plain
+dictionaries name -> (dimensions, values), which is what goes into files; then the same as xarray
+datasets.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,19 +14,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import path_of
+from ..dynamics.observables import MOMENTS, measure_all
 from ..models.transformer import Transformer
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Equiangular, Gaussian, Gram, Tokens
+from ..states.contract import Arrays, member_dims
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["Solution", "State"]
+__all__ = ["Solution", "State", "observable_arrays", "words"]
 
 State = Density | Characteristics | Tokens | Gram | Equiangular | Gaussian
 SUCCESSFUL = ("finished", "steady", "event", "stopped")
+WORDS = {
+    "t": "time",
+    "theta": "angle",
+    "z": "height, the cosine of the polar angle",
+    "phi": "longitude",
+    "x": "inner product with the axis",
+    "l": "degree of the harmonic",
+    "m": "order of the harmonic",
+    "k": "degree of the moment",
+}
+UNITS = {"theta": "radian", "phi": "radian", "w2_to_dirac": "radian"}
+AXES = ("t", "theta", "z", "phi", "x", "k", "mode", "l", "m", "masses")
+MORE_DIMENSIONS = {
+    "limit_point": ("component",),
+    "cluster_mass": ("cluster",),
+    "cluster_point": ("cluster", "component"),
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,12 +150,10 @@ class Solution:
         """mass, moments, order_parameter, energies, ... on the times `t`; of densities also
         entropy and minimum, of characteristics w2_to_dirac, limit_point and clusters.
 
-        See `observables.density.measure` and `observables.characteristics.measure` for the
-        formulas. Computed at the first call.
+        Computed at the first call; the formulas stand at `measure` in the module of `dynamics` of
+        each state.
         """
-        from .labelled import observables_dataset
-
-        return observables_dataset(self)
+        return _dataset(observable_arrays(self), self)
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -146,9 +168,14 @@ class Solution:
 
     def to_xarray(self) -> "xr.Dataset":
         """States and observables as one labelled dataset: densities are put on a common grid."""
-        from .labelled import solution_dataset
-
-        return solution_dataset(self)
+        state: Any = type(self.final)
+        dataset = _dataset(observable_arrays(self) | state.stacked(self.states), self)
+        dataset.attrs = {
+            "title": f"{state.__name__} under {self.model!r}",
+            "status": self.status,
+            "message": self.message,
+        }
+        return dataset
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a NetCDF file, atomically; read it back with `load`."""
@@ -182,3 +209,58 @@ def _squeezed(values: np.ndarray) -> np.ndarray:
         first = values.take([0], axis=axis)
         values = first if np.allclose(values, first, rtol=1e-12, atol=0) else values
     return values if values.size > 1 else values.reshape(())
+
+
+# Labelled arrays -----------------------------------------------------------------------------
+
+
+def words(name: str, state: Any) -> dict[str, str]:
+    """The attributes of a variable of a file about states of one kind."""
+    text = {**WORDS, **state.words}.get(name)
+    found = {} if text is None else {"long_name": text}
+    return {**found, "units": UNITS[name]} if name in UNITS else found
+
+
+def observable_arrays(solution: Solution) -> Arrays:
+    """What is measured at every time, unless a file kept it."""
+    observed: Arrays = solution.stored.get("observed", {})
+    if "observables" in solution.stored:
+        return solution.stored["observables"] | observed
+    dims = ("t", *member_dims(solution.shape))
+    table = measure_all(solution.model, solution.states, solution.t)
+    moment, degree = table.pop("moment", None), table.pop("degree", None)
+    arrays: Arrays = {
+        name: ((*dims, *MORE_DIMENSIONS.get(name, ())), values) for name, values in table.items()
+    }
+    if moment is not None:
+        arrays["moment_re"] = (*dims, "k"), moment.real
+        arrays["moment_im"] = (*dims, "k"), moment.imag
+        arrays["k"] = ("k",), np.arange(1, MOMENTS + 1)
+    if degree is not None:
+        arrays["degree"] = ("t",), degree
+    arrays["t"] = ("t",), solution.t
+    return arrays | observed | _parameters(solution)
+
+
+def _parameters(solution: Solution) -> Arrays:
+    """beta, kappa, and what else tells members apart, along the axes where they vary."""
+    shape, dims = solution.shape, member_dims(solution.shape)
+    arrays: Arrays = {}
+    for name, values in solution.parameters.items():
+        if values.ndim:
+            own = (1,) * (len(shape) - values.ndim) + values.shape
+            kept = tuple(i for i, size in enumerate(own) if size > 1)
+            arrays[name] = tuple(dims[i] for i in kept), values.reshape([own[i] for i in kept])
+    return arrays
+
+
+def _dataset(arrays: Arrays, solution: Solution) -> "xr.Dataset":
+    import xarray as xr
+
+    state = type(solution.final)
+    variables = {
+        name: (dims, values, words(name, state)) for name, (dims, values) in arrays.items()
+    }
+    coordinates = (*AXES, *solution.parameters)
+    coords = {name: variables.pop(name) for name in coordinates if name in variables}
+    return xr.Dataset(variables, coords)

@@ -333,7 +333,7 @@ def test_doctor_compiles_when_told(monkeypatch):
         report("tokens", 1.25)
         return 2.5
 
-    monkeypatch.setattr("meanfield.app.compilation.compile_everything", compile_everything)
+    monkeypatch.setattr("meanfield.app.doctor.compile_everything", compile_everything)
     lines = meanfield("doctor", "--compile")[0].splitlines()
     assert lines[0].split() == ["tokens", "1.2", "s"] and lines[1].split()[-2:] == ["2.5", "s"]
     assert not any("tokens  " in line for line in meanfield("doctor")[0].splitlines())
@@ -530,7 +530,7 @@ def test_what_is_missing_is_said_and_the_exit_code_is_1():
 
 def after(number, monkeypatch):
     """Ctrl-C at the n-th new point."""
-    from meanfield.bifurcation.progress import Following
+    from meanfield.bifurcation.branches import Following
 
     seen, at = [], Following.at
 

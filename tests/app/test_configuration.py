@@ -12,15 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.app.configuration import (
-    BY_PROGRAM,
-    KINDS,
-    Arguments,
-    parse_config,
-    read_config,
-    run_config,
-    schema,
-)
+from meanfield.app.configuration import parse_config, read_config, run_config, schema
+from meanfield.app.tasks import BY_PROGRAM, TASKS, Arguments
 from meanfield.core.identity import digest
 from meanfield.core.kinds import Kind, KindOf, build, describe, parameters_of
 from meanfield.core.kinds import schema as schema_of_kinds
@@ -269,7 +262,7 @@ def families(base=Kind):
     return found
 
 
-for name in KINDS:
+for name in TASKS:
     schema(name)  # imports all that a file can describe
 FAMILIES = families()
 
@@ -371,7 +364,7 @@ def faults(data, node, definitions):
 
 
 def kind_of(data):
-    return next((work for work in KINDS if work in data), "solve")
+    return next((work for work in TASKS if work in data), "solve")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -383,7 +376,7 @@ def test_the_files_of_the_experiments_are_valid(path):
     assert not faults(config.data, root, root["$defs"])
 
 
-@pytest.mark.parametrize("work", KINDS)
+@pytest.mark.parametrize("work", TASKS)
 def test_a_schema_is_json_with_the_words_of_docstrings(work):
     root = schema(work)
     assert json.loads(json.dumps(root, allow_nan=False)) == root
@@ -442,9 +435,9 @@ def test_the_arguments_of_a_file_are_those_of_python():
         "bifurcation": mf.branches,
         "phase_diagram": mf.phase_diagram,
     }
-    assert set(functions) == set(KINDS)
+    assert set(functions) == set(TASKS)
     for work, function in functions.items():
-        table = KINDS[work].required[work]()
+        table = TASKS[work].required()[work]
         assert isinstance(table, Arguments)
         assert set(table.keys) == set(signature(function).parameters) - BY_PROGRAM
         assert set(schema(work)["properties"][work]["properties"]) == set(table.keys)
@@ -758,8 +751,8 @@ def test_without_a_file_the_key_comes_first():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"[model]\ndrift = \nbeta = 1\n", r"run\.toml: line 2, column 9: not TOML: "),
-        (b"[model]\nbeta = [1,\n", r"run\.toml: line 2, the end of the file: not TOML: "),
+        (b"[model]\ndrift = \nbeta = 1\n", r"run\.toml: not TOML: .*line 2, column 9"),
+        (b"[model]\nbeta = [1,\n", r"run\.toml: not TOML: .*end of document"),
         (b"\x89HDF\r\n", r"run\.toml: expected a TOML file"),
     ],
 )
@@ -920,9 +913,9 @@ BAD_FILES = [
     ("x.npz", {"a": np.ones((2, 3, 4))}, {}, "layer = 0 to 1; got none"),
     ("x.npz", {"a": np.ones((2, 3, 4))}, {"layer": 2}, "layer = 0 to 1; got 2"),
     ("x.npz", {"a": np.ones(3)}, {"layer": 0}, r"layer = 0 needs an array \(layers, n, d\)"),
-    ("x.npz", {"a": np.full((3, 4), np.nan)}, {}, "12 are nan or infinite"),
+    ("x.npz", {"a": np.full((3, 4), np.nan)}, {}, "3 not finite"),
     ("x.npz", {"a": np.ones((3, 0))}, {}, r"empty; got shape \(3, 0\)"),
-    ("x.npz", {"a": np.ones((3, 2))}, {}, "length 1"),
+    ("x.npz", {"a": np.ones((3, 2))}, {}, "worst length"),
 ]
 
 
@@ -1172,9 +1165,9 @@ def test_the_documentation_has_every_kind():
     assert with_tables(page).splitlines() == page.splitlines()
 
 
-@pytest.mark.parametrize("work", KINDS)
+@pytest.mark.parametrize("work", TASKS)
 def test_every_argument_is_in_the_documentation(work):
-    for key in KINDS[work].required[work]().keys:
+    for key in TASKS[work].required()[work].keys:
         assert re.search(rf"^\| `{key}` \|", PAGE.read_text(encoding="utf-8"), re.M), (
             f"{key} of [{work}]"
         )

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.distances.measures import PointMeasure, measures
 
 X, Y = mf.Tokens.uniform(6, 2, rng=0), mf.Tokens.uniform(5, 2, rng=1)
 DISTANCES = (mf.wasserstein, mf.sobolev_distance, mf.mmd, mf.sliced_wasserstein,
@@ -61,19 +60,6 @@ def test_a_state_that_is_no_measure_is_told_which_are(distance):
         with pytest.raises(TypeError, match=r"Density, Tokens, .*as_measure") as caught:
             distance(Y, unknown)
         assert type(unknown).__name__ in str(caught.value)
-
-
-def test_a_class_can_be_registered():
-    class Pair:
-        """Two points of equal mass."""
-
-        shape = ()
-
-        def __init__(self, x):
-            self.x, self.masses = np.asarray(x), np.full(2, 0.5)
-
-    measures(Pair)(PointMeasure)
-    assert mf.wasserstein(Pair(X.x[:2]), Y) == mf.wasserstein(mf.Tokens(X.x[:2]), Y)
 
 
 def test_axisymmetric_densities_on_the_circle_are_turned():

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.distances.rotations import aligning_angles, best_rotations
+from meanfield.distances.kernel_norms import aligning_angles
+from meanfield.distances.wasserstein import best_rotations
 
 LAW = mf.Circle(32).von_mises(0.3, 1.0)
 seeds = st.integers(0, 2**32 - 1)

@@ -146,7 +146,7 @@ def test_ctrl_c_stops_everything_and_says_what_was_done(project, tmp_path, kind)
         time.sleep(0.1)
     time.sleep(0.5)
     os.kill(process.pid, kind)
-    printed, _ = process.communicate(timeout=30)
+    printed, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     for line in ("stopped", "not run", "FAILS", "0 of 4 hold", "Interrupted"):
         assert line in printed

@@ -1,0 +1,446 @@
+"""What a configuration file may ask for: a run, a study, a bifurcation diagram, phase diagrams.
+
+Each is a class: the tables of the file, the work, and what is told and drawn of the result.
+"""
+
+import json
+import sys
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import singledispatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..bifurcation import Diagram, PhaseDiagram, branches, phase_diagram
+from ..chaos import Study, propagation_of_chaos
+from ..core.errors import CheckpointError, ConfigError, MeanfieldError
+from ..core.files import checksum
+from ..core.forms import INVALID, TEXT, Form, Many, Reading, choice, toml
+from ..core.kinds import KindOf, call_json, located, parameters_of, read_arguments
+from ..dynamics.observables import measure
+from ..models import Drift
+from ..models.parameters import Place
+from ..models.transformer import Transformer
+from ..results.files import load
+from ..results.solution import Solution
+from ..solving.solve import solve
+from ..spaces import Geometry
+from ..spaces.laws import DensityLaw
+from ..states import Start
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["BY_PROGRAM", "TASKS", "Arguments", "Configuration", "figure_of", "read_result"]
+
+BY_PROGRAM = {
+    *("model", "state", "mu0", "drift", "geometry", "events", "callback", "observe"),
+    *("observables", "functionals", "progress", "checkpoint", "resume", "provenance"),
+}  # arguments of functions that a table does not give
+SHOWN = (
+    "order_parameter", "entropy", "interaction_energy", "free_energy", "dissipation", "minimum",
+    "spectral_tail", "w2_to_dirac", "cluster_count", "quadrature_error", "mean_cosine",
+    "effective_rank", "mean_radius", "rho", "gap", "radius", "spread", "covariance_rank", "speed",
+)  # fmt: skip
+MOST_ROWS = 20
+ROWS = 6  # values of beta in the table of a phase diagram
+
+
+# Tables of a file --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Arguments(Form):
+    """The table of the arguments of a function."""
+
+    function: Callable
+
+    @property
+    def keys(self) -> list[str]:
+        return [name for name in parameters_of(self.function) if name not in BY_PROGRAM]
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        if not isinstance(data, Mapping):
+            return reading.refuse(at, f"expected a table; got {toml(data)}")
+        return read_arguments(self.function, data, at, reading, self.keys)
+
+    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return call_json(self.function, definitions, names=self.keys)
+
+
+class DriftToFollow(KindOf):
+    """A drift; or the name of one alone, where a parameter that it requires is followed."""
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        kind = self.base.kinds.get(data) if isinstance(data, str) else None
+        if kind is not None and any(p.required for p in parameters_of(kind).values()):
+            return kind
+        return super().read(data, at, reading)
+
+    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"anyOf": [*super().json(definitions)["anyOf"], {"enum": self.names}]}
+
+
+class NamesOfDrifts(Form):
+    """Names of kinds of drifts, each at most once."""
+
+    @property
+    def array(self) -> Many:
+        return Many(choice({name: Drift.kinds[name] for name in KindOf(Drift).names}))
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        drifts = self.array.read(data, at, reading)
+        if drifts is INVALID or 0 < len(set(drifts)) == len(drifts):
+            return drifts
+        words = "expected an array of names of drifts, each at most once"
+        return reading.refuse(at, f"{words}; got {toml(data)}")
+
+    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {**self.array.json(definitions), "minItems": 1, "uniqueItems": True}
+
+
+# Tasks -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Configuration:
+    """What a configuration file describes, read and checked.
+
+    Attributes
+    ----------
+    data : dict
+        What the file holds, as plain data that JSON can write; `parse_config` reads it again.
+    source : Path or None
+        The file.
+    tables : dict
+        The tables by name: kinds, and arguments of functions.
+    files : tuple of Path
+        The data files that it names.
+    imports : dict
+        The modules that were imported for their kinds, by name: the SHA-256 of each.
+    """
+
+    data: dict[str, Any]
+    source: Path | None
+    tables: dict[str, Any]
+    files: tuple[Path, ...] = ()
+    imports: Mapping[str, str] = field(default_factory=dict)
+
+    work: ClassVar[str] = ""  # the table that says what is to be done
+    function: ClassVar[Callable]  # whose arguments that table gives
+    objects: ClassVar[dict[str, Form]] = {}  # the tables that it needs besides
+    optional: ClassVar[dict[str, Form]] = {}
+    resumable: ClassVar[bool] = False
+    drawn: ClassVar[bool] = True  # whether a figure is kept beside the result
+
+    @classmethod
+    def required(cls) -> dict[str, Form]:
+        """The tables that a file of this kind must have."""
+        return {**cls.objects, cls.work: Arguments(cls.function)}
+
+    @classmethod
+    def forms(cls) -> dict[str, Form]:
+        """All tables and keys that a file of this kind may have."""
+        return {**cls.required(), **cls.optional, "title": TEXT, "description": TEXT}
+
+    @abstractmethod
+    def run(self, **options: Any) -> Any:
+        """Do the work; `options` are progress, checkpoint and resume."""
+
+    def outputs(self, out: Path) -> list[Path]:
+        """The files that a result is written to."""
+        return [out]
+
+    @abstractmethod
+    def report(self, result: Any, wrote: str) -> str:
+        """What is printed of a result; `wrote` says where it is."""
+
+    @abstractmethod
+    def problems(self, result: Any) -> list[str]:
+        """Why a result is not complete; [] if it is."""
+
+    def figure(self, result: Any) -> "Figure | None":
+        """The figure that is kept beside a result, unless there is nothing to draw."""
+        return None
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Plain data that a result keeps, from which it can be computed again."""
+        return {
+            "config": self.data,
+            "config_file": None if self.source is None else str(self.source),
+            "data_files": {str(path): {"sha256": checksum(path)} for path in self.files},
+            "imports": dict(self.imports),
+            "command_line": list(sys.argv),
+        }
+
+    @contextmanager
+    def blaming(self, table: str, names: Iterable[str] = ()) -> Iterator[None]:
+        """Turns what the package refuses into an error that names the file and the key.
+
+        That is the table, or one of `names` in it with which the message begins.
+        """
+        try:
+            yield
+        except (ConfigError, CheckpointError):
+            raise  # says itself what is wrong
+        except (MeanfieldError, ValueError, TypeError, MemoryError) as error:
+            key, text = located(str(error), table, names)
+            if isinstance(error, MemoryError):
+                text = f"it needs more memory than there is. {error}".strip()
+            raise self.error(f"{key}: {text}") from error
+
+    def error(self, text: str) -> ConfigError:
+        """An error that names the file."""
+        return ConfigError(text if self.source is None else f"{self.source}: {text}")
+
+    def begin(self) -> Any:
+        """The state, or the density, that [initial] makes on [space]."""
+        law = self.tables["initial"]
+        kind: Callable = type(law)
+        with self.blaming("initial", parameters_of(kind)):
+            return law.begin(self.tables.get("space"))
+
+    def call(self, *objects: Any, **options: Any) -> Any:
+        """The function of the table `work`, with the arguments of that table."""
+        function = type(self).function
+        with self.blaming(self.work, parameters_of(function)):
+            return function(*objects, **self.tables[self.work], **options)
+
+    def recorded(self, result: Any) -> Any:
+        """A study or a diagram that keeps its provenance."""
+        result.data.attrs["provenance"] = json.dumps(self.provenance)
+        return result
+
+
+class Run(Configuration):
+    """One run: a model, a state at the start, and how to solve."""
+
+    work, function, resumable, drawn = "solve", staticmethod(solve), True, False
+    objects: ClassVar = {"model": KindOf(Transformer), "initial": KindOf(Start)}
+    optional: ClassVar = {"space": KindOf(Geometry)}
+
+    def run(self, **options: Any) -> Solution:
+        state = self.begin()
+        with self.blaming("model"):
+            model = self.tables["model"].resolve(Place(state.dimension, state.tokens))
+        seeded = "rng" in self.tables["solve"]
+        if state.takes_noise and seeded != model.noisy:
+            raise self.error(
+                "solve.rng: nothing is random without noise, where kappa = inf; leave it out"
+                if seeded
+                else "solve.rng: this key is required and is missing: with it a run that draws "
+                "random numbers can be repeated"
+            )
+        state = state.with_members(len(model.shape))
+        return self.call(model, state, **options, provenance=self.provenance)
+
+    def problems(self, run: Solution) -> list[str]:
+        return [] if run.success else [f"{run.status}: {run.message}"]
+
+    def report(self, run: Solution, wrote: str) -> str:
+        """Status, message, where the result is, and the observables at the last time.
+
+        A row for each member of the ensemble, whose replicas come before the axes of the model.
+        """
+        head = f"{run.status}: {run.message}" if run.success else f"NOT COMPLETE: {run.status}"
+        seconds = f"{run.stats['seconds']:.3g} s, {run.stats['steps']} steps"
+        lines = [head, f"{wrote} ({len(run)} times, {seconds})"]
+        if not run.resolved:
+            lines.append("NOT RESOLVED: the last states are not accurate to rtol")
+        axes, columns = len(run.model.shape), {}
+        if run.final.replicated and len(run.shape) == axes + 1:
+            columns["replica"] = np.arange(run.shape[0]).reshape(-1, *(1,) * axes)
+        columns |= {name: values for name, values in run.parameters.items() if values.ndim}
+        measured = measure(run.model, run.final, float(run.t[-1]))
+        known = (name for name in SHOWN if name in measured)
+        columns |= {name: measured[name] for name in known if not np.isnan(measured[name]).all()}
+        values = [np.broadcast_to(column, run.shape).ravel() for column in columns.values()]
+        rows = [[f"{value:.6g}" for value in row] for row in zip(*values, strict=True)]
+        lines += ["", f"at t = {run.t[-1]:g}, {run.final.size_in_words}:"]
+        lines += _aligned([list(columns), *rows[:MOST_ROWS]])
+        if len(rows) > MOST_ROWS:
+            lines.append(f"... and {len(rows) - MOST_ROWS} more members in the file")
+        return "\n".join(lines)
+
+
+class ChaosStudy(Configuration):
+    """A study of propagation of chaos: a model, the law of the tokens at the start, and sizes."""
+
+    work, function, resumable = "chaos", staticmethod(propagation_of_chaos), True
+    objects: ClassVar = {
+        "model": KindOf(Transformer),
+        "space": KindOf(Geometry),
+        "initial": KindOf(DensityLaw),
+    }
+
+    def run(self, **options: Any) -> Study:
+        return self.recorded(self.call(self.tables["model"], self.begin(), **options))
+
+    def problems(self, study: Study) -> list[str]:
+        return [] if study.success else ["interrupted: --resume continues the study"]
+
+    def figure(self, study: Study) -> "Figure | None":
+        measured = study.data.attrs["distances"] or "coupling" in study.data
+        return study.plot() if study.success and measured else None
+
+    def report(self, study: Study, wrote: str) -> str:
+        """Means of distances at the last time against n, their rates, and weak errors."""
+        data = study.data.isel(t=-1)
+        rows = [["", *(f"n = {n}" for n in data.n.values), ""]]
+        for name in [*data.attrs["distances"], *(["coupling"] if "coupling" in data else [])]:
+            rate = study.rate(name)
+            low, high = rate.interval
+            power = f"~ n^{rate.exponent:.3f} [{low:.3f}, {high:.3f}]"
+            rows.append([name, *(f"{x:.5g}" for x in data[name].mean("replica").values), power])
+        for name in data.attrs["functionals"]:
+            limit = float(data[f"limit of {name}"])
+            errors = data[name].mean("replica").values - limit
+            rows.append([f"{name} - {limit:.5g}", *(f"{error:.3g}" for error in errors), ""])
+        count = f"{'' if study.success else 'up to '}{data.sizes['replica']}"
+        head = f"at t = {float(data.t):g}, means over {count} replicas:"
+        return "\n".join([head, *_aligned(rows), wrote])
+
+
+class BifurcationDiagram(Configuration):
+    """A bifurcation diagram: a drift, a space, and a range of kappa or of another parameter."""
+
+    work, function = "bifurcation", staticmethod(branches)
+    objects: ClassVar = {"drift": DriftToFollow(Drift), "space": KindOf(Geometry)}
+
+    def run(self, **options: Any) -> Diagram:
+        return self.recorded(self.call(self.tables["drift"], self.tables["space"], **options))
+
+    def problems(self, diagram: Diagram) -> list[str]:
+        return diagram.doubts
+
+    def figure(self, diagram: Diagram) -> "Figure":
+        """The free energy tells branches apart whose order parameter is 0."""
+        first = int(diagram.data.degree[0])
+        shown = ["order_parameter" if first == 1 else f"moment {first}"]
+        return diagram.plot(y=[*shown, *(["free_energy"] if diagram.drift.gradient_flow else [])])
+
+    def report(self, diagram: Diagram, wrote: str) -> str:
+        """The special points, and why every branch ends."""
+        data, name = diagram.data, diagram.parameter
+        where = f"{data.attrs['drift']} on {data.attrs['geometry']}"
+        if not diagram.special_points:
+            low, high = data.attrs[name]
+            return (
+                f"{where}: no onset of the uniform state for {low:g} < {name} < {high:g}\n{wrote}"
+            )
+        rows = [["", "branch", "degree", name, "r", "F - F(unif)", ""]]
+        for special in sorted(diagram.special_points, key=lambda s: (s.branch, s.value)):
+            state = special.state
+            energy = f"{state.free_energy:.3g}" if diagram.drift.gradient_flow else "-"
+            rows.append([
+                f"{special.character} {special.kind}".strip(), f"{special.branch}",
+                f"{special.degree}", f"{special.value:.10g}", f"{state.order_parameter:.6g}",
+                energy, special.status,
+            ])  # fmt: skip
+        lines = [f"{where}, special points:", *_aligned(rows)]
+        for number, end in enumerate(diagram.ends, start=1):
+            here = data[name].values[data.branch.values == number]
+            lines.append(
+                f"branch {number}: {len(here)} points, {name} from {here.min():.6g} to "
+                f"{here.max():.6g}; ends: {end}"
+            )
+        return "\n".join([*lines, wrote])
+
+
+class PhaseDiagrams(Configuration):
+    """Phase diagrams of some kinds of drifts: a space, and a range of beta."""
+
+    work, function = "phase_diagram", staticmethod(phase_diagram)
+    objects: ClassVar = {"drifts": NamesOfDrifts(), "space": KindOf(Geometry)}
+
+    def run(self, **options: Any) -> tuple[PhaseDiagram, ...]:
+        found: list[PhaseDiagram] = []
+        for drift in self.tables["drifts"]:
+            found.append(self.recorded(self.call(drift, self.tables["space"], **options)))
+            if any("interrupted" in ends for ends in found[-1].ends.values()):
+                break
+        return tuple(found)
+
+    def outputs(self, out: Path) -> list[Path]:
+        """The file of every drift: `out`, or with several OUT_USA.nc and OUT_SA.nc."""
+        drifts = [drift.__name__ for drift in self.tables["drifts"]]
+        if len(drifts) == 1:
+            return [out]
+        return [out.with_name(f"{out.stem}_{drift}{out.suffix}") for drift in drifts]
+
+    def problems(self, found: tuple[PhaseDiagram, ...]) -> list[str]:
+        return [f"{d.data.attrs['drift']}: {doubt}" for d in found for doubt in d.doubts]
+
+    def figure(self, found: tuple[PhaseDiagram, ...]) -> "Figure":
+        from ..plotting import phases
+
+        return phases(*found, close_up=True)
+
+    def report(self, found: tuple[PhaseDiagram, ...], wrote: str) -> str:
+        """The tricritical points, and the curves at a few beta."""
+        lines: list[str] = []
+        for diagram in found:
+            data = diagram.data
+            lines.append(f"{data.attrs['drift']} on {data.attrs['geometry']}:")
+            lines += [
+                f"tricritical point of degree {point.degree}: beta = {point.beta:.10g}, "
+                f"kappa = {point.kappa:.10g}"
+                for point in diagram.tricritical
+            ]
+            degrees = [int(l) for l in np.unique(data.degree.values)]
+            curves = [("critical", l) for l in degrees] + [(name, 1) for name in diagram.loci]
+            rows = [["beta", *(f"kappa_{l}" for l in degrees), *diagram.loci]]
+            first, last = data.attrs["beta"]
+            for beta in np.linspace(first, last, ROWS):
+                values = [diagram.kappa(name, float(beta), l) for name, l in curves]
+                numbers = ["-" if np.isnan(value) else f"{value:.9g}" for value in values]
+                rows.append([f"{beta:.4g}", *numbers])
+            lines += [*_aligned(rows), ""]
+        return "\n".join([*lines[:-1], wrote])
+
+
+TASKS: dict[str, type[Configuration]] = {
+    task.work: task for task in (ChaosStudy, BifurcationDiagram, PhaseDiagrams, Run)
+}
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table: its first column to the left, the others to the right."""
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    return [row[0].ljust(widths[0]) + "".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
+
+
+# Figures of results ------------------------------------------------------------------------------
+
+
+def read_result(path: Path) -> Any:
+    """What a file holds: a solution, a study or a diagram."""
+    return Study.load(path) if Study.is_in(path) else load(path)
+
+
+@singledispatch
+def figure_of(result: Any, kind: str | None) -> Any:
+    """The figure of a result, of this kind or of its default one."""
+    return result.plot(kind=kind or "overview")
+
+
+@figure_of.register
+def _(study: Study, kind: str | None) -> Any:
+    return study.plot() if kind in (None, "rates") else study.law.plot(kind=kind)
+
+
+@figure_of.register
+def _(diagram: Diagram, kind: str | None) -> Any:
+    return diagram.plot(y=kind or "order_parameter")
+
+
+@figure_of.register
+def _(diagram: PhaseDiagram, kind: str | None) -> Any:
+    if kind not in (None, "relative"):
+        raise MeanfieldError(f"--kind of a phase diagram is relative; got {kind!r}.")
+    return diagram.plot(relative=kind is not None)
