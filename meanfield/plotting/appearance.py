@@ -26,7 +26,7 @@ from .clusters import (
     separate,
 )
 from .labels import Member, all_members, choose_members, member_of, percent
-from .spaces import Chart, chart_of, in_words, space_of_tokens
+from .spaces import Chart, Flat, chart_of, in_words, space_of_tokens
 
 __all__ = ["Appearance"]
 
@@ -65,6 +65,11 @@ class Sample:
 
 class Appearance:
     """How a kind of state is drawn; this is what holds for states of any kind.
+
+    That of a state with points also answers `points(state)`, those (n, d) of a single state;
+    `mean(state)`, or any direction if it is 0; `sample(solution, member, most)`, the `Sample` of at
+    most so many points; and `coordinates(solution, member)`, those of all points on the chart of
+    the space, continuous in time, (t, n).
 
     Attributes
     ----------
@@ -105,7 +110,7 @@ class Appearance:
 
     def flat(self, state: Any) -> bool:
         """Whether it lives in R^d, where points can go to infinity."""
-        return False
+        return issubclass(self.space(state), Flat)
 
     def gathering(self, state: Any) -> str:
         """The observable that tells in movies how far the measure has gathered; "" for none."""
@@ -134,12 +139,6 @@ class Appearance:
         """Names of observables that are always the same for such states."""
         return {"mass"} if self.carried else set()
 
-    # Of states with points
-
-    def points(self, state: Any) -> np.ndarray:
-        """The points (n, d) of a single state: tokens, or nodes."""
-        raise NotImplementedError
-
     def clusters(self, state: Any) -> Sequence[Any]:
         """Clusters of a single state, with `point` and `mass`, the heaviest first."""
         return []
@@ -148,18 +147,6 @@ class Appearance:
         """Direction in which a single state on the sphere is seen best: its heaviest cluster."""
         clusters = self.clusters(state)
         return clusters[0].point if clusters else self.mean(state)
-
-    def mean(self, state: Any) -> np.ndarray:
-        """The mean of a single state, or any direction if it is 0."""
-        raise NotImplementedError
-
-    def sample(self, solution: Solution, member: Member, most: int) -> Sample:
-        """At most `most` points that stand for all of a member."""
-        raise NotImplementedError
-
-    def coordinates(self, solution: Solution, member: Member) -> np.ndarray:
-        """Coordinates of all points on the chart of the space, continuous in time, (t, n)."""
-        raise NotImplementedError
 
 
 def appearance_of(state: Any) -> Appearance:
@@ -340,9 +327,6 @@ class TokensAppearance(Finite):
     def space(self, state):
         return space_of_tokens(state.dimension, state.on_sphere)
 
-    def flat(self, state):
-        return not state.on_sphere
-
     def weighted(self, state, root):
         return root * state.x
 
@@ -406,9 +390,6 @@ class GaussianAppearance(Appearance):
 
     def space(self, state):
         return space_of_tokens(state.dimension, on_sphere=False)
-
-    def flat(self, state):
-        return True
 
     def vectors(self, states, members):
         """In perspective: infinity is at the distance 1, the size at the start at 1/2."""

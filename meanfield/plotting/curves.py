@@ -25,7 +25,7 @@ from .appearance import Sample, appearance_of, sample_of, space_of
 from .clusters import Cluster
 from .fields import Scale, angle_histogram, choose_scale, draw_histogram, profiles, visible_chart
 from .labels import Member, distinct, label_of_member, member_of, percent
-from .layouts import Panels
+from .layouts import Draw, Panels
 from .registry import expect, figure
 from .spaces import AROUND, QUARTERS, Line, chart_of
 from .times import is_logarithmic, need_two_times, resolved_states, time_axis
@@ -185,7 +185,8 @@ def polar(
     theta, values = profiles(solution, target.members, times=shown)
     chosen = choose_scale(values, scale, heavy="power")
     for (ax, bottom, _), curves in zip(target.outer, values, strict=True):
-        polar_axes(ax, chosen, quiet_angle(theta, curves))
+        quiet = theta[np.max(curves, axis=0).argmin()]  # free for the names of the circles
+        polar_axes(ax, chosen, quiet)
         rings = [ring(theta, curve, chosen) for curve in curves]
         curves_in_time(target, ax, solution, shown, rings)
         if bottom:
@@ -198,11 +199,6 @@ def ring(theta: np.ndarray, density: np.ndarray, scale: Scale) -> np.ndarray:
     """Closed curve of shape (2, n) at the radius 1 + height of the density."""
     # The grid overhangs by one point on either side; from the second to the last it closes.
     return (1.0 + scale.height(density[1:])) * np.array([np.cos(theta[1:]), np.sin(theta[1:])])
-
-
-def quiet_angle(theta: np.ndarray, curves: np.ndarray) -> float:
-    """Angle at which the largest of the curves is smallest: free for the names of the circles."""
-    return float(theta[np.max(curves, axis=0).argmin()])
 
 
 def polar_axes(ax: Axes, scale: Scale, angle: float) -> None:
@@ -224,8 +220,7 @@ def name_angles(ax: Axes, names: Sequence[tuple[float, str]], radius: float) -> 
     for quarter, name in names:
         ax.text(*_at(radius, quarter * np.pi), name, fontsize=9, **CENTRED)
     ax.set(aspect="equal", xticks=[], yticks=[])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)
 
 
 def _at(radius: float, angle: float) -> tuple[float, float]:
@@ -240,11 +235,8 @@ def _levels(scale: Scale) -> list[float]:
         levels = LogLocator(base=10).tick_values(1.0, scale.high)
     # Closer to the uniform circle than a digit is high, a name could not be read.
     room = scale.height(np.array(1.0)) + 0.13
-    return [1.0] + [
-        float(x)
-        for x in levels
-        if x <= scale.high * (1 + 1e-9) and scale.height(np.array(x)) > room
-    ]
+    places = {float(x): scale.height(np.array(x)) for x in levels if x <= scale.high * (1 + 1e-9)}
+    return [1.0, *(level for level, place in places.items() if place > room)]
 
 
 # Histograms of tokens ------------------------------------------------------------------------
@@ -327,23 +319,21 @@ def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PR
         If the states are not inner products.
     """
     edges = np.linspace(*fields.PRODUCTS.limits, bins + 1)
-    for member, row in page.views:
-        for ax, i in row:
-            page.show(partial(_products, ax, solution, member, edges), [i])
+    style = {"baseline": ROUNDING, "fill": True, "color": theme.PALETTE[5], "alpha": 0.75}
+
+    def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
+        def draw(ax: Axes, i: int) -> list[Artist]:
+            shares = fields.shares_at(solution[i], member, bins)
+            return [ax.stairs(np.maximum(shares, ROUNDING), edges, **style)]
+
+        return draw
+
+    page.each(prepare)
     for ax, bottom, left in page.outer:
         fields.PRODUCTS.beneath(ax, named=bottom)
         ax.set(ylim=(fields.LEAST_SHARE, 1.5), yscale="log")
         if left and not ax.get_ylabel():
             ax.set_ylabel(fields.SHARE)
-
-
-def _products(
-    ax: Axes, solution: Solution, member: Member, edges: np.ndarray, i: int
-) -> list[Artist]:
-    """The steps of the histogram of inner products at one time."""
-    shares = np.maximum(fields.shares_at(solution[i], member, len(edges) - 1), ROUNDING)
-    style = {"fill": True, "color": theme.PALETTE[5], "alpha": 0.75}
-    return [ax.stairs(shares, edges, baseline=ROUNDING, **style)]
 
 
 # The mass below each angle -------------------------------------------------------------------
@@ -446,13 +436,11 @@ def trajectories(
         copies = [chart.copies(curve) for curve in places.T]
         turns = [len(seen) for seen in copies]
         segments = [np.column_stack([solution.t, curve]) for seen in copies for curve in seen]
-        lines = LineCollection(
-            segments,
-            colors=list(np.repeat(sample.colours, turns)),
-            linewidths=np.repeat(np.clip(0.9 * np.sqrt(sample.sizes), 0.3, 4.0), turns),
-            alpha=opacity(len(places.T), look.overlap),
-            rasterized=len(segments) > look.most_curves,
-        )
+        widths = np.repeat(np.clip(0.9 * np.sqrt(sample.sizes), 0.3, 4.0), turns)
+        colours = list(np.repeat(sample.colours, turns))
+        lines = LineCollection(segments, colors=colours, linewidths=widths)
+        lines.set_alpha(opacity(len(places.T), look.overlap))
+        lines.set_rasterized(len(segments) > look.most_curves)
         ax.add_collection(lines)
         chart.beside(ax, named=left)
         name_sample(ax, solution, member, sample)

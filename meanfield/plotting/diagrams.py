@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from . import theme
+from .labels import symbol_of
 
 if TYPE_CHECKING:
     from ..bifurcation import Diagram, PhaseDiagram
@@ -30,6 +31,11 @@ MARKS = {
     "symmetry breaking": ("^", "symmetry breaking"),
 }
 BOTH = {"color": theme.FAINT, "alpha": 0.3, "lw": 0}
+LABELS = {
+    "order_parameter": r"$r = |\int x\, d\mu|$",
+    "free_energy": r"$F(\mu) - F(\mathrm{uniform})$",
+    "growth": "largest growth rate",
+}
 NAMES = {"fold": "fold", "transition": "first-order transition"}
 
 
@@ -68,12 +74,8 @@ def bifurcation(
         panels = figure.subplots(1, len(names), squeeze=False)[0]
         for ax, (name, values) in zip(panels, table, strict=True):
             shown = _panel(ax, diagram, name, values)
-            ax.set(
-                xlabel=f"${_symbol(diagram)}$",
-                ylabel=_label(name),
-                xscale="log" if log else "linear",
-            )
-            ax.set_xlim(*diagram.span)
+            ax.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=LABELS.get(name, name))
+            ax.set(xscale="log" if log else "linear", xlim=diagram.span)
         found = set(_stability(diagram.data.growth.values))
         handles = [
             Line2D([], [], color=theme.INK, label=kind, **style)
@@ -97,10 +99,9 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
     for onset in diagram.special("bifurcation", 0):
         value = _value_at(onset.state, y)
         if value is not None:
-            ax.annotate(
-                rf"${_symbol(diagram)}_{{{onset.degree}}}$", (onset.value, value), ha="center",
-                xytext=(0, 5 if above else -13), textcoords="offset points",
-            )  # fmt: skip
+            name = rf"${symbol_of(diagram.parameter)}_{{{onset.degree}}}$"
+            offset = {"xytext": (0, 5 if above else -13), "textcoords": "offset points"}
+            ax.annotate(name, (onset.value, value), ha="center", **offset)
     return _specials(ax, diagram, y)
 
 
@@ -151,21 +152,6 @@ def _value_at(state, y: str) -> float | None:
         found = np.flatnonzero(state.equation.degrees == int(y[7:]))
         return float(state.legendre_moments[found[0]]) if len(found) else None
     return None
-
-
-def _symbol(diagram: "Diagram") -> str:
-    """The parameter of a diagram in a formula."""
-    name = diagram.parameter
-    return rf"\{name}" if name in ("kappa", "beta") else rf"\mathrm{{{name.replace('_', ' ')}}}"
-
-
-def _label(y: str) -> str:
-    known = {
-        "order_parameter": r"$r = |\int x\, d\mu|$",
-        "free_energy": r"$F(\mu) - F(\mathrm{uniform})$",
-        "growth": "largest growth rate",
-    }
-    return known.get(y, y)
 
 
 # Phase diagrams ------------------------------------------------------------------------------
@@ -265,6 +251,7 @@ def _around_one(kappa: np.ndarray) -> tuple[float, float]:
 
 # Studies of propagation of chaos ----------------------------------------------------------------
 
+SYMBOLS = {"W1": "$W_1$", "W2": "$W_2$", "H^-1": "$H^{-1}$", "H^-2": "$H^{-2}$", "mmd": "MMD"}
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SPREAD = 1.96
 
@@ -292,9 +279,9 @@ def rates(study: "Study", *, t: float | None = None, name: str | None = None) ->
     ValueError
         If there is no such distance.
     """
-    names = [*study.data.attrs["distances"]]
-    names += ["coupling"] if "coupling" in study.data else []
-    known = [*names, *(["coupling up to rotation"] if "coupling" in study.data else [])]
+    coupled = "coupling" in study.data
+    names = [*study.data.attrs["distances"], *["coupling"] * coupled]
+    known = [*names, *["coupling up to rotation"] * coupled]
     if not names:
         raise ValueError("rates shows distances or the coupling, and this study has neither.")
     if name is not None and name not in known:
@@ -316,12 +303,11 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
         mean, error = _mean(table[name])
         if not mean.all() or np.isnan(mean).all():  # coupled tokens at the start; nothing yet
             continue
-        ax.errorbar(
-            sizes, mean, SPREAD * error, fmt=MARKERS[i % len(MARKERS)], ms=4, color=colour, lw=1
-        )
+        dots = {"fmt": MARKERS[i % len(MARKERS)], "ms": 4, "color": colour, "lw": 1}
+        ax.errorbar(sizes, mean, SPREAD * error, **dots)
         rate = study.rate(name, t)
         ends = np.array([sizes[0], sizes[-1]])
-        label = f"{_name_of(name)}: $n^{{{rate.exponent:.2f}}}$"
+        label = f"{SYMBOLS.get(name, name)}: $n^{{{rate.exponent:.2f}}}$"
         ax.plot(ends, rate.constant * ends**rate.exponent, color=colour, label=label)
         if f"floor of {name}" in table:
             floor = _mean(table[f"floor of {name}"])[0]
@@ -345,7 +331,7 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
         if f"floor of {name}" in study.data:
             floor = _mean(study.data[f"floor of {name}"].sel(n=n))[0]
             ax.plot(times, floor, "--", color=colour, lw=0.9)
-    ax.set(yscale="log", xlabel="time $t$", title=_name_of(name))
+    ax.set(yscale="log", xlabel="time $t$", title=SYMBOLS.get(name, name))
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
@@ -357,8 +343,3 @@ def _mean(table) -> tuple[np.ndarray, np.ndarray]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # sizes that were not begun
         return np.nanmean(values, axis=-1), np.nanstd(values, axis=-1, ddof=1) / count**0.5
-
-
-def _name_of(name: str) -> str:
-    known = {"W1": "$W_1$", "W2": "$W_2$", "H^-1": "$H^{-1}$", "H^-2": "$H^{-2}$", "mmd": "MMD"}
-    return known.get(name, name)

@@ -68,18 +68,11 @@ def field_maps(
         The last of them, for the colour bar.
     """
     for (ax, bottom, left), values in zip(target.outer, fields, strict=True):
-        mesh = ax.pcolormesh(
-            times,
-            places,
-            values.T,
-            norm=norm,
-            cmap=theme.DENSITY_MAP,
-            shading="nearest" if len(times) == len(values) else "flat",
-            rasterized=True,
-        )
+        shading = "nearest" if len(times) == len(values) else "flat"
+        style = {"norm": norm, "cmap": theme.DENSITY_MAP, "shading": shading}
+        mesh = ax.pcolormesh(times, places, values.T, rasterized=True, **style)
         chart.beside(ax, named=left)
-        for spine in ax.spines.values():
-            spine.set_visible(True)
+        ax.spines[:].set_visible(True)
         time_axis(ax, solution, log_time=log_time, named=bottom)
     return mesh
 

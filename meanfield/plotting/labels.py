@@ -145,8 +145,12 @@ def describe_model(solution: Solution) -> str:
 
 
 def _equation(name: str, number: str) -> str:
-    symbol = SYMBOLS.get(name, rf"\mathrm{{{name}}}".replace("_", r"\_"))
-    return f"${symbol} = {number}$"
+    return f"${symbol_of(name)} = {number}$"
+
+
+def symbol_of(name: str) -> str:
+    """A parameter in a formula."""
+    return SYMBOLS.get(name, rf"\mathrm{{{name}}}".replace("_", r"\ "))
 
 
 # Ticks of a logarithmic axis ---------------------------------------------------------------------

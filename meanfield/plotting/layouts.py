@@ -7,6 +7,7 @@ the states of the times in question, or in a movie the present one in place of t
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -23,6 +24,7 @@ from .times import drawn_count, pick_times, resolved_states
 __all__ = ["Panels"]
 
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
+Draw = Callable[[Axes, int], Iterable[Artist]]  # draws the saved state of an index in a panel
 
 
 @dataclass
@@ -100,6 +102,13 @@ class Panels:
 
         update(0)
         self.film.append(update)
+
+    def each(self, prepare: Callable[[Member, list[tuple[Axes, int]]], Draw]) -> None:
+        """Draw a sheet: `prepare` returns what draws a saved state of a member in its panels."""
+        for member, row in self.views:
+            draw = prepare(member, row)
+            for ax, i in row:
+                self.show(partial(draw, ax), [i])
 
 
 def panels_in(figure: FigureBase, count: int, columns: int) -> list[Axes]:
@@ -281,10 +290,9 @@ def mark(ax: Axes, solution: Solution) -> None:
     if found is None:
         return
     text, colour = found
-    for spine in ax.spines.values():
-        spine.set(visible=True, edgecolor=colour, linewidth=2.5)
+    ax.spines[:].set(visible=True, edgecolor=colour, linewidth=2.5)
     width = ax.get_position().width * ax.figure.get_figwidth()
     box = {"facecolor": "white", "edgecolor": colour, "alpha": 0.9}
     style = {"ha": "center", "va": "top", "color": colour, "fontsize": 7.5, "fontweight": "bold"}
-    text = fill(text, max(20, int(15 * width)))
-    ax.text(0.5, 0.97, text, transform=ax.transAxes, parse_math=False, zorder=10, bbox=box, **style)
+    style |= {"transform": ax.transAxes, "zorder": 10, "bbox": box, "parse_math": False}
+    ax.text(0.5, 0.97, fill(text, max(20, int(15 * width))), **style)

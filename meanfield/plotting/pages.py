@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ __all__ = ["Band", "animate", "overview", "scene", "upper_part"]
 
 # The page ------------------------------------------------------------------------------------
 
+VIEWING = ("seen_from", "scale")  # options of movies
 TIMES, COLUMNS = 6, 5  # so many times of a law, and of points, are shown
 PARTS, SCENES = registry.Registry(), registry.Registry()
 
@@ -221,19 +223,19 @@ def animate(
         options["scale"] = scale
     members = appearance_of(solution.final).members(solution, member)
     with theme.style():
-        figure, moving = _stage(solution, members, draw, title, options)
+        figure, show = _stage(solution, members, draw, title, options)
         figure.set_dpi(dpi)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once: nothing moves but the states
         write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
-        write(figure, moving, drawn_count(solution), path, fps)
+        write(figure, show, drawn_count(solution), path, fps)
     return path
 
 
 def _stage(
     solution: Solution, members: list[Member], draw: Callable, title: str | None, options: dict
-) -> tuple[Figure, list[Update]]:
-    """The figure of the movie, and the functions that set it to a saved state."""
+) -> tuple[Figure, Update]:
+    """The figure of the movie, and what sets it to a saved state."""
     single = len(members) == 1
     name = appearance_of(solution.final).gathering(solution.final)
     tall = 3.3 if single or not name else 0.3 + 1.7 * -(-len(members) // 3)
@@ -251,7 +253,7 @@ def _stage(
     heading = describe_model(solution) if title is None else title
     title_page(figure, solution, heading or " ", x=0.02, ha="left")
     moving.append(_clock(figure, solution, heading))
-    return figure, moving
+    return figure, lambda i: [update(i) for update in moving]
 
 
 def _clock(figure: Figure, solution: Solution, heading: str) -> Update:
@@ -404,70 +406,43 @@ upper_part(Gaussian, Flat, single="variances")(one_band(3.4, gaussians.variances
 # What movies show of each kind of state ------------------------------------------------------
 
 
-def moving(
-    top: SubFigure, solution: Solution, members: list[Member], *kinds: FigureKind, **options: Any
-) -> list[Update]:
-    """Kinds of figures side by side, whose time moves, or in which a line runs through the times.
+class Film:
+    """A scene: kinds of figures side by side whose time moves; of several members the first kind.
 
-    Options go to the kinds that have them.
+    Where nothing moves, a line runs through the times. Options go to the kinds that have them.
     """
-    places = np.ravel(top.subfigures(1, len(kinds), width_ratios=[1.35, 1.0][: len(kinds)]))
-    updates: list[Update] = []
-    for kind, place in zip(kinds, places, strict=True):
-        target = grid(place, members, solution, film=[])
-        if kind is not kinds[0]:
-            target.axes[0].set_title("")
-        own = {name: value for name, value in options.items() if name in options_of(kind)}
-        kind.draw(target, solution, **own)
-        updates += target.film or [cursor(ax, solution) for ax in target.axes]
-    return updates
+
+    def __init__(self, *kinds: FigureKind, **fixed: Any):
+        self._kinds, self._fixed = kinds, fixed
+        found = [name for name in VIEWING if any(name in options_of(kind) for kind in kinds)]
+        keyword = Parameter.KEYWORD_ONLY
+        self.__signature__ = Signature([Parameter(name, keyword) for name in found])
+
+    def __call__(
+        self, top: SubFigure, solution: Solution, members: list[Member], **options: Any
+    ) -> list[Update]:
+        kinds, updates = self._kinds[: 1 if len(members) > 1 else None], []
+        places = np.ravel(top.subfigures(1, len(kinds), width_ratios=[1.35, 1.0][: len(kinds)]))
+        for kind, place in zip(kinds, places, strict=True):
+            target = grid(place, members, solution, film=[])
+            if kind is not kinds[0]:
+                target.axes[0].set_title("")
+            known = options_of(kind)
+            own = {name: value for name, value in options.items() if name in known}
+            kind.draw(target, solution, **own, **self._fixed)
+            updates += target.film or [cursor(ax, solution) for ax in target.axes]
+        return updates
 
 
-@scene(Density, Circle)
-def _curve_and_ring(top, solution, members, *, scale="auto"):
-    """One density over the angle and around the circle; several over the angle, a panel each."""
-    kinds = [curves.snapshots, curves.polar] if len(members) == 1 else [curves.snapshots]
-    return moving(top, solution, members, *kinds, scale=scale)
-
-
-@scene(Density, Zonal)
-def _curves(top, solution, members, *, scale="auto"):
-    return moving(top, solution, members, curves.snapshots, scale=scale)
-
-
-@scene(Density, Sphere)
-def _fields(top, solution, members, *, seen_from=None, scale="auto"):
-    return moving(top, solution, members, sphere.orthographic, seen_from=seen_from, scale=scale)
-
-
-@scene((Characteristics, Tokens), Sphere)
-def _dots(top, solution, members, *, seen_from=None):
-    return moving(top, solution, members, sphere.orthographic_dots, seen_from=seen_from)
-
-
-@scene(Characteristics, Circle, Zonal)
-def _distribution_and_dots(top, solution, members):
-    return moving(top, solution, members, curves.distribution, points.rings)
-
-
-@scene(Tokens, Circle)
-def _trajectories_and_dots(top, solution, members):
-    return moving(top, solution, members, curves.trajectories, points.rings)
-
-
-@scene(Tokens, Hypersphere, Euclidean)
-def _plane(top, solution, members):
-    return moving(top, solution, members, points.projection, trails=True)
-
-
-@scene(Gram)
-def _inner_products(top, solution, members):
-    return moving(top, solution, members, curves.product_histogram)
-
-
-@scene(Gaussian, Plane)
-def _ellipse(top, solution, members):
-    return moving(top, solution, members, gaussians.ellipses)
+scene(Density, Circle)(Film(curves.snapshots, curves.polar))
+scene(Density, Zonal)(Film(curves.snapshots))
+scene(Density, Sphere)(Film(sphere.orthographic))
+scene((Characteristics, Tokens), Sphere)(Film(sphere.orthographic_dots))
+scene(Characteristics, Circle, Zonal)(Film(curves.distribution, points.rings))
+scene(Tokens, Circle)(Film(curves.trajectories, points.rings))
+scene(Tokens, Hypersphere, Euclidean)(Film(points.projection, trails=True))
+scene(Gram)(Film(curves.product_histogram))
+scene(Gaussian, Plane)(Film(gaussians.ellipses))
 
 
 def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> list[Update]:
@@ -481,12 +456,6 @@ def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> lis
         target = Panels(top, panels_in(top, len(names), 2), shown, 2)
         draw_observables(target, solution, names, log_time=False)
     return [cursor(ax, solution) for ax in top.axes]
-
-
-def set_to(i: int, moving: list[Update]) -> None:
-    """Set a movie to the saved state of index i."""
-    for update in moving:
-        update(i)
 
 
 # Files ---------------------------------------------------------------------------------------
@@ -526,7 +495,7 @@ def ffmpeg_program() -> str:
         ) from error
 
 
-def _write_mp4(figure, moving: list[Update], count: int, path: Path, fps: float) -> None:
+def _write_mp4(figure, show: Update, count: int, path: Path, fps: float) -> None:
     writer = FFMpegWriter(fps=fps, codec="h264", extra_args=["-pix_fmt", "yuv420p", "-crf", "18"])
     program = ffmpeg_program()
     try:
@@ -535,7 +504,7 @@ def _write_mp4(figure, moving: list[Update], count: int, path: Path, fps: float)
             writer.saving(figure, str(path), figure.dpi),
         ):
             for i in range(count):
-                set_to(i, moving)
+                show(i)
                 writer.grab_frame()
     except (OSError, subprocess.CalledProcessError) as error:
         raise MeanfieldError(
@@ -544,20 +513,20 @@ def _write_mp4(figure, moving: list[Update], count: int, path: Path, fps: float)
         ) from error
 
 
-def _write_gif(figure, moving: list[Update], count: int, path: Path, fps: float) -> None:
-    frames = _frames(figure, moving, count)
+def _write_gif(figure, show: Update, count: int, path: Path, fps: float) -> None:
+    frames = _frames(figure, show, count)
     duration = 10 * max(2, round(100 / fps))
     style = {"format": "GIF", "save_all": True, "append_images": frames, "loop": 0}
     next(frames).save(path, duration=duration, **style)
 
 
-def _frames(figure: Figure, moving: list[Update], count: int) -> Iterator[Image.Image]:
+def _frames(figure: Figure, show: Update, count: int) -> Iterator[Image.Image]:
     canvas = FigureCanvasAgg(figure)
     # Without k-means the few pixels of a peak, or of dots, get the colour of something else; it
     # takes a while.
     refine = int(any(ax.images or ax.collections for ax in figure.axes))
     for i in range(count):
-        set_to(i, moving)
+        show(i)
         canvas.draw()
         pixels = np.array(canvas.buffer_rgba())[..., :3]
         yield Image.fromarray(pixels).quantize(256, kmeans=refine, dither=Image.Dither.NONE)

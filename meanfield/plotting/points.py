@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from .appearance import Sample, TokensAppearance, appearance_of, sample_of, spac
 from .clusters import evenly
 from .curves import CENTRED, TURN, name_angles, name_sample, opacity
 from .labels import Member, member_of, percent
-from .layouts import Panels
+from .layouts import Draw, Panels
 from .registry import figure
 from .spaces import Euclidean, Hypersphere, chart_of
 
@@ -81,26 +80,25 @@ def rings(page: Panels, solution: Solution, *, clusters: bool = True) -> None:
     """
     look, chart = appearance_of(solution.final), chart_of(space_of(solution))
     samples = []
-    for member, row in page.views:
+
+    def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
         sample = sample_of(solution, member, look.most_around)
         samples.append(sample)
-        for ax, i in row:
+        for ax, _ in row:
             circle(ax)
             name_angles(ax, chart.around, 0.8)
             ax.set(xlim=(-1.45, 1.45), ylim=(-1.3, 1.3))
-            options = {"sides": chart.sides, "clusters": clusters}
-            page.show(partial(_ring, ax, solution, member, sample, **options), [i])
+
+        def draw(ax: Axes, i: int) -> list[Artist]:
+            state = member_of(solution[i], member)
+            places = look.points(state)[:, [0, -1]]
+            drawn: list[Artist] = [dots(ax, sample, places * [side, 1]) for side in chart.sides]
+            return drawn + (name_clusters(ax, state) if clusters else [])
+
+        return draw
+
+    page.each(prepare)
     explain_dots(page, samples, pairs=len(chart.sides) > 1)
-
-
-def _ring(
-    ax: Axes, solution: Solution, member: Member, sample: Sample, i: int, *, sides, clusters: bool
-) -> list[Artist]:
-    """The dots, on all sides of the axis, and the shares of clusters."""
-    state = member_of(solution[i], member)
-    places = appearance_of(state).points(state)[:, [0, -1]]
-    drawn: list[Artist] = [dots(ax, sample, places * [side, 1]) for side in sides]
-    return drawn + (name_clusters(ax, state) if clusters else [])
 
 
 def circle(ax: Axes) -> None:
@@ -140,11 +138,14 @@ class PrincipalPlane:
     ----------
     shares : ndarray, (2,), or None
         Of the second moment of the run that each axis holds; None for the plane of the tokens.
+    round : bool
+        Whether the tokens lie on the unit sphere.
     """
 
     centre: np.ndarray
     axes: np.ndarray
     shares: np.ndarray | None
+    round: bool = False
 
     def place(self, x: np.ndarray) -> np.ndarray:
         """Where points (..., d) are seen, (..., 2)."""
@@ -182,7 +183,7 @@ def plane_of(solution: Solution, member: Member) -> PrincipalPlane:
     axes = vectors[:, [-1, -2]].T
     signs = np.where(axes @ (last.masses @ last.x - centre) < 0, -1.0, 1.0)
     shares = values[[-1, -2]] / (values.sum() or 1.0)
-    return PrincipalPlane(centre, signs[:, None] * axes, shares)
+    return PrincipalPlane(centre, signs[:, None] * axes, shares, last.on_sphere)
 
 
 @figure("projection", Tokens, Circle, Sphere, Hypersphere, Euclidean, sheet=(6, 1.0, 3))
@@ -211,49 +212,43 @@ def projection(page: Panels, solution: Solution, *, trails: bool = False) -> Non
         If the states are not tokens in more than one dimension.
     """
     samples, look = [], appearance_of(solution.final)
-    for member, row in page.views:
+
+    def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
         plane = plane_of(solution, member)
         sample = sample_of(solution, member, look.most_dots)
         samples.append(sample)
-        traced = sample_of(solution, member, look.most_curves) if trails else None
-        states = [member_of(solution[i], member) for i in page.shown(solution)]
-        for ax, i in row:
+        traced = sample_of(solution, member, look.most_curves)
+        style = {"colors": list(traced.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
+        shown = range(len(solution)) if trails else page.shown(solution)
+        places = {i: plane.place(member_of(solution[i], member).x) for i in shown}
+        seen = [places[i] for i in page.shown(solution)]
+        for ax, _ in row:
             named = ax is row[0][0] and (page.film is not None or not member)
-            plane_axes(ax, plane, sample, states, named=named)
-            page.show(partial(_projected, ax, solution, member, plane, sample, traced), [i])
+            plane_axes(ax, plane, sample, seen, named=named)
+
+        def draw(ax: Axes, i: int) -> list[Artist]:
+            drawn: list[Artist] = [dots(ax, sample, places[i])]
+            if trails:
+                paths = np.stack([places[j][traced.indices] for j in range(i + 1)], axis=1)
+                drawn.append(ax.add_collection(LineCollection(paths, **style), autolim=False))
+            return drawn
+
+        return draw
+
+    page.each(prepare)
     explain_dots(page, samples)
 
 
-def _projected(
-    ax: Axes,
-    solution: Solution,
-    member: Member,
-    plane: PrincipalPlane,
-    sample: Sample,
-    traced: Sample | None,
-    i: int,
-) -> list[Artist]:
-    """The dots at one time, and the paths up to it."""
-    drawn: list[Artist] = [dots(ax, sample, plane.place(member_of(solution[i], member).x))]
-    if traced is not None:
-        states = [member_of(solution[j], member) for j in range(i + 1)]
-        trails = np.stack([plane.place(state.x[traced.indices]) for state in states], axis=1)
-        style = {"colors": list(traced.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
-        drawn.append(ax.add_collection(LineCollection(list(trails), **style), autolim=False))
-    return drawn
-
-
 def plane_axes(
-    ax: Axes, plane: PrincipalPlane, sample: Sample, states: Sequence[Tokens], *, named: bool = True
+    ax: Axes, plane: PrincipalPlane, sample: Sample, seen: Sequence[np.ndarray], *, named=True
 ) -> None:
-    """Equal scales that hold the sample in all states; a circle around a projected sphere."""
-    if states[0].on_sphere:
+    """Equal scales that hold the sample in all `seen` places; the circle of a projected sphere."""
+    if plane.round:
         circle(ax)
         low, high = np.full(2, -1.0), np.ones(2)
     else:
-        seen = [plane.place(state.x[sample.indices]) for state in states]
-        low = np.min([places.min(axis=0) for places in seen], axis=0)
-        high = np.max([places.max(axis=0) for places in seen], axis=0)
+        places = np.concatenate([each[sample.indices] for each in seen])
+        low, high = places.min(axis=0), places.max(axis=0)
     half = (0.5 + MARGIN) * (high - low).max() or 1.0
     middle = (low + high) / 2
     ax.set(xlim=middle[0] + half * np.array([-1, 1]), ylim=middle[1] + half * np.array([-1, 1]))
@@ -288,12 +283,12 @@ def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.m
         raise ValueError(f"count must be at least 1; got {count}.")
     for panel, index in zip(target.axes, target.members, strict=True):
         plane, sample = plane_of(solution, index), sample_of(solution, index, count)
-        states = [member_of(state, index) for state in solution]
-        plane_axes(panel, plane, sample, states)
+        seen = [plane.place(member_of(state, index).x) for state in solution]
+        plane_axes(panel, plane, sample, seen)
         colours = list(sample.colours)
-        places = np.stack([plane.place(state.x[sample.indices]) for state in states], axis=1)
+        places = np.stack(seen, axis=1)[sample.indices]
         style = {"linewidths": 0.8, "alpha": opacity(len(colours))}
-        panel.add_collection(LineCollection(list(places), colors=colours, zorder=2, **style))
+        panel.add_collection(LineCollection(places, colors=colours, zorder=2, **style))
         starts = {"facecolors": "none", "edgecolors": colours, "linewidths": 0.6}
         panel.scatter(*places[:, 0].T, s=9, alpha=0.7, zorder=2.5, **starts)
         sizes = 14 * np.minimum(sample.sizes, LARGEST)

@@ -220,12 +220,12 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
 
         - densities: "spacetime" and "snapshots" on the circle and axisymmetric, "polar" on the
           circle, "orthographic" and "map" on the sphere;
-        - characteristics: "trajectories" and "distribution" on the circle and axisymmetric,
-          "orthographic" and "map" on the sphere;
+        - characteristics: "trajectories", "distribution" and "polar" on the circle and
+          axisymmetric, "orthographic" and "map" on the sphere;
         - tokens: "trajectories" on the circle and the line, "spacetime", "polar" and "histogram"
           on the circle, "orthographic" and "map" on the sphere of R^3, "inner_products",
           "projection" and "paths" in more than one dimension;
-        - inner products (Gram): "inner_products";
+        - inner products (Gram): "inner_products" and "histogram";
         - Gaussians: "variances", and in the plane "ellipses" and "cone".
 
         Others are added by `figure`.

@@ -4,7 +4,6 @@ Densities and characteristics live on a `Geometry`. Tokens and Gaussians know on
 and whether they lie on a sphere: the classes here tell spaces apart where no geometry does.
 """
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +11,6 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..spaces import Circle, Sphere, Zonal
-from ..spaces.characteristics import Characteristics
-from ..spaces.density import Density
 
 __all__ = ["CHARTS", "Chart", "chart_of"]
 
@@ -75,6 +72,12 @@ POLES = ((0.5, "$0$"), (0.0, r"$\pi/2$"), (1.5, r"$\pi$"))
 class Chart:
     """One coordinate of a space as an axis of a panel.
 
+    That of a space in which points are drawn answers `of_points(points)`, their coordinates
+    (..., d) -> (...), and `over_time(points)`, the same continuous in time, (t, n, d) -> (t, n); of
+    characteristics `of_nodes(state)`, and `uniform_below(coordinates, dimension)`, the mass of the
+    uniform state below each of increasing coordinates; of densities `profiles(states, members,
+    most)`: coordinates (n,), and the values of densities there, (members, times, n).
+
     Attributes
     ----------
     name : str
@@ -127,28 +130,6 @@ class Chart:
     def copies(self, curve: np.ndarray) -> list[np.ndarray]:
         """A curve as often as parts of it are seen within the limits."""
         return [curve]
-
-    def of_points(self, points: np.ndarray) -> np.ndarray:
-        """Coordinates of points (..., d)."""
-        raise NotImplementedError
-
-    def over_time(self, points: np.ndarray) -> np.ndarray:
-        """Coordinates of moving points (t, n, d), continuous in time, (t, n)."""
-        return self.of_points(points)
-
-    def of_nodes(self, state: Characteristics) -> np.ndarray:
-        """Coordinates of the nodes of characteristics, continuous in time."""
-        raise NotImplementedError
-
-    def uniform_below(self, coordinates: np.ndarray, dimension: int) -> np.ndarray:
-        """The mass of the uniform state below each of increasing coordinates."""
-        raise NotImplementedError
-
-    def profiles(
-        self, states: Sequence[Density], members: Iterable[tuple[int, ...]], most: int | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates (n,), and the values of densities there, (members, times, n)."""
-        raise NotImplementedError
 
 
 class CircleChart(Chart):
@@ -234,6 +215,9 @@ class PolarChart(Chart):
 
 class LineChart(Chart):
     """The real line."""
+
+    def over_time(self, points):
+        return self.of_points(points)
 
     def fitted(self, places):
         margin = 0.04 * (np.ptp(places) or 1.0)

@@ -4,7 +4,7 @@ A layer paints a state into a projection: `FieldLayer` the pixels of a density, 
 or nodes that stand for equal masses.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from . import theme
 from .appearance import appearance_of, sample_of
 from .fields import choose_scale, density_bar
 from .labels import Member, member_of, percent
-from .layouts import Panels
+from .layouts import Draw, Panels
 from .points import explain_dots
 from .projections import Mollweide, OrthographicPair, Projection, frame_of, graticule
 from .registry import figure
@@ -83,20 +83,12 @@ class DotLayer:
         widths = 2 * np.sqrt(2 * COVERED * shares)  # of the area 2 pi of the whole view
         widths *= min(1.0, WIDEST / np.median(widths))
         many = len(widths) > MANY
-        dots = EllipseCollection(
-            widths,
-            widths,
-            np.zeros_like(widths),
-            units="xy",
-            offsets=projection.place(self._look.points(state)[sample.indices]),
-            offset_transform=ax.transData,
-            facecolors=list(sample.colours),
-            edgecolors="none" if many else "white",
-            linewidths=0.25,
-            alpha=0.6 if many else None,
-            rasterized=many,
-            zorder=2.5,
-        )
+        places = projection.place(self._look.points(state)[sample.indices])
+        style = {"edgecolors": "none", "alpha": 0.6} if many else {"edgecolors": "white"}
+        style |= {"facecolors": list(sample.colours), "linewidths": 0.25, "rasterized": many}
+        where = {"offsets": places, "offset_transform": ax.transData, "units": "xy"}
+        angles = np.zeros_like(widths)
+        dots = EllipseCollection(widths, widths, angles, zorder=2.5, **where, **style)
         return ax.add_collection(dots, autolim=False)
 
     def explain(self) -> None:
@@ -111,24 +103,20 @@ def draw_globes(
     page: Panels, solution: Solution, layer: Layer, projections: Sequence[Projection], clusters
 ) -> None:
     """Each member of a sheet in a projection of its own."""
-    for (member, row), projection in zip(page.views, projections, strict=True):
-        for ax, i in row:
-            page.show(painter(ax, projection, layer, solution, member, clusters), [i])
+
+    def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
+        projection = projections[page.members.index(member)]
+        outlines = {ax: globe(ax, projection, layer.lines) for ax, _ in row}
+
+        def draw(ax: Axes, i: int) -> list[Artist]:
+            state = member_of(solution[i], member)
+            picture = layer.paint(ax, outlines[ax], projection, member, state)
+            return [picture, *(mark_clusters(ax, projection, state) if clusters else [])]
+
+        return draw
+
+    page.each(prepare)
     layer.explain()
-
-
-def painter(
-    ax: Axes, projection: Projection, layer: Layer, solution: Solution, member: Member, clusters
-) -> Callable[[int], list[Artist]]:
-    """Draw a globe; what draws a saved state in it, with the marks of its clusters."""
-    outline = globe(ax, projection, layer.lines)
-
-    def draw(i: int) -> list[Artist]:
-        state = member_of(solution[i], member)
-        picture = layer.paint(ax, outline, projection, member, state)
-        return [picture, *(mark_clusters(ax, projection, state) if clusters else [])]
-
-    return draw
 
 
 # Figures -------------------------------------------------------------------------------------
@@ -326,8 +314,7 @@ def globe(ax: Axes, projection: Projection, lines: str) -> PathPatch:
     left, right, bottom, top = projection.box
     ax.set(xlim=(left - MARGIN, right + MARGIN), ylim=(bottom - MARGIN, top + MARGIN))
     ax.set(xticks=[], yticks=[], aspect="equal")
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)
     return outline
 
 

@@ -33,7 +33,7 @@ KINDS = {
     "line": ["trajectories", "observables"],
     "plane": [],
     "flat": ["inner_products", "projection", "paths"],
-    "gram": ["inner_products"],
+    "gram": ["inner_products", "histogram"],
 }
 DRAWN = [(name, kind) for name, kinds in KINDS.items() for kind in ["overview", *kinds]]
 TIMES = np.linspace(0, 12, 7)
@@ -205,6 +205,25 @@ def test_the_principal_plane_keeps_the_most_of_tokens_and_does_not_turn(high):
     assert kept == pytest.approx(plane.shares.sum())
     assert (plane.place(high.final.masses @ high.final.x) >= -1e-12).all()
     assert len({ax.get_xlim() for ax in panels(high.plot("projection"))}) == 1
+
+
+def test_a_projection_has_the_paths_so_far_on_request(plane):
+    panels_shown = panels(plane.plot("projection", times=[0, 0.5, 1], trails=True))
+    for ax, count in zip(panels_shown, (1, 3, 5), strict=True):
+        (paths,) = drawn(ax, LineCollection)
+        assert {len(path) for path in paths.get_segments()} == {count}
+        end = np.array([path[-1] for path in paths.get_segments()])
+        np.testing.assert_allclose(end, plane[count - 1].x)
+    assert not drawn(panels(plane.plot("projection"))[0], LineCollection)
+
+
+def test_histograms_of_inner_products_hold_all_pairs(gram):
+    """Of 12 tokens: 66 pairs, of which each is counted twice, or none."""
+    (ax,) = panels(gram.plot("histogram", times=[0], bins=20))
+    heights = ax.patches[0].get_data().values
+    np.testing.assert_allclose(66 * heights, np.round(66 * heights), atol=1e-6)
+    assert heights.sum() == pytest.approx(1.0)
+    assert ax.get_yscale() == "log"
 
 
 def test_paths_in_the_plane_begin_and_end_where_the_tokens_do(plane):

@@ -267,6 +267,19 @@ def test_a_view_can_be_drawn_into_an_axes_of_the_caller(circle, sphere):
     assert right.get_title() == "$t = 0$"
 
 
+def test_dots_on_a_meridian_have_a_mirror_image(zonal, circle):
+    """The axis is upright, and each of the dots stands for an equal part of the mass."""
+    ax = panels(zonal.plot("polar", times=[0]))[0]
+    right, left = (dots.get_offsets() for dots in ax.collections)
+    np.testing.assert_allclose(left, right * [-1, 1])
+    np.testing.assert_allclose(np.hypot(*right.T), 1.0)
+    assert "2% of the mass each pair" in texts(zonal.plot("polar"))
+    (dots,) = panels(circle.plot("polar", times=[0]))[0].collections
+    angles = np.sort(np.arctan2(*dots.get_offsets().T[::-1]))
+    nodes = circle[0].points[quantiles(circle[0], angles_along(circle[0]), 50)]
+    np.testing.assert_allclose(angles, np.sort(np.arctan2(*nodes.T[::-1])), atol=1e-12)
+
+
 @pytest.mark.parametrize("space", ["circle", "zonal", "sphere"])
 def test_a_gif_has_one_frame_for_each_state(space, request, tmp_path):
     run = request.getfixturevalue(space)
