@@ -32,7 +32,7 @@ def main() -> None:
     run = solved(tokens)
     seconds = time.process_time() - began
     memory = (peak() - before) / tokens.x.nbytes
-    engine = engines.choose(MODEL.drift, n, 2)
+    engine = engines.Automatic().build(MODEL.drift, n, 2)
     x, masses = tokens.x[None], tokens.masses[None]
     one = fastest([lambda: engine.velocity(x, masses)], 10, clock=time.process_time)[0]
     evaluations = run.stats["evaluations"]

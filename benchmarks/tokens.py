@@ -34,7 +34,7 @@ import meanfield as mf
 from meanfield.dynamics import TokenMotion
 from meanfield.engines import CircleModes, DirectSums, SphereModes
 from meanfield.steppers import DormandPrince
-from meanfield.steppers.flow import Flow
+from meanfield.steppers.flow import ExplicitFlow
 
 PARTS = ("direct", "modes", "small", "run", "noise")
 BETA = 5.0
@@ -110,7 +110,7 @@ def print_small(repeats: int) -> None:
 def step_seconds(tokens: mf.Tokens, repeats: int) -> float:
     """Of one step of DormandPrince."""
     motion = TokenMotion(mf.Transformer(mf.SA(BETA)), tokens)
-    flow = Flow(DormandPrince, motion, motion.coordinates(tokens), rtol=1e-6, steady=0.0)
+    flow = ExplicitFlow(DormandPrince, motion, motion.coordinates(tokens), rtol=1e-6)
     run = lambda: flow.step(flow.x, flow.velocity, 0.0, 1e-3)  # noqa: E731
     run()
     return fastest([run], repeats, clock=time.process_time)[0]

@@ -1,9 +1,9 @@
-"""How order begins: the branches of USA at beta = 4, and the plane of beta and kappa of USA and SA.
+"""Branches of stationary states of USA at beta = 4, and the phase diagrams of USA and SA.
 
-The uniform state of USA loses its stability where kappa = beta/I_1(beta). Beyond the tricritical
-point, where I_2(beta)/I_1(beta) = 1/2, that is discontinuous: ordered states exist from a fold on
-and have the lower free energy from a transition on. The states themselves are compared with those
-of stationary.py, which solves their equation without the package.
+The uniform state of USA loses its stability at kappa = beta/I_1(beta). For beta beyond the
+tricritical point, where I_2(beta)/I_1(beta) = 1/2, order sets in discontinuously: ordered states
+exist from a fold on, and have the lower free energy from a transition on. The states are compared
+with those of stationary.py, which solves their equation without the package.
 
     python examples/bifurcation.py
 """

@@ -1,4 +1,4 @@
-"""A normal law in the plane falls flat under attention, and blows up if its sign is changed.
+"""A normal law in the plane collapses to a line under attention, and under -A it blows up.
 
 Softmax attention with A = K^T Q keeps N(a, S) normal. For V = 1 and A = -q q^T, q a unit vector,
 

@@ -1,4 +1,4 @@
-"""Hysteresis of noisy USA at beta = 4, kappa = 0.40: the start decides which state is reached.
+"""Hysteresis of noisy USA at beta = 4, kappa = 0.40: which state is reached depends on the start.
 
 Between kappa_t = 0.3914751, where the ordered state has become the minimiser of the free energy,
 and kappa_c = beta/I_1(beta) = 0.4098585, where the uniform state becomes unstable, both are
@@ -7,7 +7,7 @@ the order parameter and the free energy of the state reached, and the rate
 
     I_1(beta)/beta - 1/kappa
 
-at which a small perturbation dies. The ordered state is predicted from its own equation, see
+at which a small perturbation decays. The ordered state is predicted from its own equation, see
 stationary.py; so is the unstable state between the two.
 
     python examples/hysteresis.py

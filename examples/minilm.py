@@ -11,8 +11,8 @@ and 2 are shown beside it. What is predicted: the shape of the density at every 
 rotation and a reflection, which the choice of a basis leaves open.
 
 The model has Q = K = V = I, one head, no feed-forward layer, no weights that change with depth,
-and one circle for 384 dimensions. So no verdict is passed on it: its distance to the data is
-shown beside that of the input left as it is. What is checked is the mean cosine of every layer.
+and one circle for 384 dimensions. So its distance to the data has no verdict; it is shown beside
+the distance of the unchanged input. What is checked is the mean cosine of every layer.
 
     python examples/minilm.py
 """

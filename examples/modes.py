@@ -1,8 +1,8 @@
 """All modes of a kernel density estimate of tokens, and mean-shift by one attention layer.
 
 Measured: the mean number of modes of 10 000 uniform tokens on the circle, which the formula of Kac
-and Rice gives; that softmax attention stands still at each of them; and the variance of a Gaussian
-under three steps of mean-shift on the line, s -> s (beta s/(1 + beta s))^2.
+and Rice gives; the speed of softmax attention at each of them, which is 0; and the variance of a
+Gaussian under three steps of mean-shift on the line, s -> s (beta s/(1 + beta s))^2.
 
     python examples/modes.py
 """

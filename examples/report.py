@@ -1,4 +1,4 @@
-"""What an experiment reports: rows measured / predicted / error / verdict, and their table."""
+"""Reports of experiments: rows measured / predicted / error / verdict, and their table."""
 
 import argparse
 import time

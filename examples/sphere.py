@@ -1,12 +1,12 @@
-"""Attention on the 2-sphere: a nearly uniform density breaks up in clusters, degree 3 first.
+"""Attention on the 2-sphere: a nearly uniform density forms clusters, degree 3 first.
 
 A harmonic of degree l of the uniform density grows at the rate (SA)
 
     l (l + 1) (lambda_l / (beta lambda_0) - 1/kappa),
 
 lambda_l = sqrt(pi / 2 beta) I_{l + 1/2}(beta). Measured against it: the growth of degrees 1 to 4
-while they are small, and which one is the largest when the pattern is seen. What becomes of it,
-clusters that merge, is shown.
+while they are small, and which one is the largest when the pattern appears. How its clusters merge
+later is shown without a verdict.
 
     python examples/sphere.py
 """

@@ -1,4 +1,4 @@
-"""256 tokens on the 2-sphere gather in clusters, which shrink at a rate that theory knows.
+"""256 tokens on the 2-sphere gather in clusters, which shrink at a known rate.
 
 Softmax attention at beta = 9, from uniform tokens. A token near the cluster at c, for clusters at
 c_a of masses m_a and w_a proportional to m_a e^(beta <c, c_a>), is at c + delta with

@@ -40,12 +40,12 @@ from .distances import wasserstein as wasserstein
 from .dynamics import ClosedCovariance as ClosedCovariance
 from .dynamics import Motion as Motion
 from .dynamics import attend as attend
-from .dynamics.clusters import cluster_labels as cluster_labels
-from .dynamics.clusters import merge_events as merge_events
 from .dynamics.kernel_modes import KernelModes as KernelModes
 from .dynamics.kernel_modes import kernel_modes as kernel_modes
+from .dynamics.observables import cluster_labels as cluster_labels
 from .dynamics.observables import inner_product_histogram as inner_product_histogram
 from .dynamics.observables import measure as measure
+from .dynamics.observables import merge_events as merge_events
 from .models import L2 as L2
 from .models import SA as SA
 from .models import USA as USA

@@ -1,4 +1,4 @@
-"""What is left of 1 - rho at late times, for `equiangular.py` and `tokens_exact.py`: quadratures.
+"""Limits of 1 - rho at late times by quadrature, for `equiangular.py` and `tokens_exact.py`.
 
 With the logit z of the inner product, 1 - rho = g(z) = n/(e^z + n - 1), SA has from orthogonal
 tokens, where z = 0,

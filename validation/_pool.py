@@ -1,4 +1,4 @@
-"""Runs scripts as processes of their own, several at a time, and says how each of them ended."""
+"""Run scripts as separate processes, several at a time, and report how each of them ended."""
 
 import os
 import re

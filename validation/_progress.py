@@ -1,4 +1,4 @@
-"""What one sees while scripts run, and the table of verdicts at the end."""
+"""The progress shown while scripts run, and the table of verdicts at the end."""
 
 import sys
 from collections.abc import Iterable, Sequence

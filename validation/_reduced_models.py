@@ -1,4 +1,4 @@
-"""What tokens in symmetric places reduce to: scalar equations, quadratures and tables.
+"""Reduced models of symmetric tokens: scalar equations, quadratures and tables.
 
 All inner products of n tokens equal rho(t), the equiangular model:
 

@@ -1,4 +1,4 @@
-"""The table of a validation script, and the verdict it exits with."""
+"""The table of a validation script, and its exit code."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Two tokens of masses a and b at the angle phi: how fast they approach, and for how long."""
+"""Two tokens of masses a and b at the angle phi: their speed and the time until they merge."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Claim: under causal attention all tokens follow the first, and Renyi centres lead on the way.
+"""Claim: under causal attention tokens converge to the first, by way of clusters at Renyi centres.
 
 Token k attends to tokens 1, ..., k. With V = 1 the first never moves. For large beta a token
 farther than delta = c beta^{-1/2} from all earlier ones, a *strong Renyi centre*, hardly moves

@@ -1,9 +1,9 @@
-"""Claim: distances are exact on the circle, enclosed on S^2, and what theory says they are.
+"""Claim: distances are exact on the circle, lie within their bounds on S^2, and agree with theory.
 
 1. Circle, p = 1, 1.5, 2, 3: atoms with masses, against a linear program over all pairs: 1e-12.
 2. Densities on the circle: 1 + cos theta from the uniform one is sin theta in quantiles, where
    theta - 2 pi s = -sin theta, integrated by quadrature, p = 1, 2, 3: 1e-11.
-3. n independent tokens are far from the uniform law by E W_2^2 = pi^2/(3n), for every n: the
+3. n independent tokens have E W_2^2 = pi^2/(3n) from the uniform law, for every n: the
    squared deviation (n - 1)/(12 n^2) of the order statistics of n points on a circle from equal
    spacing, and 1/(12 n^2) within the cells, times 4 pi^2. Asked: 4.5 standard errors.
 4. The metric speed W_2(mu_t, mu_(t+h))/h of the gradient flow USA tends to (int |v|^2 dmu)^(1/2):

@@ -1,4 +1,4 @@
-"""Claim: `Equiangular` follows the scalar equations, at late times and for large n too.
+"""Claim: `Equiangular` follows the scalar equations, also at late times and for large n.
 
 Steps of rtol = 1e-13, from orthogonal tokens unless said otherwise.
 

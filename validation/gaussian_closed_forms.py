@@ -1,4 +1,4 @@
-"""Claim: covariances under attention have the closed forms, blow-up times and ranks they should.
+"""Claim: covariances under attention have the predicted closed forms, blow-up times and ranks.
 
 1. Where V commutes with S_0 and M = V A + A^T V^T, softmax attention has
 

@@ -1,10 +1,10 @@
 """Claim: covariances of Gaussians under attention behave as in the figures of Castin et al.
 
-Taken from the paper's program: seeds 35, 36, 32, 33, recipes of Q, K, V and scalings, the grid of
-10 x 10 covariances of trace 1 with (a - b, 2c) in [-1/2, 1/2]^2, and for ranks the seeds 40, 26,
-41. Ours: grids in [-1, 1]^2, of 20, 30 and 40 a side there, are 10 x 10, for mixed fates 12 x 12;
-steps are controlled, where Euler's are projected; what is predicted; and Sinkhorn weights with keys
-of rank one.
+From the paper's program we take the seeds 35, 36, 32, 33 (for ranks 40, 26, 41), the recipes of Q,
+K, V and their scalings, and the grid of 10 x 10 covariances of trace 1 with (a - b, 2c) in
+[-1/2, 1/2]^2. What differs: its grids in [-1, 1]^2 of 20, 30 and 40 a side are 10 x 10 here, and
+12 x 12 for mixed fates; steps have error control, where the paper projects steps of Euler; and
+predictions, and Sinkhorn weights with keys of rank one, are added.
 
 1. Rank one, K = -Q = -q, V = 1. Softmax, L2 and Sinkhorn weights follow one path, at other times,
    to the line of p p^T, p orthogonal to q, at p p^T / <p, S_0^-1 p>. Two heads, of which the
@@ -16,11 +16,11 @@ of rank one.
 3. Two lines, A indefinite: multiples of u u^T, <u, A u> = 0. Each is met, and by softmax at the
    limit of an independent integration (`_gaussian_directions`).
 4. Growth, V = 1, A + A^T > 0. Softmax blows up at the time of the closed form, two heads at that
-   of the independent integration. L2 does not, follows S' integrated by another program, and in
-   the end grows at the rate 2 max Re eig(K^-1 Q), from all starts by t = 239. Sinkhorn does not:
-   its plan turns by an angle, tan theta = (A_12 - A_21) sqrt(det S) / tr AS, and S grows at the
-   rate 2 cos theta, its direction at rest, up to the inverse of what grows: 2e-5 is left at t = 12,
-   nothing at t = 23.
+   of the independent integration. L2 does not blow up: it follows S' integrated by another program,
+   and finally grows at the rate 2 max Re eig(K^-1 Q), from all starts by t = 239. Sinkhorn does
+   not blow up either: its plan turns by an angle, tan theta = (A_12 - A_21) sqrt(det S) / tr AS,
+   and S grows at the rate 2 cos theta once its direction is at rest, up to a term of the inverse of
+   its size: 2e-5 at t = 12, rounding at t = 23.
 5. Mixed, A indefinite: softmax blows up or converges to a line, each start as found independently;
    under L2 weights those that blow up grow, turn and come to the same line.
 6. Ranks of limits, d = 3, 4, 5 (`_gaussian_ranks`, with the rule). V = 1: exactly d - rank A =

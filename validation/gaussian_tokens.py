@@ -4,8 +4,8 @@ Under softmax, L2, Sinkhorn and linear weights, and two heads of the first two w
 projections, up to t = 0.5:
 
 1. The nodes of a Gauss-Hermite rule of 20 x 20 points have mean and covariance of the law.
-2. So have clouds of n random tokens, in the mean. A cloud is off by c / n on average, as its
-   weights are not linear in it. So each cloud is also moved as its two halves by themselves: with
+2. Clouds of n random tokens have them on average, up to a bias of c / n, as the weights are not
+   linear in the cloud. To remove it, each half of a cloud is also moved by itself: with
    m the mean or covariance, 2 m(cloud) - (m(half) + m(other half)) / 2 has no such term, and the
    same sampling error to leading order. Replicas are independent: their mean is within Student's
    bound of the probability of 4.5 standard deviations, with as many degrees of freedom as there

@@ -9,8 +9,8 @@ the law stays normal. With A = beta K^T Q,
    L2), and layers one after the other (PerLayer, softmax, L2, Sinkhorn).
 2. Gradient flows. Where v = grad dE/dmu, E grows by int |v|^2 dmu dt. The speed of any law is its
    metric speed in the distance of Bures and Wasserstein, which is less than |v| elsewhere.
-3. Digits. In coordinates that are turned, a variance of 1e-2 beside one of 1e26 is what it is in
-   those along which they lie. What does not keep a Gaussian is refused.
+3. Digits. A variance of 1e-2 beside one of 1e26 is the same in turned coordinates as in the
+   coordinates of the two directions. Models that do not keep a Gaussian are refused.
 
 Blow-up and limits: gaussian_closed_forms.py. Tokens: gaussian_tokens.py.
 

@@ -1,8 +1,8 @@
 """Claim: at beta = 4 the ordering of USA with noise is discontinuous, with hysteresis.
 
 Between the fold at kappa_f = 0.3870690 and the threshold kappa_c = beta/I_1(beta) = 0.4098585
-of the uniform state two stable states exist: a small perturbation dies, an ordered density
-stays ordered. Their free energies cross at kappa_t = 0.3914751.
+of the uniform state two stable states exist: a small perturbation of the uniform density decays,
+an ordered density stays ordered. Their free energies cross at kappa_t = 0.3914751.
 
     branches    for seven kappa, the order parameter reached from a perturbation of 1e-4 of the
                 uniform state and from a von Mises density of concentration 8, against 0 and

@@ -15,10 +15,10 @@ gamma (1 - rho) < 1, = 1, > 1.
 4. Arrays of random tokens with <x_i, x_j> = rho + O(d^{-1/2}), d = 512, n = 64 to 16384 (1024 with
    --quick): the window is moved by lambda^2/2d in c, lambda = beta (1 - rho). Asked: 0.1/n + 3e-4.
 5. Independent uniform keys on S^2 and S^4, n = 64 to 16384 (1024 with --quick): for beta =
-   n^{2/(d-1)} the sum of the squares of n weights, and beta (1 - <q, A>) for the answer A to a
+   n^{2/(d-1)} the sum of the squares of n weights, and beta (1 - <q, A>) for the output A of a
    query q, have limits; beta^0.5 spreads the weights over many keys, beta^1.25 puts them on one.
    Queries are tokens without mass under `attend`; keys carry eight independent Gaussian values of
-   variance 1/8 beside their position, so that the squares of the answers have the mean sum of w^2.
+   variance 1/8 beside their position, so that the squares of the outputs have the mean sum of w^2.
    Asked: 4.5 standard errors of 200 to 450 queries from the law at finite n; that law at n = 10^10
    to 2e-5 of the limit, derived for the Poisson process of keys near a query.
 

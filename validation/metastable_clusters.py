@@ -1,7 +1,7 @@
 """Claim: from a nearly uniform start the first metastable state has k*(beta) clusters.
 
 Without noise a perturbation of degree k of the uniform state grows at the rate k^2 I_k/beta
-(USA); the degree k* of the largest rate wins, 3 at beta = 5 and 4 at beta = 7.
+(USA). The degree k* of the largest rate forms the clusters: 3 at beta = 5 and 4 at beta = 7.
 
     clusters    peaks of the density when its maximum reaches 4, fewest and most of ten seeded
                 random perturbations of 1e-12 in degrees 1 to 8, under USA and SA.
@@ -10,8 +10,8 @@ Without noise a perturbation of degree k of the uniform state grows at the rate 
     switches    the beta at which k* goes from k to k + 1, from the package's multipliers,
                 k^2 w_k = (k + 1)^2 w_{k+1}; reference values to 14 digits: <= 1e-9 relative.
 
-The start must be that close to uniform: at beta = 5 degree 3 grows only 14 per cent faster than
-degree 4, and the number of clusters is as random as the start where it cannot pull ahead.
+The start must be this close to uniform. At beta = 5 degree 3 grows only 14 per cent faster than
+degree 4; from a larger perturbation the number of clusters is as random as the start.
 
     python validation/metastable_clusters.py    # 3 s; exit code 1 on failure
 

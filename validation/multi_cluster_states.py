@@ -8,8 +8,8 @@
        W'' = (beta sin^2 - cos) e^(beta cos):
 
    by two extrapolations in 1/kappa, 1e-3, relative.
-2. Lifetimes: the rate of two clusters falls by e for each unit of beta, the slope of its logarithm
-   from beta = 3 to 6 is -1 to 1 %.
+2. Lifetimes: the rate of two clusters falls by the factor e for each unit of beta: the slope of
+   its logarithm from beta = 3 to 6 is -1, to 1 %.
 3. `solve` agrees: the perturbation along the growing mode grows at the rate to 1e-6.
 4. Deflation finds the states with 1 to 5 clusters for beta = 6, kappa = 1, and the uniform one.
 

@@ -1,14 +1,14 @@
 """Claim: every scheme converges with order 4, its error estimate with order 4 per step.
 
 Fixed steps, halved three times; the order is log2 of the ratio of two errors, in the largest
-Fourier coefficient. The exact answers owe nothing to the schemes:
+Fourier coefficient. The reference solutions do not use the schemes:
 
     USA noisy      d mu/dt = (1/kappa) mu'' - (mu v)', beta = 2, kappa = 3: real L. Reference:
                    the Galerkin convolution sums by scipy's DOP853 at 1e-13.
     rotating       the same in a rotating frame, omega = 4: L_k = -i omega k - k^2/kappa is
-                   complex; the answer is the reference turned by omega t.
+                   complex; the solution is the reference turned by omega t.
     Ott-Antonsen   Kuramoto without noise in a rotating frame, omega = 5: L_k = -i omega k is
-                   imaginary; the answer is known in closed form.
+                   imaginary; the solution is known in closed form.
 
 A scheme whose coefficients lose the imaginary part of L drops to order 1 in the last two. The
 estimate is that of one step from the initial state; its order in dt is the embedded order 3

@@ -6,7 +6,7 @@ Poisson kernels stay Poisson kernels: if c_k(0) = z^k with z = r_0 e^{-i psi}, t
 
 Checked at t = 1, 2, 3 for the moments of degree 1 to 8, and for the density itself at 1000
 angles against (1 - r^2)/(1 - 2 r cos(theta - psi) + r^2), by Kuramoto(), and by USA and SA at
-beta = 0, which are the same drift by another route through the code.
+beta = 0, which are the same drift but other code.
 
 Asked: absolute error of every moment, and error of the density relative to its maximum,
 <= 1e-10 at rtol = 1e-11.

@@ -3,8 +3,8 @@
     phi' = -c sin phi,   tan(phi/2) = tan(phi_0/2) e^{-c s},   ds = e^{-beta (1 - cos phi(t))} dt,
 
 in the clock s of its *current* inner product: c = a/b + b/a for SA and masses a, b, which is 2 for
-equal ones; c = (a + b) e^beta for USA. The tokens never meet in finite s, against Theorem 6 of the
-survey as printed. Under SA their ways are as b^2 to a^2.
+equal ones; c = (a + b) e^beta for USA. The tokens never meet in finite s, unlike in Theorem 6 of
+the survey as printed. Under SA the distances that they move are in the ratio b^2 to a^2.
 
 Four tokens on S^2, the pair at 0.6 radians until 0.35, the others more than 1.3 from all; s is a
 spline integral over all steps of the run. For SA and finite beta the law has the factors

@@ -1,9 +1,10 @@
 """Claim: from a near-uniform start on S^2 the fastest degree l*(beta) makes the first pattern.
 
-SA without noise (USA has the same l*, in another clock), from random perturbations of degrees 1
-to 8 of size 1e-9, so that the fastest degree has time to win: when the density has left the uniform
-state (its largest value passes 1.2), the degree with the largest share of int (mu - 1)^2 dsigma is
-l*(beta), which maximises l (l + 1) i_l(beta), i_l the modified spherical Bessel function. beta =
+SA without noise, from random perturbations of degrees 1 to 8. (USA has the same l*, with another
+unit of time.) Their size is 1e-9, so that the fastest degree has the time to become the largest.
+When the density has left the uniform state (its largest value passes 1.2), the degree with the
+largest share of int (mu - 1)^2 dsigma is l*(beta), which maximises l (l + 1) i_l(beta), i_l the
+modified spherical Bessel function. beta =
 1.5, 3, 6 and 10 lie between the switch values 1.8162, 4.4253, 7.9624, 12.477, which are measured
 too, as crossings of the growth rates.
 

@@ -1,4 +1,4 @@
-"""Claim: the phase diagram of noisy attention, found by continuation, has the known numbers.
+"""Claim: the phase diagram of noisy attention, found by continuation, agrees with known values.
 
 1. Tricritical points of USA on S^(d-1), d = 2, 3, 4, 8, 64: the zero of the quadratic term of the
    normal form is that of I_(d/2+1)(beta)/I_(d/2)(beta) = 1/d, to 1e-8. On the circle onsets of
@@ -6,8 +6,8 @@
 2. First-order transitions on the circle (beta = 2.5, ..., 9) and on S^2 (beta = 1.9, ..., 5): fold,
    transition and jump, on branches, to all digits of the reference; and the curves of folds and
    transitions, followed in beta from the tricritical point, pass through the same points, to 1e-10.
-3. SA has no first-order onset: the normal form is supercritical for d = 2, 3, 8 and beta in
-   (0, 60], where (d-1)(1 - r_1) r_2/(r_1 - r_2) < d r_1 + 1, r_l = lambda_l/lambda_0, says so too.
+3. SA has no first-order onset: the normal form is supercritical for d = 2, 3, 8 and beta in (0,
+   60]; the criterion (d-1)(1 - r_1) r_2/(r_1 - r_2) < d r_1 + 1, r_l = lambda_l/lambda_0, agrees.
 4. S^2: onsets of even degree are transcritical, of odd degree pitchforks; on the circle all are.
 
     python validation/phase_diagram.py [--quick] [--figure FILE.png]    # 11 s, 6 s quick

@@ -28,7 +28,7 @@ from _report import Report, successful
 from scipy.optimize import brentq, minimize_scalar
 
 import meanfield as mf
-from meanfield.bifurcation.polyhedral import Polyhedral
+from meanfield.bifurcation.bases import Polyhedral
 from meanfield.dynamics.observables import measure
 
 SERIES = {"tetrahedral": (3, 4), "octahedral": (4, 6), "icosahedral": (6, 10)}

@@ -4,10 +4,10 @@ The Fourier coefficients of -(mu v)' are those of the exact convolution
 
     -i k sum_j v_j c_{k-j},    v_j = i j w_j c_j,    |k|, |k - j|, |j| <= degree,
 
-for coefficients c_k that do not decay at all, the worst case: random phases, modulus 1/2. On a
-smooth density aliases are below rounding and no error shows, whatever the grid. The convolution
-is summed directly; the code multiplies on a grid of 2 degree + band + 1 points or a few more,
-where the band is that of the kernel.
+for coefficients c_k that do not decay at all, the worst case: random phases, modulus 1/2. For a
+smooth density aliases are below rounding, and a test would show no error on any grid. The
+convolution is summed directly; the code multiplies on a grid of 2 degree + band + 1 points or a few
+more, where the band is that of the kernel.
 
 Asked: errors <= 1e-13 of the largest coefficient.
 

@@ -1,4 +1,4 @@
-"""Claim: n tokens approach the mean field as theory says, uniformly in time but for metastability.
+"""Claim: n tokens approach the mean field as predicted, uniformly in time except for metastability.
 
 Rates are fitted to means over replicas, with 95 % intervals by the bootstrap; se are standard
 errors of means. Asked of exponents: 0.03.
@@ -12,7 +12,7 @@ errors of means. Asked of exponents: 0.03.
    times after relaxation; beta = 0, 1, 4, at kappa = kappa_c / 2 and 0.9 kappa_c; 4.5 se and the
    next order, in 1/n.
 4. Ordered phase, Kuramoto, kappa = 3: the phase diffuses, n Var = 2t/kappa / (1 - I_0(kappa r)^-2),
-   which makes n E W_2^2 grow by 2/kappa in unit time; W_2 up to rotation stays where it is, and is
+   which makes n E W_2^2 grow by 2/kappa in unit time; W_2 up to rotation does not grow, and is
    ~ n^(-1/2). 4.5 se.
 5. Metastability, USA, beta = 4, kappa = 0.98 kappa_c = 0.402: there the uniform density is stable,
    but clusters have less free energy (first-order transition at kappa_t = 0.3915). Until t = 40 up

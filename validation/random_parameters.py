@@ -1,4 +1,4 @@
-"""Claim: how many clusters random starts leave, and where random Q, K, V send the tokens.
+"""Claim: random starts form the predicted numbers of clusters; random Q, K, V lead to known limits.
 
 First, SA on the circle, Q = K = V = 1, n = 32, 200 uniform starts: clusters (chains of cosines >
 0.9999) at t = 18. Asked: that the most common number is 2 for beta = 4, 3 for beta = 9, as in the
@@ -26,8 +26,8 @@ V is scaled to a spectrum of size O(1), which sets the unit of time. Known or de
    beta = 0.1; at most 0.8 in (c), 0.5 in (d), for beta >= 3; in (b) tokens are then at one point
    or two antipodal ones: P(|<x_i, x_j>| >= 0.999) >= 0.9.
 
-What large beta and a density do, two antipodal points in (c), as V K^T Q = B B^T/sqrt(d) has a
-simple top eigenvalue, is not seen with 32 tokens, which are few on a sphere of 127 dimensions.
+For large beta a density would gather at two antipodal points in (c), as V K^T Q = B B^T/sqrt(d) has
+a simple top eigenvalue. With 32 tokens, few for a sphere of 127 dimensions, this is not seen.
 
     python validation/random_parameters.py [--quick] [--figure FILE.png]  # 40 s, 16 s quick
 

@@ -1,6 +1,6 @@
-"""Claim: densities on S^2 and, with an axis, on the sphere of any dimension move as they must.
+"""Claim: densities on S^2, and axisymmetric ones in any dimension, follow exact solutions.
 
-Against, in this order,
+Compared, in this order, with
 
 1. moments of f_0 = 1 + 0.5 P_1 on S^2 without noise, printed to 12 digits, through `Sphere` and
    through `Zonal(3, .)`, rtol = 1e-10. Asked: 1e-9.

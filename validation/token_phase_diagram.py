@@ -8,11 +8,11 @@ ones reaches 0.999 at the time t(beta) = int_0^0.999 d rho / rho'(rho). Theorem 
 reference makes this a limit, d -> infinity, with constants too large to be tested.
 
 Where P crosses 1/2, the median of <x_i, x_j> crosses 0.999. That time is compared with t(beta) for
-every beta with t(beta) within the diagram. At first tokens weigh e^{beta <x_i, x_j>}, on average
-about e^{beta^2/2d} and not 1: deviations of this size, 0.18 for d = 128 and beta = 6.8, 0.02 for
-d = 1024, are no surprise. Asked of the largest relative deviation: at most 0.3 for d = 128, 0.08
-for d = 1024, smaller for larger d. At d = 8 there is no law: where beta is large half of the pairs
-may not meet within the diagram, which counts as a deviation of 1.
+every beta with t(beta) within the diagram. At the start the weights e^{beta <x_i, x_j>} are on
+average about e^{beta^2/2d}, not 1. So deviations of this size are expected: 0.18 for d = 128 and
+beta = 6.8, 0.02 for d = 1024. Asked of the largest relative deviation: at most 0.3 for d = 128,
+0.08 for d = 1024, smaller for larger d. At d = 8 there is no law: where beta is large half of the
+pairs may not meet within the diagram, which counts as a deviation of 1.
 
     python validation/token_phase_diagram.py [--quick] [--figure FILE.png]  # 50 s, 6 s quick
 

@@ -1,4 +1,4 @@
-"""Claim: tokens move as the closed forms, quadratures and tables say, whichever way they are kept.
+"""Claim: tokens follow closed forms, quadratures and tables, as `Tokens` and as `Gram`.
 
 Without noise, with steps of rtol = 1e-13:
 

@@ -71,7 +71,7 @@ def import_kinds(name: str) -> str:
     MeanfieldError
         If it cannot be imported.
     """
-    from ..core.atomic import checksum
+    from ..core.files import checksum
 
     try:
         module = _import_file(Path(name)) if name.endswith(".py") else import_module(name)
@@ -250,7 +250,7 @@ def check_figure(out: Path, metavar: str, replace: bool) -> Path:
 
 def check_out(out: Path, config: Path, resume: bool, force: bool) -> None:
     """Refuse before the run what would fail, or destroy something, after it."""
-    from ..core.atomic import check_writable
+    from ..core.files import check_writable
     from .configuration import checkpoint_of
 
     checkpoint = checkpoint_of(out)

@@ -17,9 +17,9 @@ import numpy as np
 
 from ..bifurcation import Diagram, PhaseDiagram, branches, phase_diagram
 from ..chaos import Study, propagation_of_chaos
-from ..core.atomic import checksum
 from ..core.errors import CheckpointError, ConfigError, MeanfieldError
-from ..core.forms import INVALID, TEXT, Choice, Form, Many, Reading, toml
+from ..core.files import checksum
+from ..core.forms import INVALID, TEXT, Form, Many, Reading, choice, toml
 from ..core.kinds import KindOf, call_json, located, parameters_of, read_arguments
 from ..dynamics.observables import measure
 from ..models import Drift
@@ -90,16 +90,14 @@ class NamesOfDrifts(Form):
 
     @property
     def array(self) -> Many:
-        return Many(Choice(tuple(KindOf(Drift).names)))
+        return Many(choice({name: Drift.kinds[name] for name in KindOf(Drift).names}))
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        names = self.array.read(data, at, reading)
-        if names is INVALID:
-            return INVALID
-        if not 0 < len(set(names)) == len(names):
-            words = "expected an array of names of drifts, each at most once"
-            return reading.refuse(at, f"{words}; got {toml(data)}")
-        return [Drift.kinds[name] for name in names]
+        drifts = self.array.read(data, at, reading)
+        if drifts is INVALID or 0 < len(set(drifts)) == len(drifts):
+            return drifts
+        words = "expected an array of names of drifts, each at most once"
+        return reading.refuse(at, f"{words}; got {toml(data)}")
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         return {**self.array.json(definitions), "minItems": 1, "uniqueItems": True}
@@ -229,7 +227,7 @@ class Run(Configuration):
     def run(self, **options: Any) -> Solution:
         state = self.begin()
         with self.blaming("model"):
-            model = self.tables["model"].resolved(Place(state.dimension, state.tokens))
+            model = self.tables["model"].resolve(Place(state.dimension, state.tokens))
         seeded = "rng" in self.tables["solve"]
         if state.takes_noise and seeded != model.noisy:
             raise self.error(

@@ -9,30 +9,60 @@ orthonormal basis p_l, l = m, m + 1, ..., which is (1 - x^2)^(m/2) times a polyn
 
 Axisymmetric functions have order 0. On the circle, d = 2, those are sqrt(2) cos(k theta), and those
 of order 1 are sqrt(2) sin(k theta).
+
+`Polyhedral` are functions on S^2 with the symmetries of a tetrahedron, an octahedron or an
+icosahedron. All three groups contain the half turns about the axes, under which harmonics of even
+order m with cos(m phi) (degree l even) or sin(m phi) (l odd) are invariant: the class A. Among
+them, a function is invariant under the whole group if and only if it is under the generators, that
+is if
+
+    <f, mean over the generators g of f(g x)> = <f, f>,
+
+an eigenvalue problem in every degree. By Molien, sum_l (number of degree l) t^l is 1/((1 - t^a)
+(1 - t^b)) with (a, b) = (3, 4), (4, 6), (6, 10). Perturbations are of order
+
+    0   invariant,
+    1   in A, but with no invariant part,
+    2   even in a half turn about z, odd in those about x and y: rotations about z are among them.
+        There are two more copies, about x and y, with the same eigenvalues.
+
+Generators come with their images under the half turns, so that the mean is in A, and integrals are
+sums over a quarter of the sphere. Perturbations take half the degree of their state: the error of
+an eigenvalue is the product of those of its eigenfunction and of the adjoint one.
 """
 
 from abc import ABC, abstractmethod
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import exp, lgamma
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..lowlevel.legendre import gauss, recurrence
+from ..spaces import Circle, Geometry, Sphere, Zonal
 from ..spaces.contract import dimension_of_harmonics
+from ..spaces.density import Density
+from ..spaces.sphere_points import harmonics_at
 
-__all__ = ["Basis", "Harmonics", "fold_of", "image", "latitudinal", "symmetric_part"]
+__all__ = ["AXISYMMETRIC", "GROUPS", "ROUNDING", "Basis", "Harmonics", "Polyhedral", "basis_on",
+           "fold_of", "image", "symmetric_part"]  # fmt: skip
 
+AXISYMMETRIC = "axisymmetric"
 ROUNDING = 1e-8  # smaller moments count as zero where the symmetry of a state is asked for
+NOTHING = 1e-12  # smaller moments of a density have no direction
+VISIBLE = 1e-6  # of the largest moment: what is smaller may be the noise of a run
 
 
 class Basis(ABC):
     """Orthonormal harmonics p_i with one behaviour under the symmetries of a state.
 
     Stationary states are sought among functions of order 0; their perturbations are sorted by
-    order.
+    order. A subclass says for which symmetries it is, by name, and on which kind of space.
 
     Attributes
     ----------
+    axis
+        Where the axis of a state lies if nothing else is known.
     dimension, order, degree : int
     orders : int
         How many orders there are.
@@ -51,6 +81,8 @@ class Basis(ABC):
         as many as they need, the others may have more.
     """
 
+    kinds: ClassVar[dict[tuple[str, type[Geometry]], type["Basis"]]] = {}
+    axis: Any = None
     dimension: int
     order: int
     degree: int
@@ -62,6 +94,12 @@ class Basis(ABC):
     weights: np.ndarray
     values: np.ndarray
     gradients: np.ndarray
+
+    def __init_subclass__(
+        cls, names: tuple[str, ...] = (), space: type[Geometry] = Geometry, **options
+    ):
+        super().__init_subclass__(**options)
+        Basis.kinds.update({(name, space): cls for name in names})
 
     @property
     def eigenvalues(self) -> np.ndarray:
@@ -91,6 +129,11 @@ class Basis(ABC):
         """Moments in this basis of a state in fewer functions: those it lacks are 0."""
         return np.pad(m, (0, len(self.degrees) - len(m)))
 
+    @classmethod
+    @abstractmethod
+    def on(cls, geometry: Any, name: str) -> "Basis":
+        """The functions of order 0 up to the degree at which states are sought on a space."""
+
     @abstractmethod
     def of_order(self, order: int) -> "Basis":
         """The functions of another order, on the same nodes."""
@@ -98,6 +141,39 @@ class Basis(ABC):
     @abstractmethod
     def finer(self, degree: int) -> "Basis":
         """The functions of the same order up to another degree."""
+
+    @abstractmethod
+    def moments(self, density: Density) -> tuple[np.ndarray, Any]:
+        """Legendre moments (N,) of a density, and its axis; for order 0."""
+
+    @abstractmethod
+    def density(self, m: np.ndarray, axis: Any) -> Density:
+        """The density with these moments, of the degree of the basis; for order 0."""
+
+
+def basis_on(geometry: Any, name: str = AXISYMMETRIC) -> Basis:
+    """The functions with a symmetry among which states on a space are sought first.
+
+    Raises
+    ------
+    TypeError
+        For spaces on which stationary states are not known.
+    ValueError
+        For symmetries that the space lacks.
+    """
+    here: dict[str, type[Basis]] = {}
+    for kind in reversed(type(geometry).__mro__):
+        here |= {known: found for (known, space), found in Basis.kinds.items() if space is kind}
+    if not here:
+        *names, last = sorted({space.__name__ for _, space in Basis.kinds})
+        raise TypeError(
+            f"Stationary states are known on {', '.join(names)} or {last}; got {geometry!r}."
+        )
+    if name not in here:
+        raise ValueError(
+            f"symmetry is {' or '.join(map(repr, here))} on {geometry!r}; got {name!r}."
+        )
+    return here[name].on(geometry, name)
 
 
 def latitudinal(
@@ -117,8 +193,11 @@ def latitudinal(
     return p[1:-1], slopes / np.sqrt(sines)
 
 
-class Harmonics(Basis):
+class Harmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
     """The harmonics of one order about an axis up to a degree, at Gauss nodes.
+
+    States are about the axis of the first moment of a density that does not vanish; that of `Zonal`
+    is given already.
 
     Parameters
     ----------
@@ -147,11 +226,71 @@ class Harmonics(Basis):
             turning = order * (order + dimension - 3) / ((1 - self.x) * (1 + self.x))
             self.gradients = np.stack([slopes, np.sqrt(turning) * values])
 
-    def of_order(self, order: int) -> "Harmonics":
-        return Harmonics(self.dimension, order, self.degree, self.x.size)
+    @classmethod
+    def on(cls, geometry: Any, name: str) -> Self:
+        return cls(geometry.dimension, 0, max(cls.least, geometry.degree))
 
-    def finer(self, degree: int) -> "Harmonics":
-        return Harmonics(self.dimension, self.order, degree)
+    def of_order(self, order: int) -> Self:
+        return type(self)(self.dimension, order, self.degree, self.x.size)
+
+    def finer(self, degree: int) -> Self:
+        return type(self)(self.dimension, self.order, degree)
+
+    def moments(self, density: Density) -> tuple[np.ndarray, Any]:
+        m, axis = self._about_axis(density)
+        return self.padded(m[: len(self.degrees)]), axis
+
+    def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
+        """All Legendre moments about the axis, and the axis."""
+        l, d = range(1, density.geometry.degree + 1), density.geometry.dimension
+        return density.coefficients[1:] / np.sqrt([dimension_of_harmonics(k, d) for k in l]), None
+
+    def density(self, m: np.ndarray, axis: Any) -> Density:
+        space = Zonal(self.dimension, self.degree)
+        return Density(space, np.concatenate([[1.0], m * self.sizes]))
+
+
+class OnCircle(Harmonics, names=(AXISYMMETRIC,), space=Circle):
+    """Even states on the circle: int cos(k (theta - axis)) dmu, about an angle."""
+
+    axis = 0.0
+
+    def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
+        c = density.coefficients[1:]
+        k, sizes = np.arange(1, len(c) + 1), np.abs(c)
+        seen = np.flatnonzero((sizes > VISIBLE * sizes.max()) & (sizes > NOTHING))
+        angle = -np.angle(c[seen[0]]) / k[seen[0]] if seen.size else 0.0
+        return (c * np.exp(1j * k * angle)).real, float(angle)
+
+    def density(self, m: np.ndarray, axis: Any) -> Density:
+        series = np.concatenate([[1.0], m])
+        return Density(Circle(self.degree), series * np.exp(-1j * np.arange(len(series)) * axis))
+
+
+class OnSphere(Harmonics, names=(AXISYMMETRIC,), space=Sphere):
+    """States on S^2 about a unit vector: the first moment, or a principal axis of the second."""
+
+    axis = np.array([0.0, 0.0, 1.0])
+
+    def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
+        masses, x = density.geometry.weights * density.values, density.geometry.points
+        axis = self._axis(masses, x)
+        legendre = np.polynomial.legendre.legvander(x @ axis, density.geometry.degree)
+        return (masses @ legendre)[1:], axis
+
+    @staticmethod
+    def _axis(masses: np.ndarray, x: np.ndarray) -> np.ndarray:
+        first = masses @ x
+        values, vectors = np.linalg.eigh((x * masses[:, None]).T @ x - np.eye(3) / 3)
+        size = np.linalg.norm(first)
+        if size > NOTHING and size > VISIBLE * np.abs(values).max():
+            return first / size
+        return vectors[:, np.abs(values).argmax()]
+
+    def density(self, m: np.ndarray, axis: Any) -> Density:
+        space = Sphere(self.degree)
+        moments = np.concatenate([[1.0], m])[space.degrees]
+        return Density(space, moments * np.conj(harmonics_at(axis, self.degree)))
 
 
 def fold_of(basis: Basis, m: np.ndarray) -> int:
@@ -177,3 +316,175 @@ def symmetric_part(basis: Basis, like: np.ndarray, m: np.ndarray) -> np.ndarray:
     if np.abs(like[basis.degrees % 2 == 1]).max(initial=0.0) < ROUNDING:
         kept &= basis.degrees % 2 == 0
     return np.where(kept, m, 0.0)
+
+
+# Polyhedra ----------------------------------------------------------------------------------
+
+GOLDEN = (1 + np.sqrt(5)) / 2
+INVARIANT = 1e-8
+TIE = 1e-6
+FEWEST = 12  # degrees of perturbations
+
+
+def _fifth() -> np.ndarray:
+    """The fifth of a turn about a vertex of the icosahedron."""
+    from scipy.spatial.transform import Rotation
+
+    axis = np.array([0, 1, GOLDEN])
+    return Rotation.from_rotvec(2 * np.pi / 5 * axis / np.linalg.norm(axis)).as_matrix()
+
+
+CYCLE = np.eye(3)[[1, 2, 0]]  # the third of a turn about (1, 1, 1)
+MIRROR = np.eye(3)[[1, 0, 2]]
+INVERSION = -np.eye(3)
+HALF_TURNS = [np.diag(signs) for signs in ((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))]
+GROUPS = {  # generators, beside the half turns h about the axes, and h^-1 g h
+    "tetrahedral": lambda: [CYCLE, MIRROR],
+    "octahedral": lambda: [CYCLE, MIRROR, INVERSION],
+    "icosahedral": lambda: [CYCLE, INVERSION, *(h @ _fifth() @ h for h in HALF_TURNS)],
+}
+
+
+class Polyhedral(Basis, names=tuple(GROUPS), space=Sphere):
+    """The basis of one order of perturbations of states with a polyhedral symmetry.
+
+    Parameters
+    ----------
+    group : str
+        "tetrahedral" (vertices (1, 1, 1), (1, -1, -1), ...), "octahedral" (on the axes) or
+        "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...), with reflections.
+    order, degree : int
+    exact : int, optional
+        Degree up to which the nodes are exact; by default 2.5 times that of the functions.
+    """
+
+    dimension, orders, turning = 3, 3, 2
+    least, most = 24, 81
+
+    def __init__(self, group: str, order: int, degree: int, exact: int | None = None):
+        self.group, self.order, self.degree = group, order, degree
+        self._exact = exact or 5 * degree // 2
+        z, phi, self.weights = _quarter(self._exact)
+        degrees, functions = _of_class(order < 2, degree, z, phi)
+        if order < 2:
+            mixing, degrees = _sorted(group, degree)[order]
+            functions = mixing @ functions
+        self.degrees, self.values, self.gradients = degrees, functions[0], functions[1:]
+
+    def at(self, points: np.ndarray) -> np.ndarray:
+        """Values (N, n) at unit vectors (n, 3)."""
+        z, phi = points[:, 2], np.arctan2(points[:, 1], points[:, 0])
+        values = _of_class(self.order < 2, self.degree, z, phi, 1)[1][0]
+        mixing = _sorted(self.group, self.degree)[self.order][0] if self.order < 2 else None
+        return values if mixing is None else mixing @ values
+
+    @classmethod
+    def on(cls, geometry: Any, name: str) -> "Polyhedral":
+        return polyhedral(name, 0, cls.least)
+
+    def of_order(self, order: int) -> "Polyhedral":
+        degree = self.degree if order == 0 else min(max(self.degree // 2, FEWEST), self.degree)
+        return polyhedral(self.group, order, degree, self._exact)
+
+    def finer(self, degree: int) -> "Polyhedral":
+        return polyhedral(self.group, self.order, degree)
+
+    def moments(self, density: Density) -> tuple[np.ndarray, Any]:
+        degree = min(self.degree, density.geometry.degree)
+        space = Sphere(degree)
+        c = space.parseval * density.geometry.resample(density.coefficients, degree)
+        a = (spectrum(self.group, degree).conj() @ c).real
+        return self.padded(a / self.sizes[: len(a)]), None
+
+    def density(self, m: np.ndarray, axis: Any) -> Density:
+        series = (m * self.sizes) @ spectrum(self.group, self.degree)
+        series[0] = 1.0
+        return Density(Sphere(self.degree), series)
+
+
+@lru_cache(maxsize=4)
+def polyhedral(group: str, order: int, degree: int, exact: int | None = None) -> Polyhedral:
+    """The basis; the last few are kept."""
+    return Polyhedral(group, order, degree, exact)
+
+
+def _quarter(exact: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """z, phi and weights of a rule for means over the sphere of functions in A up to a degree."""
+    x, rule = gauss(2 * (exact // 4 + 2), 3)  # an even number, so that none is 0
+    count = exact // 2 + 2
+    phi = np.pi * (np.arange(count) + 0.5) / count
+    half = x > 0
+    weights = np.repeat(2 * rule[half] / count, count)
+    return np.repeat(x[half], count), np.tile(phi, half.sum()), weights
+
+
+def _of_class(even: bool, degree: int, z: np.ndarray, phi: np.ndarray, parts: int = 3):
+    """Degrees (N,), and values and two components of gradients (parts, N, M), of A or its sibling.
+
+    By degree, then by order about z.
+    """
+    rows = [(l, m) for l in range(1, degree + 1) for m in range(0, l + 1, 2)]
+    l, m = np.array([(l, m) for l, m in rows if m > 0 or (l % 2 == 0) == even]).T
+    upright = ((l % 2 == 0) == even)[:, None]  # cosines
+    functions = np.empty((parts, len(l), z.size))
+    sines = np.sqrt((1 - z) * (1 + z))
+    heights, row = np.unique(z, return_inverse=True)
+    for order in range(0, degree + 1, 2):
+        here, size = np.flatnonzero(m == order), np.sqrt(2) if order else 1.0
+        p, slopes = (f[l[here] - order][:, row] for f in latitudinal(heights, 3, order, degree))
+        cosine, sine = size * np.cos(order * phi), size * np.sin(order * phi)
+        wave = np.where(upright[here], cosine, sine)
+        functions[0, here] = p * wave
+        if parts == 3:
+            functions[1, here] = slopes * wave
+            functions[2, here] = p / sines * np.where(upright[here], -order * sine, order * cosine)
+    return l, functions
+
+
+@lru_cache(maxsize=16)
+def _sorted(group: str, degree: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Matrices (N, class A) that sort it into invariants and the rest, with degrees (N,)."""
+    z, phi, weights = _quarter(2 * degree)
+    sines = np.sqrt((1 - z) * (1 + z))
+    points = np.stack([sines * np.cos(phi), sines * np.sin(phi), z], axis=1)
+    degrees, (here,) = _of_class(True, degree, z, phi, 1)
+    moved = np.zeros_like(here)
+    generators = GROUPS[group]()
+    for g in generators:
+        turned = points @ g.T
+        angle = np.arctan2(turned[:, 1], turned[:, 0])
+        moved += _of_class(True, degree, turned[:, 2], angle, 1)[1][0] / len(generators)
+    invariant: list[tuple[np.ndarray, np.ndarray]] = []
+    rest: list[tuple[np.ndarray, np.ndarray]] = []
+    for l in range(1, degree + 1):
+        rows = np.flatnonzero(degrees == l)
+        action = (here[rows] * weights) @ moved[rows].T
+        values, vectors = np.linalg.eigh((action + action.T) / 2)
+        for part, chosen in ((invariant, values > 1 - INVARIANT), (rest, values <= 1 - INVARIANT)):
+            mixing = np.zeros((chosen.sum(), degrees.size))
+            mixing[:, rows] = _canonical(vectors[:, chosen])
+            part.append((mixing, np.full(chosen.sum(), l)))
+    parts = (zip(*part, strict=True) for part in (invariant, rest))
+    return [(np.concatenate(mixing), np.concatenate(degree_of)) for mixing, degree_of in parts]
+
+
+def _canonical(vectors: np.ndarray) -> np.ndarray:
+    """An orthonormal basis (count, n) of their span that does not depend on rounding.
+
+    From the projections of unit vectors, the largest first, the first of equals.
+    """
+    rest, found = vectors @ vectors.T, []
+    for _ in range(vectors.shape[1]):
+        sizes = np.diag(rest)
+        i = int(np.flatnonzero(sizes >= sizes.max() - TIE)[0])
+        found.append(rest[i] / np.sqrt(rest[i, i]))
+        rest = rest - np.outer(found[-1], found[-1])
+    return np.array(found).reshape(vectors.shape[::-1])
+
+
+@lru_cache(maxsize=16)
+def spectrum(group: str, degree: int) -> np.ndarray:
+    """Coefficients of the invariants as `Sphere` has them, (N, modes)."""
+    space = Sphere(degree)
+    values = Polyhedral(group, 0, degree).at(space.points)
+    return space.to_coefficients(values)

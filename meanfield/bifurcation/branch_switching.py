@@ -1,15 +1,14 @@
 """Branches from the uniform state and from other branches, followed to their ends."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from .bases import fold_of, image
-from .continuation import Path, Point, StationaryCurve
+from .continuation import Point, StationaryCurve
 from .detection import Special, TestFunctions, across, meeting
 from .normal_forms import Onset
-from .stability import Rates
 
 __all__ = ["NEAR_UNIFORM", "Branch", "Growth"]
 
@@ -39,10 +38,7 @@ class Branch:
     parent, degree : int
         The branch that it left (-1 for the uniform one), and the degree of the harmonic.
     points : list of Point
-    rates : list of list of ndarray
-        Of every point, by order; empty if they were not asked for.
-    energies : list of float
-        F - F(uniform) of every point.
+        With their growth rates, if they were asked for.
     specials : list of Special
     end : str
         Why it ends: "range", "uniform", "bifurcation" (on a branch of more symmetry, beyond which
@@ -53,22 +49,8 @@ class Branch:
     parent: int
     degree: int
     points: list[Point] = field(default_factory=list)
-    rates: list[list[np.ndarray]] = field(default_factory=list)
-    energies: list[float] = field(default_factory=list)
     specials: list[Special] = field(default_factory=list)
     end: str = ""
-
-    def add(self, point: Point, found: tuple[dict[str, float], list[np.ndarray]]) -> None:
-        """Add a point at the end, with what `TestFunctions` found."""
-        values, rates = found
-        self.points.append(point)
-        self.rates.append(rates)
-        self.energies.append(values["transition"])
-
-    def drop(self) -> None:
-        """Take the last point away."""
-        for column in (self.points, self.rates, self.energies):
-            column.pop()
 
     def cut(self, high: float) -> bool:
         """Keep what is between points below a value, and one beyond; whether anything is left."""
@@ -78,52 +60,45 @@ class Branch:
         first, last = max(inside[0] - 1, 0), min(inside[-1] + 2, len(self.points))
         if last < len(self.points):
             self.end = "range"
-        kept = slice(first, last)
-        self.points, self.rates = self.points[kept], self.rates[kept]
-        self.energies = self.energies[kept]
+        self.points = self.points[first:last]
         self.specials = [s for s in self.specials if first <= s.place < last - 1]
         return True
 
     def trace(
-        self,
-        start: Point,
-        span: tuple[float, float],
-        most: int,
-        watch: Rates | None,
-        top: float = np.inf,
-    ) -> Iterator["Branch"]:
-        """Follow the branch from a point, yielding it after every new one, until it ends.
+        self, start: Point, span: tuple[float, float], most: int, orders: int, top: float
+    ) -> Iterator[None]:
+        """Follow the branch from a point, stopping after every new one, until it ends.
 
-        Growth rates are computed up to the value `top`, and once beyond it.
+        Growth rates of perturbations of some `orders` are computed up to the value `top`, and once
+        beyond it.
         """
-        curve, tests = self.curve, TestFunctions(self.curve, watch)
-        before = tests.at(start, True)
-        self.add(start, before)
+        curve, tests = self.curve, TestFunctions(self.curve, orders)
+        self.points.append(tests.at(start, True))
         self.end = "max_points" if most == 1 else ""
-        yield self
-        if self.end:
-            return
+        yield
         step = curve.max_step / 4
-        while (found := curve.stepped(self.points[-1], step)) is not None:
+        while not self.end:
+            last = self.points[-1]
+            found = curve.stepped(last, step)
+            if found is None:
+                edge = min(abs(end - last.value) for end in span)
+                self.end = "range" if edge < EDGE * (span[1] - span[0]) else "not continued"
+                return
             new, step, proposal = found
-            last, self.end = self.points[-1], self._end(new, span, most)
+            self.end = self._end(new, span, most)
             met = None if self.end == "uniform" else meeting(curve, last, new)
             if met is not None:
                 new, step = met.point, curve.distance(last, met.point)
                 self.end = "bifurcation" if span[0] <= new.value <= span[1] else "range"
-            after = tests.at(new, last.value <= top)
-            specials = tests.between(last, step, before, after, met, len(self.points) - 1)
+            new = tests.at(new, last.value <= top)
+            specials = tests.between(last, step, new, met, len(self.points) - 1)
             if step > SHORTEST * curve.max_step and any(map(_jumps, specials)):
                 step, self.end = step / 4, ""
                 continue
-            self.specials += [s for s in specials if span[0] <= s.found.point.value <= span[1]]
-            self.add(new, after)
-            before, step = after, proposal
-            yield self
-            if self.end:
-                return
-        edge = min(abs(end - self.points[-1].value) for end in span)
-        self.end = "range" if edge < EDGE * (span[1] - span[0]) else "not continued"
+            self.specials += [s for s in specials if span[0] <= s.point.value <= span[1]]
+            self.points.append(new)
+            step = proposal
+            yield
 
     def _end(self, new: Point, span: tuple[float, float], most: int) -> str:
         """Why the branch ends with a new point; empty if it goes on."""
@@ -145,22 +120,23 @@ class Branch:
 
 def _jumps(special: Special) -> bool:
     """Whether the step led to another curve: a determinant changes its sign without a zero."""
-    return special.kind == "bifurcation" and special.found.status == "not located"
+    return special.kind == "bifurcation" and special.status == "not located"
 
 
+@dataclass(eq=False)
 class Growth:
-    """All branches along a path.
+    """All branches of a range.
 
     Parameters
     ----------
-    path : Path
+    curve : StationaryCurve
+        In as many functions as branches begin with.
     span : (float, float)
         Of the parameter: where branches are followed.
     most : int
         Points of one branch.
     orders : int
         Of perturbations that are looked at.
-    max_step : float
     top : float
         Growth rates are not computed above it.
     stopped : callable
@@ -174,34 +150,27 @@ class Growth:
         What was not found, in words.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        span: tuple[float, float],
-        most: int,
-        orders: int,
-        max_step: float,
-        top: float = np.inf,
-        stopped: Callable[[], bool] = lambda: False,
-    ):
-        self.path, self.span, self.most = path, span, most
-        self.orders, self.max_step = orders, max_step
-        self.top, self.stopped = top, stopped
-        self.found: list[Branch] = []
-        self.missing: list[str] = []
+    curve: StationaryCurve
+    span: tuple[float, float]
+    most: int
+    orders: int = 0
+    top: float = np.inf
+    stopped: Callable[[], bool] = lambda: False
+    found: list[Branch] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
     def from_uniform(self, onset: Onset) -> Iterator[Branch]:
         """The branches of one onset, each yielded after every new point.
 
         On both sides of the uniform state, unless one is the mirror image of the other.
         """
-        form, basis = onset.form, self.path.basis
+        form, curve, basis = onset.form, self.curve, self.curve.basis
         index = basis.index(form.degree)
         row = np.zeros(len(basis.degrees) + 1)
         row[index] = 1.0
         mirrored = basis.dimension == 2 or form.degree % 2 == 1
         for sign in (1.0,) if mirrored else (1.0, -1.0):
-            curve, amplitude = StationaryCurve(self.path, self.max_step), sign * AMPLITUDE
+            amplitude = sign * AMPLITUDE
             size = amplitude / basis.sizes[index]
             z = np.append(size * row[:-1] + amplitude**2 * form.second, onset.ahead(amplitude))
             if not np.isfinite(z).all():  # another degree has the same onset
@@ -210,17 +179,16 @@ class Growth:
             if not begun.converged:
                 self._miss(f"the onset of degree {form.degree}", onset.value)
             elif not self._known(curve, begun.x):
-                branch = Branch(curve, -1, form.degree)
-                yield from self._followed(branch, curve.point(begun.x, sign * row))
+                yield from self.followed(curve.point(begun.x, sign * row), curve, -1, form.degree)
 
     def from_above(self, onset: Onset) -> Iterator[Branch]:
         """The branches of an onset above the range, from where they come down into it."""
         high, span = self.span[1], (self.span[0], BEYOND * onset.value)
-        outside = Growth(self.path, span, self.most, 0, self.max_step)
+        outside = Growth(self.curve, span, self.most)
         for branch in outside.from_uniform(onset):
             if self.stopped():
                 return
-            values = [branch.points[-1].value, *(s.found.point.value for s in branch.specials[-1:])]
+            values = [branch.points[-1].value, *(s.point.value for s in branch.specials[-1:])]
             if min(values) <= high:  # in its last step
                 branch.end = "inside"
         self.missing += outside.missing
@@ -230,8 +198,7 @@ class Growth:
             if z is not None:
                 yield from self.from_edge(branch.curve, z, high, branch.degree)
             elif inside and len(branch.points) == 1:  # it begins just below the onset
-                begun = Branch(branch.curve, -1, branch.degree)
-                yield from self._followed(begun, branch.points[0])
+                yield from self.followed(branch.points[0], branch.curve, -1, branch.degree)
             elif branch.end not in GONE and branch.points[-1].tangent[-1] < 0:  # on its way down
                 self._miss(f"the onset of degree {branch.degree}", onset.value)
 
@@ -242,7 +209,7 @@ class Growth:
         if not self._known(curve, z):
             inwards = np.append(np.zeros(len(z) - 1), 1.0 if edge == self.span[0] else -1.0)
             start = curve.point(z, inwards)._replace(value=edge)
-            yield from self._followed(Branch(curve, -1, degree), start)
+            yield from self.followed(start, curve, -1, degree)
 
     def from_branches(self) -> Iterator[Branch]:
         """The branches that leave those found at bifurcations, and those that leave them."""
@@ -253,12 +220,6 @@ class Growth:
                     yield from self._leaving(done, point)
             done += 1
 
-    def onward(
-        self, curve: StationaryCurve, z: np.ndarray, direction: np.ndarray
-    ) -> Iterator[Branch]:
-        """The branch through a state, in one direction."""
-        yield from self._followed(Branch(curve, -1, 0), curve.point(z, direction))
-
     def cut(self, high: float) -> None:
         """Keep what is in a range up to `high`, and what connects it."""
         for branch in self.found:
@@ -266,7 +227,7 @@ class Growth:
             if branch.end in LOST and last.value > high and last.tangent[-1] < 0:
                 self.missing.append(
                     f"a branch of degree {branch.degree} that comes down from above the range was "
-                    f"followed to {self.path.parameter} = {last.value:.6g}, and may come into it: "
+                    f"followed to {self.curve.parameter} = {last.value:.6g}, and may come into it: "
                     "take a range up to there."
                 )
         self.found = [branch for branch in self.found if branch.cut(high)]
@@ -278,47 +239,46 @@ class Growth:
         which Newton's method is well conditioned. On the circle a k-fold state may lose its
         symmetry in two ways at once.
         """
-        folds = [fold_of(branch.curve.path.basis, branch.points[0].m) for branch in self.found]
+        folds = [fold_of(branch.curve.basis, branch.points[0].m) for branch in self.found]
         for branch, fold in zip(self.found, folds, strict=True):
             known = [
                 special for other, k in zip(self.found, folds, strict=True) if k > fold
                 for special in other.specials
-                if special.kind in CROSSINGS and special.found.status == "converged"
+                if special.kind in CROSSINGS and special.status == "converged"
             ]  # fmt: skip
             for i, special in enumerate(branch.specials):
                 same = [s for s in known if special.kind in CROSSINGS and _coincide(special, s)]
                 if same:
-                    branch.specials[i] = replace(special, found=same[0].found)
+                    branch.specials[i] = Special(*same[0][:3], *special[3:])
 
-    def _followed(self, branch: Branch, start: Point) -> Iterator[Branch]:
-        """To its end, with more moments where they are needed."""
+    def followed(
+        self, start: Point, curve: StationaryCurve, parent: int = -1, degree: int = 0
+    ) -> Iterator[Branch]:
+        """A branch to its end, with more moments where they are needed; after every new point."""
+        branch = Branch(curve, parent, degree)
         self.found.append(branch)
         while True:
-            path = branch.curve.path
-            watch = Rates(path, self.orders) if self.orders else None
-            for _ in branch.trace(start, self.span, self.most, watch, self.top):
+            for _ in branch.trace(start, self.span, self.most, self.orders, self.top):
                 last = branch.points[-1]
-                equation, kappa = path.at(last.p)
+                equation, kappa = branch.curve.at(last.p)
                 if not equation.resolves(last.m, kappa, UNRESOLVED):
                     break
                 yield branch
             else:
                 return
-            degree = 3 * path.basis.degree // 2
-            outside = last.value > FINE * self.top
-            if degree > path.basis.most // (COARSER if outside else 1):
+            finer, basis = 3 * branch.curve.basis.degree // 2, branch.curve.basis
+            if finer > basis.most // (COARSER if last.value > FINE * self.top else 1):
                 branch.end = "unresolved"
                 if len(branch.points) > 1:
-                    branch.drop()
+                    branch.points.pop()
                 return
-            curve = branch.curve.finer(degree)
-            branch.drop()
+            curve = branch.curve.finer(finer)
+            branch.points.pop()
             z, row = curve.padded(last.z), curve.padded(last.tangent)
             found = curve.solved(z, row, row @ z)
             if not found.converged:
                 branch.end = "not continued"
                 return
-            branch.end = ""
             branch.curve, start = curve, curve.point(found.x, row)
 
     def _crossed(self, curve: StationaryCurve, special: Special) -> Iterator[Point]:
@@ -327,7 +287,7 @@ class Growth:
         On the circle there are two axes about which a k-fold state with even k is even: perturbed
         states may be even about one of them or the other.
         """
-        point, basis = special.found.point, curve.path.basis
+        point, basis = special.point, curve.basis
         z, tangent = curve.padded(point.z), curve.padded(point.tangent)
         if special.kind == "bifurcation":
             yield point._replace(z=z, tangent=tangent)
@@ -341,7 +301,7 @@ class Growth:
         """The branches that cross another one at a bifurcation, if they are new."""
         curve = self.found[parent].curve
         direction = across(curve.kernel(point.z)[0], point.tangent)
-        scale = np.append(curve.path.basis.sizes, 1.0)
+        scale = np.append(curve.basis.sizes, 1.0)
         change = AMPLITUDE / np.linalg.norm(scale * direction) * direction
         for sign in (1.0, -1.0):
             z = point.z + sign * change
@@ -349,12 +309,12 @@ class Growth:
             if not begun.converged:
                 self._miss(f"the bifurcation on branch {parent + 1}", point.value)
             elif not self._known(curve, begun.x):
-                branch = Branch(curve, parent, self.found[parent].degree)
-                yield from self._followed(branch, curve.point(begun.x, sign * direction))
+                start = curve.point(begun.x, sign * direction)
+                yield from self.followed(start, curve, parent, self.found[parent].degree)
 
     def _miss(self, where: str, value: float) -> None:
         sentence = (
-            f"a branch that leaves {where}, {self.path.parameter} = {value:.6g}, was not found: "
+            f"a branch that leaves {where}, {self.curve.parameter} = {value:.6g}, was not found: "
             "look for states beyond it with stationary_states."
         )
         if sentence not in self.missing:
@@ -363,8 +323,8 @@ class Growth:
     def _known(self, curve: StationaryCurve, z: np.ndarray) -> bool:
         """Whether a state, or its mirror image, lies on a branch that was followed."""
         curves = [curve, *(branch.curve for branch in self.found)]
-        finest = max(curves, key=lambda curve: len(curve.path.basis.degrees))
-        basis, state = finest.path.basis, finest.padded(z)
+        finest = max(curves, key=lambda curve: len(curve.basis.degrees))
+        basis, state = finest.basis, finest.padded(z)
         scale = np.append(basis.sizes, 1.0)
         mirrored = np.append(image(basis, state[:-1]), 1.0) * state
         for branch in self.found:
@@ -393,7 +353,7 @@ def _distance(points: np.ndarray, z: np.ndarray) -> float:
 
 def _coincide(one: Special, other: Special) -> bool:
     """Whether two special points are the same, but for the sign of moments."""
-    here, there = one.found.point, other.found.point
+    here, there = one.point, other.point
     size = min(len(here.m), len(there.m))
     apart = np.abs(np.abs(here.m[:size]) - np.abs(there.m[:size])).max()
     return bool(apart < SAME and np.isclose(there.value, here.value, rtol=CLOSE, atol=0.0))

@@ -7,30 +7,36 @@ in kappa have there. `follow` follows the branch of one state.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.checks import boolean, positive, range_of, real_array, whole_number
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
+from ..solving.progress import Interruption
 from ..spaces import Geometry
+from .bases import AXISYMMETRIC, basis_on
 from .branch_switching import NEAR_UNIFORM, Branch, Growth
-from .continuation import Path, StationaryCurve, path_of
-from .diagram import RESERVED, Diagram
+from .continuation import Point, StationaryCurve, curve_of
+from .diagram import RESERVED, Diagram, SpecialPoint
 from .equation import with_parameter
 from .normal_forms import Onset
-from .progress import Following
 from .stationary import StationaryState, state_at
-from .symmetries import AXISYMMETRIC, Symmetry, symmetry_on
 
-__all__ = ["asked_degrees", "branches", "follow"]
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Following", "asked_degrees", "branches", "follow"]
 
 ASIDE = 1.5  # how far diagrams in kappa reach beyond the kappa that is asked for
-ORDERS = 4  # in which stability is looked at, at least; on the circle there are two
 LARGEST = 12  # degree that is followed without being asked for
 FARTHEST = 1000.0  # times the range: how high onsets are looked for
+ORDERS = 4  # in which stability is looked at, at least; on the circle there are two
+UNIFORM_POINTS = 60
+GROWING = 1e-9
+UNKNOWN = (float("nan"), float("nan"))
 
 
 def branches(
@@ -117,20 +123,20 @@ def branches(
     Keller, in Applications of Bifurcation Theory (1977); Carrillo, Gvalani, Pavliotis and
     Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
     """
-    symmetric = symmetry_on(geometry, symmetry)
+    basis_on(geometry, symmetry)
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
     positive(max_step=max_step)
     most = whole_number("branches needs max_points", "max_points", max_points)
-    boolean("secondary", secondary)
+    secondary, stability = boolean("secondary", secondary), boolean("stability", stability)
     progress = None if progress is None else boolean("progress", progress)
-    boolean("stability", stability)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
-    path = path_of(drift, symmetric.basis(), name, span, at_kappa)
     with one_blas_thread(), Following(name, span, progress) as following:
-        whole = Range(drift, symmetric, path, span, following, degrees, secondary, stability,
-                      max_step, most)  # fmt: skip
-        whole.follow()
-    return whole.diagram(at, own)
+        search = Search(geometry, symmetry, degrees, secondary, stability, max_step, most,
+                        following)  # fmt: skip
+        found = search.diagram(drift, name, span, at_kappa, own)
+    for value in at:
+        found.saved.extend(found.states_at(float(value)))
+    return found
 
 
 def follow(
@@ -186,11 +192,10 @@ def follow(
         at_kappa, start = state.kappa, float(drift.parameters[name])
     if not span[0] <= start <= span[1]:
         raise ValueError(f"The state is at {start:g}, outside the range {span}.")
-    path = path_of(drift, state.equation.basis, name, span, at_kappa)
-    row = np.append(np.zeros(len(state.legendre_moments)), -1.0 if decreasing else 1.0)
-    growth = Growth(path, span, most, 0, max_step)
-    z = np.append(state.legendre_moments, path.coordinate(start))
-    return _states(state, growth.onward(StationaryCurve(path, max_step), z, row))
+    curve = curve_of(drift, state.equation.basis, name, span, at_kappa, max_step)
+    z = np.append(state.legendre_moments, curve.coordinate(start))
+    begin = curve.point(z, np.append(np.zeros(len(z) - 1), -1.0 if decreasing else 1.0))
+    return _states(state, Growth(curve, span, most).followed(begin, curve))
 
 
 def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[StationaryState]:
@@ -200,7 +205,7 @@ def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[Stat
             branch = next(branches, None)
         if branch is None:
             return
-        yield state_at(branch.curve.path, branch.points[-1].z, state.symmetry, state.axis)
+        yield state_at(branch.curve, branch.points[-1].z, state.axis)
 
 
 def _asked_range(
@@ -283,139 +288,193 @@ def _checked_observables(
     return dict(own)
 
 
-@dataclass(eq=False)
-class Range:
-    """The range of one parameter, and the branches in it, wherever they begin.
+class Search(NamedTuple):
+    """Which branches are followed, and how: arguments of `branches`."""
 
-    Attributes
-    ----------
-    drift, degrees, secondary, stability, max_step, max_points
-        As for `branches`.
-    symmetry : Symmetry
-    path : Path
-        In as many functions as the onsets need.
-    span : (float, float)
-    following : Following
-    onsets : list of Onset
-        Those in the range or below, and those whose branches come into it.
-    growth : Growth
-    """
-
-    drift: Any
-    symmetry: Symmetry
-    path: Path
-    span: tuple[float, float]
-    following: Following
+    geometry: Geometry
+    symmetry: str
     degrees: Any
     secondary: bool
     stability: bool
     max_step: float
     max_points: int
+    following: "Following"
 
-    def __post_init__(self):
-        self.path, self.onsets, left_out = chosen_onsets(self.path, self.span, self.degrees)
-        first = self.path.at(self.path.coordinate(self.span[0]))[0]
+    def diagram(
+        self,
+        drift: Any,
+        parameter: str,
+        span: tuple[float, float],
+        kappa: float | None,
+        observables: Mapping[str, Callable] = MappingProxyType({}),
+    ) -> Diagram:
+        """All branches of a range that are found until the user stops."""
+        basis = basis_on(self.geometry, self.symmetry)
+        curve = curve_of(drift, basis, parameter, span, kappa, self.max_step)
+        curve, onsets, left_out = chosen_onsets(curve, span, self.degrees)
+        first = curve.at(curve.coordinate(span[0]))[0]
         orders = max(ORDERS, first.most_attracted + 1) if self.stability else 0
-        self.growth = Growth(
-            self.path, self.path.reach(self.span), self.max_points, orders, self.max_step,
-            self.span[1], lambda: self.following.stopped,
-        )  # fmt: skip
-        self.growth.missing += left_out
-
-    def follow(self) -> None:
-        """All branches, until the user stops."""
-        for branch in self._all():
+        growth = Growth(curve, curve.reach(span), self.max_points, orders, span[1],
+                        lambda: self.following.stopped, missing=left_out)  # fmt: skip
+        for branch in self._all(growth, onsets, span):
             value = branch.points[-1].value
-            stopped = self.following.at(branch, f"degree {branch.degree}", value)
-            if stopped and not branch.end:
+            if self.following.at(branch, f"degree {branch.degree}", value) and not branch.end:
                 branch.end = "interrupted"
                 break
-        self.growth.unify()
-        high = self.span[1]
-        if self.path.kappa is None:
-            self.growth.cut(high)
-        self.onsets = [
-            onset for onset in self.onsets
-            if onset.value < high or any(_begins(b, onset) for b in self.growth.found)
-        ]  # fmt: skip
+        growth.unify()
+        if kappa is None:
+            growth.cut(span[1])
+        found = growth.found
+        data = _table([_uniform(curve, span), *found], observables)
+        named = drift.__name__ if isinstance(drift, type) else repr(drift)
+        data.attrs = {parameter: list(span), "drift": named, "geometry": repr(self.geometry)}
+        data.attrs["symmetry"] = self.symmetry
+        if growth.missing:
+            data.attrs["missing"] = growth.missing
+        here = [o for o in onsets if o.value < span[1] or any(_begins(b, o) for b in found)]
+        specials, ends = _special_points(curve, here, found), [branch.end for branch in found]
+        return Diagram(data, specials, ends, [], drift, self.geometry, self.symmetry, parameter,
+                       kappa)  # fmt: skip
 
-    def diagram(self, at: np.ndarray, observables: dict) -> Diagram:
-        """What was found."""
-        return Diagram.of(
-            self.drift, self.symmetry, self.path, self.span, self.onsets, self.growth, at,
-            observables,
-        )  # fmt: skip
-
-    def _all(self) -> Iterator[Branch]:
+    def _all(
+        self, growth: Growth, onsets: list[Onset], span: tuple[float, float]
+    ) -> Iterator[Branch]:
         """Every branch, yielded after each new point."""
-        growth, everything = self.growth, self.degrees is None
-        for onset in self.onsets:
+        everything, in_kappa = self.degrees is None, growth.curve.kappa is None
+        for onset in onsets:
             yield from growth.from_uniform(onset)
-        if everything and self.path.kappa is None:
-            for onset in onsets_above(self.path, growth.span[1]):
-                yield from growth.from_above(onset)
-        elif everything:
-            for value in self.span:
-                yield from self._from_edge(value)
+        for onset in onsets_above(growth.curve, growth.span[1]) if everything and in_kappa else []:
+            yield from growth.from_above(onset)
+        for value in span if everything and not in_kappa else ():
+            yield from self._from_edge(growth, value)
         if self.secondary:
             yield from growth.from_branches()
 
-    def _from_edge(self, value: float) -> Iterator[Branch]:
+    def _from_edge(self, growth: Growth, value: float) -> Iterator[Branch]:
         """The branches that come into the range of a parameter at one of its ends."""
-        member, kappa = self.path.at(value)
-        span = kappa / ASIDE, ASIDE * kappa
-        path = path_of(member.drift, self.symmetry.basis(), "kappa", span, None)
-        across = replace(self, drift=member.drift, path=path, span=span)
-        across.follow()
-        diagram = across.diagram(np.array([]), {})
-        doubts = diagram.data.attrs.get("missing", []) + diagram.cut_short(kappa)
-        place = f"at {self.path.parameter} = {value:.6g}"
-        self.growth.missing += [f"{place}, {doubt}" for doubt in doubts]
-        for _, state in diagram.states_at(kappa)[1:]:
-            curve = StationaryCurve(self.path.finer(state.equation.degree), self.max_step)
-            degree = int(state.equation.degrees[np.abs(state.legendre_moments).argmax()])
-            z = np.append(state.legendre_moments, value)
-            yield from self.growth.from_edge(curve, z, value, degree)
+        equation, kappa = growth.curve.at(value)
+        across = self.diagram(equation.drift, "kappa", (kappa / ASIDE, ASIDE * kappa), None)
+        doubts = across.data.attrs.get("missing", []) + across.cut_short(kappa)
+        place = f"at {growth.curve.parameter} = {value:.6g}"
+        growth.missing += [f"{place}, {doubt}" for doubt in doubts]
+        for _, state in across.states_at(kappa)[1:]:
+            curve, m = growth.curve.finer(state.equation.degree), state.legendre_moments
+            degree = int(state.equation.degrees[np.abs(m).argmax()])
+            yield from growth.from_edge(curve, np.append(m, value), value, degree)
+
+
+def _special_points(
+    curve: StationaryCurve, onsets: list[Onset], found: list[Branch]
+) -> list[SpecialPoint]:
+    """Those of the uniform state, and those of every branch."""
+    name, specials = curve.parameter, []
+    for value, form, *_ in onsets:
+        begun = any(b.parent < 0 and b.degree == form.degree for b in found)
+        status, coefficients = "exact" if begun else "not followed", (form.linear, form.quadratic)
+        state = state_at(curve, curve.uniform(value))
+        specials.append(SpecialPoint("bifurcation", name, value, (value, value), status, 0,
+                                     form.degree, 0, form.kind, coefficients, state))  # fmt: skip
+    for number, branch in enumerate(found, start=1):
+        for point, interval, status, kind, order, _ in branch.specials:
+            state = state_at(branch.curve, point.z)
+            specials.append(SpecialPoint(kind, name, point.value, interval, status, number,
+                                         branch.degree, order, "", UNKNOWN, state))  # fmt: skip
+    return specials
+
+
+def _uniform(curve: StationaryCurve, span: tuple[float, float]) -> Branch:
+    """The uniform state in a range, with its growth rates."""
+    equation, _ = curve.at(curve.coordinate(span[0]))
+    orders = min(curve.basis.orders, max(ORDERS, equation.most_attracted + 1))
+    bases = [curve.basis.of_order(order) for order in range(orders)]
+    m, branch = np.zeros(len(curve.basis.degrees)), Branch(curve, -1, 0)
+    tests = {"transition": equation.free_energy(equation.mean(m, 1.0))}
+    for p in np.linspace(curve.coordinate(span[0]), curve.coordinate(span[1]), UNIFORM_POINTS):
+        equation, kappa = curve.at(p)
+        each = [b.eigenvalues * (equation.multipliers(b) - 1 / kappa) for b in bases]
+        rates = [np.sort(values)[::-1] for values in each]
+        point = Point(np.append(m, p), np.append(m, 1.0), curve.value(p), tests, rates)
+        branch.points.append(point)
+    return branch
+
+
+def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.Dataset":
+    """The points of all branches, the uniform one first."""
+    import xarray as xr
+
+    rows = [(i, b.curve.basis, point) for i, b in enumerate(branches) for point in b.points]
+    finest = max((basis for _, basis, _ in rows), key=lambda basis: basis.degree)
+    moments = np.stack([finest.padded(point.m) for _, _, point in rows])
+    counts = np.full((len(rows), max(len(point.rates) for _, _, point in rows)), -1)
+    for row, (_, _, point) in zip(counts, rows, strict=True):
+        row[: len(point.rates)] = [(values > GROWING).sum() for values in point.rates]
+    first = moments[:, 0] if finest.degrees[0] == 1 else np.zeros(len(rows))
+    growth = [max((r[0] for r in point.rates if r.size), default=np.nan) for _, _, point in rows]
+    arrays: dict[str, Any] = {
+        "branch": ("point", [number for number, _, _ in rows]),
+        branches[0].curve.parameter: ("point", [point.value for _, _, point in rows]),
+        "order_parameter": ("point", np.abs(first)),
+        "moments": (("point", "degree"), moments),
+        "resolution": ("point", [basis.degree for _, basis, _ in rows]),
+        "free_energy": ("point", [point.tests["transition"] for _, _, point in rows]),
+        "growth": ("point", growth),
+        "unstable": (("point", "order"), counts),
+    }
+    for name, f in observables.items():
+        states = [basis.density(basis.padded(point.m), basis.axis) for _, basis, point in rows]
+        arrays[name] = ("point", [float(f(density)) for density in states])
+    return xr.Dataset(arrays, {"degree": finest.degrees, "order": np.arange(counts.shape[1])})
 
 
 def _begins(branch: Branch, onset: Onset) -> bool:
     """Whether a branch begins at an onset."""
-    first, sizes = branch.points[0].m, branch.curve.path.basis.sizes
+    first, sizes = branch.points[0].m, branch.curve.basis.sizes
     near = np.abs(first * sizes[: len(first)]).max() < NEAR_UNIFORM
     return branch.parent < 0 and branch.degree == onset.form.degree and bool(near)
 
 
 def chosen_onsets(
-    path: Path, span: tuple[float, float], asked: Any
-) -> tuple[Path, list[Onset], list[str]]:
+    curve: StationaryCurve, span: tuple[float, float], asked: Any
+) -> tuple[StationaryCurve, list[Onset], list[str]]:
     """Those of degrees that have one function, in the order of the parameter; what is left out.
 
-    All that the path reaches for the range; those that are asked for must be in it, or below. And
-    the path in twice as high a degree, which their normal forms need.
+    All that the curve reaches for the range; those that are asked for must be in it, or below. And
+    the curve in twice as high a degree, which their normal forms need.
     """
+    (low, high), wanted, left_out = curve.reach(span), None, []
     if asked is not None:
-        wanted = asked_degrees(asked, path.basis.most // 2)
-        path = path.finer(max(path.basis.degree, 2 * wanted[-1]))
-        return path, _asked(path, span, wanted), []
-    found = {l: path.onsets(l, path.reach(span)) for l in _single(path)}
-    higher = [l for l in found if l > LARGEST and any(o.value < span[1] for o in found[l])]
-    left_out = [] if not higher else [
-        f"degrees above {LARGEST} have onsets in the range, {higher[0]} for one, which are not "
-        "followed: give the degrees that you want."
-    ]  # fmt: skip
-    return path, _sorted(o for l in found if l <= LARGEST for o in found[l]), left_out
+        wanted, high = asked_degrees(asked, curve.basis.most // 2), span[1]
+        curve = curve.finer(max(curve.basis.degree, 2 * wanted[-1]))
+    found = {l: curve.onsets(l, (low, high)) for l in _single(curve)}
+    there = [l for l in found if found[l]]
+    higher = [l for l in there if l > LARGEST and any(o.value < span[1] for o in found[l])]
+    if wanted is None and higher:
+        left_out = [
+            f"degrees above {LARGEST} have onsets in the range, {higher[0]} for one, which are not "
+            "followed: give the degrees that you want."
+        ]
+    for l in wanted or ():
+        if l not in there:
+            below = f"{low:g} < " if low else ""
+            raise ValueError(
+                f"The uniform state has no bifurcation of degree {l} for {below}{curve.parameter} "
+                f"< {span[1]:g}; those of degree {there} are there."
+            )
+    chosen = [l for l in there if l <= LARGEST] if wanted is None else wanted
+    onsets = sorted((o for l in chosen for o in found[l]), key=lambda onset: onset.value)
+    return curve, onsets, left_out
 
 
-def onsets_above(path: Path, high: float) -> list[Onset]:
+def onsets_above(curve: StationaryCurve, high: float) -> list[Onset]:
     """Those above a value, whose branches may come down below it."""
     place = (high, FARTHEST * high)
-    return [o for l in _single(path) if l <= LARGEST for o in path.onsets(l, place)]
+    return [o for l in _single(curve) if l <= LARGEST for o in curve.onsets(l, place)]
 
 
-def _single(path: Path) -> list[int]:
+def _single(curve: StationaryCurve) -> list[int]:
     """Degrees with one function."""
-    degrees, counts = np.unique(path.basis.degrees, return_counts=True)
-    return [int(l) for l in degrees[(counts == 1) & (2 * degrees <= path.basis.degree)]]
+    degrees, counts = np.unique(curve.basis.degrees, return_counts=True)
+    return [int(l) for l in degrees[(counts == 1) & (2 * degrees <= curve.basis.degree)]]
 
 
 def asked_degrees(asked: Any, most: int) -> list[int]:
@@ -430,19 +489,54 @@ def asked_degrees(asked: Any, most: int) -> list[int]:
     return wanted
 
 
-def _asked(path: Path, span: tuple[float, float], wanted: list[int]) -> list[Onset]:
-    place = path.reach(span)[0], span[1]
-    found = {l: path.onsets(l, place) for l in _single(path)}
-    for l in wanted:
-        if not found.get(l):
-            there = [other for other in found if found[other]]
-            low = f"{place[0]:g} < " if place[0] else ""
-            raise ValueError(
-                f"The uniform state has no bifurcation of degree {l} for {low}{path.parameter} < "
-                f"{span[1]:g}; those of degree {there} are there."
-            )
-    return _sorted(onset for l in wanted for onset in found[l])
+class Following(Interruption):
+    """Within the block, `at` is told of every new point; the bar goes to and fro with the curve.
 
+    Ctrl-C is a request to stop.
 
-def _sorted(onsets: Iterable[Onset]) -> list[Onset]:
-    return sorted(onsets, key=lambda onset: onset.value)
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    span : (float, float)
+        Its range: the ends of the bar, which is logarithmic where both are positive.
+    enabled : bool, optional
+        None shows the bar on a terminal only, after one second.
+    """
+
+    def __init__(self, name: str, span: tuple[float, float], enabled: bool | None):
+        from tqdm.auto import tqdm
+
+        super().__init__()
+        self._name, self._span, self._number = name, span, 0
+        self._curve: Any = None
+        self._bar = tqdm(
+            total=1.0,
+            delay=0 if enabled else 1,
+            disable=None if enabled is None else not enabled,
+            miniters=0,
+            bar_format=f"{{desc}} {span[0]:g} |{{bar}}| {span[1]:g} {{elapsed}}",
+            desc="curves",
+        )
+
+    def __exit__(self, *exception) -> None:
+        super().__exit__(*exception)
+        self._bar.close()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether Ctrl-C was pressed."""
+        return self.requested
+
+    def at(self, curve: Any, what: str, value: float) -> bool:
+        """Show where a curve is, and which; whether to stop."""
+        if curve is not self._curve:
+            self._curve, self._number = curve, self._number + 1
+        low, high = self._span
+        places = np.array([low, value, high])
+        first, place, last = np.log(np.maximum(places, low)) if low > 0 else places
+        self._bar.set_description_str(
+            f"curve {self._number}, {what}, {self._name} = {value:.4g}", refresh=False
+        )
+        self._bar.update(float(np.interp(place, (first, last), (0, 1))) - self._bar.n)
+        return self.stopped

@@ -1,27 +1,26 @@
-"""Pseudo-arclength continuation, and the paths along which stationary states are continued.
+"""Pseudo-arclength continuation, and the curves of stationary states in kappa or a parameter.
 
 Unknowns are z = (m, p), Legendre moments and parameters, one more than there are equations. From a
 point z with the unit tangent t the next one solves F(z') = 0, <t, z' - z> = step: that is regular
 at folds too, where p turns back. Steps grow and shrink with the angle that the curve turns by and
 with the work of Newton's method. Lengths are ds^2 = 2 sum dm_l^2 + dp^2.
-
-A path p -> (equation, kappa) says what p stands for: log kappa, or a parameter of the drift.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .bases import Basis
-from .equation import Equation, Family, Mean, Member, OutsideDomain
+from .equation import Equation, Family, Mean, OutsideDomain
 from .newton import Iteration, newton
 from .normal_forms import Onset, normal_form
 
-__all__ = ["Curve", "Path", "Point", "StationaryCurve", "path_of"]
+__all__ = ["Curve", "InKappa", "Point", "StationaryCurve", "curve_of"]
 
 TOLERANCE = 1e-12
 FINEST = 1e-8
@@ -44,11 +43,17 @@ class Point(NamedTuple):
         Of length 1.
     value : float
         That the last parameter stands for.
+    tests : dict of str to float
+        Values of the functions that vanish at special points, by their kind; if they are known.
+    rates : sequence of ndarray
+        Growth rates of perturbations by order, in decreasing order; empty if not asked for.
     """
 
     z: np.ndarray
     tangent: np.ndarray
     value: float
+    tests: Mapping[str, float] = MappingProxyType({})
+    rates: Sequence[np.ndarray] = ()
 
     @property
     def m(self) -> np.ndarray:
@@ -156,41 +161,38 @@ class Curve(ABC):
         return float(self._lengths * new.tangent @ point.tangent)
 
 
-class Path(ABC):
-    """A curve p -> (equation, kappa).
+class StationaryCurve(Curve):
+    """The stationary states (m, p) of one symmetry as kappa or a parameter of the drift changes.
+
+    A curve p -> (equation, kappa) says what p stands for: log kappa, or a parameter of the drift.
 
     Attributes
     ----------
     parameter : str
         The name of what p stands for.
-    basis : Basis
     kappa : float or None
         Where it is the same everywhere.
+    basis : Basis
     """
 
     parameter: str
-    basis: Basis
     kappa: float | None
+
+    def __init__(self, basis: Basis, max_step: float):
+        super().__init__(len(basis.degrees), 1, max_step)
+        self.basis = basis
 
     @abstractmethod
     def at(self, p: float) -> tuple[Equation, float]:
         """Equation and kappa; raises OutsideDomain where there are none."""
 
     @abstractmethod
-    def along(self, equation: Equation, m: np.ndarray, mean: Mean, kappa: float) -> np.ndarray:
+    def along(self, equation: Equation, m: np.ndarray, mean: Mean) -> np.ndarray:
         """dR/dp, (N,)."""
 
     @abstractmethod
-    def value(self, p: float) -> float:
-        """The parameter."""
-
-    @abstractmethod
-    def coordinate(self, value: float) -> float:
-        """p."""
-
-    @abstractmethod
-    def finer(self, degree: int) -> "Path":
-        """The same path in more functions."""
+    def finer(self, degree: int) -> "StationaryCurve":
+        """The same curve in more functions."""
 
     @abstractmethod
     def reach(self, span: tuple[float, float]) -> tuple[float, float]:
@@ -200,14 +202,42 @@ class Path(ABC):
     def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
         """Where in a range the uniform state changes its stability to harmonics of a degree."""
 
+    def uniform(self, value: float) -> np.ndarray:
+        """The uniform state at a value of the parameter, (m, p)."""
+        return np.append(np.zeros(len(self.basis.degrees)), self.coordinate(value))
 
-class Noise(Path):
+    def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+        equation, kappa = self.at(z[-1])
+        mean = equation.mean(z[:-1], kappa)
+
+        def jacobian() -> np.ndarray:
+            along = self.along(equation, z[:-1], mean)
+            return np.column_stack([equation.jacobian(mean), along])
+
+        return z[:-1] - mean.moments, jacobian
+
+    def padded(self, z: np.ndarray) -> np.ndarray:
+        """A point in fewer functions as one of this curve."""
+        return np.append(self.basis.padded(z[:-1]), z[-1])
+
+    def singular(self, z: np.ndarray, row: np.ndarray) -> float:
+        """det (dR/dz, row), zero where another curve crosses, for any row along the tangent."""
+        return float(np.linalg.det(np.vstack([self.jacobian(z), row])))
+
+    def kernel(self, z: np.ndarray) -> tuple[np.ndarray, float]:
+        """Two orthonormal directions (2, N + 1) that change R least, and by how much at most."""
+        _, sizes, rows = np.linalg.svd(self.jacobian(z))
+        return rows[-2:], float(sizes[-1])
+
+
+class InKappa(StationaryCurve):
     """One drift, p = log kappa."""
 
     parameter, kappa = "kappa", None
 
-    def __init__(self, equation: Equation):
-        self.equation, self.basis = equation, equation.basis
+    def __init__(self, equation: Equation, max_step: float):
+        super().__init__(equation.basis, max_step)
+        self.equation = equation
 
     def at(self, p: float) -> tuple[Equation, float]:
         kappa = self.value(p)
@@ -215,8 +245,8 @@ class Noise(Path):
             raise OutsideDomain(f"kappa = {kappa}")
         return self.equation, kappa
 
-    def along(self, equation: Equation, m: np.ndarray, mean: Mean, kappa: float) -> np.ndarray:
-        return kappa * equation.along_kappa(mean)
+    def along(self, equation: Equation, m: np.ndarray, mean: Mean) -> np.ndarray:
+        return equation.along(mean, mean.potential)
 
     def value(self, p: float) -> float:
         with np.errstate(over="ignore"):
@@ -225,8 +255,8 @@ class Noise(Path):
     def coordinate(self, value: float) -> float:
         return float(np.log(value))
 
-    def finer(self, degree: int) -> "Noise":
-        return Noise(self.equation.finer(degree))
+    def finer(self, degree: int) -> "InKappa":
+        return InKappa(self.equation.finer(degree), self.max_step)
 
     def reach(self, span: tuple[float, float]) -> tuple[float, float]:
         return 0.0, ABOVE * span[1]  # where noise is strong nothing but the uniform state is left
@@ -239,31 +269,24 @@ class Noise(Path):
         return [Onset(float(form.kappa), form, float(np.log(form.kappa)), 1.0)]
 
 
-class InParameter(Path):
+class InParameter(StationaryCurve):
     """A drift of which one parameter p changes, at one kappa."""
 
     kappa: float
 
-    def __init__(self, family: Family, kappa: float):
-        self.family, self.kappa, self.basis = family, kappa, family.basis
-        self.parameter = family.name
+    def __init__(self, family: Family, kappa: float, max_step: float):
+        super().__init__(family.basis, max_step)
+        self.family, self.kappa, self.parameter = family, kappa, family.name
         self._scan = lru_cache(1)(lambda low, high: family.weights(np.linspace(low, high, GRID)))
 
-    def at(self, p: float) -> tuple[Member, float]:
+    def at(self, p: float) -> tuple[Equation, float]:
         return self.family.at(p), self.kappa
 
-    def along(self, equation: Equation, m: np.ndarray, mean: Mean, kappa: float) -> np.ndarray:
-        assert isinstance(equation, Member)
-        return equation.along_parameter(m, mean, kappa)
-
-    def value(self, p: float) -> float:
-        return float(p)
-
-    def coordinate(self, value: float) -> float:
-        return float(value)
+    def along(self, equation: Equation, m: np.ndarray, mean: Mean) -> np.ndarray:
+        return equation.along(mean, equation.potential_change(m, mean))
 
     def finer(self, degree: int) -> "InParameter":
-        return InParameter(self.family.finer(degree), self.kappa)
+        return InParameter(self.family.finer(degree), self.kappa, self.max_step)
 
     def reach(self, span: tuple[float, float]) -> tuple[float, float]:
         return span
@@ -271,14 +294,15 @@ class InParameter(Path):
     def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
         from scipy.optimize import brentq
 
-        index = self.basis.index(degree)
+        index, found = self.basis.index(degree), []
 
         def excess(value: float) -> float:
             return float(self.kappa * self.family.at(value).multipliers(self.basis)[index] - 1)
 
-        grid, found = np.linspace(*span, GRID), []
         excesses = self.kappa * self._scan(*span)[:, degree] - 1
-        for (low, first), (high, last) in pairwise(zip(grid, excesses, strict=True)):
+        for (low, first), (high, last) in pairwise(
+            zip(np.linspace(*span, GRID), excesses, strict=True)
+        ):
             if first * last < 0:
                 value = float(brentq(excess, low, high, xtol=EXACT, rtol=4 * EXACT))
                 member = self.family.at(value)
@@ -287,58 +311,11 @@ class InParameter(Path):
         return found
 
 
-def path_of(
-    drift: Any, basis: Basis, parameter: str, span: tuple[float, float], kappa: float | None
-) -> Path:
+def curve_of(
+    drift: Any, basis: Basis, parameter: str, span: tuple[float, float], kappa: float | None,
+    max_step: float = 1.0,
+) -> StationaryCurve:  # fmt: skip
     """In kappa for a drift; or in one of its parameters, with its range, at one kappa."""
     if kappa is None:
-        return Noise(Equation(drift, basis))
-    return InParameter(Family(drift, parameter, span, basis), kappa)
-
-
-class StationaryCurve(Curve):
-    """The stationary states along a path.
-
-    Parameters
-    ----------
-    path : Path
-    max_step : float
-        Longest step in (m, p).
-    """
-
-    def __init__(self, path: Path, max_step: float):
-        super().__init__(len(path.basis.degrees), 1, max_step)
-        self.path = path
-
-    def value(self, p: float) -> float:
-        return self.path.value(p)
-
-    def coordinate(self, value: float) -> float:
-        return self.path.coordinate(value)
-
-    def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
-        equation, kappa = self.path.at(z[-1])
-        mean = equation.mean(z[:-1], kappa)
-
-        def jacobian() -> np.ndarray:
-            along = self.path.along(equation, z[:-1], mean, kappa)
-            return np.column_stack([equation.jacobian(mean, kappa), along])
-
-        return z[:-1] - mean.moments, jacobian
-
-    def finer(self, degree: int) -> "StationaryCurve":
-        """The same curve in more functions."""
-        return StationaryCurve(self.path.finer(degree), self.max_step)
-
-    def padded(self, z: np.ndarray) -> np.ndarray:
-        """A point in fewer functions as one of this curve."""
-        return np.append(self.path.basis.padded(z[:-1]), z[-1])
-
-    def singular(self, z: np.ndarray, row: np.ndarray) -> float:
-        """det (dR/dz, row), zero where another curve crosses, for any row along the tangent."""
-        return float(np.linalg.det(np.vstack([self.jacobian(z), row])))
-
-    def kernel(self, z: np.ndarray) -> tuple[np.ndarray, float]:
-        """Two orthonormal directions (2, N + 1) that change R least, and by how much at most."""
-        _, sizes, rows = np.linalg.svd(self.jacobian(z))
-        return rows[-2:], float(sizes[-1])
+        return InKappa(Equation(drift, basis), max_step)
+    return InParameter(Family(drift, parameter, span, basis), kappa, max_step)

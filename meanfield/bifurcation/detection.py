@@ -9,7 +9,6 @@ the point is located on it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -18,9 +17,9 @@ import numpy as np
 from .bases import ROUNDING as SYMMETRIC
 from .bases import image, symmetric_part
 from .continuation import Point, StationaryCurve
-from .stability import Rates
+from .stability import growth_rates
 
-__all__ = ["Located", "Special", "TestFunctions", "across", "located", "meeting"]
+__all__ = ["Special", "TestFunctions", "across", "located", "meeting"]
 
 MOST = 60
 CLOSE = 1e-13  # of the bracket, in parts of the step
@@ -32,8 +31,8 @@ SAME = 1e-9  # of the parameter, relative: two zeros of equal rates
 NOISE = 1e-12  # of the largest rate
 
 
-class Located(NamedTuple):
-    """Where a function vanishes on a curve.
+class Special(NamedTuple):
+    """A special point on a curve: where a function vanishes.
 
     Attributes
     ----------
@@ -45,11 +44,20 @@ class Located(NamedTuple):
     status : str
         "converged", or "not located" where no zero was found, or points between were not, so that
         the interval is wider than 1e-10 of the parameter.
+    kind : str
+        "fold", "bifurcation" (order 0), "symmetry breaking" (higher orders), "transition".
+    order : int
+        Of the perturbation that becomes neutral.
+    place : int
+        The point of the branch after which it lies.
     """
 
     point: Point
     interval: tuple[float, float]
     status: str
+    kind: str = "bifurcation"
+    order: int = 0
+    place: int = 0
 
 
 def located(
@@ -59,36 +67,35 @@ def located(
     f: Callable[[Point], float],
     f_first: float,
     last: float,
-) -> Located:
+) -> Special:
     """The zero of f between `first` and the point a step ahead, where it has the value `last`.
 
     By false position with halved weights (Illinois), and bisection where that is slow.
     """
-    low, high, f_low, f_high = 0.0, 1.0, f_first, last
-    at_low, end = first, curve.ahead(first, step)
+    low, high, f_low, f_high, side = 0.0, 1.0, f_first, last, 0
+    end = curve.ahead(first, step)
     if end is None:
-        return Located(first, (first.value, first.value), "not located")
-    at_high = end
-    best, size, side = first, np.inf, 0
+        return Special(first, (first.value, first.value), "not located")
+    at_low, at_high, best, size = first, end, first, np.inf
     for count in range(MOST):
+        middle = (low + high) / 2
         part = (low * f_high - high * f_low) / (f_high - f_low)
         if count % 4 == 3 or not low < part < high:
-            part = (low + high) / 2
+            part = middle
         new = _ahead(curve, first, part * step)
         if new is None:  # too near another curve that crosses
-            part = (low + high) / 2
+            part = middle
             new = _ahead(curve, first, part * step)
         if new is None:
-            if abs(at_high.value - at_low.value) > NEAR * max(
-                abs(at_low.value), abs(at_high.value)
-            ):
-                return Located(best, _interval(at_low, at_high, best), "not located")
+            largest = max(abs(at_low.value), abs(at_high.value))
+            if abs(at_high.value - at_low.value) > NEAR * largest:
+                return Special(best, _interval(at_low, at_high, best), "not located")
             break
         value = f(new)
         if abs(value) < size:
             best, size = new, abs(value)
         if value == 0:
-            return Located(_on(new, first, end), _interval(new), "converged")
+            return Special(_on(new, first, end), _interval(new), "converged")
         if value * f_low > 0:
             low, f_low, at_low = part, value, new
             f_high, side = f_high / 2 if side < 0 else f_high, -1
@@ -99,7 +106,7 @@ def located(
             break
     vanishes = size <= SMALL * max(abs(f_first), abs(last))
     status = "converged" if vanishes else "not located"
-    return Located(_on(best, first, end), _interval(at_low, at_high, best), status)
+    return Special(_on(best, first, end), _interval(at_low, at_high, best), status)
 
 
 def _ahead(curve: StationaryCurve, first: Point, step: float) -> Point | None:
@@ -107,7 +114,7 @@ def _ahead(curve: StationaryCurve, first: Point, step: float) -> Point | None:
     point = curve.ahead(first, step)
     if point is None:
         return None
-    m = symmetric_part(curve.path.basis, first.m, point.m)
+    m = symmetric_part(curve.basis, first.m, point.m)
     return point._replace(z=np.append(m, point.p))
 
 
@@ -124,12 +131,12 @@ def _interval(*points: Point) -> tuple[float, float]:
     return min(values) - more, max(values) + more
 
 
-def meeting(curve: StationaryCurve, first: Point, last: Point) -> Located | None:
+def meeting(curve: StationaryCurve, first: Point, last: Point) -> Special | None:
     """The point between two where the curve meets one of more symmetry, if it does.
 
     Its tangent is that of the curve, which changes nothing but the odd part there.
     """
-    signs = image(curve.path.basis, first.m)
+    signs = image(curve.basis, first.m)
     before, after = ((point.m - signs * point.m) / 2 for point in (first, last))
     if min(np.abs(before).max(), np.abs(after).max()) < SYMMETRIC or before @ after >= 0:
         return None
@@ -139,7 +146,7 @@ def meeting(curve: StationaryCurve, first: Point, last: Point) -> Located | None
     direction = across(curve.kernel(symmetric)[0], way)
     found = curve.solved(symmetric, direction, float(direction @ symmetric))
     if not found.converged:
-        return Located(nearer, _interval(first, last), "not located")
+        return Special(nearer, _interval(first, last), "not located")
 
     def singular(point: Point) -> float:
         return curve.singular(point.z, direction)
@@ -153,7 +160,7 @@ def meeting(curve: StationaryCurve, first: Point, last: Point) -> Located | None
                 place = located(curve, start, step, singular, at_start, at_end)
                 return place._replace(point=place.point._replace(tangent=way))
         length *= 2
-    return Located(nearer, _interval(first, last), "not located")
+    return Special(nearer, _interval(first, last), "not located")
 
 
 def across(kernel: np.ndarray, along: np.ndarray) -> np.ndarray:
@@ -162,71 +169,44 @@ def across(kernel: np.ndarray, along: np.ndarray) -> np.ndarray:
     return (first * kernel[1] - second * kernel[0]) / np.hypot(first, second)
 
 
-@dataclass(frozen=True, eq=False)
-class Special:
-    """A special point on a branch.
-
-    Attributes
-    ----------
-    kind : str
-        "fold", "bifurcation" (order 0), "symmetry breaking" (higher orders), "transition".
-    order : int
-        Of the perturbation that becomes neutral.
-    found : Located
-    place : int
-        The point of the branch after which it lies.
-    """
-
-    kind: str
-    order: int
-    found: Located
-    place: int
-
-
 class TestFunctions:
-    """Functions that vanish at special points of a curve.
+    """Functions that vanish at special points of a curve, and growth rates of perturbations.
 
     Parameters
     ----------
     curve : StationaryCurve
-    watch : Rates, optional
-        Growth rates, which vanish where a state loses its symmetry.
+    orders : int
+        Perturbations of orders 0, ..., `orders` - 1 are looked at: their rates vanish where a state
+        loses its symmetry.
     """
 
     __test__ = False  # not a class of tests
 
-    def __init__(self, curve: StationaryCurve, watch: Rates | None):
-        self._curve, self._watch = curve, watch
+    def __init__(self, curve: StationaryCurve, orders: int):
+        count = min(orders, curve.basis.orders)
+        self._curve, self._bases = curve, [curve.basis.of_order(order) for order in range(count)]
 
-    def at(self, point: Point, watched: bool) -> tuple[dict[str, float], list[np.ndarray]]:
-        """The values at a point, by the kind of special point, and the rates if `watched`."""
-        values = {kind: f(point) for kind, f in self._functions(point).items()}
-        rates = self._watch.at(point) if self._watch is not None and watched else []
-        return values, rates
+    def at(self, point: Point, watched: bool) -> Point:
+        """The point with the values of the functions, and with its rates if it is `watched`."""
+        tests = {kind: f(point) for kind, f in self._functions(point).items()}
+        orders = range(len(self._bases)) if watched else ()
+        return point._replace(tests=tests, rates=[self._rates(order, point) for order in orders])
 
     def between(
-        self,
-        first: Point,
-        step: float,
-        before: tuple[dict[str, float], list[np.ndarray]],
-        after: tuple[dict[str, float], list[np.ndarray]],
-        met: Located | None,
-        number: int,
+        self, first: Point, step: float, last: Point, met: Special | None, number: int
     ) -> list[Special]:
         """The special points in a step, and that at its end if it meets a branch there."""
-        found = [] if met is None else [Special("bifurcation", 0, met, number)]
+        found = [] if met is None else [met._replace(place=number)]
         for kind, f in self._functions(first).items():
-            low, high = before[0][kind], after[0][kind]
+            low, high = first.tests[kind], last.tests[kind]
             if low * high < 0 and not (met is not None and kind == "bifurcation"):
                 place = located(self._curve, first, step, f, low, high)
-                found.append(Special(kind, 0, place, number))
-        if self._watch is None:
-            return found
-        for order, (lows, highs) in enumerate(zip(before[1], after[1], strict=False)):
+                found.append(place._replace(kind=kind, place=number))
+        for order, (lows, highs) in enumerate(zip(first.rates, last.rates, strict=False)):
             for i in _crossing(lows, highs) if order else []:
-                f = partial(self._watch.one, order, i)
-                place = located(self._curve, first, step, f, lows[i], highs[i])
-                special = Special("symmetry breaking", order, place, number)
+                f = partial(self._rate, order, i)
+                special = located(self._curve, first, step, f, lows[i], highs[i])
+                special = special._replace(kind="symmetry breaking", order=order, place=number)
                 if not (found and _same(found[-1], special)):  # one of two equal rates
                     found.append(special)
         return found
@@ -237,17 +217,23 @@ class TestFunctions:
         return {
             "fold": lambda point: float(point.tangent[-1]),
             "bifurcation": lambda point: self._curve.singular(point.z, near.tangent),
-            "transition": self.energy,
+            "transition": self._energy,
         }
 
-    def energy(self, point: Point) -> float:
-        """F(mu) - F(uniform)."""
-        equation, kappa = self._curve.path.at(point.p)
-        return equation.free_energy(point.m, kappa)
+    def _energy(self, point: Point) -> float:
+        equation, kappa = self._curve.at(point.p)
+        return equation.free_energy(equation.mean(point.m, kappa))
+
+    def _rates(self, order: int, point: Point) -> np.ndarray:
+        equation, kappa = self._curve.at(point.p)
+        return growth_rates(equation, point.m, kappa, self._bases[order])
+
+    def _rate(self, order: int, i: int, point: Point) -> float:
+        return float(self._rates(order, point)[i])
 
 
 def _same(one: Special, other: Special) -> bool:
-    close = np.isclose(one.found.point.value, other.found.point.value, rtol=SAME, atol=0.0)
+    close = np.isclose(one.point.value, other.point.value, rtol=SAME, atol=0.0)
     return one.kind == other.kind and one.order == other.order and bool(close)
 
 

@@ -1,24 +1,25 @@
 """Bifurcation diagrams: labelled arrays, special points, states, and transitions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path as File
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 from warnings import warn
 
 import numpy as np
 
-from ..core.checks import finite
-from ..core.checks import path_of as file_of
+from ..core.checks import finite, path_of
 from ..core.errors import MeanfieldError
+from ..core.kinds import build, describe
 from ..models import ZonalDrift
+from ..results.datasets import read_dataset, write_dataset
 from ..spaces import Geometry
-from .branch_switching import NEAR_UNIFORM, Branch, Growth
-from .continuation import Path, Point, StationaryCurve, path_of
-from .normal_forms import Onset
+from .bases import Basis, basis_on
+from .branch_switching import NEAR_UNIFORM
+from .continuation import StationaryCurve, curve_of
+from .equation import drift_of
 from .stationary import StationaryState, state_at
-from .symmetries import Symmetry, symmetry_on
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,11 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CUT_SHORT", "RESERVED", "Diagram", "SpecialPoint", "Transition"]
 
-UNIFORM_POINTS = 60
-GROWING = 1e-9
+HEADER = "meanfield_diagram"  # the name of the header of a file
 RESERVED = ("branch", "kappa", "beta", "order_parameter", "moments", "resolution", "free_energy",
             "growth", "unstable", "degree", "order", "point")  # fmt: skip
-UNKNOWN = (float("nan"), float("nan"))
 CLOSE = 0.5  # of the guess: a smaller solution is the uniform state
 PRESENT = 1e-10  # of a moment
 CUT_SHORT = {  # ends of branches and curves for want of points, in words
@@ -166,33 +165,6 @@ class Diagram:
     parameter: str
     kappa: float | None
 
-    @classmethod
-    def of(
-        cls,
-        drift: ZonalDrift | type[ZonalDrift],
-        symmetry: Symmetry,
-        path: Path,
-        span: tuple[float, float],
-        onsets: list[Onset],
-        growth: Growth,
-        at: np.ndarray,
-        observables: dict[str, Callable],
-    ) -> "Diagram":
-        """The diagram of branches that were followed, with states at some values."""
-        data = _table(path, span, growth.found, symmetry, observables)
-        named = drift.__name__ if isinstance(drift, type) else repr(drift)
-        data.attrs |= {"drift": named, "geometry": repr(symmetry.geometry)}
-        data.attrs |= {"symmetry": symmetry.name}
-        if growth.missing:
-            data.attrs["missing"] = growth.missing
-        specials = _special_points(path, onsets, growth.found, symmetry)
-        ends = [branch.end for branch in growth.found]
-        diagram = cls(data, specials, ends, [], drift, symmetry.geometry, symmetry.name,
-                      path.parameter, path.kappa)  # fmt: skip
-        for value in at:
-            diagram.saved.extend(diagram.states_at(float(value)))
-        return diagram
-
     @property
     def span(self) -> tuple[float, float]:
         """The range of the parameter."""
@@ -201,10 +173,8 @@ class Diagram:
 
     def special(self, kind: str, branch: int | None = None) -> list[SpecialPoint]:
         """The special points of a kind, on one branch if it is given."""
-        return [
-            s for s in self.special_points
-            if s.kind == kind and branch in (None, s.branch)
-        ]  # fmt: skip
+        here = [s for s in self.special_points if s.kind == kind]
+        return [s for s in here if branch in (None, s.branch)]
 
     @property
     def doubts(self) -> list[str]:
@@ -246,12 +216,9 @@ class Diagram:
             raise ValueError(
                 f"This diagram has {low:g} <= {self.parameter} <= {high:g}; got {value!r}."
             )
-        uniform = self.path()
-        z = np.append(np.zeros(len(uniform.basis.degrees)), uniform.coordinate(value))
-        found = [(0, self.state(uniform, z))]
-        for number, path, z in _crossings(self, float(value)):
-            found.append((number, self.state(path, z)))
-        return found
+        curve = self.curve()
+        places = [(0, curve, curve.uniform(value)), *_crossings(self, float(value))]
+        return [(number, state_at(curve, z)) for number, curve, z in places]
 
     def ground_state(self, value: float) -> StationaryState:
         """The state of least free energy among those on the branches and the uniform one.
@@ -285,65 +252,81 @@ class Diagram:
         ValueError
             If kappa is not the parameter, or the range has no onset.
         """
-        onsets = self.special("bifurcation", 0)
         if self.parameter != "kappa":
             raise ValueError(
                 f"transition is about a diagram in kappa; this one has {self.parameter} as its "
                 "parameter: give branches a single drift and a range of kappa, or see "
                 "special_points."
             )
-        if not onsets:
+        onset = min(self.special("bifurcation", 0), key=lambda s: s.value, default=None)
+        if onset is None:
             low, high = self.span
             raise ValueError(
                 f"The uniform state has no onset for {low:g} < kappa < {high:g}: take a range "
                 "with it."
             )
-        onset = min(onsets, key=lambda special: special.value)
-        equation, _ = self.path().at(0.0)
+        equation, _ = self.curve().at(0.0)
         if equation.multipliers(equation.basis).max() * onset.value > 1 + 1e-9:
             raise ValueError(
                 f"The uniform state is unstable before kappa = {onset.value:.6g}, the first onset "
                 "of this diagram: take a range, and degrees, with its first one."
             )
-        if onset.character == "supercritical":
-            earlier = [s for s in self.special("transition") if s.value < onset.value]
-            if not earlier:
-                return Transition("continuous", onset.value, onset.value, 0.0, None)
-        equal = [
-            s for s in self.special("transition")
-            if s.value <= onset.value and s.status == "converged"
-        ]  # fmt: skip
-        first = min(equal, key=lambda special: special.value, default=None)
+        equal = [s for s in self.special("transition") if s.value <= onset.value]
+        if onset.character == "supercritical" and all(s.value == onset.value for s in equal):
+            return Transition("continuous", onset.value, onset.value, 0.0, None)
+        located = (s for s in equal if s.status == "converged")
+        first = min(located, key=lambda s: s.value, default=None)
         branch = None if first is None else first.branch
         folds = [s.value for s in self.special("fold", branch) if s.value < onset.value]
         hysteresis = (min(folds), onset.value) if folds else None
         if first is None:
             return Transition("discontinuous", np.nan, onset.value, np.nan, hysteresis)
         moments = np.abs(first.state.legendre_moments)
-        jump = moments[np.flatnonzero(moments > PRESENT)[0]]
-        return Transition("discontinuous", first.value, onset.value, float(jump), hysteresis)
+        jump = float(moments[moments > PRESENT][0])
+        return Transition("discontinuous", first.value, onset.value, jump, hysteresis)
 
-    def path(self, degree: int | None = None) -> Path:
-        """The path of the parameter, in harmonics up to a degree, by default as for branches."""
-        basis = symmetry_on(self.geometry, self.symmetry).basis(degree)
-        return path_of(self.drift, basis, self.parameter, self.span, self.kappa)
+    def curve(self, degree: int | None = None) -> StationaryCurve:
+        """The curve of states in harmonics up to a degree, by default as branches begin."""
+        basis = basis_on(self.geometry, self.symmetry)
+        basis = basis if degree is None else basis.finer(degree)
+        return curve_of(self.drift, basis, self.parameter, self.span, self.kappa)
 
-    def state(self, path: Path, z: np.ndarray) -> StationaryState:
-        """A point (m, p) of a path of this diagram as a state."""
-        return state_at(path, z, symmetry_on(self.geometry, self.symmetry))
-
-    def save(self, path: str | File) -> File:
+    def save(self, path: str | Path) -> Path:
         """Write everything to a NetCDF file, atomically."""
-        from .files import write_diagram
-
-        return write_diagram(self, file_of("path", path))
+        described = {
+            "drift": describe(self.drift),
+            "special_points": [
+                vars(s) | {"state": self._described(s.state)} for s in self.special_points
+            ],
+            "saved": [(number, self._described(state)) for number, state in self.saved],
+        }
+        header = {name: value for name, value in vars(self).items() if name != "data"} | described
+        return write_dataset(path_of("path", path), HEADER, self.data, header)
 
     @classmethod
-    def load(cls, path: str | File) -> "Diagram":
-        """A diagram from its file."""
-        from .files import read_diagram
+    def load(cls, path: str | Path) -> "Diagram":
+        """A diagram from its file; raises StorageError for other files."""
+        data, header = read_dataset(path_of("path", path), HEADER, "bifurcation diagram")
+        specials, saved = header.pop("special_points"), header.pop("saved")
+        header["drift"] = drift_of(header["drift"])
+        header["geometry"] = build(Geometry, header["geometry"])
+        diagram = cls(data, [], saved=[], **header)
+        for row in specials:
+            pairs = {name: tuple(map(float, row[name])) for name in ("interval", "coefficients")}
+            state = diagram._state(*row["state"])
+            diagram.special_points.append(SpecialPoint(**(row | pairs | {"state": state})))
+        diagram.saved.extend((number, diagram._state(*state)) for number, state in saved)
+        return diagram
 
-        return read_diagram(file_of("path", path))
+    def _described(self, state: StationaryState) -> tuple[float, int, list[float]]:
+        """The parameter, the degree and the moments of a state."""
+        drift = state.model.zonal
+        value = state.kappa if self.kappa is None else drift.parameters[self.parameter]
+        return float(value), state.equation.degree, state.legendre_moments.tolist()
+
+    def _state(self, value: float, degree: int, moments: list[float]) -> StationaryState:
+        curve = self.curve(degree)
+        return state_at(curve, np.append(moments, curve.coordinate(value)))
 
     def plot(self, **options) -> "Figure":
         """Order parameter against the parameter: `plotting.bifurcation`."""
@@ -358,103 +341,6 @@ class Diagram:
         return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
 
-def _special_points(
-    path: Path, onsets: list[Onset], found: list[Branch], symmetry: Symmetry
-) -> list[SpecialPoint]:
-    """Those of the uniform state, and those of every branch."""
-    name, specials = path.parameter, []
-    for onset in onsets:
-        form, place = onset.form, (onset.value, onset.value)
-        begun = any(b.parent < 0 and b.degree == form.degree for b in found)
-        z = np.append(np.zeros(len(path.basis.degrees)), path.coordinate(onset.value))
-        specials.append(SpecialPoint("bifurcation", name, onset.value, place,
-                                     "exact" if begun else "not followed", 0, form.degree, 0,
-                                     form.kind, (float(form.linear), float(form.quadratic)),
-                                     state_at(path, z, symmetry)))  # fmt: skip
-    for number, branch in enumerate(found, start=1):
-        for special in branch.specials:
-            point, interval, status = special.found
-            state = state_at(branch.curve.path, point.z, symmetry)
-            specials.append(SpecialPoint(special.kind, name, point.value, interval, status,
-                                         number, branch.degree, special.order, "", UNKNOWN,
-                                         state))  # fmt: skip
-    return specials
-
-
-def _table(
-    path: Path,
-    span: tuple[float, float],
-    found: list[Branch],
-    symmetry: Symmetry,
-    observables: dict[str, Callable],
-) -> "xr.Dataset":
-    """The points of all branches, the uniform one first."""
-    import xarray as xr
-
-    uniform = _uniform(path, span)
-    energy = path.at(uniform[0].p)[0].free_energy(uniform[0].m, 1.0)
-    points = [(0, path, point) for point in uniform]
-    energies = [energy] * len(uniform)
-    rates = _rates_of_uniform(path, uniform)
-    for number, branch in enumerate(found, start=1):
-        points += [(number, branch.curve.path, point) for point in branch.points]
-        energies += branch.energies
-        rates += branch.rates
-    finest = max((path for _, path, _ in points), key=lambda path: path.basis.degree).basis
-    moments = np.stack([finest.padded(point.m) for _, _, point in points])
-    counts, growth = _growing(rates)
-    first = moments[:, 0] if finest.degrees[0] == 1 else np.zeros(len(points))
-    arrays: dict[str, Any] = {
-        "branch": ("point", [number for number, _, _ in points]),
-        path.parameter: ("point", [point.value for _, _, point in points]),
-        "order_parameter": ("point", np.abs(first)),
-        "moments": (("point", "degree"), moments),
-        "resolution": ("point", [path.basis.degree for _, path, _ in points]),
-        "free_energy": ("point", energies),
-        "growth": ("point", growth),
-        "unstable": (("point", "order"), counts),
-    }
-    for name, f in observables.items():
-        states = [
-            symmetry.density(path.basis.padded(point.m), path.basis, symmetry.axis)
-            for _, path, point in points
-        ]
-        arrays[name] = ("point", [float(f(density)) for density in states])
-    coordinates = {"degree": finest.degrees, "order": np.arange(counts.shape[1])}
-    return xr.Dataset(arrays, coordinates, attrs={path.parameter: list(span)})
-
-
-def _uniform(path: Path, span: tuple[float, float]) -> list[Point]:
-    low, high = map(path.coordinate, span)
-    direction = np.append(np.zeros(len(path.basis.degrees)), 1.0)
-    return [
-        Point(p * direction, direction, path.value(p))
-        for p in np.linspace(low, high, UNIFORM_POINTS)
-    ]
-
-
-def _rates_of_uniform(path: Path, uniform: list[Point]) -> list[list[np.ndarray]]:
-    orders = max(4, path.at(uniform[0].p)[0].most_attracted + 1)
-    bases = [path.basis.of_order(order) for order in range(min(path.basis.orders, orders))]
-    found = []
-    for point in uniform:
-        equation, kappa = path.at(point.p)
-        rates = [b.eigenvalues * (equation.multipliers(b) - 1 / kappa) for b in bases]
-        found.append([np.sort(values)[::-1] for values in rates])
-    return found
-
-
-def _growing(rates: list[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """How many grow, by order (-1 where that is not known), and the largest rate."""
-    counts = np.full((len(rates), max(map(len, rates))), -1)
-    growth = np.full(len(rates), np.nan)
-    for i, found in enumerate(rates):
-        for order, values in enumerate(found):
-            counts[i, order] = (values > GROWING).sum()
-        growth[i] = max((values[0] for values in found if values.size), default=np.nan)
-    return counts, growth
-
-
 class _Node(NamedTuple):
     """A point of a branch; moments leave it as this power of the change of the parameter."""
 
@@ -463,21 +349,24 @@ class _Node(NamedTuple):
     power: float
 
 
-def _crossings(diagram: "Diagram", value: float) -> Iterator[tuple[int, Path, np.ndarray]]:
-    """Branch, path and (m, p) of every state on a branch, by Newton's method from near points.
+def _crossings(
+    diagram: "Diagram", value: float
+) -> Iterator[tuple[int, StationaryCurve, np.ndarray]]:
+    """Branch, curve and (m, p) of every state on a branch, by Newton's method from near points.
 
     Onsets and folds are among the points: next to them moments change like the square root of the
     parameter, or linearly where the onset is transcritical.
     """
     for number in range(1, len(diagram.ends) + 1):
-        path = diagram.path(int(diagram.data.resolution[diagram.data.branch == number].max()))
-        curve = StationaryCurve(path, 1.0)
-        for first, last in pairwise(_nodes(diagram, number, path)):
-            inside = min(first.value, last.value) <= value <= max(first.value, last.value)
-            if not inside or value == last.value:
+        curve = diagram.curve(int(diagram.data.resolution[diagram.data.branch == number].max()))
+        for one, other in pairwise(_nodes(diagram, number, curve.basis)):
+            inside = min(one.value, other.value) <= value <= max(one.value, other.value)
+            if not inside or value == other.value:
                 continue
-            near = _between(first, last, value)
-            z = curve.at_value(np.append(near, path.coordinate(value)), value)
+            first, last = sorted((one, other), key=lambda node: node.power)
+            part = (value - first.value) / (last.value - first.value)
+            near = first.m + part**first.power * (last.m - first.m)
+            z = curve.at_value(np.append(near, curve.coordinate(value)), value)
             if z is None:
                 warn(
                     f"Branch {number} passes {diagram.parameter} = {value:g}, but its state there "
@@ -485,22 +374,21 @@ def _crossings(diagram: "Diagram", value: float) -> Iterator[tuple[int, Path, np
                     stacklevel=4,
                 )
             elif np.abs(z[:-1]).max() > CLOSE * np.abs(near).max():
-                yield number, path, z
+                yield number, curve, z
 
 
-def _nodes(diagram: "Diagram", number: int, path: Path) -> list[_Node]:
-    here, basis = diagram.data.branch.values == number, path.basis
+def _nodes(diagram: "Diagram", number: int, basis: Basis) -> list[_Node]:
+    here = diagram.data.branch.values == number
     moments = diagram.data.moments.values[here, : len(basis.degrees)]
     values = diagram.data[diagram.parameter].values[here]
     nodes = [_Node(float(value), m, 1.0) for value, m in zip(values, moments, strict=True)]
     for fold in diagram.special("fold", number):
         m = basis.padded(fold.state.legendre_moments)
-        detours = [
-            np.linalg.norm(m - one.m) + np.linalg.norm(m - two.m) - np.linalg.norm(one.m - two.m)
-            for one, two in pairwise(nodes)
-        ]
-        if detours:
-            nodes.insert(int(np.argmin(detours)) + 1, _Node(fold.value, m, 0.5))
+        ways = np.array([node.m for node in nodes])
+        there = np.linalg.norm(ways - m, axis=1)
+        detours = there[:-1] + there[1:] - np.linalg.norm(np.diff(ways, axis=0), axis=1)
+        if detours.size:
+            nodes.insert(int(detours.argmin()) + 1, _Node(fold.value, m, 0.5))
     if diagram.ends[number - 1] == "bifurcation":
         nodes[-1] = nodes[-1]._replace(power=0.5)
     first = np.abs(nodes[0].m) * basis.sizes
@@ -511,11 +399,3 @@ def _nodes(diagram: "Diagram", number: int, path: Path) -> list[_Node]:
         power = 1.0 if onset.character == "transcritical" else 0.5
         nodes.insert(0, _Node(onset.value, np.zeros(len(basis.degrees)), power))
     return nodes
-
-
-def _between(first: _Node, last: _Node, value: float) -> np.ndarray:
-    """Moments at a value between two nodes."""
-    if last.power < first.power:
-        first, last = last, first
-    part = (value - first.value) / (last.value - first.value)
-    return first.m + part**first.power * (last.m - first.m)

@@ -17,16 +17,19 @@ where E is the mean with respect to exp(kappa g), s = sum_l W_l m_l P_l with W_l
 w_l the multipliers of W over the constant term of Z, g = log(1 + c s)/c and g' = 1/(1 + c s).
 """
 
+from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..models import ZonalDrift
+from ..core.forms import Reading
+from ..core.kinds import build
+from ..models import Drift, ZonalDrift
 from .bases import Basis
 
-__all__ = ["Equation", "Family", "Mean", "Member", "OutsideDomain", "with_parameter"]
+__all__ = ["Equation", "Family", "Mean", "OutsideDomain", "drift_of", "with_parameter"]
 
 ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
 CONSTANT, PROPORTIONAL = 1e-13, 1e-10  # of Z_0: how far Z may be from constant, and from c W
@@ -40,23 +43,27 @@ class OutsideDomain(ValueError):
 
 
 class Mean(NamedTuple):
-    """The law exp(kappa g[m]) / int exp(kappa g) on the nodes.
+    """The law exp(kappa g[m]) / int exp(kappa g) that the moments m give rise to, on the nodes.
 
     Attributes
     ----------
+    kappa : float
+    sum : ndarray, (M,)
+        s.
     potential, gain : ndarray, (M,)
         g, and g' = dg/ds.
-    density, weights : ndarray, (M,)
-        With respect to the uniform law; times the weights of the nodes.
+    weights : ndarray, (M,)
+        The density with respect to the uniform law, times the weights of the nodes.
     log_mass : float
         log int exp(kappa g) dsigma.
     moments : ndarray, (N,)
         E P_l.
     """
 
+    kappa: float
+    sum: np.ndarray
     potential: np.ndarray
     gain: np.ndarray
-    density: np.ndarray
     weights: np.ndarray
     log_mass: float
     moments: np.ndarray
@@ -104,6 +111,8 @@ class Equation:
         A single one.
     basis : Basis
         Of order 0.
+    changes : callable, optional
+        () -> Interactions: the derivatives by a parameter p of the drift.
 
     Attributes
     ----------
@@ -118,15 +127,16 @@ class Equation:
         For drifts that are no gradients of a potential of the measure.
     """
 
-    def __init__(self, drift: ZonalDrift, basis: Basis):
-        self.drift, self.basis = drift, basis
-        self.dimension, self.degree, self.degrees = basis.dimension, basis.degree, basis.degrees
-        self.functions = basis.legendre
+    def __init__(
+        self, drift: ZonalDrift, basis: Basis, changes: Callable[[], Interactions] | None = None
+    ):
+        self.drift, self.basis, self._differentiated = drift, basis, changes
+        self.degree, self.degrees, self.functions = basis.degree, basis.degrees, basis.legendre
         of = basis.degree, basis.dimension
         self._multipliers, self.ratio = interactions(
             drift, drift.attraction(*of), drift.normaliser(*of)
         )
-        self.strengths = self.multipliers(self.basis) * self.basis.sizes**2
+        self.strengths = self.multipliers(basis) * basis.sizes**2
 
     def multipliers(self, basis: Basis) -> np.ndarray:
         """w_l of every function of a basis of at most the same degree."""
@@ -149,18 +159,16 @@ class Equation:
     def mean(self, m: np.ndarray, kappa: float) -> Mean:
         """The law that the moments m give rise to."""
         s = (self.strengths * m) @ self.functions
+        potential, gain = s, np.ones_like(s)
         if self.ratio:
             with np.errstate(invalid="ignore", divide="ignore"):
                 potential, gain = np.log1p(self.ratio * s) / self.ratio, 1 / (1 + self.ratio * s)
-        else:
-            potential, gain = s, np.ones_like(s)
         top = potential.max()
         density = np.exp(kappa * (potential - top))
         mass = self.basis.weights @ density
-        density /= mass
-        weights = self.basis.weights * density
-        moments = self.functions @ weights
-        return Mean(potential, gain, density, weights, kappa * top + np.log(mass), moments)
+        weights = self.basis.weights * (density / mass)
+        log_mass = kappa * top + np.log(mass)
+        return Mean(kappa, s, potential, gain, weights, log_mass, self.functions @ weights)
 
     def residual(self, m: np.ndarray, kappa: float) -> float:
         """max_l |R_l|."""
@@ -171,60 +179,34 @@ class Equation:
         potential = np.abs(self.mean(m, kappa).potential).max()
         return self.basis.tail(m) <= tail + ROUNDING * (kappa * potential + self.degree)
 
-    def jacobian(self, mean: Mean, kappa: float) -> np.ndarray:
+    def jacobian(self, mean: Mean) -> np.ndarray:
         """dR/dm, (N, N)."""
         gained = mean.weights * mean.gain
         covariance = (self.functions * gained) @ self.functions.T
         covariance -= np.outer(mean.moments, self.functions @ gained)
-        return np.eye(len(self.degrees)) - kappa * covariance * self.strengths
+        return np.eye(len(self.degrees)) - mean.kappa * covariance * self.strengths
 
-    def along_kappa(self, mean: Mean) -> np.ndarray:
-        """dR/dkappa = -Cov(P_l, g), (N,)."""
-        return -self.covariance(mean, mean.potential)
+    def along(self, mean: Mean, change: np.ndarray) -> np.ndarray:
+        """dR = -kappa Cov(P_l, dg), (N,), for a change dg of g on the nodes: g for log kappa."""
+        covariance = self.functions @ (mean.weights * change)
+        return -mean.kappa * (covariance - mean.moments * (mean.weights @ change))
 
-    def covariance(self, mean: Mean, f: np.ndarray) -> np.ndarray:
-        """Cov(P_l, f) for a function f on the nodes."""
-        return self.functions @ (mean.weights * f) - mean.moments * (mean.weights @ f)
-
-    def free_energy(self, m: np.ndarray, kappa: float) -> float:
-        """F(mu) - F(uniform) of the law that m gives rise to; nan where there is none, as for SA.
+    def free_energy(self, mean: Mean) -> float:
+        """F(mu) - F(uniform) of a law; nan where there is none, as for SA.
 
         F = (1/kappa) int mu log mu - (1/2) int int W dmu dmu.
         """
         if not self.gradient_flow:
             return float("nan")
-        mean = self.mean(m, kappa)
-        entropy = mean.weights @ (kappa * mean.potential) - mean.log_mass
-        return float(entropy / kappa - 0.5 * self.strengths @ mean.moments**2)
+        entropy = mean.weights @ (mean.kappa * mean.potential) - mean.log_mass
+        return float(entropy / mean.kappa - 0.5 * self.strengths @ mean.moments**2)
 
-
-class Member(Equation):
-    """The equation at one value of a parameter p of the drift, with derivatives by p.
-
-    Parameters
-    ----------
-    family : Family
-    value : float
-
-    Raises
-    ------
-    OutsideDomain
-        If there is no such drift.
-    """
-
-    def __init__(self, family: "Family", value: float):
-        if not np.isfinite(value):
-            raise OutsideDomain(f"{family.name} = {value}")
-        try:
-            drift = with_parameter(family.drift, family.name, value)
-        except ValueError as error:
-            raise OutsideDomain(str(error)) from error
-        super().__init__(drift, family.basis)
-        self.family, self.value = family, value
+    # Derivatives by the parameter of a family ------------------------------------------------
 
     @cached_property
     def _changes(self) -> Interactions:
-        return self.family.changes(self.value)
+        assert self._differentiated is not None
+        return self._differentiated()
 
     @cached_property
     def strength_changes(self) -> np.ndarray:
@@ -236,25 +218,20 @@ class Member(Equation):
 
         dg/dc = (s g' - g)/c = -s^2 (1/2 - 2 c s/3 + 3 (c s)^2/4 - ...).
         """
-        s, change = self._sums(m)
-        bent = self.ratio * s
+        s, bent = mean.sum, self.ratio * mean.sum
         series = -(s**2) * (1 / 2 - 2 * bent / 3 + 3 * bent**2 / 4)
         exact = (s * mean.gain - mean.potential) / (self.ratio or 1.0)
         by_ratio = np.where(np.abs(bent) < SERIES, series, exact)
-        return mean.gain * change + self._changes.ratio * by_ratio
+        return mean.gain * self._sum_change(m) + self._changes.ratio * by_ratio
 
     def gain_change(self, m: np.ndarray, mean: Mean) -> np.ndarray:
         """dg'/dp on the nodes, at the same moments."""
-        s, change = self._sums(m)
-        return -(mean.gain**2) * (self._changes.ratio * s + self.ratio * change)
+        change = self._changes.ratio * mean.sum + self.ratio * self._sum_change(m)
+        return -(mean.gain**2) * change
 
-    def along_parameter(self, m: np.ndarray, mean: Mean, kappa: float) -> np.ndarray:
-        """dR/dp, (N,)."""
-        return -kappa * self.covariance(mean, self.potential_change(m, mean))
-
-    def _sums(self, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """s and ds/dp on the nodes."""
-        return (self.strengths * m) @ self.functions, (self.strength_changes * m) @ self.functions
+    def _sum_change(self, m: np.ndarray) -> np.ndarray:
+        """ds/dp on the nodes."""
+        return (self.strength_changes * m) @ self.functions
 
 
 class Family:
@@ -274,11 +251,26 @@ class Family:
 
     def __init__(self, drift: Any, name: str, span: tuple[float, float], basis: Basis):
         self.drift, self.name, self.span, self.basis = drift, name, span, basis
-        self._member = lru_cache(RECENT)(partial(Member, self))
+        self._equation = lru_cache(RECENT)(self._made)
 
-    def at(self, value: float) -> Member:
-        """The equation at this value; the same one for the last few that were asked for."""
-        return self._member(float(value))
+    def at(self, value: float) -> Equation:
+        """The equation at this value; the same one for the last few that were asked for.
+
+        Raises
+        ------
+        OutsideDomain
+            If there is no such drift.
+        """
+        return self._equation(float(value))
+
+    def _made(self, value: float) -> Equation:
+        if not np.isfinite(value):
+            raise OutsideDomain(f"{self.name} = {value}")
+        try:
+            drift = with_parameter(self.drift, self.name, value)
+        except ValueError as error:
+            raise OutsideDomain(str(error)) from error
+        return Equation(drift, self.basis, partial(self.changes, value))
 
     def finer(self, degree: int) -> "Family":
         """The same family in more functions."""
@@ -298,11 +290,10 @@ class Family:
         nodes = np.arange(-REACH, REACH + 1)
         nodes += max(0, int(np.ceil((low - value) / step)) + REACH)
         nodes -= max(0, nodes[-1] - int(np.floor((high - value) / step)))
-        slopes = [_slope_at_zero(int(j), nodes) / step if j else 0.0 for j in nodes]
-        slopes[int(np.flatnonzero(nodes == 0)[0])] = -sum(slopes)
-        there = self._at_all(np.clip(value + step * nodes, low, high))
-        weights = np.array(slopes) @ np.stack([found.weights for found in there])
-        return Interactions(weights, float(np.dot(slopes, [found.ratio for found in there])))
+        slopes = np.array([_slope_at_zero(int(j), nodes) / step if j else 0.0 for j in nodes])
+        slopes[nodes == 0] = -sum(slopes)
+        weights, ratios = zip(*self._at_all(np.clip(value + step * nodes, low, high)), strict=True)
+        return Interactions(slopes @ np.stack(weights), float(np.dot(slopes, ratios)))
 
     def _at_all(self, values: np.ndarray) -> list[Interactions]:
         """The multipliers at many values: at once where the drift makes ensembles."""
@@ -328,3 +319,10 @@ def _slope_at_zero(j: int, nodes: np.ndarray) -> float:
     """The derivative at 0 of Lagrange's polynomial of node j, for nodes with 0 among them."""
     others = nodes[(nodes != j) & (nodes != 0)]
     return float(np.prod(others / (others - j)) / j)
+
+
+def drift_of(described: Any) -> Any:
+    """The drift, or the kind of drift, that `describe` described."""
+    if "function" in described:
+        return Drift.kinds[described["function"]]
+    return build(Drift, described, Reading(result=True))

@@ -22,24 +22,25 @@ import numpy as np
 
 from ..core.checks import boolean, finite, path_of, positive, range_of
 from ..core.errors import MeanfieldError
+from ..core.kinds import describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
+from ..results.datasets import read_dataset, write_dataset
 from ..spaces import Geometry
-from .branches import asked_degrees, branches
+from .bases import Harmonics, basis_on
+from .branches import Following, asked_degrees, branches
 from .continuation import Curve
 from .diagram import CUT_SHORT
-from .equation import Family, Mean, Member, with_parameter
+from .equation import Equation, Family, Mean, drift_of, with_parameter
 from .normal_forms import normal_form
-from .progress import Following
-from .stationary import StationaryState
-from .symmetries import symmetry_on
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["LOCI", "Locus", "PhaseDiagram", "Tricritical", "phase_diagram"]
+__all__ = ["PhaseDiagram", "Tricritical", "phase_diagram"]
 
+HEADER = "meanfield_phase_diagram"  # the name of the header of a file
 DEGREE = 64
 UNRESOLVED = 1e-11
 DOUBLINGS = 4
@@ -47,9 +48,6 @@ GRID = 81  # values of beta on critical curves, between which changes of charact
 EXACT = 1e-13
 SMALL = 0.03  # amplitude in L^2 at which a curve has come to its tricritical point
 MOST = 2000  # points of a curve
-
-Curves = dict[str, tuple["Locus", np.ndarray]]
-Ends = dict[str, tuple[str, str]]
 
 
 class Tricritical(NamedTuple):
@@ -84,9 +82,9 @@ class PhaseDiagram:
 
     data: "xr.Dataset"
     tricritical: list[Tricritical]
-    ends: Ends
+    ends: dict[str, tuple[str, str]]
     family: Family
-    loci: Curves
+    loci: dict[str, "Locus"]
 
     def kappa(self, curve: str, beta: float, degree: int = 1) -> float:
         """The kappa of a curve at a beta, to rounding; nan where it has no point.
@@ -107,25 +105,22 @@ class PhaseDiagram:
             return critical(self.family, beta, degree)
         if curve not in self.loci or degree != 1:
             return float("nan")
-        locus, points = self.loci[curve]
-        if beta > points[-1, -1]:
-            return float("nan")
+        points = self.loci[curve].points
         start = _between(points, beta)
         if beta < points[0, -1]:
             corner = next((c for c in self.tricritical if c.degree == 1), None)
             if corner is None or beta <= corner.beta:
                 return float("nan")
             start = _near_corner(points[0], corner, beta)
-        found = locus.at_value(start, beta)
+        found = None if beta > points[-1, -1] else self.loci[curve].at_value(start, beta)
         if found is None or abs(found[0]) < abs(start[0]) / 2:  # the uniform state
             return float("nan")
         return float(np.exp(found[-2]))
 
     def __repr__(self) -> str:
-        names = [f"{name}" for name in ("critical", *self.loci)]
-        ends = self.data.attrs["beta"]
-        lines = [f"PhaseDiagram of {self.data.attrs['drift']}, {ends[0]:g} <= beta <= {ends[1]:g}: "
-                 f"{', '.join(names)}"]  # fmt: skip
+        low, high = self.data.attrs["beta"]
+        lines = [f"PhaseDiagram of {self.data.attrs['drift']}, {low:g} <= beta <= {high:g}: "
+                 f"{', '.join(('critical', *self.loci))}"]  # fmt: skip
         lines += [f"  {point!r}" for point in self.tricritical]
         return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
@@ -144,16 +139,35 @@ class PhaseDiagram:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a NetCDF file, atomically; `kappa` works after `load`."""
-        from .files import write_phase_diagram
-
-        return write_phase_diagram(self, path_of("path", path))
+        family = self.family
+        header = {
+            "drift": describe(family.drift),
+            "parameter": family.name,
+            "span": family.span,
+            "dimension": family.basis.dimension,
+            "degree": family.basis.degree,
+            "tricritical": self.tricritical,
+            "ends": self.ends,
+            "loci": {
+                name: {"max_step": locus.max_step, "null": locus.null, "points": locus.points}
+                for name, locus in self.loci.items()
+            },
+        }
+        return write_dataset(path_of("path", path), HEADER, self.data, header)
 
     @classmethod
     def load(cls, path: str | Path) -> "PhaseDiagram":
-        """A phase diagram from its file, to the last bit."""
-        from .files import read_phase_diagram
-
-        return read_phase_diagram(path_of("path", path))
+        """A phase diagram from its file, to the last bit; raises StorageError for other files."""
+        data, header = read_dataset(path_of("path", path), HEADER, "phase diagram")
+        data["curve"] = data.curve.astype("U")
+        data.attrs["beta"] = [float(beta) for beta in data.attrs["beta"]]
+        low, high = header["span"]
+        basis = Harmonics(header["dimension"], 0, header["degree"])
+        family = Family(drift_of(header["drift"]), header["parameter"], (low, high), basis)
+        corners = [Tricritical(*row) for row in header["tricritical"]]
+        ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
+        loci = {name: LOCI[name](family, **kept) for name, kept in header["loci"].items()}
+        return cls(data, corners, ends, family, loci)
 
     def plot(self, **options) -> "Figure":
         """The curves: `plotting.phases`."""
@@ -219,38 +233,36 @@ def phase_diagram(
     Mun and Rosenzweig, arXiv:2604.16288 and 2606.05140, with K = kappa/2, for tricritical points;
     Govaerts, Numerical Methods for Bifurcations of Dynamical Equilibria (2000), for the curves.
     """
+    import xarray as xr
+
     span = _checked(drift, geometry, beta)
     positive(max_step=max_step)
     chosen = asked_degrees(degrees, DEGREE // 2)
     progress = None if progress is None else boolean("progress", progress)
-    corners: list[Tricritical] = []
-    loci: Curves = {}
-    ends: Ends = {}
     with one_blas_thread(), Following("beta", span, progress) as following:
         for degree in max(DEGREE, geometry.degree) * 2 ** np.arange(DOUBLINGS):
-            family = Family(drift, "beta", span, symmetry_on(geometry).basis(int(degree)))
+            family = Family(drift, "beta", span, basis_on(geometry).finer(int(degree)))
             corners = [point for l in chosen for point in tricritical_points(family, l)]
-            if 1 in chosen:
-                loci, ends = _first_order_curves(family, geometry, corners, max_step, following)
-            resolved = {name: c for name, c in loci.items() if _resolved(family, c[1])}
+            loci, ends = (
+                _first_order_curves(family, geometry, corners, max_step, following)
+                if 1 in chosen else ({}, {})
+            )  # fmt: skip
+            resolved = {name: locus for name, locus in loci.items() if locus.resolved}
             if following.stopped or len(resolved) == len(loci):
                 break
         else:
             raise MeanfieldError(
                 f"The curves need more than {degree} moments. Take a smaller range of beta."
             )
-    rows: list[tuple[Any, ...]] = [
-        ("critical", l, b, critical(family, b, l), 0.0)
-        for l in chosen
-        for b in np.linspace(*span, GRID)
-    ]
-    for name, (_, points) in resolved.items():
-        rows += [(name, 1, z[-1], np.exp(z[-2]), abs(z[0])) for z in points]
-    return PhaseDiagram(_table(rows, drift, geometry, span), corners, ends, family, resolved)
-
-
-def _resolved(family: Family, points: np.ndarray) -> bool:
-    return max(family.basis.tail(z[:-2]) for z in points) <= UNRESOLVED
+    grid = np.linspace(*span, GRID)
+    rows = [("critical", l, b, critical(family, b, l), 0.0) for l in chosen for b in grid]
+    for name, locus in resolved.items():
+        rows += [(name, 1, z[-1], np.exp(z[-2]), abs(z[0])) for z in locus.points]
+    names = ("curve", "degree", "beta", "kappa", "order_parameter")
+    columns = zip(names, map(np.array, zip(*rows, strict=True)), strict=True)
+    data = xr.Dataset({name: ("point", column) for name, column in columns})
+    data.attrs = {"drift": drift.__name__, "geometry": repr(geometry), "beta": list(span)}
+    return PhaseDiagram(data, corners, ends, family, resolved)
 
 
 def _near_corner(first: np.ndarray, corner: Tricritical, beta: float) -> np.ndarray:
@@ -262,7 +274,7 @@ def _near_corner(first: np.ndarray, corner: Tricritical, beta: float) -> np.ndar
 
 
 def _checked(drift: Any, geometry: Any, beta: Any) -> tuple[float, float]:
-    symmetry_on(geometry)
+    basis_on(geometry)
     span = range_of("beta", beta)
     if isinstance(drift, type) and issubclass(drift, ZonalDrift):
         try:
@@ -274,20 +286,6 @@ def _checked(drift: Any, geometry: Any, beta: Any) -> tuple[float, float]:
         "phase_diagram needs a kind of drift that is made from its beta alone, such as USA or SA "
         f"itself; got {drift!r}."
     )
-
-
-def _table(
-    rows: list[tuple], drift: Any, geometry: Geometry, span: tuple[float, float]
-) -> "xr.Dataset":
-    import xarray as xr
-
-    names = ("curve", "degree", "beta", "kappa", "order_parameter")
-    arrays = {
-        name: ("point", np.array(list(column)))
-        for name, column in zip(names, zip(*rows, strict=True), strict=True)
-    }
-    attributes = {"drift": drift.__name__, "geometry": repr(geometry), "beta": list(span)}
-    return xr.Dataset(arrays, attrs=attributes)
 
 
 def critical(family: Family, beta: float, degree: int) -> float:
@@ -321,76 +319,91 @@ class Locus(Curve):
     ----------
     family : Family
     max_step : float
-
-    Attributes
-    ----------
-    vectors : dict of str to ndarray, (N,)
-        What the curve is defined by, beside the family.
+    null : ndarray, (N,)
+        About the null vector of dR/dm at a fold, of length about 1.
+    points : ndarray, (n, N + 2)
+        From its tricritical point, or the lowest beta, to the highest.
     """
 
-    def __init__(self, family: Family, max_step: float = 0.2):
+    def __init__(
+        self, family: Family, max_step: float, null: np.ndarray, points: np.ndarray | None = None
+    ):
         super().__init__(len(family.basis.degrees), 2, max_step)
-        self.family = family
-        self.vectors: dict[str, np.ndarray] = {}
+        self.family, self.null = family, null
+        self.points = np.zeros((0, len(family.basis.degrees) + 2)) if points is None else points
 
-    @classmethod
-    def near(cls, member: Member, m: np.ndarray, kappa: float, max_step: float) -> "Locus":
-        """The curve through a special point."""
-        return cls(member.family, max_step)
+    @property
+    def resolved(self) -> bool:
+        """Whether the last moments of all points are small."""
+        return max(self.family.basis.tail(z[:-2]) for z in self.points) <= UNRESOLVED
+
+    def follow(self, start: np.ndarray, name: str, following: Following) -> tuple[str, str]:
+        """Take the points below and above a start; why they end."""
+        (down, first), (up, last) = (
+            self._one_way(start, sign, name, following) for sign in (-1.0, 1.0)
+        )
+        self.points = np.array([*down[::-1], start, *up])
+        return first, last
+
+    def _one_way(
+        self, start: np.ndarray, sign: float, name: str, following: Following
+    ) -> tuple[list[np.ndarray], str]:
+        """The points after a start, and why they end."""
+        (low, high), small = self.family.span, SMALL / self.family.basis.sizes[0]
+        here = self.point(start, np.append(np.zeros(len(start) - 1), sign))
+        points, step = [start], self.max_step / 4
+        while (found := self.stepped(here, step)) is not None:
+            here, _, step = found
+            z = here.z
+            if abs(z[0]) < small or z[0] * start[0] < 0:
+                return points[1:], "tricritical"
+            if not low <= here.value <= high:
+                last = high if here.value > high else low
+                end = self.at_value(_between(np.array([points[-1], z]), last), last)
+                return [*points[1:], *([] if end is None else [end])], "range"
+            points.append(z)
+            if following.at(self, name, here.value):
+                return points[1:], "interrupted"
+            if len(points) > MOST:
+                return points[1:], "max_points"
+        return points[1:], "not continued"
 
     @abstractmethod
     def condition(
-        self, member: Member, m: np.ndarray, kappa: float, mean: Mean
+        self, member: Equation, m: np.ndarray, mean: Mean
     ) -> tuple[float, Callable[[], np.ndarray]]:
         """sigma, and a function that gives its gradient by (m, log kappa, beta)."""
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
         m, kappa, member = z[:-2], float(np.exp(z[-2])), self.family.at(z[-1])
         mean = member.mean(m, kappa)
-        sigma, gradient = self.condition(member, m, kappa, mean)
+        sigma, gradient = self.condition(member, m, mean)
 
         def jacobian() -> np.ndarray:
-            by_kappa = kappa * member.along_kappa(mean)
-            by_beta = member.along_parameter(m, mean, kappa)
-            above = np.column_stack([member.jacobian(mean, kappa), by_kappa, by_beta])
+            by_kappa = member.along(mean, mean.potential)
+            by_beta = member.along(mean, member.potential_change(m, mean))
+            above = np.column_stack([member.jacobian(mean), by_kappa, by_beta])
             return np.vstack([above, gradient()])
 
         return np.append(m - mean.moments, sigma), jacobian
 
 
 class Folds(Locus):
-    """The curve on which two stationary states meet.
-
-    Parameters
-    ----------
-    family : Family
-    max_step : float
-    null : ndarray, (N,)
-        About the null vector of dR/dm, of length about 1.
-    """
-
-    def __init__(self, family: Family, max_step: float = 0.2, *, null: np.ndarray):
-        super().__init__(family, max_step)
-        self.vectors = {"null": null}
-
-    @classmethod
-    def near(cls, member: Member, m: np.ndarray, kappa: float, max_step: float) -> "Folds":
-        null = np.linalg.svd(member.jacobian(member.mean(m, kappa), kappa))[2][-1]
-        return cls(member.family, max_step, null=null)
+    """The curve on which two stationary states meet."""
 
     def condition(
-        self, member: Member, m: np.ndarray, kappa: float, mean: Mean
+        self, member: Equation, m: np.ndarray, mean: Mean
     ) -> tuple[float, Callable[[], np.ndarray]]:
         n = len(m)
         bordered = np.zeros((n + 1, n + 1))
-        bordered[:n, :n] = member.jacobian(mean, kappa)
-        bordered[:n, n] = bordered[n, :n] = self.vectors["null"]
+        bordered[:n, :n] = member.jacobian(mean)
+        bordered[:n, n] = bordered[n, :n] = self.null
         unit = np.append(np.zeros(n), 1.0)
         right = np.linalg.solve(bordered, unit)
 
         def gradient() -> np.ndarray:
             left = np.linalg.solve(bordered.T, unit)
-            return -_slope(member, m, kappa, mean, left[:n], right[:n])
+            return -_slope(member, m, mean, left[:n], right[:n])
 
         return float(right[n]), gradient
 
@@ -399,15 +412,15 @@ class Transitions(Locus):
     """The curve on which the free energy is that of the uniform state; of gradient flows."""
 
     def condition(
-        self, member: Member, m: np.ndarray, kappa: float, mean: Mean
+        self, member: Equation, m: np.ndarray, mean: Mean
     ) -> tuple[float, Callable[[], np.ndarray]]:
-        entropy = mean.weights @ (kappa * mean.potential) - mean.log_mass
-        squares = mean.moments**2
-        energy = 0.5 * kappa * (member.strengths @ squares)
+        entropy = mean.weights @ (mean.kappa * mean.potential) - mean.log_mass
+        half, squares = 0.5 * mean.kappa, mean.moments**2
+        energy = half * (member.strengths @ squares)
 
         def gradient() -> np.ndarray:
-            by_beta = -0.5 * kappa * (member.strength_changes @ squares)
-            return np.concatenate([np.zeros(len(m)), [-energy, by_beta]])
+            by_beta = -half * (member.strength_changes @ squares)
+            return np.append(np.zeros(len(m)), [-energy, by_beta])
 
         return float(entropy - energy), gradient
 
@@ -416,14 +429,14 @@ LOCI: dict[str, type[Locus]] = {"fold": Folds, "transition": Transitions}
 
 
 def _slope(
-    member: Member, m: np.ndarray, kappa: float, mean: Mean, left: np.ndarray, right: np.ndarray
+    member: Equation, m: np.ndarray, mean: Mean, left: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
     """The gradient of left . (dR/dm) right = left . right - kappa Cov(f, h).
 
     f = sum left_l P_l and h = gain sum W_l right_l P_l. The law changes like exp(kappa g), so that
     dE X = kappa Cov(X, dg) + E dX.
     """
-    p, w, mass = member.functions, member.strengths, mean.weights
+    kappa, p, w, mass = mean.kappa, member.functions, member.strengths, mean.weights
     f, s = left @ p, (w * right) @ p
     h = mean.gain * s
     f = f - mass @ f
@@ -445,79 +458,38 @@ def _first_order_curves(
     corners: list[Tricritical],
     max_step: float,
     following: Following,
-) -> tuple[Curves, Ends]:
-    """The fold and the first-order line, with their points (n, N + 2), and why they end.
+) -> tuple[dict[str, Locus], dict[str, tuple[str, str]]]:
+    """The fold and the first-order line, and why they end.
 
     From points on a branch at a beta beyond the tricritical point.
     """
-    loci: Curves = {}
-    ends: Ends = {}
     if following.stopped:
-        return loci, {"fold": ("interrupted", "interrupted")}
+        return {}, {"fold": ("interrupted", "interrupted")}
     low, high = family.span
     lowest = min((corner.beta for corner in corners if corner.degree == 1), default=low)
     beta = min(lowest + 1.0, (lowest + high) / 2)
     member = family.at(beta)
     form = normal_form(member, 1)
     if form.kind != "subcritical":
-        return loci, ends
+        return {}, {}
     diagram = branches(
         member.drift, geometry, (form.kappa / 20, 1.2 * form.kappa), degrees=[1],
         stability=False, secondary=False, progress=False,
     )  # fmt: skip
     cut = "interrupted" if following.stopped or "interrupted" in diagram.ends else "not located"
-    for name in LOCI if member.gradient_flow else ("fold",):
-        ends[name] = cut, cut
-        for special in diagram.special(name)[:1] if cut == "not located" else []:
-            points, locus = _start(name, member, special.state, max_step)
-            loci[name], ends[name] = _both_ways(locus, name, points, following)
+    loci: dict[str, Locus] = {}
+    ends = {name: (cut, cut) for name in LOCI if name == "fold" or member.gradient_flow}
+    for name in ends if cut == "not located" else ():
+        for special in diagram.special(name)[:1]:
+            kappa, size = special.state.kappa, len(member.degrees)
+            m = np.pad(special.state.legendre_moments, (0, size))[:size]
+            null = np.linalg.svd(member.jacobian(member.mean(m, kappa)))[2][-1]
+            loci[name] = LOCI[name](family, max_step, null)
+            start = loci[name].at_value(np.append(m, [np.log(kappa), beta]), beta)
+            if start is None:
+                raise MeanfieldError(f"The special point at beta = {beta:g} was not found again.")
+            ends[name] = loci[name].follow(start, name, following)
     return loci, ends
-
-
-def _start(
-    name: str, member: Member, state: StationaryState, max_step: float
-) -> tuple[np.ndarray, Locus]:
-    """A special point of a branch, and the curve through it."""
-    size, kappa = len(member.degrees), state.kappa
-    m = np.pad(state.legendre_moments, (0, size))[:size]
-    z = np.concatenate([m, [np.log(kappa), member.value]])
-    return z, LOCI[name].near(member, m, kappa, max_step)
-
-
-def _both_ways(
-    locus: Locus, name: str, z: np.ndarray, following: Following
-) -> tuple[tuple[Locus, np.ndarray], tuple[str, str]]:
-    """The curve from its tricritical point, or the lowest beta, to the highest; why it ends."""
-    start = locus.at_value(z, float(z[-1]))
-    if start is None:
-        raise MeanfieldError(f"The special point at beta = {z[-1]:g} was not found again.")
-    down, low = _one_way(locus, name, start, -1.0, following)
-    up, high = _one_way(locus, name, start, 1.0, following)
-    return (locus, np.array([*down[::-1], start, *up])), (low, high)
-
-
-def _one_way(
-    locus: Locus, name: str, start: np.ndarray, sign: float, following: Following
-) -> tuple[list[np.ndarray], str]:
-    """The points after a start, and why they end."""
-    span, small = locus.family.span, SMALL / locus.family.basis.sizes[0]
-    here = locus.point(start, np.append(np.zeros(len(start) - 1), sign))
-    points, step = [start], locus.max_step / 4
-    while (found := locus.stepped(here, step)) is not None:
-        here, _, step = found
-        z = here.z
-        if abs(z[0]) < small or z[0] * start[0] < 0:
-            return points[1:], "tricritical"
-        if not span[0] <= here.value <= span[1]:
-            last = span[int(here.value > span[1])]
-            end = locus.at_value(_between(np.array([points[-1], z]), last), last)
-            return [*points[1:], *([] if end is None else [end])], "range"
-        points.append(z)
-        if following.at(locus, name, here.value):
-            return points[1:], "interrupted"
-        if len(points) > MOST:
-            return points[1:], "max_points"
-    return points[1:], "not continued"
 
 
 def _between(points: np.ndarray, beta: float) -> np.ndarray:

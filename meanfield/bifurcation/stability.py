@@ -14,10 +14,9 @@ import numpy as np
 
 from ..lowlevel.blas import one_blas_thread
 from .bases import Basis
-from .continuation import Path, Point
 from .equation import Equation
 
-__all__ = ["Rates", "Stability", "linearised", "stability_of"]
+__all__ = ["Stability", "growth_rates", "stability_of"]
 
 REAL = 1e-9  # imaginary parts of rounding, relative to the largest rate of diffusion
 UNIFORM = 1e-8  # moments of a state that no rotation changes
@@ -109,32 +108,9 @@ def rotation_among(values: np.ndarray, basis: Basis, m: np.ndarray) -> int | Non
     return int(np.abs(values).argmin())
 
 
-class Rates:
-    """Real parts of the eigenvalues of the linearised equation, by order.
-
-    Parameters
-    ----------
-    path : Path
-    orders : int
-        Orders 0, ..., `orders` - 1 are looked at.
-    """
-
-    def __init__(self, path: Path, orders: int):
-        count = min(orders, path.basis.orders)
-        self.path, self._bases = path, [path.basis.of_order(order) for order in range(count)]
-
-    def of_order(self, point: Point, order: int) -> np.ndarray:
-        """In decreasing order, without that of rotations, which is 0."""
-        basis, (equation, kappa) = self._bases[order], self.path.at(point.p)
-        values = np.linalg.eigvals(linearised(equation, point.m, kappa, basis))
-        rotation = rotation_among(values, basis, point.m)
-        kept = values if rotation is None else np.delete(values, rotation)
-        return np.sort(kept.real)[::-1]
-
-    def one(self, order: int, i: int, point: Point) -> float:
-        """The i-th of an order."""
-        return float(self.of_order(point, order)[i])
-
-    def at(self, point: Point) -> list[np.ndarray]:
-        """Those of all orders."""
-        return [self.of_order(point, order) for order in range(len(self._bases))]
+def growth_rates(equation: Equation, m: np.ndarray, kappa: float, basis: Basis) -> np.ndarray:
+    """Real parts of the eigenvalues of one order but for rotations, in decreasing order."""
+    values = np.linalg.eigvals(linearised(equation, m, kappa, basis))
+    rotation = rotation_among(values, basis, m)
+    kept = values if rotation is None else np.delete(values, rotation)
+    return np.sort(kept.real)[::-1]

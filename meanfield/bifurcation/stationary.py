@@ -1,7 +1,8 @@
 """Stationary states: found by Newton's method and by deflation, and what is known of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,11 @@ from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.density import Density
-from .bases import Basis, image
-from .continuation import Path
+from .bases import AXISYMMETRIC, Basis, basis_on, image
+from .continuation import StationaryCurve
 from .equation import Equation
-from .newton import Iteration, System, deflated, newton
+from .newton import Iteration, deflated, newton
 from .stability import Stability, stability_of
-from .symmetries import AXISYMMETRIC, Symmetry, symmetry_on
 
 __all__ = ["StationaryState", "stability", "state_at", "stationary", "stationary_states"]
 
@@ -28,6 +28,15 @@ SAME = 1e-5  # in L^2: how near states of different degrees are the same
 GUESSES = 6  # functions along which states are looked for
 STEPS = 30
 ROUGH = 1e-4  # last moments of a guess
+FAILED = (
+    "Newton's method ended at the residual {residual:.1e} ({status}): start nearer to the state, "
+    "for instance from the end of a run, or follow a branch."
+)
+MESSAGES = {
+    "converged": "Newton's method converged in {steps} steps.",
+    "known": "Newton's method came back to a state of apart_from: start elsewhere.",
+    "unresolved": "Degree {degree} does not resolve the state; raise max_degree.",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,14 +63,16 @@ class StationaryState:
     """
 
     model: Transformer
-    density: Density
     status: str
     message: str
     residuals: list[float]
     legendre_moments: np.ndarray
-    equation: Equation = field(repr=False)
-    symmetry: Symmetry = field(repr=False)
-    axis: Any = field(repr=False)
+    equation: Equation
+    axis: Any
+
+    @cached_property
+    def density(self) -> Density:
+        return self.equation.basis.density(self.legendre_moments, self.axis)
 
     @property
     def converged(self) -> bool:
@@ -77,7 +88,7 @@ class StationaryState:
 
     @property
     def free_energy(self) -> float:
-        return self.equation.free_energy(self.legendre_moments, self.kappa)
+        return self.equation.free_energy(self.equation.mean(self.legendre_moments, self.kappa))
 
     @property
     def order_parameter(self) -> float:
@@ -97,22 +108,13 @@ class StationaryState:
         )
 
 
-def state_at(path: Path, z: np.ndarray, symmetry: Symmetry, axis: Any = None) -> StationaryState:
+def state_at(curve: StationaryCurve, z: np.ndarray, axis: Any = None) -> StationaryState:
     """A point (m, p) of a branch as a state; moments that it lacks are 0."""
-    equation, kappa = path.at(float(z[-1]))
+    equation, kappa = curve.at(float(z[-1]))
     m = equation.basis.padded(z[:-1])
-    axis = symmetry.axis if axis is None else axis
-    return StationaryState(
-        Transformer(equation.drift, kappa),
-        symmetry.density(m, equation.basis, axis),
-        "converged",
-        "A point of a branch.",
-        [equation.residual(m, kappa)],
-        m,
-        equation,
-        symmetry,
-        axis,
-    )
+    model, axis = Transformer(equation.drift, kappa), equation.basis.axis if axis is None else axis
+    residuals, text = [equation.residual(m, kappa)], "A point of a branch."
+    return StationaryState(model, "converged", text, residuals, m, equation, axis)
 
 
 def stationary(
@@ -170,34 +172,25 @@ def stationary(
     SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
     drift, kappa = _checked(model, guess), float(model.kappa)
-    kind = symmetry_on(guess.geometry, symmetry)
-    basis = kind.basis()
+    basis = basis_on(guess.geometry, symmetry)
     most = _checked_accuracy(tolerance, max_degree, basis)
-    m, axis = kind.moments(guess, basis)
-    equation, known = Equation(drift, basis), _states(apart_from, guess.geometry)
+    m, axis = basis.moments(guess)
+    equation, known = Equation(drift, basis), _checked_states(apart_from, guess.geometry)
     with one_blas_thread():
-        found = _solved(equation, kappa, m, tolerance, _places(known, kind, basis))
+        found = _solved(equation, kappa, m, tolerance, _places(known, basis))
         while found.converged and not equation.resolves(found.x, kappa, TAIL):
             if 2 * equation.degree > most:
+                found = found._replace(status="unresolved")
                 break
             equation = equation.finer(2 * equation.degree)
             found = _solved(equation, kappa, equation.basis.padded(found.x), tolerance, [])
-    status = found.status
-    if _found_again(found.x, _places(known, kind, equation.basis), equation.basis):
+    m, status, residuals, basis = found.x, found.status, found.residuals, equation.basis
+    if any(np.linalg.norm(basis.sizes * (place - m)) < SAME for place in _places(known, basis)):
         status = "known"
-    elif found.converged and not equation.resolves(found.x, kappa, TAIL):
-        status = "unresolved"
-    return StationaryState(
-        model,
-        kind.density(found.x, equation.basis, axis),
-        status,
-        _message(status, found, equation.degree),
-        found.residuals,
-        found.x,
-        equation,
-        kind,
-        axis,
+    text = MESSAGES.get(status, FAILED).format(
+        steps=len(residuals) - 1, degree=basis.degree, residual=residuals[-1], status=status
     )
+    return StationaryState(model, status, text, residuals, m, equation, axis)
 
 
 def stationary_states(
@@ -234,7 +227,7 @@ def stationary_states(
     most = whole_number("stationary_states needs most", "most", most)
     found = [stationary(model, uniform, symmetry=symmetry)]
     with one_blas_thread():
-        for guess in _guesses(model, symmetry_on(geometry, symmetry)):
+        for guess in _guesses(model, basis_on(geometry, symmetry)):
             while len(found) < most:
                 new = stationary(model, guess, symmetry=symmetry, apart_from=found)
                 if not new.converged:
@@ -270,12 +263,10 @@ def stability(
     """
     drift = _checked(model, density)
     count = whole_number("stability needs a count", "count", count)
-    kind = symmetry_on(density.geometry, symmetry)
-    basis = kind.basis()
+    basis = basis_on(density.geometry, symmetry)
     if density.geometry.degree > basis.degree:
         basis = basis.finer(min(density.geometry.degree, basis.most))
-    m, _ = kind.moments(density, basis)
-    equation, kappa = Equation(drift, basis), float(model.kappa)
+    equation, kappa, (m, _) = Equation(drift, basis), float(model.kappa), basis.moments(density)
     residual = equation.residual(m, kappa)
     if not residual <= STATIONARY:
         raise ValueError(
@@ -308,9 +299,8 @@ def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
         raise ValueError(
             f"tolerance is from {FINEST:g} to {COARSEST:g}; got tolerance = {tolerance!r}."
         )
-    if max_degree is None:
-        return 2 * basis.most
-    most = whole_number("stationary needs a max_degree", "max_degree", max_degree)
+    most = 2 * basis.most if max_degree is None else max_degree
+    most = whole_number("stationary needs a max_degree", "max_degree", most)
     if most < basis.degree:
         raise ValueError(
             f"stationary begins at degree {basis.degree} here; got max_degree = {most}."
@@ -318,38 +308,32 @@ def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
     return most
 
 
-def _states(apart_from: Any, geometry: Geometry) -> list[StationaryState]:
+def _checked_states(apart_from: Any, geometry: Geometry) -> list[StationaryState]:
     states = list(apart_from) if isinstance(apart_from, Iterable) else [apart_from]
     if not all(isinstance(state, StationaryState) for state in states):
         raise TypeError(f"apart_from is a sequence of StationaryState; got {apart_from!r}.")
     for space in (state.density.geometry for state in states):
         if space.with_degree(geometry.degree) != geometry:
-            raise ValueError(
-                f"apart_from has states on {space!r}, and the guess is on {geometry!r}."
-            )
+            raise ValueError(f"apart_from has states on {space!r}; the guess is on {geometry!r}.")
     return states
 
 
-def _places(known: list[StationaryState], kind: Symmetry, basis: Basis) -> list[np.ndarray]:
+def _places(known: list[StationaryState], basis: Basis) -> list[np.ndarray]:
     """The moments of known states and of their mirror images."""
-    here = [kind.moments(state.density, basis)[0] for state in known]
+    here = [basis.moments(state.density)[0] for state in known]
     images = [image(basis, m) * m for m in here]
     return here + [other for m, other in zip(here, images, strict=True) if np.any(other != m)]
-
-
-def _system(equation: Equation, kappa: float) -> System:
-    def system(m: np.ndarray):
-        mean = equation.mean(m, kappa)
-        return m - mean.moments, lambda: equation.jacobian(mean, kappa)
-
-    return system
 
 
 def _solved(
     equation: Equation, kappa: float, m: np.ndarray, tolerance: float, known: list[np.ndarray]
 ) -> Iteration:
     """A state near m. Steps away from known states are not shortened: residuals may grow."""
-    system = _system(equation, kappa)
+
+    def system(m: np.ndarray):
+        mean = equation.mean(m, kappa)
+        return m - mean.moments, lambda: equation.jacobian(mean)
+
     if not known:
         return newton(system, m, tolerance)
     further = deflated(system, known, equation.basis.sizes)
@@ -360,34 +344,15 @@ def _solved(
     return last._replace(residuals=[*found.residuals, *last.residuals[1:]])
 
 
-def _found_again(m: np.ndarray, known: list[np.ndarray], basis: Basis) -> bool:
-    """Whether m is a known state, to the accuracy of other degrees."""
-    return any(np.linalg.norm(basis.sizes * (place - m)) < SAME for place in known)
-
-
-def _message(status: str, found: Iteration, degree: int) -> str:
-    if status == "converged":
-        return f"Newton's method converged in {len(found.residuals) - 1} steps."
-    if status == "known":
-        return "Newton's method came back to a state of apart_from: start elsewhere."
-    if status == "unresolved":
-        return f"Degree {degree} does not resolve the state; raise max_degree."
-    return (
-        f"Newton's method ended at the residual {found.residuals[-1]:.1e} ({status}): start "
-        "nearer to the state, for instance from the end of a run, or follow a branch."
-    )
-
-
-def _guesses(model: Transformer, symmetry: Symmetry) -> Iterator[Density]:
-    basis = symmetry.basis()
+def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:
     for i in range(min(GUESSES, len(basis.degrees))):
         for exponent in (basis.values[i], -basis.values[i]):
             law = basis.weights * np.exp(exponent - exponent.max())
             m = basis.legendre @ law / law.sum()
-            yield symmetry.density(m, basis, symmetry.axis)
+            yield basis.density(m, basis.axis)
             settled, finer = _settled(Equation(model.zonal, basis), m, float(model.kappa))
             if np.isfinite(settled).all():
-                yield symmetry.density(settled, finer.basis, symmetry.axis)
+                yield finer.basis.density(settled, basis.axis)
 
 
 def _settled(equation: Equation, m: np.ndarray, kappa: float) -> tuple[np.ndarray, Equation]:

@@ -105,14 +105,14 @@ class Experiment(NamedTuple):
         """Call every distance and functional once, so that they fail before anything is run."""
         few = Tokens(self.start.sample(6, rng=0).x.reshape(2, 3, -1))
         for measure in self.distances.values():
-            _numbers(measure(few, self.start), few)
+            _real(measure(few, self.start), few.shape)
         for value in self.functionals.values():
-            _numbers(value(few), few)
-            _limit(value, self.start)
+            _real(value(few), few.shape)
+            _real(value(self.start), ())
 
     def limits(self, name: str) -> np.ndarray:
         """A functional of the densities at `times`."""
-        return np.array([_limit(self.functionals[name], law) for law in self.laws])
+        return np.array([_real(self.functionals[name](law), ()) for law in self.laws], float)
 
     def run(self, batch: Batch) -> dict[str, np.ndarray]:
         """Numbers (times, replicas) by name."""
@@ -122,7 +122,7 @@ class Experiment(NamedTuple):
         path = self._path(self.model, tokens, noise, batch, "interacting tokens")
         found = {name: self._each(path, measure) for name, measure in self.distances.items()}
         for name, value in self.functionals.items():
-            found[name] = np.stack([_numbers(value(tokens), tokens) for tokens in path])
+            found[name] = np.stack([_real(value(tokens), tokens.shape) for tokens in path])
         if self.coupled:
             noise.bit_generator.state = state
             alone = Transformer(MeanField(self.law), self.model.kappa)
@@ -136,21 +136,10 @@ class Experiment(NamedTuple):
                 found[f"floor of {name}"] = self._each(independent, measure)
         return found
 
-    def describe(self) -> dict[str, Any]:
-        """What determines the numbers, as plain data and arrays."""
-        return {
-            "model": self.model,
-            "initial": self.start,
-            "times": self.times,
-            "outputs": len(self.law.t),
-            "rtol": self.law.rtol,
-            "dt": self.dt,
-            "seed": self.seed,
-            "distances": list(self.distances),
-            "functionals": list(self.functionals),
-            "coupled": self.coupled,
-            "floor": self.floor,
-        }
+    def identity(self) -> dict[str, Any]:
+        """What determines the numbers: callables by their names."""
+        named = {"distances": list(self.distances), "functionals": list(self.functionals)}
+        return self._asdict() | named | {"law": (len(self.law.t), self.law.rtol)}
 
     @property
     def laws(self) -> list[Any]:
@@ -168,7 +157,7 @@ class Experiment(NamedTuple):
 
     def _each(self, states: list[Tokens], measure: Measured) -> np.ndarray:
         pairs = zip(states, self.laws, strict=True)
-        return np.stack([_numbers(measure(tokens, law), tokens) for tokens, law in pairs])
+        return np.stack([_real(measure(tokens, law), tokens.shape) for tokens, law in pairs])
 
     @staticmethod
     def _sample(law: Density, batch: Batch, rng: np.random.Generator) -> Tokens:
@@ -176,22 +165,13 @@ class Experiment(NamedTuple):
         return Tokens(x.reshape(batch.size, batch.n, -1))
 
 
-def _numbers(values: Any, tokens: Tokens) -> np.ndarray:
-    """One real number for each replica; raises ValueError for others."""
-    return _real(values, tokens.shape, "Distances and functionals return a real number for each "
-                 f"replica, {tokens.shape}")  # fmt: skip
-
-
-def _limit(value: Functional, law: Any) -> float:
-    """A functional of a density, one real number; raises ValueError for others."""
-    return float(_real(value(law), (), "Functionals return one real number for a density, and one "
-                       "for each replica of tokens"))  # fmt: skip
-
-
-def _real(values: Any, shape: tuple[int, ...], expected: str) -> np.ndarray:
+def _real(values: Any, shape: tuple[int, ...]) -> np.ndarray:
     array = np.asarray(values)
     if array.shape != shape or array.dtype.kind not in "fiu":
-        raise ValueError(f"{expected}; got shape {array.shape} of {array.dtype}.")
+        raise ValueError(
+            "Functionals return one real number for a density; distances and functionals return a "
+            f"real number for each replica, {shape}; got shape {array.shape} of {array.dtype}."
+        )
     return array
 
 

@@ -1,23 +1,51 @@
-"""The result of a study: labelled arrays, and the powers of n fitted to them."""
+"""The result of a study: labelled arrays, and powers of n fitted to their means over replicas.
+
+Powers are fitted by least squares of logarithms, with bootstrap intervals.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.checks import path_of
+from ..core.errors import StorageError
+from ..core.files import write_result
+from ..results.files import load
 from ..results.solution import Solution
 from .experiment import Experiment
-from .rates import Rate, rate_of
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["Study"]
+__all__ = ["Rate", "Study", "rate_of"]
 
+GROUP = "study"  # of a file
 SEEN = 3.0  # standard errors
+DRAWS = 1000
+LEVEL = 0.95
+ROUNDING = 1e-12
+
+
+class Rate(NamedTuple):
+    """D ~ constant * n^exponent.
+
+    Attributes
+    ----------
+    exponent, constant : float
+    interval : (float, float)
+        A confidence interval of the exponent, at the level 0.95.
+    """
+
+    exponent: float
+    constant: float
+    interval: tuple[float, float]
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return f"Rate({self.constant:.3g} n^{self.exponent:.3f}, [{low:.3f}, {high:.3f}])"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,24 +140,53 @@ class Study:
         return rates(self, **options)
 
     def save(self, path: str | Path) -> Path:
-        """Write the study and its densities to a NetCDF file, atomically."""
-        from .files import save_study
+        """Write the study and its densities to a NetCDF file, atomically: a group and a run.
 
-        return save_study(self.data, self.law, path_of("path", path))
+        Raises
+        ------
+        StorageError
+            If there is no such folder, or it is not writable.
+        """
+
+        def fill(temporary: Path) -> None:
+            self.law.save(temporary)
+            self.data.to_netcdf(temporary, mode="a", group=GROUP, engine="h5netcdf")
+
+        return write_result(path_of("path", path), fill)
 
     @classmethod
     def load(cls, path: str | Path) -> "Study":
-        """A study from its file; `meanfield.load` of the same file returns the densities alone."""
-        from .files import load_study
+        """A study from its file; `meanfield.load` of the same file returns the densities alone.
 
-        return cls(*load_study(path_of("path", path)))
+        Raises
+        ------
+        StorageError
+            For other files.
+        """
+        import xarray as xr
+
+        law = load(path)
+        if not cls.is_in(path):
+            raise StorageError(f"{path} holds no study, but a run: use meanfield.load.")
+        try:
+            with xr.open_dataset(path, group=GROUP, engine="h5netcdf") as file:
+                data = file.load()
+        except (OSError, KeyError, ValueError) as error:
+            raise StorageError(f"{path} holds no study that can be read: {error}") from error
+        for key in ("distances", "functionals"):  # one name is a string there, none are numbers
+            data.attrs[key] = [str(name) for name in np.atleast_1d(data.attrs[key])]
+        return cls(data, law)
 
     @staticmethod
     def is_in(path: str | Path) -> bool:
         """Whether a file of the package holds a study."""
-        from .files import holds_study
+        import h5netcdf
 
-        return holds_study(path_of("path", path))
+        try:
+            with h5netcdf.File(path_of("path", path), "r") as file:
+                return GROUP in file.groups
+        except OSError:
+            return False
 
     def _at(self, name: str, t: float | None) -> np.ndarray:
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
@@ -146,3 +203,54 @@ class Study:
         if not times[0] - margin <= t <= times[-1] + margin:
             raise ValueError(f"Times of this study are {times[0]:g} to {times[-1]:g}; got t = {t}.")
         return table.sel(t=t, method="nearest")
+
+
+def rate_of(sizes: np.ndarray, values: np.ndarray, *, rng=0, seen: float = 0.0) -> Rate:
+    """The power of n fitted to the means of values (sizes, replicas), without those that are nan.
+
+    The weight of each size is the precision of the logarithm of its mean. The interval is that of
+    1000 bootstrap samples of the replicas, widened by Student's quantile for few replicas. Sizes
+    without replicas, or whose mean is below `seen` standard errors, are left out. The result is nan
+    for fewer than two sizes, if a mean is 0, and if means have different signs.
+    """
+    rng = np.random.default_rng(rng)
+    rows = {n: row[np.isfinite(row)] for n, row in zip(sizes, values, strict=True)}
+    rows = {n: row for n, row in rows.items() if row.size and _is_seen(row, seen)}
+    means = np.array([row.mean() for row in rows.values()])
+    if len(rows) < 2 or not (np.all(means > 0) or np.all(means < 0)):
+        return Rate(np.nan, np.nan, (np.nan, np.nan))
+    x = np.log(list(rows))
+    weights = np.array([np.abs(row.mean()) / _error(row) for row in rows.values()])
+    draws = np.stack(
+        [row[rng.integers(len(row), size=(DRAWS, len(row)))].mean(axis=1) for row in rows.values()]
+    )
+    exponent, logarithm = np.polyfit(x, np.log(np.abs(means)), 1, w=weights)
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.abs(draws))
+    logs = logs[:, np.isfinite(logs).all(axis=0)]
+    spread = np.polyfit(x, logs, 1, w=weights)[0] if logs.size else np.array([np.nan])
+    low, high = np.quantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    wider, best = _widening(min(map(len, rows.values()))), float(exponent)
+    interval = (best - wider * (best - float(low)), best + wider * (float(high) - best))
+    return Rate(best, float(np.exp(logarithm)), interval)
+
+
+def _is_seen(row: np.ndarray, errors: float) -> bool:
+    return not errors or abs(float(row.mean())) >= errors * _error(row)
+
+
+def _widening(replicas: int) -> float:
+    """The factor for bootstrap intervals of few replicas: Student's quantile, unbiased variance."""
+    from scipy.special import stdtrit
+
+    if replicas < 2:
+        return float("inf")
+    student = stdtrit(replicas - 1, (1 + LEVEL) / 2) / 1.959964
+    return float(student * (replicas / (replicas - 1)) ** 0.5)
+
+
+def _error(row: np.ndarray) -> float:
+    """The standard error of a mean: its size for one replica, and at least rounding."""
+    size = float(np.abs(row.mean()))
+    error = float(row.std(ddof=1) / len(row) ** 0.5) if len(row) > 1 else size
+    return max(error, ROUNDING * size)

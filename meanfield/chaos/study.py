@@ -1,8 +1,7 @@
 """Propagation of chaos: how far n tokens are from the mean field, and how fast that vanishes."""
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..solving import solve
-from ..solving.arguments import Keeping
 from ..solving.checkpoint import Keeper
 from ..solving.progress import Interruption
 from ..spaces import Density
@@ -129,7 +127,7 @@ def propagation_of_chaos(
     chosen, at = _checked_sizes(sizes), _checked_times(times)
     replicas = whole_number("Errors of means need replicas", "replicas", replicas, least=2)
     threads = whole_number("propagation_of_chaos needs threads", "threads", threads)
-    keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
+    keeper = Keeper(checkpoint, checkpoint_every, resume)
     progress = None if progress is None else boolean("progress", progress)
     seed, dt = _checked_seed(rng), _checked_dt(dt, model)
     coupling, floor = boolean("coupling", coupling), boolean("floor", floor)
@@ -139,99 +137,70 @@ def propagation_of_chaos(
     experiment = Experiment(model, mu0, law, at, *measured, coupling, floor, dt, seed)
     experiment.try_measurements()
     own = [isinstance(given, Mapping) for given in (distances, functionals)]
-    identity = experiment.describe() | {"sizes": chosen, "replicas": replicas, "own": own}
-    tables, keeper = _Tables(chosen, len(at), replicas), None
-    if keeping.path is not None:
-        keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
-        if keeping.resume and keeping.path.exists():
-            tables.restore(keeper.load())
-    status = _run_batches(experiment, tables, keeper, threads, progress)
-    return Study.of(experiment, chosen, tables.found, status)
-
-
-# Batches ------------------------------------------------------------------------------------
-
-
-class _Tables:
-    """Results of batches in tables (sizes, times, replicas) by name, nan where one is missing."""
-
-    def __init__(self, sizes: list[int], times: int, replicas: int):
-        self.batches = batches_of(sizes, replicas)
-        self.found: dict[str, np.ndarray] = {}
-        self.done = np.zeros(len(self.batches), dtype=bool)
-        self._sizes, self._shape = sizes, (len(sizes), times, replicas)
-
-    def enter(self, number: int, found: dict[str, np.ndarray]) -> None:
-        """Take the numbers (times, replicas) of a batch."""
-        batch: Batch = self.batches[number]
-        for name, values in found.items():
-            table = self.found.setdefault(name, np.full(self._shape, np.nan))
-            table[self._sizes.index(batch.n), :, batch.replicas] = values
-        self.done[number] = True
-
-    def left(self) -> dict[int, Batch]:
-        """The batches that are not done, by number."""
-        return {int(i): self.batches[i] for i in np.nonzero(~self.done)[0]}
-
-    def snapshot(self) -> dict[str, Any]:
-        """Everything as arrays, for a checkpoint."""
-        return {"done": self.done} | {f"table {name}": t for name, t in self.found.items()}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take the arrays that `snapshot` returned."""
-        self.done = arrays["done"]
-        self.found = {name[6:]: t for name, t in arrays.items() if name.startswith("table ")}
+    identity = experiment.identity() | {"sizes": chosen, "replicas": replicas, "own": own}
+    done, batches = keeper.opened(identity), batches_of(chosen, replicas)
+    status = _run_batches(experiment, batches, done, keeper, threads, progress)
+    found: dict[str, np.ndarray] = {}
+    for key, values in done.items():
+        number, name = key.split(" ", 1)
+        batch = batches[int(number)]
+        table = found.setdefault(name, np.full((len(chosen), len(at), replicas), np.nan))
+        table[chosen.index(batch.n), :, batch.replicas] = values
+    return Study.of(experiment, chosen, found, status)
 
 
 def _run_batches(
     experiment: Experiment,
-    tables: _Tables,
-    keeper: Keeper | None,
+    batches: list[Batch],
+    done: dict[str, np.ndarray],
+    keeper: Keeper,
     threads: int,
     progress: bool | None,
 ) -> str:
     """Run the batches that are left, on several threads; "finished", or "interrupted".
 
-    Ctrl-C ends it after the batches that are running. Whatever happens, finished batches are kept
-    in the checkpoint. The progress bar counts tokens.
+    What a batch has measured is added to `done` as "number name", whatever happens to others, and
+    kept in the checkpoint. Ctrl-C ends it after the batches that are running. The progress bar
+    counts tokens.
     """
     from tqdm.auto import tqdm
 
-    shown = sys.stderr.isatty() if progress is None else progress
-    pool, status = ThreadPoolExecutor(threads), "finished"
-    tokens = [batch.n * batch.kept for batch in tables.batches]
+    before = {int(key.split(" ")[0]) for key in done}
+    tokens = [batch.n * batch.kept for batch in batches]
     bar = tqdm(
         desc="chaos",
         total=sum(tokens),
-        initial=int(np.sum(tokens, where=tables.done)),
+        initial=sum(tokens[i] for i in before),
         unit=" tokens",
         unit_scale=True,
-        disable=not shown,
+        disable=None if progress is None else not progress,
     )
-    jobs = {pool.submit(experiment.run, batch): i for i, batch in tables.left().items()}
+    pool, left = ThreadPoolExecutor(threads), set(range(len(batches))) - before
+    jobs = {pool.submit(experiment.run, batches[i]): i for i in sorted(left)}
+
+    def enter(job: Future) -> None:
+        done.update({f"{jobs[job]} {name}": values for name, values in job.result().items()})
+        left.discard(jobs.pop(job))
+
     try:
         with bar, Interruption() as interruption:
             while jobs:
                 ended, _ = wait(jobs, timeout=BLINK, return_when=FIRST_COMPLETED)
                 for job in ended:
                     number = jobs[job]
-                    tables.enter(number, job.result())
-                    del jobs[job]
-                    bar.set_description_str(f"chaos, n = {tables.batches[number].n}", refresh=False)
+                    enter(job)
+                    bar.set_description_str(f"chaos, n = {batches[number].n}", refresh=False)
                     bar.update(tokens[number])
-                    if keeper:
-                        keeper.save_now_and_then(tables.snapshot)
+                    keeper.save_now_and_then(lambda: done)
                 if interruption.requested:
-                    status = "interrupted"
                     jobs = {job: number for job, number in jobs.items() if not job.cancel()}
     finally:
         pool.shutdown(cancel_futures=True)
-        for job, number in jobs.items():  # what was still running when another one failed
+        for job in list(jobs):  # what was still running when another one failed
             if not job.cancelled() and job.exception() is None:
-                tables.enter(number, job.result())
-        if keeper:
-            keeper.save(tables.snapshot())
-    return status if tables.left() else "finished"
+                enter(job)
+        keeper.save(lambda: done)
+    return "interrupted" if left else "finished"
 
 
 # The mean field -----------------------------------------------------------------------------
@@ -339,14 +308,8 @@ def _checked_sizes(sizes: Any) -> list[int]:
 def _checked_times(times: Any) -> np.ndarray:
     """Increasing times >= 0."""
     array = real_array("times", times)
-    if (
-        array.ndim != 1
-        or not array.size
-        or not np.isfinite(array).all()
-        or array[0] < 0
-        or array[-1] <= 0
-        or not (np.diff(array) > NEAR * array[-1]).all()
-    ):
+    good = array.ndim == 1 and array.size and np.isfinite(array).all() and array[0] >= 0
+    if not good or not array[-1] > 0 or not (np.diff(array) > NEAR * array[-1]).all():
         raise ValueError(
             "times are finite, >= 0 and increase by more than 1e-9 of the last, which is > 0; "
             f"got {times!r}."

@@ -3,6 +3,8 @@
 import math
 import numbers
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,13 @@ __all__ = [
     "boolean",
     "check_memory",
     "finite",
+    "finite_array",
     "generator",
     "path_of",
     "positive",
     "range_of",
+    "real",
     "real_array",
-    "shape_of",
     "values_of",
     "whole_number",
 ]
@@ -35,34 +38,45 @@ def real_array(what: str, values: Any) -> np.ndarray:
     """
     try:
         array = np.asarray(values)
-        if array.dtype.kind in "fiub":
-            return array.astype(float)
-        if array.dtype.kind == "O":  # long integers, fractions; None has no float
+    except ValueError:
+        raise ValueError(
+            f"{what} must have rows of equal length; got {repr(values)[:200]}."
+        ) from None
+    if array.dtype.kind in "fiub":
+        return array.astype(float)
+    if array.dtype.kind == "O":  # long integers, fractions; None has no float
+        with suppress(TypeError, ValueError):
             return np.array([float(value) for value in array.flat]).reshape(array.shape)
-        found = repr(values) if array.dtype.kind in "SU" else f"an array of {array.dtype}"
-    except (TypeError, ValueError):
-        found = repr(values)
-        if _is_ragged(values):
-            raise ValueError(f"{what} must have rows of equal length; got {found[:200]}.") from None
+    found = repr(values) if array.dtype.kind in "SUO" else f"an array of {array.dtype}"
     raise TypeError(f"{what} must be real numbers; got {found[:200]}.")
 
 
-def shape_of(numbers: Any) -> tuple[int, ...]:
-    """Shape of nested lists, () of a number; raises ValueError where rows differ in length."""
-    if not isinstance(numbers, list | tuple):
-        return getattr(numbers, "shape", ())
-    shapes = {shape_of(entry) for entry in numbers}
-    if len(shapes) > 1:
-        raise ValueError("expected rows of equal length")
-    return (len(numbers), *(shapes.pop() if shapes else ()))
+def finite_array(what: str, values: Any) -> np.ndarray:
+    """`real_array`, with a ValueError for numbers that are not finite."""
+    array = real_array(what, values)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} must be finite; got {np.sum(~np.isfinite(array))} nan or inf.")
+    return array
 
 
-def _is_ragged(numbers: Any) -> bool:
-    try:
-        shape_of(numbers)
-    except ValueError:
-        return True
-    return False
+def real(name: str, value: Any, wanted: str, fits: Callable[[Any], bool]) -> float:
+    """`value` as a float; raises ValueError, "`name` must be `wanted`", unless it fits."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not fits(value):
+        raise ValueError(f"{name} must be {wanted}; got {name} = {_plain(value)!r}.")
+    return float(value)
+
+
+def finite(**values: Any) -> None:
+    """Raise ValueError for the first that is not a finite number."""
+    for name, value in values.items():
+        real(name, value, "a finite number", math.isfinite)
+
+
+def positive(**values: Any) -> None:
+    """Raise ValueError for the first number that is not finite and > 0."""
+    for name, value in values.items():
+        real(name, value, "a finite number > 0", lambda number: 0 < number < math.inf)
 
 
 def whole_number(wanted: str, name: str, value: Any, *, least: int = 1) -> int:
@@ -99,14 +113,6 @@ def path_of(name: str, value: Any) -> Path:
     return Path(value)
 
 
-def finite(**values: Any) -> None:
-    """Raise ValueError for the first that is not a finite number."""
-    for name, value in values.items():
-        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not number or not math.isfinite(value):
-            raise ValueError(f"{name} must be a finite number; got {name} = {_plain(value)!r}.")
-
-
 def generator(rng: Any) -> np.random.Generator:
     """The Generator, or one for this seed (SPEC 7); raises TypeError or ValueError for others."""
     try:
@@ -130,14 +136,6 @@ def values_of(f: Any, points: np.ndarray) -> np.ndarray:
     if not callable(f):
         raise TypeError(f"expect takes a function of points (..., d); got {f!r}.")
     return np.asarray(f(points.copy()))
-
-
-def positive(**values: Any) -> None:
-    """Raise ValueError for the first number that is not finite and > 0."""
-    for name, value in values.items():
-        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not number or not 0 < value < math.inf:
-            raise ValueError(f"{name} must be a finite number > 0; got {name} = {_plain(value)!r}.")
 
 
 def _plain(value: Any) -> Any:

@@ -2,26 +2,27 @@
 
 A form is found from the annotation of a parameter: ``float``, ``int``, ``bool``, ``str``,
 ``np.ndarray``, ``Callable`` and ``Path`` have forms of their own, and so have the annotations that
-this module defines, such as `Positive` and `Numbers`. ``X | None``, ``tuple[X, ...]``, unions and
-``Literal`` are made of others.
+this module defines, such as `Positive` and `Numbers`. ``tuple[X, ...]``, unions and ``Literal`` are
+made of others.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from . import checks
 from .errors import MeanfieldError
+from .files import NUMBER_FORMATS
 
 __all__ = [
     "INVALID",
     "REFUSED",
     "Array",
+    "Call",
     "DataFile",
     "Form",
     "Index",
@@ -33,7 +34,7 @@ __all__ = [
     "Positive",
     "PositiveNumbers",
     "Reading",
-    "Registered",
+    "choice",
     "nearest",
     "shown",
     "toml",
@@ -65,6 +66,8 @@ class Reading:
         The files that are named.
     """
 
+    in_python: ClassVar[bool] = False  # whether values are those of a call in Python
+
     folder: Path = field(default_factory=Path)
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     result: bool = False
@@ -77,6 +80,20 @@ class Reading:
         self.problems.append(f"{at}: {text}" if at else str(text))
         return INVALID
 
+    def expected(self, at: str, what: str, found: Any, known: Any = ()) -> Any:
+        """Note that something else was expected, and the nearest of the names that are known."""
+        hint = nearest(found, known) if isinstance(found, str) else ""
+        return self.refuse(at, f"expected {what}; got {toml(found)}{hint}")
+
+
+class Call(Reading):
+    """Arguments of a call in Python: what is wrong is raised, at once."""
+
+    in_python = True
+
+    def expected(self, at: str, what: str, found: Any, known: Any = ()) -> Any:
+        raise TypeError(f"{at} must be {what}; got {at} = {found!r}.")
+
 
 class Form:
     """What a value may be; `expected` says so in words.
@@ -85,28 +102,20 @@ class Form:
     ----------
     names : sequence of str
         The names of the kinds that it may be.
+    known : mapping
+        Values by the names that files have for them.
+    keys : sequence of str
+        The keys that a table may have.
     """
 
     names: Any = ()
+    known: Any = {}  # noqa: RUF012
+    keys: Any = ()
     expected: str
 
-    @property
-    def choices(self) -> Any:
-        """The strings that it may be."""
-        return ()
-
-    @property
-    def keys(self) -> Any:
-        """The keys that a table may have."""
-        return ()
-
-    def name_of(self, value: Any) -> str | None:
-        """The name by which files know a value, where they do."""
-        return None
-
     def check(self, name: str, value: Any) -> Any:
-        """The value as it is kept; raises TypeError or ValueError, which name the parameter."""
-        return value
+        """A value given in Python, as it is kept; raises TypeError or ValueError, which name it."""
+        return self.read(value, name, Call())
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         """The value that plain data at a dotted key describe; INVALID, and noted, if none."""
@@ -129,39 +138,33 @@ class Leaf(Form):
         (name, value) -> value, or raises TypeError or ValueError.
     schema : dict
         JSON schema.
-    functions : dict
-        Functions that files may name.
+    known : mapping
+        Values by the names that files have for them.
     """
 
     expected: str
     accept: Callable[[str, Any], Any]
     schema: dict[str, Any]
-    functions: Mapping[str, Callable] = field(default_factory=dict)
-
-    def name_of(self, value: Any) -> str | None:
-        return next((name for name, known in self.functions.items() if known is value), None)
-
-    def check(self, name: str, value: Any) -> Any:
-        return self.accept(name, value)
+    known: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if isinstance(data, Mapping) and self is not ANYTHING:
+        if reading.in_python or self is ANYTHING:
+            return self.accept(at, data)
+        if isinstance(data, Mapping):
             return self._stored(data, at, reading)
-        if isinstance(data, str) and data in self.functions:
-            return self.functions[data]
+        if self.known:
+            if isinstance(data, str) and data in self.known:
+                return self.known[data]
+            return reading.expected(at, self.expected, data, self.known)
         name = at.split(".")[-1]
         try:
-            value = data if self.is_text else _numbers(data)
-            if "anyOf" in self.schema:
-                _check_entries(name, value)
-            return self.check(name, value)
+            if "anyOf" in self.schema or self.schema.get("type") == "array":
+                data = _numbers(name, data)
+            elif isinstance(data, str) and self.schema.get("type") != "string":
+                data = INFINITIES.get(data, data)
+            return self.accept(name, data)
         except REFUSED as error:
             return reading.refuse(at, without_name(str(error), name))
-
-    @property
-    def is_text(self) -> bool:
-        """Whether strings mean themselves; else "inf" and "nan" are numbers."""
-        return self.schema.get("type") == "string"
 
     def _stored(self, data: Mapping, at: str, reading: Reading) -> Any:
         if "array" in data and data["array"] in reading.arrays:
@@ -169,10 +172,10 @@ class Leaf(Form):
         if "function" in data and reading.result:
             reading.lost.append(str(data["function"]))
             return lost_function(str(data["function"]))
-        return reading.refuse(at, f"expected {self.expected}; got a table")
+        return reading.expected(at, self.expected, data)
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return dict(self.schema)
+        return {"enum": list(self.known)} if self.known else dict(self.schema)
 
 
 def lost_function(name: str) -> Callable:
@@ -187,20 +190,14 @@ def lost_function(name: str) -> Callable:
     return function
 
 
-def _numbers(data: Any) -> Any:
-    """Plain data with the words for infinite numbers as numbers."""
+def _numbers(name: str, data: Any) -> Any:
+    """Numbers of a file, with the words for infinite ones; TypeError for true, false and text."""
     if isinstance(data, list | tuple):
-        return [_numbers(entry) for entry in data]
-    return INFINITIES.get(data, data) if isinstance(data, str) else data
-
-
-def _check_entries(name: str, data: Any) -> None:
-    """Raise TypeError for what NumPy would take for numbers, or for an array of text."""
-    if isinstance(data, list | tuple):
-        for entry in data:
-            _check_entries(name, entry)
-    elif isinstance(data, bool) or not isinstance(data, int | float):
+        return [_numbers(name, entry) for entry in data]
+    number = INFINITIES.get(data, data) if isinstance(data, str) else data
+    if isinstance(number, bool) or not isinstance(number, int | float):
         raise TypeError(f"{name} must be real numbers; got {toml(data)}.")
+    return number
 
 
 def without_name(text: str, name: str) -> str:
@@ -211,104 +208,91 @@ def without_name(text: str, name: str) -> str:
 
 # Leaves ------------------------------------------------------------------------------------------
 
+NUMBER = {"type": "number"}
+NESTED = {"anyOf": [NUMBER, {"type": "array"}]}
 
-def _named(check: Callable) -> Callable[[str, Any], float]:
+
+def _real(expected: str, fits: Callable[[float], bool], **schema: float) -> Leaf:
     def accept(name: str, value: Any) -> float:
-        check(**{name: value})
-        return float(value)
+        return checks.real(name, value, expected, fits)
 
-    return accept
-
-
-def _array(name: str, value: Any) -> np.ndarray:
-    array = checks.real_array(name, value)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite; got {np.sum(~np.isfinite(array))} nan or inf.")
-    return array
+    return Leaf(expected, accept, {**NUMBER, **schema})
 
 
-def _ensemble(name: str, value: Any) -> np.ndarray:
-    array = checks.real_array(name, value)
-    if array.size == 0 or not np.isfinite(array).all():
-        raise ValueError(
-            f"{name} must be finite (a number, or an array of them); got {name} = {value!r}."
-        )
-    return array
-
-
-def _positive_ensemble(name: str, value: Any) -> np.ndarray:
-    array = checks.real_array(name, value)
-    if array.size == 0 or not (array > 0).all():
-        raise ValueError(
-            f"{name} must be > 0 (a number, or an array of them); got {name} = {value!r}."
-        )
-    return array
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string; got {name} = {value!r}.")
-    return value
-
-
-def _function(name: str, value: Any) -> Callable:
-    if not callable(value):
-        raise TypeError(f"{name} must be a function; got {name} = {value!r}.")
-    return value
-
-
-def _whole(least: int) -> Callable[[str, Any], int]:
+def _whole(expected: str, least: int, **schema: int) -> Leaf:
     def accept(name: str, value: Any) -> int:
         return checks.whole_number(f"{name} must be a whole number", name, value, least=least)
 
-    return accept
+    return Leaf(expected, accept, {"type": "integer", **schema})
 
 
-def _non_negative(name: str, value: Any) -> float:
-    checks.finite(**{name: value})
-    if value < 0:
-        raise ValueError(f"{name} must be a finite number >= 0; got {name} = {value!r}.")
-    return float(value)
+def _ensemble(expected: str, words: str, fits: Callable, schema: dict) -> Leaf:
+    def accept(name: str, value: Any) -> np.ndarray:
+        array = checks.real_array(name, value)
+        if array.size == 0 or not fits(array).all():
+            raise ValueError(
+                f"{name} must be {words} (a number, or an array of them); got {name} = {value!r}."
+            )
+        return array
+
+    return Leaf(f"{expected}, or an array of them", accept, schema)
 
 
-NUMBER = {"type": "number"}
-NESTED = {"anyOf": [NUMBER, {"type": "array"}]}
-FINITE = Leaf("a finite number", _named(checks.finite), NUMBER)
-POSITIVE = Leaf("a finite number > 0", _named(checks.positive), {**NUMBER, "exclusiveMinimum": 0})
-NON_NEGATIVE = Leaf("a finite number >= 0", _non_negative, {**NUMBER, "minimum": 0})
-NATURAL = Leaf("a whole number >= 1", _whole(1), {"type": "integer", "minimum": 1})
-INDEX = Leaf("a whole number >= 0", _whole(0), {"type": "integer", "minimum": 0})
+def _of_type(expected: str, fits: Callable[[Any], bool], schema: dict) -> Leaf:
+    def accept(name: str, value: Any) -> Any:
+        if not fits(value):
+            raise TypeError(f"{name} must be {expected}; got {name} = {value!r}.")
+        return value
+
+    return Leaf(expected, accept, schema)
+
+
+def choice(known: Mapping[str, Any]) -> Leaf:
+    """One of some values, by the names that files have for them."""
+    expected = " or ".join(f'"{name}"' for name in known)
+
+    def accept(name: str, value: Any) -> Any:
+        if value not in known.values():
+            hint = nearest(value, known) if isinstance(value, str) else ""
+            raise ValueError(f"{name} must be {expected}; got {name} = {value!r}{hint}.")
+        return value
+
+    return Leaf(expected, accept, {}, known)
+
+
+FINITE = _real("a finite number", math.isfinite)
+POSITIVE = _real("a finite number > 0", lambda x: 0 < x < math.inf, exclusiveMinimum=0)
+NON_NEGATIVE = _real("a finite number >= 0", lambda x: 0 <= x < math.inf, minimum=0)
+INTEGER = _whole("a whole number", -(2**63))
+NATURAL = _whole("a whole number >= 1", 1, minimum=1)
+INDEX = _whole("a whole number >= 0", 0, minimum=0)
 FLAG = Leaf("true or false", checks.boolean, {"type": "boolean"})
-TEXT = Leaf("a string", _text, {"type": "string"})
-ARRAY = Leaf("an array of finite numbers", _array, NESTED)
-NUMBERS = Leaf("a finite number, or an array of them", _ensemble, NESTED)
-POSITIVE_NUMBERS = Leaf(
-    "a number > 0, or an array of them",
-    _positive_ensemble,
-    {"anyOf": [NUMBER, {"type": "array"}, {"const": "inf"}]},
+TEXT = _of_type("a string", lambda value: isinstance(value, str), {"type": "string"})
+ARRAY = Leaf("an array of finite numbers", checks.finite_array, NESTED)
+NUMBERS = _ensemble("a finite number", "finite", np.isfinite, NESTED)
+POSITIVE_NUMBERS = _ensemble(
+    "a number > 0", "> 0", lambda x: x > 0, {"anyOf": [*NESTED["anyOf"], {"const": "inf"}]}
 )
-FUNCTION = Leaf("a function, which a file cannot hold", _function, {"not": {}})
+FUNCTION = _of_type("a function", callable, {"not": {}})
 ANYTHING = Leaf("a value", lambda _name, value: value, {})
 
 
-@dataclass(frozen=True, eq=False)
 class _DataFile(Leaf):
     """The name of a file of numbers; in a configuration it starts from the folder of that."""
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if not isinstance(data, str):
-            return reading.refuse(at, f"expected {self.expected}; got {toml(data)}")
-        path = reading.folder / data
-        if path.suffix not in DATA_FORMATS:
-            return reading.refuse(at, f"expected {self.expected}; got {toml(data)}")
+        if reading.in_python:
+            return self.accept(at, data)
+        path = reading.folder / data if isinstance(data, str) else Path()
+        if path.suffix not in NUMBER_FORMATS:
+            return reading.expected(at, self.expected, data)
         if not reading.result and not path.is_file():
             return reading.refuse(at, f'there is no file "{data}"; looked for {path.absolute()}')
         reading.files.append(path)
         return str(path)
 
 
-DATA_FORMATS = (".npy", ".npz", ".csv")
-DATA_FILE = _DataFile("a file named *.npy, *.npz or *.csv", _text, {"type": "string"})
+DATA_FILE = _DataFile("a file named *.npy, *.npz or *.csv", TEXT.accept, TEXT.schema)
 
 DataFile = Annotated[str, DATA_FILE]
 Positive = Annotated[float, POSITIVE]
@@ -321,7 +305,7 @@ PositiveNumbers = Annotated[Any, POSITIVE_NUMBERS]
 
 LEAVES: dict[Any, Leaf] = {
     float: FINITE,
-    int: Leaf("a whole number", _whole(-(2**63)), {"type": "integer"}),
+    int: INTEGER,
     bool: FLAG,
     str: TEXT,
     np.ndarray: ARRAY,
@@ -334,56 +318,6 @@ LEAVES: dict[Any, Leaf] = {
 
 
 @dataclass(frozen=True, eq=False)
-class OrNone(Form):
-    """A value, or None, which a file says by leaving the key out."""
-
-    form: Form
-
-    @property
-    def expected(self) -> str:  # type: ignore[override]
-        return self.form.expected
-
-    def check(self, name: str, value: Any) -> Any:
-        return None if value is None else self.form.check(name, value)
-
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
-        return None if data is None else self.form.read(data, at, reading)
-
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return self.form.json(definitions)
-
-
-@dataclass(frozen=True, eq=False)
-class Choice(Form):
-    """One of some strings."""
-
-    values: tuple[str, ...]
-
-    @property
-    def expected(self) -> str:  # type: ignore[override]
-        return " or ".join(f'"{value}"' for value in self.values)
-
-    @property
-    def choices(self) -> Any:
-        return self.values
-
-    def check(self, name: str, value: Any) -> Any:
-        if value not in self.values:
-            hint = nearest(value, self.values) if isinstance(value, str) else ""
-            raise ValueError(f"{name} must be {self.expected}; got {name} = {value!r}{hint}.")
-        return value
-
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if data in self.values:
-            return data
-        hint = nearest(data, self.values) if isinstance(data, str) else ""
-        return reading.refuse(at, f"expected {self.expected}; got {toml(data)}{hint}")
-
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return {"enum": list(self.values)}
-
-
-@dataclass(frozen=True, eq=False)
 class Many(Form):
     """Any number of values of one form."""
 
@@ -393,14 +327,9 @@ class Many(Form):
     def expected(self) -> str:  # type: ignore[override]
         return f"an array, each entry {self.form.expected}"
 
-    def check(self, name: str, value: Any) -> tuple:
-        if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
-            raise TypeError(f"{name} must be {self.expected}; got {name} = {value!r}.")
-        return tuple(self.form.check(f"{name}[{i}]", entry) for i, entry in enumerate(value))
-
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if not isinstance(data, list | tuple):
-            return reading.refuse(at, f"expected {self.expected}; got {toml(data)}")
+        if isinstance(data, str | bytes | Mapping) or not hasattr(data, "__iter__"):
+            return reading.expected(at, self.expected, data)
         found = [self.form.read(entry, f"{at}[{i}]", reading) for i, entry in enumerate(data)]
         return INVALID if any(entry is INVALID for entry in found) else tuple(found)
 
@@ -418,14 +347,9 @@ class Named(Form):
     def expected(self) -> str:  # type: ignore[override]
         return f"a table, each value {self.form.expected}"
 
-    def check(self, name: str, value: Any) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
-            raise TypeError(f"{name} must be {self.expected}; got {name} = {value!r}.")
-        return {key: self.form.check(f"{name}.{key}", entry) for key, entry in value.items()}
-
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if not isinstance(data, Mapping):
-            return reading.refuse(at, f"expected {self.expected}; got {toml(data)}")
+            return reading.expected(at, self.expected, data)
         found = {key: self.form.read(entry, f"{at}.{key}", reading) for key, entry in data.items()}
         return INVALID if any(entry is INVALID for entry in found.values()) else found
 
@@ -443,68 +367,45 @@ class Either(Form):
     def expected(self) -> str:  # type: ignore[override]
         return ", or ".join(form.expected for form in self.forms)
 
-    def check(self, name: str, value: Any) -> Any:
+    @property
+    def known(self) -> Any:
+        return {name: value for form in self.forms for name, value in form.known.items()}
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        if reading.in_python:
+            return self._of_call(data, at, reading)
+        trials: dict[Form, list[str]] = {}
+        for form in self.forms:
+            trial = replace(reading, problems=[])
+            value = form.read(data, at, trial)
+            if not trial.problems:
+                return value
+            trials[form] = trial.problems
+        a_kind = isinstance(data, Mapping) or (isinstance(data, str) and self._is_near_a_kind(data))
+        fitting = [form for form in self.forms if bool(form.names) == a_kind]
+        fitting = [form for form in fitting if form is not FUNCTION] or [self.forms[0]]
+        if len(fitting) == 1:
+            reading.problems += trials[fitting[0]]
+            return INVALID
+        chosen = Either(tuple(fitting))
+        return reading.expected(at, chosen.expected, data, chosen.known)
+
+    def _of_call(self, value: Any, at: str, reading: Reading) -> Any:
         refusals = []
         for form in self.forms:
             try:
-                return form.check(name, value)
+                return form.read(value, at, reading)
             except TypeError as error:  # of another form, perhaps
                 refusals.append(error)
         raise refusals[0]
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
-        trials = [replace(reading, problems=[]) for _ in self.forms]
-        for form, trial in zip(self.forms, trials, strict=True):
-            value = form.read(data, at, trial)
-            if not trial.problems:
-                return value
-        named = [bool(form.names) for form in self.forms]
-        a_kind = isinstance(data, Mapping) or (isinstance(data, str) and self._may_be_a_kind(data))
-        fitting = [i for i, kinds in enumerate(named) if kinds == a_kind] or [0]
-        if len(fitting) == 1:
-            reading.problems += trials[fitting[0]].problems
-            return INVALID
-        expected = ", or ".join(self.forms[i].expected for i in fitting)
-        known = [name for i in fitting for name in self.forms[i].choices]
-        hint = nearest(data, known) if isinstance(data, str) else ""
-        return reading.refuse(at, f"expected {expected}; got {toml(data)}{hint}")
-
-    def _may_be_a_kind(self, name: str) -> bool:
+    def _is_near_a_kind(self, name: str) -> bool:
         names = [known for form in self.forms for known in form.names]
-        return bool(names) and (name in names or bool(nearest(name, names)))
+        return name in names or bool(nearest(name, names))
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return {"anyOf": [form.json(definitions) for form in self.forms]}
-
-
-@dataclass(frozen=True, eq=False)
-class Registered(Form):
-    """An object that a class knows by its name, such as a scheme."""
-
-    base: Any
-
-    @property
-    def expected(self) -> str:  # type: ignore[override]
-        return " or ".join(f'"{name}"' for name in self.base.known)
-
-    @property
-    def choices(self) -> Any:
-        return self.base.known
-
-    def check(self, name: str, value: Any) -> Any:
-        if not isinstance(value, self.base):
-            known = ", ".join(self.base.known)
-            raise TypeError(f"{name} must be one of {known}; got {name} = {value!r}.")
-        return value
-
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if data in self.base.known:
-            return self.base.known[data]
-        hint = nearest(str(data), self.base.known)
-        return reading.refuse(at, f"expected {self.expected}; got {toml(data)}{hint}")
-
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return {"enum": list(self.base.known)}
+        in_files = (form for form in self.forms if form is not FUNCTION)
+        return {"anyOf": [form.json(definitions) for form in in_files]}
 
 
 # Words -------------------------------------------------------------------------------------------
@@ -512,6 +413,8 @@ class Registered(Form):
 
 def nearest(name: str, known) -> str:
     """ "; did you mean ...?", or nothing where no known name is near."""
+    from difflib import get_close_matches
+
     by_name = {str(other).lower(): str(other) for other in known}
     near = get_close_matches(str(name).lower(), by_name, n=1, cutoff=0.5)
     return f"; did you mean {by_name[near[0]]}?" if near else ""

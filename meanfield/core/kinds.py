@@ -15,6 +15,7 @@ being defined. A table names its kind by the key `kind`; a bare string is a kind
 import functools
 import inspect
 import math
+import re
 import types
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
@@ -36,20 +37,19 @@ import numpy as np
 
 from .errors import ConfigError, MeanfieldError
 from .forms import (
+    ANYTHING,
     INVALID,
     LEAVES,
     REFUSED,
-    Choice,
+    Call,
     Either,
     Form,
     Many,
     Named,
-    OrNone,
     Reading,
-    Registered,
+    choice,
     nearest,
     shown,
-    toml,
     without_name,
 )
 from .identity import digest
@@ -69,6 +69,8 @@ __all__ = [
 
 ENTRY_POINTS = "meanfield.kinds"
 SHORT = 16  # entries of an array that stands among other words
+SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n((?:(?!.*\n---).*\n?)*)", re.MULTILINE)
+ENTRY = re.compile(r"^(\S[^:\n]*).*\n?((?: .*\n?|\n)*)", re.MULTILINE)  # names, indented words
 
 
 @dataclass_transform(eq_default=False)
@@ -120,10 +122,7 @@ class Kind(ABC):
 
     def __post_init__(self) -> None:
         for name, parameter in parameters_of(type(self)).items():
-            value = getattr(self, name)
-            if value is None and isinstance(parameter.form, KindOf) and not parameter.required:
-                value = parameter.default  # for which None stands
-            self._set(**{name: parameter.form.check(name, value)})
+            self._set(**{name: parameter.read(getattr(self, name), name, Call())})
         self.validate()
 
     def _set(self, **values: Any) -> None:
@@ -144,20 +143,35 @@ class Kind(ABC):
         """The same kind with other values of some parameters."""
         return type(self)(**{**self.described, **changes})
 
-    def ready(self) -> None:  # noqa: B027
-        """Raise MeanfieldError where it cannot be evaluated, as it was not kept in a file."""
+    def resolve(self, place: Any) -> Any:
+        """The kind with numbers in place of all that a state or files give.
+
+        Parameters
+        ----------
+        place : Place
+            What is known of the state; see `models.parameters`.
+
+        Raises
+        ------
+        MeanfieldError
+            If it cannot be evaluated, as a file did not hold it.
+        ValueError, StorageError
+            Where there are no such numbers, or they do not fit together.
+        """
+        if not self.kept:  # what it was made of may not be an attribute
+            return self
+        kinds = {name: kind for name, kind in self.described.items() if isinstance(kind, Kind)}
+        found = {name: kind.resolve(place) for name, kind in kinds.items()}
+        changed = {name: new for name, new in found.items() if new is not kinds[name]}
+        return self.replace(**changed) if changed else self
 
     def in_file(self) -> "Kind":
         """The kind that files hold in its place: itself, unless functions stand in it."""
         return self
 
-    def fingerprint(self) -> Any:
-        """What code of the kind computes at fixed places: part of its identity."""
-        return None
-
     def identity(self) -> Any:
-        """What `digest` reads of it: parameters, and what is computed with them."""
-        return [self.described, self.fingerprint()]
+        """What `digest` reads of it: the parameters, and what else tells what it computes."""
+        return self.described
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and digest(self) == digest(other)
@@ -197,27 +211,35 @@ class Parameter:
         What it may be.
     default : object
         ``inspect.Parameter.empty`` where it is required.
+    optional : bool
+        Whether it may be None, which a file says by leaving the key out.
     words : str
         What the docstring says of it.
     """
 
     form: Form
     default: Any
+    optional: bool
     words: str
 
     @property
     def required(self) -> bool:
         return self.default is inspect.Parameter.empty
 
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        """What a call or a file gives; None stands for nothing, and for a kind by default."""
+        if data is None and self.optional:
+            return None
+        if data is None and isinstance(self.form, KindOf) and not self.required:
+            return self.default
+        return self.form.read(data, at, reading)
+
     def is_default(self, value: Any) -> bool:
         """Whether a value is what stands there if it is left out."""
         if self.required or self.default is None or value is None:
             return value is None and self.default is None
-        try:
-            kept = self.form.check("default", self.default)
-            return type(kept) is type(value) and digest(kept) == digest(value)
-        except REFUSED:
-            return False
+        kept = self.form.check("default", self.default)
+        return type(kept) is type(value) and digest(kept) == digest(value)
 
 
 @functools.cache
@@ -230,7 +252,12 @@ def parameters_of(target: Any) -> dict[str, Parameter]:
     special = getattr(target, "leaves", {})
     given = inspect.signature(target).parameters
     return {
-        name: Parameter(form_of(hints[name], special), given[name].default, words.get(name, ""))
+        name: Parameter(
+            form_of(hints[name], special),
+            given[name].default,
+            types.NoneType in get_args(hints[name]),
+            words.get(name, ""),
+        )
         for name in given
         if name in hints
     }
@@ -238,49 +265,34 @@ def parameters_of(target: Any) -> dict[str, Parameter]:
 
 def form_of(hint: Any, special: Mapping[Any, Form]) -> Form:
     """The form that an annotation means; `special` are those of a family of its own."""
-    inner = get_args(hint)
+    origin, inner = get_origin(hint), get_args(hint)
     for other in getattr(hint, "__metadata__", ()):
         if isinstance(other, Form):
             return other
-    if get_origin(hint) is Literal:
-        return Choice(inner)
-    if get_origin(hint) in (Union, types.UnionType):
-        forms = tuple(form_of(one, special) for one in inner if one is not types.NoneType)
-        form = forms[0] if len(forms) == 1 else Either(forms)
-        return OrNone(form) if types.NoneType in inner else form
-    if get_origin(hint) in (tuple, list, Sequence) and inner:
+    if origin is Literal:
+        return choice({name: name for name in inner})
+    if origin in (Union, types.UnionType):
+        forms = [form_of(one, special) for one in inner if one is not types.NoneType]
+        return forms[0] if len(forms) == 1 else Either(tuple(forms))
+    if origin in (tuple, list, Sequence) and inner:
         return Many(form_of(inner[0], special))
-    if get_origin(hint) in (dict, Mapping) and inner:
+    if origin in (dict, Mapping) and inner:
         return Named(form_of(inner[1], special))
-    if isinstance(hint, type) and hasattr(hint, "known"):
-        return Registered(hint)
+    if hasattr(hint, "known"):  # a class that knows its objects by their names, such as Scheme
+        return choice(hint.known)
     if isinstance(hint, type) and issubclass(hint, Kind):
         return KindOf(hint)
-    plain = get_origin(hint) or hint
-    for known in (special, LEAVES):
-        if plain in known:
-            return known[plain]
-    return LEAVES[Any]
+    return {**LEAVES, **special}.get(origin or hint, ANYTHING)
 
 
 def _words(place: Any) -> dict[str, str]:
     """What the section Parameters of a docstring in numpydoc's form says of each of them."""
-    lines = inspect.cleandoc(place.__doc__ or "").splitlines()
-    found: dict[str, list[str]] = {}
-    inside = False
-    names: list[str] = []
-    for line, following in zip(lines, [*lines[1:], ""], strict=False):
-        if following.startswith("---"):
-            inside = line.strip() in ("Parameters", "Attributes")
-        elif inside and line.strip() and not line.startswith("---"):
-            if line[0].isspace():
-                for name in names:
-                    found[name].append(line.strip())
-            else:
-                given = [name.strip(" *") for name in line.split(":")[0].split(",")]
-                names = [name for name in given if name not in found]  # else an attribute
-                found |= {name: [] for name in names}
-    return {name: " ".join(text) for name, text in found.items()}
+    found: dict[str, str] = {}
+    for section in SECTION.findall(inspect.cleandoc(place.__doc__ or "")):
+        for names, text in ENTRY.findall(section):
+            for name in names.split(","):
+                found.setdefault(name.strip(" *"), " ".join(text.split()))
+    return found
 
 
 # Plain data ------------------------------------------------------------------------------------
@@ -312,24 +324,21 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
         known = parameters_of(kind)
         for name, entry in value.described.items():
             if not known[name].is_default(entry):
-                said = known[name].form.name_of(entry)
-                tree[name] = said or describe(entry, arrays, f"{at}.{name}" if at else name)
+                names = [n for n, value in known[name].form.known.items() if value is entry]
+                key = f"{at}.{name}" if at else name
+                tree[name] = names[0] if names else describe(entry, arrays, key)
         return tree
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         if arrays is not None and value.size > SHORT:
-            arrays[at] = value
+            arrays[at] = np.asarray(value)
             return {"array": at}
         return describe(value.tolist(), arrays, at)
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, Path) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
     if isinstance(value, list | tuple):
         return [describe(entry, arrays, f"{at}[{i}]") for i, entry in enumerate(value)]
     if isinstance(value, Mapping):
         return {key: describe(entry, arrays, f"{at}.{key}") for key, entry in value.items()}
-    if isinstance(value, np.generic):
-        return describe(value.item(), arrays, at)
-    if isinstance(value, Path):
-        return str(value)
     if callable(value):
         return {"function": getattr(value, "__qualname__", type(value).__qualname__)}
     return value
@@ -391,32 +400,32 @@ class KindOf(Form):
     def expected(self) -> str:  # type: ignore[override]
         return f"one of {', '.join(f'{name}(...)' for name in self.names)}"
 
-    def check(self, name: str, value: Any) -> Any:
-        if not isinstance(value, self.base):
-            raise TypeError(f"{name} must be {self.expected}; got {name} = {value!r}.")
-        return value
-
     def read(self, data: Any, at: str, reading: Reading) -> Any:
+        if reading.in_python:
+            fits = isinstance(data, self.base)
+            return data if fits else reading.expected(at, self.expected, data)
         data = {"kind": data} if isinstance(data, str) else data
         if not isinstance(data, Mapping):
             example = f'{{ kind = "{self.names[0]}", ... }}' if self.names else "{ ... }"
-            return reading.refuse(at, f"expected a table, such as {example}; got {toml(data)}")
+            return reading.expected(at, f"a table, such as {example}", data)
         name = data.get("kind", self.base.family.default_kind)
         key = f"{at}.kind" if at else "kind"
         if name is None:
             return reading.refuse(key, f"expected one of {', '.join(self.names)}; it is missing")
-        kind = self.base.family.kinds.get(name) if isinstance(name, str) else None
-        if kind is None:
+        if str(name) not in self.base.family.kinds:
             _read_entry_points()
-            kind = self.base.family.kinds.get(str(name))
+        kind: Any = self.base.family.kinds.get(str(name))
         if kind is None or not (issubclass(kind, self.base) and kind.kept):
             if reading.result and isinstance(name, str):
                 reading.lost.append(name)
                 return absent(self.base.family, name, data)
-            known = ", ".join(self.names)
-            hint = nearest(str(name), self.names)
-            return reading.refuse(key, f"expected one of {known}; got {toml(name)}{hint}")
-        return read_call(kind, {k: v for k, v in data.items() if k != "kind"}, at, reading)
+            return reading.expected(key, f"one of {', '.join(self.names)}", name, self.names)
+        table = {name: value for name, value in data.items() if name != "kind"}
+        values = read_arguments(kind, table, at, reading)
+        try:
+            return values if values is INVALID else kind(**values)
+        except REFUSED as error:
+            return reading.refuse(*located(str(error), at, parameters_of(kind)))
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         choices = []
@@ -432,17 +441,6 @@ class KindOf(Form):
             if not any(parameter.required for parameter in parameters_of(kind).values()):
                 choices.append({"const": name})
         return {"anyOf": choices}
-
-
-def read_call(target: Callable, table: Mapping[str, Any], at: str, reading: Reading) -> Any:
-    """target(**table), of a class or a function, with every problem noted."""
-    values = read_arguments(target, table, at, reading)
-    if values is INVALID:
-        return INVALID
-    try:
-        return target(**values)
-    except REFUSED as error:
-        return reading.refuse(*located(str(error), at, parameters_of(target)))
 
 
 def located(text: str, at: str, names) -> tuple[str, str]:
@@ -469,7 +467,7 @@ def read_arguments(
     for name in table:
         key = f"{at}.{name}" if at else str(name)
         if name in names:
-            values[name] = known[name].form.read(table[name], key, reading)
+            values[name] = known[name].read(table[name], key, reading)
         else:
             hint, valid = nearest(str(name), names), ", ".join(names) or "none"
             reading.refuse(key, f"unknown key{hint} (valid here: {valid})")
@@ -485,7 +483,7 @@ def read_arguments(
 def call_json(
     target: Callable, definitions: dict[str, Any], kind: str | None = None, names=None
 ) -> dict[str, Any]:
-    """The JSON schema of a table that `read_call` reads, with the key `kind` if it is named."""
+    """The JSON schema of the table of a class or a function, with the key `kind` if it is named."""
     properties: dict[str, Any] = {} if kind is None else {"kind": {"const": kind}}
     required = [] if kind is None else ["kind"]
     for name, parameter in parameters_of(target).items():
@@ -522,13 +520,11 @@ def absent(family: type[Kind], name: str, data: Mapping[str, Any]) -> Any:
             "import the module that defines it, or build the model again."
         )
 
-    missing = {method: refuse for method in getattr(family, "__abstractmethods__", ())}
     body = {
-        **missing,
-        "ready": refuse,
+        **dict.fromkeys((*getattr(family, "__abstractmethods__", ()), "resolve"), refuse),
         "__init__": lambda self: None,
         "__repr__": lambda self: data.get("shown", f"<{name}, not installed here>"),
-        "described": property(lambda self: {k: v for k, v in data.items() if k != "kind"}),
+        "described": {k: v for k, v in data.items() if k != "kind"},
     }
     cls = type(f"_{name}", (family,), body)
     cls.__name__ = name

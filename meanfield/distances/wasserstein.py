@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import boolean, generator, whole_number
-from ..spaces.circle_points import evaluate
+from ..spaces.circle import evaluate
 from ..states import Gaussian, Tokens
 from .distance import Distance
 from .linear_programs import Cells, angles_between, optimal_plan, semidiscrete_bounds

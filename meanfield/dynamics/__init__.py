@@ -1,13 +1,11 @@
 """How models move a state, and what is measured on it: one file per state."""
 
-from .attend import attend
 from .characteristics import CharacteristicsMotion
-from .closed_covariance import ClosedCovariance
 from .density import DensityEvolution, DensityMotion
 from .equiangular import EquiangularMotion
-from .gaussian import GaussianMotion
+from .gaussian import ClosedCovariance, GaussianMotion
 from .gram import GramMotion
-from .motion import Motion, motion_for
+from .motion import Motion, attend, motion_for
 from .tokens import TokenMotion
 
 __all__ = [

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..models.decay import kernel_degree
-from ..models.transformer import Transformer
+from ..models.zonal import kernel_degree
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
+from .density import interaction_energy
 from .motion import Failure, Motion
 from .observables import MOMENTS
 
@@ -62,22 +62,15 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     )
 
     def setup(self) -> None:
-        model, state = self.model, self.like
         """Multipliers up to the degree where those of the kernel have decayed."""
+        model, state = self.model, self.like
         self.chart, self.masses = state.chart, state.masses
         dimension = state.geometry.dimension
         self.degree = kernel_degree(model.zonal, dimension)
         self.attraction = model.zonal.attraction(self.degree, dimension)
         self.normaliser = model.zonal.normaliser(self.degree, dimension)
         self._finest = max(FINEST, 1e-15 / self.rtol)
-        self.unresolved_since: float | None = None
-        self.last_to_arrive: list[float] | None = None
-        self._reason: str | None = None
-
-    @classmethod
-    def prepared(cls, model: Transformer, state: Characteristics) -> Characteristics:
-        """The state; models are looked at by `check`."""
-        return state
+        self.restore(dict.fromkeys(("unresolved_since", "reason", "last_to_arrive")))
 
     def check(self) -> None:
         """Raise ValueError or MeanfieldError for noise, ensembles, and drifts without harmonics."""
@@ -87,11 +80,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
                 "Characteristics carries densities without noise, kappa = inf; got kappa = "
                 f"{model.kappa.tolist()}. Solve for the density itself, or for Tokens."
             )
-        if model.shape:
-            raise ValueError(
-                f"Characteristics expects a single model; got an ensemble {model.shape}. Solve "
-                "its members one by one."
-            )
+        self.prepared(model, self.like)  # refuses ensembles
         model.zonal  # noqa: B018  (raises)
 
     def begin(self, y: np.ndarray, t: float) -> None:
@@ -220,8 +209,9 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
-        self.unresolved_since = snapshot["unresolved_since"]
-        self._reason, self.last_to_arrive = snapshot["reason"], snapshot["last_to_arrive"]
+        self.unresolved_since: float | None = snapshot["unresolved_since"]
+        self.last_to_arrive: list[float] | None = snapshot["last_to_arrive"]
+        self._reason: str | None = snapshot["reason"]
 
     def size(self, y: np.ndarray) -> str:
         """The number of nodes."""
@@ -262,7 +252,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         low = state.coefficients(MOMENTS)
         moments = [geometry.scalar_moment(low, k) for k in range(1, MOMENTS + 1)]
         speed = self.rate(state.coordinates, self.velocity(state.coordinates))
-        energy = self._interaction_energy(state)
+        fine = state.geometry.with_degree(self.degree)
+        energy = interaction_energy(self.model, fine, state.coefficients(self.degree))
         clusters = state.clusters()
         gradient_flow = self.model.drift.gradient_flow
         return {
@@ -282,9 +273,3 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             ),
             "quadrature_error": state.quadrature_error,
         }
-
-    def _interaction_energy(self, state: Characteristics) -> float:
-        fine = state.geometry.with_degree(self.degree)
-        weights = self.model.zonal.interaction(self.degree, fine.dimension)
-        power = fine.parseval * np.abs(state.coefficients(self.degree)) ** 2
-        return 0.5 * (weights[fine.degrees] * power).sum()

@@ -8,10 +8,10 @@ from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
-from .motion import Failure, Motion
+from .motion import Failure, Motion, in_shape_of
 from .observables import MOMENTS
 
-__all__ = ["DensityEvolution", "DensityMotion"]
+__all__ = ["DensityEvolution", "DensityMotion", "interaction_energy"]
 
 
 class DensityEvolution:
@@ -72,15 +72,7 @@ class DensityMotion(Motion, moves=Density):
     def prepared(cls, model: Transformer, state: Density) -> Density:
         """The density in the ensemble shape of the model too; ValueError if it is negative."""
         state.checked_positive(COMPUTED)
-        try:
-            shape = np.broadcast_shapes(model.shape, state.shape)
-        except ValueError:
-            raise ValueError(
-                f"The model has ensemble shape {model.shape} and the initial densities "
-                f"{state.shape}: these do not broadcast."
-            ) from None
-        modes = state.coefficients.shape[-1]
-        return Density(state.geometry, np.broadcast_to(state.coefficients, (*shape, modes)))
+        return in_shape_of(model, state)
 
     def check(self) -> None:
         """Raise MeanfieldError for a drift that has no harmonics."""
@@ -171,7 +163,7 @@ class DensityMotion(Motion, moves=Density):
         parts, which does not divide by the density.
         """
         model, geometry = self.model, state.geometry
-        energy = _interaction_energy(model, state)
+        energy = interaction_energy(model, geometry, state.coefficients)
         entropy = _mean(state, state.values * _log(state.values))
         moments = [geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENTS + 1)]
         unknown = np.full(state.shape, np.nan)
@@ -211,8 +203,10 @@ def _log(values: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(np.abs(values), np.finfo(float).tiny))
 
 
-def _interaction_energy(model: Transformer, density: Density) -> np.ndarray:
-    geometry = density.geometry
+def interaction_energy(
+    model: Transformer, geometry: Geometry, coefficients: np.ndarray
+) -> np.ndarray:
+    """(1/2) int int W dmu dmu of measures with these coefficients."""
     weights = model.zonal.interaction(geometry.degree, geometry.dimension)
-    power = geometry.parseval * np.abs(density.coefficients) ** 2
+    power = geometry.parseval * np.abs(coefficients) ** 2
     return 0.5 * (weights[..., geometry.degrees] * power).sum(axis=-1)

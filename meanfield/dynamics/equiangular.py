@@ -85,32 +85,23 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
     def check(self) -> None:
         """Raise MeanfieldError for a model under which tokens do not stay equiangular."""
-        if reason := self._reason_against():
-            raise MeanfieldError(f"{reason} Solve for Tokens: state.to_tokens(d).")
-
-    def _reason_against(self) -> str | None:
-        drift, normalisation = self.model.drift, self.model.normalisation
-        if drift.parts_tokens:
-            return (
-                f"{drift!r} gives every token its own past or neighbour, so they do not stay "
-                "equiangular."
-            )
-        if not isinstance(drift, ZonalDrift):
-            return (
-                "Equiangular tokens follow USA, SA, Kuramoto and Interaction, which depend on "
-                f"inner products alone; {type(drift).__name__} tells directions apart. For "
-                "multiples of the identity use SA(beta) or USA(beta)."
-            )
-        if self.model.noisy:
-            return "Noise moves each token its own way, so they do not stay equiangular."
-        if self.model.feedforward is not None:
-            return "A feed-forward map tells directions apart, so tokens do not stay equiangular."
-        if not normalisation.has_radii and (self.like.radius != 1).any():
-            return (
-                f"This state has radii, which {normalisation!r} does not use: leave radius out, "
-                "or choose PreLN(), MixLN(tau) or PeriLN()."
-            )
-        return None
+        model, drift, normalisation = self.model, self.model.drift, self.model.normalisation
+        reasons = {
+            f"{drift!r} gives every token its own past or neighbour, so they do not stay "
+            "equiangular.": drift.parts_tokens,
+            "Equiangular tokens follow USA, SA, Kuramoto and Interaction, which depend on inner "
+            f"products alone; {type(drift).__name__} tells directions apart. For multiples of the "
+            "identity use SA(beta) or USA(beta).": not isinstance(drift, ZonalDrift),
+            "Noise moves each token its own way, so they do not stay equiangular.": model.noisy,
+            "A feed-forward map tells directions apart, so tokens do not stay "
+            "equiangular.": model.feedforward is not None,
+            f"This state has radii, which {normalisation!r} does not use: leave radius out, or "
+            "choose PreLN(), MixLN(tau) or PeriLN().": not normalisation.has_radii
+            and (self.like.radius != 1).any(),
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                raise MeanfieldError(f"{reason} Solve for Tokens: state.to_tokens(d).")
 
     def coordinates(self, state: Equiangular) -> np.ndarray:
         """The logits and logarithms of radii (members, 1, 2)."""
@@ -123,9 +114,13 @@ class EquiangularMotion(Motion, moves=Equiangular):
         shape = self.like.shape
         return Equiangular.computed(self.like.n, logit.reshape(shape), radius.reshape(shape))
 
+    def _flat(self, y: np.ndarray) -> Equiangular:
+        """The members on one axis, without radii."""
+        return Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
+
     def pull(self, y: np.ndarray, t: float) -> Pull:
         """What attention does, after normalisation."""
-        n, state = self._n, Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
+        n, state = self._n, self._flat(y)
         rho = state.rho
         pairs = np.stack([np.ones_like(rho), rho], axis=-1)
         slopes, weights = self._drift.slope(pairs), self._drift.weight(pairs)
@@ -155,16 +150,20 @@ class EquiangularMotion(Motion, moves=Equiangular):
             new[:, 0, 1] = np.log(np.hypot(scale + step * pull.along, step * pull.across))
         return new
 
-    def answered(self, y: np.ndarray) -> np.ndarray:
-        """By how much attention alone, without residual, raises the logits (members,).
+    def attended(self, state: Equiangular) -> Equiangular:
+        """The outputs of attention, with their lengths as radii.
 
-        2 log |1 + n k(rho)/(k(1) - k(rho))|, from the logarithm of the fraction: it may overflow.
+        They raise the logits by 2 log |1 + n k(rho)/(k(1) - k(rho))|, computed from the logarithm
+        of the fraction, which may overflow.
         """
-        state = Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
-        sign, log_contrast = self._drift.contrast(state.log_gap[:, None])
+        y = self.coordinates(state)
+        pull = self.pull(y, 0.0)
+        sign, log_contrast = self._drift.contrast(self._flat(y).log_gap[:, None])
         size = np.log(self._n) - log_contrast[:, 0]
         with np.errstate(divide="ignore"):
-            return 2 * (np.maximum(size, 0) + np.log1p(sign[:, 0] * np.exp(-np.abs(size))))
+            raised = 2 * (np.maximum(size, 0) + np.log1p(sign[:, 0] * np.exp(-np.abs(size))))
+        radius = np.hypot(pull.along, pull.across).reshape(state.shape)
+        return Equiangular.computed(state.n, state.logit + raised.reshape(state.shape), radius)
 
     def _grows(self, t: float) -> bool:
         return self.model.normalisation.grows(self.inside(t))
@@ -190,12 +189,12 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
     def speed(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """(int |v|^2 dmu)^(1/2) of every member."""
-        state = Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
+        state = self._flat(y)
         return np.abs(velocity[:, 0, 0]) / 2 * np.sqrt((1 - 1 / self._n) * state.gap * state.square)
 
     def energy(self, y: np.ndarray) -> np.ndarray:
         """(1/2n) (W(1) + (n - 1) W(rho)) of every member."""
-        rho = Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y))).rho
+        rho = self._flat(y).rho
         W = self._drift.potential_at(np.stack([np.ones_like(rho), rho], axis=-1))
         return (W[:, 0] / self._n + (1 - 1 / self._n) * W[:, 1]) / 2
 

@@ -10,18 +10,20 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
+from ..core.checks import real_array
 from ..core.errors import MeanfieldError
-from ..models import Attention, Sinkhorn
-from ..models.heads import dimension, heads
+from ..models import Attention, Softmax
 from ..models.transformer import Transformer
-from ..models.weights import Weights
 from ..states import Gaussian
-from .gaussian_attention import Head, affine, energy, length, lengths
+from .gaussian_attention import AFFINE, Head, affine, energy, heads_at, length, lengths
 from .motion import Failure, Motion
+from .observables import rank_of
 
-__all__ = ["GaussianMotion", "checked_attention", "metric_speed"]
+__all__ = ["ClosedCovariance", "GaussianMotion", "metric_speed"]
 
 LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # of a covariance that is finite
+COMMUTE = 1e-12  # of the product of the norms
+ROUNDING = np.finfo(float).eps  # of the largest eigenvalue, times d: what it leaves of a zero
 AT_THE_EDGE = 1e-3  # of integrals under L2 weights, where no step is small enough
 ADVICE = "Solve for Tokens: gaussian.sample(n, rng=...)."
 
@@ -57,18 +59,12 @@ class GaussianMotion(Motion, moves=Gaussian):
     def setup(self) -> None:
         """The heads, if they are constant, and the lengths of the first columns and mean."""
         state, self._dimension = self.like, self.like.dimension
-        drift: Any = self.model.drift
-        self._drift: Any = drift
-        self._weights: Any = affine(drift.weights)
-        self._constant = self._heads(0.0) if self._drift.constant else None
+        self._drift: Any = self.model.drift
+        self._weights: Any = affine(self._drift.weights)
+        self._constant = heads_at(self._drift, 0.0, self._dimension) if self._drift.constant else []
         sizes = lengths(self.coordinates(state))
         least = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)
         self._first = np.append(np.full(self._dimension, least), sizes[-1])
-
-    @classmethod
-    def prepared(cls, model: Transformer, state: Gaussian) -> Gaussian:
-        """The state; models are looked at by `check`."""
-        return state
 
     def check(self) -> None:
         """Raise MeanfieldError or ValueError, with the reason, if no law stays normal."""
@@ -80,7 +76,7 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     def state_of(self, y: np.ndarray) -> Gaussian:
         """The law with these coordinates."""
-        return Gaussian.computed(y[:, -1], y[:, :-1])
+        return Gaussian.of_root(y[:, -1], y[:, :-1])
 
     def packed(self, state: Gaussian) -> np.ndarray:
         """Root of the covariance, and mean, (d, d + 1), as the state has them."""
@@ -94,18 +90,13 @@ class GaussianMotion(Motion, moves=Gaussian):
         """Rates of change of the coordinates, or of a stack of them, (..., d, d + 1)."""
         rates = np.zeros_like(y)
         with np.errstate(over="ignore", invalid="ignore"):  # of which a run is told by its result
-            for head in self._constant or self._heads(t):
+            for head in self._heads(t):
                 rates += head.V @ self._weights.expected(y, head)
         return rates
 
     def _heads(self, t: float) -> list[Head]:
         """The heads at t; raises ValueError if they are for another dimension."""
-        matrices = self._drift.at(self.inside(t))
-        beta = matrices.pop("beta")
-        wanted = dimension({name: matrix.shape for name, matrix in matrices.items()})
-        if wanted not in (None, self._dimension):
-            raise ValueError(_other_dimension(self._drift, wanted, self._dimension))
-        return [Head.of(head, self._dimension, beta) for head in heads(matrices)]
+        return self._constant or heads_at(self._drift, self.inside(t), self._dimension)
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """The largest of a column of the root, or of the mean, relative to its length.
@@ -138,7 +129,7 @@ class GaussianMotion(Motion, moves=Gaussian):
     def growth(self, y: np.ndarray, velocity: np.ndarray, t: float) -> float:
         """The rate of growth, 0 where these weights reach it without a blow-up."""
         growth = self._growth(y, velocity)
-        bound = sum(self._weights.fastest(head) for head in self._constant or self._heads(t))
+        bound = sum(self._weights.fastest(head) for head in self._heads(t))
         return 0.0 if 0 < growth <= bound else growth
 
     def _growth(self, y: np.ndarray, velocity: np.ndarray) -> float:
@@ -175,8 +166,7 @@ class GaussianMotion(Motion, moves=Gaussian):
                 f"The law blows up at T = {T:.10g}: int |x|^2 dmu {how}, and the solution ends. "
                 "The states before it are as accurate as asked."
             )
-        heads_now = self._constant or self._heads(at.t)
-        if min(self._weights.integrable(at.y, head) for head in heads_now) < AT_THE_EDGE:
+        if min(self._weights.integrable(at.y, head) for head in self._heads(at.t)) < AT_THE_EDGE:
             return (
                 f"L2 weights with beta < 0 cease to have an integral over the law at t = {at.t:g}"
                 ": 1 + 2 beta |K L|^2 falls to 0, and velocities grow without bound. The solution "
@@ -230,15 +220,15 @@ class GaussianMotion(Motion, moves=Gaussian):
             interaction_energy : E, with dE/dt = speed^2, where the motion is a gradient flow in
                 W2, see `gaussian_attention`; else nan
         """
-        variances = state.variances
-        y = self.coordinates(state)
+        variances, y = state.variances, self.coordinates(state)
+        sizes = np.linalg.svd(np.column_stack([state.root, state.mean]), compute_uv=False)
         return {
             "order_parameter": length(state.mean),
             "spread": length(state.root),
             "largest_variance": variances[0],
             "least_variance": variances[-1],
             "covariance_rank": float(state.rank()),
-            "effective_rank": _effective_rank(state),
+            "effective_rank": rank_of((sizes / (length(sizes) or np.nan)) ** 2),
             "speed": self.rate(y, self.velocity(y, t)),
             "interaction_energy": energy(self._drift, state, t),
         }
@@ -266,15 +256,6 @@ def metric_speed(root: np.ndarray, root_rate: np.ndarray, mean_rate: np.ndarray)
         return length(np.append(np.sqrt(0.5) * (moved + moved.T), mean_rate))
 
 
-def _effective_rank(state: Gaussian) -> float:
-    values = np.linalg.svd(np.column_stack([state.root, state.mean]), compute_uv=False)
-    if not values.any():
-        return np.nan
-    shares = (values / length(values)) ** 2
-    logs = np.log(np.where(shares > 0, shares, 1.0))
-    return float(np.exp(-(shares * logs).sum()))
-
-
 def checked_attention(model: Transformer, state: Gaussian) -> Attention:
     """The drift; raises MeanfieldError or ValueError, with the reason, if no law stays normal."""
     if not isinstance(model, Transformer) or not isinstance(state, Gaussian):
@@ -282,13 +263,24 @@ def checked_attention(model: Transformer, state: Gaussian) -> Attention:
             "Expected a Transformer and a Gaussian, such as Transformer(Attention()) and "
             f"Gaussian(mean, cov); got {type(model).__name__} and {type(state).__name__}."
         )
-    drift = model.drift
-    if not isinstance(drift, Attention):
+    drift: Any = model.drift
+    weights = getattr(drift, "weights", None)
+    if weights is None:
         raise MeanfieldError(
             f"A Gaussian lives in R^d and moves under Attention(Q, K, V, beta); "
             f"{type(drift).__name__} is not affine on it, or lives on the sphere. {ADVICE}"
         )
-    _check_weights(drift.weights)
+    if (known := affine(weights)) is None:
+        raise MeanfieldError(
+            f"{weights!r} weights give velocities that are not affine in x, so that a "
+            "Gaussian does not stay one. Softmax(), L2(), Sinkhorn() and Linear() keep it; or "
+            f"{ADVICE[0].lower()}{ADVICE[1:]}"
+        )
+    if known.iterates and weights != type(weights)():
+        raise MeanfieldError(
+            "A Gaussian takes Sinkhorn weights in closed form, without iterations: tolerance and "
+            f"most_iterations have no effect. Use Sinkhorn(); got {weights!r}."
+        )
     if drift.causal:
         raise MeanfieldError(
             "Under causal attention tokens of different places have different laws, and what a "
@@ -304,25 +296,105 @@ def checked_attention(model: Transformer, state: Gaussian) -> Attention:
             f"A Gaussian expects a single model; got an ensemble {model.shape}. Solve its members "
             "one by one."
         )
-    if drift.dimension not in (None, state.dimension):
-        raise ValueError(_other_dimension(drift, drift.dimension, state.dimension))
     return drift
 
 
-def _check_weights(weights: Weights) -> None:
-    """Raise MeanfieldError for those that are not affine, or iterate where a closed form is."""
-    if affine(weights) is None:
-        raise MeanfieldError(
-            f"{weights!r} weights give velocities that are not affine in x, so that a "
-            "Gaussian does not stay one. Softmax(), L2(), Sinkhorn() and Linear() keep it; or "
-            f"{ADVICE[0].lower()}{ADVICE[1:]}"
-        )
-    if isinstance(weights, Sinkhorn) and weights != Sinkhorn():
-        raise MeanfieldError(
-            "A Gaussian takes Sinkhorn weights in closed form, without iterations: tolerance and "
-            f"most_iterations have no effect. Use Sinkhorn(); got {weights!r}."
-        )
+class ClosedCovariance:
+    """Sigma(t) = L (1 - t L^T M L)^(-1) L^T, L L^T = Sigma_0, M = sum_h V_h A_h + (V_h A_h)^T.
+
+    It is (Sigma_0^(-1) - t M)^(-1) where the covariance is regular. A_h = beta K_h^T Q_h, and with
+    output projections O_h V_h stands for V_h.
+
+    Parameters
+    ----------
+    model : Transformer
+        `Attention` with softmax weights and constant parameters, without noise.
+    state : Gaussian
+        At t = 0; its mean has no influence on the covariance.
+
+    Attributes
+    ----------
+    blow_up_time : float
+        1 / the largest eigenvalue of L^T M L; inf unless it is positive, see the notes.
+
+    Raises
+    ------
+    MeanfieldError
+        Unless every V_h commutes with M and with the covariance, if a parameter changes, or where
+        L^T M L exceeds 1e308.
+    TypeError
+        For anything but a model and a Gaussian.
+
+    Notes
+    -----
+    An eigenvalue of L^T M L is known to eps = 2e-16 of the largest modulus m, and counts as 0
+    below d eps m. So a blow-up later than 1 / (d eps m) is not told from a limit, and one at T is
+    known to eps m T, relative.
+
+    References
+    ----------
+    Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, section 4.
+    """
+
+    def __init__(self, model: Transformer, state: Gaussian):
+        drift = checked_attention(model, state)
+        if affine(drift.weights) is not AFFINE[Softmax] or not drift.constant:
+            raise MeanfieldError(
+                "The covariance is known in closed form under softmax weights with constant "
+                f"parameters; got {drift!r}. Use solve."
+            )
+        root, heads, drive = state.root, heads_at(drift, 0.0, state.dimension), 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            for V, Q, K, beta in heads:
+                pull = V @ (beta * K.T @ Q)
+                drive = drive + (pull + pull.T)
+            rates = root.T @ drive @ root
+        if not np.isfinite(rates).all():
+            raise MeanfieldError(
+                "The closed form needs L^T M L below 1e308, for it blows up at 1 / its largest "
+                f"eigenvalue; got more, from {drift!r} and a covariance of the trace "
+                f"{np.trace(state.cov):.3g}. Divide beta by some c: times are then c times as long."
+            )
+        for head in heads:
+            _check_commute(head.V, state.cov, "the covariance")
+            _check_commute(head.V, drive, "M")
+        eigenvalues, vectors = np.linalg.eigh(rates)
+        negligible = state.dimension * ROUNDING * np.abs(eigenvalues).max()
+        self._values = np.where(np.abs(eigenvalues) > negligible, eigenvalues, 0.0)
+        self._columns = root @ vectors
+        fastest = self._values.max()
+        self.blow_up_time = 1 / float(fastest) if fastest > 0 else np.inf
+
+    def at(self, t) -> np.ndarray:
+        """Sigma(t), (d, d), or (..., d, d) of an array of times.
+
+        Raises TypeError for what is no time, ValueError unless 0 <= t < `blow_up_time`.
+        """
+        times = real_array("t", t)
+        if not ((times >= 0) & (times < self.blow_up_time)).all():
+            raise ValueError(f"t must be >= 0 and < {self.blow_up_time:.10g}; got t = {t!r}.")
+        left = 1 - times[..., None, None] * self._values
+        return self._columns / left @ self._columns.T
+
+    @property
+    def limit(self) -> np.ndarray:
+        """Sigma(t) for t to infinity, (d, d), of the rank d - rank M where Sigma_0 is regular.
+
+        Raises MeanfieldError where the covariance blows up.
+        """
+        if self.blow_up_time < np.inf:
+            raise MeanfieldError(
+                f"There is no limit: the covariance blows up at t = {self.blow_up_time:.10g}."
+            )
+        stays = self._columns[:, self._values == 0]
+        return stays @ stays.T
 
 
-def _other_dimension(drift: Attention, wanted: int | None, got: int) -> str:
-    return f"{drift!r} is for dimension {wanted}; got a Gaussian of dimension {got}."
+def _check_commute(V: np.ndarray, other: np.ndarray, name: str) -> None:
+    one, other = V / (length(V) or 1.0), other / (length(other) or 1.0)  # squares may overflow
+    off = np.linalg.norm(one @ other - other @ one)
+    if off > COMMUTE:
+        raise MeanfieldError(
+            f"The closed form needs V that commutes with {name}; their commutator has the norm "
+            f"{off:.2g}, relative to theirs. Use solve."
+        )

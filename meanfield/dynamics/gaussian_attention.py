@@ -24,33 +24,19 @@ With A symmetric, and V = c A, one head moves the law with v = grad dE/dmu for t
 so that dE/dt = int |v|^2 dmu. For Gaussians W2 is the distance of Bures and Wasserstein.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from ..models import Attention
-from ..models.heads import heads
+from ..models.attention import dimension, heads
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
 from ..states import Gaussian
 
-__all__ = [
-    "AFFINE",
-    "Affine",
-    "Head",
-    "affine",
-    "energy",
-    "full",
-    "length",
-    "lengths",
-]
+__all__ = ["AFFINE", "Affine", "Head", "affine", "energy", "heads_at", "length", "lengths"]
 
 EQUAL = 1e-12
-
-
-def full(matrix: np.ndarray, dimension: int) -> np.ndarray:
-    """A matrix, or the multiple of the identity that a number stands for."""
-    return matrix if matrix.ndim else matrix * np.eye(dimension)
 
 
 class Head(NamedTuple):
@@ -61,12 +47,25 @@ class Head(NamedTuple):
     K: np.ndarray
     beta: np.ndarray
 
-    @classmethod
-    def of(cls, matrices: Mapping[str, np.ndarray], dimension: int, beta: np.ndarray) -> "Head":
-        """Of arrays as `drifts.heads` gives them, where numbers are multiples of the identity."""
-        every = {name: full(matrix, dimension) for name, matrix in matrices.items()}
-        V = every["output"] @ every["V"] if "output" in every else every["V"]
-        return cls(V, every["Q"], every["K"], beta)
+
+def heads_at(drift: Attention, t: float, d: int) -> list[Head]:
+    """The heads at time t on R^d, where numbers are taken for multiples of the identity.
+
+    Raises
+    ------
+    ValueError, TypeError, MeanfieldError
+        For what a callable parameter returned, as `Attention.at`, and for another dimension.
+    """
+    matrices, found = drift.at(t), []
+    beta, one = matrices.pop("beta"), np.eye(d)
+    wanted = dimension(matrices)
+    if wanted not in (None, d):
+        raise ValueError(f"{drift!r} is for dimension {wanted}; got a Gaussian of dimension {d}.")
+    for head in heads(matrices):
+        full = {name: matrix if matrix.ndim else matrix * one for name, matrix in head.items()}
+        V = full["output"] @ full["V"] if "output" in full else full["V"]
+        found.append(Head(V, full["Q"], full["K"], beta))
+    return found
 
 
 def length(array: np.ndarray) -> float:
@@ -103,6 +102,8 @@ class Affine(NamedTuple):
         Of A = scale * beta K^T Q in the energy.
     integrable : callable
         (y, head) -> how far weights are from having no integral over the law, 1 to 0.
+    iterates : bool
+        Whether parameters of the weights are those of an iteration, which this form has not.
     """
 
     expected: Callable[[np.ndarray, Head], np.ndarray]
@@ -110,6 +111,7 @@ class Affine(NamedTuple):
     fastest: Callable[[Head], float] = lambda head: 0.0
     scale: float = 1.0
     integrable: Callable[[np.ndarray, Head], float] = lambda y, head: 1.0
+    iterates: bool = False
 
 
 def affine(weights: Weights) -> Affine | None:
@@ -194,14 +196,11 @@ def energy(drift: Attention, state: Gaussian, t: float = 0.0) -> float:
     ValueError, TypeError, MeanfieldError
         For what a callable parameter returned, as `Attention.at`.
     """
-    matrices, d, weights = drift.at(t), state.dimension, affine(drift.weights)
+    found, weights = heads_at(drift, t, state.dimension), affine(drift.weights)
     assert weights is not None
-    beta = matrices.pop("beta")
-    found = list(heads(matrices))
     if len(found) > 1 or not drift.constant:
         return np.nan
-    Q, K = full(found[0]["Q"], d), full(found[0]["K"], d)
-    V = full(found[0].get("output", np.array(1.0)), d) @ full(found[0]["V"], d)
+    V, Q, K, beta = found[0]
     A = weights.scale * beta * K.T @ Q
     c = (V * A).sum() / ((A**2).sum() or 1.0)
     if not (_equal(A, A.T) and _equal(V, c * A)):
@@ -247,6 +246,6 @@ def _equal(A: np.ndarray, B: np.ndarray) -> bool:
 AFFINE: dict[type[Weights], Affine] = {
     Softmax: Affine(_softmax, _energy_softmax),
     L2: Affine(_l2, _energy_l2, _fastest_l2, 2.0, _integrable_l2),
-    Sinkhorn: Affine(_sinkhorn, _energy_sinkhorn, _fastest_sinkhorn),
+    Sinkhorn: Affine(_sinkhorn, _energy_sinkhorn, _fastest_sinkhorn, iterates=True),
     Linear: Affine(_linear, _energy_linear),
 }

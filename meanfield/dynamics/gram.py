@@ -5,12 +5,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..states import Gram
 from .motion import Motion, in_shape_of
-from .observables import mean_cosine, rank_of
-from .tokens import cluster_counts
+from .observables import cluster_counts, mean_cosine, rank_of
 
 __all__ = ["GramMotion"]
 
@@ -58,11 +56,12 @@ class GramMotion(Motion, moves=Gram):
     def check(self) -> None:
         """Raise MeanfieldError for a model that inner products do not determine."""
         model = self.model
-        if not isinstance(model.drift, ZonalDrift) or model.extras or model.noisy:
+        if model.extras or model.noisy:
             raise MeanfieldError(
                 "Gram follows USA, SA, Kuramoto and Interaction without noise, normalisation or "
                 f"reaction; got {model!r}. Solve for Tokens: gram.to_tokens()."
             )
+        model.drift.as_zonal()
 
     def coordinates(self, state: Gram) -> np.ndarray:
         """The matrices (replicas, n, n)."""
@@ -81,19 +80,11 @@ class GramMotion(Motion, moves=Gram):
         change = pulled - along[:, :, None] * y
         return change + np.swapaxes(change, 1, 2)
 
-    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """The largest error of an inner product."""
-        return float(np.abs(error).max())
-
     def projected(self, y: np.ndarray) -> np.ndarray:
         """The matrices with ones on their diagonals, and symmetric."""
         lengths = np.sqrt(np.einsum("rii->ri", y))
         y = y / (lengths[:, :, None] * lengths[:, None, :])
         return (y + np.swapaxes(y, 1, 2)) / 2
-
-    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
-        """The fastest change of an inner product."""
-        return float(np.abs(velocity).max())
 
     def size(self, y: np.ndarray) -> str:
         """The number of tokens."""
@@ -121,13 +112,13 @@ class GramMotion(Motion, moves=Gram):
         masses, G = state.masses, state.G
         square = np.einsum("...i,...ij,...j->...", masses, G, masses)
         root = np.sqrt(masses)
-        values = np.linalg.eigvalsh(root[..., :, None] * G * root[..., None, :])
+        values = np.maximum(np.linalg.eigvalsh(root[..., :, None] * G * root[..., None, :]), 0)
         return {
             "mass": masses.sum(axis=-1),
             "order_parameter": np.sqrt(np.maximum(square, 0)),
             "mean_cosine": mean_cosine(state),
             "interaction_energy": self.energy(self.coordinates(state)).reshape(state.shape),
-            "effective_rank": rank_of(np.maximum(values, 0)),
+            "effective_rank": rank_of(values / values.sum(axis=-1, keepdims=True)),
             "cluster_count": cluster_counts(state),
             "least_cosine": G.min(axis=(-2, -1)),
         }

@@ -26,7 +26,6 @@ TRIED, GOLDEN = 16, 0.6180339887498949
 NEGLIGIBLE = 1e-20  # of a sum
 EPSILON = float(np.finfo(float).eps)
 FAR = 50.0  # an exponent's error, in rounding errors of one
-PIECES = 400  # waiting: each halving adds one
 STEPS = 200
 FLAT = 1e-3  # bandwidths: where F and F' vanish to rounding, halving goes on to here
 NO_ZERO, ONE_ZERO, HALVE, UNDECIDED = 0, 1, 2, 3
@@ -97,45 +96,42 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
             f"got {tokens!r}. Replicas: one by one."
         )
     positive(beta=beta)
-    kept = tokens.masses > 0
-    x, masses = tokens.x[kept], tokens.masses[kept]
-    if tokens.on_sphere:
-        found = _on_circle(np.arctan2(x[:, 1], x[:, 0]), masses, float(beta))
+    kept, circle = tokens.masses > 0, tokens.on_sphere
+    x, masses, beta = tokens.x[kept], tokens.masses[kept], float(beta)
+    x = np.arctan2(x[:, 1], x[:, 0]) if circle else x[:, 0]
+    _check_resolution(4 * np.pi if circle else float(np.abs(x).max()), beta)
+    order, cut = np.argsort(x), 0.0
+    data = x[order], masses[order], beta, circle
+    if circle:
+        cells, data, cut = _on_circle(x[order], masses[order], beta)
     else:
-        found = _on_line(x[:, 0], masses, float(beta))
-    places, heights, undecided = found
+        cells = _cells(data[0], 1 / np.sqrt(beta), CELL / np.sqrt(beta))
+    regions, undecided = _regions(cells, data)
+    found = np.array([zero_within(low, high, *data) for low, high in regions])
+    found = found[~np.isnan(found)]
+    heights = np.array([sums_at(place, 0.0, *data)[0] for place in found])
+    places = np.pi - (np.pi - cut - found) % (2 * np.pi) if circle else found  # in (-pi, pi]
     order = np.argsort(places)
     return KernelModes(places[order], heights[order], undecided)
 
 
-def _on_line(x: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
-    order = np.argsort(x)
-    _check_resolution(float(np.abs(x).max()), beta)
-    data = (x[order], masses[order], beta, False)
-    return _modes(_cells(data[0], 1 / np.sqrt(beta), CELL / np.sqrt(beta)), data)
-
-
 def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
-    """The turn is cut in the widest gap, or where every place is in reach, where |F| is not 0."""
-    _check_resolution(4 * np.pi, beta)
-    order = np.argsort(theta)
-    theta, masses = theta[order], masses[order]
+    """Cells, what sums need, and the place where the turn is cut.
+
+    That is in the widest gap, or where every place is in reach, where |F| is not 0.
+    """
     reach, width = np.arcsin(min(1.0, 1 / np.sqrt(beta))), min(CELL / np.sqrt(beta), COARSEST)
     gaps = np.diff(theta, append=theta[0] + 2 * np.pi)
     widest = gaps.argmax()
     if gaps[widest] > 2 * WIDER * reach:
         cut = theta[widest] + gaps[widest] / 2
         data = _from(cut, theta, masses, beta)
-        cells = _cells(data[0][len(theta) : 2 * len(theta)], reach, width)
-    else:
-        data = _from(theta[0], theta, masses, beta)
-        tried = 2 * np.pi * (np.arange(TRIED) * GOLDEN % 1)
-        cut = theta[0] + max(tried, key=lambda place: abs(sums_at(place, 0.0, *data)[1]))
-        data = _from(cut, theta, masses, beta)
-        cells = _divided(np.zeros(1), np.full(1, 2 * np.pi), width)
-    places, heights, undecided = _modes(cells, data)
-    places = np.pi - (np.pi - cut - places) % (2 * np.pi)  # in (-pi, pi]
-    return places, heights, undecided
+        return _cells(data[0][len(theta) : 2 * len(theta)], reach, width), data, cut
+    data = _from(theta[0], theta, masses, beta)
+    tried = 2 * np.pi * (np.arange(TRIED) * GOLDEN % 1)
+    cut = theta[0] + max(tried, key=lambda place: abs(sums_at(place, 0.0, *data)[1]))
+    cells = _divided(np.zeros(1), np.full(1, 2 * np.pi), width)
+    return cells, _from(cut, theta, masses, beta), cut
 
 
 def _check_resolution(largest: float, beta: float) -> None:
@@ -156,12 +152,6 @@ def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tup
     order = np.argsort(x)
     x = np.concatenate([x[order] + turn for turn in (-2 * np.pi, 0, 2 * np.pi)])
     return x, np.tile(masses[order], 3), beta, True
-
-
-def _modes(cells: np.ndarray, data: tuple) -> tuple:
-    places, undecided = falling(cells, *data)
-    heights = np.array([sums_at(place, 0.0, *data)[0] for place in places])
-    return places, heights, undecided
 
 
 def _cells(x: np.ndarray, reach: float, width: float) -> np.ndarray:
@@ -185,47 +175,42 @@ def _divided(begins: np.ndarray, ends: np.ndarray, width: float) -> np.ndarray:
     return np.stack([low, high], axis=1)
 
 
+def _regions(cells: np.ndarray, data: tuple) -> tuple[np.ndarray, int]:
+    """Where there may be a zero (k, 2): cells that have one, and undecided regions; their number.
+
+    Cells that are next to each other and undecided make one region.
+    """
+    ones, undecided = [cells[:0]], [cells[:0]]
+    while len(cells):
+        verdicts = examined(cells, *data)
+        ones.append(cells[verdicts == ONE_ZERO])
+        undecided.append(cells[verdicts == UNDECIDED])
+        low, high = cells[verdicts == HALVE].T
+        middle = 0.5 * (low + high)
+        cells = np.concatenate([np.stack([low, middle], axis=1), np.stack([middle, high], axis=1)])
+    left = np.concatenate(undecided)
+    left = left[np.argsort(left[:, 0])]
+    apart = np.flatnonzero(left[1:, 0] != left[:-1, 1])
+    begins = np.concatenate([left[:1, 0], left[apart + 1, 0]])
+    ends = np.concatenate([left[apart, 1], left[-1:, 1]])
+    return np.concatenate([*ones, np.stack([begins, ends], axis=1)]), len(begins)
+
+
 # Compiled: places where the derivative falls through zero -----------------------------------
 
 
 @njit(cache=True, nogil=True)
-def falling(cells, x, masses, beta, circle):
-    """Places where f' falls through zero in cells (k, 2) in rising order; undecided regions."""
-    places, undecided = [cells[0, 0] for _ in range(0)], 0
-    waiting = np.empty((PIECES, 2))
-    begun = np.nan  # the left end of a region that is undecided
+def examined(cells, x, masses, beta, circle):
+    """What Taylor's formula about the middle says of zeros of F in cells (k, 2)."""
+    verdicts = np.empty(len(cells), dtype=np.int64)
     for k in range(len(cells)):
-        if not np.isnan(begun) and cells[k, 0] != cells[k - 1, 1]:
-            _crossing(begun, cells[k - 1, 1], places, x, masses, beta, circle)
-            begun = np.nan
-        waiting[0], top = cells[k], 1
-        while top > 0:
-            low, high = waiting[top - 1]
-            top -= 1
-            verdict = _examined(low, high, x, masses, beta, circle)
-            if verdict == HALVE:
-                middle = 0.5 * (low + high)
-                waiting[top] = middle, high
-                waiting[top + 1] = low, middle
-                top += 2
-            elif verdict == UNDECIDED:
-                if np.isnan(begun):
-                    begun = low
-                    undecided += 1
-            else:
-                if not np.isnan(begun):
-                    _crossing(begun, low, places, x, masses, beta, circle)
-                    begun = np.nan
-                if verdict == ONE_ZERO:
-                    _crossing(low, high, places, x, masses, beta, circle)
-    if not np.isnan(begun):
-        _crossing(begun, cells[-1, 1], places, x, masses, beta, circle)
-    return np.array(places), undecided
+        verdicts[k] = _examined(cells[k, 0], cells[k, 1], x, masses, beta, circle)
+    return verdicts
 
 
 @njit(cache=True, nogil=True)
 def _examined(low, high, x, masses, beta, circle):
-    """What Taylor's formula about the middle says of zeros of F."""
+    """That of one cell."""
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     _, F, slope, bound, error, slope_error = sums_at(middle, half, x, masses, beta, circle)
     change = half * (abs(slope) + 0.5 * half * bound)
@@ -240,12 +225,12 @@ def _examined(low, high, x, masses, beta, circle):
 
 
 @njit(cache=True, nogil=True)
-def _crossing(low, high, places, x, masses, beta, circle):
-    """Append the zero between two places, if F falls from one to the other."""
+def zero_within(low, high, x, masses, beta, circle):
+    """The zero of F between two places, if F falls from one to the other; else nan."""
     if not sums_at(low, 0.0, x, masses, beta, circle)[1] >= 0:
-        return
+        return np.nan
     if not sums_at(high, 0.0, x, masses, beta, circle)[1] < 0:
-        return
+        return np.nan
     place = 0.5 * (low + high)
     for _ in range(STEPS):
         _, F, slope, _, error, _ = sums_at(place, 0.0, x, masses, beta, circle)
@@ -258,7 +243,7 @@ def _crossing(low, high, places, x, masses, beta, circle):
         if abs(F) <= error or after in (low, high) or after == place:
             break
         place = after
-    places.append(place)
+    return place
 
 
 @njit(cache=True, nogil=True)

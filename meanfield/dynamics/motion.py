@@ -3,19 +3,23 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from ..core.errors import MeanfieldError
+from ..models import Drift
+from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
+from ..states import Equiangular, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
 
-__all__ = ["Failure", "Motion", "distinct", "in_shape_of", "motion_for"]
+__all__ = ["Failure", "Motion", "attend", "distinct", "in_shape_of", "motion_for"]
 
 INSIDE = 1e-13  # of the time between two jumps
 ROUNDED = 32 * np.finfo(float).eps  # of that time, where it is long after 0
 ONE_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
+S = TypeVar("S", Tokens, Equiangular)
 MOTIONS: dict[type, type["Motion"]] = {}
 
 
@@ -114,11 +118,8 @@ class Motion(ABC):
         super().__init_subclass__(**options)
         if moves is None:
             return
-        known = MOTIONS.get(moves)
-        if known is not None and (known.__module__, known.__name__) != (
-            cls.__module__,
-            cls.__name__,
-        ):
+        known = MOTIONS.get(moves, cls)
+        if (known.__module__, known.__name__) != (cls.__module__, cls.__name__):
             raise TypeError(
                 f"{moves.__name__} is moved by {known.__module__}.{known.__name__} already; let "
                 f"{cls.__name__} move a class derived from it."
@@ -166,7 +167,7 @@ class Motion(ABC):
         """Why an option of `solve` does not apply."""
         if option in cls.refusals:
             return cls.refusals[option].format(value=value)
-        owners = [kind.moves.__name__ for kind in MOTIONS.values() if option in kind.options]
+        owners = sorted(kind.moves.__name__ for kind in MOTIONS.values() if option in kind.options)
         name = cls.moves.__name__
         return f"{option} is for {' and '.join(owners)}; {name} has none: leave it out."
 
@@ -330,6 +331,10 @@ class Motion(ABC):
 
     # Measured ------------------------------------------------------------------------------
 
+    def attended(self, state: Any) -> Any:
+        """What one layer of attention answers, for states that `attend` takes."""
+        raise NotImplementedError(f"{type(self).__name__} has no answer of attention alone.")
+
     def measure(self, state: Any, t: float = 0.0) -> dict[str, Any]:
         """Observables of a state at the time t: names, and numbers or arrays."""
         return {}
@@ -359,13 +364,13 @@ def motion_for(state: Any) -> type[Motion]:
 
 
 def in_shape_of(model: Transformer, state: Any) -> Any:
-    """Tokens in the ensemble shape of the model too; ValueError if the two do not broadcast."""
+    """The state in the ensemble shape of the model too; ValueError if they do not broadcast."""
     try:
         shape = np.broadcast_shapes(model.shape, state.shape)
     except ValueError:
         raise ValueError(
-            f"The model has ensemble shape {model.shape} and the tokens have replicas of shape "
-            f"{state.shape}: these do not broadcast."
+            f"The model has ensemble shape {model.shape} and the state {state.shape}: these do not "
+            "broadcast. For a table of both give one of them a trailing axis."
         ) from None
     return state if shape == state.shape else state.broadcast(shape)
 
@@ -377,3 +382,53 @@ def distinct(times: Iterable[float]) -> list[float]:
         if not found or t - found[-1] > ONE_JUMP * abs(t):
             found.append(t)
     return found
+
+
+def attend(drift: Drift, state: S) -> S:
+    """What one layer of attention answers, without the residual: x_i <- A_i/|A_i|, r_i <- |A_i|.
+
+        A_i = sum_j m_j k(<x_i, x_j>) x_j / Z(x_i)
+
+    In R^d x_i <- A_i. With k(x, y) = e^(-beta |x - y|^2 / 2) normalised, in R^d or on the sphere,
+    where that is SA, it is a step of Gaussian blurring mean-shift.
+
+    Of equiangular tokens the logit grows by 2 log(1 + n k(rho)/(k(1) - k(rho))); where k is
+    constant all outputs are the same, and it is infinite.
+
+    Parameters
+    ----------
+    drift : Drift
+        Any, for tokens; `USA`, `SA`, `Kuramoto` or `Interaction` for equiangular ones. Parameters
+        that depend on time are those at t = 0.
+    state : Tokens or Equiangular
+        The radii of tokens on a sphere do not matter: attention sees directions.
+
+    Returns
+    -------
+    Tokens or Equiangular
+        On a sphere with the lengths of the outputs as radii.
+
+    Raises
+    ------
+    TypeError
+        For other states.
+    ValueError
+        For shapes of ensembles that do not broadcast.
+    MeanfieldError
+        Where the drift does not keep tokens equiangular, for a drift of the sphere and tokens in
+        R^d, and on a sphere where an output is 0, which has no direction.
+
+    References
+    ----------
+    Cheng, "Mean shift, mode seeking, and clustering", IEEE Trans. Pattern Anal. Mach. Intell. 17
+    (1995), for blurring mean-shift.
+    """
+    if not isinstance(drift, Drift) or not isinstance(state, Tokens | Equiangular):
+        raise TypeError(
+            "attend takes a drift and Tokens or Equiangular ones; got "
+            f"{type(drift).__name__} and {type(state).__name__}."
+        )
+    sphere = getattr(state, "on_sphere", True)
+    model = Transformer(drift, normalisation=PreLN() if sphere else PostLN())
+    state = in_shape_of(model, state)
+    return motion_for(state)(model, state).attended(state)

@@ -11,23 +11,21 @@ from numba import njit
 
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
-from ..engines import ENGINES, AttentionSums, Automatic, Direct, FieldSums
-from ..models import Attention, Hardmax, MeanField, ZonalDrift
+from ..engines import engine_for
+from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..states import Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
-from .clusters import MANY, cluster_labels
 from .motion import Failure, Motion, in_shape_of
-from .observables import effective_rank, mean_cosine
+from .observables import MANY, cluster_counts, effective_rank, mean_cosine
 
-__all__ = ["TokenMotion", "cluster_counts"]
+__all__ = ["TokenMotion"]
 
 LOST = 2.0  # a step that changes the length of a unit vector by this factor says nothing
 OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
 CAREFUL = 0.05  # default steps with noise, times the rate of the drift and of the noise
 FAR = 100.0  # growth of the longest token after which tokens count as on their way to infinity
-SUMS = {Attention: AttentionSums, Hardmax: AttentionSums, MeanField: FieldSums}
 
 
 class TokenMotion(Motion, moves=Tokens):
@@ -57,18 +55,21 @@ class TokenMotion(Motion, moves=Tokens):
 
     def setup(self) -> None:
         """What sums over tokens, and with which parameters in every replica."""
-        model, state, engine = self.model, self.like, self._engine
-        if engine is not None and not isinstance(engine, ENGINES):
-            names = ", ".join(f"engines.{kind.__name__}(...)" for kind in ENGINES)
-            raise TypeError(f"engine must be one of {names}; got {engine!r}.")
+        model, state = self.model, self.like
         self.dimension, self.on_sphere = state.dimension, state.on_sphere
         self.has_radii = model.normalisation.has_radii
         self._replicas = int(np.prod(state.shape))
         self._drift: Any = model.drift.broadcast(state.shape)
         self._masses = np.ascontiguousarray(state.masses.reshape(self._replicas, -1))
-        self._zonal = isinstance(self._drift, ZonalDrift)
-        self._exact = self._zonal and model.normalisation.is_identity
-        self._sums = self._build(engine, len(state), self._scheme is Layers)
+        needs, tangential = "", model.normalisation.is_identity
+        if self._scheme is Layers or not tangential:
+            who = "steppers.Layers" if self._scheme is Layers else repr(model.normalisation)
+            needs = f"{who} needs the whole output of attention"
+        elif model.reaction:
+            needs = "A reaction needs potentials"
+        sizes = len(state), self.dimension
+        self._sums = engine_for(self._drift, self._engine, *sizes, whole_for=needs)
+        self._exact = self._sums.tangential and tangential
         self.kappa = np.broadcast_to(model.kappa, state.shape).ravel()
 
     @classmethod
@@ -110,36 +111,6 @@ class TokenMotion(Motion, moves=Tokens):
                 f"These tokens have radii, which {model.normalisation!r} does not use: leave them "
                 "out, or choose PreLN(), MixLN(tau) or PeriLN()."
             )
-
-    def _build(self, engine, n: int, layers: bool):
-        threads = getattr(engine, "threads", 1)
-        if not self._zonal:
-            kind = next((SUMS[c] for c in type(self._drift).__mro__ if c in SUMS), None)
-            if kind is None:
-                names = ", ".join(known.__name__ for known in (ZonalDrift, *SUMS))
-                raise MeanfieldError(
-                    f"Tokens know no sums for {type(self._drift).__name__}; they know those of "
-                    f"{names} and of classes derived from them."
-                )
-            if engine is not None and not isinstance(engine, Automatic):
-                raise ValueError(
-                    f"{type(self._drift).__name__} has one way to sum over tokens; leave out "
-                    f"engine = {engine!r}, or give engines.Automatic(threads=...)."
-                )
-            if kind is AttentionSums:
-                return AttentionSums(self._drift, threads=threads, shape=self.like.shape)
-            return kind(self._drift, threads)
-        tangential = self.model.normalisation.is_identity
-        if layers or not tangential or self.model.reaction:
-            if engine is not None and not isinstance(engine, Automatic | Direct):
-                what = "A reaction needs potentials"
-                if layers or not tangential:
-                    who = "steppers.Layers" if layers else repr(self.model.normalisation)
-                    what = f"{who} needs the whole output of attention"
-                raise ValueError(f"{what}, which engines.Direct gives; got engine = {engine!r}.")
-            engine = Direct(threads=threads)
-        engine = Automatic() if engine is None else engine
-        return engine.build(self._drift, n, self.dimension, self._replicas)
 
     @property
     def engine(self) -> str:
@@ -251,10 +222,7 @@ class TokenMotion(Motion, moves=Tokens):
 
     def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from attention."""
-        if self._zonal:
-            A = self._sums.attention(x, masses)
-        else:
-            A = self._sums.attention(self.inside(t), x, masses)
+        A = self._sums.attention(self.inside(t), x, masses)
         return self._normalised(t, A, self._size_of_attention(t))
 
     def _size_of_attention(self, t: float) -> float:
@@ -468,14 +436,23 @@ class TokenMotion(Motion, moves=Tokens):
 
     # Measured ------------------------------------------------------------------------------
 
+    def attended(self, state: Tokens) -> Tokens:
+        """The outputs of attention, on a sphere with their lengths as radii."""
+        y = self.coordinates(state)
+        A = self.attention_update(self.points(y), self.masses(y), 0.0).reshape(state.x.shape)
+        if not self.on_sphere:
+            return Tokens(A, state.masses, on_sphere=False)
+        sizes = np.linalg.norm(A, axis=-1)
+        if not (sizes > 0).all():
+            raise MeanfieldError(
+                f"Attention answers 0 to {np.count_nonzero(sizes == 0)} tokens, which has no "
+                "direction. Move the tokens off this symmetric position."
+            )
+        return Tokens(A / sizes[..., None], state.masses, sizes)
+
     def energy(self, y: np.ndarray) -> np.ndarray:
         """The interaction energy of every replica; nan for drifts that increase none."""
-        x, masses = self.points(y), self.masses(y)
-        if self._zonal:
-            return self._sums.energy(x, masses).reshape(self.like.shape)
-        shape = self.like.shape
-        x, masses = x.reshape(*shape, *x.shape[-2:]), masses.reshape(*shape, -1)
-        return self._drift.interaction_energy(x, masses)
+        return self._sums.energy(self.points(y), self.masses(y)).reshape(self.like.shape)
 
     def measure(self, state: Tokens, t: float = 0.0) -> dict[str, Any]:
         """Observables of tokens, or of replicas of them.
@@ -518,13 +495,6 @@ class TokenMotion(Motion, moves=Tokens):
             gaps = ((state.x - mean[..., None, :]) ** 2).sum(axis=-1)
             found["spread"] = np.sqrt((state.masses * gaps).sum(axis=-1))
         return found
-
-
-def cluster_counts(state: Any) -> np.ndarray:
-    """The number of clusters of every replica of Tokens or Gram."""
-    sets = [state] if not state.shape else [state[i] for i in np.ndindex(state.shape)]
-    counts = [cluster_labels(one).max() + 1 for one in sets]
-    return np.array(counts, dtype=float).reshape(state.shape)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})

@@ -1,15 +1,13 @@
 """Engines: how sums over all pairs of tokens are computed, their velocities for instance."""
 
 from .attention import AttentionSums
-from .choice import ENGINES, Automatic, Direct, Modes, Summation, choose
+from .choice import Automatic, Direct, FieldSums, Modes, Summation, engine_for
 from .circle import CircleModes
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
-from .field import FieldSums
 from .sphere import SphereModes
 
 __all__ = [
-    "ENGINES",
     "AttentionSums",
     "Automatic",
     "CircleModes",
@@ -21,5 +19,5 @@ __all__ = [
     "Modes",
     "SphereModes",
     "Summation",
-    "choose",
+    "engine_for",
 ]

@@ -7,24 +7,22 @@ comes out the same, bit for bit, whatever stands beside it and however many thre
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..core.checks import whole_number
-from ..models.attention import Attention
-from ..models.hardmax import Hardmax
-from ..models.heads import dimension, heads
-from .sinkhorn import log_scaling
+from ..core.errors import MeanfieldError
+from ..models.attention import Attention, Hardmax, dimension, heads
+from .contract import ALONE, ThreadPool
 
 __all__ = ["AttentionSums", "Head"]
 
 ENTRIES = 1 << 17  # of a block of logits: 1 MiB, within the cache of a core
 COLUMNS = 512
+DENSE = 512  # tokens up to which n x n weights are held, for Newton's method
+BETWEEN = 10  # iterations before Newton's method is tried (again)
 UNSEEN = -1e300  # the bias of a token without mass: finite, so that 0 exp(0) is what it may cost
-
-Each = Callable[..., Iterator]
 
 
 class AttentionSums:
@@ -36,9 +34,6 @@ class AttentionSums:
     threads : int
         Threads that share the blocks of rows; results are the same, bit for bit. BLAS may have
         threads of its own: more than one here helps where it has one (OPENBLAS_NUM_THREADS=1).
-    shape : tuple of int, optional
-        Ensemble shape of the replicas, of R entries, with which an array of betas broadcasts;
-        (R,) by default.
 
     Notes
     -----
@@ -47,15 +42,13 @@ class AttentionSums:
     """
 
     name = "attention"
+    tangential = False
 
-    def __init__(
-        self,
-        drift: Attention | Hardmax,
-        threads: int = 1,
-        shape: tuple[int, ...] | None = None,
-    ):
-        self.drift, self.shape = drift, shape
-        self.threads = whole_number("AttentionSums expects threads", "threads", threads)
+    def __init__(self, drift: Attention | Hardmax, threads: int = 1):
+        self.drift = drift
+        self._threads = ThreadPool(
+            whole_number("AttentionSums expects threads", "threads", threads)
+        )
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """A (R, n, d) at time t, of tokens x (R, n, d) with masses >= 0 (R, n).
@@ -72,40 +65,32 @@ class AttentionSums:
             not hold.
         """
         matrices, d = dict(self.drift.at(t)), x.shape[2]
-        beta = self._betas(matrices.pop("beta", np.array(1.0)), len(x))
-        expected = dimension({name: m.shape for name, m in matrices.items()})
+        beta = matrices.pop("beta", np.array(1.0))
+        if beta.ndim:
+            if beta.shape not in ((1,), (len(x),)):
+                raise ValueError(
+                    f"beta of shape {beta.shape} is not one for each of {len(x)} replicas. Give "
+                    "one number, or as many as there are replicas."
+                )
+            beta = np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1)
+        expected = dimension(matrices)
         if expected not in (None, d):
             raise ValueError(
                 f"{self.drift!r} is for tokens of dimension {expected}; got tokens of "
                 f"dimension {d}."
             )
         with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
-            if self.threads == 1:
-                return self._sum_of_heads(matrices, beta, x, masses, map)
-            with ThreadPoolExecutor(self.threads) as pool:
-                return self._sum_of_heads(matrices, beta, x, masses, pool.map)
+            total = np.zeros_like(x)
+            for matrix in heads(matrices):
+                seen = (times(x, matrix[name]) for name in "QKV")
+                head = Head(*seen, masses, beta, self._threads, causal=self.drift.causal)
+                pulled = self.drift.attend(head)
+                total += times(pulled, matrix["output"]) if "output" in matrix else pulled
+            return total
 
-    def _betas(self, beta: np.ndarray, replicas: int) -> np.ndarray:
-        """beta () or (R, 1, 1)."""
-        if beta.ndim == 0:
-            return beta
-        shape = (replicas,) if self.shape is None else self.shape
-        try:
-            return np.broadcast_to(beta, shape).reshape(replicas, 1, 1)
-        except ValueError:
-            raise ValueError(
-                f"beta of shape {beta.shape} is not one for each of {replicas} replicas of shape "
-                f"{shape}."
-            ) from None
-
-    def _sum_of_heads(self, matrices, beta, x, masses, each) -> np.ndarray:
-        total = np.zeros_like(x)
-        for matrix in heads(matrices):
-            queries, keys, values = (times(x, matrix[name]) for name in "QKV")
-            head = Head(queries, keys, values, masses, beta, each, causal=self.drift.causal)
-            pulled = self.drift.attend(head)
-            total += times(pulled, matrix["output"]) if "output" in matrix else pulled
-        return total
+    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """The interaction energies (R,); nan for drifts that increase none."""
+        return self.drift.interaction_energy(x, masses)
 
 
 @dataclass(frozen=True)
@@ -121,8 +106,8 @@ class Head:
     queries, keys, values : ndarray, shape (R, n, k)
     masses : ndarray, shape (R, n)
     beta : ndarray, shape () or (R, 1, 1)
-    each : callable
-        How to run a function on every block: `map`, or that of a pool of threads.
+    threads : ThreadPool
+        Threads that share the blocks of pairs.
     bias : ndarray, shape (R, n), or None
         Added to the logits of each key.
     causal : bool
@@ -134,7 +119,7 @@ class Head:
     values: np.ndarray
     masses: np.ndarray
     beta: np.ndarray
-    each: Each = map
+    threads: ThreadPool = ALONE
     bias: np.ndarray | None = None
     causal: bool = False
 
@@ -180,7 +165,7 @@ class Head:
         def log_sums(queries, keys, potential, masses):
             unseen = np.where(masses > 0, 0.0, UNSEEN)
             pairs = Head(
-                queries, keys, keys, masses, np.array(1.0), self.each, bias=potential + unseen
+                queries, keys, keys, masses, np.array(1.0), self.threads, potential + unseen
             )
             top, sums = pairs._exponential_sums(masses[..., None])
             return (top + np.log(sums))[..., 0]
@@ -276,12 +261,15 @@ class Head:
             for r in range(0, n, rows)
         ]
 
-        def quietly(block):
-            with np.errstate(over="ignore", invalid="ignore"):  # threads have their own
-                work(*block)
+        count = self.threads.threads
 
-        for _ in self.each(quietly, blocks):
-            pass
+        def some(first, last):
+            with np.errstate(over="ignore", invalid="ignore"):  # threads have their own
+                for number in range(first, last):
+                    for block in blocks[number::count]:  # of causal heads later ones cost more
+                        work(*block)
+
+        self.threads.share(some, count)
 
     def _exponential_sums(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """sum_j e^(l_ij) u_j = e^(top_i) sums_i for u (R, n, c), without overflow.
@@ -314,3 +302,87 @@ def means(sums: np.ndarray) -> np.ndarray:
 def times(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """M x for every token, (R, n, d) -> (R, n, k); a number M is that multiple of x."""
     return x @ matrix.T if matrix.ndim else matrix * x
+
+
+# Sinkhorn weights: the w(y) for which both marginals are one ------------------------------
+
+
+def log_scaling(
+    queries: np.ndarray,
+    keys: np.ndarray,
+    masses: np.ndarray,
+    log_sums: Callable[..., np.ndarray],
+    tolerance: float,
+    most_iterations: int,
+) -> np.ndarray:
+    """log w(x_j), shape (R, n), such that softmax of l_ij + log w_j has columns of sum one too.
+
+        sum_i m_i k_ij = 1,    k_ij = e^(l_ij) w_j / sum_j m_j e^(l_ij) w_j,    l_ij = <q_i, k_j>
+
+    Each iteration costs two sums over all pairs, and each replica has iterations of its own until
+    its marginals are one. Where the kernel is narrow the iteration converges slowly; for n <= 512
+    Newton's method, tried every tenth time, ends it.
+
+    Parameters
+    ----------
+    queries, keys : ndarray, shape (R, n, k)
+    masses : ndarray, shape (R, n)
+        Tokens without mass have no marginals.
+    log_sums : callable
+        log_sums(queries, keys, potential, masses) is log sum_j m_j e^(l_ij + potential_j), (R, n),
+        over the tokens that have mass.
+    tolerance : float
+        Largest error of a marginal.
+    most_iterations : int
+
+    Raises
+    ------
+    MeanfieldError
+        If a replica misses the tolerance after `most_iterations`.
+    """
+    potential = np.zeros_like(masses)
+    left, error = np.arange(len(masses)), np.empty(0)
+    for iteration in range(most_iterations):
+        q, k, m, old = queries[left], keys[left], masses[left], potential[left]
+        new = -log_sums(k, q, -log_sums(q, k, old, m), m)
+        errors = np.where(m > 0, np.abs(np.expm1(old - new)), 0.0)  # of the columns' sums
+        error = errors.max(axis=1)
+        unbalanced = ~(error <= tolerance)
+        left = left[unbalanced]
+        if left.size == 0:
+            return potential
+        potential[left] = new[unbalanced]
+        if masses.shape[1] <= DENSE and iteration % BETWEEN == BETWEEN - 1:
+            for r in left:
+                seen = masses[r] > 0
+                dense = queries[r, seen] @ keys[r, seen].T
+                potential[r, seen] = _newton(dense, potential[r, seen], masses[r, seen])
+    raise MeanfieldError(
+        f"Sinkhorn weights are not balanced after {most_iterations} iterations: the error "
+        f"of a marginal is {error.max():.2g}, expected {tolerance:.2g}. Raise "
+        "most_iterations if it is large (narrow kernels need more), or tolerance if it is small "
+        "(about 1e-16 times the range of beta <Qx, Ky> is rounding)."
+    )
+
+
+def _newton(logits: np.ndarray, potential: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    """Newton's method for the potential of one replica, for as long as it halves the error.
+
+    The columns' sums c_j(potential) = 1 have the Jacobian c_j delta_jl - m_l sum_i m_i k_ij k_il;
+    to which m_l is added, since a constant in the potential has no effect.
+    """
+    best, error = potential, np.inf
+    while True:
+        k = logits + potential
+        k = np.exp(k - k.max(axis=1, keepdims=True))
+        k /= (k @ masses)[:, None]
+        excess = masses @ k - 1
+        size = np.abs(excess).max()
+        if not size < error / 2:
+            return best
+        best, error = potential, size
+        jacobian = np.diag(excess + 1) + masses - (k.T * masses) @ (k * masses)
+        try:
+            potential = potential - np.linalg.solve(jacobian, excess)
+        except np.linalg.LinAlgError:
+            return best

@@ -1,18 +1,23 @@
-"""Which engine computes the velocities: chosen by the caller, or by an estimate of the cost."""
+"""Which engine computes the velocities: by the drift, the caller, or an estimate of the cost."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
-from ..models import ZonalDrift
+from ..models import Attention, Drift, Hardmax, MeanField, ZonalDrift
+from .attention import AttentionSums
 from .circle import POWERS, CircleModes
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
 from .harmonics import FINEST, ROUNDING, HarmonicEngine
 from .sphere import SphereModes
 
-__all__ = ["ENGINES", "Automatic", "Direct", "Modes", "Summation", "choose"]
+__all__ = ["Automatic", "Direct", "FieldSums", "Modes", "Summation", "engine_for"]
 
 MODES: dict[int, type[HarmonicEngine]] = {
     kind.dimension: kind for kind in (CircleModes, SphereModes)
@@ -28,10 +33,26 @@ TOKEN, MODE = 8e-3, 0.14e-3
 TRANSFORM = {"circle": (50.0, 25e-3), "sphere": (50.0, 50e-3)}
 COEFFICIENT = {"circle": 0.0, "sphere": 0.05}
 NODES = 65  # of inner products at which Z is looked at
+OF_FIELDS = 1e-12  # accuracy of velocities in a field that was solved
 
 
 class Summation(Kind, family=True):
-    """How velocities of tokens are summed: it builds an engine."""
+    """How velocities of tokens are summed: it builds an engine.
+
+    Attributes
+    ----------
+    leaves_open : bool
+        Whether any engine will do, also that of a drift that has one alone.
+    whole : bool
+        Whether its engine can give the whole output of attention, and potentials.
+    """
+
+    leaves_open: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
+
+    @abstractmethod
+    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
+        """The engine for systems of n tokens in R^d."""
 
 
 class Direct(Summation):
@@ -43,10 +64,11 @@ class Direct(Summation):
         Results are the same, bit for bit, for every number of threads.
     """
 
+    whole = True
+
     threads: Natural = 1
 
-    def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
-        """The engine for `replicas` systems of n tokens in R^d."""
+    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
         return DirectSums(drift, self.threads)
 
 
@@ -65,8 +87,8 @@ class Modes(Summation):
     tolerance: Positive = 1e-10
     threads: Natural = 1
 
-    def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
-        """The engine for `replicas` systems of n tokens in R^d.
+    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
+        """The engine for systems of n tokens in R^d.
 
         Raises
         ------
@@ -83,7 +105,10 @@ class Modes(Summation):
 
 
 class Automatic(Summation):
-    """The engine that is expected to be the fastest: `choose`.
+    """The engine of the lowest estimated cost.
+
+    The mean where the kernel is constant (Kuramoto, beta = 0); on the circle and on S^2 the modes,
+    if they are faster than all pairs and can be as accurate as `tolerance`; else all pairs.
 
     Parameters
     ----------
@@ -91,43 +116,22 @@ class Automatic(Summation):
         As for `Modes`.
     """
 
+    leaves_open = whole = True
+
     tolerance: Positive = 1e-10
     threads: Natural = 1
 
-    def build(self, drift: ZonalDrift, n: int, d: int, replicas: int = 1) -> Engine:
-        """The engine for `replicas` systems of n tokens in R^d."""
-        return choose(drift, n, d, replicas, tolerance=self.tolerance, threads=self.threads)
-
-
-def choose(
-    drift: ZonalDrift,
-    n: int,
-    d: int,
-    replicas: int = 1,
-    *,
-    tolerance: float = 1e-10,
-    threads: int = 1,
-) -> Engine:
-    """The engine of the lowest estimated cost, for `replicas` systems of n tokens in R^d.
-
-    The mean where the kernel is constant (Kuramoto, beta = 0); on the circle and on S^2 the modes,
-    if they are faster than all pairs and can be as accurate as `tolerance`; else all pairs.
-
-    Raises
-    ------
-    MeanfieldError
-        For an Interaction that is neither smooth nor has a slope.
-    """
-    if drift.exponent is not None and not np.any(drift.exponent):
-        return MeanDirection(drift)
-    if d in MODES and n >= FEWEST and _accurate(drift, tolerance):
-        try:
-            engine = MODES[d](drift, tolerance, threads)
-        except MeanfieldError:  # its harmonics do not decay
-            return DirectSums(drift, threads)
-        if _cost_of_modes(engine, n) < _cost_of_pairs(drift, n):
-            return engine
-    return DirectSums(drift, threads)
+    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
+        if drift.exponent is not None and not np.any(drift.exponent):
+            return MeanDirection(drift)
+        if d in MODES and n >= FEWEST and _accurate(drift, self.tolerance):
+            try:
+                engine = MODES[d](drift, self.tolerance, self.threads)
+            except MeanfieldError:  # its harmonics do not decay
+                return DirectSums(drift, self.threads)
+            if _cost_of_modes(engine, n) < _cost_of_pairs(drift, n):
+                return engine
+        return DirectSums(drift, self.threads)
 
 
 def _accurate(drift, tolerance):
@@ -153,4 +157,89 @@ def _cost_of_modes(engine, n):
     return transforms * (fixed + per_token * n + COEFFICIENT[engine.name] * engine.degree**2)
 
 
-ENGINES = (Automatic, Direct, Modes)
+class FieldSums:
+    """v[mu_t](x_i) for tokens (R, n, d) in the field of densities, in O(n) for each degree.
+
+    Parameters
+    ----------
+    drift : MeanField
+    threads : int
+    """
+
+    name = "field"
+    tangential = False
+
+    def __init__(self, drift: MeanField, threads: int = 1):
+        self.drift = drift
+        self._sums = MODES[drift.geometry.dimension](drift.source, OF_FIELDS, threads)
+
+    def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
+        """The velocities (R, n, d) at time t, which are tangential."""
+        kept = self.drift.geometry.resample(self.drift.coefficients(t), self._sums.degree)
+        modes = self._sums.of_density(kept)
+        modes = np.broadcast_to(modes, (len(x), modes.size))
+        return self._sums.fields(x, self._sums.places(x), modes)[0]
+
+    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """nan (R,): tokens in a field do not interact."""
+        return self.drift.interaction_energy(x, masses)
+
+
+SUMS: dict[type[Drift], Callable[..., Any]] = {
+    Attention: AttentionSums,
+    Hardmax: AttentionSums,
+    MeanField: FieldSums,
+}  # of drifts that have one way to sum over tokens
+
+
+def engine_for(
+    drift: Drift,
+    asked: Summation | None,
+    n: int,
+    d: int,
+    *,
+    whole_for: str = "",
+) -> Any:
+    """What sums over n tokens in R^d, or replicas of them, under a drift.
+
+    Parameters
+    ----------
+    drift : Drift
+        Its parameters are numbers, or one for each replica.
+    asked : Summation or None
+        What the caller asks for.
+    whole_for : str
+        What needs more than tangential velocities, for an error message; empty if nothing does.
+
+    Raises
+    ------
+    TypeError
+        For what is no Summation.
+    ValueError
+        For one that does not fit.
+    MeanfieldError
+        For a drift that nothing is known to sum.
+    """
+    if asked is not None and not isinstance(asked, Summation):
+        names = ", ".join(f"engines.{name}(...)" for name in Summation.kinds)
+        raise TypeError(f"engine must be one of {names}; got {asked!r}.")
+    asked, name = Automatic() if asked is None else asked, type(drift).__name__
+    kind = next((c for c in type(drift).__mro__ if c in {ZonalDrift, *SUMS}), None)
+    if kind is None:
+        names = ", ".join(known.__name__ for known in (ZonalDrift, *SUMS))
+        raise MeanfieldError(
+            f"Tokens know no sums for {name}; they know those of {names} and of classes derived "
+            "from them."
+        )
+    if kind in SUMS:
+        if not asked.leaves_open:
+            raise ValueError(
+                f"{name} has one way to sum over tokens; leave out engine = {asked!r}, or give "
+                "engines.Automatic(threads=...)."
+            )
+        return SUMS[kind](drift, threads=asked.threads)
+    if whole_for:
+        if not asked.whole:
+            raise ValueError(f"{whole_for}, which engines.Direct gives; got engine = {asked!r}.")
+        asked = Direct(threads=asked.threads)
+    return asked.build(drift, n, d)

@@ -44,40 +44,40 @@ class CircleModes(HarmonicEngine):
             "fft_order": False,
         }
 
-    def _fields(self, x, masses):
+    def places(self, x):
+        return x if self.degree <= POWERS else np.arctan2(x[..., 1], x[..., 0])
+
+    def modes(self, places, masses):
+        parts = parts_of(places)
+        moments = np.empty((len(places), parts, self.degree + 1), dtype=complex)
         if self.degree > POWERS:
-            return self._scattered_fields(x, masses)
-        moments = self._moments(x, masses)
+            self._scattered_moments(places, masses, moments)
+        else:
+            work = partial(_power_moments, places, masses, moments)
+            self._threads.share(work, len(places) * parts)
+        return moments.sum(axis=1)
+
+    def fields(self, x, places, modes):
         velocity, levels = np.empty(x.shape), None
-        series, filled = np.empty((0, 0), dtype=complex), np.empty((0, 0))
         if self._levels is not None:
-            series, levels = self._levels * moments, np.empty(masses.shape)
-            filled = levels
-        work = partial(_velocities, x, self._slopes * moments, series, velocity, filled)
+            levels = np.empty(x.shape[:2])
+        if self.degree > POWERS:
+            self._scattered_fields(places, modes, velocity, levels)
+            return velocity, levels
+        series, filled = np.empty((0, 0), dtype=complex), np.empty((0, 0))
+        if levels is not None:
+            series, filled = self._levels * modes, levels
+        work = partial(_velocities, x, self._slopes * modes, series, velocity, filled)
         self._threads.share(work, len(x) * parts_of(x))
         return velocity, levels
 
-    def _moments(self, x, masses):
-        moments = np.empty((len(x), parts_of(x), self.degree + 1), dtype=complex)
-        if self.degree > POWERS:
-            self._scattered_moments(_angles(x), masses, moments)
-        else:
-            work = partial(_power_moments, x, masses, moments)
-            self._threads.share(work, len(x) * parts_of(x))
-        return moments.sum(axis=1)
+    def powers(self, modes):
+        return np.where(np.arange(self.degree + 1) == 0, 1, 2) * np.abs(modes) ** 2
 
-    def _powers(self, x, masses):
-        orders = np.where(np.arange(self.degree + 1) == 0, 1, 2)
-        return orders * np.abs(self._moments(x, masses)) ** 2
-
-    def _scattered_fields(self, x, masses):
+    def _scattered_fields(self, angles, modes, velocity, levels):
         from ducc0.nufft import u2nu
 
-        angles = _angles(x)
-        grids = self._grids(self._moments(x, masses))
-        velocity, levels = np.empty(x.shape), None
-        if self._levels is not None:
-            levels = np.empty(masses.shape)
+        grids = self._grids(modes)
 
         def work(r, _part, tokens):
             place = angles[r, tokens]
@@ -89,8 +89,7 @@ class CircleModes(HarmonicEngine):
             velocity[r, tokens, 0] = -speed * np.sin(place)
             velocity[r, tokens, 1] = speed * np.cos(place)
 
-        self._each_part(x, work)
-        return velocity, levels
+        self._each_part(angles, work)
 
     def _grids(self, moments):
         """Modes -K, ..., K of the slope and, as the imaginary part of the field, the level."""
@@ -113,10 +112,6 @@ class CircleModes(HarmonicEngine):
             moments[r, part] = grid[self.degree :]
 
         self._each_part(angles, work)
-
-
-def _angles(x):
-    return np.arctan2(x[..., 1], x[..., 0])
 
 
 # Powers of z -----------------------------------------------------------------------------------

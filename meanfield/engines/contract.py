@@ -1,4 +1,4 @@
-"""What an engine is, and how its sums over pairs are shared among threads."""
+"""What an engine is, and how its work is shared among threads."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -7,11 +7,10 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from ..models import ZonalDrift
 
-__all__ = ["Engine", "ThreadPool", "block_pair", "rounds_of"]
+__all__ = ["ALONE", "Engine", "ThreadPool"]
 
 
 class Engine(ABC):
@@ -32,9 +31,13 @@ class Engine(ABC):
     ----------
     name : str
         How the sums are computed: "direct", "circle", "sphere", "mean".
+    tangential : bool
+        Whether they are velocities on the sphere, as here, rather than the `attention` of drifts
+        that are not zonal.
     """
 
     name: ClassVar[str]
+    tangential: ClassVar[bool] = True
 
     def __init__(self, drift: ZonalDrift):
         self.drift = drift
@@ -76,27 +79,4 @@ class ThreadPool:
             done.result()
 
 
-# Round-robin schedule: every block of tokens is paired once with every other. No block occurs
-# twice in a round, so the pairs of a round can be computed at the same time, and what a block
-# collects is summed in the order of the rounds, whichever thread computes it.
-
-
-@njit(cache=True, nogil=True)
-def rounds_of(blocks):
-    """The number of rounds for so many blocks; each has up to blocks/2 pairs."""
-    return blocks - 1 + blocks % 2
-
-
-@njit(cache=True, nogil=True)
-def block_pair(blocks, turn, number):
-    """The two blocks of a pair of a round, or (-1, -1) where a block is left over.
-
-    All but the last block sit in a circle that turns by one place every round.
-    """
-    circle = blocks - 1 + blocks % 2
-    first, second = (turn + number) % circle, (turn - number) % circle
-    if number == 0:
-        second = circle
-    if max(first, second) >= blocks:
-        return -1, -1
-    return min(first, second), max(first, second)
+ALONE = ThreadPool(1)

@@ -19,12 +19,14 @@ from numba import njit
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.floating_point import exponential
 from ..models import ZonalDrift
-from .contract import Engine, ThreadPool, block_pair, rounds_of
+from .contract import ALONE, Engine, ThreadPool
 from .exponential_pairs import (
     BLOCK,
+    block_pair,
     columns_of,
     pairs_in_blocks,
     pairs_of_blocks,
+    rounds_of,
     single_sums,
     sums_of,
 )
@@ -37,7 +39,6 @@ FEW_PAIRS = 10**6  # they take less time than to wake other threads
 LOWEST_LEVEL = 1e-280  # below it weights that underflow would be missed
 ENTRIES = 1 << 15  # inner products of a block of whole rows
 MEAN_BLOCK = 1024  # tokens whose mean is summed before it is added to others
-ALONE = ThreadPool(1)
 
 
 class DirectSums(Engine):
@@ -84,7 +85,7 @@ class DirectSums(Engine):
         columns, d = columns_of(x, masses), x.shape[2]
         return _projected(columns, self._pulls(columns, d), d)
 
-    def attention(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """sum_j m_j W'(t_ij) x_j / sum_j m_j Z(t_ij), (R, n, d), the token itself included."""
         columns, d = columns_of(x, masses), x.shape[2]
         pulls = self._pulls(columns, d)
@@ -262,7 +263,8 @@ def gram_sums(
     threads.share(system.within, blocks)
     for turn in range(rounds_of(blocks)):
         threads.share(partial(system.between, turn), (blocks + 1) // 2)
-    _complete(columns, own, sums)
+    sums[:-1] -= columns[:-1] * sums[-1]  # the pulls of u_j - u_i
+    sums[-1] += columns[-1] * own
 
 
 class _GramBlocks:
@@ -300,16 +302,6 @@ class _GramBlocks:
         gram = scratch[: x.shape[1] * y.shape[1]].reshape(x.shape[1], y.shape[1])
         self._weigh(np.matmul(x.T, y, out=gram))
         return gram
-
-
-@njit(cache=True, nogil=True)
-def _complete(columns, own, sums):
-    """Take u_i times the level of a token from its pull, and add its own weight to its level."""
-    for c in range(len(sums) - 1):
-        for i in range(sums.shape[1]):
-            sums[c, i] -= columns[c, i] * sums[-1, i]
-    for i in range(sums.shape[1]):
-        sums[-1, i] += columns[-1, i] * own
 
 
 def _evaluate(function, gram):

@@ -17,13 +17,14 @@ import numpy as np
 from numba import njit
 
 from ..lowlevel.floating_point import exponential
-from .contract import block_pair, rounds_of
 
 __all__ = [
     "BLOCK",
+    "block_pair",
     "columns_of",
     "pairs_in_blocks",
     "pairs_of_blocks",
+    "rounds_of",
     "single_sums",
     "sums_of",
 ]
@@ -212,3 +213,29 @@ def _pairs_between(columns, beta, offset, sums, rows, begin, end, kernel):
                 pull += step * masses[j]
                 back[j] -= step * mass
             sums[c, i] += pull
+
+
+# Round-robin schedule: every block of tokens is paired once with every other. No block occurs
+# twice in a round, so the pairs of a round can be computed at the same time, and what a block
+# collects is summed in the order of the rounds, whichever thread computes it.
+
+
+@njit(cache=True, nogil=True)
+def rounds_of(blocks):
+    """The number of rounds for so many blocks; each has up to blocks/2 pairs."""
+    return blocks - 1 + blocks % 2
+
+
+@njit(cache=True, nogil=True)
+def block_pair(blocks, turn, number):
+    """The two blocks of a pair of a round, or (-1, -1) where a block is left over.
+
+    All but the last block sit in a circle that turns by one place every round.
+    """
+    circle = blocks - 1 + blocks % 2
+    first, second = (turn + number) % circle, (turn - number) % circle
+    if number == 0:
+        second = circle
+    if max(first, second) >= blocks:
+        return -1, -1
+    return min(first, second), max(first, second)

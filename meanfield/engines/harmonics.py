@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from ..models import ZonalDrift
-from ..models.decay import kernel_degree
+from ..models.zonal import kernel_degree
 from ..spaces.contract import dimension_of_harmonics
 from .contract import Engine, ThreadPool
 from .direct import DirectSums
@@ -83,15 +83,30 @@ class HarmonicEngine(Engine):
         self._threads.share(some, len(x) * parts)
 
     @abstractmethod
-    def _fields(self, x: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Velocities (R, n, d), and levels (R, n) unless Z = 1."""
+    def places(self, x: np.ndarray) -> np.ndarray:
+        """The tokens in the coordinates that the transforms take."""
 
     @abstractmethod
-    def _powers(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def modes(self, places: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Coefficients of the measures, (R, modes)."""
+
+    @abstractmethod
+    def fields(
+        self, x: np.ndarray, places: np.ndarray, modes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Velocities (R, n, d) that the modes exert, and levels (R, n) unless Z = 1."""
+
+    @abstractmethod
+    def powers(self, modes: np.ndarray) -> np.ndarray:
         """sum_m |a_lm|^2 of the measures' coefficients, (R, degree + 1)."""
 
+    def of_density(self, coefficients: np.ndarray) -> np.ndarray:
+        """The modes of a density on the same space, from its coefficients."""
+        return coefficients
+
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        velocity, levels = self._fields(x, masses)
+        places = self.places(x)
+        velocity, levels = self.fields(x, places, self.modes(places, masses))
         if levels is not None:
             lowest = np.broadcast_to(self._lowest, len(x))
             for r in np.flatnonzero(levels.min(axis=1) < lowest):
@@ -103,6 +118,6 @@ class HarmonicEngine(Engine):
         weights = self.drift.interaction(self.degree, self.dimension)
         weights = np.broadcast_to(weights, (len(x), self.degree + 1))
         finite = np.isfinite(weights[:, 0])
-        powers = np.where(finite[:, None], self._powers(x, masses), 0.0)
+        powers = np.where(finite[:, None], self.powers(self.modes(self.places(x), masses)), 0.0)
         energies = 0.5 * np.einsum("rl,rl->r", np.where(finite[:, None], weights, 0.0), powers)
         return np.where(finite, energies, weights[:, 0])

@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from ..models import ZonalDrift
+from ..spaces.sphere_points import factors
 from .harmonics import HarmonicEngine, parts_of
 
 __all__ = ["SphereModes"]
@@ -30,17 +31,38 @@ class SphereModes(HarmonicEngine):
         self._angles = np.empty((0, 0, 2))  # kept: fresh memory for 10^7 tokens takes a second
         self._levels = np.empty((0, 0))
 
-    def _fields(self, x, masses):
-        angles, modes = self._analysis(x, masses)
+    def places(self, x):
+        """Colatitudes and longitudes (R, n, 2)."""
+        if self._angles.shape[:-1] != x.shape[:-1]:
+            self._angles = np.empty((*x.shape[:-1], 2))
+        angles = self._angles
+        self._each_part(x, lambda r, _part, tokens: _write_angles(x[r, tokens], angles[r, tokens]))
+        return angles
+
+    def modes(self, places, masses):
+        from ducc0.sht import adjoint_synthesis_general
+
+        modes = np.empty((len(places), parts_of(places), self._degrees.size), dtype=complex)
+
+        def work(r, part, tokens):
+            values, place = masses[None, r, tokens], places[r, tokens]
+            modes[r, part] = adjoint_synthesis_general(
+                map=values, loc=place, spin=0, **self._options
+            )[0]
+
+        self._each_part(places, work)
+        return modes.sum(axis=1)
+
+    def fields(self, x, places, modes):
         modes = modes * 4 * np.pi  # the harmonics of ducc0 have norm 1 on an area of 4 pi
         velocity, levels = np.empty(x.shape), None
         if self.normaliser is not None:
-            if self._levels.shape != masses.shape:
-                self._levels = np.empty(masses.shape)
+            if self._levels.shape != x.shape[:2]:
+                self._levels = np.empty(x.shape[:2])
             levels = self._levels
 
         def work(r, _part, tokens):
-            place, multipliers = angles[r, tokens], self._spread(self.attraction, r)
+            place, multipliers = places[r, tokens], self._spread(self.attraction, r)
             slope, turn = self._synthesis(modes[r] * multipliers, place, 1)
             if levels is not None:
                 multipliers = self._spread(self.normaliser, r)
@@ -52,8 +74,7 @@ class SphereModes(HarmonicEngine):
         self._each_part(x, work)
         return velocity, levels
 
-    def _powers(self, x, masses):
-        modes = self._analysis(x, masses)[1]
+    def powers(self, modes):
         orders = np.where(np.arange(self._degrees.size) <= self.degree, 1, 2)  # m = 0 comes first
         squares = 4 * np.pi * orders * np.abs(modes) ** 2
         return np.stack([np.bincount(self._degrees, of_one) for of_one in squares])
@@ -62,25 +83,8 @@ class SphereModes(HarmonicEngine):
         """The multipliers of system r for every coefficient."""
         return (multipliers if multipliers.ndim == 1 else multipliers[r])[self._degrees]
 
-    def _analysis(self, x, masses):
-        """Angles (R, n, 2) and coefficients of the measures (R, modes)."""
-        from ducc0.sht import adjoint_synthesis_general
-
-        if self._angles.shape[:-1] != masses.shape:
-            self._angles = np.empty((*masses.shape, 2))
-        angles = self._angles
-        modes = np.empty((len(x), parts_of(x), self._degrees.size), dtype=complex)
-
-        def work(r, part, tokens):
-            place = angles[r, tokens]
-            write_angles(x[r, tokens], place)
-            values = masses[None, r, tokens]
-            modes[r, part] = adjoint_synthesis_general(
-                map=values, loc=place, spin=0, **self._options
-            )[0]
-
-        self._each_part(x, work)
-        return angles, modes.sum(axis=1)
+    def of_density(self, coefficients):
+        return coefficients / factors(self.degree)
 
     def _synthesis(self, modes, angles, spin):
         """The values of a series, or for spin = 1 its derivatives along and across meridians."""
@@ -90,7 +94,7 @@ class SphereModes(HarmonicEngine):
         return synthesis_general(alm=modes[None], loc=angles, spin=spin, mode=mode, **self._options)
 
 
-def write_angles(x, angles):
+def _write_angles(x, angles):
     """Colatitudes and longitudes (n, 2) of tokens (n, 3)."""
     longitudes = np.arctan2(x[:, 1], x[:, 0])
     angles[:, 0] = np.arctan2(np.sqrt(x[:, 0] ** 2 + x[:, 1] ** 2), x[:, 2])

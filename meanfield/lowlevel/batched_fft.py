@@ -60,11 +60,7 @@ def transform(source, target, scratch, factors, table):
 
     The transform with the opposite sign has the same entries, that of j at n - j.
     """
-    n, stride, begin = (
-        1,
-        np.int64(1),
-        0,
-    )  # not a literal 1, for which the passes would be compiled too
+    n, stride, begin = 1, np.int64(1), 0  # a literal stride would have the passes compiled twice
     for radix in factors:
         n *= radix
     for i in range(factors.size):

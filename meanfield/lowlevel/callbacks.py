@@ -2,11 +2,9 @@
 
 numba cannot keep a compiled function in its cache when the function refers to a fixed
 address. Here addresses are ordinary integer arguments, so everything stays cacheable, and
-one time loop, compiled once, serves every right-hand side: a compiled one or, through
-`PythonFunction`, any Python callable.
+one time loop, compiled once, serves every right-hand side.
 """
 
-import ctypes
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +14,6 @@ from numba.extending import intrinsic
 
 __all__ = [
     "CompiledFunction",
-    "PythonFunction",
     "call",
     "complex_array",
     "evaluate",
@@ -93,45 +90,3 @@ class CompiledFunction:
 
     def __call__(self, context: int, member: int, source: int, target: int) -> None:
         self._compiled(context, member, source, target)
-
-
-class PythonFunction:
-    """A Python function u -> N(u) in the form that the compiled time loop calls.
-
-    Parameters
-    ----------
-    function : callable
-        Takes the coefficients of one member as an array (1, modes), which it must not keep,
-        and returns those of N, (1, modes).
-    modes : int
-    dtype : numpy dtype
-        complex128 or float64.
-
-    Notes
-    -----
-    An exception cannot travel through compiled code: it is kept in `error`, the values are
-    set to nan, and whoever runs the loop raises it on return.
-    """
-
-    _prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
-
-    def __init__(self, function: Callable, modes: int, dtype=np.complex128):
-        self._modes, self._dtype = modes, np.dtype(dtype)
-        self._function = function
-        self._callback = self._prototype(self._evaluate)
-        self.address = ctypes.cast(self._callback, ctypes.c_void_p).value
-        self.context = 0
-        self.error: BaseException | None = None
-        self.speed = np.zeros(1)
-
-    def _evaluate(self, _context, _member, source, target):
-        u, result = self._array(source), self._array(target)
-        try:
-            result[...] = self._function(u)
-        except BaseException as error:  # kept, and raised by the caller of the loop
-            self.error = error
-            result[...] = np.nan
-
-    def _array(self, address):
-        memory = (ctypes.c_char * (self._modes * self._dtype.itemsize)).from_address(address)
-        return np.frombuffer(memory, self._dtype).reshape(1, self._modes)

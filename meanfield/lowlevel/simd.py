@@ -154,7 +154,9 @@ def _add_neighbours(builder, a, b, step):
     return builder.fadd(*parts)
 
 
-def _operation(instruction):
+def _let(sign, instruction):
+    """Let a sign between two values, or a float and a value, stand for an instruction."""
+
     @intrinsic
     def operation(_typing, a, b):
         def codegen(_context, builder, _signature, arguments):
@@ -162,26 +164,14 @@ def _operation(instruction):
 
         return _LANES(_LANES, _LANES), codegen
 
-    return operation
+    @overload(sign)
+    def chosen(a, b):
+        if b != _LANES or a not in (_LANES, types.float64):
+            return None
+        return (
+            (lambda a, b: operation(a, b)) if a == _LANES else lambda a, b: operation(spread(a), b)
+        )
 
 
-_sum, _difference, _product = _operation("fadd"), _operation("fsub"), _operation("fmul")
-
-
-@overload(operator.add)
-def _add(a, b):
-    return (lambda a, b: _sum(a, b)) if a == b == _LANES else None
-
-
-@overload(operator.sub)
-def _subtract(a, b):
-    return (lambda a, b: _difference(a, b)) if a == b == _LANES else None
-
-
-@overload(operator.mul)
-def _multiply(a, b):
-    if b != _LANES:
-        return None
-    if a == types.float64:
-        return lambda a, b: _product(spread(a), b)
-    return (lambda a, b: _product(a, b)) if a == _LANES else None
+for sign, instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
+    _let(sign, instruction)

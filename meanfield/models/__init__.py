@@ -1,18 +1,16 @@
 """Models: drifts, attention weights, normalisations, noises, and what holds them together."""
 
 from . import ensembles, noise, normalisation, scalings
-from .attention import Attention
-from .drift import Drift, ZonalDrift
-from .feedforward import FeedForward, relu
-from .hardmax import Hardmax
-from .interaction import CosineSeries, Interaction
+from .attention import Attention, Hardmax, rescaled
+from .drift import Drift
 from .mean_field import MeanField
 from .noise import Noise
 from .normalisation import Normalisation
 from .parameters import FromFile, PerLayer
-from .rescaling import rescaled
+from .potentials import SA, USA, CosineSeries, Interaction, Kuramoto
+from .transformer import FeedForward, Transformer, relu
 from .weights import L2, Linear, Sigmoid, Sinkhorn, Softmax, Unnormalised, Weights
-from .zonal import SA, USA, Kuramoto
+from .zonal import ZonalDrift
 
 __all__ = [
     "L2",
@@ -34,6 +32,7 @@ __all__ = [
     "Sigmoid",
     "Sinkhorn",
     "Softmax",
+    "Transformer",
     "Unnormalised",
     "Weights",
     "ZonalDrift",

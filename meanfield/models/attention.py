@@ -1,22 +1,75 @@
-"""Attention with any matrices Q, K, V, several heads, and weights that change with time."""
+"""Attention with matrices Q, K, V of several heads, which may change with time, and its hardmax.
 
+A number stands for that multiple of the identity. Without an axis of heads a matrix, or a number,
+serves all heads.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY
+from typing import Any
 
 import numpy as np
 
-from . import parameters
+from ..core.checks import finite, finite_array, real_array
+from ..core.forms import NonNegative
 from .drift import Drift
-from .heads import check_shapes, dimension, norm
-from .parameters import InverseTemperature, Matrix, Parameter
+from .parameters import InverseTemperature, Matrix, Parameter, PerLayer
 from .weights import Softmax, Unnormalised, Weights
 
-__all__ = ["Attention"]
+__all__ = ["Attention", "Hardmax", "dimension", "heads", "rescaled"]
 
 ROWS = 512  # tokens whose weights are in memory at a time
 EQUAL = 1e-12
+AXES = {"Q": -1, "K": -1, "V": -1, "output": -2}  # which axis of the matrices is that of R^d
 
 
-class Attention(Drift):
+class _QKV(Drift):
+    """A drift with queries, keys and values, all of whose parameters may change with time."""
+
+    Q: Matrix = None
+    K: Matrix = None
+    V: Matrix = None
+
+    def validate(self) -> None:
+        _check_shapes(self._given)
+
+    @property
+    def _given(self) -> dict[str, Parameter]:
+        """The parameters that may change with time, by name."""
+        return {"Q": self.Q, "K": self.K, "V": self.V}
+
+    @property
+    def dimension(self) -> int | None:
+        """The d of the tokens, or None if multiples of the identity leave it open."""
+        return dimension(self._given)
+
+    @property
+    def constant(self) -> bool:  # type: ignore[override]
+        """Whether no parameter depends on time."""
+        return all(isinstance(value, np.ndarray) for value in self._given.values())
+
+    def at(self, t: float) -> dict[str, np.ndarray]:
+        """The matrices, and beta where there is one, as arrays at time t.
+
+        A number () stands for that multiple of the identity. Raises ValueError or TypeError for
+        what a callable returned, and MeanfieldError for one that a file did not hold.
+        """
+        given = self._given.items()
+        values = {n: value if isinstance(value, np.ndarray) else value.at(t) for n, value in given}
+        _check_shapes(values)
+        return values
+
+    def breakpoints(self, start: float, end: float) -> np.ndarray:
+        """Times strictly between `start` and `end` at which a parameter jumps, increasing.
+
+        Those at which a maximiser changes depend on the tokens, and are not among them.
+        """
+        layered = [value for value in self._given.values() if isinstance(value, PerLayer)]
+        jumps = [value.breakpoints(start, end) for value in layered]
+        return np.unique(np.concatenate([np.empty(0), *jumps]))
+
+
+class Attention(_QKV):
     """Attention of H heads: how n tokens of masses m_j pull on each of them.
 
         A_i = sum_h O_h V_h sum_j m_j k_h(x_i, x_j) x_j / Z_h(x_i)
@@ -59,9 +112,6 @@ class Attention(Drift):
     arXiv:2411.04990 (causal).
     """
 
-    Q: Matrix = None
-    K: Matrix = None
-    V: Matrix = None
     beta: InverseTemperature = 1.0
     _: KW_ONLY
     weights: Weights = Softmax()
@@ -73,12 +123,12 @@ class Attention(Drift):
             raise ValueError(
                 f"{type(self.weights).__name__} weights cannot be causal: {self.weights.not_causal}"
             )
-        check_shapes({name: value.shape for name, value in self._matrices.items()})
+        super().validate()
 
     @property
-    def _matrices(self) -> dict[str, Parameter]:
-        named: dict[str, Parameter] = {"Q": self.Q, "K": self.K, "V": self.V}
-        return named if self.output is None else {**named, "output": self.output}
+    def _given(self) -> dict[str, Parameter]:
+        output = {} if self.output is None else {"output": self.output}
+        return {**super()._given, **output, "beta": self.beta}
 
     def attend(self, head) -> np.ndarray:
         """sum_j m_j k_ij v_j / Z_i of one head, an `engines.attention.Head`."""
@@ -93,36 +143,15 @@ class Attention(Drift):
         return {"beta": self.beta} if isinstance(self.beta, np.ndarray) else {}
 
     @property
-    def dimension(self) -> int | None:
-        """The d of the tokens, or None if multiples of the identity leave it open."""
-        return dimension({name: value.shape for name, value in self._matrices.items()})
-
-    @property
     def parts_tokens(self) -> bool:  # type: ignore[override]
         """Whether tokens at the same place may part: under causal attention each has its past."""
         return self.causal
 
-    @property
-    def constant(self) -> bool:  # type: ignore[override]
-        """Whether no parameter depends on time."""
-        values = (*self._matrices.values(), self.beta)
-        return all(isinstance(value, np.ndarray) for value in values)
-
-    def at(self, t: float) -> dict[str, np.ndarray]:
-        """Q, K, V, beta, and output if there is one, as arrays at time t.
-
-        A number () stands for that multiple of the identity. Raises ValueError or TypeError for
-        what a callable returned, and MeanfieldError for one that a file did not hold.
-        """
-        matrices = parameters.values_at(self._matrices, t)
-        check_shapes({name: value.shape for name, value in matrices.items()})
-        return {**matrices, **parameters.values_at({"beta": self.beta}, t)}
-
     def rate(self, t: float = 0.0) -> np.ndarray:
         matrices = self.at(t)
-        norms = {name: norm(matrix) for name, matrix in matrices.items() if name != "beta"}
-        response = 1 + np.abs(matrices["beta"]) * norms["Q"] * norms["K"]
-        return norms["V"] * norms.get("output", 1.0) * response
+        beta = np.abs(matrices.pop("beta"))
+        norms = {name: _norm(matrix) for name, matrix in matrices.items()}
+        return norms["V"] * norms.get("output", 1.0) * (1 + beta * norms["Q"] * norms["K"])
 
     def known_rate(self, on_sphere: bool) -> bool:
         return self.constant and on_sphere and self.weights.bounded
@@ -176,10 +205,179 @@ class Attention(Drift):
             "use a smaller beta."
         )
 
-    def breakpoints(self, start: float, end: float) -> np.ndarray:
-        """Times strictly between `start` and `end` at which a parameter jumps, increasing."""
-        return parameters.breakpoints({**self._matrices, "beta": self.beta}, start, end)
-
 
 def _alike(A: np.ndarray, B: np.ndarray) -> bool:
     return bool(np.abs(A - B).max() <= EQUAL * np.abs(A).max())
+
+
+class Hardmax(_QKV):
+    """Each token follows the others that it attends to most, not itself.
+
+        A_i = sum_h V_h (mean of the x_j, j != i, that maximise <Q_h x_i, K_h x_j>)
+
+    weighted by their masses; those count that come within `ties` of the maximum. The velocity is
+    P_x A on the sphere and A in R^d.
+
+    Parameters
+    ----------
+    Q, K : None, number, array of shape (k, d) or (H, k, d), PerLayer, or callable
+        Queries and keys, as in `Attention`.
+    V : the same, of shape (d, d) or (H, d, d)
+        Values.
+    ties : float
+        How far below the maximum of <Q x_i, K x_j> a tie may lie, >= 0, absolute.
+
+    Raises
+    ------
+    ValueError
+        For matrices that do not fit together, nan, inf, or a negative `ties`; evaluating asks
+        for n >= 2 tokens.
+    TypeError
+        For parameters that are not real numbers.
+
+    Notes
+    -----
+    The velocity jumps where another token becomes the maximiser: a step across such a time has an
+    error of its own length, whatever the order of the scheme. Tokens without mass attract none.
+
+    References
+    ----------
+    Rigollet, arXiv:2512.01868, the footnote on hardmax.
+    """
+
+    parts_tokens = True  # none attends to itself
+    causal = False
+
+    ties: NonNegative = 1e-12
+
+    def attend(self, head) -> np.ndarray:
+        """Means of the values of the maximisers, for one head, an `engines.attention.Head`."""
+        n = head.masses.shape[1]
+        if n < 2:
+            raise ValueError(
+                f"Hardmax expects n >= 2 tokens, since none attends to itself; got {n}."
+            )
+        return head.largest(self.ties)
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.array(_norm(self.at(t)["V"]))
+
+
+# Tokens of R^d in the frame of the values -------------------------------------------------------
+
+
+def rescaled(x, V, t: float) -> np.ndarray:
+    """z = e^(-t V) x, in which x' = V (weighted mean of the tokens) is
+
+        z_i' = sum_j A_ij V (z_j - z_i),    A_ij the softmax weights.
+
+    Parameters
+    ----------
+    x : array, shape (..., n, d)
+        Tokens of R^d.
+    V : number or array, shape (d, d)
+        Values; a number c is c times the identity.
+    t : float
+        Time at which the tokens are x.
+
+    Returns
+    -------
+    ndarray, shape (..., n, d)
+
+    Raises
+    ------
+    ValueError
+        If V is not a number or a square matrix of the tokens' dimension, or t is not finite.
+    TypeError
+        If x or V are not real numbers.
+
+    Notes
+    -----
+    For V = 1 and Q^T K > 0 the convex hull of z never grows, and z tends to the vertices of a
+    polytope, or to points on its faces.
+
+    References
+    ----------
+    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2305.05465.
+    """
+    x, V = real_array("x", x), finite_array("V", V)
+    d = x.shape[-1] if x.ndim > 1 else None
+    if d is None or V.shape not in [(), (d, d)]:
+        raise ValueError(
+            "rescaled expects x of shape (..., n, d) and V a number or of shape (d, d); got x "
+            f"{x.shape} and V {V.shape}."
+        )
+    finite(t=t)
+    if V.ndim == 0:
+        return x * np.exp(-t * V)
+    from scipy.linalg import expm
+
+    return x @ expm(-t * V).T
+
+
+# Shapes of matrices ------------------------------------------------------------------------------
+
+
+def dimension(matrices: Mapping[str, Any]) -> int | None:
+    """The d of tokens that matrices by name act on; None where numbers leave it open.
+
+    Raises ValueError where they differ.
+    """
+    shapes = _shapes(matrices)
+    return _check_one("dimensions d", {n: shapes[n][AXES[n]] for n in AXES if shapes.get(n)})
+
+
+def heads(matrices: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
+    """The matrices of each head in turn, (rows, columns), or a number ()."""
+    count = max((len(m) for m in matrices.values() if m.ndim == 3), default=1)
+    for h in range(count):
+        yield {name: m[h] if m.ndim == 3 else m for name, m in matrices.items()}
+
+
+def _shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Their shapes: () of a number, None where it is not known yet."""
+    return {name: matrices[name].shape for name in AXES if name in matrices}
+
+
+def _norm(matrix: np.ndarray) -> float:
+    """The largest singular value, that of all heads added; of a number its modulus."""
+    if matrix.ndim == 0:
+        return float(np.abs(matrix))
+    return float(np.linalg.svd(matrix, compute_uv=False)[..., 0].sum())
+
+
+def _check_shapes(matrices: Mapping[str, Any]) -> None:
+    """Raise ValueError unless these matrices make attention on one R^d."""
+    shapes = _shapes(matrices)
+    q, k, v, output = (shapes.get(name) for name in AXES)
+    if q and k and q != k:
+        raise ValueError(
+            "Q and K must have equal shapes, (k, d) or (H, k, d), for their inner products; "
+            f"got Q {q} and K {k}."
+        )
+    beside = "beside a multiple of the identity"
+    if q == () or k == ():
+        _check_square("Q" if q else "K", q or k, beside)
+    if "output" not in shapes:
+        _check_square("V", v, "unless `output` (d, k) takes its values back to R^d")
+    elif v == () or output == ():
+        _check_square("V" if v else "output", v or output, beside)
+    elif v and output and output[-2:] != v[-2:][::-1]:
+        raise ValueError(
+            "V (k, d) or (H, k, d) and output (d, k) or (H, d, k) must be of opposite shapes; "
+            f"got V {v} and output {output}."
+        )
+    _check_one("numbers of heads", {n: s[0] for n, s in shapes.items() if s and len(s) == 3})
+    dimension(matrices)
+
+
+def _check_square(name: str, shape, where: str) -> None:
+    if shape and shape[-1] != shape[-2]:
+        raise ValueError(f"{name} must be square, (d, d) or (H, d, d), {where}; got {shape}.")
+
+
+def _check_one(what: str, found: Mapping[str, int]) -> int | None:
+    if len(set(found.values())) > 1:
+        listed = ", ".join(f"{name} {number}" for name, number in found.items())
+        raise ValueError(f"The matrices have different {what}: {listed}. Give them the same.")
+    return next(iter(found.values()), None)

@@ -16,7 +16,8 @@ Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, figure 5 (d = 1
 the scalings of its code.
 """
 
-from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
@@ -101,21 +102,19 @@ class _Random(GivenMatrix):
         Number of independent matrices; by default one, without an axis of heads.
     """
 
+    draw: ClassVar[Callable[..., np.ndarray]]
+
     rng: Index
     scale: float = 1.0
     columns: Natural | None = None
     heads: Natural | None = None
 
-    @abstractmethod
-    def draw(self, columns: int, shape: tuple[int, ...]) -> np.ndarray:
-        """Matrices of this law."""
-
     def resolve(self, place: Place) -> np.ndarray:
-        shape = () if self.heads is None else (self.heads,)
         columns = self.columns or place.d
         if columns is None:
             raise ValueError(f"{self!r} needs columns: this state has no dimension.")
-        return self.scale * self.draw(columns, shape)
+        shape = () if self.heads is None else (self.heads,)
+        return self.scale * self.draw(columns, self.rng, shape)
 
 
 class Ginibre(_Random):
@@ -129,26 +128,23 @@ class Ginibre(_Random):
 
     rows: Natural | None = None
 
-    def draw(self, columns: int, shape: tuple[int, ...]) -> np.ndarray:
-        return ginibre(columns, self.rng, shape, rows=self.rows)
+    def draw(self, columns: int, rng: int, shape: tuple[int, ...]) -> np.ndarray:
+        return ginibre(columns, rng, shape, rows=self.rows)
 
 
 class GinibreProduct(_Random):
     """`ginibre_product` in place of a matrix."""
 
-    def draw(self, columns: int, shape: tuple[int, ...]) -> np.ndarray:
-        return ginibre_product(columns, self.rng, shape)
+    draw = staticmethod(ginibre_product)
 
 
 class GOE(_Random):
     """`goe` in place of a matrix."""
 
-    def draw(self, columns: int, shape: tuple[int, ...]) -> np.ndarray:
-        return goe(columns, self.rng, shape)
+    draw = staticmethod(goe)
 
 
 class Wishart(_Random):
     """`wishart` in place of a matrix."""
 
-    def draw(self, columns: int, shape: tuple[int, ...]) -> np.ndarray:
-        return wishart(columns, self.rng, shape)
+    draw = staticmethod(wishart)

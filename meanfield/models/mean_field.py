@@ -8,7 +8,8 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from ..spaces import Circle, Sphere
 from ..spaces.density import Density
-from .drift import Drift, ZonalDrift
+from .drift import Drift
+from .zonal import ZonalDrift
 
 __all__ = ["MeanField"]
 

@@ -10,13 +10,13 @@ with P = I - theta theta^T and N(x) = x/|x|. A layer is Euler's step of length `
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..core.checks import positive
 from ..core.errors import MeanfieldError
-from ..core.forms import POSITIVE, Leaf, Positive
+from ..core.forms import Positive
 from ..core.kinds import Kind
 
 __all__ = [
@@ -32,13 +32,6 @@ __all__ = [
 CANCELLED = 1e-14
 
 
-def _rate(name: str, value: Any) -> Any:
-    return value if callable(value) else POSITIVE.check(name, value)
-
-
-RATE = Leaf("a finite number > 0, or a function of t", _rate, POSITIVE.schema)
-
-
 class Normalisation(Kind, family=True):
     """Turns the output of attention into the update of the hidden state.
 
@@ -48,11 +41,20 @@ class Normalisation(Kind, family=True):
         Whether only the direction of A counts, which A = 0 has not.
     is_identity : bool
         Whether the update is A itself, and lengths are fixed.
+    constant : bool
+        Whether tokens that rest may not begin to move again, as no rate is a function of t.
+    has_radii : bool
+        Whether lengths of hidden states matter at some time.
 
     References
     ----------
     arXiv:2510.22026, the table of schemes.
     """
+
+    needs_direction: ClassVar[bool] = False
+    is_identity: ClassVar[bool] = False
+    constant: ClassVar[bool] = True
+    has_radii: ClassVar[bool] = False
 
     def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         """u for the output A of attention, (..., n, d): A itself, unless a scheme changes it.
@@ -64,20 +66,7 @@ class Normalisation(Kind, family=True):
 
     def grows(self, t: float) -> bool:
         """Whether the lengths of hidden states change at the time t."""
-        return False
-
-    needs_direction: ClassVar[bool] = False
-    is_identity: ClassVar[bool] = False
-
-    @property
-    def constant(self) -> bool:
-        """Whether tokens that rest may not begin to move again, as no rate is a function of t."""
-        return True
-
-    @property
-    def has_radii(self) -> bool:
-        """Whether lengths of hidden states matter at some time."""
-        return False
+        return self.has_radii
 
     def breakpoints(self) -> tuple[float, ...]:
         """Times at which the scheme changes."""
@@ -90,17 +79,10 @@ class PostLN(Normalisation):
     is_identity = True
 
 
-class _Growing(Normalisation):
-    def grows(self, t: float) -> bool:
-        return True
-
-    @property
-    def has_radii(self) -> bool:
-        return True
-
-
-class PreLN(_Growing):
+class PreLN(Normalisation):
     """Pre-LN: theta' = P A / r, r' = <theta, A>; a layer is x <- x + step A(N(x))."""
+
+    has_radii = True
 
 
 class MixLN(Normalisation):
@@ -112,26 +94,25 @@ class MixLN(Normalisation):
         > 0.
     """
 
+    has_radii = True
+
     tau: Positive
 
     def grows(self, t: float) -> bool:
         return t >= self.tau
 
-    @property
-    def has_radii(self) -> bool:
-        return True
-
     def breakpoints(self) -> tuple[float, ...]:
         return (float(self.tau),)
 
 
-class PeriLN(_Growing):
+class PeriLN(Normalisation):
     """Peri-LN: the output of attention is normalised too.
 
     theta' = P A / (r |A|), r' = <theta, A> / |A|; a layer is x <- x + step N(A(N(x))).
     """
 
     needs_direction = True
+    has_radii = True
 
     def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         return _unit(A, size)
@@ -146,17 +127,16 @@ class NGPT(Normalisation):
         The learning rate > 0, or alpha(t).
     """
 
-    alpha: Annotated[float | Callable[[float], float], RATE] = 1.0
+    alpha: Callable[[float], float] | Positive = 1.0
     needs_direction = True
 
     @property
-    def constant(self) -> bool:
+    def constant(self) -> bool:  # type: ignore[override]
         return not callable(self.alpha)
 
     def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         alpha = self.alpha(t) if callable(self.alpha) else self.alpha
-        if callable(self.alpha):
-            positive(**{f"alpha({t:g})": alpha})
+        positive(**{f"alpha({t:g})": alpha})
         return alpha * _unit(A, size)
 
 

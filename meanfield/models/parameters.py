@@ -1,7 +1,7 @@
 """Parameters of attention: numbers for all times, layers, functions of time, or what gives them.
 
 What cannot be known before the state is, such as a random matrix of its dimension, is a kind of
-`Given`: it stays as it was written until `resolved` puts an array in its place.
+`Given`: it stays as it was written until `resolve` puts an array in its place.
 """
 
 from abc import abstractmethod
@@ -11,17 +11,16 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import real_array
+from ..core.checks import finite_array
 from ..core.errors import MeanfieldError
-from ..core.forms import ARRAY, NESTED, DataFile, Either, Form, Leaf, Many, Positive, Reading
+from ..core.files import read_numbers
+from ..core.forms import ARRAY, NESTED, NUMBERS, DataFile, Either, Leaf, Many, Positive, Reading
 from ..core.kinds import Kind, KindOf
-from ..core.number_files import read_numbers
 
 __all__ = [
     "FromFile",
     "FunctionOfTime",
     "Given",
-    "GivenBeta",
     "GivenMatrix",
     "GivenNumber",
     "InverseTemperature",
@@ -29,12 +28,6 @@ __all__ = [
     "Parameter",
     "PerLayer",
     "Place",
-    "breakpoints",
-    "inverse_temperature",
-    "known",
-    "matrix",
-    "resolved",
-    "values_at",
 ]
 
 
@@ -63,23 +56,27 @@ class Given(Kind, family=True):
 
     def at(self, t: float) -> np.ndarray:
         """The value at time t; raises MeanfieldError while it is not known."""
-        raise MeanfieldError(f"{self!r} is known once the state is: use model.resolved(place).")
+        raise MeanfieldError(f"{self!r} is known once the state is: use model.resolve(place).")
 
     @abstractmethod
     def resolve(self, place: Place) -> Any:
         """The numbers; raises ValueError or StorageError where there are none."""
 
 
-class GivenMatrix(Given):
+class MatrixInTime(Given):
+    """A table in place of a matrix, which may change with time."""
+
+
+class GivenMatrix(MatrixInTime):
     """A table in place of a matrix."""
 
 
-class GivenBeta(Given):
+class BetaInTime(Given):
     """A table in place of an inverse temperature, which may change with time."""
 
 
-class GivenNumber(GivenBeta):
-    """A table in place of a number, or of an ensemble of them, which does not change with time."""
+class GivenNumber(BetaInTime):
+    """A table in place of a number, or of an ensemble of them."""
 
 
 class FromFile(GivenMatrix, GivenNumber):
@@ -100,33 +97,32 @@ class FromFile(GivenMatrix, GivenNumber):
         return read_numbers(Path(self.file), self.key)
 
 
-class _Layers(Form):
-    """The values of `PerLayer`: numbers, or an array of them in which tables may stand."""
+# Layers and functions of time --------------------------------------------------------------------
 
-    expected = "an array, one entry for each layer"
 
-    def check(self, name: str, value: Any) -> Any:
-        if isinstance(value, tuple | list) and any(isinstance(entry, Given) for entry in value):
-            return tuple(value)
-        what = f"The {name} of PerLayer (one for each layer, all of one shape)"
-        array = _finite(what, real_array(what, value))
-        if array.ndim == 0 or array.size == 0:
-            raise ValueError(
-                f"PerLayer expects a sequence of values, one for each layer; got {value!r}. "
-                "A parameter that never changes needs no PerLayer."
-            )
-        return array
+def _layers(name: str, value: Any) -> np.ndarray:
+    array = finite_array(f"The {name} of PerLayer (one for each layer, all of one shape)", value)
+    if array.ndim == 0 or array.size == 0:
+        raise ValueError(
+            f"PerLayer expects a sequence of values, one for each layer; got {value!r}. "
+            "A parameter that never changes needs no PerLayer."
+        )
+    return array
+
+
+class _Layers(Leaf):
+    """One entry for each layer: numbers of one shape, or tables among them."""
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        tables = isinstance(data, list) and any(isinstance(entry, dict) for entry in data)
-        form = Many(Either((ARRAY, KindOf(Given)))) if tables else Leaf("", self.check, NESTED)
-        return form.read(data, at, reading)
-
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        return {"type": "array"}
+        if isinstance(data, list | tuple) and any(isinstance(e, Mapping | Given) for e in data):
+            return Many(Either((ARRAY, KindOf(Given)))).read(data, at, reading)
+        return super().read(data, at, reading)
 
 
-class PerLayer(GivenMatrix, GivenBeta):
+LAYERS = _Layers("an array, one entry for each layer", _layers, {"type": "array"})
+
+
+class PerLayer(MatrixInTime, BetaInTime):
     """A parameter that is constant within each layer of a Transformer and jumps between them.
 
     Its value at time t is that of layer floor(t / duration); the first layer's before t = 0, and
@@ -147,14 +143,19 @@ class PerLayer(GivenMatrix, GivenBeta):
         If the values are not real numbers of one shape.
     """
 
-    values: Annotated[Any, _Layers()]
+    values: Annotated[Any, LAYERS]
     duration: Positive = 1.0
 
+    @property
+    def known(self) -> bool:
+        """Whether all layers hold numbers, and no table stands for one."""
+        return isinstance(self.values, np.ndarray)
+
     def resolve(self, place: Place) -> "PerLayer":
-        if known(self.values):
+        if self.known:
             return self
-        layers = [np.asarray(resolved(value, place), dtype=float) for value in self.values]
-        shapes = {layer.shape for layer in layers}
+        layers = [v.resolve(place) if isinstance(v, Given) else v for v in self.values]
+        shapes = {np.shape(layer) for layer in layers}
         if len(shapes) > 1:
             raise ValueError(
                 f"PerLayer expects one shape in all layers; got {sorted(shapes)}. A multiple of "
@@ -164,7 +165,7 @@ class PerLayer(GivenMatrix, GivenBeta):
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        return self.values.shape[1:] if known(self.values) else None
+        return self.values.shape[1:] if self.known else None
 
     @property
     def jumps(self) -> np.ndarray:
@@ -187,16 +188,17 @@ class FunctionOfTime:
     Parameters
     ----------
     check : callable
-        Turns what the function returns into an array, or raises ValueError or TypeError.
+        (name, value) -> array: what the function returns, or ValueError or TypeError.
+    name : str
+        Of the parameter.
     function : callable
         t -> array.
     """
 
-    def __init__(self, check: Callable[[Any], np.ndarray], function: Callable[[float], Any]):
-        self._check, self.function = check, function
+    def __init__(self, check: Callable, name: str, function: Callable[[float], Any]):
+        self._check, self._name, self.function = check, name, function
         self.shape: tuple[int, ...] | None = None
-        self.name = getattr(function, "__qualname__", type(function).__qualname__)
-        self.__qualname__ = self.name
+        self.__qualname__ = getattr(function, "__qualname__", type(function).__qualname__)
 
     def identity(self) -> Any:
         """What `digest` reads of it: the function."""
@@ -207,134 +209,70 @@ class FunctionOfTime:
 
     def at(self, t: float) -> np.ndarray:
         """The value at time t, checked; raises ValueError if its shape is another than before."""
-        returned = self.function(t)
+        returned, call = self.function(t), f"{self.__qualname__}(t = {t!r})"
         try:
-            value = self._check(returned)
+            value = self._check(self._name, returned)
         except (TypeError, ValueError) as error:
             advice = " Does it lack a return?" if returned is None else ""
-            raise type(error)(f"{self.name}(t = {t!r}): {error}{advice}") from error
+            raise type(error)(f"{call}: {error}{advice}") from error
         if self.shape is None:
             self.shape = value.shape
         if value.shape != self.shape:
             raise ValueError(
-                f"{self.name}(t = {t!r}) returned shape {value.shape} after {self.shape}: "
-                "a parameter keeps its shape. Pad with zeros where heads come and go."
+                f"{call} returned shape {value.shape} after {self.shape}: a parameter keeps its "
+                "shape. Pad with zeros where heads come and go."
             )
         return value
-
-    def __repr__(self) -> str:
-        return f"<{self.name}>"
 
 
 Parameter = np.ndarray | PerLayer | FunctionOfTime | Given
 
 
-def _finite(what: str, array: np.ndarray) -> np.ndarray:
-    if not np.isfinite(array).all():
-        raise ValueError(f"{what} must be finite; got {np.sum(~np.isfinite(array))} nan or inf.")
-    array.setflags(write=False)
+# Matrices and inverse temperatures ---------------------------------------------------------------
+
+
+def _matrix(name: str, value: Any) -> np.ndarray:
+    array = finite_array(name, value)
+    if array.ndim not in (0, 2, 3) or array.size == 0:
+        raise ValueError(
+            f"{name} must be None (the identity), a number (that multiple of the identity), a "
+            f"matrix, or heads stacked (H, rows, columns); got shape {array.shape}. What "
+            "changes with time is a PerLayer(values) or a function of t."
+        )
     return array
 
 
-def _parameter(check: Callable[[Any], np.ndarray], value) -> Parameter:
-    if isinstance(value, PerLayer) and known(value.values):
+def _beta(name: str, value: Any) -> np.ndarray:
+    array = NUMBERS.check(name, value)
+    if array.ndim:
+        raise ValueError(
+            f"{name} must be a number at each time; got shape {array.shape}. An ensemble of betas "
+            "has to be constant in time."
+        )
+    return array
+
+
+def _in_time(constant: Callable, changing: Callable, name: str, value: Any) -> Parameter:
+    """A parameter; its values are checked by `changing` if it depends on time."""
+    if isinstance(value, PerLayer) and value.known:
         for layer in value.values:
-            check(layer)
-    if isinstance(value, Given | FunctionOfTime):
+            changing(name, layer)
+    if isinstance(value, PerLayer | FunctionOfTime):
         return value
-    return FunctionOfTime(check, value) if callable(value) else check(value)
-
-
-def matrix(name: str, value) -> Parameter:
-    """A matrix, heads of matrices (H, rows, columns), or a number: that multiple of the identity.
-
-    None instead of any of these is the identity. Also a `PerLayer` of them, or a function of t.
-    Raises ValueError and TypeError, which name the parameter, for others.
-    """
-
-    def check(value) -> np.ndarray:
-        array = real_array(name, value)
-        if array.ndim not in (0, 2, 3) or array.size == 0:
-            raise ValueError(
-                f"{name} must be None (the identity), a number (that multiple of the identity), a "
-                f"matrix, or heads stacked (H, rows, columns); got shape {array.shape}. What "
-                "changes with time is a PerLayer(values) or a function of t."
-            )
-        return _finite(name, array)
-
-    return _parameter(check, 1.0 if value is None else value)
-
-
-def inverse_temperature(value) -> Parameter:
-    """beta: a finite number or an ensemble of them; a `PerLayer` or function of t of numbers."""
-
-    changing = isinstance(value, PerLayer | FunctionOfTime) or callable(value)
-
-    def check(value) -> np.ndarray:
-        array = real_array("beta", value)
-        if array.size == 0 or not np.isfinite(array).all():
-            raise ValueError(f"beta must be finite (a number, or an array of them); got {value!r}.")
-        if changing and array.ndim:
-            raise ValueError(
-                f"beta must be a number at each time; got shape {array.shape}. An ensemble of "
-                "betas has to be constant in time."
-            )
-        array.setflags(write=False)
-        return array
-
-    return _parameter(check, value)
-
-
-def values_at(parameters: Mapping[str, Parameter], t: float) -> dict[str, np.ndarray]:
-    """The arrays that parameters are at time t."""
-    return {
-        name: value if isinstance(value, np.ndarray) else value.at(t)
-        for name, value in parameters.items()
-    }
-
-
-def breakpoints(parameters: Mapping[str, Parameter], start: float, end: float) -> np.ndarray:
-    """Times strictly between `start` and `end` at which one of the parameters jumps."""
-    layered = [value for value in parameters.values() if isinstance(value, PerLayer)]
-    jumps = [value.breakpoints(start, end) for value in layered]
-    return np.unique(np.concatenate([np.empty(0), *jumps]))
-
-
-def known(value: Any) -> bool:
-    """Whether a parameter holds its numbers, and not what gives them."""
-    return not isinstance(value, Given | tuple) or (
-        isinstance(value, PerLayer) and known(value.values)
-    )
-
-
-def resolved(value: Any, place: Place) -> Any:
-    """A kind, or a parameter, with numbers in place of all that is given by a table.
-
-    Raises
-    ------
-    ValueError, StorageError
-        Where there are none, or they do not fit together.
-    """
-    if isinstance(value, Given):
-        return value.resolve(place)
-    if isinstance(value, Kind):
-        value.ready()
-    if isinstance(value, Kind) and value.kept:
-        found = {name: resolved(entry, place) for name, entry in value.described.items()}
-        changed = {name: new for name, new in found.items() if new is not value.described[name]}
-        return value.replace(**changed) if changed else value
-    return value
+    if callable(value):
+        return FunctionOfTime(changing, name, value)
+    return constant(name, value)
 
 
 MATRIX = Leaf(
     "a number, a matrix [[...], ...], heads of them, or a table",
-    lambda name, value: matrix(name, value),
+    lambda name, value: _in_time(_matrix, _matrix, name, 1.0 if value is None else value),
     NESTED,
 )
 BETA = Leaf(
     "a finite number, an array of them, or a table",
-    lambda _name, value: inverse_temperature(value),
+    lambda name, value: _in_time(NUMBERS.check, _beta, name, value),
     NESTED,
 )
-Matrix = Annotated[Any, Either((MATRIX, KindOf(GivenMatrix)))]
-InverseTemperature = Annotated[Any, Either((BETA, KindOf(GivenBeta)))]
+Matrix = Annotated[Any, Either((MATRIX, KindOf(MatrixInTime)))]
+InverseTemperature = Annotated[Any, Either((BETA, KindOf(BetaInTime)))]

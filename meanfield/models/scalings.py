@@ -1,9 +1,11 @@
 """How the inverse temperature may grow with the number of tokens, for long contexts."""
 
+from typing import Any
+
 import numpy as np
 
-from ..core.checks import real_array, whole_number
-from ..core.forms import Natural, Numbers
+from ..core.checks import whole_number
+from ..core.forms import NUMBERS, Natural, Numbers
 from .parameters import GivenNumber, Place
 
 __all__ = ["Logarithmic", "Power", "logarithmic", "power"]
@@ -25,7 +27,7 @@ def logarithmic(n, gamma=1.0, offset=0.0) -> np.ndarray:
     ----------
     Chen, Lin, Polyanskiy and Rigollet, arXiv:2510.05554.
     """
-    n, gamma, offset = _together(n=_numbers(n), gamma=gamma, offset=offset)
+    n, gamma, offset = _together(n=n, gamma=gamma, offset=offset)
     return gamma * np.log(n) + offset
 
 
@@ -46,10 +48,8 @@ def power(n, d: int, factor=1.0) -> np.ndarray:
     ----------
     arXiv:2605.08505.
     """
-    d = whole_number("power needs a whole number d", "d", d)
-    if d < 2:
-        raise ValueError(f"power needs d >= 2: there are two points on S^0; got d = {d}.")
-    n, factor = _together(n=_numbers(n), factor=factor)
+    d = whole_number("power needs a dimension d of the keys", "d", d, least=2)
+    n, factor = _together(n=n, factor=factor)
     with np.errstate(over="ignore"):
         beta = factor * n ** (2 / (d - 1))
     if not np.isfinite(beta).all():
@@ -60,29 +60,17 @@ def power(n, d: int, factor=1.0) -> np.ndarray:
     return beta
 
 
-def _together(n: np.ndarray, **others) -> list[np.ndarray]:
-    """Arrays of finite numbers, of shapes that broadcast."""
-    arrays = {"n": n, **{name: _finite(name, values) for name, values in others.items()}}
+def _together(**given: Any) -> list[np.ndarray]:
+    """Arrays of finite numbers, of shapes that broadcast; n >= 2."""
+    arrays = {name: NUMBERS.check(name, values) for name, values in given.items()}
+    if not (arrays["n"] >= 2).all():
+        raise ValueError(f"A scaling needs n >= 2 tokens; got n = {arrays['n'].tolist()}.")
     try:
         np.broadcast_shapes(*(array.shape for array in arrays.values()))
     except ValueError:
         found = ", ".join(f"{name} of shape {array.shape}" for name, array in arrays.items())
         raise ValueError(f"A scaling needs arrays that broadcast; got {found}.") from None
     return list(arrays.values())
-
-
-def _numbers(n) -> np.ndarray:
-    n = real_array("n", n)
-    if n.size == 0 or not ((n >= 2) & (n < np.inf)).all():
-        raise ValueError(f"A scaling needs finite n >= 2 tokens; got n = {n.tolist()}.")
-    return n
-
-
-def _finite(name: str, values) -> np.ndarray:
-    array = real_array(name, values)
-    if array.size == 0 or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite numbers; got {name} = {values!r}.")
-    return array
 
 
 class Logarithmic(GivenNumber):

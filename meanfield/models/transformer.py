@@ -2,20 +2,79 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..core.forms import PositiveNumbers
-from ..core.kinds import Kind
-from .drift import Drift, ZonalDrift
-from .feedforward import FeedForward
+from ..core.forms import ARRAY, FUNCTION, Array, Either, Leaf, PositiveNumbers
+from ..core.kinds import Kind, KindOf
+from .drift import Drift
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
-from .parameters import Place, resolved
+from .parameters import GivenMatrix
+from .zonal import ZonalDrift
 
-__all__ = ["Transformer"]
+__all__ = ["FeedForward", "Transformer", "relu"]
+
+
+def relu(x: np.ndarray) -> np.ndarray:
+    """max(x, 0)."""
+    return np.maximum(x, 0)
+
+
+ACTIVATIONS: dict[str, Callable] = {"relu": relu, "tanh": np.tanh}
+ACTIVATION = Leaf('"relu" or "tanh", or in Python a function', FUNCTION.accept, {}, ACTIVATIONS)
+Weight = Annotated[Any, Either((ARRAY, KindOf(GivenMatrix)))]
+
+
+class FeedForward(Kind, family=True):
+    """f(x) = outer activation(inner x + bias), token by token.
+
+    Parameters
+    ----------
+    inner : array, (k, d)
+        First matrix.
+    outer : array, (d, k)
+        Second matrix.
+    bias : array, (k,), optional
+        0 by default.
+    activation : callable
+        Of arrays; `relu` by default. In files "relu" or "tanh".
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the shapes do not fit together, or entries are not finite.
+    """
+
+    default_kind: ClassVar[str | None] = "FeedForward"
+
+    inner: Weight
+    outer: Weight
+    bias: Array | None = None
+    activation: Annotated[Callable, ACTIVATION] = relu
+
+    def validate(self) -> None:
+        if self.inner.shape is None or self.outer.shape is None:  # not known yet
+            return
+        width = self.inner.shape[:1]
+        bias: Any = np.zeros(width) if self.bias is None else self.bias
+        fit = self.inner.ndim == 2 and self.outer.shape == self.inner.shape[::-1]
+        if not fit or bias.shape != width:
+            raise ValueError(
+                "FeedForward expects inner (k, d), outer (d, k) and bias (k,); got "
+                f"{self.inner.shape}, {self.outer.shape} and {bias.shape}."
+            )
+        self._set(bias=bias)
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return self.inner.shape[1]
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.activation(x @ self.inner.T + self.bias) @ self.outer.T
 
 
 class Transformer(Kind, family=True):
@@ -127,10 +186,6 @@ class Transformer(Kind, family=True):
     def parameters(self) -> dict[str, np.ndarray]:
         """beta, where the drift has one, and kappa."""
         return {**self.drift.parameters, "kappa": self.kappa}
-
-    def resolved(self, place: Place) -> "Transformer":
-        """The model with numbers in place of all that the state or files give."""
-        return resolved(self, place)
 
     def __repr__(self) -> str:
         name, _, rest = super().__repr__().partition("drift=")

@@ -1,181 +1,313 @@
-"""Zonal drifts: v[mu] = grad (W * mu) / (Z * mu) with W and Z functions of the inner product.
+"""Zonal drifts: v[mu] = grad (W * mu) / (Z * mu) with W and Z functions of the inner product."""
 
-    USA        W = exp(beta t) / beta                Z = 1
-    SA         W = exp(beta t) / beta                Z = exp(beta t)
-    Kuramoto   W = t                                 Z = 1
-
-with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
-"""
+import functools
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..spaces.kernels import exponential_multipliers
-from .drift import Ensemble, ZonalDrift
+from ..core.errors import MeanfieldError
+from ..spaces.kernels import quadrature_multipliers, values_at
+from .drift import Drift
 
-__all__ = ["SA", "USA", "Kuramoto"]
+__all__ = ["DENSE", "ROUNDED", "ZonalDrift", "kernel_degree", "remembered", "slope_of"]
 
-SMALL = -40.0  # log x where 1 - e^-x is x to rounding
+NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)  # at which a drift shows what it computes
+DENSE = np.linspace(-1, 1, 515)[1:-1]  # for the largest slope, which may be infinite at +-1
+CLOSE = 1e-3  # gaps below which differences of slopes cancel
+PLACES, SHARES = (np.polynomial.legendre.leggauss(40) + np.array([[1.0], [0.0]])) / 2
+SIZES = (16, 32, 64, 128, 256, 512, 1024)  # of Chebyshev interpolants
+ACCURACY = 1e-12  # of their derivatives
+ROUNDED = 1e-15  # times the largest are coefficients that may be rounding
+NEGLIGIBLE = 1e-17
+DEGREES = (64, 256, 1024, 4096)
 
 
-class _Exponential(ZonalDrift):
-    multiplier_error = 0.0
+def remembered(compute: Callable) -> Callable:
+    """Multipliers that are computed once for a degree and a dimension: a kink takes seconds."""
 
-    beta: Ensemble
+    @functools.wraps(compute)
+    def multipliers(self, degree: int, dimension: int) -> np.ndarray | None:
+        known = self.__dict__.setdefault("_multipliers", {})
+        key = compute.__name__, degree, dimension
+        if key not in known:
+            known[key] = compute(self, degree, dimension)
+        return None if known[key] is None else known[key].copy()
 
-    @property
-    def exponent(self) -> np.ndarray:
-        return self.beta
+    return multipliers
 
-    def _beta_like(self, t: np.ndarray) -> np.ndarray:
-        return self.beta.reshape(self.shape + (1,) * (t.ndim - len(self.shape)))
 
-    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """e^(beta gap) - 1."""
-        beta = self._beta_like(log_gap)
-        with np.errstate(divide="ignore"):
-            log_size = log_gap + np.log(np.abs(beta))
-            size = np.exp(log_size)
-            small = np.where(log_size < SMALL, log_size, np.log(-np.expm1(-size)))
-        sign = np.sign(beta * np.ones_like(log_gap))
-        return sign, small + np.where(sign > 0, size, 0.0)
+class ZonalDrift(Drift):
+    """v[mu] = grad (W * mu) / (Z * mu) on the unit sphere of R^d, W and Z functions of <x, y>.
+
+    A drift of one's own needs `slope`, which is W'; the rest follows from it, and what is given in
+    closed form is faster:
+
+        v(x) = P_x sum_j m_j W'(<x, x_j>) x_j / sum_j m_j Z(<x, x_j>)
+
+    `slope`, `weight` and `potential` are functions of inner products t of shape (*shape, ...),
+    whose parameters have the trailing axes that they need for broadcasting with t.
+
+    Attributes
+    ----------
+    exponent : ndarray of shape `shape`, or None
+        beta if W' is exp(beta t), and Z is 1 or exp(beta t): sums over tokens are then compiled.
+        None for other functions.
+    polynomial_degree : int or None
+        The degree of W and Z, if they are polynomials of known degree.
+    multiplier_error : float
+        Error of the multipliers relative to the largest; 0 for closed forms, which are exact to
+        rounding of each.
+
+    Examples
+    --------
+    >>> class LinearAttention(ZonalDrift):
+    ...     b: float
+    ...
+    ...     def slope(self, t):
+    ...         return 1 + self.b * t
+    """
+
+    on_sphere_only = True
+    exponent: ClassVar[np.ndarray | None] = None
+    polynomial_degree: ClassVar[int | None] = None
+    multiplier_error: ClassVar[float] = 3e-14  # of quadrature
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("slope", "weight", "potential", "contrast"):
+            if inspect.isfunction(cls.__dict__.get(name)):
+                setattr(cls, name, _with_trailing_axes(cls.__dict__[name]))
+
+    @abstractmethod
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        """W' at inner products t (*shape, ...).
+
+        It may have a factor in common with `weight`, if `attraction` and `normaliser` are given.
+        """
+
+    def weight(self, t: np.ndarray) -> np.ndarray:
+        """Z at inner products t (*shape, ...): 1, unless it is overridden."""
+        return np.ones_like(t)
 
     def potential(self, t: np.ndarray) -> np.ndarray:
-        """exp(beta t) / beta, infinite where it overflows; t at beta = 0."""
-        beta = self.beta
-        with np.errstate(over="ignore"):
-            return np.where(beta == 0, t, np.exp(beta * t) / np.where(beta == 0, 1.0, beta))
+        """W at inner products t (*shape, ...): the integral of `slope` from 0, unless overridden.
+
+        By a Gauss rule of 40 nodes, exact to rounding for smooth slopes.
+        """
+        return t * (self.slope(t[..., None] * PLACES) @ SHARES)
 
     def potential_at(self, t: np.ndarray) -> np.ndarray:
-        return self.potential(t)
+        """`potential`; inner products beyond +-1 by rounding are taken for +-1."""
+        return self.potential(np.minimum(np.maximum(t, -1.0), 1.0))
 
-    def _over_beta(self, multipliers: np.ndarray, dimension: int) -> np.ndarray:
-        """multipliers / beta in degrees >= 1, and at beta = 0 the limit 1/d in degree 1."""
-        beta = np.broadcast_to(self.beta[..., None], multipliers.shape)
-        quotient = np.zeros_like(multipliers)
-        np.divide(multipliers, beta, out=quotient, where=beta != 0)
-        quotient[..., 0] = 0
-        quotient[..., 1:2] = np.where(beta[..., 1:2] == 0, 1 / dimension, quotient[..., 1:2])
-        return quotient
+    @property
+    def normalised(self) -> bool:
+        """Whether the sums are divided by Z * mu: whether `weight` is overridden."""
+        return type(self).weight is not ZonalDrift.weight
+
+    @property
+    def gradient_flow(self) -> bool:  # type: ignore[override]
+        return not self.normalised
+
+    def as_zonal(self) -> "ZonalDrift":
+        return self
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        """The largest |W'|, over the least Z."""
+        nodes = np.broadcast_to(DENSE, (*self.shape, DENSE.size))
+        return np.abs(self.slope(nodes)).max(axis=-1) / self.weight(nodes).min(axis=-1)
+
+    @remembered
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        """Multipliers of W, shape (*shape, degree + 1); entry 0 has no effect on v, and is 0.
+
+        From those of W' by quadrature, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
+        """
+        slopes = self._of_members(lambda drift: drift.slope, degree + 1, dimension)
+        l = np.arange(1, degree + 1)
+        multipliers = np.zeros((*self.shape, degree + 1))
+        multipliers[..., 1:] = (slopes[..., :-2] - slopes[..., 2:]) / (2 * l + dimension - 2)
+        return multipliers
+
+    @remembered
+    def normaliser(self, degree: int, dimension: int) -> np.ndarray | None:
+        """Multipliers of Z, shape (*shape, degree + 1), or None where Z = 1."""
+        if not self.normalised:
+            return None
+        return self._of_members(lambda drift: drift.weight, degree, dimension)
 
     def interaction(self, degree: int, dimension: int) -> np.ndarray:
-        """Multipliers of exp(beta t)/beta; at beta = 0 of t, its limit without the constant.
+        """Multipliers of W in the interaction energy, its additive constant included."""
+        multipliers = self.attraction(degree, dimension)
+        multipliers[..., :1] = self._of_members(lambda drift: drift.potential_at, 0, dimension)
+        return multipliers
 
-        Infinite where exp(|beta|) overflows.
+    def _of_members(self, function, degree: int, dimension: int) -> np.ndarray:
+        multipliers = np.empty((*self.shape, degree + 1))
+        for index in np.ndindex(*self.shape):
+            kernel = function(self.member(index))
+            multipliers[index] = quadrature_multipliers(kernel, degree, dimension)
+        return multipliers
+
+    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """W'(1)/W'(1 - gap) - 1 as its sign and its logarithm, both (*shape, ...).
+
+        The gap > 0 is given by its logarithm: it may be below the least number of the machine.
+        Where it is small, by the mean of W'' between the two.
         """
-        beta = self.beta
-        with np.errstate(over="ignore"):
-            scale = np.exp(np.abs(beta))[..., None]
-            multipliers = exponential_multipliers(beta, degree, dimension) * scale
-        weights = self._over_beta(multipliers, dimension)
-        weights[..., 0] = np.where(beta == 0, 0.0, multipliers[..., 0] / np.where(beta, beta, 1.0))
-        return weights
+        gap = np.exp(log_gap)
+        there = self.slope(1 - gap)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = (self.slope(np.ones_like(gap)) - there) / there
+            sign, log_size = np.array(np.sign(ratio)), np.array(np.log(np.abs(ratio)))
+            for index in np.argwhere(gap < CLOSE):
+                place = tuple(index)
+                curvature = self.member(place[: len(self.shape)])._curvature
+                mean = curvature(1 - gap[place] * PLACES) @ SHARES / there[place]
+                sign[place] = np.sign(mean)
+                log_size[place] = np.log(np.abs(mean)) + log_gap[place]
+        return sign, log_size
+
+    @cached_property
+    def _curvature(self):
+        """W''."""
+        try:
+            return slope_of(self.slope)
+        except MeanfieldError as error:
+            raise MeanfieldError(
+                f"Close tokens need the curvature W'' of {self!r}, whose slope is not smooth: "
+                "tokens that are closer than 1e-3 cannot be told from each other."
+            ) from error
+
+    def identity(self) -> Any:
+        nodes = np.broadcast_to(NODES, (*self.shape, NODES.size))
+        slopes = values_at("slope", self.slope, nodes, finite=True)
+        return [self.described, slopes, self.weight(nodes)]
 
 
-class USA(_Exponential):
-    """Unnormalised self-attention: v(x) = P_x int e^(beta <x, y>) y dmu(y).
+def _with_trailing_axes(method):
+    """The method on a drift whose parameters broadcast with inner products t."""
 
-    Parameters
-    ----------
-    beta : float or array
-        Inverse temperature. beta = 0 is Kuramoto; an array makes an ensemble.
+    @functools.wraps(method)
+    def evaluate(self, t):
+        t = np.asarray(t, dtype=float)
+        return method(_expanded(self, t.ndim) if self.shape else self, t)
+
+    return evaluate
+
+
+def _expanded(drift: ZonalDrift, ndim: int) -> ZonalDrift:
+    """A copy whose ensemble parameters have as many axes as inner products."""
+    copy, shape = object.__new__(type(drift)), drift.shape
+    copy.__dict__.update(drift.__dict__)
+    for name, values in drift.parameters.items():
+        own = np.broadcast_to(values, shape)
+        copy.__dict__[name] = own.reshape(shape + (1,) * (ndim - len(shape)))
+    return copy
+
+
+# The derivative of a function of inner products --------------------------------------------------
+
+
+def slope_of(potential: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """W' as a function of an array of inner products, for a potential W.
+
+    The derivative of a Chebyshev series. Other potentials are interpolated by such series, of up
+    to 1024 terms.
 
     Raises
     ------
-    ValueError
-        If beta is not finite, or exp(|beta|) overflows (|beta| > 700).
-
-    References
-    ----------
-    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, equation (USA).
+    TypeError, ValueError
+        If values of the potential are not finite real numbers, one for each inner product.
+    MeanfieldError
+        If the derivatives of the interpolants do not converge to 1e-12 of their maximum.
     """
-
-    def validate(self) -> None:
-        super().validate()
-        if isinstance(self.beta, np.ndarray) and (np.abs(self.beta) > 700).any():
-            raise ValueError(
-                "USA(beta) needs |beta| <= 700, or exp(beta) overflows; got beta = "
-                f"{self.beta.tolist()}. SA takes any beta."
-            )
-
-    def rate(self, t: float = 0.0) -> np.ndarray:
-        return np.exp(np.abs(self.beta))
-
-    def slope(self, t: np.ndarray) -> np.ndarray:
-        return np.exp(self.beta * t)
-
-    def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        scale = np.exp(np.abs(self.beta))[..., None]
-        multipliers = exponential_multipliers(self.beta, degree, dimension) * scale
-        return self._over_beta(multipliers, dimension)
+    if isinstance(potential, np.polynomial.Chebyshev):
+        return potential.deriv()
+    places = np.cos(np.linspace(0, np.pi, SIZES[-1]))
+    coarser = np.full(places.size, np.nan)
+    for size in SIZES:
+        slope = _interpolant(potential, size).deriv()
+        values = slope(places)
+        if np.abs(values - coarser).max() <= ACCURACY * np.abs(values).max():
+            return slope
+        coarser = values
+    raise MeanfieldError(
+        "Tokens need the slope W' of an Interaction, and the Chebyshev interpolants of its "
+        f"potential do not give it to {ACCURACY:g} with up to {SIZES[-1]} terms. Give it: "
+        "Interaction(W, derivative=...)."
+    )
 
 
-class SA(_Exponential):
-    """Softmax self-attention: the attention weights seen from each token sum to one.
+def _interpolant(potential, size):
+    from scipy.fft import dct  # numpy's interpolation loses digits in high degrees
 
-        v(x) = P_x int e^(beta <x, y>) y dmu(y) / int e^(beta <x, y>) dmu(y)
+    nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)
+    coefficients = dct(values_at("potential", potential, nodes, finite=True)) / size
+    coefficients[0] /= 2
+    return np.polynomial.Chebyshev(coefficients).trim(ROUNDED * np.abs(coefficients).max())
 
-    Parameters
-    ----------
-    beta : float or array
-        Inverse temperature, any finite number. beta = 0 is Kuramoto; an array makes an ensemble.
 
-    Notes
-    -----
-    With noise SA is not a Wasserstein gradient flow, so it has no free energy.
+# How many harmonics of a drift matter ------------------------------------------------------------
 
-    Z * mu, by which the velocity is divided, is computed with an absolute error of rounding. For
-    beta > 0 it is large where the density is, and nothing is lost. For beta < 0 it is smallest
-    there, e^(2 beta) relative to its maximum for a narrow density: below beta = -10 narrow
-    densities lose their digits, and a run is then reported as unresolved.
 
-    References
-    ----------
-    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, equation (SA).
+def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGIBLE) -> int:
+    """The highest degree that contributes to a velocity; to rounding, by default.
+
+    At most the degree l contributes W_l dim H_l l (l + d - 2)/(d - 1) to the numerator of the
+    velocity and Z_l dim H_l to its denominator, both at a Dirac; what is `negligible` is relative
+    to the largest contribution. Of an ensemble, the highest.
+
+    Raises
+    ------
+    MeanfieldError
+        If the contributions do not decay.
     """
+    if drift.polynomial_degree is not None:
+        return max(drift.polynomial_degree, 1)
 
-    def rate(self, t: float = 0.0) -> np.ndarray:
-        return 1 + np.abs(self.beta) / 2
-
-    def slope(self, t: np.ndarray) -> np.ndarray:
-        exponent = self.beta * t
-        return np.exp(exponent - exponent.max(axis=-1, keepdims=True))
-
-    weight = slope
-
-    def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        return self._over_beta(self.normaliser(degree, dimension), dimension)
-
-    def normaliser(self, degree: int, dimension: int) -> np.ndarray:
-        multipliers = exponential_multipliers(self.beta, degree, dimension)
-        return multipliers / multipliers[..., :1]
+    for degree in DEGREES:
+        last = [_last(sizes, negligible) for sizes in _log_sizes(drift, degree, dimension)]
+        if max(last) - 1 < 0.9 * degree:
+            return max(*last, 1)
+    raise MeanfieldError(
+        f"The harmonics of {drift!r} do not decay up to degree {DEGREES[-1]}: it has no velocity "
+        "at points where mass gathers, or varies over too small angles. A sum of harmonics "
+        "needs a smooth potential, as USA, Kuramoto, and SA with |beta| <= 1e5 have; else solve "
+        "for the density, or sum over pairs of tokens."
+    )
 
 
-class Kuramoto(ZonalDrift):
-    """Kuramoto's drift v(x) = P_x int y dmu(y): attention at beta = 0."""
+def _last(log_sizes: np.ndarray, negligible: float) -> int:
+    """The last degree that counts in some member; beyond all where sizes are not numbers."""
+    largest = log_sizes.max(axis=-1, keepdims=True)
+    if not (largest < np.inf).all():
+        return DEGREES[-1] + 1
+    counts = log_sizes > largest + np.log(negligible)
+    return int(np.nonzero(counts)[-1].max(initial=0))
 
-    exponent = np.zeros(())
-    polynomial_degree = 1
-    multiplier_error = 0.0
 
-    def rate(self, t: float = 0.0) -> np.ndarray:
-        return np.ones(())
+def _log_sizes(drift: ZonalDrift, degree: int, d: int) -> Iterator[np.ndarray]:
+    """Logarithms of what each degree contributes to the velocity, (*shape, degree + 1)."""
+    from scipy.special import gammaln
 
-    def slope(self, t: np.ndarray) -> np.ndarray:
-        return np.ones_like(t)
+    l = np.arange(1, degree + 1)
+    harmonics = np.log((2 * l + d - 2) / l) + gammaln(l + d - 2) - gammaln(d - 1) - gammaln(l)
+    harmonics = np.concatenate([[0.0], harmonics])
 
-    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros_like(log_gap), np.full_like(log_gap, -np.inf)
+    def log_sizes(multipliers: np.ndarray) -> np.ndarray:
+        """log(|lambda_l| dim H_l), -inf where lambda_l may be rounding."""
+        size = np.abs(multipliers)
+        error = drift.multiplier_error * size.max(axis=-1, keepdims=True) * np.exp(-harmonics / 2)
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(size <= error, 0.0, size)) + harmonics
 
-    def potential(self, t: np.ndarray) -> np.ndarray:
-        return t
-
-    def potential_at(self, t: np.ndarray) -> np.ndarray:
-        return t
-
-    def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        weights = np.zeros(degree + 1)
-        weights[1:2] = 1 / dimension
-        return weights
-
-    def interaction(self, degree: int, dimension: int) -> np.ndarray:
-        return self.attraction(degree, dimension)
+    slopes = np.concatenate([[-np.inf], np.log(l * (l + d - 2.0) / (d - 1))])
+    yield log_sizes(drift.attraction(degree, d)) + slopes
+    normaliser = drift.normaliser(degree, d) if drift.exponent is None else None
+    if normaliser is not None:  # of exponential kernels Z is W', with no more harmonics than W
+        yield log_sizes(normaliser)

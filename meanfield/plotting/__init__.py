@@ -18,14 +18,12 @@ derived from `Appearance` tells how a kind of state is drawn.
 
 from . import theme
 from .appearance import Appearance
-from .bifurcation import bifurcation, phases
-from .chaos import rates
-from .curves import distribution, histogram, polar, snapshots, trajectories
+from .curves import distribution, histogram, polar, product_histogram, snapshots, trajectories
+from .diagrams import bifurcation, phases, rates
 from .fields import inner_products, spacetime, token_spacetime
 from .gaussians import cone, cone_points, ellipses, variances
-from .movies import animate, scene
 from .observables import observables
-from .overview import Band, overview, upper_part
+from .pages import Band, animate, overview, scene, upper_part
 from .points import paths, projection, rings
 from .registry import figure, plot
 from .sphere import mollweide, mollweide_dots, orthographic, orthographic_dots
@@ -52,6 +50,7 @@ __all__ = [
     "phases",
     "plot",
     "polar",
+    "product_histogram",
     "projection",
     "rates",
     "rings",

@@ -25,13 +25,12 @@ from .clusters import (
     quantiles,
     separate,
 )
-from .labels import Member, choose_members, first_member, member_of, percent
+from .labels import Member, all_members, choose_members, member_of, percent
 from .spaces import Chart, chart_of, in_words, space_of_tokens
 
 __all__ = ["Appearance"]
 
 COARSE_DEGREE = 16
-Present = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
@@ -71,22 +70,23 @@ class Appearance:
     ----------
     states : str
         Their name in messages.
-    replicas : bool
-        Whether members with the same parameters are replicas: overviews and movies show one of
-        them, and curves of observables are drawn as their median and a band.
     carried : bool
         Whether nothing can change the mass, which then is not shown.
     most_dots, most_curves : int
         How many points, or curves, stand for a member.
+    most_around : int
+        How many dots stand for a member around the circle.
     overlap : float
         The opacity of n curves is this over the square root of n, within limits.
+    gathers : bool
+        Whether movies show how far the measure has gathered.
     """
 
     registered: ClassVar[dict[type, "Appearance"]] = {}
     states = ""
-    replicas = False
     carried = False
-    most_dots, most_curves = 5000, 300
+    gathers = False
+    most_dots, most_curves, most_around = 5000, 300, 5000
     overlap = 3.0
 
     @classmethod
@@ -109,7 +109,7 @@ class Appearance:
 
     def gathering(self, state: Any) -> str:
         """The observable that tells in movies how far the measure has gathered; "" for none."""
-        return ""
+        return "" if not self.gathers else "spread" if self.flat(state) else "order_parameter"
 
     def chart(self, state: Any) -> Chart | None:
         """The axis of its one coordinate, or None."""
@@ -123,9 +123,12 @@ class Appearance:
         """Each state as a vector: the distance between two of them is how far apart they are."""
         return (np.zeros(1) for _ in states)
 
-    def telling(self, solution: Solution, present: Present, single: bool) -> list[str]:
-        """Names of observables, those first that tell most; `single` for a single member."""
-        return list(filter(present, solution.observables))
+    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
+        """Names of observables such states may have, those first that tell most.
+
+        `single` is for a single member.
+        """
+        return list(solution.observables)
 
     def constant(self, solution: Solution) -> set[str]:
         """Names of observables that are always the same for such states."""
@@ -182,23 +185,30 @@ def sample_of(solution: Solution, member: Member, most: int) -> Sample:
     return appearance_of(solution.final).sample(solution, member, most)
 
 
+def coloured(count: int, clusters: Sequence[Any]) -> np.ndarray:
+    """A colour for each of `count` points: of the cluster, given by indices, or grey in none."""
+    colours = np.full(count, theme.FAINT if clusters else theme.PALETTE[0], dtype=object)
+    for i, cluster in enumerate(clusters):
+        colours[cluster] = theme.PALETTE[i % len(theme.PALETTE)]
+    return colours
+
+
 @Appearance.register(Density)
 class DensityAppearance(Appearance):
     """Densities: fields over the space."""
 
     states = "densities"
-
-    def gathering(self, state):
-        return "order_parameter"
+    gathers = True
 
     def vectors(self, states, members):
         for state in states:
             head = state.resample(COARSE_DEGREE).coefficients
             yield np.concatenate([head[index] for index in members])
 
-    def telling(self, solution, present, single):
+    def telling(self, solution, single):
         energies = ("free_energy", "entropy", "interaction_energy")
-        energy = next(name for name in energies if present(name))
+        data = solution.observables
+        energy = next(n for n in energies if n in data and np.isfinite(data[n]).any())
         return ["moments" if single else "order_parameter", energy]
 
     def clusters(self, state):
@@ -225,16 +235,14 @@ class CharacteristicsAppearance(Appearance):
 
     states = "characteristics"
     carried = True
-    most_dots, most_curves = 512, 50
+    gathers = True
+    most_dots, most_curves, most_around = 512, 50, 50
     overlap = 6.0  # curves between which lies the same mass hardly overlap
-
-    def gathering(self, state):
-        return "order_parameter"
 
     def vectors(self, states, members):
         return ((np.sqrt(state.masses)[:, None] * state.points).ravel() for state in states)
 
-    def telling(self, solution, present, single):
+    def telling(self, solution, single):
         # The speed takes the place of clusters as long as there are none.
         second = "cluster_mass" if solution.observables["cluster_count"].any() else "speed"
         return ["w2_to_dirac", second, "moments", "interaction_energy"]
@@ -256,18 +264,15 @@ class CharacteristicsAppearance(Appearance):
         else:
             nodes = quantiles(start, chart.of_nodes(start), most)
             masses = np.full(most, 1 / most)
-            note = f"{percent(1 / most)} of the mass between curves"
+            note = f"{percent(1 / most)} of the mass each"
         ends = self.clusters(solution.final)
         return Sample(nodes, masses, self.colours(solution, nodes), ends, note)
 
     def colours(self, solution, nodes):
         """A colour for each node: that of the cluster within reach of which it ends."""
         ends, points = self.clusters(solution.final), solution.final.points[nodes]
-        colours = np.full(len(nodes), theme.FAINT if ends else theme.PALETTE[0], dtype=object)
-        for i, end in enumerate(ends):
-            near = np.linalg.norm(points - end.point, axis=1) < 2 * np.sin(GATHERED / 2)
-            colours[near] = theme.PALETTE[i % len(theme.PALETTE)]
-        return colours
+        gaps = [np.linalg.norm(points - end.point, axis=1) for end in ends]
+        return coloured(len(nodes), [gap < 2 * np.sin(GATHERED / 2) for gap in gaps])
 
     def coordinates(self, solution, member):
         chart = self.chart(solution.final)
@@ -277,25 +282,24 @@ class CharacteristicsAppearance(Appearance):
 class Finite(Appearance):
     """Finitely many tokens, of which replicas make an ensemble."""
 
-    replicas = True
     carried = True
+    gathers = True
 
     def members(self, solution, member):
-        return [first_member(solution, member)]
-
-    def gathering(self, state):
-        return "spread" if self.flat(state) else "order_parameter"
+        if member is None:
+            return [(0,) * len(solution.shape)]
+        return choose_members(solution, member)
 
     def vectors(self, states, members):
         for state in states:
             places = self.weighted(state, np.sqrt(state.masses)[..., None])
             yield np.concatenate([places[index].ravel() for index in members])
 
-    def telling(self, solution, present, single):
-        names = self.names(solution.final)
+    def telling(self, solution, single):
+        names = self.measured(solution.final)
         if solution.model.noisy:  # clusters come and go
             names = ["order_parameter", "mean_cosine", *(n for n in names if n != "cluster_count")]
-        return list(filter(present, dict.fromkeys(names)))
+        return list(dict.fromkeys(names))
 
     def thinned(self, state, most):
         """At most `most` tokens of a single set, evenly spread over their order, of mass 1."""
@@ -320,7 +324,7 @@ class GramAppearance(Finite):
     def weighted(self, state, root):
         return root * state.G * np.swapaxes(root, -1, -2)
 
-    def names(self, state):
+    def measured(self, state):
         return HIGH
 
     def subset(self, state, kept, masses):
@@ -342,7 +346,7 @@ class TokensAppearance(Finite):
     def weighted(self, state, root):
         return root * state.x
 
-    def names(self, state):
+    def measured(self, state):
         names = FLAT if not state.on_sphere else HIGH if state.dimension > 3 else ROUND
         return names if state.radii is None else [*GROWING, *names]
 
@@ -367,9 +371,7 @@ class TokensAppearance(Finite):
             order = np.argsort(chart.over_time(first.x[None])[0], kind="stable")
         tokens = order[evenly(len(first), most)]
         ends = clusters_of_tokens(last)
-        colours = np.full(len(first), theme.FAINT if ends else theme.PALETTE[0], dtype=object)
-        for i, end in enumerate(ends):
-            colours[end.tokens] = theme.PALETTE[i % len(theme.PALETTE)]
+        colours = coloured(len(first), [end.tokens for end in ends])
         tokens = tokens[np.argsort(colours[tokens] != theme.FAINT, kind="stable")]
         of = f" of {len(first)}" if len(tokens) < len(first) else ""
         note = f"{len(tokens)}{of} token{'s' if len(first) > 1 else ''}"
@@ -388,13 +390,10 @@ class EquiangularAppearance(Appearance):
     carried = True
 
     def members(self, solution, member):
-        if member is None:
-            return list(np.ndindex(tuple(solution.shape)))
-        return choose_members(solution, member)
+        return all_members(solution, member)
 
-    def telling(self, solution, present, single):
-        names = ("rho", "radius", "effective_rank", "interaction_energy", "speed")
-        return list(filter(present, names))
+    def telling(self, solution, single):
+        return "rho", "radius", "effective_rank", "interaction_energy", "speed"
 
 
 @Appearance.register(Gaussian)
@@ -403,15 +402,13 @@ class GaussianAppearance(Appearance):
 
     states = "Gaussians"
     carried = True
+    gathers = True
 
     def space(self, state):
         return space_of_tokens(state.dimension, on_sphere=False)
 
     def flat(self, state):
         return True
-
-    def gathering(self, state):
-        return "spread"
 
     def vectors(self, states, members):
         """In perspective: infinity is at the distance 1, the size at the start at 1/2."""
@@ -424,9 +421,8 @@ class GaussianAppearance(Appearance):
         u, s, _ = np.linalg.svd(state.root)
         return np.column_stack([(u * s) @ u.T, state.mean]).ravel()
 
-    def telling(self, solution, present, single):
-        names = ("spread", "covariance_rank", "order_parameter", "speed", "effective_rank")
-        return [n for n in names if present(n) and n not in self.constant(solution)]
+    def telling(self, solution, single):
+        return "spread", "covariance_rank", "order_parameter", "speed", "effective_rank"
 
     def constant(self, solution):
         """The mean of a Gaussian that begins with mean 0 stays there."""

@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from ..dynamics.clusters import MANY, cluster_labels
+from ..dynamics.observables import MANY, cluster_labels
 from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
@@ -103,7 +103,7 @@ def clusters_of_density(density: Density) -> list[Cluster]:
     poles = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
     points = np.concatenate([GRID.points, poles])
     values = density.at(points)
-    peak_of = _basins(values, _neighbours(GRID.grid.z.size, GRID.grid.longitudes.size))
+    peak_of = _basins(values, _neighbours(GRID.z.size, GRID.longitudes.size))
     masses = np.append(GRID.weights, [0.0, 0.0]) * values
     shares = np.bincount(peak_of, masses, minlength=values.size) / masses.sum()
     peaks = np.unique(peak_of)

@@ -1,31 +1,34 @@
 """Curves: densities over the angle at several times, and the paths of points over time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator
+from scipy.optimize import isotonic_regression
 
 from ..results.solution import Solution
 from ..spaces import Circle, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
-from ..states import Tokens
-from . import resolution, theme
-from .appearance import appearance_of, sample_of, space_of
+from ..states import Gram, Tokens
+from . import fields, theme
+from .appearance import Sample, appearance_of, sample_of, space_of
 from .clusters import Cluster
-from .fields import DENSITY, angle_histogram, draw_histogram, profiles, visible_chart
-from .labels import Member, distinct, label_of_member, percent
-from .layouts import Panels, Sheet
+from .fields import Scale, angle_histogram, choose_scale, draw_histogram, profiles, visible_chart
+from .labels import Member, distinct, label_of_member, member_of, percent
+from .layouts import Panels
 from .registry import expect, figure
-from .scales import EXPONENT, Scale, choose_scale
-from .spaces import AROUND, Line, chart_of
-from .times import is_logarithmic, need_two_times, pick_times, time_axis
+from .spaces import AROUND, QUARTERS, Line, chart_of
+from .times import is_logarithmic, need_two_times, resolved_states, time_axis
 
 __all__ = ["distribution", "histogram", "polar", "snapshots", "trajectories"]
 
@@ -33,42 +36,42 @@ RADIUS = r"radius: density $\mu_t(\theta)$"
 TURN = np.linspace(0.0, 2 * np.pi, 361)
 CENTRED = {"ha": "center", "va": "center"}
 PATCH = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
-QUARTERS = ((0.0, "$0$"), (0.5, r"$\pi/2$"), (1.0, r"$\pi$"), (1.5, r"$-\pi/2$"))
 DASHES = {"color": theme.FAINT, "linewidth": 1.0, "linestyle": (0, (5, 3)), "zorder": 1}
 HISTOGRAM_BINS = 60
+ROUNDING = 1e-9  # shares below it are none
 LINE = 9.5  # height of a label in points
 MOST_MARKED = 12
 
 
 def curves_in_time(
-    ax: Axes, solution: Solution, times: np.ndarray, curves: Sequence[Sequence[np.ndarray]]
+    target: Panels, ax: Axes, solution: Solution, times: np.ndarray, curves: Iterable[Any]
 ) -> None:
     """A curve (x, y) for each saved time, dark to light; those not resolved are dotted."""
-    resolved = resolution.resolved_states(solution)[times]
-    for curve, colour, known in zip(
-        curves, theme.ordered_colours(len(times)), resolved, strict=True
-    ):
-        ax.plot(*curve, color=colour, linestyle="-" if known else ":")
+    known, moving = resolved_states(solution), target.film is not None
+    members = theme.ordered_colours(len(target.axes)) if len(target.axes) > 1 else theme.PALETTE
+    own = [members[target.axes.index(ax)]] * len(times)
+    colours = own if moving else theme.ordered_colours(len(times))
+    table = dict(zip(times, zip(curves, colours, strict=True), strict=True))
+
+    def draw(i: int) -> list[Artist]:
+        curve, colour = table[i]
+        return ax.plot(*curve, color=colour, linestyle="-" if known[i] else ":")
+
+    target.show(draw, times)
 
 
 def time_bar(target: Panels, solution: Solution, times: np.ndarray) -> None:
-    """A bar of one colour for each time shown."""
+    """A bar of one colour for each time shown; a movie has a clock instead."""
+    if target.film is not None:
+        return
     count = len(times)
     colours = ListedColormap(theme.ordered_colours(count))
-    norm = BoundaryNorm(np.arange(count + 1) - 0.5, count)
-    bar = target.figure.colorbar(
-        ScalarMappable(norm, colours),
-        ax=target.axes,
-        label="time $t$",
-        ticks=np.arange(count),
-        aspect=26 * target.rows,
-        pad=0.02,
-    )
-    shown = distinct(np.asarray(solution.t)[times])
-    names = bar.ax.set_yticklabels([f"${text}$" for text in shown])
-    for name, known in zip(names, resolution.resolved_states(solution)[times], strict=True):
-        if not known:
-            name.set_color(theme.WARNING)
+    image = ScalarMappable(BoundaryNorm(np.arange(count + 1) - 0.5, count), colours)
+    style = {"label": "time $t$", "aspect": 26 * target.rows, "pad": 0.02}
+    bar = target.figure.colorbar(image, ax=target.axes, ticks=np.arange(count), **style)
+    names = bar.ax.set_yticklabels([f"${text}$" for text in distinct(solution.t[times])])
+    for name, known in zip(names, resolved_states(solution)[times], strict=True):
+        name.set_color(theme.INK if known else theme.WARNING)
     bar.ax.tick_params(length=0, which="both")
     bar.outline.set_linewidth(matplotlib.rcParams["axes.linewidth"])
 
@@ -108,15 +111,15 @@ def snapshots(
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
-    shown = pick_times(solution, target.members, times, count)
+    shown = target.pick(solution, times, count)
     theta, values = profiles(solution, target.members, times=shown)
     chart = visible_chart(solution)
     chosen = choose_scale(chart.inside(theta, values), scale)
     for (ax, bottom, left), curves in zip(target.outer, values, strict=True):
-        curves_in_time(ax, solution, shown, [(theta, curve) for curve in curves])
+        curves_in_time(target, ax, solution, shown, [(theta, curve) for curve in curves])
         density_axis(ax, chosen)
         chart.beneath(ax, named=bottom)
-        ax.set_ylabel(DENSITY + chosen.note if left else "")
+        ax.set_ylabel(fields.DENSITY + chosen.note if left else "")
     if bar:
         time_bar(target, solution, shown)
 
@@ -134,17 +137,16 @@ def density_axis(ax: Axes, scale: Scale) -> None:
         ax.set_ylim(scale.low, 1.4 * scale.high)
         return
     if scale.name == "power":
-        ax.set_yscale("function", functions=(_power, _root))
+        ax.set_yscale(
+            "function",
+            functions=(partial(_power, fields.EXPONENT), partial(_power, 1 / fields.EXPONENT)),
+        )
     low = min(0.0, scale.low)
     ax.set_ylim(low, max(scale.high, 1.0) + 0.06 * (max(scale.high, 1.0) - low))
 
 
-def _power(values: np.ndarray) -> np.ndarray:
-    return np.sign(values) * np.abs(values) ** EXPONENT
-
-
-def _root(values: np.ndarray) -> np.ndarray:
-    return np.sign(values) * np.abs(values) ** (1 / EXPONENT)
+def _power(exponent: float, values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.abs(values) ** exponent
 
 
 # Around the circle ---------------------------------------------------------------------------
@@ -179,12 +181,13 @@ def polar(
     TypeError
         If the states are not densities on the circle.
     """
-    shown = pick_times(solution, target.members, times, count)
+    shown = target.pick(solution, times, count)
     theta, values = profiles(solution, target.members, times=shown)
     chosen = choose_scale(values, scale, heavy="power")
     for (ax, bottom, _), curves in zip(target.outer, values, strict=True):
         polar_axes(ax, chosen, quiet_angle(theta, curves))
-        curves_in_time(ax, solution, shown, [ring(theta, curve, chosen) for curve in curves])
+        rings = [ring(theta, curve, chosen) for curve in curves]
+        curves_in_time(target, ax, solution, shown, rings)
         if bottom:
             ax.set_xlabel(RADIUS + chosen.note)
     if bar:
@@ -249,7 +252,7 @@ def _levels(scale: Scale) -> list[float]:
 
 @figure("histogram", Tokens, Circle, sheet=(6, 1.35, 3))
 def histogram(
-    page: Sheet, solution: Solution, *, bins: int = HISTOGRAM_BINS, density: Solution | None = None
+    page: Panels, solution: Solution, *, bins: int = HISTOGRAM_BINS, density: Solution | None = None
 ) -> None:
     """Histograms of the angles at several times, with respect to the uniform state, which is 1.
 
@@ -278,33 +281,69 @@ def histogram(
         if density.shape:
             shape = density.shape
             raise ValueError(f"density must be a single run; got an ensemble of shape {shape}.")
-    for row in page.views:
-        for view, i in zip(row, page.times, strict=True):
-            heights, edges = angle_histogram(view.state, bins)
-            draw_histogram(view.ax, heights, edges, label="tokens")
-            view.ax.set_ylim(top=1.1 * max(heights.max(), 1.0))
-            uniform_line(view.ax)
+    for member, row in page.views:
+        for ax, i in row:
+            heights, edges = angle_histogram(member_of(solution[i], member), bins)
+            draw_histogram(ax, heights, edges, label="tokens")
+            ax.set_ylim(top=1.1 * max(heights.max(), 1.0))
+            uniform_line(ax)
             if density is not None:
-                _overlay(view.ax, density, float(solution.t[i]))
-    _name_outer([view.ax for row in page.views for view in row], page.rows)
+                _overlay(ax, density, float(solution.t[i]))
+    for ax, bottom, left in page.outer:
+        AROUND.beneath(ax, named=bottom)
+        if left and not ax.get_ylabel():
+            ax.set_ylabel(fields.DENSITY)
     if density is not None:
-        page.views[0][0].ax.legend(loc="best", handlelength=1.0, fontsize=8)
-
-
-def _name_outer(axes: Sequence[Axes], rows: int) -> None:
-    columns = -(-len(axes) // rows)
-    for i, ax in enumerate(axes):
-        AROUND.beneath(ax, named=i + columns >= len(axes))
-        if i % columns == 0 and not ax.get_ylabel():
-            ax.set_ylabel(DENSITY)
+        page.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
 
 
 def _overlay(ax: Axes, density: Solution, t: float) -> None:
-    nearest = int(np.abs(np.asarray(density.t) - t).argmin())
+    nearest = int(np.abs(density.t - t).argmin())
     theta, values = profiles(density, [()], times=[nearest])
     curve = values[0, 0]
     ax.plot(theta, curve, color=theme.INK, linewidth=1.1, label="density")
     ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * curve.max()))
+
+
+@figure("histogram", Gram, sheet=(6, 1.35, 3))
+def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PRODUCT_BINS) -> None:
+    """Histograms of the inner products of all pairs of tokens at several times.
+
+    The shares of pairs have a logarithmic axis. Of more than 500 tokens, 500 are paired.
+
+    Parameters
+    ----------
+    bins : int
+        How many, of equal width on [-1, 1].
+    solution, times, count
+        As for `rings`.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, `bins` is not positive, the member does not exist, or
+        there are too many.
+    TypeError
+        If the states are not inner products.
+    """
+    edges = np.linspace(*fields.PRODUCTS.limits, bins + 1)
+    for member, row in page.views:
+        for ax, i in row:
+            page.show(partial(_products, ax, solution, member, edges), [i])
+    for ax, bottom, left in page.outer:
+        fields.PRODUCTS.beneath(ax, named=bottom)
+        ax.set(ylim=(fields.LEAST_SHARE, 1.5), yscale="log")
+        if left and not ax.get_ylabel():
+            ax.set_ylabel(fields.SHARE)
+
+
+def _products(
+    ax: Axes, solution: Solution, member: Member, edges: np.ndarray, i: int
+) -> list[Artist]:
+    """The steps of the histogram of inner products at one time."""
+    shares = np.maximum(fields.shares_at(solution[i], member, len(edges) - 1), ROUNDING)
+    style = {"fill": True, "color": theme.PALETTE[5], "alpha": 0.75}
+    return [ax.stairs(shares, edges, baseline=ROUNDING, **style)]
 
 
 # The mass below each angle -------------------------------------------------------------------
@@ -336,10 +375,14 @@ def distribution(
     TypeError
         If the states are not characteristics on the circle or axisymmetric.
     """
-    shown = pick_times(solution, [()], times, count)
-    (ax,) = target.axes
-    distribution_axes(ax, solution)
-    curves_in_time(ax, solution, shown, [cumulated(solution[i]) for i in shown])
+    shown = target.pick(solution, times, count)
+    (ax,), geometry = target.axes, solution.final.geometry
+    chart = chart_of(type(geometry))
+    angles = np.linspace(*chart.limits, 361)
+    ax.plot(angles, chart.uniform_below(angles, geometry.dimension), **DASHES)
+    chart.beneath(ax)
+    ax.set(ylim=(-0.02, 1.02), ylabel="mass below the angle")
+    curves_in_time(target, ax, solution, shown, [cumulated(solution[i]) for i in shown])
     time_bar(target, solution, shown)
 
 
@@ -355,16 +398,6 @@ def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
     below = np.cumsum(masses) - masses / 2
     total = float(state.mass)
     return np.r_[low, angles[order], high], np.r_[0.0, below, total]
-
-
-def distribution_axes(ax: Axes, solution: Solution) -> None:
-    """Angles beneath, masses at the side, and the line of the uniform state."""
-    geometry = solution.final.geometry
-    chart = chart_of(type(geometry))
-    angles = np.linspace(*chart.limits, 361)
-    ax.plot(angles, chart.uniform_below(angles, geometry.dimension), **DASHES)
-    chart.beneath(ax)
-    ax.set(ylim=(-0.02, 1.02), ylabel="mass below the angle")
 
 
 # Coordinates over time -----------------------------------------------------------------------
@@ -401,46 +434,38 @@ def trajectories(
     TypeError
         If the states are of another kind, or on another space.
     """
-    for panel, index in zip(target.axes, target.members, strict=True):
-        draw_trajectories(panel, solution, index, count=count, log_time=log_time)
-    for panel, bottom, left in target.outer:
-        panel.set(xlabel=panel.get_xlabel() if bottom else "")
-        panel.set(ylabel=panel.get_ylabel() if left else "")
-
-
-def draw_trajectories(
-    ax: Axes,
-    solution: Solution,
-    member: Member = (),
-    *,
-    count: int | None = None,
-    log_time: bool | None = None,
-) -> None:
-    """The curves of one member and, at the end, its clusters."""
     need_two_times(solution, "A figure of trajectories", "observables")
     if count is not None and count < 1:
         raise ValueError(f"count must be at least 1; got {count}.")
     log_time = is_logarithmic(solution, log_time)
     look = appearance_of(solution.final)
-    sample = sample_of(solution, member, count or look.most_curves)
-    places = look.coordinates(solution, member)[:, sample.indices]
-    chart = chart_of(space_of(solution)).fitted(places)
-    segments, colours, widths = [], [], []
-    for curve, colour, size in zip(places.T, sample.colours, sample.sizes, strict=True):
-        for copy in chart.copies(curve):
-            segments.append(np.column_stack([solution.t, copy]))
-            colours.append(colour)
-            widths.append(np.clip(0.9 * np.sqrt(size), 0.3, 4.0))
-    many = len(segments) > look.most_curves
-    style = {"alpha": opacity(len(places.T), look.overlap), "rasterized": many}
-    ax.add_collection(LineCollection(segments, colors=colours, linewidths=widths, **style))
-    chart.beside(ax)
+    for member, (ax, bottom, left) in zip(target.members, target.outer, strict=True):
+        sample = sample_of(solution, member, count or look.most_curves)
+        places = look.coordinates(solution, member)[:, sample.indices]
+        chart = chart_of(space_of(solution)).fitted(places)
+        copies = [chart.copies(curve) for curve in places.T]
+        turns = [len(seen) for seen in copies]
+        segments = [np.column_stack([solution.t, curve]) for seen in copies for curve in seen]
+        lines = LineCollection(
+            segments,
+            colors=list(np.repeat(sample.colours, turns)),
+            linewidths=np.repeat(np.clip(0.9 * np.sqrt(sample.sizes), 0.3, 4.0), turns),
+            alpha=opacity(len(places.T), look.overlap),
+            rasterized=len(segments) > look.most_curves,
+        )
+        ax.add_collection(lines)
+        chart.beside(ax, named=left)
+        name_sample(ax, solution, member, sample)
+        time_axis(ax, solution, log_time=log_time, named=bottom)
+        ends = sample.ends[:MOST_MARKED]
+        mark_ends(ax, solution.t[-1], [float(chart.of_points(end.point)) for end in ends], ends)
+
+
+def name_sample(ax: Axes, solution: Solution, member: Member, sample: Sample) -> None:
+    """Title a panel with the member it shows, and with what stands for all of it."""
     ax.set_title("")
     text = ", ".join(filter(None, [label_of_member(solution, member), sample.note]))
     ax.set_title(text, loc="left", fontsize=9)
-    time_axis(ax, solution, log_time=log_time)
-    ends = sample.ends[:MOST_MARKED]
-    mark_ends(ax, solution.t[-1], [float(chart.of_points(end.point)) for end in ends], ends)
 
 
 def opacity(count: int, overlap: float = 3.0) -> float:
@@ -458,22 +483,12 @@ def mark_ends(ax: Axes, end: float, places: Sequence[float], clusters: Sequence[
     halo = [withStroke(linewidth=1.6, foreground="white")]
     labels = _apart(np.array(places), room, (low, high))
     for i, (place, cluster, label) in enumerate(zip(places, clusters, labels, strict=True)):
-        mass = cluster.mass
-        colour = theme.PALETTE[i % len(theme.PALETTE)]
-        size = 2.5 + 4.0 * np.sqrt(mass)
-        ax.plot(end, place, "o", color=colour, ms=size, clip_on=False, zorder=6)
-        ax.annotate(
-            percent(mass),
-            (1.0, label),
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(6, 0),
-            textcoords="offset points",
-            ha="left",
-            va="center",
-            color=colour,
-            fontsize=9,
-            path_effects=halo,
-        )
+        style: dict[str, Any] = {"color": theme.PALETTE[i % len(theme.PALETTE)]}
+        size = 2.5 + 4.0 * np.sqrt(cluster.mass)
+        ax.plot(end, place, "o", ms=size, clip_on=False, zorder=6, **style)
+        style |= {"xytext": (6, 0), "textcoords": "offset points", "path_effects": halo}
+        style |= {"xycoords": ax.get_yaxis_transform(), "va": "center", "fontsize": 9}
+        ax.annotate(percent(cluster.mass), (1.0, label), **style)
 
 
 def _apart(places: np.ndarray, room: float, limits: tuple[float, float]) -> np.ndarray:
@@ -481,15 +496,8 @@ def _apart(places: np.ndarray, room: float, limits: tuple[float, float]) -> np.n
     order = np.argsort(places, kind="stable")
     steps = room * np.arange(len(places))
     # Without the steps, places at least 0 apart: the nearest increasing sequence.
-    free = places[order] - steps
-    rising = np.array([_isotonic(free, i) for i in range(len(free))])
+    rising = isotonic_regression(places[order] - steps).x
     low, high = limits[0], limits[1] - steps[-1]
     moved = np.empty_like(places)
     moved[order] = np.clip(rising, low, max(low, high)) + steps
     return moved
-
-
-def _isotonic(values: np.ndarray, i: int) -> float:
-    """The value at i of the increasing sequence nearest to `values`, by its min-max formula."""
-    n = len(values)
-    return max(min(values[a : b + 1].mean() for b in range(i, n)) for a in range(i + 1))

@@ -1,15 +1,17 @@
-"""Fields: maps of a quantity over time and one coordinate, in colours.
+"""Fields: maps of a quantity over time and one coordinate, in colours, and scales of densities.
 
-`field_map` draws them all: the density over the angle, the histogram of the angles of tokens, and
+`field_maps` draws them all: the density over the angle, the histogram of the angles of tokens, and
 that of their inner products.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import LogNorm, Normalize, PowerNorm
 
 from ..dynamics.observables import inner_product_histogram
 from ..results.solution import Solution
@@ -22,7 +24,6 @@ from .clusters import evenly
 from .labels import Member, member_of
 from .layouts import Panels
 from .registry import figure
-from .scales import choose_scale, density_bar
 from .spaces import AROUND, Chart, Euclidean, Hypersphere, chart_of
 from .times import columns_of_times, is_logarithmic, need_two_times, time_axis
 
@@ -34,7 +35,7 @@ FEWEST_COLUMNS = 600  # below, its cells show
 ANGLE_BINS, MOST_TOKEN_COLUMNS = 72, 600
 PRODUCT_BINS, MOST_PRODUCT_COLUMNS = 80, 300
 MOST_PAIRED = 500  # tokens of which all pairs are counted
-DEEPEST = 1e-4  # the least share that is told from none
+LEAST_SHARE = 1e-4  # that is told from none
 PRODUCTS = Chart(
     r"inner product $\langle x_i, x_j \rangle$",
     (-1.0, 1.0),
@@ -42,6 +43,10 @@ PRODUCTS = Chart(
     ("$-1.0$", "$-0.5$", "$0.0$", "$0.5$", "$1.0$"),
 )
 SHARE = "share of pairs"
+HEAVY_PEAK = 30.0  # largest value over the mean (which is 1) beyond which the scale adapts
+DEEPEST = 1e-3  # a logarithmic scale ends a thousand times below the uniform state
+EXPONENT = 0.4
+NAMES = ("auto", "linear", "log", "power")
 
 
 def field_maps(
@@ -77,6 +82,102 @@ def field_maps(
             spine.set_visible(True)
         time_axis(ax, solution, log_time=log_time, named=bottom)
     return mesh
+
+
+# Scales of densities -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How densities from `low` to `high` are shown.
+
+    Attributes
+    ----------
+    name : str
+        "linear", "log" or "power".
+    low, high : float
+        Ends of the scale.
+    cut : bool
+        Whether values below `low` exist, which a map of colours draws as if they were `low`.
+    """
+
+    name: str
+    low: float
+    high: float
+    cut: bool
+
+    @property
+    def note(self) -> str:
+        """What to add to a label: nothing for a linear scale."""
+        power = f" (power scale, exponent {EXPONENT:g})"
+        return {"linear": "", "log": " (log scale)", "power": power}[self.name]
+
+    @property
+    def norm(self) -> Normalize:
+        """Colour scale for matplotlib; values beyond its ends are drawn as if they were there."""
+        norms = {"linear": Normalize, "log": LogNorm, "power": partial(PowerNorm, EXPONENT)}
+        return norms[self.name](self.low, self.high, clip=True)
+
+    def height(self, values: np.ndarray) -> np.ndarray:
+        """Height from 0 to 1 of densities above 0, for a radius."""
+        positive = np.maximum(values, 0.0)
+        if self.name == "log":
+            return np.log1p(positive) / np.log1p(self.high)
+        return (positive / self.high) ** (EXPONENT if self.name == "power" else 1.0)
+
+
+def choose_scale(values: np.ndarray, scale: str = "auto", *, heavy: str = "log") -> Scale:
+    """The scale for `values`, densities of mean 1.
+
+    Parameters
+    ----------
+    scale : str
+        "linear", "log", "power", or "auto": `heavy` if the largest value exceeds 30 times the
+        mean, and else linear.
+    heavy : str
+        What "auto" takes for heavy peaks.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or no value is finite.
+    """
+    if scale not in NAMES:
+        raise ValueError(f"scale must be one of {', '.join(map(repr, NAMES))}; got {scale!r}.")
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        raise ValueError(
+            "No value of the density is finite, so there is nothing to draw. Read the "
+            "solution's message."
+        )
+    low, high = float(finite.min()), float(finite.max())
+    if scale == "auto":
+        scale = heavy if high > HEAVY_PEAK else "linear"
+    if scale == "log":
+        # max(..., DEEPEST) also keeps the scale positive for densities that touch zero.
+        floor = min(max(low, DEEPEST), 0.5 * high)
+        return Scale("log", floor, high, low < floor)
+    if scale == "power":
+        return Scale("power", 0.0, high, low < -1e-9 * high)
+    if high - low < 1e-9 * abs(high):  # rounding must not be painted as structure
+        low, high = 0.0, 2.0 * high
+    return Scale("linear", low, high, False)
+
+
+def density_bar(target: Panels, image: Any, scale: Scale, label: str) -> None:
+    """One bar beside all panels, for a map in them; its mark is the uniform state, 1.
+
+    Its label is broken where it would be longer than the bar is high.
+    """
+    rows, note = target.rows * (1 + target.upright), scale.note
+    if rows == 1:
+        note = note.replace(" (power", "\n(power").replace(" exponent", "\nexponent")
+    extend = "min" if scale.cut else "neither"
+    style = {"extend": extend, "aspect": 26 * rows, "pad": 0.02}
+    bar = target.figure.colorbar(image, ax=target.axes, label=label + note, **style)
+    if scale.low < 1.0 < scale.high:
+        bar.ax.axhline(1.0, color="white", linewidth=2.4)
+        bar.ax.axhline(1.0, color=theme.INK, linewidth=1.0)
 
 
 # The density over the angle ------------------------------------------------------------------
@@ -146,20 +247,19 @@ def spacetime(target: Panels, solution: Solution, *, scale: str = "auto") -> Non
     chart = visible_chart(solution)
     chosen = choose_scale(chart.inside(theta, values), scale)
     t = np.asarray(solution.t)[kept]
-    smooth = [_between(t, density) for density in chosen.shown(values)]
-    fields = [field for _, field in smooth]
-    mesh = field_maps(target, solution, smooth[0][0], theta, fields, chosen.norm, chart)
-    density_bar(target.figure, target.axes, mesh, chosen, DENSITY, rows=target.rows)
+    fine, fields = _between(t, values)
+    mesh = field_maps(target, solution, fine, theta, fields, chosen.norm, chart)
+    density_bar(target, mesh, chosen, DENSITY)
 
 
 def _between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Linear interpolation in time, at equally many times between each two; density (m, n)."""
+    """Linear interpolation in time of (..., m, n), at equally many times between each two."""
     pieces = -(-FEWEST_COLUMNS // (len(t) - 1))
     place = np.arange(pieces * (len(t) - 1) + 1) / pieces
     before = np.minimum(place.astype(int), len(t) - 2)
     part = place - before
-    rows = density[before] + part[:, None] * (density[before + 1] - density[before])
-    return t[before] + part * (t[before + 1] - t[before]), rows
+    first, last = density[..., before, :], density[..., before + 1, :]
+    return t[before] + part * (t[before + 1] - t[before]), first + part[:, None] * (last - first)
 
 
 # Histograms of the angles of tokens ----------------------------------------------------------
@@ -250,7 +350,10 @@ def inner_products(
     fields = [np.array([shares_at(solution[i], m, bins) for i in kept]) for m in target.members]
     edges = np.linspace(*PRODUCTS.limits, bins + 1)
     if len(kept) > 1:
-        shown, norm = [np.maximum(field, DEEPEST) for field in fields], LogNorm(DEEPEST, 1.0)
+        shown, norm = (
+            [np.maximum(field, LEAST_SHARE) for field in fields],
+            LogNorm(LEAST_SHARE, 1.0),
+        )
         mesh = field_maps(target, solution, times, edges, shown, norm, PRODUCTS, log_time=log_time)
         target.figure.colorbar(mesh, ax=target.axes, label=SHARE, extend="min", pad=0.02)
     else:

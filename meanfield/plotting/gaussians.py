@@ -4,18 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..core.checks import boolean
 from ..results.solution import Solution
 from ..states import Gaussian
-from . import resolution, theme
+from . import theme
 from .labels import distinct
 from .layouts import Panels, title_page
 from .registry import figure
 from .spaces import Flat, Plane
-from .times import is_logarithmic, pick_times, spread, time_axis
+from .times import drawn_count, is_logarithmic, spread, time_axis
 
 __all__ = ["cone", "cone_points", "ellipses", "variances"]
 
@@ -53,16 +54,16 @@ def variances(target: Panels, solution: Solution, *, log_time: bool | None = Non
     """
     (ax,) = target.axes
     log_time = is_logarithmic(solution, log_time)
-    solution = resolution.before_blow_up(solution)
-    values = np.array([state.variances for state in solution])
+    t = solution.t[: drawn_count(solution)]
+    values = np.array([state.variances for state in solution.states[: len(t)]])
     count = values.shape[1]
     known = _known(solution, values)
-    marker = {"marker": "."} if len(solution) == 1 else {}
+    marker = {"marker": "."} if len(t) == 1 else {}
     for i, colour in enumerate(theme.ordered_colours(count)):
         curve = np.where(known[:, i], values[:, i], np.nan)
         named = known[:, i].any() and (count <= MOST_IN_LEGEND or i in (0, count - 1))
         label = rf"$\lambda_{{{i + 1}}}$" if named else None
-        ax.plot(solution.t, curve, color=colour, label=label, **marker)
+        ax.plot(t, curve, color=colour, label=label, **marker)
     ax.set_yscale("log")
     ax.set_ylabel(r"eigenvalues of $\Sigma$")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
@@ -103,25 +104,30 @@ def ellipses(
     TypeError
         If the states are not Gaussians in the plane.
     """
-    (ax,) = target.axes
-    shown, states = (
-        pick_times(solution, [()], times, count),
-        list(resolution.before_blow_up(solution)),
-    )
-    last = len(states) - 1
-    if times is None:
-        inside = _inside([ellipse(state) for state in states])
+    (ax,), states = target.axes, solution.states[: drawn_count(solution)]
+    shown, last = target.pick(solution, times, count), len(states) - 1
+    outlines = [ellipse(state) for state in states]
+    if times is None and target.film is None:
+        inside = _inside(outlines)
         shown, last = inside[spread([states[i] for i in inside], [()], count)], inside[-1]
     *texts, beyond = distinct(solution.t[[*shown, min(last + 1, len(states) - 1)]])
-    colours = theme.ordered_colours(len(shown))
+    colours = theme.ordered_colours(len(shown)) if target.film is None else theme.PALETTE[:1]
+    styles = {i: colours[k % len(colours)] for k, i in enumerate(shown)}
+
+    def draw(i: int) -> list[Artist]:
+        curve = ax.plot(*outlines[i], color=styles[i], linewidth=1.2)
+        return curve + ax.plot(*states[i].mean, ".", color=styles[i], markersize=4)
+
+    frame_ellipses(ax, [outlines[i] for i in shown])
+    if target.film is not None:
+        ax.plot(*outlines[0], color=theme.FAINT, linewidth=0.8)
+        target.show(draw, shown)
+        return
     ax.plot(*np.array([state.mean for state in states]).T, color=theme.FAINT, lw=0.8, zorder=1)
-    curves = [ellipse(states[i]) for i in shown]
-    for curve, i, text, colour in zip(curves, shown, texts, colours, strict=True):
-        ax.plot(*curve, color=colour, linewidth=1.2, label=f"$t = {text}$")
-        ax.plot(*states[i].mean, ".", color=colour, markersize=4)
+    for i, text in zip(shown, texts, strict=True):
+        draw(i)[0].set_label(f"$t = {text}$")
     if last + 1 < len(states):
         ax.plot([], [], " ", label=f"outside from\n$t = {beyond}$ on")
-    frame_ellipses(ax, curves)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
 
 
@@ -203,7 +209,7 @@ def cone_points(solution: Solution, *, trace_one: bool = False) -> np.ndarray:
 
 def draw_cone(ax: Any, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
     """The path in the cone, whose surface is drawn up to the highest point of the first path."""
-    points = cone_points(resolution.before_blow_up(solution))
+    points = cone_points(solution)[: drawn_count(solution)]
     if not ax.lines:
         _surface(ax, 1.05 * points[:, 2].max() or 1.0)
     ax.plot(*points.T, color=colour, linewidth=1.0)
@@ -234,7 +240,7 @@ def draw_disc(ax: Axes, solution: Solution, colour: str = theme.PALETTE[0]) -> N
         ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7)
         ax.set(xlabel="$(a - b)/(a + b)$", ylabel="$2c/(a + b)$", aspect="equal")
         ax.locator_params(nbins=5)
-    x, y, _ = cone_points(resolution.before_blow_up(solution), trace_one=True).T
+    x, y, _ = cone_points(solution, trace_one=True)[: drawn_count(solution)].T
     ax.plot(x, y, color=colour, linewidth=1.0)
     ax.plot(x[:1], y[:1], "o", color=colour, markersize=3.5, markerfacecolor="none")
     ax.plot(x[-1:], y[-1:], "o", color=colour, markersize=3.5)

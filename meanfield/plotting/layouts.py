@@ -1,44 +1,62 @@
-"""Layouts: a panel for each member, or for each member at each of several times, with a heading."""
+"""Panels to draw in: one for each member, or one for each member at each of several times.
 
-from collections.abc import Callable, Iterator, Sequence
+A movie is drawn by the same functions as figures, in panels whose time moves: `Panels.show` draws
+the states of the times in question, or in a movie the present one in place of that before.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from textwrap import fill
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, FigureBase, SubFigure
+from matplotlib.figure import Figure, FigureBase
 
 from ..results.solution import Solution
-from . import resolution, theme
-from .labels import Member, choose_members, describe_model, distinct, label_of_member, member_of
-from .times import pick_times
+from . import theme
+from .labels import Member, choose_members, describe_model, distinct, label_of_member
+from .times import drawn_count, pick_times, resolved_states
 
-__all__ = ["Panels", "Sheet", "View"]
+__all__ = ["Panels"]
 
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
 
 
-@dataclass(frozen=True)
+@dataclass
 class Panels:
-    """Where to draw which members.
+    """Where to draw which members, at which times.
 
     Attributes
     ----------
     figure : Figure or SubFigure
         Holds the colour bar and the legend.
     axes : list of Axes
-        One for each member.
+        One for each member; of a sheet, for each member one at each of `times`.
     members : list of tuple of int
         Index of each member; [()] for a single solution.
     columns : int
         Panels in a row.
+    times : ndarray of int
+        Of a sheet: indices of the saved times.
+    upright : bool
+        Whether panels are twice as high as wide.
+    inside : bool
+        Whether it is drawn in axes of the caller.
+    film : list of callable, or None
+        Of a movie: what sets the panels to the saved state of a given index.
     """
 
     figure: FigureBase
     axes: list[Axes]
     members: list[Member]
     columns: int
+    times: np.ndarray = field(default_factory=lambda: np.array([-1]))
+    upright: bool = False
+    inside: bool = False
+    film: list[Update] | None = None
 
     @property
     def rows(self) -> int:
@@ -50,46 +68,95 @@ class Panels:
         count, columns = len(self.axes), self.columns
         return [(ax, i + columns >= count, i % columns == 0) for i, ax in enumerate(self.axes)]
 
+    @property
+    def views(self) -> list[tuple[Member, list[tuple[Axes, int]]]]:
+        """Of a sheet: each member, with its panels and the indices of the times they show."""
+        count = len(self.times)
+        cells = list(zip(self.axes, [*self.times] * len(self.members), strict=True))
+        return [(m, cells[k * count : (k + 1) * count]) for k, m in enumerate(self.members)]
 
-def panels_in(figure: FigureBase, count: int, columns: int, **options: Any) -> list[Axes]:
+    def pick(self, solution: Solution, times: Sequence[float] | None, count: int) -> np.ndarray:
+        """Indices of the saved states to show, as `pick_times`; in a movie all of them."""
+        if self.film is None:
+            return pick_times(solution, self.members, times, count)
+        return np.arange(drawn_count(solution))
+
+    def shown(self, solution: Solution) -> np.ndarray:
+        """Of a sheet: indices of the saved states that it shows; in a movie all of them."""
+        return self.times if self.film is None else np.arange(len(solution))
+
+    def show(self, draw: Callable[[int], Iterable[Artist]], times: Iterable[int]) -> None:
+        """Draw the states of these indices; in a movie, at each time what `draw` returns of it."""
+        if self.film is None:
+            for i in times:
+                draw(int(i))
+            return
+        drawn: list[Artist] = []
+
+        def update(i: int) -> None:
+            for artist in drawn:
+                artist.remove()
+            drawn[:] = draw(i)
+
+        update(0)
+        self.film.append(update)
+
+
+def panels_in(figure: FigureBase, count: int, columns: int) -> list[Axes]:
     """`count` panels, `columns` in a row."""
-    rows = -(-count // columns)
-    axes = list(np.ravel(figure.subplots(rows, columns, squeeze=False, **options)))
+    axes = list(np.ravel(figure.subplots(-(-count // columns), columns, squeeze=False)))
     for spare in axes[count:]:
         spare.remove()
     return axes[:count]
 
 
-def grid(figure: Figure | SubFigure, members: list[Member], solution: Solution) -> Panels:
+def grid(figure: FigureBase, members: list[Member], solution: Solution, **options: Any) -> Panels:
     """Divide `figure` into one titled panel for each member, at most three in a row."""
     columns = min(len(members), 3) if len(members) != 4 else 2
     axes = panels_in(figure, len(members), columns)
-    if solution.shape:
-        for ax, index in zip(axes, members, strict=True):
-            ax.set_title(label_of_member(solution, index))
-    return Panels(figure, axes, members, columns)
+    for ax, index in zip(axes, members, strict=True):
+        ax.set_title(label_of_member(solution, index))
+    return Panels(figure, axes, members, columns, **options)
 
 
-def page(solution: Solution, member: int | Member | None, *, width: float, height: float) -> Panels:
-    """A new figure of panels, each about `width` by `height` inches."""
-    members = choose_members(solution, member)
-    if len(members) == 1:
-        return grid(theme.figure(width=width, height=height), members, solution)
-    columns = 2 if len(members) in (2, 4) else 3
-    rows = -(-len(members) // columns)
-    shrink = 7.5 / (columns * width)
-    tall = 1.1 + rows * max(1.7, height * min(1.0, shrink))
-    return grid(theme.figure(width=8.2, height=tall), members, solution)
+def sheet_in(
+    figure: FigureBase,
+    members: list[Member],
+    solution: Solution,
+    shown: np.ndarray,
+    columns: int,
+    **options: Any,
+) -> Panels:
+    """Members in rows at the saved times of index `shown`, with which panels are titled."""
+    axes = panels_in(figure, len(members) * len(shown), columns)
+    return titled(Panels(figure, axes, members, columns, shown, **options), solution)
 
 
-def into(ax: Axes, solution: Solution, member: int | Member | None) -> Panels:
-    """Draw into an axes of the caller's own figure: one member only."""
-    if solution.shape and member is None:
+def titled(sheet: Panels, solution: Solution) -> Panels:
+    """The sheet with the times of its columns, red where not resolved, and names of members."""
+    texts = [f"$t = {text}$" for text in distinct(solution.t[sheet.times])]
+    resolved = resolved_states(solution)[sheet.times]
+    for member, row in sheet.views:
+        if member:
+            pad = 24 if sheet.upright else None
+            row[0][0].set_ylabel(label_of_member(solution, member), labelpad=pad)
+        if member == sheet.members[0]:
+            for (ax, _), text, known in zip(row, texts, resolved, strict=True):
+                ax.set_title(text, color=theme.INK if known else theme.WARNING)
+    return sheet
+
+
+# Pages of their own, and axes of the caller ------------------------------------------------------
+
+
+def _members(solution: Solution, member: int | Member | None, ax: Axes | None) -> list[Member]:
+    """The members to draw: one, in axes of the caller."""
+    if ax is not None and solution.shape and member is None:
         raise ValueError(
             f"An ensemble of shape {tuple(solution.shape)} does not fit into one `ax`. Choose a "
             "member with member=..., or leave `ax` out for one panel each."
         )
-    return Panels(ax.figure, [ax], choose_members(solution, member), 1)
+    return choose_members(solution, member)
 
 
 @contextmanager
@@ -102,124 +169,23 @@ def panels(
     member: int | Member | None = None,
     title: str | None = None,
 ) -> Iterator[Panels]:
-    """Panels to draw in; then a new figure gets its heading, the caller's own axes the verdict."""
+    """Panels to draw in; then a new figure gets its heading, the caller's own axes the verdict.
+
+    A single panel is `width` by `height` inches.
+    """
+    members = _members(solution, member, ax)
     with theme.style():
-        if ax is None:
-            target = page(solution, member, width=width, height=height)
-            yield target
-            title_page(target.figure, solution, title)
-        else:
-            yield into(ax, solution, member)
-            resolution.mark(ax, solution)
-
-
-def title_page(figure: Figure, solution: Solution, title: str | None, **position: Any) -> Figure:
-    """Head of a finished figure: the model, or the caller's title; and the verdict beneath.
-
-    Both get room of their own, which the layout cannot give them inside a red frame.
-    """
-    heading = describe_model(solution) if title is None else title
-    beneath = resolution.frame(figure, solution)
-    above = 0.3 if heading else 0.0
-    side = 0.1 if beneath else 0.0
-    width, height = figure.get_size_inches()
-    figure.get_layout_engine().set(
-        rect=(
-            side / width,
-            beneath / height,
-            1 - 2 * side / width,
-            1 - (beneath + above + side) / height,
-        )
-    )
-    if heading:
-        figure.suptitle(heading, y=1 - (0.1 + 0.5 * side) / height, va="top", **position)
-    return figure
-
-
-@dataclass(frozen=True)
-class View:
-    """One member at one saved time, which `ax` shows.
-
-    Attributes
-    ----------
-    resolved : bool
-        Whether the state is; else the title is red.
-    """
-
-    ax: Axes
-    state: Any
-    member: Member
-    title: str = ""
-    resolved: bool = True
-
-    def __post_init__(self):
-        self.ax.set_title(self.title, color=theme.INK if self.resolved else theme.WARNING)
-
-
-def views(
-    solution: Solution,
-    axes: Sequence[Sequence[Axes]],
-    members: Sequence[Member],
-    shown: np.ndarray,
-) -> list[list[View]]:
-    """Members in rows at the saved times of index `shown` in columns, titled with the times."""
-    texts = [f"$t = {text}$" for text in distinct(np.asarray(solution.t)[shown])]
-    resolved = resolution.resolved_states(solution)[shown]
-    found = []
-    for row, member in zip(axes, members, strict=True):
-        if member:
-            row[0].set_ylabel(label_of_member(solution, member))
-        found.append(
-            [
-                View(
-                    ax,
-                    member_of(solution[i], member),
-                    member,
-                    text if row is axes[0] else "",
-                    known,
-                )
-                for ax, i, text, known in zip(row, shown, texts, resolved, strict=True)
-            ]
-        )
-    return found
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """Views of members in rows, at several times in columns.
-
-    Attributes
-    ----------
-    figure : Figure or SubFigure
-        Holds what is drawn outside the panels.
-    views : list of list of View
-        A row for each member.
-    times : ndarray of int
-        Indices of the saved times.
-    rows : int
-        Rows of panels: the times of a single member may be broken into several.
-    upright : bool
-        Whether panels are twice as high as wide.
-    inside : bool
-        Whether it is drawn in axes of the caller.
-    """
-
-    figure: FigureBase
-    views: list[list[View]]
-    times: np.ndarray
-    rows: int
-    upright: bool = False
-    inside: bool = False
-
-
-def row_of_views(
-    figure: SubFigure, solution: Solution, member: Member, shown: np.ndarray, *, upright=False
-) -> Sheet:
-    """One member at the saved times of index `shown`, in a row across a band of a page."""
-    axes = panels_in(figure, len(shown), len(shown))
-    table = views(solution, [axes], [member], shown)
-    axes[0].set_ylabel(label_of_member(solution, member), labelpad=24)
-    return Sheet(figure, table, shown, 1, upright)
+        if ax is not None:
+            yield Panels(ax.figure, [ax], members, 1, inside=True)
+            mark(ax, solution)
+            return
+        if len(members) > 1:
+            columns = 2 if len(members) in (2, 4) else 3
+            tall = max(1.7, height * min(1.0, 7.5 / (columns * width)))
+            width, height = 8.2, 1.1 + -(-len(members) // columns) * tall
+        figure = theme.figure(width=width, height=height)
+        yield grid(figure, members, solution)
+        title_page(figure, solution, title)
 
 
 @contextmanager
@@ -234,7 +200,7 @@ def sheet(
     ax: Axes | None = None,
     member: int | Member | None = None,
     title: str | None = None,
-) -> Iterator[Sheet]:
+) -> Iterator[Panels]:
     """A sheet to draw in; then a new figure gets its heading, the caller's own axes the verdict.
 
     Parameters
@@ -247,7 +213,7 @@ def sheet(
     most : int
         Panels in a row for a single member.
     """
-    members = into(ax, solution, member).members if ax else choose_members(solution, member)
+    members = _members(solution, member, ax)
     if ax is not None and times is None:
         times = solution.t[-1:]
     usual = usual if len(members) == 1 else 3
@@ -258,20 +224,67 @@ def sheet(
     ratio = 2.0 if ratio < 1 and not upright else ratio
     with theme.style():
         if ax is not None:
-            yield Sheet(ax.figure, views(solution, [[ax]], members, shown), shown, 1, upright, True)
-            resolution.mark(ax, solution)
+            yield titled(Panels(ax.figure, [ax], members, 1, shown, inside=True), solution)
+            mark(ax, solution)
             return
-        cells = len(members) * len(shown)
-        columns = len(shown)
+        cells, columns = len(members) * len(shown), len(shown)
         if len(members) == 1 and columns > most:
             columns = -(-cells // -(-cells // most))
-        rows = -(-cells // columns)
         width = min(5.8, 6.2 / columns, 3.0 * ratio)
-        figure = theme.figure(
-            width=max(3.4, width * columns + 1.6), height=0.4 + rows * (width / ratio + 0.3)
-        )
+        height = 0.4 + -(-cells // columns) * (width / ratio + 0.3)
+        figure = theme.figure(width=max(3.4, width * columns + 1.6), height=height)
         whole = figure.subfigures()  # what is drawn outside its panels stays above the verdict
-        axes = panels_in(whole, cells, columns)
-        table = [axes[i : i + len(shown)] for i in range(0, cells, len(shown))]
-        yield Sheet(whole, views(solution, table, members, shown), shown, rows, upright)
+        yield sheet_in(whole, members, solution, shown, columns, upright=upright)
         title_page(figure, solution, title)
+
+
+# Headings and verdicts -----------------------------------------------------------------------
+
+
+def verdict(solution: Solution) -> tuple[str, str] | None:
+    """Text and colour of the banner, or None for a solution that is resolved and finished."""
+    if not solution.resolved:
+        return f"NOT RESOLVED: {solution.message}", theme.WARNING
+    if not solution.success:
+        return f"STOPPED EARLY ({solution.status}): {solution.message}", theme.CAUTION
+    return None
+
+
+def title_page(figure: Figure, solution: Solution, title: str | None, **position: Any) -> Figure:
+    """Head of a finished figure: the model, or the caller's title; and a frame with the verdict.
+
+    Both get room of their own, which the layout cannot give them inside a frame.
+    """
+    heading = describe_model(solution) if title is None else title
+    found, beneath, side = verdict(solution), 0.0, 0.0
+    if found is not None:
+        text, colour = found
+        banner = fill(text, int(11 * figure.get_figwidth()))
+        beneath, side = 0.2 + 0.2 * (1 + banner.count("\n")), 0.1
+        figure.set_figheight(figure.get_figheight() + beneath)
+        figure.patch.set(edgecolor=colour, linewidth=8)
+        style = {"va": "bottom", "color": colour, "fontsize": 11, "fontweight": "bold"}
+        place = 0.12 / figure.get_figheight()
+        figure.supxlabel(banner, y=place, parse_math=False, **style)
+    width, height = figure.get_size_inches()
+    above = side + (0.3 if heading else 0.0)
+    rect = (side / width, beneath / height, 1 - 2 * side / width, 1 - (beneath + above) / height)
+    figure.get_layout_engine().set(rect=rect)
+    if heading:
+        figure.suptitle(heading, y=1 - (0.1 + 0.5 * side) / height, va="top", **position)
+    return figure
+
+
+def mark(ax: Axes, solution: Solution) -> None:
+    """Frame one panel of somebody else's figure and write the verdict into it."""
+    found = verdict(solution)
+    if found is None:
+        return
+    text, colour = found
+    for spine in ax.spines.values():
+        spine.set(visible=True, edgecolor=colour, linewidth=2.5)
+    width = ax.get_position().width * ax.figure.get_figwidth()
+    box = {"facecolor": "white", "edgecolor": colour, "alpha": 0.9}
+    style = {"ha": "center", "va": "top", "color": colour, "fontsize": 7.5, "fontweight": "bold"}
+    text = fill(text, max(20, int(15 * width)))
+    ax.text(0.5, 0.97, text, transform=ax.transAxes, parse_math=False, zorder=10, bbox=box, **style)

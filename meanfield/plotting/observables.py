@@ -18,14 +18,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ..results.solution import Solution
-from . import resolution, theme
+from ..states.contract import member_dims
+from . import theme
 from .appearance import appearance_of
-from .labels import Member, choose_members, label_of_member, varying_parameters
-from .layouts import panels_in, title_page
+from .labels import Member, all_members, label_of_member, varying_parameters
+from .layouts import Panels, mark, panels_in, title_page
 from .registry import figure
-from .times import is_logarithmic, time_axis
+from .times import drawn_count, is_logarithmic, time_axis
 
-__all__ = ["QUANTITIES", "Quantity", "draw_observables", "observables"]
+__all__ = ["observables"]
 
 SHOWN_MOMENTS = 4
 MARGIN = 0.05  # beneath curves on a logarithmic axis
@@ -112,114 +113,71 @@ def names_of(solution: Solution) -> list[str]:
 
     Of others, those that are one number for each time, or for each time and member.
     """
-    data, members = solution.observables, len(solution.shape)
-    others = [
-        str(name)
-        for name, values in data.items()
-        if "t" in values.dims
-        and len([d for d in values.dims if str(d).startswith("member")])
-        == values.ndim - 1
-        <= members
-    ]
-    return [name for name in dict.fromkeys([*QUANTITIES, *others]) if is_present(solution, name)]
+    known = {"t", *member_dims(solution.shape)}
+    numbers = [name for name, v in solution.observables.items() if {"t"} <= {*v.dims} <= known]
+    return [name for name in dict.fromkeys([*QUANTITIES, *numbers]) if is_present(solution, name)]
 
 
 def telling(solution: Solution, most: int, *, single: bool = True) -> list[str]:
     """The observables, at most so many, that tell most of these states."""
-    look = appearance_of(solution.final)
-    return look.telling(solution, names_of(solution).__contains__, single)[:most]
+    look, left_out = appearance_of(solution.final), appearance_of(solution.final).constant(solution)
+    present = {*names_of(solution)} - left_out
+    return [name for name in look.telling(solution, single) if name in present][:most]
 
 
 # Members of an ensemble as curves and bands --------------------------------------------------
 
-
-@dataclass(frozen=True)
-class Group:
-    """Members of an ensemble that are drawn as one: a single member, or replicas.
-
-    Attributes
-    ----------
-    members : list of tuple of int
-    colour : colour
-    """
-
-    members: list[Member]
-    colour: Any
-
-    def percentiles(self, data: xr.DataArray) -> np.ndarray:
-        """The curve of a single member, (1, t); else the percentiles of BAND, (3, t)."""
-        series = series_of(data, self.members)
-        if len(series) == 1:
-            return series
-        known = np.isfinite(series).any(axis=0)
-        curves = np.full((len(BAND), series.shape[1]), np.nan)
-        curves[:, known] = np.nanpercentile(series[:, known], BAND, axis=0)
-        return curves
-
-    def draw(self, ax: Axes, t: np.ndarray, data: xr.DataArray, quantity: Quantity) -> None:
-        """The curve, or the median and the band."""
-        curves = self.percentiles(data) - quantity.offset
-        style: dict[str, Any] = {"drawstyle": "steps-post"} if quantity.steps else {}
-        style |= {"marker": "."} if len(t) == 1 else {}
-        ax.plot(t, curves[len(curves) // 2], color=self.colour, **style)
-        if len(curves) > 1:
-            step: dict[str, Any] = {"step": "post"} if quantity.steps else {}
-            low, _, high = curves
-            ax.fill_between(t, low, high, color=self.colour, alpha=0.25, linewidth=0, **step)
+Group = tuple[list[Member], Any]  # members that are drawn as one, and their colour
 
 
-def series_of(data: xr.DataArray, members: list[Member]) -> np.ndarray:
-    """Values of shape (members, t); (1, t) of what is the same for all members."""
-    values = data.transpose(..., "t").to_numpy()
-    if values.ndim == 1:
-        return values[None]
-    return np.stack([values[index] for index in members])
-
-
-def groups_of(solution: Solution, members: list[Member]) -> list[Group]:
-    """Each member by itself; of tokens, those together whose parameters are the same."""
+def groups_of(solution: Solution, members: Sequence[Member]) -> list[Group]:
+    """Each member by itself; replicas, whose parameters are the same, together."""
     found: dict[Any, list[Member]] = {}
-    replicas = appearance_of(solution.final).replicas
     varying = varying_parameters(solution).values()
     for index in members:
-        same = tuple(float(values[index]) for values in varying) if replicas else index
+        same = tuple(float(v[index]) for v in varying) if solution.final.replicated else index
         found.setdefault(same, []).append(index)
     colours = theme.ordered_colours(len(found)) if len(found) > 1 else [theme.PALETTE[0]]
-    return [Group(group, colour) for group, colour in zip(found.values(), colours, strict=True)]
+    return list(zip(found.values(), colours, strict=True))
 
 
-def key_of_groups(
-    figure: FigureBase, axes: Sequence[Axes], solution: Solution, groups: Sequence[Group]
-) -> None:
+def percentiles(values: xr.DataArray, members: list[Member]) -> np.ndarray:
+    """The curve of a single member, (1, t); else the percentiles of BAND, (3, t)."""
+    table = values.transpose(..., "t").to_numpy()
+    if table.ndim == 1 or len(members) == 1:
+        return table[None] if table.ndim == 1 else table[members[0]][None]
+    series = np.stack([table[index] for index in members])
+    known = np.isfinite(series).any(axis=0)
+    curves = np.full((len(BAND), series.shape[1]), np.nan)
+    curves[:, known] = np.nanpercentile(series[:, known], BAND, axis=0)
+    return curves
+
+
+def key_of_groups(target: Panels, solution: Solution, groups: Sequence[Group]) -> None:
     """A legend for a few groups, a colour bar for many; none for a single member."""
-    sizes = sorted({len(group.members) for group in groups})
-    labels = [label_of_member(solution, group.members[0]) for group in groups]
+    sizes = sorted({len(members) for members, _ in groups})
+    labels = [label_of_member(solution, members[0]) for members, _ in groups]
     if len(groups) > MOST_IN_LEGEND:
-        _bar(figure, axes, labels)
+        last = len(groups) - 1
+        scale = ScalarMappable(Normalize(0, last), ListedColormap(theme.ordered_colours(256)))
+        style = {"aspect": 40, "pad": 0.02, "label": "member"}
+        bar = target.figure.colorbar(scale, ax=target.axes, **style)
+        ticks = np.unique(np.linspace(0, last, 7).round().astype(int))
+        bar.set_ticks(ticks, labels=[labels[i] for i in ticks])
         return
-    handles: list[Any] = [Line2D([], [], color=group.colour) for group in groups]
+    handles: list[Any] = [Line2D([], [], color=colour) for _, colour in groups]
+    place: dict[str, Any] = {"loc": "outside right upper"}
     if sizes[-1] > 1:
-        if len(groups) == 1:
-            labels = ["median"]
-        handles.append(Patch(color=groups[0].colour, alpha=0.25, linewidth=0))
-        count = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
-        labels.append(f"5 to 95% of {count} replicas")
-    if len(handles) == 1:
-        return
-    if len(axes) == 1:
-        axes[0].legend(handles, labels)
-    elif sizes[-1] > 1:
-        figure.legend(handles, labels, loc="outside lower center", ncols=5)
-    else:
-        figure.legend(handles, labels, loc="outside right upper")
-
-
-def _bar(figure: FigureBase, axes: Sequence[Axes], labels: Sequence[str]) -> None:
-    last = len(labels) - 1
-    scale = ScalarMappable(Normalize(0, last), ListedColormap(theme.ordered_colours(256)))
-    bar = figure.colorbar(scale, ax=list(axes), aspect=40, pad=0.02, label="member")
-    ticks = np.unique(np.linspace(0, last, 7).round().astype(int))
-    bar.set_ticks(ticks, labels=[labels[i] for i in ticks])
+        place = {"loc": "outside lower center", "ncols": 5}
+        labels = ["median"] if len(groups) == 1 else labels
+        handles.append(Patch(color=groups[0][1], alpha=0.25, linewidth=0))
+        labels.append(
+            f"5 to 95% of {' to '.join(map(str, sizes[:: len(sizes) - 1 or 1]))} replicas"
+        )
+    if len(handles) > 1 and len(target.axes) == 1:
+        target.axes[0].legend(handles, labels)
+    elif len(handles) > 1:
+        target.figure.legend(handles, labels, **place)
 
 
 # The figure ----------------------------------------------------------------------------------
@@ -267,26 +225,28 @@ def observables(
         If a name is unknown or this solution does not have it, the member does not exist,
         or `log_time` is asked for and there are fewer than two times above 0.
     """
-    chosen = _chosen(solution, names, single=not solution.shape or member is not None)
+    names = _chosen(solution, names, single=not solution.shape or member is not None)
+    members = all_members(solution, member)
     with theme.style():
         if ax is not None:
-            if len(chosen) != 1:
+            if len(names) != 1:
                 raise ValueError(
-                    f"One `ax` holds one observable; got names = {chosen}. Give one name."
+                    f"One `ax` holds one observable; got names = {names}. Give one name."
                 )
-            draw_observables(ax.figure, [ax], solution, chosen, member, log_time=log_time)
-            resolution.mark(ax, solution)
+            target = Panels(ax.figure, [ax], members, 1)
+            draw_observables(target, solution, names, log_time=log_time)
+            mark(ax, solution)
             return ax.figure
-        columns = {1: 1, 2: 2, 4: 2}.get(len(chosen), 3)
-        rows = -(-len(chosen) // columns)
-        figure = theme.figure(width=min(8.2, 3.6 * columns), height=0.7 + 1.75 * rows)
-        axes = panels_in(figure, len(chosen), columns)
-        options = {"columns": columns, "log_time": log_time}
-        draw_observables(figure, axes, solution, chosen, member, **options)
+        columns = {1: 1, 2: 2, 4: 2}.get(len(names), 3)
+        height = 0.7 + 1.75 * -(-len(names) // columns)
+        figure = theme.figure(width=min(8.2, 3.6 * columns), height=height)
+        target = Panels(figure, panels_in(figure, len(names), columns), members, columns)
+        draw_observables(target, solution, names, log_time=log_time)
         return title_page(figure, solution, title)
 
 
 def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) -> list[str]:
+    """The names asked for, if they can be drawn; by default all that can but what never changes."""
     if names is None:
         moments = single and is_present(solution, "moments")
         left_out = {"order_parameter" if moments else "moments"}
@@ -301,10 +261,9 @@ def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) ->
     wanted = [names] if isinstance(names, str) else list(names)
     missing = [name for name in wanted if not is_present(solution, name)]
     if missing or not wanted:
-        known = ", ".join(names_of(solution))
         raise ValueError(
-            f"names must be observables of this solution, some of {known}; got "
-            f"{', '.join(map(repr, missing)) or 'none'}. The free energy and its dissipation "
+            f"names must be observables of this solution, some of {', '.join(names_of(solution))}; "
+            f"got {', '.join(map(repr, missing)) or 'none'}. The free energy and its dissipation "
             "exist only for gradient flows (USA, Kuramoto, Interaction)."
         )
     if "moments" in wanted and not single:
@@ -316,49 +275,46 @@ def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) ->
 
 
 def draw_observables(
-    figure: FigureBase,
-    axes: Sequence[Axes],
+    target: Panels,
     solution: Solution,
     names: Sequence[str],
-    member: int | Member | None,
     *,
-    columns: int = 1,
     key: bool = True,
     log_time: bool | None = None,
 ) -> None:
-    """One observable in each panel; the members of an ensemble told apart by colour."""
-    solution = resolution.before_blow_up(solution)
-    groups = groups_of(solution, _members(solution, member))
+    """One observable in each panel, of all members of `target`, told apart by colour."""
+    data = solution.observables.isel(t=slice(drawn_count(solution)))
+    groups = groups_of(solution, target.members)
     log_time = is_logarithmic(solution, log_time)
-    for i, (ax, name) in enumerate(zip(axes, names, strict=True)):
+    for name, (ax, bottom, _) in zip(names, target.outer, strict=True):
         quantity = quantity_of(solution, name)
         if name == "moments":
-            _moments(ax, solution, groups[0].members[0])
+            _moments(ax, data, target.members[0])
         elif name == "cluster_mass":
             _cluster_masses(ax, solution)
         else:
-            _curves(ax, solution.t, solution.observables[name], quantity, groups)
+            _curves(ax, data[name], quantity, groups)
         ax.set_ylabel(quantity.symbol)
         ax.margins(x=0)
-        time_axis(ax, solution, log_time=log_time, named=i + columns >= len(names))
+        time_axis(ax, solution, log_time=log_time, named=bottom)
     if key:
-        key_of_groups(figure, axes, solution, groups)
+        key_of_groups(target, solution, groups)
 
 
-def _members(solution: Solution, member: int | Member | None) -> list[Member]:
-    if member is None:
-        return list(np.ndindex(tuple(solution.shape)))
-    return choose_members(solution, member)
-
-
-def _curves(
-    ax: Axes, t: np.ndarray, data: xr.DataArray, quantity: Quantity, groups: Sequence[Group]
-) -> None:
-    if data.ndim == 1 and len(groups) > 1:  # the same for all members, as the degree is
-        groups = [Group(groups[0].members, theme.INK)]
-    series = np.stack([values for group in groups for values in group.percentiles(data)])
-    for group in groups:
-        group.draw(ax, t, data, quantity)
+def _curves(ax: Axes, values: xr.DataArray, quantity: Quantity, groups: Sequence[Group]) -> None:
+    """A curve for each group, or its median and a band, on the scale that they need."""
+    if values.ndim == 1 and len(groups) > 1:  # the same for all members, as the degree is
+        groups = [(groups[0][0], theme.INK)]
+    found, t = [percentiles(values, members) for members, _ in groups], values["t"]
+    style: dict[str, Any] = {"drawstyle": "steps-post"} if quantity.steps else {}
+    style |= {"marker": "."} if len(t) == 1 else {}
+    step: dict[str, Any] = {"step": "post"} if quantity.steps else {}
+    for curves, (_, colour) in zip(found, groups, strict=True):
+        shown = curves - quantity.offset
+        ax.plot(t, shown[len(shown) // 2], color=colour, **style)
+        if len(shown) > 1:
+            ax.fill_between(t, *shown[::2], color=colour, alpha=0.25, linewidth=0, **step)
+    series = np.concatenate(found)
     positive = series[series > 0]
     negative = (series < 0).any()  # a logarithmic axis would hide it
     if not negative and positive.size and positive.max() >= quantity.log_from * positive.min():
@@ -376,27 +332,19 @@ def _least_known(series: np.ndarray, noise: float) -> float:
     return float(series[(series > 0) & (series >= noise * before)].min())
 
 
-def _moments(ax: Axes, solution: Solution, index: Member) -> None:
-    data = solution.observables
-    modulus = np.hypot(data["moment_re"], data["moment_im"])
-    for k in modulus["k"].to_numpy()[:SHOWN_MOMENTS]:
-        values = series_of(modulus.sel(k=k), [index])[0]
-        ax.plot(solution.t, values, label=f"$k = {k}$")
+def _moments(ax: Axes, data: xr.Dataset, member: Member) -> None:
+    modulus = np.hypot(data["moment_re"], data["moment_im"]).transpose("t", "k", ...)
+    for k, values in enumerate(modulus.to_numpy()[(..., *member)].T[:SHOWN_MOMENTS], 1):
+        ax.plot(data["t"], values, label=f"$k = {k}$")
     ax.set_ylim(bottom=0)
-    ax.legend(
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),  # above the panel, where no curve runs
-        ncols=SHOWN_MOMENTS,
-        columnspacing=0.9,
-        handlelength=1.0,
-        handletextpad=0.4,
-        borderaxespad=0.0,
-    )
+    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}  # where no curve runs
+    narrow = {"columnspacing": 0.9, "handlelength": 1.0, "handletextpad": 0.4, "borderaxespad": 0.0}
+    ax.legend(ncols=SHOWN_MOMENTS, **above, **narrow)
 
 
 def _cluster_masses(ax: Axes, solution: Solution) -> None:
     """A mark for each cluster at each time, in the colour of the cluster in which it ends."""
-    data = solution.observables
+    data, look = solution.observables, appearance_of(solution.final)
     masses = data["cluster_mass"].transpose("t", "cluster").to_numpy()
     points = data["cluster_point"].transpose("t", "cluster", "component").to_numpy()
     known = np.isfinite(masses)
@@ -404,9 +352,22 @@ def _cluster_masses(ax: Axes, solution: Solution) -> None:
         (places[there] @ state.points.T).argmax(axis=1)
         for state, places, there in zip(solution, points, known, strict=True)
     ]
-    colours = appearance_of(solution.final).colours(solution, np.concatenate(nodes))
+    colours, found = look.colours(solution, np.concatenate(nodes)), masses[known]
     times = np.broadcast_to(solution.t[:, None], masses.shape)[known]
-    for colour in sorted(set(colours), key=lambda c: -masses[known][colours == c].max()):
+    for colour in sorted(set(colours), key=lambda c: -found[colours == c].max()):
         here = colours == colour
-        ax.plot(times[here], masses[known][here], ".", color=colour, markersize=2.5)
+        ax.plot(times[here], found[here], ".", color=colour, markersize=2.5)
     ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=(0, 1.08 * np.nanmax(masses, initial=0.1)))
+
+
+def gaps(
+    figure: FigureBase, solution: Solution, members: Sequence[Member], log_time: bool | None
+) -> None:
+    """log10(1 - rho) of every member of equiangular tokens, which has no least number."""
+    ax = figure.subplots()
+    logs = np.array([np.broadcast_to(s.log_gap, solution.shape) for s in solution]) / np.log(10)
+    for group, colour in groups_of(solution, members):
+        for index in group:
+            ax.plot(solution.t, logs[(..., *index)], color=colour)
+    ax.set_ylabel(r"$\log_{10}(1 - \rho)$")
+    time_axis(ax, solution, log_time=is_logarithmic(solution, log_time))

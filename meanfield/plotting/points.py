@@ -1,25 +1,28 @@
 """Points: tokens as dots around the circle, in the plane, or on the principal axes of a run."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.lines import Line2D
 
 from ..results.solution import Solution
-from ..spaces import Circle, Sphere
+from ..spaces import Circle, Sphere, Zonal
+from ..spaces.characteristics import Characteristics
 from ..states import Tokens
 from . import theme
-from .appearance import Sample, TokensAppearance, appearance_of, sample_of
+from .appearance import Sample, TokensAppearance, appearance_of, sample_of, space_of
 from .clusters import evenly
-from .curves import CENTRED, QUARTERS, TURN, name_angles, opacity
-from .labels import Member, label_of_member, member_of, percent
-from .layouts import Panels, Sheet, Update
+from .curves import CENTRED, TURN, name_angles, name_sample, opacity
+from .labels import Member, member_of, percent
+from .layouts import Panels
 from .registry import figure
-from .spaces import Euclidean, Hypersphere
+from .spaces import Euclidean, Hypersphere, chart_of
 
 __all__ = ["paths", "projection", "rings"]
 
@@ -27,6 +30,7 @@ LARGEST = 20.0  # times the mean mass: heavier tokens have dots of this size
 LARGE = 500  # more dots than these are an image inside vector formats
 FEW = 32  # saved times from which the principal axes are found
 MARGIN = 0.06
+KEY_SIZE = 4.0
 
 
 def dots(ax: Axes, sample: Sample, places: np.ndarray) -> PathCollection:
@@ -48,19 +52,21 @@ def dots(ax: Axes, sample: Sample, places: np.ndarray) -> PathCollection:
 
 
 @figure("polar", Tokens, Circle, sheet=(6, 1.0, 3))
-def rings(page: Sheet, solution: Solution, *, clusters: bool = True) -> None:
-    """Tokens on the unit circle at several times, each a dot.
+@figure("polar", Characteristics, Circle, Zonal, sheet=(6, 1.0, 3))
+def rings(page: Panels, solution: Solution, *, clusters: bool = True) -> None:
+    """Tokens, or nodes that stand for equal masses, on the unit circle at several times, as dots.
 
-    A dot has the colour of the cluster in which its token ends, grey in none, and an area
-    proportional to its mass. Clusters are named by their share of the mass.
+    Axisymmetric measures are shown on a meridian and on the one opposite, the axis upright.
+    A dot has the colour of the cluster in which it ends, grey in none, and an area proportional to
+    its mass. Clusters are named by their share of the mass.
 
     Parameters
     ----------
     solution : Solution
-        Tokens on the circle.
+        Tokens or characteristics on the circle, or axisymmetric characteristics.
     times : sequence of float, optional
         Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the tokens; in an `ax` the last.
+        `count` times spread evenly along the path of the measure; in an `ax` the last.
     count : int, optional
         How many, where `times` is not given; by default 6, or 3 for several members.
     clusters : bool
@@ -71,45 +77,56 @@ def rings(page: Sheet, solution: Solution, *, clusters: bool = True) -> None:
     ValueError
         If a time lies outside the solution, the member does not exist, or there are too many.
     TypeError
-        If the states are not tokens on the circle.
+        If the states are neither tokens on the circle nor characteristics there or axisymmetric.
     """
-    for row in page.views:
-        sample = sample_of(solution, row[0].member, TokensAppearance.most_dots)
-        for view in row:
-            circle_axes(view.ax)
-            dots(view.ax, sample, view.state.x)
-            if clusters:
-                name_clusters(view.ax, view.state)
+    look, chart = appearance_of(solution.final), chart_of(space_of(solution))
+    samples = []
+    for member, row in page.views:
+        sample = sample_of(solution, member, look.most_around)
+        samples.append(sample)
+        for ax, i in row:
+            circle(ax)
+            name_angles(ax, chart.around, 0.8)
+            ax.set(xlim=(-1.45, 1.45), ylim=(-1.3, 1.3))
+            options = {"sides": chart.sides, "clusters": clusters}
+            page.show(partial(_ring, ax, solution, member, sample, **options), [i])
+    explain_dots(page, samples, pairs=len(chart.sides) > 1)
 
 
-def circle_axes(ax: Axes, names: Sequence[tuple[float, str]] = QUARTERS) -> None:
-    """The unit circle, its angles, named in units of pi, inside it; no frame."""
-    ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7, zorder=1)
-    name_angles(ax, names, 0.8)
-    ax.set(xlim=(-1.45, 1.45), ylim=(-1.3, 1.3))
-
-
-def name_clusters(
-    ax: Axes, state: Any, axes: Sequence[int] = (0, 1), size: float = 8
+def _ring(
+    ax: Axes, solution: Solution, member: Member, sample: Sample, i: int, *, sides, clusters: bool
 ) -> list[Artist]:
-    """Shares of the mass beside the circle in the plane of two axes, as far as there is room."""
-    drawn = []
-    for end in appearance_of(state).clusters(state):
-        place = 1.23 * end.point[list(axes)] / np.linalg.norm(end.point)
-        drawn.append(ax.text(*place, percent(end.mass), fontsize=size, **CENTRED))
-    return drawn
+    """The dots, on all sides of the axis, and the shares of clusters."""
+    state = member_of(solution[i], member)
+    places = appearance_of(state).points(state)[:, [0, -1]]
+    drawn: list[Artist] = [dots(ax, sample, places * [side, 1]) for side in sides]
+    return drawn + (name_clusters(ax, state) if clusters else [])
 
 
-def redrawn(draw: Callable[[int], Iterable[Artist]]) -> Update:
-    """What `draw` draws of a saved state; it is removed before the next."""
+def circle(ax: Axes) -> None:
+    """The unit circle."""
+    ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7, zorder=1)
+
+
+def explain_dots(target: Panels, samples: Sequence[Sample], *, pairs: bool = False) -> None:
+    """Write beneath a figure what a dot stands for."""
+    if target.inside:
+        return
+    dot = Line2D([], [], color=theme.PALETTE[0], marker="o", linestyle="", markersize=KEY_SIZE)
+    text = samples[0].note + " pair" * pairs
+    if any(len(set(sample.colours)) > 1 for sample in samples):
+        text += ", coloured by the cluster in which it ends"
+        text = text.replace("tokens, coloured", "tokens, each coloured")
+    target.figure.legend([dot], [text], loc="outside lower center", handletextpad=0.2)
+
+
+def name_clusters(ax: Axes, state: Any) -> list[Artist]:
+    """Shares of the mass beside the circle in the plane of the first and the last axis."""
     drawn: list[Artist] = []
-
-    def update(i: int) -> None:
-        for artist in drawn:
-            artist.remove()
-        drawn[:] = draw(i)
-
-    return update
+    for end in appearance_of(state).clusters(state):
+        place = 1.23 * end.point[[0, -1]] / np.linalg.norm(end.point)
+        drawn.append(ax.text(*place, percent(end.mass), fontsize=8, **CENTRED))
+    return drawn
 
 
 # In the plane, and on principal axes ---------------------------------------------------------
@@ -169,7 +186,7 @@ def plane_of(solution: Solution, member: Member) -> PrincipalPlane:
 
 
 @figure("projection", Tokens, Circle, Sphere, Hypersphere, Euclidean, sheet=(6, 1.0, 3))
-def projection(page: Sheet, solution: Solution) -> None:
+def projection(page: Panels, solution: Solution, *, trails: bool = False) -> None:
     """Tokens on the two principal axes of the run at several times, each a dot.
 
     The axes are those of the second moment, averaged over all times, so that they stay the same;
@@ -183,6 +200,8 @@ def projection(page: Sheet, solution: Solution) -> None:
         Tokens in any dimension above 1; in R^2 they are seen in their own plane.
     times, count
         As for `rings`.
+    trails : bool
+        Whether to draw the paths so far, of at most 300 tokens.
 
     Raises
     ------
@@ -191,14 +210,37 @@ def projection(page: Sheet, solution: Solution) -> None:
     TypeError
         If the states are not tokens in more than one dimension.
     """
-    for row in page.views:
-        member = row[0].member
+    samples, look = [], appearance_of(solution.final)
+    for member, row in page.views:
         plane = plane_of(solution, member)
-        sample = sample_of(solution, member, TokensAppearance.most_dots)
-        states = [view.state for view in row]
-        for view in row:
-            plane_axes(view.ax, plane, sample, states, named=view is row[0] and not member)
-            dots(view.ax, sample, plane.place(view.state.x))
+        sample = sample_of(solution, member, look.most_dots)
+        samples.append(sample)
+        traced = sample_of(solution, member, look.most_curves) if trails else None
+        states = [member_of(solution[i], member) for i in page.shown(solution)]
+        for ax, i in row:
+            named = ax is row[0][0] and (page.film is not None or not member)
+            plane_axes(ax, plane, sample, states, named=named)
+            page.show(partial(_projected, ax, solution, member, plane, sample, traced), [i])
+    explain_dots(page, samples)
+
+
+def _projected(
+    ax: Axes,
+    solution: Solution,
+    member: Member,
+    plane: PrincipalPlane,
+    sample: Sample,
+    traced: Sample | None,
+    i: int,
+) -> list[Artist]:
+    """The dots at one time, and the paths up to it."""
+    drawn: list[Artist] = [dots(ax, sample, plane.place(member_of(solution[i], member).x))]
+    if traced is not None:
+        states = [member_of(solution[j], member) for j in range(i + 1)]
+        trails = np.stack([plane.place(state.x[traced.indices]) for state in states], axis=1)
+        style = {"colors": list(traced.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
+        drawn.append(ax.add_collection(LineCollection(list(trails), **style), autolim=False))
+    return drawn
 
 
 def plane_axes(
@@ -206,7 +248,7 @@ def plane_axes(
 ) -> None:
     """Equal scales that hold the sample in all states; a circle around a projected sphere."""
     if states[0].on_sphere:
-        ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7, zorder=1)
+        circle(ax)
         low, high = np.full(2, -1.0), np.ones(2)
     else:
         seen = [plane.place(state.x[sample.indices]) for state in states]
@@ -256,6 +298,4 @@ def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.m
         panel.scatter(*places[:, 0].T, s=9, alpha=0.7, zorder=2.5, **starts)
         sizes = 14 * np.minimum(sample.sizes, LARGEST)
         panel.scatter(*places[:, -1].T, s=sizes, c=colours, linewidths=0, alpha=0.9, zorder=3)
-        text = ", ".join(filter(None, [label_of_member(solution, index), sample.note]))
-        panel.set_title("")
-        panel.set_title(text, loc="left", fontsize=9)
+        name_sample(panel, solution, index, sample)

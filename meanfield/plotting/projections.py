@@ -1,11 +1,12 @@
 """Projections of the sphere to the page: Mollweide's, and a pair of orthographic views.
 
 A projection maps points of the sphere to the page with `place` and back with `points`, and tells
-the `box` it fills and the `outlines` within which it lies.
+the `box` it fills (left, right, bottom, top) and the closed `outlines` (n, 2) within which it lies.
+`points` gives nan outside the outlines; places outside by less than `slack` show the nearest point
+of an outline, which fills the pixels that it cuts.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -14,28 +15,6 @@ __all__ = ["Mollweide", "OrthographicPair", "Projection", "frame_of", "graticule
 GAP = 0.06  # between the discs of a pair, whose radius is 1
 TURN = np.linspace(0.0, 2 * np.pi, 361)
 STEP = np.pi / 6  # of the graticule
-
-
-class Projection(Protocol):
-    """A planar view of the whole sphere."""
-
-    @property
-    def box(self) -> tuple[float, float, float, float]:
-        """Left, right, bottom and top of what is drawn."""
-
-    @property
-    def outlines(self) -> list[np.ndarray]:
-        """Closed curves (n, 2) around the whole view."""
-
-    def points(self, x: np.ndarray, y: np.ndarray, slack: float = 0.0) -> np.ndarray:
-        """Unit vectors (..., 3) seen at places of the page; nan outside the outlines.
-
-        Places outside by less than `slack` show the nearest point of the outline, which fills
-        the pixels that it cuts.
-        """
-
-    def place(self, points: np.ndarray) -> np.ndarray:
-        """Places (..., 2) on the page of unit vectors (..., 3)."""
 
 
 def frame_of(direction) -> np.ndarray:
@@ -156,6 +135,9 @@ class Mollweide:
         return np.stack([2 * phi / np.pi * np.sin(s / 2), np.copysign(np.cos(s / 2), z)], axis=-1)
 
 
+Projection = OrthographicPair | Mollweide
+
+
 def _within(x: np.ndarray, y: np.ndarray, slack: float) -> tuple[np.ndarray, np.ndarray]:
     """Places in the unit disc: nan for those outside, the rim for those outside by `slack`."""
     radius = np.hypot(x, y)
@@ -191,16 +173,15 @@ def graticule(projection: Projection) -> tuple[list[np.ndarray], list[np.ndarray
     fine = [_meridian(k * STEP, np.pi / 12) for k in range(1, 12)]
     fine += [_parallel(np.sin(k * STEP)) for k in (-2, -1, 1, 2)]
     main = [_meridian(0.0, 0.0), _parallel(0.0)]
-    return [_broken(projection.place(c)) for c in fine], [
-        _broken(projection.place(c)) for c in main
-    ]
+    placed = [[_broken(projection.place(c)) for c in curves] for curves in (fine, main)]
+    return placed[0], placed[1]
 
 
 def _meridian(phi: float, end: float) -> np.ndarray:
     """Points from the polar angle `end` to pi - `end`."""
     polar = np.linspace(end, np.pi - end, 361)
-    parts = [np.sin(polar) * np.cos(phi), np.sin(polar) * np.sin(phi), np.cos(polar)]
-    return np.stack(parts, axis=-1)
+    radius = np.sin(polar)
+    return np.stack([radius * np.cos(phi), radius * np.sin(phi), np.cos(polar)], axis=-1)
 
 
 def _parallel(z: float) -> np.ndarray:

@@ -25,7 +25,6 @@ from .spaces import in_words
 __all__ = ["figure", "plot"]
 
 Draw = Callable[..., Any]
-LAST = "observables"  # in lists of kinds
 
 
 class Registry:
@@ -34,22 +33,30 @@ class Registry:
     def __init__(self) -> None:
         self._entries: dict[tuple[type, type], dict[str, Draw]] = {}
 
-    def add(self, name: str, state: type, space: type, draw: Draw) -> None:
-        """Keep a function; one of another module is not replaced.
+    def register(
+        self, name: str, states: type | tuple[type, ...], spaces: tuple
+    ) -> Callable[[Draw], Draw]:
+        """Keep what is decorated for these states on these spaces, or on any.
 
         Raises
         ------
         ValueError
             If another module has registered the same name for the same classes.
         """
-        kinds = self._entries.setdefault((state, space), {})
-        if name in kinds and kinds[name].__module__ != draw.__module__:
-            raise ValueError(
-                f"{name!r} is already drawn by {kinds[name].__module__} for {state.__name__} "
-                f"{in_words(space)}".rstrip()
-                + "; choose another name."
-            )
-        kinds[name] = draw
+
+        def keep(draw: Draw) -> Draw:
+            for state, space in pairs_of(states, spaces):
+                kinds = self._entries.setdefault((state, space), {})
+                if kinds.get(name, draw).__module__ != draw.__module__:
+                    where = f"{state.__name__} {in_words(space)}".rstrip()
+                    raise ValueError(
+                        f"{name!r} is already drawn by {kinds[name].__module__} for {where}; "
+                        "choose another name."
+                    )
+                kinds[name] = draw
+            return draw
+
+        return keep
 
     def of(self, solution: Solution) -> dict[str, Draw]:
         """All functions for the states of a solution on their space, by name."""
@@ -57,20 +64,6 @@ class Registry:
         for pair in product(type(solution.final).__mro__, space_of(solution).__mro__):
             found = {**self._entries.get(pair, {}), **found}
         return found
-
-    def find(self, solution: Solution, name: str = "") -> Draw | None:
-        """The function of that name for the states of a solution, or None."""
-        return self.of(solution).get(name)
-
-    def decorator(self, name: str, states: type | tuple[type, ...], spaces: tuple) -> Callable:
-        """Keep what is decorated for these states on these spaces, or on any."""
-
-        def register(draw: Draw) -> Draw:
-            for state, space in pairs_of(states, spaces):
-                self.add(name, state, space, draw)
-            return draw
-
-        return register
 
 
 def pairs_of(states: type | tuple[type, ...], spaces: tuple) -> list[tuple[type, type]]:
@@ -87,7 +80,7 @@ class FigureKind:
     Attributes
     ----------
     draw : callable
-        What draws into panels or views, for pages that hold more than this figure.
+        What draws into panels, for pages that hold more than this figure.
     drawn : list of (type, type)
         The classes of states, and of spaces, for which it is registered.
     """
@@ -96,17 +89,17 @@ class FigureKind:
         self.draw, self._frame, self._layout = draw, frame, layout
         self.drawn: list[tuple[type, type]] = []
         update_wrapper(self, draw)
+        self._around: list[Parameter] = []
         if frame is not None:
             first, *own = list(signature(draw).parameters.values())[1:]
-            around = [p for p in signature(frame).parameters.values() if p.default is None]
-            self.__signature__ = Signature([first, *around, *own])
-            self._around = [parameter.name for parameter in around]
+            self._around = [p for p in signature(frame).parameters.values() if p.default is None]
+            self.__signature__ = Signature([first, *self._around, *own])
 
     def __call__(self, solution: Solution, **options: Any) -> Figure:
         expect(solution, self.drawn)
         if self._frame is None:
             return self.draw(solution, **options)
-        around = {name: options.pop(name) for name in self._around if name in options}
+        around = {p.name: options.pop(p.name) for p in self._around if p.name in options}
         with self._frame(solution, *self._layout, **around) as place:
             self.draw(place, solution, **options)
         return place.figure.figure
@@ -122,9 +115,9 @@ def figure(
     """Decorate a function that draws `kind` of these states, on these spaces or on any.
 
     The function takes a solution, then options by keyword, and returns a Figure. With `panels` or
-    `sheet` it takes `Panels` or a `Sheet` to draw in before the solution and returns nothing; the
-    figure then has the options `ax`, `member` and `title`, and with `sheet` also `times` and
-    `count`. Called by itself, it refuses solutions of other states and spaces.
+    `sheet` it takes `Panels` to draw in before the solution and returns nothing; the figure then
+    has the options `ax`, `member` and `title`, and with `sheet` also `times` and `count`. Called
+    by itself, it refuses solutions of other states and spaces.
 
     Parameters
     ----------
@@ -148,11 +141,11 @@ def figure(
 
     def register(draw: Draw) -> FigureKind:
         frame = layouts.panels if panels else layouts.sheet if sheet else None
-        known = (
-            draw if isinstance(draw, FigureKind) else FigureKind(draw, frame, panels or sheet or ())
-        )
+        known = draw
+        if not isinstance(draw, FigureKind):
+            known = FigureKind(draw, frame, panels or sheet or ())
         known.drawn += pairs_of(states, spaces)
-        return FIGURES.decorator(kind, states, spaces)(known)
+        return FIGURES.register(kind, states, spaces)(known)
 
     return register
 
@@ -183,9 +176,8 @@ def _name(state: type) -> str:
 def kinds_of(solution: Solution) -> dict[str, Draw]:
     """What `plot` can draw of a solution, "overview" first and "observables" last."""
     found = FIGURES.of(solution)
-    first, last = ("overview",), (LAST,)
-    middle = [kind for kind in found if kind not in first + last]
-    return {kind: found[kind] for kind in (*first, *middle, *last) if kind in found}
+    last = {kind: found.pop(kind) for kind in ("overview", "observables")}
+    return {"overview": last.pop("overview"), **found, **last}
 
 
 def find_figure(solution: Solution, kind: str) -> Draw:
@@ -208,13 +200,13 @@ def options_of(draw: Draw) -> list[str]:
 
 def check_options(solution: Solution, what: str, options: dict, known: list[str]) -> None:
     """Raise TypeError for an option that is not known."""
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        near = get_close_matches(unknown[0], known, 1)
-        raise TypeError(
-            f"{unknown[0]!r} is no option of {what} for {describe_states(solution)}; it has "
-            f"{', '.join(known)}{f'. Did you mean {near[0]!r}?' if near else '.'}"
-        )
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            raise TypeError(
+                f"{name!r} is no option of {what} for {describe_states(solution)}; it has "
+                f"{', '.join(known)}{f'. Did you mean {near[0]!r}?' if near else '.'}"
+            )
 
 
 def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
@@ -262,8 +254,6 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
         For an option that it does not have.
     """
     draw = find_figure(solution, kind)
-    if not any(
-        option.kind == Parameter.VAR_KEYWORD for option in signature(draw).parameters.values()
-    ):
+    if all(p.kind != p.VAR_KEYWORD for p in signature(draw).parameters.values()):
         check_options(solution, f"kind={kind!r}", options, options_of(draw))
     return draw(solution, **options)

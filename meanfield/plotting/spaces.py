@@ -67,6 +67,10 @@ def in_words(space: type, *, plain: bool = False) -> str:
     return getattr(space, "words", f"on the {name}")
 
 
+QUARTERS = ((0.0, "$0$"), (0.5, r"$\pi/2$"), (1.0, r"$\pi$"), (1.5, r"$-\pi/2$"))
+POLES = ((0.5, "$0$"), (0.0, r"$\pi/2$"), (1.5, r"$\pi$"))
+
+
 @dataclass(frozen=True)
 class Chart:
     """One coordinate of a space as an axis of a panel.
@@ -78,12 +82,18 @@ class Chart:
     limits : tuple of float
     ticks : ndarray
     labels : tuple of str
+    around : tuple of (float, str)
+        Angles in the plane of the first and the last axis, in units of pi, and their names.
+    sides : tuple of int
+        1, or also -1 where a point stands for its mirror image in the last axis too.
     """
 
     name: str
     limits: tuple[float, float]
     ticks: np.ndarray | None = None
     labels: tuple[str, ...] = ()
+    around: tuple[tuple[float, str], ...] = QUARTERS
+    sides: tuple[int, ...] = (1,)
 
     def beneath(self, ax: Axes, *, named: bool = True) -> None:
         """Make this the horizontal axis."""
@@ -246,6 +256,8 @@ FROM_POLE_TO_POLE = PolarChart(
     (0.0, np.pi),
     np.pi * np.array([0.0, 0.25, 0.5, 0.75, 1.0]),
     ("$0$", r"$\pi/4$", r"$\pi/2$", r"$3\pi/4$", r"$\pi$"),
+    around=POLES,
+    sides=(1, -1),
 )
 # What is drawn over one coordinate is drawn over this one; of a subclass, over that of its base.
 CHARTS: dict[type, Chart] = {

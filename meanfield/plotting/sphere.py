@@ -1,20 +1,17 @@
-"""The sphere from two sides and as a map: one drawing layer for densities and for dots.
+"""The sphere from two sides and as a map: one drawing layer for densities and one for dots.
 
-A `Layer` draws one member at one time into a projection, and moves it to another time in a movie:
-`FieldLayer` draws the pixels of a density, `DotLayer` tokens, or nodes that stand for equal masses.
+A layer paints a state into a projection: `FieldLayer` the pixels of a density, `DotLayer` tokens,
+or nodes that stand for equal masses.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import EllipseCollection
-from matplotlib.figure import FigureBase
-from matplotlib.image import AxesImage
-from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
@@ -24,14 +21,14 @@ from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Tokens
-from . import resolution, theme
-from .appearance import Sample, appearance_of, sample_of
+from . import theme
+from .appearance import appearance_of, sample_of
+from .fields import choose_scale, density_bar
 from .labels import Member, member_of, percent
-from .layouts import Sheet, Update, View
-from .points import redrawn
+from .layouts import Panels
+from .points import explain_dots
 from .projections import Mollweide, OrthographicPair, Projection, frame_of, graticule
 from .registry import figure
-from .scales import Scale, choose_scale, density_bar
 
 __all__ = ["mollweide", "mollweide_dots", "orthographic", "orthographic_dots"]
 
@@ -40,123 +37,48 @@ PER_UNIT = 240  # pixels in the radius of a disc, and in half the height of a ma
 MOVING = 160  # the same, of a movie
 MARGIN = 0.02
 COVERED = 0.25  # of the page, by the dots of the uniform state
-KEY_SIZE = 4.0
+POLES = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
 WIDEST = 0.08  # dots of medium mass, where the radius of the sphere is 1
 MANY = 512  # more dots than these have no edges
 
 
-Placed = Sequence[tuple[View, Projection]]
+class FieldLayer:
+    """The pixels of densities, on one scale of colours, which holds all states that are shown."""
+
+    lines = "white"
+
+    def __init__(self, page: Panels, solution: Solution, scale: str):
+        self._page, self._per_unit = page, PER_UNIT if page.film is None else MOVING
+        states = [member_of(solution[i], m) for i in page.shown(solution) for m in page.members]
+        peaks = [np.append(state.values, state.at(POLES)) for state in states]
+        self._scale = choose_scale(np.array([[p.min(), p.max()] for p in peaks]), scale)
+        self._colours = {"norm": self._scale.norm, "cmap": theme.DENSITY_MAP}
+
+    def paint(self, ax, outline, projection, member, state):
+        """The picture of a single state, cut at the outline."""
+        image = pixels(projection, state, self._per_unit)
+        picture = ax.imshow(image, extent=projection.box, origin="lower", **self._colours)
+        picture.set_clip_path(outline)
+        return picture
+
+    def explain(self) -> None:
+        """A colour bar beside the panels."""
+        density_bar(self._page, ScalarMappable(**self._colours), self._scale, DENSITY)
 
 
-class Layer(ABC):
-    """What is drawn of a run on the sphere, in any projection."""
-
-    @abstractmethod
-    def draw(
-        self, figure: FigureBase, placed: Placed, *, rows: int = 1, clusters: bool = False
-    ) -> None:
-        """Draw views, with what explains their colours or dots, in `rows` rows of panels."""
-
-    @abstractmethod
-    def moving(
-        self, ax: Axes, projection: Projection, member: Member
-    ) -> tuple[PathPatch, list[Update]]:
-        """Draw the first state of a member: its outline, and what moves the rest to other times."""
-
-    @abstractmethod
-    def explain(self, figure: FigureBase, axes: Sequence[Axes], rows: int) -> None:
-        """A colour bar beside the panels, or a legend beneath them."""
-
-
-class FieldLayer(Layer):
-    """The pixels of densities, on one scale of colours."""
-
-    def __init__(self, solution: Solution, scale: str):
-        self._solution, self._name = solution, scale
-        self._scale: Scale | None = None
-        self._picture: AxesImage | None = None
-
-    def draw(self, figure, placed, *, rows=1, clusters=False):
-        images = [pixels(projection, view.state) for view, projection in placed]
-        self._scale = choose_scale(np.concatenate([i.ravel() for i in images]), self._name)
-        for (view, projection), image in zip(placed, images, strict=True):
-            self._paint(view.ax, projection, image)
-            if clusters:
-                mark_clusters(view.ax, projection, view.state)
-        self.explain(figure, [view.ax for view, _ in placed], rows)
-
-    def moving(self, ax, projection, member):
-        if self._scale is None:
-            # The grid is fine enough for the ends of the scale; pixels are not kept at all times.
-            ends = [(state.values.min(), state.values.max()) for state in self._solution]
-            self._scale = choose_scale(np.array(ends), self._name)
-        scale = self._scale
-
-        def image(i: int) -> np.ndarray:
-            return pixels(projection, member_of(self._solution[i], member), MOVING)
-
-        picture, outline = self._paint(ax, projection, image(0))
-        return outline, [lambda i: picture.set_data(scale.shown(image(i)))]
-
-    def _paint(
-        self, ax: Axes, projection: Projection, image: np.ndarray
-    ) -> tuple[AxesImage, PathPatch]:
-        """The picture, cut at the outline, beneath the graticule; and the outline."""
-        left, right, bottom, top = projection.box
-        outline = globe(ax, projection, "white")
-        self._picture = ax.imshow(
-            self._scale.shown(image),
-            extent=(left, right, bottom, top),
-            origin="lower",
-            norm=self._scale.norm,
-            cmap=theme.DENSITY_MAP,
-        )
-        self._picture.set_clip_path(outline)
-        ax.set(**_limits(projection))
-        return self._picture, outline
-
-    def explain(self, figure, axes, rows):
-        short = rows == 1
-        density_bar(figure, axes, self._picture, self._scale, DENSITY, rows=rows, short=short)
-
-
-class DotLayer(Layer):
+class DotLayer:
     """Dots of areas in proportion to masses: tokens, or nodes that stand for equal masses."""
 
-    def __init__(self, solution: Solution, *, key: bool = True):
-        self._solution, self._key = solution, key
-        self._look = appearance_of(solution.final)
-        self._samples: dict[Member, Sample] = {}
+    lines = theme.INK
 
-    def _sample(self, member: Member) -> Sample:
-        if member not in self._samples:
-            self._samples[member] = sample_of(self._solution, member, self._look.most_dots)
-        return self._samples[member]
+    def __init__(self, page: Panels, solution: Solution):
+        look = appearance_of(solution.final)
+        self._page, self._look = page, look
+        self._samples = {m: sample_of(solution, m, look.most_dots) for m in page.members}
 
-    def draw(self, figure, placed, *, rows=1, clusters=False):
-        for view, projection in placed:
-            globe(view.ax, projection, theme.INK)
-            self._scatter(view.ax, projection, view.member, view.state)
-            if clusters:
-                mark_clusters(view.ax, projection, view.state)
-        if self._key:
-            self.explain(figure, [], rows)
-
-    def moving(self, ax, projection, member):
-        outline = globe(ax, projection, theme.INK)
-        states = [member_of(state, member) for state in self._solution]
-        dots = self._scatter(ax, projection, member, states[0])
-        indices = self._sample(member).indices
-
-        def move(i: int) -> None:
-            dots.set_offsets(projection.place(self._look.points(states[i])[indices]))
-
-        return outline, [move, redrawn(lambda i: mark_clusters(ax, projection, states[i]))]
-
-    def _scatter(
-        self, ax: Axes, projection: Projection, member: Member, state: Any
-    ) -> EllipseCollection:
-        sample = self._sample(member)
+    def paint(self, ax, outline, projection, member, state):
+        """The dots of a single state."""
+        sample = self._samples[member]
         shares = sample.masses / sample.masses.sum()
         widths = 2 * np.sqrt(2 * COVERED * shares)  # of the area 2 pi of the whole view
         widths *= min(1.0, WIDEST / np.median(widths))
@@ -175,18 +97,38 @@ class DotLayer(Layer):
             rasterized=many,
             zorder=2.5,
         )
-        ax.add_collection(dots, autolim=False)
-        return dots
+        return ax.add_collection(dots, autolim=False)
 
-    def explain(self, figure, axes, rows):
-        """Write beneath a figure what a dot stands for."""
-        samples = list(self._samples.values())
-        dot = Line2D([], [], color=theme.PALETTE[0], marker="o", linestyle="", markersize=KEY_SIZE)
-        text = samples[0].note
-        if any(len(set(sample.colours)) > 1 for sample in samples):
-            text += ", coloured by the cluster in which it ends"
-            text = text.replace("tokens, coloured", "tokens, each coloured")
-        figure.legend([dot], [text], loc="outside lower center", handletextpad=0.2)
+    def explain(self) -> None:
+        """What a dot stands for, beneath the panels."""
+        explain_dots(self._page, list(self._samples.values()))
+
+
+Layer = FieldLayer | DotLayer
+
+
+def draw_globes(
+    page: Panels, solution: Solution, layer: Layer, projections: Sequence[Projection], clusters
+) -> None:
+    """Each member of a sheet in a projection of its own."""
+    for (member, row), projection in zip(page.views, projections, strict=True):
+        for ax, i in row:
+            page.show(painter(ax, projection, layer, solution, member, clusters), [i])
+    layer.explain()
+
+
+def painter(
+    ax: Axes, projection: Projection, layer: Layer, solution: Solution, member: Member, clusters
+) -> Callable[[int], list[Artist]]:
+    """Draw a globe; what draws a saved state in it, with the marks of its clusters."""
+    outline = globe(ax, projection, layer.lines)
+
+    def draw(i: int) -> list[Artist]:
+        state = member_of(solution[i], member)
+        picture = layer.paint(ax, outline, projection, member, state)
+        return [picture, *(mark_clusters(ax, projection, state) if clusters else [])]
+
+    return draw
 
 
 # Figures -------------------------------------------------------------------------------------
@@ -194,7 +136,7 @@ class DotLayer(Layer):
 
 @figure("orthographic", Density, Sphere, sheet=(5, 0.5, 6))
 def orthographic(
-    page: Sheet,
+    page: Panels,
     solution: Solution,
     *,
     seen_from: Sequence[float] | None = None,
@@ -235,12 +177,12 @@ def orthographic(
     TypeError
         If the states are not densities on the sphere.
     """
-    draw_pairs(page, FieldLayer(solution, scale), seen_from, clusters=clusters)
+    draw_pairs(page, solution, FieldLayer(page, solution, scale), seen_from, clusters)
 
 
 @figure("orthographic", (Characteristics, Tokens), Sphere, sheet=(5, 0.5, 6))
 def orthographic_dots(
-    page: Sheet,
+    page: Panels,
     solution: Solution,
     *,
     seen_from: Sequence[float] | None = None,
@@ -276,23 +218,28 @@ def orthographic_dots(
     TypeError
         If the states are neither characteristics nor tokens on the sphere.
     """
-    draw_pairs(page, DotLayer(solution, key=not page.inside), seen_from, clusters=clusters)
+    draw_pairs(page, solution, DotLayer(page, solution), seen_from, clusters)
 
 
-def draw_pairs(page: Sheet, layer: Layer, seen_from: Any, *, clusters: bool) -> None:
-    """Each member of a sheet from two opposite sides, the same at all times."""
-    placed = []
-    for row in page.views:
-        pair = pair_for(row[-1].state, seen_from, beside=not page.upright)
-        placed += [(view, pair) for view in row]
-        name_sides(row[0].ax, pair)
-    rows = 2 * page.rows if page.upright else page.rows
-    layer.draw(page.figure, placed, rows=rows, clusters=clusters)
+def draw_pairs(page: Panels, solution: Solution, layer: Layer, seen_from: Any, clusters) -> None:
+    """Each member from two opposite sides, the same at all times.
+
+    They are seen from a direction, or from where the last state is best seen: from its heaviest
+    cluster, or else from its mean; a density from its mean.
+    """
+    pairs = []
+    for member, row in page.views:
+        last = member_of(solution[row[-1][1]], member)
+        towards = appearance_of(last).best_seen_from(last) if seen_from is None else seen_from
+        pairs.append(OrthographicPair(frame_of(towards), beside=not page.upright))
+        if page.film is None or len(page.members) == 1:
+            name_sides(row[0][0], pairs[-1])
+    draw_globes(page, solution, layer, pairs, clusters)
 
 
 @figure("map", Density, Sphere, sheet=(6, 2.0, 3))
 def mollweide(
-    page: Sheet,
+    page: Panels,
     solution: Solution,
     *,
     centre: float = 0.0,
@@ -317,12 +264,13 @@ def mollweide(
     TypeError
         If the states are not densities on the sphere.
     """
-    draw_maps(page, FieldLayer(solution, scale), centre, clusters=clusters)
+    maps = [Mollweide(centre)] * len(page.members)
+    draw_globes(page, solution, FieldLayer(page, solution, scale), maps, clusters)
 
 
 @figure("map", (Characteristics, Tokens), Sphere, sheet=(6, 2.0, 3))
 def mollweide_dots(
-    page: Sheet, solution: Solution, *, centre: float = 0.0, clusters: bool = True
+    page: Panels, solution: Solution, *, centre: float = 0.0, clusters: bool = True
 ) -> None:
     """Maps of the whole sphere at several times, in which equal areas are equal.
 
@@ -342,23 +290,8 @@ def mollweide_dots(
     TypeError
         If the states are neither characteristics nor tokens on the sphere.
     """
-    draw_maps(page, DotLayer(solution, key=not page.inside), centre, clusters=clusters)
-
-
-def draw_maps(page: Sheet, layer: Layer, centre: float = 0.0, *, clusters: bool = False) -> None:
-    """Each member of a sheet as a map."""
-    placed = [(view, Mollweide(centre)) for row in page.views for view in row]
-    layer.draw(page.figure, placed, rows=page.rows, clusters=clusters)
-
-
-def pair_for(state: Any, seen_from: Sequence[float] | None, *, beside: bool) -> OrthographicPair:
-    """Views from a direction, or from where a single state is best seen.
-
-    That is from its heaviest cluster, or else from its mean; a density from its mean.
-    """
-    if seen_from is None:
-        seen_from = appearance_of(state).best_seen_from(state)
-    return OrthographicPair(frame_of(seen_from), beside)
+    maps = [Mollweide(centre)] * len(page.members)
+    draw_globes(page, solution, DotLayer(page, solution), maps, clusters)
 
 
 # Pixels, outlines and marks ------------------------------------------------------------------
@@ -390,18 +323,12 @@ def globe(ax: Axes, projection: Projection, lines: str) -> PathPatch:
     for curves, alpha in ((fine, 0.3), (main, 0.65)):
         for curve in curves:
             ax.plot(*curve.T, color=lines, linewidth=0.45, alpha=alpha, zorder=2)
-    ax.set(**_limits(projection), xticks=[], yticks=[], aspect="equal")
+    left, right, bottom, top = projection.box
+    ax.set(xlim=(left - MARGIN, right + MARGIN), ylim=(bottom - MARGIN, top + MARGIN))
+    ax.set(xticks=[], yticks=[], aspect="equal")
     for spine in ax.spines.values():
         spine.set_visible(False)
     return outline
-
-
-def _limits(projection: Projection) -> dict[str, tuple[float, float]]:
-    left, right, bottom, top = projection.box
-    return {
-        "xlim": (left - MARGIN, right + MARGIN),
-        "ylim": (bottom - MARGIN, top + MARGIN),
-    }
 
 
 def name_sides(ax: Axes, pair: OrthographicPair) -> None:
@@ -419,32 +346,19 @@ def name_sides(ax: Axes, pair: OrthographicPair) -> None:
 
 def mark_clusters(ax: Axes, projection: Projection, state: Any) -> list[Artist]:
     """A ring at each cluster of a single state, and its share of the mass beside it."""
-    marks = []
-    for cluster in appearance_of(state).clusters(state):
-        marks += mark_cluster(ax, projection, cluster.point, cluster.mass)
-    return marks
-
-
-def mark_cluster(ax: Axes, projection: Projection, point: np.ndarray, share: float) -> list[Artist]:
-    """A ring at a cluster, and its share of the mass beside it."""
+    marks: list[Artist] = []
     halo = [withStroke(linewidth=1.6, foreground="white")]
-    place = projection.place(point)
-    left, down = _near_the_end(projection, place)  # else the text would leave the outline
     free = {"zorder": 4, "clip_on": False, "mfc": "none", "ms": 4.6}
-    rings = ax.plot(*place, "o", mec="white", mew=1.7, **free)
-    rings += ax.plot(*place, "o", mec=theme.INK, mew=0.8, **free)
-    label = ax.annotate(
-        percent(share),
-        place,
-        xytext=(-4 if left else 4, -3 if down else 3),
-        ha="right" if left else "left",
-        va="top" if down else "baseline",
-        textcoords="offset points",
-        fontsize=7.5,
-        zorder=5,
-        path_effects=halo,
-    )
-    return [*rings, label]
+    for cluster in appearance_of(state).clusters(state):
+        place = projection.place(cluster.point)
+        left, down = _near_the_end(projection, place)  # else the text would leave the outline
+        marks += ax.plot(*place, "o", mec="white", mew=1.7, **free)
+        marks += ax.plot(*place, "o", mec=theme.INK, mew=0.8, **free)
+        side = {"ha": "right" if left else "left", "va": "top" if down else "baseline"}
+        offset = {"xytext": (-4 if left else 4, -3 if down else 3), "textcoords": "offset points"}
+        style = {"fontsize": 7.5, "zorder": 5, "path_effects": halo}
+        marks.append(ax.annotate(percent(cluster.mass), place, **offset, **side, **style))
+    return marks
 
 
 def _near_the_end(projection: Projection, place: np.ndarray) -> tuple[bool, bool]:
@@ -453,12 +367,3 @@ def _near_the_end(projection: Projection, place: np.ndarray) -> tuple[bool, bool
     low, high = min(ends, key=lambda box: np.linalg.norm(place - (box[0] + box[1]) / 2))
     right, top = (place - low) / (high - low) > 0.85
     return bool(right), bool(top)
-
-
-def reddened(outline: PathPatch, solution: Solution) -> Update:
-    """An outline that is red where the state is not resolved."""
-    resolved = resolution.resolved_states(solution)
-    return lambda i: outline.set(
-        edgecolor=theme.INK if resolved[i] else theme.WARNING,
-        linewidth=0.7 if resolved[i] else 2.0,
-    )

@@ -1,4 +1,4 @@
-"""Times: which saved states to show, and the axis of time beneath a panel."""
+"""Times: which saved states to show, which of them are resolved, and the axis of time."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 
 from ..core.checks import boolean
 from ..results.solution import Solution
-from . import resolution, theme
+from . import theme
 from .appearance import appearance_of
 from .clusters import evenly
 from .labels import Member, label_logarithmic
 
-__all__ = ["pick_times", "story", "time_axis"]
+__all__ = ["drawn_count", "pick_times", "resolved_states", "story", "time_axis"]
 
 NAME = "time $t$"
 FEWEST, LONG = 5, 30.0  # so many times, and so long a range, are worth a logarithmic axis
@@ -22,11 +22,28 @@ EVEN, MOST = 0.1, 0.7
 MOST_LISTED = 4  # times in a message
 
 
+def resolved_states(solution: Solution) -> np.ndarray:
+    """Whether each saved state comes before the first that is not resolved, (m,).
+
+    A density is while its spectral tail is at most rtol; a run of characteristics knows since
+    when they are not.
+    """
+    if solution.resolved:
+        return np.ones(len(solution.t), dtype=bool)
+    since = solution.stats.get("unresolved_since")
+    if since is not None:
+        return solution.t < since
+    worst = np.array([state.spectral_tail.max() for state in solution])
+    return np.logical_and.accumulate(worst <= solution.rtol)
+
+
+def drawn_count(solution: Solution) -> int:
+    """How many saved states are drawn: not the last of a blow-up, which would hide all others."""
+    return len(solution) - (solution.status == "blow-up" and len(solution) > 1)
+
+
 def pick_times(
-    solution: Solution,
-    members: Sequence[Member],
-    times: Sequence[float] | None,
-    count: int,
+    solution: Solution, members: Sequence[Member], times: Sequence[float] | None, count: int
 ) -> np.ndarray:
     """Indices of the saved states to show, increasing: the nearest to `times`, or a story.
 
@@ -49,7 +66,7 @@ def pick_times(
             f"times must lie between {begin:g} and {end:g}, where this solution was saved; "
             f"got {times!r}."
         )
-    shown = np.asarray(resolution.before_blow_up(solution).t)
+    shown = solution.t[: drawn_count(solution)]
     return np.unique(np.abs(shown[:, None] - wanted).argmin(axis=0))
 
 
@@ -61,7 +78,7 @@ def story(solution: Solution, members: Sequence[Member], count: int) -> np.ndarr
     and slow phases are shown alike. A normal law is seen in perspective, where infinity is near.
     The first and the last state are always among them, but for the last of a blow-up.
     """
-    return spread(list(resolution.before_blow_up(solution)), members, count)
+    return spread(solution.states[: drawn_count(solution)], members, count)
 
 
 def spread(states: Sequence[Any], members: Sequence[Member], count: int) -> np.ndarray:
@@ -84,7 +101,7 @@ def is_logarithmic(solution: Solution, log_time: bool | None) -> bool:
     ValueError
         If it is asked for and there are fewer than two times above 0.
     """
-    shown = np.asarray(resolution.before_blow_up(solution).t)
+    shown = solution.t[: drawn_count(solution)]
     t = shown[shown > 0]
     if log_time is None:
         return len(t) >= FEWEST and t[-1] >= LONG * t[0] and _is_geometric(t)
@@ -108,19 +125,35 @@ def _is_geometric(t: np.ndarray) -> bool:
 
 def time_axis(ax: Axes, solution: Solution, *, log_time: bool = False, named: bool = True) -> None:
     """Limits, scale and name; what lies beyond a resolved state is hatched, a blow-up is dotted."""
-    t = np.asarray(solution.t)
+    t = solution.t
     if solution.status == "blow-up":
         end = solution.stats["blow_up_time"]
         ax.axvline(end, color=theme.CAUTION, linestyle=":", linewidth=1.0)
         ax.set_xlim(t[0], end + 0.03 * (end - t[0]))
     elif len(t) > 1:
         ax.set_xlim(t[0], t[-1])
-    resolution.hatch(ax, solution)
+    if not solution.resolved:
+        hatch(ax, solution)
     if log_time:
         ax.set_xscale("log")
-        label_logarithmic(ax.xaxis)
         ax.set_xlim(left=t[t > 0][0])
+        label_logarithmic(ax.xaxis)
     ax.set_xlabel(NAME if named else "")
+
+
+def hatch(ax: Axes, solution: Solution) -> None:
+    """Hatch a time axis from the last resolved time towards the time that was asked for.
+
+    A run that stopped long before its end is hatched as far as a quarter of what it reached.
+    """
+    begin, end = solution.t[0], solution.t[-1]
+    known = solution.t[resolved_states(solution)]
+    span = (end - begin) or 1.0
+    asked = max(solution.options.get("t_eval", [end]))
+    edge = end + min(max(asked - end, 0.06 * span), 0.25 * span)
+    style = {"facecolor": (1, 1, 1, 0.35), "edgecolor": theme.WARNING, "hatch": "////"}
+    ax.axvspan(known[-1] if len(known) else begin, edge, linewidth=1.2, zorder=5, **style)
+    ax.set_xlim(begin, edge)
 
 
 def time_edges(t: np.ndarray, *, log_time: bool) -> np.ndarray:
@@ -138,7 +171,7 @@ def columns_of_times(
 
     A logarithmic axis begins at the first time above 0.
     """
-    t = np.asarray(solution.t)
+    t = solution.t
     first = int(np.flatnonzero(t > 0)[0]) if log_time else 0
     kept = first + evenly(len(t) - first, most)
     return kept, time_edges(t[kept], log_time=log_time)

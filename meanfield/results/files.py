@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.atomic import write_result
 from ..core.checks import path_of
 from ..core.errors import ConfigError, StorageError
+from ..core.files import write_result
 from ..core.forms import Reading
 from ..core.identity import digest
 from ..core.kinds import build, describe

@@ -1,32 +1,32 @@
 """The arguments of `solve`, checked before anything is computed."""
 
 import json
-from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import boolean, generator, path_of, positive, whole_number
+from ..core.checks import boolean, generator, positive, whole_number
+from ..core.forms import Natural, Positive
+from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
 from ..models.parameters import Place
 from ..models.transformer import Transformer
 from ..states import State
-from ..steppers import Scheme, Splitting
+from ..steppers import Layers, Scheme, Splitting
+from .checkpoint import Keeper
 from .merging import checked_distance
-from .times import Times
 
 __all__ = [
     "AT_REST",
-    "Accuracy",
     "Arguments",
-    "Keeping",
-    "Options",
-    "Problem",
-    "Stopping",
+    "Geomspace",
+    "Linspace",
+    "Times",
     "check_layers",
-    "layer_times",
 ]
 
 OUTPUTS = 101
@@ -35,185 +35,133 @@ FEWEST_MODES = 16
 WHOLE = 1e-9
 MOST_LAYERS = 10**6
 RECORDED = {"model", "options", "versions", "machine", "written"}
+OF_STATES = ("min_degree", "max_degree", "engine", "merge", "rng")  # see `Motion.options`
 
 
-class Problem(NamedTuple):
-    """What to solve, and where to look at it."""
+class Arguments:
+    """The arguments of `solve`, all valid, and the motion that they make.
 
-    model: Transformer
-    state: Any
-    start: float
-    times: np.ndarray
+    Parameters
+    ----------
+    given : mapping
+        The arguments by the names of the parameters.
 
-    @classmethod
-    def checked(cls, model, state, t_span, t_eval) -> "Problem":
+    Attributes
+    ----------
+    times : ndarray
+        Of the outputs.
+    scheme : Scheme or Splitting or None
+        None is a choice as the run goes.
+    steady : float
+        The rate of change at which to end; 0 never.
+    seed : object
+        What tells the generator `rng` from others, as plain data; both are None if none is read.
+    degrees : (int, int)
+        The least and the highest degree of a density; else zeros.
+
+    Raises
+    ------
+    TypeError, ValueError, MeanfieldError
+        For what makes no sense, or does not fit together.
+    """
+
+    def __init__(self, given: Mapping[str, Any]):
+        model, state, scheme = given["model"], given["state"], given["scheme"]
         if not isinstance(model, Transformer):
             raise TypeError(f"solve expects a Transformer as its model; got {model!r}.")
-        if isinstance(t_eval, Times):
-            t_eval = t_eval.between(*t_span)
-        start, times = _times(t_span, t_eval)
+        self.start, self.times = _times(given["t_span"], given["t_eval"], scheme, given["dt"])
         if isinstance(state, State):
-            model = model.resolved(Place(state.dimension, state.tokens))
-        return cls(model, motion_for(state).prepared(model, state), start, times)
-
-
-class Accuracy(NamedTuple):
-    """How well to solve it."""
-
-    rtol: float
-    dt: float | None
-    scheme: Scheme | Splitting | None  # None is a choice
-    max_steps: int
-
-    @classmethod
-    def checked(cls, rtol, dt, scheme, max_steps) -> "Accuracy":
-        positive(rtol=rtol, max_steps=max_steps, dt=1.0 if dt is None else dt)
-        max_steps = whole_number("max_steps must be a whole number", "max_steps", max_steps)
-        if not 1e-13 <= rtol <= 1e-3:
-            raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
-        if scheme is not None and not isinstance(scheme, Scheme | Splitting):
-            raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
-        return cls(float(rtol), None if dt is None else float(dt), scheme, max_steps)
-
-
-class Stopping(NamedTuple):
-    """When to end, and who looks on."""
-
-    steady: float
-    events: tuple[Callable, ...]
-    callback: Callable | None
-
-    @classmethod
-    def checked(cls, until, steady_tolerance, events, callback) -> "Stopping":
-        events = (events,) if callable(events) else events
-        if not isinstance(events, Sequence) or not all(callable(event) for event in events):
-            raise TypeError(f"Events are functions g(t, state) -> float; got {events!r}.")
-        if callback is not None and not callable(callback):
-            raise TypeError(f"callback is a function of (t, state); got {callback!r}.")
-        if until not in (None, "steady"):
-            raise ValueError(f'until must be None or "steady"; got {until!r}.')
-        positive(steady_tolerance=steady_tolerance)
-        if until is None and steady_tolerance != AT_REST:
-            raise ValueError(
-                'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
-                f"{steady_tolerance!r} and until = None."
-            )
-        return cls(float(steady_tolerance) if until == "steady" else 0.0, tuple(events), callback)
-
-
-class Keeping(NamedTuple):
-    """The checkpoint, if any."""
-
-    path: Path | None
-    every: float
-    resume: bool
-
-    @classmethod
-    def checked(cls, checkpoint, checkpoint_every, resume) -> "Keeping":
-        every = float(checkpoint_every) if isinstance(checkpoint_every, Real) else np.nan
-        if not every >= 0:
-            raise ValueError(f"checkpoint_every must be >= 0 seconds; got {checkpoint_every!r}.")
-        resume = boolean("resume", resume)
-        if resume and checkpoint is None:
-            raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")
-        return cls(None if checkpoint is None else path_of("checkpoint", checkpoint), every, resume)
-
-
-class Options(NamedTuple):
-    """Options of `solve` that some states have, see `Motion.options`."""
-
-    engine: Any
-    merge: float | None
-    rng: np.random.Generator | None
-    seed: Any
-    degrees: tuple[int, int]
-
-    @classmethod
-    def checked(cls, motion: Motion, given: dict[str, Any], has_checkpoint: bool) -> "Options":
-        """Options that apply, of which `given` has those that the caller gave."""
-        degrees = (0, 0)
-        if "min_degree" in motion.options:
-            degrees = _degrees(motion.like, given.get("min_degree"), given.get("max_degree"))
-        distance = checked_distance(given.get("merge"), motion)
-        rng, seed = _random(given.get("rng"), motion.random, has_checkpoint)
-        return cls(given.get("engine"), distance, rng, seed, degrees)
-
-
-class Arguments(NamedTuple):
-    """The arguments of `solve`, all valid, and the motion that they make."""
-
-    problem: Problem
-    accuracy: Accuracy
-    stopping: Stopping
-    keeping: Keeping
-    options: Options
-    motion: Motion
-    progress: bool | None
-    provenance: dict[str, Any]
-
-    @classmethod
-    def checked(
-        cls,
-        problem: Problem,
-        accuracy: Accuracy,
-        stopping: Stopping,
-        keeping: Keeping,
-        given: dict[str, Any],
-        progress: bool | None,
-        provenance: dict[str, Any] | None,
-    ) -> "Arguments":
-        """What depends on several of them; ValueError or MeanfieldError for what does not fit."""
-        kind, model = motion_for(problem.state), problem.model
-        given = {name: value for name, value in given.items() if value is not None}
-        for name, value in given.items():
+            model = model.resolve(Place(state.dimension, state.tokens))
+        kind = motion_for(state)
+        self.model, self.state = model, kind.prepared(model, state)
+        self.rtol, dt, self.max_steps = _accuracy(
+            given["rtol"], given["dt"], scheme, given["max_steps"]
+        )
+        self.steady = _steady(given["until"], given["steady_tolerance"])
+        self.events, self.callback = _functions(given["events"], given["callback"])
+        self.keeper = Keeper(given["checkpoint"], given["checkpoint_every"], given["resume"])
+        options = {name: given[name] for name in OF_STATES if given[name] is not None}
+        for name, value in options.items():
             if name not in kind.options:
                 raise ValueError(kind.refusal(name, value))
-        if stopping.steady and not (model.drift.constant and model.normalisation.constant):
+        if self.steady and not (model.drift.constant and model.normalisation.constant):
             raise ValueError(
                 f'until="steady" is for models that do not change with time: under {model!r} '
                 "tokens may rest and move again. Look at observables over time instead."
             )
-        motion = kind(
-            model,
-            problem.state,
-            given.get("engine"),
-            scheme=accuracy.scheme,
-            rtol=accuracy.rtol,
-        )
-        if stopping.steady and motion.random:
+        self.engine = options.get("engine")
+        motion = kind(model, self.state, self.engine, scheme=scheme, rtol=self.rtol)
+        if self.steady and motion.random:
             raise ValueError(
                 'until="steady" is for states that come to rest; tokens with noise do not. Look at '
                 "observables over time instead."
             )
-        scheme, dt = motion.chosen_scheme(accuracy.scheme, accuracy.dt, problem.start)
-        accuracy = accuracy._replace(scheme=scheme, dt=dt)
-        options = Options.checked(motion, given, keeping.path is not None)
-        shown = None if progress is None else boolean("progress", progress)
-        extra = _plain_data(provenance)
-        return cls(problem, accuracy, stopping, keeping, options, motion, shown, extra)
+        self.motion: Motion = motion
+        self.scheme: Any
+        self.scheme, self.dt = motion.chosen_scheme(scheme, dt, self.start)
+        self.degrees = _degrees(motion, options.get("min_degree"), options.get("max_degree"))
+        self.merge = checked_distance(options.get("merge"), motion)
+        self.rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
+        shown = given["progress"]
+        self.progress = None if shown is None else boolean("progress", shown)
+        self.provenance = _plain_data(given["provenance"])
 
     def described(self) -> dict[str, Any]:
         """What determines the result besides model and state, as plain data."""
-        events, kept = self.stopping.events, {}
+        kept = {}
         if self.motion.options & {"engine", "merge", "rng"}:
-            engine, merge, _, seed, _ = self.options
-            kept = {"engine": repr(engine), "merge": merge, "seed": seed}
+            kept = {"engine": repr(self.engine), "merge": self.merge, "seed": self.seed}
         return {
-            "t_start": self.problem.start,
-            "t_eval": self.problem.times.tolist(),
-            "rtol": self.accuracy.rtol,
-            "dt": self.accuracy.dt,
-            "scheme": self.accuracy.scheme and self.accuracy.scheme.name,
-            "steady_tolerance": self.stopping.steady,
-            "min_degree": self.options.degrees[0],
-            "max_degree": self.options.degrees[1],
-            "events": [getattr(event, "__qualname__", repr(event)) for event in events],
+            "t_start": self.start,
+            "t_eval": self.times.tolist(),
+            "rtol": self.rtol,
+            "dt": self.dt,
+            "scheme": self.scheme and self.scheme.name,
+            "steady_tolerance": self.steady,
+            "min_degree": self.degrees[0],
+            "max_degree": self.degrees[1],
+            "events": [getattr(event, "__qualname__", repr(event)) for event in self.events],
             **kept,
             **self.motion.recorded(),
         }
 
 
-def _times(t_span: Sequence[float], t_eval) -> tuple[float, np.ndarray]:
+def _accuracy(rtol, dt, scheme, max_steps) -> tuple[float, float | None, int]:
+    positive(rtol=rtol, max_steps=max_steps, dt=1.0 if dt is None else dt)
+    max_steps = whole_number("max_steps must be a whole number", "max_steps", max_steps)
+    if not 1e-13 <= rtol <= 1e-3:
+        raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
+    if scheme is not None and not isinstance(scheme, Scheme | Splitting):
+        raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
+    return float(rtol), None if dt is None else float(dt), max_steps
+
+
+def _functions(events, callback) -> tuple[tuple[Callable, ...], Callable | None]:
+    events = (events,) if callable(events) else events
+    if not isinstance(events, Sequence) or not all(callable(event) for event in events):
+        raise TypeError(f"Events are functions g(t, state) -> float; got {events!r}.")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback is a function of (t, state); got {callback!r}.")
+    return tuple(events), callback
+
+
+def _steady(until, tolerance) -> float:
+    if until not in (None, "steady"):
+        raise ValueError(f'until must be None or "steady"; got {until!r}.')
+    positive(steady_tolerance=tolerance)
+    if until is None and tolerance != AT_REST:
+        raise ValueError(
+            'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
+            f"{tolerance!r} and until = None."
+        )
+    return float(tolerance) if until == "steady" else 0.0
+
+
+def _times(t_span: Sequence[float], t_eval, scheme, dt) -> tuple[float, np.ndarray]:
+    if scheme is Layers and t_eval is None:
+        t_eval = _layer_times(t_span, dt)
+    if isinstance(t_eval, Times):
+        t_eval = t_eval.between(*t_span)
     span = _floats(t_span)
     if span.shape != (2,) or not np.isfinite(span).all() or not span[0] < span[1]:
         raise ValueError(
@@ -259,7 +207,10 @@ def _floats(values) -> np.ndarray:
         return np.array(np.nan)
 
 
-def _degrees(density, min_degree, max_degree) -> tuple[int, int]:
+def _degrees(motion: Motion, min_degree, max_degree) -> tuple[int, int]:
+    if "min_degree" not in motion.options:
+        return 0, 0
+    density: Any = motion.like
     min_degree = FEWEST_MODES if min_degree is None else min_degree
     if max_degree is None:
         max_degree = max(density.geometry.largest_degree, density.geometry.degree)
@@ -274,12 +225,12 @@ def _degrees(density, min_degree, max_degree) -> tuple[int, int]:
     return min_degree, max_degree
 
 
-def _random(rng, read: bool, has_checkpoint: bool) -> tuple:
+def _random(rng, read: bool, checkpoint: Path | None) -> tuple:
     """The generator, if it is read, and what tells it from others as plain data."""
     if not read:
         generator(rng)  # a valid one is not read
         return None, None
-    if rng is None and has_checkpoint:
+    if rng is None and checkpoint is not None:
         raise ValueError(
             "A run with noise and a checkpoint needs rng, a seed or a Generator in the same state: "
             "only then can it be resumed with the same random numbers."
@@ -287,17 +238,13 @@ def _random(rng, read: bool, has_checkpoint: bool) -> tuple:
     if rng is None:
         rng = np.random.SeedSequence().entropy
     numbers = generator(rng)
-    seed = int(rng) if isinstance(rng, Integral) else numbers.bit_generator.state
-    return numbers, _plain(seed)
+    if isinstance(rng, Integral):
+        return numbers, int(rng)
+    state = json.dumps(numbers.bit_generator.state, default=lambda array: array.tolist())
+    return numbers, json.loads(state)
 
 
-def _plain(seed: Any) -> Any:
-    if isinstance(seed, dict):
-        return {key: _plain(value) for key, value in seed.items()}
-    return seed.tolist() if isinstance(seed, np.ndarray | np.generic) else seed
-
-
-def layer_times(t_span, dt) -> np.ndarray | None:
+def _layer_times(t_span, dt) -> np.ndarray | None:
     """The times of all layers of depth dt; None where the numbers make no sense.
 
     Raises
@@ -335,3 +282,66 @@ def check_layers(elapsed, dt: float | None, what: str) -> None:
             f"steppers.Layers takes steps of exactly dt = {dt:g}, and {what} is {worst:g} layers "
             "after the start: expected a whole number. Leave t_eval out to see every layer."
         )
+
+
+# Times of outputs, as configuration files give them ------------------------------------------
+
+
+class Times(Kind, family=True):
+    """Times of outputs between the ends of a run, in place of a list of them."""
+
+    leaves: ClassVar[dict[Any, Any]] = {}
+
+    @abstractmethod
+    def between(self, start: float, end: float) -> np.ndarray:
+        """The times, increasing, from `start` to `end`."""
+
+
+class Linspace(Times):
+    """Equally spaced times.
+
+    Parameters
+    ----------
+    count : int
+        How many, both ends among them.
+    """
+
+    count: Natural
+
+    def validate(self) -> None:
+        _check_count(self.count)
+
+    def between(self, start: float, end: float) -> np.ndarray:
+        return np.linspace(start, end, self.count)
+
+
+class Geomspace(Times):
+    """The start, and times whose distances from it grow by a common factor.
+
+    Parameters
+    ----------
+    count : int
+        How many, both ends among them.
+    first : float
+        The first of them after the start, as a time since the start.
+    """
+
+    count: Natural
+    first: Positive
+
+    def validate(self) -> None:
+        _check_count(self.count)
+
+    def between(self, start: float, end: float) -> np.ndarray:
+        if not self.first < end - start:
+            raise ValueError(
+                f"t_eval must lie within t_span, of length {end - start:g}; the first time after "
+                f"the start is {self.first:g} later."
+            )
+        later = np.geomspace(self.first, end - start, self.count - 1)
+        return start + np.concatenate([[0.0], later])
+
+
+def _check_count(count: int) -> None:
+    if count < 2:
+        raise ValueError(f"count must be >= 2, as both ends are among them; got {count}.")

@@ -12,94 +12,128 @@ import io
 import time
 import warnings
 from collections.abc import Callable
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.atomic import check_writable, write_atomically
+from ..core.checks import boolean, path_of
 from ..core.errors import CheckpointError, StorageWarning
+from ..core.files import check_writable, write_atomically
 from ..core.identity import digest
 
 __all__ = ["Keeper"]
 
-MAGIC = b"meanfield ckpt 5"
+MAGIC = b"meanfield ckpt 6"
 
 
 class Keeper:
-    """Writes and reads the checkpoint of one run.
+    """Writes and reads the checkpoint of one run, if there is to be one.
 
     Parameters
     ----------
-    path : Path
-    identity : dict
-        What determines the result, see `digest`. It must agree on resuming.
-    every : float
+    checkpoint : path or None
+        None keeps none.
+    checkpoint_every : float
         Seconds of wall time between two checkpoints.
     resume : bool
         Whether the file, if it exists, is read first; else it must be a checkpoint, or empty.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments that make no sense.
     """
 
-    def __init__(self, path: Path, identity: dict[str, Any], every: float, resume: bool):
+    def __init__(self, checkpoint: Any, checkpoint_every: Any, resume: Any):
+        self._every = float(checkpoint_every) if isinstance(checkpoint_every, Real) else np.nan
+        if not self._every >= 0:
+            raise ValueError(f"checkpoint_every must be >= 0 seconds; got {checkpoint_every!r}.")
+        self._resume = boolean("resume", resume)
+        if self._resume and checkpoint is None:
+            raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")
+        self.path = None if checkpoint is None else path_of("checkpoint", checkpoint)
+
+    def opened(self, identity: dict[str, Any]) -> dict[str, np.ndarray]:
+        """The arrays to go on from, none at the beginning of a run.
+
+        Parameters
+        ----------
+        identity : dict
+            What determines the result, see `digest`. It must agree on resuming.
+
+        Raises
+        ------
+        CheckpointError
+            Where nothing can be written, or what is there does not belong to this run.
+        """
+        path = self.path
+        if path is None:
+            return {}
         if not path.absolute().parent.is_dir() or (path.exists() and not path.is_file()):
             raise CheckpointError(
                 f"No checkpoint can be written to {path}: expected a file in an existing folder."
             )
-        if path.exists() and not resume and not _may_be_overwritten(path):
+        there = path.exists()
+        if there and not self._resume and not _may_be_overwritten(path):
             raise CheckpointError(
                 f"{path} exists and is not a checkpoint: it would be overwritten. Choose another "
                 "name, or remove it."
             )
         check_writable(path)
         try:
-            self._path, self._identity = path, digest(identity)
+            self._identity = digest(identity)
         except TypeError as error:
             raise CheckpointError(
                 f"{error}: no run with it can be resumed. Leave checkpoint out, or write it as a "
                 "Python function."
             ) from error
-        self._every, self._last = every, time.monotonic()
+        self._last = time.monotonic()
+        return self._load(path) if there and self._resume else {}
 
     def save_now_and_then(self, arrays: Callable[[], dict[str, Any]]) -> None:
         """Save what `arrays` returns if the last checkpoint is old enough."""
-        if time.monotonic() - self._last >= self._every:
-            self.save(arrays())
+        if self.path is not None and time.monotonic() - self._last >= self._every:
+            self.save(arrays)
 
-    def save(self, arrays: dict[str, Any]) -> None:
-        """Write the checkpoint, replacing the previous one atomically.
+    def save(self, arrays: Callable[[], dict[str, Any]]) -> None:
+        """Write a checkpoint of what `arrays` returns, replacing the previous one atomically.
 
         Where that fails, on a full disk for instance, the run is worth more than its
         checkpoint: it goes on, with a warning.
         """
+        if self.path is None:
+            return
         buffer = io.BytesIO()
-        np.savez(buffer, identity=np.array(self._identity), **arrays)
+        np.savez(buffer, identity=np.array(self._identity), **arrays())
         payload = buffer.getvalue()
         sealed = MAGIC + hashlib.sha256(payload).digest() + payload
         try:
-            write_atomically(self._path, lambda path: path.write_bytes(sealed))
+            write_atomically(self.path, lambda path: path.write_bytes(sealed))
         except OSError as error:
             warnings.warn(
-                f"The checkpoint {self._path} could not be written "
+                f"The checkpoint {self.path} could not be written "
                 f"({error.strerror or error}); the run goes on without it.",
                 StorageWarning,
                 stacklevel=2,
             )
         self._last = time.monotonic()
 
-    def load(self) -> dict[str, np.ndarray]:
+    def _load(self, path: Path) -> dict[str, np.ndarray]:
         """The arrays that were saved; raises CheckpointError unless all is well."""
-        sealed = self._path.read_bytes()
+        sealed = path.read_bytes()
         payload = sealed[48:]
         if sealed[:16] != MAGIC or hashlib.sha256(payload).digest() != sealed[16:48]:
             raise CheckpointError(
-                f"{self._path} is not an intact checkpoint: it was cut short or altered, or "
+                f"{path} is not an intact checkpoint: it was cut short or altered, or "
                 "another program wrote it. Remove it and start the run again."
             )
         with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
             content = {name: arrays[name] for name in arrays.files}
         if str(content.pop("identity")) != self._identity:
             raise CheckpointError(
-                f"{self._path} belongs to another run: its model, initial state, times "
+                f"{path} belongs to another run: its model, initial state, times "
                 "or options differ. Resume with the same arguments, or use another file."
             )
         return content

@@ -1,16 +1,16 @@
-"""Degree adaptation: a density on its way through time, on as many modes as it needs."""
+"""A density on its way through time: on as many modes as it needs, by the scheme that suits."""
 
 from typing import Any
 
 import numpy as np
 
 from ..spaces.density import Density, tail_start
-from ..steppers import Rules, Scheme, Stepper
+from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
-from ..steppers.clock import replanned, restored, started
+from ..steppers.clock import replanned, started
 from .arguments import Arguments
-from .integration import Count, Integration
-from .scheme_selection import SCHEMES, SchemeSelection
+from .integration import Integration
+from .policies import Policy
 
 __all__ = ["UNRESOLVED", "SpectralIntegration", "coarser", "finer"]
 
@@ -19,152 +19,80 @@ TAIL, COARSE_TAIL = 0.1, 0.01
 SMALLEST_TAIL = 1e-13
 COEFFICIENTS_PER_PAUSE = 200_000
 
+SCHEMES = (Krogstad, DormandPrince)  # for what is stiff, and for what is not
+SOON, OFTEN, RARELY = 16, 64, 4096  # attempts until the schemes are compared again
+WORTHWHILE = 1.2  # a change of the scheme has to gain this much
+
 
 class SpectralIntegration(Integration):
     """Steps of exponential or explicit schemes on modes whose number is adapted.
 
-    When a coefficient in the last eighth of the degrees exceeds rtol / 10 the degree grows to the
-    next 2^k, on S^2 also 3 * 2^k, and the step is taken again. It shrinks once all coefficients
-    that would go, and the last eighth of those that stay, are below rtol / 1000. dt fixes steps.
-
-    Where no scheme is asked for, the present one of SCHEMES is compared with the others now and
-    then, first with the longest step that is stable, then by trying one.
+    dt fixes steps. Where no scheme is asked for, it is one of SCHEMES that is chosen as the run
+    goes.
     """
 
     def __init__(self, arguments: Arguments):
         super().__init__(arguments)
-        scheme: Any = arguments.accuracy.scheme
-        density = arguments.problem.state
-        self._schemes: tuple[Any, ...] = SCHEMES if scheme is None else (scheme,)
-        self._degrees = arguments.options.degrees
-        self._scheme: Any = self._schemes[0]
-        self._selection = SchemeSelection(self.duration)
+        scheme, density = arguments.scheme, arguments.state
+        self.schemes: tuple[Any, ...] = SCHEMES if scheme is None else (scheme,)
+        for scheme in self.schemes:
+            self.count(scheme.name, 0, 0, 0)
+        self.weights = 0  # computed so far
+        self.degrees = DegreeAdaptation(density, arguments)
+        self.selection = SchemeSelection(self.duration)
+        self.policies = {"degrees": self.degrees, "selection": self.selection}
         self._shape, self._members = density.shape, int(np.prod(density.shape))
         self._evolutions: dict[int, Any] = {}
         self._steppers: dict[tuple[int, str], Stepper] = {}
-        self._steps = np.zeros((len(self._schemes), 3), dtype=np.int64)
-        self.degree_changes = 0
-        self.highest_degree = 0
-        self._geometry = density.geometry
-        self._enter(self._first_density(density), self._scheme)
+        self.enter(self.degrees.first(density), self.schemes[0])
         self.clock = started(self.dt or self._first_step())
 
     # The present ---------------------------------------------------------------------------
 
     @property
-    def elapsed(self) -> float:
-        return self.clock.t
-
-    @property
     def state(self) -> Density:
-        state = self._stepper.state
-        return Density(self._geometry, state.reshape(*self._shape, -1))
+        return Density(self.geometry, self.stepper.state.reshape(*self._shape, -1))
 
     @property
     def rate(self) -> float:
         """The largest L2 norm of d mu/dt over the members."""
-        return self._stepper.rate
+        return self.stepper.rate
+
+    @property
+    def pause(self) -> int:  # type: ignore[override]
+        return max(1, min(1024, COEFFICIENTS_PER_PAUSE // self.stepper.state.size))
+
+    @property
+    def size(self) -> str:
+        return f"degree {self.degrees.highest}"
 
     # Moving --------------------------------------------------------------------------------
 
     def advance(self, target: float, limit: int) -> int:
-        left = self._selection.attempts_left(self.attempts, target, self.clock.t)
-        before = self._stepper.counts.copy()
-        code, self.clock = self._stepper.advance(self.clock, self._rules, target, min(limit, left))
-        self._steps[self._schemes.index(self._scheme)] += self._stepper.counts - before
-        if code == FINER:
-            if self._geometry.degree >= self._degrees[1]:
-                return UNRESOLVED
-            self._change_degree(
-                min(finer(self._geometry.degree, self._geometry.halfway), self._degrees[1])
-            )
-        elif code == COARSER:
-            self._change_degree(self._coarser(self._geometry.degree))
-        if self._selection.attempts_left(self.attempts, target, self.clock.t) <= 0:
-            self._selection.reviewed(self.attempts, changed=self._review())
-        return code
-
-    def _review(self) -> bool:
-        """Take another scheme if it is better from here; whether it is."""
-        density, state = self.state, self._stepper.state
-        for scheme in self._schemes:
-            if scheme is not self._scheme:
-                step, longest = self.clock.proposal, self._stepper.longest_step(scheme)
-                if not self._selection.may_be_better(scheme, longest, self._scheme, step):
-                    continue
-                other = self._stepper_for(density, scheme)
-                better = self._selection.better_step(other, state, self._scheme, step, self.rtol)
-                if better is not None:
-                    self._enter(density, scheme)
-                    self.clock = replanned(self.clock, better)
-                    return True
-        return False
+        limit = min(limit, self.selection.attempts_left(self, target))
+        before = self.stepper.counts.copy()
+        code, self.clock = self.stepper.advance(self.clock, self._rules, target, limit)
+        accepted, rejected, weights = self.stepper.counts - before
+        evaluations = self.scheme.evaluations * (accepted + rejected)
+        self.count(self.scheme.name, accepted, rejected, evaluations)
+        self.weights += int(weights)
+        end = self.consult(code)
+        return code if end is None else end
 
     def step_from(self, state: Density, elapsed: float, dt: float) -> Density:
-        fine = state.resample(self._geometry.degree)
-        new, _ = self._stepper.step(fine.coefficients.reshape(self._stepper.state.shape), dt)
-        return Density(self._geometry, new.reshape(*self._shape, -1))
+        fine = state.resample(self.geometry.degree)
+        new, _ = self.stepper.step(fine.coefficients.reshape(self.stepper.state.shape), dt)
+        return Density(self.geometry, new.reshape(*self._shape, -1))
 
-    # Reported ------------------------------------------------------------------------------
-
-    @property
-    def pause(self) -> int:  # type: ignore[override]
-        return max(1, min(1024, COEFFICIENTS_PER_PAUSE // self._stepper.state.size))
-
-    @property
-    def size(self) -> str:
-        return f"degree {self.highest_degree}"
-
-    def _counts(self) -> list[Count]:
-        counts = zip(self._schemes, self._steps, strict=True)
-        return [
-            Count(s.name, int(n), int(rejected), s.evaluations * int(n + rejected))
-            for s, (n, rejected, _) in counts
-        ]
-
-    def stats(self) -> dict[str, Any]:
-        found = super().stats()
-        return found | {
-            "evaluations": found["evaluations"] + self._selection.evaluations,
-            "weights": int(self._steps[:, 2].sum()),
-            "degree_changes": self.degree_changes,
-            "highest_degree": self.highest_degree,
-        }
-
-    # Kept in a checkpoint --------------------------------------------------------------------
-
-    def snapshot(self) -> dict[str, Any]:
-        return {
-            "clock": tuple(self.clock),
-            "coefficients": self.state.coefficients,
-            "counts": self._steps,
-            "scheme": self._schemes.index(self._scheme),
-            "choice": self._selection.snapshot(),
-            "degree_changes": self.degree_changes,
-            "highest_degree": self.highest_degree,
-        }
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        coefficients = snapshot["coefficients"]
-        geometry = self._geometry.with_modes(coefficients.shape[-1])
-        self._enter(Density(geometry, coefficients), self._schemes[int(snapshot["scheme"])])
-        self.clock = restored(snapshot["clock"])
-        self._steps = np.array(snapshot["counts"])
-        self._selection.restore(snapshot["choice"])
-        self.degree_changes = int(snapshot["degree_changes"])
-        self.highest_degree = int(snapshot["highest_degree"])
-
-    # Degrees -------------------------------------------------------------------------------
-
-    def _enter(self, density: Density, scheme: Scheme) -> None:
+    def enter(self, density: Density, scheme: Scheme) -> None:
         """Go on from this density, on its modes and with this scheme."""
-        self._stepper = self._stepper_for(density, scheme)
-        self._stepper.state = density.coefficients.reshape(self._members, -1)
-        self._geometry, self._scheme = density.geometry, scheme
-        self._rules = self._rules_for(density.geometry.degree)
-        self.highest_degree = max(self.highest_degree, density.geometry.degree)
+        self.stepper = self.stepper_for(density, scheme)
+        self.stepper.state = density.coefficients.reshape(self._members, -1)
+        self.geometry, self.scheme = density.geometry, scheme
+        self.degrees.highest = max(self.degrees.highest, density.geometry.degree)
+        self._rules = self.degrees.rules(self)
 
-    def _stepper_for(self, density: Density, scheme: Scheme) -> Stepper:
+    def stepper_for(self, density: Density, scheme: Scheme) -> Stepper:
         """The stepper of a scheme on the modes of a density, where it starts if it is new."""
         geometry, degree = density.geometry, density.geometry.degree
         if degree not in self._evolutions:
@@ -182,36 +110,80 @@ class SpectralIntegration(Integration):
             )
         return self._steppers[degree, scheme.name]
 
-    def _change_degree(self, degree: int) -> None:
-        self._enter(self.state.resample(degree), self._scheme)
-        self.degree_changes += 1
-        self._selection.review_soon(self.attempts)
+    def _first_step(self) -> float:
+        """A step that changes the state by rtol^(1/4) / 20 in the norm of errors."""
+        changes = max(1.0, self.stepper.rate_in_metric * self.duration)
+        return self.duration * min(1.0, 0.05 * self.rtol**0.25 / changes)
 
-    def _rules_for(self, degree: int) -> Rules:
-        tail = self._tail(degree)
-        fewer = self._coarser(degree)
+    # The result, and a checkpoint ----------------------------------------------------------
+
+    def stats(self) -> dict[str, Any]:
+        return super().stats() | {"weights": self.weights}
+
+    def snapshot(self) -> dict[str, Any]:
+        return super().snapshot() | {
+            "coefficients": self.state.coefficients,
+            "scheme": self.schemes.index(self.scheme),
+            "weights": self.weights,
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        coefficients = snapshot["coefficients"]
+        geometry = self.geometry.with_modes(coefficients.shape[-1])
+        self.enter(Density(geometry, coefficients), self.schemes[int(snapshot["scheme"])])
+        super().restore(snapshot)
+        self.weights = int(snapshot["weights"])
+
+
+class DegreeAdaptation(Policy):
+    """The degree of a density.
+
+    When a coefficient in the last eighth of the degrees exceeds rtol / 10 the degree grows to the
+    next 2^k, on S^2 also 3 * 2^k, and the step is taken again. It shrinks once all coefficients
+    that would go, and the last eighth of those that stay, are below rtol / 1000.
+    """
+
+    memory = ("changes", "highest")
+
+    def __init__(self, density: Density, arguments: Arguments):
+        self._least, self._most = arguments.degrees
+        self._rtol, self._geometry = arguments.rtol, density.geometry
+        self.changes, self.highest = 0, 0
+
+    def after_step(self, run: SpectralIntegration, code: int) -> int | None:
+        """Change the degree where a step has asked for it."""
+        degree = run.geometry.degree
+        if code == FINER and degree >= self._most:
+            return UNRESOLVED
+        if code == FINER:
+            wanted = min(finer(degree, run.geometry.halfway), self._most)
+        elif code == COARSER:
+            wanted = self._coarser(degree)
+        else:
+            return None
+        run.enter(run.state.resample(wanted), run.scheme)
+        self.changes += 1
+        run.selection.review_soon(run.attempts)
+        return None
+
+    def rules(self, run: SpectralIntegration) -> Rules:
+        """What the time loop watches on the modes of a run."""
+        degree = run.geometry.degree
+        tail, fewer = self._tail(degree), self._coarser(degree)
         return Rules(
-            rtol=0.0 if self.dt else self.rtol,
-            error_order=self._scheme.estimate_order + 1.0,
-            smallest_step=1e-15 * self.duration,
+            rtol=0.0 if run.dt else run.rtol,
+            error_order=run.scheme.estimate_order + 1.0,
+            smallest_step=1e-15 * run.duration,
             tail=tail,
             tail_degree=tail_start(degree),
             coarse_tail=COARSE_TAIL * tail if fewer < degree else 0.0,
             coarse_degree=tail_start(fewer),
-            steady=self.steady,
+            steady=run.steady,
         )
 
-    def _tail(self, degree: int) -> float:
-        """How large the last coefficients may be: relative to those of a Dirac."""
-        return max(TAIL * self.rtol, SMALLEST_TAIL) * self._geometry.dirac(degree)
-
-    def _coarser(self, degree: int) -> int:
-        """The degree to shrink to from this one: the same if there is no lower one."""
-        return max(coarser(degree, self._geometry.halfway), min(self._degrees[0], degree))
-
-    def _first_density(self, density: Density) -> Density:
+    def first(self, density: Density) -> Density:
         """The initial density on the fewest modes that the rules allow."""
-        degree = max(density.geometry.degree, self._degrees[0])
+        degree = max(density.geometry.degree, self._least)
         sizes = np.abs(density.coefficients).reshape(-1, density.geometry.degrees.size).max(axis=0)
         limit = COARSE_TAIL * self._tail(density.geometry.degree)
         while (fewer := self._coarser(degree)) < degree:
@@ -220,10 +192,72 @@ class SpectralIntegration(Integration):
             degree = fewer
         return density.resample(degree)
 
-    def _first_step(self) -> float:
-        """A step that changes the state by rtol^(1/4) / 20 in the norm of errors."""
-        changes = max(1.0, self._stepper.rate_in_metric * self.duration)
-        return self.duration * min(1.0, 0.05 * self.rtol**0.25 / changes)
+    def _tail(self, degree: int) -> float:
+        """How large the last coefficients may be: relative to those of a Dirac."""
+        return max(TAIL * self._rtol, SMALLEST_TAIL) * self._geometry.dirac(degree)
+
+    def _coarser(self, degree: int) -> int:
+        """The degree to shrink to from this one: the same if there is no lower one."""
+        return max(coarser(degree, self._geometry.halfway), min(self._least, degree))
+
+    def stats(self, start: float) -> dict[str, Any]:
+        """How often the degree has changed, and how high it was."""
+        return {"degree_changes": self.changes, "highest_degree": self.highest}
+
+
+class SchemeSelection(Policy):
+    """The scheme for a density, compared with the others now and then.
+
+    Reviews come at the same steps wherever a run pauses. Schemes are compared by the time that they
+    advance per evaluation of the right-hand side, where no step is longer than equal steps between
+    two outputs allow: first with the longest step that is stable, then by trying one.
+    """
+
+    memory = ("at", "interval", "target", "gap")
+
+    def __init__(self, duration: float):
+        self.at, self.interval = SOON, OFTEN
+        self.target, self.gap = 0.0, duration
+
+    def attempts_left(self, run: SpectralIntegration, target: float) -> int:
+        """How many steps may be tried until the next review, on the way to an output."""
+        if target != self.target:
+            self.target, self.gap = target, target - run.clock.t
+        return self.at - run.attempts
+
+    def review_soon(self, attempts: int) -> None:
+        """After a change of the degree."""
+        self.at, self.interval = min(self.at, attempts + SOON), OFTEN
+
+    def after_step(self, run: SpectralIntegration, code: int) -> None:
+        """Review the scheme where it is due; later and later while nothing changes."""
+        if self.at <= run.attempts:
+            changed = self._review(run)
+            self.interval = OFTEN if changed else min(2 * self.interval, RARELY)
+            self.at = run.attempts + self.interval
+
+    def _review(self, run: SpectralIntegration) -> bool:
+        """Take another scheme if it is better from here; whether it is."""
+        density, state, step = run.state, run.stepper.state, run.clock.proposal
+        enough = WORTHWHILE * self._reach(run.scheme, step)
+        for scheme in run.schemes:
+            longest = run.stepper.longest_step(scheme)
+            if scheme is run.scheme or self._reach(scheme, longest) < enough:
+                continue
+            run.count(scheme.name, 0, 0, scheme.evaluations + 1)
+            other = run.stepper_for(density, scheme)
+            expected = other.expected_step(state, step, run.rtol)
+            if self._reach(scheme, expected) >= enough:
+                run.enter(density, scheme)
+                run.clock = replanned(run.clock, expected)
+                return True
+        return False
+
+    def _reach(self, scheme: Scheme, step: float) -> float:
+        """The time that is advanced per evaluation in steps of this size."""
+        if not step > 0:
+            return 0.0
+        return self.gap / max(1.0, -(-self.gap // step)) / scheme.evaluations
 
 
 def finer(degree: int, halfway: bool) -> int:

@@ -1,13 +1,14 @@
-"""The integrator loop: clock, steps, dense output, counts and snapshots, whatever moves.
+"""The integrator loop: clock, steps, policies, dense output, counts and snapshots.
 
-States with a velocity are moved by `FlowIntegration`, in steps that controllers of their own may
-follow: merging, the detection of blow-ups, implicit steps. Expansions in modes are moved by
-`degree_adaptation.SpectralIntegration`.
+States with a velocity are moved by `FlowIntegration`, whose policies are merging, the detection of
+blow-ups and implicit steps. Expansions in modes are moved by
+`degree_adaptation.SpectralIntegration`, with policies for their degree and their scheme.
 """
 
+import copy
 import json
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,26 +17,16 @@ from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import Clock, restored, started
-from ..steppers.flow import Flow, Step
+from ..steppers.flow import ExplicitFlow, Flow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
-from .blow_up import BlowUp
 from .merging import Merging
-from .stiffness import Stiffness
+from .policies import BlowUp, Policy, Stiffness
 
 __all__ = ["STALLED", "FlowIntegration", "Integration"]
 
 STALLED = 101  # a step was too short for the clock to show
 ONE_TIME = 8 * np.finfo(float).eps
-
-
-class Count(NamedTuple):
-    """Steps of one scheme, and what they cost."""
-
-    scheme: str
-    accepted: int
-    rejected: int
-    evaluations: int
 
 
 class Integration(ABC):
@@ -53,6 +44,10 @@ class Integration(ABC):
         The time since the start, at the end of the last step, and the plan of steps.
     elapsed : float
         The time since the start; it may be within the last step.
+    tally : dict of ndarray
+        For each scheme: steps accepted, steps rejected, evaluations.
+    policies : dict of Policy
+        They are consulted after every step, in this order.
     continuous : bool
         Whether a step can be taken again, shorter, as events need it.
     pause : int
@@ -60,28 +55,35 @@ class Integration(ABC):
     """
 
     clock: Clock
+    policies: dict[str, Policy]
     continuous: bool = True
     pause: int = 1
+    stalled: bool = False
 
     def __init__(self, arguments: Arguments):
-        problem, accuracy = arguments.problem, arguments.accuracy
         self.motion: Any = arguments.motion
-        self.start, self.rtol, self.dt = problem.start, accuracy.rtol, accuracy.dt
-        self.outputs = problem.times - problem.start
+        self.start, self.rtol, self.dt = arguments.start, arguments.rtol, arguments.dt
+        self.outputs = arguments.times - arguments.start
         self.duration = float(self.outputs[-1])
-        self.steady = arguments.stopping.steady
+        self.steady = arguments.steady
+        self.tally: dict[str, np.ndarray] = {}
 
     @property
     def t(self) -> float:
         return self.start + self.elapsed
 
     @property
-    @abstractmethod
-    def elapsed(self) -> float: ...
+    def elapsed(self) -> float:
+        return self.clock.t
 
     @property
     @abstractmethod
     def state(self) -> Any: ...
+
+    @property
+    def coordinates(self) -> np.ndarray:
+        """Those at the end of the last step."""
+        return self.motion.coordinates(self.state)
 
     @property
     @abstractmethod
@@ -101,55 +103,64 @@ class Integration(ABC):
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
         """The state one single step after another one, that at `elapsed` after the start."""
 
-    @abstractmethod
-    def _counts(self) -> list[Count]:
-        """The steps of every scheme so far."""
+    def consult(self, code: int = PAUSED, *, always_only: bool = False) -> int | None:
+        """Let policies follow a step that came back with a code; why the run ends, or None."""
+        for policy in self.policies.values():
+            if policy.always or not always_only:
+                end = policy.after_step(self, code)
+                if end is not None:
+                    return end
+        return None
 
-    @abstractmethod
-    def snapshot(self) -> dict[str, Any]:
-        """Everything that the future of the run depends on, and its counts, as arrays."""
+    def count(self, scheme: str, accepted: int, rejected: int, evaluations: int) -> None:
+        """Add steps, and what they cost, to the tally."""
+        self.tally[scheme] = self.tally.get(scheme, 0) + np.array([accepted, rejected, evaluations])
 
-    @abstractmethod
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
+    @property
+    def accepted(self) -> int:
+        """Steps so far."""
+        return int(sum(counts[0] for counts in self.tally.values()))
 
     @property
     def attempts(self) -> int:
         """Steps tried so far, accepted or rejected."""
-        return sum(count.accepted + count.rejected for count in self._counts())
+        return int(sum(counts[:2].sum() for counts in self.tally.values()))
 
     def stats(self) -> dict[str, Any]:
-        """Counts for the result."""
-        counts = self._counts()
-        return {
-            "steps": sum(count.accepted for count in counts),
-            "rejected": sum(count.rejected for count in counts),
-            "evaluations": sum(count.evaluations for count in counts),
-            "schemes": {count.scheme: count.accepted for count in counts},
-            **self.motion.stats(self.state),
-        }
+        """Counts for the result, and what policies and the motion tell it."""
+        names = "steps", "rejected", "evaluations"
+        totals = np.sum(list(self.tally.values()), axis=0).tolist()
+        found: dict[str, Any] = dict(zip(names, totals, strict=True))
+        found["schemes"] = {scheme: int(counts[0]) for scheme, counts in self.tally.items()}
+        for policy in self.policies.values():
+            found |= policy.stats(self.start)
+        return found | self.motion.stats(self.state)
 
     def situation(self, stats: dict[str, Any]) -> Failure:
         """Where the run is, for the words in which it ends."""
-        y = self.motion.coordinates(self.state)
-        now = self.t, self.elapsed, y, self.clock.step
-        return Failure(*now, False, self.dt, self.rtol, stats)
-
-
-class Controller(Protocol):
-    """What follows the steps of a `FlowIntegration` and may end it."""
-
-    def after_step(self, run: "FlowIntegration") -> int | None:
-        """Why the run ends after this step; None if it goes on."""
-
-    def stats(self, start: float) -> dict[str, Any]:
-        """What the result is told."""
+        now = self.t, self.elapsed, self.coordinates, self.clock.step, self.stalled
+        return Failure(*now, self.dt, self.rtol, stats, "merging" in self.policies)
 
     def snapshot(self) -> dict[str, Any]:
-        """What it remembers, as arrays."""
+        """Everything that the future of the run depends on, and its counts, as arrays."""
+        return {
+            "clock": tuple(self.clock),
+            "schemes": list(self.tally),
+            "tally": list(self.tally.values()),
+            **{
+                f"{name}.{key}": value
+                for name, policy in self.policies.items()
+                for key, value in policy.snapshot().items()
+            },
+        }
 
-    def restore(self, snapshot: dict[str, Any], run: "FlowIntegration") -> None:
+    def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
+        self.clock = restored(snapshot["clock"])
+        self.tally = dict(zip(map(str, snapshot["schemes"]), snapshot["tally"], strict=True))
+        for name, policy in self.policies.items():
+            own = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
+            policy.restore(own, self)
 
 
 class FlowIntegration(Integration):
@@ -161,7 +172,7 @@ class FlowIntegration(Integration):
         The initial state.
     rows : Motion
         That of the tokens that are left after merging; else `motion`.
-    flow : Flow, StiffFlow or FixedSteps
+    flow : Flow
 
     Steps are planned to the last output that a single step can reach: outputs within a step cost no
     steps where the scheme has dense output. Merging, the detection of blow-ups and implicit steps
@@ -173,44 +184,45 @@ class FlowIntegration(Integration):
 
     def __init__(self, arguments: Arguments):
         super().__init__(arguments)
-        motion, accuracy, options = self.motion, arguments.accuracy, arguments.options
-        self.first = arguments.problem.state
-        self._scheme: Any = accuracy.scheme
-        self.rows = motion  # that of the tokens that are left after merging
-        self._rng: Any = options.rng
-        self._breakpoints = Breakpoints(motion, self.start, self.outputs)
+        motion = self.motion
+        self.first, self.rows = arguments.state, motion
+        self._scheme: Any = arguments.scheme
+        self._rng: Any = arguments.rng
+        self._jumps = _jumps(motion, self.start, self.outputs)  # which no step passes
+        self._piece: tuple[float, float] | None = None  # between two of them
         y = np.array(motion.coordinates(self.first), dtype=float)
         if self._scheme is Layers:
             check_layers(self.outputs, self.dt, "an output or the end")
-            check_layers(self._breakpoints.jumps, self.dt, "a jump of the model")
-        self._breakpoints.enter(motion, 0.0)
+            check_layers(self._jumps, self.dt, "a jump of the model")
+        self._enter(0.0)
         first_step = self._first_step(y)
         motion.begin(y, self.start)
         self.flow: Any = self._steps(y)
         self.clock, self._goal = started(self.dt or first_step), 0.0
-        self._merging = None if options.merge is None else Merging(y.shape[1], options.merge)
-        self._controllers: dict[str, Controller] = {}
+        self.count(self._scheme.name, 0, 0, 0)
+        self.policies = {}
+        if arguments.merge is not None:
+            self.policies["merging"] = Merging(y.shape[1], arguments.merge)
         if motion.detects_blow_up:
-            self._controllers["blow_up"] = BlowUp()
+            self.policies["blow_up"] = BlowUp()
         if motion.implicit:
-            self._controllers["stiffness"] = Stiffness()
+            self.policies["stiffness"] = Stiffness()
         self._stepped = True  # whether what a step brought about is still to be looked at
         self._follow()
 
-    def _steps(self, y: np.ndarray) -> Any:
+    def _steps(self, y: np.ndarray) -> Flow:
         scheme = self._scheme
         if isinstance(scheme, Splitting):
             return FixedSteps(
-                lambda y, t, dt: self.rows.step(scheme, y, t, dt, self._rng), y, self.start
+                scheme, lambda y, t, dt: self.rows.step(scheme, y, t, dt, self._rng), y, self.start
             )
-        return Flow(scheme, self.rows, y, **self.flow_options)
+        return ExplicitFlow(scheme, self.rows, y, **self.flow_options)
 
     @property
     def flow_options(self) -> dict[str, float]:
         """How steps of a flow are controlled."""
         return {
             "rtol": 0.0 if self.dt else self.rtol,
-            "steady": self.steady,
             "smallest_step": self.motion.smallest_step * self.duration,
             "start": self.start,
         }
@@ -219,11 +231,12 @@ class FlowIntegration(Integration):
 
     @property
     def state(self) -> Any:
-        y, merging, motion = self._array, self._merging, self.rows
+        y, motion = self._array, self.rows
+        merging: Any = self.policies.get("merging")
         if merging is None:
             return motion.state_of(y)
         if self._stepped:  # within a step, after which tokens merge
-            merging = merging.copy()
+            merging = copy.deepcopy(merging)
             rows = merging.merge(motion.state_of(y), self.t)
             y = y if rows is None else motion.coordinates(rows)
         return self.motion.state_of(merging.spread(y, bool(motion.model.reaction)))
@@ -240,8 +253,16 @@ class FlowIntegration(Integration):
             return self.rows.rate(y, self.rows.velocity(y, self.t))
 
     @property
+    def coordinates(self) -> np.ndarray:
+        return self.flow.x
+
+    @property
     def size(self) -> str:
         return self.motion.size(self.flow.x)
+
+    @property
+    def stalled(self) -> bool:  # type: ignore[override]
+        return self.flow.stalls.stalled
 
     @property
     def continuous(self) -> bool:  # type: ignore[override]
@@ -254,7 +275,7 @@ class FlowIntegration(Integration):
             if self.clock.t >= self._goal:
                 self._goal = self._next_goal(target)
             code = self._step(limit)
-            if code not in (REACHED, PAUSED, STEADY):
+            if code not in (REACHED, PAUSED):
                 self.elapsed = self.clock.t
                 return code
             if self.clock.t == self.elapsed and self._stepped:
@@ -269,22 +290,33 @@ class FlowIntegration(Integration):
         return REACHED if self.elapsed == target else PAUSED
 
     def _next_goal(self, target: float) -> float:
-        """Where to plan steps to: the next output, or the last that a single step can reach.
-
-        A jump of the model is never passed.
-        """
+        """Where to plan steps to: the last output that one step can reach; never past a jump."""
         if self.flow.dense:
             reach = self.clock.t + self.clock.proposal
             passed = int(np.searchsorted(self.outputs, reach, side="right"))
             target = max(target, self.outputs[passed - 1]) if passed else target
-        return self._breakpoints.goal(self.clock.t, target)
+        return min([target, *[jump for jump in self._jumps if jump > self.clock.t]])
+
+    def _enter(self, elapsed: float) -> bool:
+        """Tell motions between which jumps a time is; whether they are other ones."""
+        edges = [0.0, *self._jumps, self.duration]
+        i = int(np.searchsorted(self._jumps, elapsed, side="right"))
+        piece = self.start + edges[i], self.start + edges[i + 1]
+        if not self._jumps or piece == self._piece:
+            return False
+        self._piece = piece
+        for motion in (self.motion, self.rows):
+            motion.enter(*piece)
+        return True
 
     def _step(self, limit: int) -> int:
-        if self._breakpoints.enter(self.rows, self.clock.t):
+        if self._enter(self.clock.t):
             self.flow.restart(self.flow.x, self.start + self.clock.t)
-        before = self.flow.counts[0]
+        before = self.flow.counts.copy()
         code, self.clock = self.flow.advance(self.clock, self._goal, min(limit, 1))
-        self._stepped = bool(self.flow.counts[0] > before)
+        made = self.flow.counts - before
+        self.count(self.flow.scheme.name, *made)
+        self._stepped = bool(made[0])
         return code
 
     def _follow(self) -> int | None:
@@ -294,69 +326,30 @@ class FlowIntegration(Integration):
         self._stepped, step = False, self.flow.before
         if step is not None:
             self.motion.after_step(self.flow.x, self.start + self.clock.t)
-        if self._merging is not None:
-            self._merging.after_step(self)
-        if step is None or self.dt:  # fixed steps are not controlled
-            return None
-        for controller in self._controllers.values():
-            if (code := controller.after_step(self)) is not None:
-                return code
-        return None
+        return self.consult(always_only=step is None or bool(self.dt))
 
     def go_on(self, rows: Motion, y: np.ndarray) -> None:
         """With other rows, at these coordinates."""
         self.rows = rows
-        self._breakpoints.join(rows)
         self.flow.restart(y, self.start + self.clock.t, rows)
 
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
-        merging, rows = None, None
-        if self._merging is not None and self._merging.times:
-            merging = Merging(self._merging.labels.size, 0.0)
+        merging: Any = self.policies.get("merging")
+        rows = None
+        if merging is not None and merging.times:
+            merging = Merging(merging.labels.size, 0.0)
             rows = merging.merge(state, self.t)
         motion = self.motion if rows is None else self.motion.with_state(rows)
         y = np.array(motion.coordinates(state if rows is None else rows), dtype=float)
-        self._breakpoints.join(motion)
-        kind = {} if isinstance(self.flow, Stiffness.flow) else {"scheme": self._scheme}
-        flow = type(self.flow)(field=motion, x=y, **kind, **self.flow_options)
+        flow = type(self.flow)(self.flow.scheme, motion, y, **self.flow_options)
         velocity = motion.velocity(y, self.start + elapsed)
         new, _, _ = flow.step(y, velocity, elapsed, dt)
         if merging is not None:
             new = merging.spread(new, bool(motion.model.reaction))
         return self.motion.state_of(new)
 
-    # The result ----------------------------------------------------------------------------
-
-    def _counts(self) -> list[Count]:
-        accepted, rejected = (int(n) for n in self.flow.counts)
-        earlier, scheme = (
-            getattr(self._controllers.get("stiffness"), "explicit", None),
-            self._scheme,
-        )
-        if earlier is None:
-            spent = scheme.evaluations * (accepted + rejected)
-            return [Count(scheme.name, accepted, rejected, spent)]
-        done, refused = (int(n) for n in earlier)
-        spent = scheme.evaluations * (done + refused)
-        implicit = accepted - done, rejected - refused, self.flow.evaluations
-        return [Count(scheme.name, done, refused, spent), Count(Stiffness.scheme.name, *implicit)]
-
     def stats(self) -> dict[str, Any]:
-        found = super().stats()
-        if "merge" in self.motion.options:
-            found["merges"] = [list(entry) for entry in getattr(self._merging, "times", [])]
-        for controller in self._controllers.values():
-            found |= controller.stats(self.start)
-        return found
-
-    def situation(self, stats: dict[str, Any]) -> Failure:
-        return (
-            super()
-            .situation(stats)
-            ._replace(
-                y=self.flow.x, stalled=self.flow.stalls.stalled, merging=self._merging is not None
-            )
-        )
+        return ({"merges": []} if "merge" in self.motion.options else {}) | super().stats()
 
     # Kept in a checkpoint ------------------------------------------------------------------
 
@@ -364,49 +357,29 @@ class FlowIntegration(Integration):
         random = None if self._rng is None else self._rng.bit_generator.state
         within = self.elapsed < self.clock.t
         step = self.flow.before if within else Step(np.zeros(0), 0.0, 0.0, 0.0)
-        return {
-            "clock": tuple(self.clock),
+        return super().snapshot() | {
             "now": (self.elapsed, self._goal, self.flow.t),
             "coordinates": self.flow.x,
-            "counts": self.flow.counts,
             "stalls": self.flow.stalls.numbers,
-            "evaluations": getattr(self.flow, "evaluations", 0),
             "random": json.dumps(random, default=lambda array: array.tolist()),
             "before": step.x,
             "step": step[1:],
             "motion": json.dumps(self.motion.snapshot()),
-            **{
-                f"{name}.{key}": value
-                for name, part in self._parts.items()
-                for key, value in part.snapshot().items()
-            },
         }
 
-    @property
-    def _parts(self) -> dict[str, Any]:
-        return ({"merging": self._merging} if self._merging else {}) | self._controllers
-
     def restore(self, snapshot: dict[str, Any]) -> None:
-        self.clock = restored(snapshot["clock"])
         self.elapsed, self._goal, t = map(float, snapshot["now"])
         if self._rng is not None:
             self._rng.bit_generator.state = json.loads(str(snapshot["random"]))
         self.motion.restore(json.loads(str(snapshot["motion"])))
-        step = Step(np.array(snapshot["before"]), *map(float, snapshot["step"]))
-        within = self.elapsed < self.clock.t
-        self._breakpoints.enter(self.rows, step.elapsed if within else self.clock.t)
-        for name, part in self._parts.items():
-            own = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
-            part.restore(own, self)
-        self._breakpoints.join(self.rows)
+        step, end = Step(np.array(snapshot["before"]), *snapshot["step"]), snapshot["clock"][0]
+        self._stepped = bool(self.elapsed < end)
+        self._enter(step.elapsed if self._stepped else end)
+        super().restore(snapshot)
         self.flow.restart(np.array(snapshot["coordinates"]), t, self.rows)
-        self._stepped = within
-        if within:
+        if self._stepped:
             self.flow.repeat(step)
-        self.flow.counts[:] = snapshot["counts"]
         self.flow.stalls.numbers[:] = snapshot["stalls"]
-        if hasattr(self.flow, "evaluations"):
-            self.flow.evaluations = int(snapshot["evaluations"])
 
     def _first_step(self, y: np.ndarray) -> float:
         """A step in which the state changes by about rtol^(1/8) / 10, relative.
@@ -429,53 +402,13 @@ class FlowIntegration(Integration):
         return 0.1 * self.rtol**0.125 * min(self.duration, 1 / rate if rate else np.inf)
 
 
-class Breakpoints:
-    """Times at which a model jumps, which no step passes.
-
-    Parameters
-    ----------
-    motion : Motion
-    start : float
-        The first time.
-    outputs : ndarray
-        Output times since the start; the last is the end.
-
-    Attributes
-    ----------
-    jumps : list of float
-        Times since the start; one next to an output is that output.
-    """
-
-    def __init__(self, motion: Motion, start: float, outputs: np.ndarray):
-        self._start, self._outputs = start, outputs
-        self._duration = float(outputs[-1])
-        end = start + self._duration
-        jumps = motion.breakpoints(start, float(np.nextafter(end, np.inf)))
-        self.jumps = [self._at_output(min(t, end) - start) for t in jumps]
-        self._piece: tuple[float, float] | None = None
-
-    def _at_output(self, elapsed: float) -> float:
-        """A time after the start, or the output that it is but for rounding."""
-        nearest = float(self._outputs[np.abs(self._outputs - elapsed).argmin()])
-        same = abs(nearest - elapsed) <= ONE_TIME * (abs(self._start) + self._duration)
-        return nearest if same else elapsed
-
-    def goal(self, elapsed: float, target: float) -> float:
-        """`target`, or the first jump on the way to it."""
-        return min([target, *[jump for jump in self.jumps if jump > elapsed]])
-
-    def enter(self, motion: Motion, elapsed: float) -> bool:
-        """Tell the motion between which jumps this time is; whether they are other ones."""
-        edges = [0.0, *self.jumps, self._duration]
-        i = int(np.searchsorted(self.jumps, elapsed, side="right"))
-        piece = self._start + edges[i], self._start + edges[i + 1]
-        if not self.jumps or piece == self._piece:
-            return False
-        self._piece = piece
-        motion.enter(*piece)
-        return True
-
-    def join(self, motion: Motion) -> None:
-        """Tell another motion between which jumps the time is."""
-        if self._piece:
-            motion.enter(*self._piece)
+def _jumps(motion: Motion, start: float, outputs: np.ndarray) -> list[float]:
+    """Times since the start at which a model jumps; one next to an output is that output."""
+    duration = float(outputs[-1])
+    end, jumps = start + duration, []
+    for t in motion.breakpoints(start, float(np.nextafter(end, np.inf))):
+        elapsed = min(t, end) - start
+        nearest = float(outputs[np.abs(outputs - elapsed).argmin()])
+        same = abs(nearest - elapsed) <= ONE_TIME * (abs(start) + duration)
+        jumps.append(nearest if same else elapsed)
+    return jumps

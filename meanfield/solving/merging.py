@@ -8,10 +8,10 @@ import numpy as np
 from ..core.checks import positive
 from ..dynamics.motion import Motion
 from ..states import Tokens
+from .policies import Policy
 
 __all__ = ["Merging", "checked_distance"]
 
-FEW = 256
 HALVINGS = 52
 AT_ONCE = 1e-6  # of a step: times that differ by less are one
 NEAR = 0.1  # tokens farther apart are not one
@@ -40,15 +40,15 @@ def checked_distance(merge: Any, motion: Motion) -> float | None:
     return float(merge)
 
 
-class Merging:
+class Merging(Policy):
     """Which tokens are merged, so that a run can go on with fewer rows than it has tokens.
 
     Parameters
     ----------
     count : int
         The number of tokens.
-    distance : float or None
-        Chains of gaps up to this distance are merged; None never.
+    distance : float
+        Chains of gaps up to this distance are merged.
 
     Attributes
     ----------
@@ -60,21 +60,16 @@ class Merging:
         When tokens were merged, and how many rows were left.
     """
 
-    def __init__(self, count: int, distance: float | None):
+    memory = ("labels", "shares", "times")
+    always = True
+
+    def __init__(self, count: int, distance: float):
         self.distance = distance
         self.labels, self.shares = np.arange(count), np.ones(count)
         self.times: list[tuple[float, int]] = []
 
-    def copy(self) -> "Merging":
-        """A copy with its own labels and times."""
-        other = Merging(self.labels.size, self.distance)
-        other.restore(self.snapshot())
-        return other
-
-    def after_step(self, run: Any) -> None:
+    def after_step(self, run: Any, code: int) -> None:
         """Merge what has collapsed in the last step of a run, which goes on with fewer tokens."""
-        if self.distance is None:
-            return
         step, before = None, run.flow.before
         if before is not None and run.flow.dense:
             step = run.start + before.elapsed, before.dt, _gaps(run.flow.interpolant, run.rows)
@@ -94,7 +89,7 @@ class Merging:
         place = rows.x
         if rows.radii is not None:
             place = np.concatenate([place, np.log(rows.radii)[:, None]], axis=1)
-        links = np.zeros((0, 2)) if self.distance is None else _links(place, self.distance)
+        links = _links(place, self.distance)
         if not len(links):
             return None
         labels = _chains(links, len(rows))
@@ -137,16 +132,14 @@ class Merging:
                 y[..., -1] += np.log(self.shares)
         return y
 
-    def snapshot(self) -> dict[str, Any]:
-        """Everything about it, as arrays."""
-        times = np.array(self.times).reshape(-1, 2)
-        return {"labels": self.labels, "shares": self.shares, "merges": times}
+    def stats(self, start: float) -> dict[str, Any]:
+        """When tokens were merged."""
+        return {"merges": [[t, int(rows)] for t, rows in self.times]}
 
-    def restore(self, snapshot: dict[str, Any], run: Any = None) -> None:
-        """Go back to a snapshot, and take the run to the tokens that were left."""
-        self.labels, self.shares = np.array(snapshot["labels"]), np.array(snapshot["shares"])
-        self.times = [(float(t), int(rows)) for t, rows in snapshot["merges"]]
-        if run is not None and self.times:
+    def restore(self, snapshot: dict[str, np.ndarray], run: Any = None) -> None:
+        """Remember what `snapshot` returned, and take the run to the tokens that were left."""
+        super().restore(snapshot)
+        if self.times:
             run.rows = run.motion.with_state(self.rows_of(run.first))
 
 
@@ -169,7 +162,9 @@ def _gaps(interpolant: Any, motion: Any) -> Callable:
 
 def _links(x: np.ndarray, distance: float) -> np.ndarray:
     """Pairs (m, 2) of points (n, d) that hold chains of gaps <= `distance` together; no more."""
-    pairs = _pairs_within(x, distance)
+    from scipy.spatial import cKDTree
+
+    pairs = cKDTree(x).query_pairs(distance, output_type="ndarray")
     if len(pairs) <= 1:
         return pairs
     from scipy.sparse import coo_array
@@ -187,16 +182,6 @@ def _chains(links: np.ndarray, count: int) -> np.ndarray:
 
     graph = coo_array((np.ones(len(links)), links.T), shape=(count, count))
     return connected_components(graph, directed=False)[1]
-
-
-def _pairs_within(x: np.ndarray, distance: float) -> np.ndarray:
-    if len(x) <= FEW:
-        from scipy.spatial.distance import cdist
-
-        return np.argwhere(np.triu(cdist(x, x) <= distance, k=1))
-    from scipy.spatial import cKDTree
-
-    return cKDTree(x).query_pairs(distance, output_type="ndarray")
 
 
 def _merged(tokens: Tokens, labels: np.ndarray) -> Tokens:

@@ -12,12 +12,11 @@ from ..dynamics.motion import Motion
 from ..results.solution import Solution, State
 from ..steppers.advance import NOT_FINITE, TOO_SMALL
 from .arguments import Arguments
-from .blow_up import BLOWN_UP
 from .degree_adaptation import UNRESOLVED
 from .integration import Integration
-from .stiffness import CANCELLED
+from .policies import BLOWN_UP, CANCELLED
 
-__all__ = ["ENDS", "GOES_ON", "Record", "asks_to_stop", "ending", "solution"]
+__all__ = ["ENDS", "GOES_ON", "Record", "ending", "solution"]
 
 ENDS = {
     NOT_FINITE: "not_finite",
@@ -34,15 +33,11 @@ GOES_ON = ("interrupted", "max_steps", "stopped")  # when it is resumed; else th
 class Record:
     """States saved so far, events seen, wall time spent in earlier sessions; once over, the end."""
 
-    events: int
+    t_events: list[list[float]]
     times: list[float] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
-    t_events: list[list[float]] = field(default_factory=list)
     seconds: float = 0.0
     end: dict[str, Any] | None = None
-
-    def __post_init__(self):
-        self.t_events = self.t_events or [[] for _ in range(self.events)]
 
     def save(self, t: float, state: State) -> None:
         """Keep a state; a second one at the same time is not kept."""
@@ -52,52 +47,31 @@ class Record:
 
     def arrays(self, motion: Motion, seconds: float) -> dict[str, np.ndarray]:
         """Everything as named arrays, which a checkpoint keeps."""
-        states = [motion.packed(state) for state in self.states]
-        events = [np.array(times) for times in self.t_events]
-        return {
-            "record.times": np.array(self.times),
-            "record.seconds": np.array(seconds),
-            "record.end": np.array(json.dumps(self.end)),
-            **{f"record.states.{i:09d}": array for i, array in enumerate(states)},
-            **{f"record.t_events.{i:09d}": array for i, array in enumerate(events)},
-        }
+        told = {"t_events": self.t_events, "times": self.times, "seconds": seconds, "end": self.end}
+        states = enumerate(map(motion.packed, self.states))
+        return {"record": np.array(json.dumps(told))} | {f"record.{i:09d}": y for i, y in states}
 
     @classmethod
     def of_arrays(cls, content: dict[str, np.ndarray], motion: Motion) -> "Record":
         """The record that `arrays` described, of a run of the same motion."""
-
-        def listed(name: str) -> list[np.ndarray]:
-            return [content[key] for key in sorted(content) if key.startswith(f"record.{name}.")]
-
-        states = [motion.unpacked(array) for array in listed("states")]
-        t_events = [list(map(float, times)) for times in listed("t_events")]
-        times = list(map(float, content["record.times"]))
-        seconds, end = float(content["record.seconds"]), json.loads(str(content["record.end"]))
-        return cls(len(t_events), times, states, t_events, seconds, end)
-
-
-def asks_to_stop(answer) -> bool:
-    """Whether a callback's answer ends the run: True does, None and False do not."""
-    if answer is None or isinstance(answer, bool | np.bool_):
-        return bool(answer)
-    raise TypeError(f"A callback returns True to end the run, else None or False; got {answer!r}.")
+        kept = sorted(key for key in content if key.startswith("record."))
+        states = [motion.unpacked(content[key]) for key in kept]
+        return cls(states=states, **json.loads(str(content["record"])))
 
 
 def ending(cause: str, run: Integration, record: Record, steady: float) -> dict[str, Any]:
     """The end of a run as plain data: status, message, what to warn of, and counts."""
     stats = run.stats()
     at = run.situation(stats)
-    if cause in ENDS.values():
-        text = run.motion.failure(cause, at)
-    else:
-        text = _message(cause, run, steady)
-    failed = cause in ENDS.values() and cause != "blow-up"
+    stuck = cause in ENDS.values()
+    text = run.motion.failure(cause, at) if stuck else _message(cause, run, steady)
+    failed = stuck and cause != "blow-up"
     doubt = None if failed else run.motion.doubt(record.states[-1], record.times[-1], at)
     return {
         "status": STATUS.get(cause, cause),
         "message": f"{text} {doubt}" if doubt else text,
         "warning": text if failed else doubt,
-        "stats": {**run.stats(), "rate_of_change": run.rate},
+        "stats": stats | {"rate_of_change": run.rate},
     }
 
 
@@ -119,16 +93,16 @@ def solution(arguments: Arguments, record: Record) -> Solution:
     """What a run that has ended returns; it warns if there is need to."""
     end: Any = record.end
     if end["warning"]:
-        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=4)
+        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=3)
     return Solution(
         t=np.array(record.times),
         states=tuple(record.states),
-        model=arguments.problem.model,
+        model=arguments.model,
         status=end["status"],
         message=end["message"],
         stats=end["stats"],
         t_events=[np.array(times) for times in record.t_events],
         options=arguments.described(),
-        rtol=arguments.accuracy.rtol,
+        rtol=arguments.rtol,
         stored={"extra": arguments.provenance},
     )

@@ -11,16 +11,14 @@ from ..core.forms import Index, Natural, Positive
 from ..engines import Summation
 from ..models.transformer import Transformer
 from ..results.solution import Solution, State
-from ..steppers import Layers, Scheme, Splitting
+from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
-from .arguments import AT_REST, Accuracy, Arguments, Keeping, Problem, Stopping, layer_times
+from .arguments import AT_REST, Arguments, Times
 from .degree_adaptation import SpectralIntegration
-from .events import EventWatch
 from .integration import STALLED, FlowIntegration, Integration
-from .observing import checked_observables, observed
-from .outcome import ENDS, GOES_ON, Record, asks_to_stop, ending, solution
+from .outcome import ENDS, GOES_ON, Record, ending, solution
 from .progress import Interruption, Progress
-from .times import Times
+from .watching import EventWatch, asks_to_stop, checked_observables, observed
 
 __all__ = ["solve"]
 
@@ -162,17 +160,11 @@ def solve(
     ----------
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
     """
-    if scheme is Layers and t_eval is None:
-        t_eval = layer_times(t_span, dt)
-    problem = Problem.checked(model, state, t_span, t_eval)
-    accuracy = Accuracy.checked(rtol, dt, scheme, max_steps)
-    stopping = Stopping.checked(until, steady_tolerance, events, callback)
-    keeping = Keeping.checked(checkpoint, checkpoint_every, resume)
-    given: dict[str, Any] = {"min_degree": min_degree, "max_degree": max_degree}
-    given |= {"engine": engine, "merge": merge, "rng": rng}
-    arguments = Arguments.checked(problem, accuracy, stopping, keeping, given, progress, provenance)
-    observables = checked_observables(observe, problem.model, problem.state)
-    run = _Run(arguments).to_the_end()
+    arguments = Arguments(locals())
+    observables = checked_observables(observe, arguments.model, arguments.state)
+    with Progress(float(arguments.times[-1] - arguments.start), arguments.progress) as progress_bar:
+        record = _Run(arguments, progress_bar).to_the_end()
+    run = solution(arguments, record)
     run.stored["observed"] = observed(observables, run.states)
     return run
 
@@ -180,57 +172,66 @@ def solve(
 class _Run:
     """One call of `solve`: the integration, the record, events, callback and checkpoint."""
 
-    def __init__(self, arguments: Arguments):
+    def __init__(self, arguments: Arguments, progress: Progress):
+        self._progress = progress
         self._arguments, self._began = arguments, time.perf_counter()
-        problem = arguments.problem
         kind = SpectralIntegration if arguments.motion.semilinear else FlowIntegration
         self._integration: Integration = kind(arguments)
-        self._record, self._resumed = Record(len(arguments.stopping.events)), False
-        self._keeper = self._open_checkpoint()
-        duration = float(problem.times[-1] - problem.start)
-        self._progress = Progress(duration, arguments.progress)
+        self._record = Record([[] for _ in arguments.events])
+        self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
+        self._resumed = bool(kept)
+        if kept:
+            self._integration.restore(kept)
+            self._record = Record.of_arrays(kept, arguments.motion)
         self._watch = None
-        if arguments.stopping.events:
-            self._watch = EventWatch(arguments.stopping.events, self._integration)
+        if arguments.events:
+            self._watch = EventWatch(arguments.events, self._integration)
 
-    def to_the_end(self) -> Solution:
+    def _identity(self) -> dict[str, Any]:
+        """What a checkpoint must agree with."""
+        arguments = self._arguments
+        return {
+            "model": arguments.model,
+            "options": arguments.described(),
+            "engine": repr(arguments.engine),
+            "scheme": arguments.scheme,
+            "events": arguments.events,
+            "initial": arguments.state,
+        }
+
+    def to_the_end(self) -> Record:
         """Integrate through the output times, whatever happens on the way."""
-        try:
-            if self._record.end is None:
-                with Interruption() as interruption:
-                    status = self._at_once() or self._through_the_outputs(interruption)
-                self._end(status or "finished")
-        finally:
-            self._progress.close()
-        return solution(self._arguments, self._record)
+        if self._record.end is None:
+            with Interruption() as interruption:
+                status = self._at_once() or self._through_the_outputs(interruption)
+            self._end(status or "finished")
+        return self._record
 
     def _at_once(self) -> str | None:
         """Why the run ends where it begins, or where it is taken up; None if it does not."""
-        run, stopping = self._integration, self._arguments.stopping
-        if not self._resumed:
-            return "steady" if stopping.steady and run.rate <= stopping.steady else None
-        asked = stopping.callback and asks_to_stop(stopping.callback(run.t, run.state))
-        return "stopped" if asked else None
+        run, steady = self._integration, self._arguments.steady
+        if self._resumed:
+            return self._asked_to_stop()
+        return "steady" if steady and run.rate <= steady else None
 
     def _through_the_outputs(self, interruption: Interruption) -> str | None:
         """Go on to the last output; returns why the run ends before it, or None."""
-        problem = self._arguments.problem
-        for target in problem.times:
-            elapsed = float(target - problem.start)
-            if elapsed < self._integration.elapsed:
+        run = self._integration
+        for time_of_output, elapsed in zip(self._arguments.times, run.outputs, strict=True):
+            if elapsed < run.elapsed:
                 continue
-            if status := self._to(elapsed, interruption):
+            if status := self._to(float(elapsed), interruption):
                 return status
-            self._record.save(float(target), self._integration.state)
+            self._record.save(float(time_of_output), run.state)
         return None
 
     def _to(self, elapsed: float, interruption: Interruption) -> str | None:
         """Go on until this time since the start; returns why the run ends there, or None."""
-        run, stopping = self._integration, self._arguments.stopping
-        looked_at = bool(stopping.callback or stopping.events)
+        run, arguments = self._integration, self._arguments
+        looked_at = bool(arguments.callback or arguments.events)
         limit = 1 if looked_at else run.pause
         while run.elapsed < elapsed:
-            before, left = run.elapsed, self._arguments.accuracy.max_steps - run.attempts
+            before, left = run.elapsed, arguments.max_steps - run.attempts
             if left <= 0:
                 return "max_steps"
             code = run.advance(elapsed, min(limit, left))
@@ -244,8 +245,7 @@ class _Run:
             if interruption.requested:
                 return "interrupted"
             self._progress.update(run.t, run.elapsed, run.size)
-            if self._keeper:
-                self._keeper.save_now_and_then(self._arrays)
+            self._keeper.save_now_and_then(self._arrays)
         return None
 
     def _look(self) -> str | None:
@@ -256,53 +256,30 @@ class _Run:
                 if terminal:
                     self._record.save(t, state)
                     return "event"
-        callback = self._arguments.stopping.callback
-        if callback and asks_to_stop(callback(self._integration.t, self._integration.state)):
-            return "stopped"
-        return None
+        return self._asked_to_stop()
 
-    def _arrays(self) -> dict[str, np.ndarray]:
+    def _asked_to_stop(self) -> str | None:
+        callback, run = self._arguments.callback, self._integration
+        return "stopped" if callback and asks_to_stop(callback(run.t, run.state)) else None
+
+    def _arrays(self) -> dict[str, Any]:
         """Everything that a run needs to go on, or to be given back if it is over."""
-        snapshot = self._integration.snapshot().items()
-        arrays = {f"integration.{name}": np.array(value) for name, value in snapshot}
-        return arrays | self._record.arrays(self._arguments.motion, self._seconds())
+        return self._integration.snapshot() | self._record.arrays(
+            self._arguments.motion, self._seconds()
+        )
 
     def _seconds(self) -> float:
         return self._record.seconds + time.perf_counter() - self._began
 
-    def _open_checkpoint(self):
-        problem, keeping = self._arguments.problem, self._arguments.keeping
-        if keeping.path is None:
-            return None
-        from .checkpoint import Keeper
-
-        motion = self._arguments.motion
-        identity = {
-            "model": problem.model,
-            "options": self._arguments.described(),
-            "engine": repr(self._arguments.options.engine),
-            "scheme": self._arguments.accuracy.scheme,
-            "events": self._arguments.stopping.events,
-            "initial": problem.state,
-        }
-        keeper = Keeper(keeping.path, identity, keeping.every, keeping.resume)
-        if keeping.resume and keeping.path.exists():
-            content, prefix = keeper.load(), "integration."
-            own = {k.removeprefix(prefix): v for k, v in content.items() if k.startswith(prefix)}
-            self._integration.restore(own)
-            self._record = Record.of_arrays(content, motion)
-            self._resumed = True
-        return keeper
-
     def _end(self, status: str) -> None:
         """Keep how the run ends; the checkpoint of one that is over has it too."""
         run, record = self._integration, self._record
-        over, steady = status not in GOES_ON, self._arguments.stopping.steady
-        if self._keeper and not over:  # before the state where the run happened to end is added
-            self._keeper.save(self._arrays())
+        over, steady = status not in GOES_ON, self._arguments.steady
+        if not over:  # before the state where the run happened to end is added
+            self._keeper.save(self._arrays)
         if status not in ("event", "finished"):  # whose last state is kept already
             record.save(run.t, run.state)
         record.end = ending(status, run, record, steady)
         record.end["stats"]["seconds"] = self._seconds()
-        if self._keeper and over:
-            self._keeper.save(self._arrays())
+        if over:
+            self._keeper.save(self._arrays)

@@ -3,9 +3,8 @@
 from .circle import Circle
 from .contract import Geometry
 from .density import Density
-from .projection import principal_circle, principal_sphere
-from .pyshtools_exchange import from_pyshtools, to_pyshtools
-from .sphere import Sphere
+from .samples import principal_circle, principal_sphere
+from .sphere import Sphere, from_pyshtools, to_pyshtools
 from .zonal import Zonal
 
 __all__ = [

@@ -1,20 +1,22 @@
 """The circle S^1: Fourier coefficients c_k = int e^{-ik theta} dmu, k = 0, ..., degree."""
 
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
+from numba import njit
 
-from ..core.checks import positive, real_array, whole_number
+from ..core.checks import real_array, whole_number
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
-from . import circle_points, kernel_estimate
-from .characteristics.circle import CircleChart
+from .chart import Chart, Nodes, graded_rule
 from .circle_transport import CircleTransport
 from .contract import Geometry, read_only
 from .density import Density
-from .kernels import exponential_multipliers
+from .samples import checked_sample, plug_in_bandwidth
 
-__all__ = ["Circle"]
+__all__ = ["Circle", "evaluate", "moments_of_angles", "sample_angles"]
+
+BLOCK = 256
+STEPS, CLOSE = 60, 1e-14  # of the inversion of a cumulative law
 
 
 class Circle(Geometry):
@@ -46,17 +48,8 @@ class Circle(Geometry):
 
     def __init__(self, degree: int):
         self.degree = whole_number("Circle needs a degree that is a whole number", "degree", degree)
-        self.degrees = read_only(np.arange(self.degree + 1))
-        self.parseval = read_only(np.where(self.degrees == 0, 1.0, 2.0))
-
-    def __repr__(self) -> str:
-        return f"Circle(degree={self.degree})"
-
-    def __eq__(self, other) -> bool:
-        return isinstance(other, Circle) and other.degree == self.degree
-
-    def __hash__(self) -> int:
-        return hash((Circle, self.degree))
+        degrees = np.arange(self.degree + 1)
+        self._set(degrees=degrees, parseval=np.where(degrees == 0, 1.0, 2.0))
 
     @cached_property
     def angles(self) -> np.ndarray:
@@ -83,32 +76,6 @@ class Circle(Geometry):
 
     # Densities -----------------------------------------------------------------------------
 
-    def uniform(self) -> Density:
-        """The uniform density: the constant 1."""
-        return self.fourier([1.0])
-
-    def density(self, f: Callable[[np.ndarray], np.ndarray]) -> Density:
-        """The density proportional to f(theta), normalised to mass 1.
-
-        Parameters
-        ----------
-        f : callable
-            Maps angles in radians, an array, to values >= 0 of the same shape.
-
-        Raises
-        ------
-        ValueError
-            If f returns another shape, values that are not finite or negative, or mass 0.
-
-        Warns
-        -----
-        UnresolvedWarning
-            If the highest modes are not small: f needs a higher degree.
-        """
-        density = self.density_of_values(f(self.angles.copy()), "f(theta)")
-        density.warn_if_unresolved()
-        return density
-
     def fourier(self, coefficients) -> Density:
         """The density with Fourier coefficients c_0 = 1, c_1, ..., filled up with zeros.
 
@@ -118,13 +85,8 @@ class Circle(Geometry):
             If there are more than degree + 1, c_0 is not 1, or the density is negative
             somewhere.
         """
-        coefficients = np.atleast_1d(np.asarray(coefficients, dtype=complex))
-        if coefficients.shape[-1] > self.degree + 1:
-            raise ValueError(
-                f"{self!r} holds c_0, ..., c_{self.degree}; got {coefficients.shape[-1]} "
-                f"coefficients. Use Circle(degree={coefficients.shape[-1] - 1})."
-            )
-        return Density(self, self.resample(coefficients, self.degree)).checked_positive()
+        given = self._padded("c", np.asarray(coefficients, dtype=complex))
+        return Density(self, given).checked_positive()
 
     def von_mises(self, mean: float, concentration: float) -> Density:
         """exp(concentration cos(theta - mean)) / I_0: c_k = e^{-ik mean} I_k / I_0.
@@ -136,45 +98,8 @@ class Circle(Geometry):
         concentration : float
             >= 0; 0 is the uniform density.
         """
-        given = real_array("mean and concentration", [mean, concentration])
-        if given.shape != (2,) or not np.isfinite(given).all() or given[1] < 0:
-            raise ValueError(
-                "von_mises expects a finite mean and a finite concentration >= 0; got "
-                f"mean = {mean!r}, concentration = {concentration!r}. For an ensemble: "
-                "Density.stack."
-            )
-        multipliers = exponential_multipliers(concentration, self.degree, 2)
-        phases = np.exp(-1j * self.degrees * mean)
-        density = Density(self, phases * multipliers / multipliers[0])
-        density.warn_if_unresolved()
-        return density
-
-    def perturbed(self, amplitude: float, *, rng, degrees=None) -> Density:
-        """The uniform density plus a random perturbation: c_k = amplitude (X + iY)/2.
-
-        X and Y are independent standard normal numbers for each k.
-
-        Parameters
-        ----------
-        amplitude : float
-            Standard deviation of the cosine and sine coefficients.
-        rng : numpy.random.Generator or seed
-            The same seed gives the same density for every degree of the circle.
-        degrees : sequence of int, optional
-            The k to perturb; by default 1, ..., min(8, degree).
-
-        Raises
-        ------
-        ValueError
-            If a degree is outside 1, ..., degree, or the density is negative somewhere.
-        """
-        amplitude = float(real_array("The amplitude", amplitude))
-        chosen = self.chosen_degrees(degrees)
-        noise = np.random.default_rng(rng).standard_normal((chosen.size, 2))
-        coefficients = np.zeros(self.degree + 1, dtype=complex)
-        coefficients[0] = 1
-        coefficients[chosen] = amplitude * (noise[:, 0] + 1j * noise[:, 1]) / 2
-        return Density(self, coefficients).checked_positive()
+        phases = np.exp(-1j * self.degrees * _one_angle("mean", mean))
+        return Density(self, phases * self._exponential(concentration, 0)).warn_if_unresolved()
 
     def estimate(self, sample, bandwidth: float | None = None) -> Density:
         """A smooth density from data: the empirical measure after a short heat flow.
@@ -189,7 +114,7 @@ class Circle(Geometry):
             Angles (n,) in radians, unit vectors (n, 2), or a .npy or .csv file of either.
         bandwidth : float, optional
             Standard deviation of the kernel in radians. By default the plug-in rule of Botev,
-            Grotowski and Kroese on the circle; see `kernel_estimate.plug_in_bandwidth`.
+            Grotowski and Kroese on the circle; see `samples.plug_in_bandwidth`.
 
         Raises
         ------
@@ -202,38 +127,26 @@ class Circle(Geometry):
         UnresolvedWarning
             If the bandwidth is too small for the degree: about degree < 6 / bandwidth.
         """
-        angles = kernel_estimate.checked_angles(sample)
-        modes = circle_points.empirical_coefficients(angles, self.degree)
+        angles = checked_sample(sample, 2)
+        modes = moments_of_angles(angles, np.ones(angles.size), self.degree) / angles.size
         if bandwidth is None:
-            bandwidth = kernel_estimate.plug_in_bandwidth(angles)
-        positive(bandwidth=bandwidth)
-        density = Density(self, modes * np.exp(-0.5 * (self.degrees * bandwidth) ** 2))
-        density.warn_if_unresolved()
-        return density
+            bandwidth = plug_in_bandwidth(angles)
+        return self._smoothed(modes, bandwidth).warn_if_unresolved()
 
     # The contract --------------------------------------------------------------------------
 
-    def with_degree(self, degree: int) -> "Circle":
-        return Circle(degree)
+    def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+        cosine, sine = rng.standard_normal(2)
+        return amplitude * np.array([cosine + 1j * sine]) / 2
 
-    def with_modes(self, modes: int) -> "Circle":
-        return Circle(modes - 1)
+    def _values(self, series: np.ndarray) -> np.ndarray:
+        return to_values(series, self.angles.size)
 
-    def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
-        kept = min(coefficients.shape[-1], degree + 1)
-        result = np.zeros((*coefficients.shape[:-1], degree + 1), dtype=complex)
-        result[..., :kept] = coefficients[..., :kept]
-        return result
-
-    def to_values(self, coefficients: np.ndarray) -> np.ndarray:
-        return to_values(coefficients, self.angles.size)
-
-    def to_coefficients(self, values: np.ndarray) -> np.ndarray:
+    def _coefficients(self, values: np.ndarray) -> np.ndarray:
         return to_coefficients(values, self.degree)
 
-    def at(self, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
-        angles = np.arctan2(points[..., 1], points[..., 0])
-        return circle_points.evaluate(coefficients, angles)
+    def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+        return evaluate(series, np.arctan2(points[..., 1], points[..., 0]))
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """int e^{ik theta} dmu, complex; 0 beyond the degree."""
@@ -246,16 +159,185 @@ class Circle(Geometry):
 
     def rotate(self, coefficients: np.ndarray, rotation: float) -> np.ndarray:
         """Rotation by an angle in radians, anticlockwise."""
-        angle = real_array("The angle of a rotation", rotation)
-        if angle.shape != () or not np.isfinite(angle):
-            raise ValueError(f"rotate expects one finite angle in radians; got {rotation!r}.")
-        return coefficients * np.exp(-1j * self.degrees * angle)
+        return coefficients * np.exp(-1j * self.degrees * _one_angle("rotation", rotation))
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        return self.embed(circle_points.sample_angles(coefficients, n, rng))
+        return self.embed(sample_angles(coefficients, n, rng))
 
-    def chart(self, limit: np.ndarray) -> CircleChart:
+    def chart(self, limit: np.ndarray) -> "CircleChart":
         return CircleChart(self, limit)
 
     def transport(self, attraction, normaliser, members) -> CircleTransport:
         return CircleTransport(attraction, normaliser, members)
+
+
+def _one_angle(name: str, value) -> np.ndarray:
+    """The value as one angle; raises ValueError unless it is finite."""
+    angle = real_array(f"The angle {name}", value)
+    if angle.shape != () or not np.isfinite(angle):
+        raise ValueError(
+            f"Expected one finite angle {name} in radians; got {name} = {value!r}. For an "
+            "ensemble: Density.stack."
+        )
+    return angle
+
+
+# Fourier series at any angles -----------------------------------------------------------------
+# Copies are what the compiled functions get: read-only arrays would be another type.
+
+
+def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    """sum_{|k| <= K} c_k e^{ik theta} at any angles: (*ensemble, *angles.shape). O(n K)."""
+    series = np.array(coefficients.reshape(-1, coefficients.shape[-1]), order="C")
+    values = _series_values(series, np.array(angles, dtype=float).ravel())
+    return values.reshape((*coefficients.shape[:-1], *np.shape(angles)))
+
+
+@njit(cache=True, nogil=True)
+def _series_values(series, angles):
+    values = np.empty((len(series), angles.size))
+    for begin in range(0, angles.size, BLOCK):
+        block, found = angles[begin : begin + BLOCK], values[:, begin : begin + BLOCK]
+        cosine, sine = np.empty(block.size), np.empty(block.size)
+        re, im = np.ones(block.size), np.zeros(block.size)
+        for i in range(block.size):
+            cosine[i], sine[i] = np.cos(block[i]), np.sin(block[i])
+            for member in range(len(series)):
+                found[member, i] = series[member, 0].real
+        for k in range(1, series.shape[1]):
+            for i in range(block.size):
+                re[i], im[i] = (
+                    re[i] * cosine[i] - im[i] * sine[i],
+                    re[i] * sine[i] + im[i] * cosine[i],
+                )
+            for member in range(len(series)):
+                real, imaginary = 2 * series[member, k].real, 2 * series[member, k].imag
+                row = found[member]
+                for i in range(block.size):
+                    row[i] += real * re[i] - imaginary * im[i]
+    return values
+
+
+def moments_of_angles(angles: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
+    """sum_j masses_j e^{-ik theta_j}, k = 0, ..., `degree`. O(n degree)."""
+    return _moments(np.array(angles, dtype=float), np.array(masses, dtype=float), degree)
+
+
+@njit(cache=True, nogil=True)
+def _moments(angles, masses, degree):
+    """sum_i masses_i e^{-ik angle_i}, k = 0, ..., `degree`."""
+    total = np.zeros(degree + 1, dtype=np.complex128)
+    for begin in range(0, angles.size, BLOCK):
+        block, mass = angles[begin : begin + BLOCK], masses[begin : begin + BLOCK]
+        cosine, sine = np.empty(block.size), np.empty(block.size)
+        re, im = np.empty(block.size), np.zeros(block.size)
+        for i in range(block.size):
+            cosine[i], sine[i], re[i] = np.cos(block[i]), np.sin(block[i]), mass[i]
+        for k in range(degree + 1):
+            real, imaginary = 0.0, 0.0
+            for i in range(block.size):
+                real += re[i]
+                imaginary -= im[i]
+                re[i], im[i] = (
+                    re[i] * cosine[i] - im[i] * sine[i],
+                    (re[i] * sine[i] + im[i] * cosine[i]),
+                )
+            total[k] += complex(real, imaginary)
+    return total
+
+
+def sample_angles(coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """n independent angles in [-pi, pi) by inversion of the cumulative law.
+
+        F(theta) = (theta + pi)/2 pi + (1/pi) Re sum_{k >= 1} c_k (e^{ik theta} - (-1)^k)/(ik)
+
+    F is tabulated on 16 points per wavelength and inverted by Newton steps, or bisection where
+    those leave the cell of the table, to about 1e-15. O(n K).
+    """
+    k = np.arange(1, coefficients.size)
+    primitive = np.zeros(coefficients.size, dtype=complex)
+    primitive[1:] = coefficients[1:] / (2j * np.pi * k)
+    offset = 2 * np.sum(primitive[1:] * (-1.0) ** k).real
+    grid = np.linspace(-np.pi, np.pi, 16 * coefficients.size + 1)
+    table = (grid + np.pi) / (2 * np.pi) + evaluate(primitive, grid) - offset
+    level = rng.random(n)
+    cell = np.clip(np.searchsorted(table, level, side="right") - 1, 0, grid.size - 2)
+    series = np.stack([primitive, coefficients], axis=1)
+    return _inverted(series, offset, grid, table, level, cell)
+
+
+@njit(cache=True, nogil=True)
+def _inverted(series, offset, grid, table, level, cell):
+    theta = np.empty(level.size)
+    for j in range(level.size):
+        low, high = grid[cell[j]], grid[cell[j] + 1]
+        rise = table[cell[j] + 1] - table[cell[j]]
+        part = (level[j] - table[cell[j]]) / rise if rise > 0 else 0.5
+        angle = low + (high - low) * min(max(part, 0.0), 1.0)
+        for _ in range(STEPS):
+            z, law, density = np.exp(1j * angle), 0j, 0j
+            for k in range(len(series) - 1, 0, -1):
+                law = (law + series[k, 0]) * z
+                density = (density + series[k, 1]) * z
+            excess = (angle + np.pi) / (2 * np.pi) + 2 * law.real - offset - level[j]
+            if excess < 0:
+                low = angle
+            else:
+                high = angle
+            slope = (series[0, 1].real + 2 * density.real) / (2 * np.pi)
+            new = angle - excess / slope if slope != 0 else low
+            if not low < new < high:
+                new = (low + high) / 2
+            close = abs(new - angle) < CLOSE
+            angle = new
+            if close:
+                break
+        theta[j] = angle
+    return theta
+
+
+# Nodes of characteristics ---------------------------------------------------------------------
+
+
+class CircleChart(Chart):
+    """The angle of a node is that of -limit plus its coordinate.
+
+    Rounding moves the point that repels by about 1e-16, and with it as much mass.
+    """
+
+    usual_nodes = 4096
+    smallest_w2 = 3e-8
+
+    @property
+    def _origin(self) -> float:
+        return float(np.arctan2(-self.limit[1], -self.limit[0]))
+
+    def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
+        half = max(count // 2, 2)
+        s, weights = graded_rule(half, 2, peak)
+        side = 2 * np.arctan(np.exp(-s))
+        every_second = np.tile(np.arange(half) % 2 == 0, 2)
+        return np.concatenate([side, -side]), np.tile(weights / 2, 2), [every_second]
+
+    def points(self, coordinates: np.ndarray) -> np.ndarray:
+        angles = coordinates + self._origin
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+    def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
+        turned = moments_of_angles(coordinates, masses, degree)
+        return turned * np.exp(-1j * self._origin * np.arange(degree + 1))
+
+    def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+        moments = moments_of_angles(coordinates, masses, attraction.size - 1)
+        slope = 1j * np.arange(attraction.size) * attraction * moments
+        if normaliser is None:
+            return evaluate(slope, coordinates)
+        slope, level = evaluate(np.stack([slope, normaliser * moments]), coordinates)
+        return slope / level
+
+    def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
+        return np.abs(rates)
+
+    def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
+        turned = coordinates + (self._origin - np.arctan2(point[1], point[0]))
+        return np.abs(turned - 2 * np.pi * np.round(turned / (2 * np.pi)))

@@ -14,63 +14,34 @@ from ..lowlevel.callbacks import CompiledFunction, call, complex_array, float_ar
 from ..lowlevel.compilation import INNER
 from ..lowlevel.floating_point import as_bits, from_bits
 from ..lowlevel.fourier import RealTransform, good_length
+from .contract import Transport
 
 __all__ = ["CircleTransport"]
-
-NEGLIGIBLE = 2.0**-60
 
 # Where Z * mu is below this, it is rounding, and so is what mass there is: less than NO_MASS in
 # all. Dividing by it there moves that mass too slowly instead of at a random speed.
 NO_MASS = 2.0**-40
 
 
-class CircleTransport:
+class CircleTransport(Transport):
     """mu -> -(mu v[mu])' with v = (W * mu)' / (Z * mu); see `Geometry.transport`.
 
     Attributes
     ----------
     length : int
         Number of grid points.
-    speed : ndarray, (1,)
-        Largest |v| met since it was last set to 0.
     transforms : int
         Real transforms of this length per member and evaluation: 3 (Z = 1) or 4.
     """
 
     def __init__(self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int):
-        tables, degree = len(attraction), attraction.shape[1] - 1
-        k = np.arange(degree + 1)
-        self._velocity = np.ascontiguousarray(1j * k * attraction)
-        self._normaliser = np.ascontiguousarray(
-            np.empty((0, 0)) if normaliser is None else normaliser, dtype=float
-        )
-        size = np.abs(self._velocity).max(axis=0)
-        significant = np.flatnonzero(size > NEGLIGIBLE * size.max())
-        band = int(significant[-1]) if significant.size else 0
-        reach = band if normaliser is None else degree
-        self.length = good_length(2 * degree + reach + 1)
-        self._fft = RealTransform(self.length, rows=2 if normaliser is None else 3)
-        self.transforms = self._fft.rows + 1
-        shape = (degree + 1, band + 1, self.length, tables, self._fft.rows)
-        addresses = (self._fft.stride, *self._fft.inverse, *self._fft.forward)
-        self.speed = np.zeros(1)
-        buffers = (
-            *(self._fft.spectrum, self._fft.values),
-            *(self._velocity, self._normaliser, self.speed),
-        )
-        self._context = np.array([*shape, *addresses, *(b.ctypes.data for b in buffers)], np.int64)
-        self.address, self.context = _transport.address, self._context.ctypes.data
-        self.error: BaseException | None = None
-        self._shape = (members, degree + 1)
-
-    def __call__(self, coefficients: np.ndarray) -> np.ndarray:
-        """Coefficients of -(mu v)', (members, degree + 1), for densities of that shape."""
-        source = np.ascontiguousarray(coefficients, dtype=complex).reshape(self._shape)
-        target = np.empty_like(source)
-        for member in range(len(source)):
-            addresses = source[member].ctypes.data, target[member].ctypes.data
-            _transport(self.context, member, *addresses)
-        return target
+        modes = attraction.shape[1]
+        super().__init__(1j * np.arange(modes) * attraction, normaliser, members, modes)
+        self.length, rows = good_length(self.points), 2 if normaliser is None else 3
+        self._fft, self.transforms = RealTransform(self.length, rows=rows), rows + 1
+        numbers = (modes, self.band + 1, self.length, len(attraction), rows, self._fft.stride)
+        buffers = self._fft.spectrum, self._fft.values, *self.tables, self.speed
+        self._enter(_transport, (*numbers, *self._fft.inverse, *self._fft.forward), buffers)
 
 
 @CompiledFunction

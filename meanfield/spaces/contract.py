@@ -1,21 +1,25 @@
 """What a geometry offers to the rest of the package."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..core.checks import real_array
+from ..core.checks import positive, real_array
 from ..core.kinds import Kind
+from ..states.points import UNIT
 from .density import Density
+from .kernels import exponential_multipliers
 
 if TYPE_CHECKING:
-    from .characteristics.chart import Chart
+    from .chart import Chart
 
 __all__ = ["Geometry", "Transport", "read_only"]
 
-UNIT, ROUNDING = 1e-9, 1e-12  # of a length that should be 1, and of one that should be 0
+ROUNDING = 1e-12  # of a length that should be 0
+NEGLIGIBLE = 2.0**-60
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -24,22 +28,60 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
-class Transport(Protocol):
+class Transport:
     """The coefficients of -div(mu v[mu]), as the compiled time loop calls them.
 
     `address` is a C function ``void f(context, member, source, target)`` that reads the
     coefficients of one density, that of the given member, at `source`, writes those of
     -div(mu v[mu]) at `target`, and raises `speed[0]` to the largest |v| that it met. Members
     are independent, and each stays in the cache for all stages of a step.
+
+    Attributes
+    ----------
+    compiled : CompiledFunction
+        What is at `address`.
+    degree, band : int
+        Highest degrees of densities, and of velocities.
+    points : int
+        Number on a great circle from which on mu v is free of aliases in the modes kept.
+    speed : ndarray, (1,)
+        Largest |v| met since it was last set to 0.
     """
 
-    address: int
-    context: int
-    error: BaseException | None
-    speed: np.ndarray
+    compiled: Any
+    dtype: Any = complex
+    error: BaseException | None = None
+
+    def __init__(self, attraction: Any, normaliser: Any, members: int, modes: int):
+        self.degree, self.band = attraction.shape[1] - 1, band_of(attraction)
+        self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
+        given = attraction, np.zeros((1, 1)) if normaliser is None else normaliser
+        self.tables = [1.0 * np.array(table, order="C") for table in given]
+        self.speed, self._shape = np.zeros(1), (members, modes)
+
+    def _enter(self, compiled: Any, numbers: Any, buffers: Any) -> None:
+        """Keep the buffers; `context` points to the numbers and the buffers' addresses."""
+        self.compiled, self._buffers = compiled, buffers
+        addresses = [buffer.ctypes.data for buffer in buffers]
+        self._context = np.array([*numbers, *addresses], dtype=np.int64)
+        self.address, self.context = compiled.address, self._context.ctypes.data
 
     def __call__(self, coefficients: np.ndarray) -> np.ndarray:
         """The same in Python: coefficients (members, modes) to coefficients."""
+        source = np.ascontiguousarray(coefficients, dtype=self.dtype).reshape(self._shape)
+        target = np.empty_like(source)
+        for member in range(len(source)):
+            addresses = source[member].ctypes.data, target[member].ctypes.data
+            self.compiled(self.context, member, *addresses)
+        return target
+
+
+def band_of(attraction: np.ndarray) -> int:
+    """The highest degree that counts among the multipliers of a potential (.., degree + 1)."""
+    size = np.abs(attraction).max(axis=0)
+    size[0] = 0
+    significant = np.flatnonzero(size > NEGLIGIBLE * size.max())
+    return int(significant[-1]) if significant.size else 0
 
 
 def dimension_of_harmonics(degree: int, dimension: int) -> float:
@@ -110,16 +152,21 @@ class Geometry(Kind, family=True):
         """Names and values of the coordinates whose product is the grid of `points`."""
 
     @property
+    def arguments(self) -> dict[str, np.ndarray]:
+        """Names and values, at `points`, of the arguments of functions that `density` takes."""
+        return self.axes
+
+    @property
     def judged(self) -> np.ndarray | slice:
         """The points at which values are free of rounding errors, so that their sign counts."""
         return slice(None)
 
     def checked_point(self, point) -> np.ndarray:
-        """A point of the space that has its symmetry, as a unit vector (d,); else ValueError."""
+        """A point that has the symmetry of the space, as a unit vector (d,); else ValueError."""
         point = real_array("A point", point)
         d = self.dimension
         if point.shape != (d,) or not abs(np.linalg.norm(point) - 1) <= UNIT:
-            raise ValueError(f"Expected a point as a unit vector of shape ({d},); got {point}.")
+            raise ValueError(f"Expected a unit vector of shape ({d},); got {point}.")
         return point / np.linalg.norm(point)
 
     def mean_direction(self, density: Density) -> np.ndarray:
@@ -149,9 +196,33 @@ class Geometry(Kind, family=True):
         """Eigenvalue -l (l + d - 2) of every coefficient."""
         return read_only(-self.degrees * (self.degrees + self.dimension - 2.0))
 
-    def density_of_values(self, values, what: str) -> Density:
-        """The density proportional to values at `points`, checked; `what` is their name."""
-        values = real_array(f"The values {what}", values)
+    def uniform(self) -> Density:
+        """The uniform density: the constant 1."""
+        return Density(self, self.degrees == 0)
+
+    def density(self, f: Callable[..., np.ndarray]) -> Density:
+        """The density proportional to f, normalised to mass 1.
+
+        Parameters
+        ----------
+        f : callable
+            f(theta) on the circle, of angles in radians; f(x, y, z) on S^2, of Cartesian
+            coordinates; f(x) for axisymmetric densities, x = <token, e_d> in [-1, 1]. Maps arrays
+            to values >= 0 of the same shape.
+
+        Raises
+        ------
+        ValueError
+            If f returns another shape, values that are not finite or negative, or mass 0.
+
+        Warns
+        -----
+        UnresolvedWarning
+            If the highest modes are not small: f needs a higher degree.
+        """
+        what = f"f({', '.join(self.arguments)})"
+        given = f(*(argument.copy() for argument in self.arguments.values()))
+        values = real_array(f"The values {what}", given)
         if values.shape != self.weights.shape:
             raise ValueError(
                 f"{what} must have the shape of its arguments, {self.weights.shape}; got "
@@ -167,9 +238,68 @@ class Geometry(Kind, family=True):
             )
         coefficients = self.to_coefficients(values / mass)
         coefficients[0] = 1
-        return Density(self, coefficients)
+        return Density(self, coefficients).warn_if_unresolved()
 
-    def chosen_degrees(self, degrees) -> np.ndarray:
+    def perturbed(self, amplitude: float, *, rng, degrees=None) -> Density:
+        """The uniform density plus a random perturbation by independent normal numbers.
+
+        They are the coefficients of cos(k theta) and sin(k theta) on the circle, of the real
+        orthonormal harmonics on S^2, sqrt(2) Re Y_lm and sqrt(2) Im Y_lm among them, and the
+        coefficients c_l of an axisymmetric density.
+
+        Parameters
+        ----------
+        amplitude : float
+            Their standard deviation.
+        rng : numpy.random.Generator or seed
+            The same seed gives the same density for every degree of the space.
+        degrees : sequence of int, optional
+            The degrees to perturb; by default 1, ..., min(8, degree).
+
+        Raises
+        ------
+        ValueError
+            If a degree is outside 1, ..., degree, or the density is negative somewhere.
+        """
+        amplitude, rng = float(real_array("The amplitude", amplitude)), np.random.default_rng(rng)
+        coefficients = self.uniform().coefficients.copy()
+        for l in self._chosen_degrees(degrees):
+            coefficients[self.degrees == l] = self._noise(l, amplitude, rng)
+        return Density(self, coefficients).checked_positive()
+
+    @abstractmethod
+    def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+        """The coefficients of degree l, in their order, of a random perturbation."""
+
+    def _padded(self, letter: str, given: np.ndarray) -> np.ndarray:
+        """Coefficients that `letter` stands for, by degree, filled up with zeros."""
+        given = np.atleast_1d(given)
+        if given.shape[-1] > self.degree + 1:
+            raise ValueError(
+                f"{self!r} holds {letter}_0, ..., {letter}_{self.degree}; got coefficients of "
+                f"shape {given.shape}. Use a degree of {given.shape[-1] - 1} or more."
+            )
+        result = np.zeros((*given.shape[:-1], self.degree + 1), dtype=given.dtype)
+        result[..., : given.shape[-1]] = given
+        return result
+
+    def _exponential(self, concentration: Any, least: float) -> np.ndarray:
+        """Multipliers of exp(concentration t) over the first one, (degree + 1,)."""
+        given = real_array("concentration", concentration)
+        if given.shape != () or not np.isfinite(given) or given < least:
+            raise ValueError(
+                f"Expected one finite concentration{' >= 0' if least == 0 else ''}; got "
+                f"concentration = {concentration!r}. For an ensemble: Density.stack."
+            )
+        multipliers = exponential_multipliers(float(given), self.degree, self.dimension)
+        return multipliers / multipliers[0]
+
+    def _smoothed(self, modes: np.ndarray, bandwidth: float) -> Density:
+        """The density with these coefficients after a heat flow of time bandwidth^2 / 2."""
+        positive(bandwidth=bandwidth)
+        return Density(self, modes * np.exp(self.laplacian * bandwidth**2 / 2))
+
+    def _chosen_degrees(self, degrees) -> np.ndarray:
         """Degrees to perturb, 1 to 8 by default; raises ValueError for what is none."""
         chosen = np.arange(1, min(8, self.degree) + 1) if degrees is None else np.array(degrees)
         within = chosen.dtype.kind in "iuf" and np.isin(chosen, self.degrees[1:]).all()
@@ -180,37 +310,48 @@ class Geometry(Kind, family=True):
             )
         return chosen.astype(int)
 
-    @abstractmethod
-    def uniform(self) -> Density:
-        """The uniform density: the constant 1."""
-
-    @abstractmethod
-    def perturbed(self, amplitude: float, *, rng, degrees=None) -> Density:
-        """The uniform density plus random harmonics of size `amplitude`."""
-
-    @abstractmethod
     def with_degree(self, degree: int) -> Self:
         """The same space with another number of harmonics."""
+        return self.replace(degree=degree)
 
-    @abstractmethod
     def with_modes(self, modes: int) -> Self:
         """The same space with this number of coefficients."""
+        return self.with_degree(modes - 1)
 
-    @abstractmethod
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
         """Coefficients up to `degree`: cut off, or filled up with zeros."""
+        given, wanted = self.with_modes(coefficients.shape[-1]), self.with_degree(degree)
+        result = np.zeros((*coefficients.shape[:-1], wanted.degrees.size), dtype=self.dtype)
+        result[..., wanted.degrees <= given.degree] = coefficients[..., given.degrees <= degree]
+        return result
 
-    @abstractmethod
     def to_values(self, coefficients: np.ndarray) -> np.ndarray:
         """Values at `points`, (..., N), of expansions (..., modes)."""
+        values = self._values(coefficients.reshape(-1, self.degrees.size))
+        return values.reshape(*coefficients.shape[:-1], -1)
 
-    @abstractmethod
     def to_coefficients(self, values: np.ndarray) -> np.ndarray:
         """Projection of values at `points`, (..., N), on the harmonics kept, (..., modes)."""
+        series = self._coefficients(values.reshape(-1, self.weights.size))
+        return series.reshape(*values.shape[:-1], -1)
 
-    @abstractmethod
     def at(self, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
         """Values (*ensemble, *shape) of expansions at any unit vectors (*shape, d)."""
+        series = coefficients.reshape(-1, self.degrees.size)
+        values = self._at(series, points.reshape(-1, points.shape[-1]))
+        return values.reshape((*coefficients.shape[:-1], *points.shape[:-1]))  # () for one point
+
+    @abstractmethod
+    def _values(self, series: np.ndarray) -> np.ndarray:
+        """Values at `points`, (members, N), of series (members, modes)."""
+
+    @abstractmethod
+    def _coefficients(self, values: np.ndarray) -> np.ndarray:
+        """Coefficients (members, modes) of functions with values (members, N) at `points`."""
+
+    @abstractmethod
+    def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Values (members, n) of series (members, modes) at unit vectors (n, d)."""
 
     @abstractmethod
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
@@ -232,6 +373,13 @@ class Geometry(Kind, family=True):
     def identity(self) -> Any:
         """What `digest` reads of it: its parameters."""
         return self.described
+
+    def __eq__(self, other: object) -> bool:
+        mine = self.dimension, self.degree
+        return type(other) is type(self) and (other.dimension, other.degree) == mine
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.dimension, self.degree))
 
     @property
     def mode_axes(self) -> dict[str, np.ndarray]:

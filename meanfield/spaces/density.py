@@ -3,13 +3,14 @@
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import generator, real_array, values_of, whole_number
+from ..core.checks import generator, real_array, whole_number
 from ..core.errors import UnresolvedWarning
-from ..states.contract import Arrays, State, member_dims
+from ..states.contract import Arrays, Held, State, member_dims
+from ..states.points import check_unit, function_values
 from ..states.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Density"]
 
 NOT_SMALL = 1e-8
-UNIT = 1e-9
+UNIT_MASS = 1e-12  # how far a mass may be from 1
 COMPUTED = 1e-4  # a solved density may be this negative, relative to its maximum, at a large rtol
 
 
@@ -45,6 +46,9 @@ class Density(State):
     """
 
     kept = False  # a configuration names its law
+    geometry: Any
+    coefficients: np.ndarray
+    held: ClassVar[Held] = {"coefficients": ("mode",)}
     words: ClassVar[dict[str, str]] = {
         "density": "density with respect to the uniform probability measure",
         "mode": "number of the coefficient; its degree where there is one of each",
@@ -67,7 +71,7 @@ class Density(State):
             bad = np.count_nonzero(~np.isfinite(coefficients))
             raise ValueError(f"A density needs finite coefficients; {bad} are not.")
         error = np.abs(coefficients[..., 0] - 1).max(initial=0)
-        if error > 1e-12:
+        if error > UNIT_MASS:
             raise ValueError(
                 f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
                 "Divide by the mass, or let the weights of a mixture sum to 1."
@@ -78,8 +82,11 @@ class Density(State):
                 "A density has real coefficients of order 0; got one with the imaginary part "
                 f"{imaginary:.3g}."
             )
-        coefficients.setflags(write=False)
-        self.geometry, self.coefficients = geometry, coefficients
+        self._set(geometry=geometry, coefficients=coefficients)
+
+    @classmethod
+    def computed(cls, coefficients: Any, space: "Geometry") -> Self:
+        return cls(space, coefficients)
 
     def __repr__(self) -> str:
         ensemble = f", ensemble {self.shape}" if self.shape else ""
@@ -139,11 +146,6 @@ class Density(State):
 
     # Reading -------------------------------------------------------------------------------
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Ensemble shape; () for a single density."""
-        return self.coefficients.shape[:-1]
-
     @cached_property
     def values(self) -> np.ndarray:
         """Values at `geometry.points`, shape (*ensemble, N)."""
@@ -160,25 +162,18 @@ class Density(State):
                 f"at() expects unit vectors of shape (..., {d}); got shape {points.shape}. "
                 "Angles on the circle: at(circle.embed(theta))."
             )
-        error = np.abs(np.linalg.norm(points, axis=-1) - 1).max(initial=0)
-        if not error <= UNIT:
-            raise ValueError(f"at() expects unit vectors; the worst length is off by {error:.2g}.")
+        check_unit("at()", points)
         return self.geometry.at(self.coefficients, points)
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """int f dmu, shape (*ensemble,); f maps unit vectors (N, d) to (N,), real or complex.
+        """int f dmu, (*ensemble, ...); f maps unit vectors (N, d) to (N, ...), real or complex.
 
         Exact for f of harmonic degree up to twice the geometry's degree. For an axisymmetric
         density f must have that symmetry too.
         """
-        values = values_of(f, self.geometry.points)
-        if values.shape != self.geometry.weights.shape or values.dtype.kind not in "fiubc":
-            raise ValueError(
-                f"f must map points {self.geometry.points.shape} to values of shape "
-                f"{self.geometry.weights.shape}; got {values.shape} of {values.dtype}."
-            )
+        values = function_values(f, self.geometry.points)
         self.geometry.check_symmetry(f, self.geometry.points, values)
-        return self.values @ (self.geometry.weights * values)
+        return np.tensordot(self.values * self.geometry.weights, values, axes=1)
 
     def moment(self, k: int):
         """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle."""
@@ -236,12 +231,6 @@ class Density(State):
         geometry = self.geometry.with_degree(degree)
         return Density(geometry, self.geometry.resample(self.coefficients, geometry.degree))
 
-    def __getitem__(self, index) -> "Density":
-        if not self.shape:
-            raise TypeError("This is a single density, not an ensemble: it has no members.")
-        index = index if isinstance(index, tuple) else (index,)
-        return Density(self.geometry, self.coefficients[(*index, ..., slice(None))])
-
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("This is a single density, not an ensemble: it has no length.")
@@ -260,7 +249,7 @@ class Density(State):
         """sum_i weights_i densities_i, weights >= 0 of sum 1; also ``0.3 * a + 0.7 * b``."""
         weights = [float(weight) for weight in weights]
         valid = len(weights) == len(densities) > 0 and all(weight >= 0 for weight in weights)
-        if not valid or abs(sum(weights) - 1) > 1e-12:
+        if not valid or abs(sum(weights) - 1) > UNIT_MASS:
             raise ValueError(
                 "A mixture expects one weight >= 0 for each density, of sum 1; got weights "
                 f"{weights} for {len(densities)} densities."
@@ -295,8 +284,8 @@ class Density(State):
             )
         return self
 
-    def warn_if_unresolved(self, tolerance: float = NOT_SMALL) -> None:
-        """Warn when the spectral tail exceeds `tolerance`."""
+    def warn_if_unresolved(self, tolerance: float = NOT_SMALL) -> "Density":
+        """This density; warns when the spectral tail exceeds `tolerance`."""
         tail = float(self.spectral_tail.max())
         if tail > tolerance:
             warnings.warn(
@@ -305,6 +294,7 @@ class Density(State):
                 UnresolvedWarning,
                 stacklevel=3,
             )
+        return self
 
 
 class _Term:
@@ -317,14 +307,11 @@ class _Term:
         return f"unfinished mixture of total weight {sum(self.weights):g}: add up to weight 1"
 
     def __add__(self, other: "Density | _Term") -> "Density | _Term":
-        if isinstance(other, Density):
-            other = _Term([1.0], [other])
+        other = _Term([1.0], [other]) if isinstance(other, Density) else other
         if not isinstance(other, _Term):
             return NotImplemented
         weights, densities = self.weights + other.weights, self.densities + other.densities
-        if sum(weights) > 1 + 1e-12:
-            raise ValueError(f"The weights of a mixture must sum to 1; got {weights} so far.")
-        if sum(weights) < 1 - 1e-12:
+        if sum(weights) < 1 - UNIT_MASS:
             return _Term(weights, densities)
         return Density.mixture(weights, densities)
 

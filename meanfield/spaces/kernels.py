@@ -1,7 +1,6 @@
 """Zonal kernels K(<x, y>) on the unit sphere of R^d and their Funk-Hecke multipliers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from ..lowlevel.legendre import gauss
 
 __all__ = [
     "exponential_multipliers",
-    "finite_values",
     "legendre_averages",
     "polynomial_multipliers",
     "quadrature_multipliers",
@@ -52,27 +50,14 @@ def exponential_multipliers(beta, degree: int, dimension: int) -> np.ndarray:
     size, half = np.abs(beta), l + dimension / 2
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         small = size**2 <= 0.4 * half
-        moderate, large = np.where(small, size, 0.0), np.where(small, 1.0, size)
-        constant = gammaln(dimension / 2)
-        power = np.exp(constant - gammaln(half) + xlogy(l, moderate / 2) - moderate)
-        series = power * _hypergeometric(half, moderate**2 / 4)
+        large, constant = np.where(small, 1.0, size), gammaln(dimension / 2)
         bessel = np.log(_scaled_bessel(l + order, large))
         closed = np.exp(constant + order * np.log(2 / large) + bessel)
-        tiny = ~small & np.isneginf(bessel)  # I_l underflows, the multiplier need not
-        if tiny.any():
-            large = np.where(tiny, size, 0.0)
-            logs = constant - gammaln(half) + xlogy(l, large / 2) - large
-            closed = np.where(tiny, np.exp(logs + _log_hypergeometric(half, large)), closed)
-    sign = np.where((beta < 0) & (l % 2 == 1), -1.0, 1.0)
-    return sign * np.where(small, series, closed)
-
-
-def _hypergeometric(half: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """0F1(half; z) for 0 <= z <= half / 10: twelve terms are exact to rounding."""
-    total = np.ones(np.broadcast_shapes(half.shape, z.shape))
-    for k in range(12, 0, -1):
-        total = 1 + total * z / (k * (half + k - 1))
-    return total
+        small |= np.isneginf(bessel)  # I_l underflows, the multiplier need not
+        x = np.where(small, size, 0.0)
+        logs = constant - gammaln(half) + xlogy(l, x / 2) - x + _log_hypergeometric(half, x)
+        sign = np.where((beta < 0) & (l % 2 == 1), -1.0, 1.0)
+        return sign * np.where(small, np.exp(logs), closed)
 
 
 def _log_hypergeometric(half: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -100,49 +85,31 @@ def _scaled_bessel(order: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.where(far, expansion, ive(order, np.where(far, 1.0, x)))
 
 
-def values_at(what: str, f: Callable, t: np.ndarray) -> np.ndarray:
+def values_at(what: str, f: Callable, t: np.ndarray, *, finite: bool = False) -> np.ndarray:
     """The values of a zonal function f at inner products t, of which it gets a copy.
 
-    Raises TypeError for values that are not real, ValueError for another shape than that of t.
+    Raises TypeError for values that are not real, ValueError for another shape than that of t, and
+    for values that are not finite where they must be.
     """
     values = real_array(f"The values of a {what}", f(t.copy()))
-    if values.shape != t.shape:
+    bad = np.count_nonzero(~np.isfinite(values)) if finite else 0
+    if values.shape != t.shape or bad:
         raise ValueError(
             f"A zonal {what} must map an array of inner products in [-1, 1] to finite numbers of "
-            f"the same shape; got shape {values.shape} for {t.shape}."
+            f"the same shape; got shape {values.shape} for {t.shape}, {bad} not finite."
         )
     return values
 
 
-def finite_values(what: str, f: Callable, t: np.ndarray) -> np.ndarray:
-    """The same, with a ValueError for values that are not finite too."""
-    values = values_at(what, f, t)
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"A zonal {what} must map an array of inner products in [-1, 1] to finite numbers of "
-            f"the same shape; got {np.count_nonzero(~np.isfinite(values))} not finite."
-        )
-    return values
+def _by_rule(kernel: Callable, size: int, degree: int, dimension: int) -> np.ndarray:
+    """Multipliers by the Gauss-Gegenbauer rule of this size for the law of <x, y>."""
+    nodes, weights = gauss(size, dimension)
+    values = values_at("kernel", kernel, nodes, finite=True)
+    if dimension == 2:
+        from scipy.fft import dct
 
-
-@dataclass(frozen=True)
-class _Rule:
-    """Gauss-Gegenbauer rule for the law of <x, y>, x uniform on S^(d-1)."""
-
-    nodes: np.ndarray
-    weights: np.ndarray
-
-    @classmethod
-    def of(cls, size: int, dimension: int) -> "_Rule":
-        return cls(*gauss(size, dimension))
-
-    def multipliers(self, kernel: Callable, degree: int, dimension: int) -> np.ndarray:
-        values = finite_values("kernel", kernel, self.nodes)
-        if dimension == 2:
-            from scipy.fft import dct
-
-            return dct(values, type=2)[: degree + 1] / (2 * values.size)
-        return legendre_averages(degree, dimension, self.nodes, self.weights * values)
+        return dct(values, type=2)[: degree + 1] / (2 * values.size)
+    return legendre_averages(degree, dimension, nodes, weights * values)
 
 
 def legendre_averages(degree: int, dimension: int, t: np.ndarray, f: np.ndarray) -> np.ndarray:
@@ -162,7 +129,7 @@ def polynomial_multipliers(
     """Multipliers of a polynomial kernel, by a rule that is exact for it."""
     needed = max((kernel_degree + degree) // 2 + 1, degree + 1, FEWEST)
     size = 2 ** (needed - 1).bit_length()
-    return _Rule.of(size, dimension).multipliers(kernel, degree, dimension)
+    return _by_rule(kernel, size, degree, dimension)
 
 
 def quadrature_multipliers(
@@ -193,12 +160,12 @@ def quadrature_multipliers(
     """
     largest = max(17 if dimension == 2 else 12, degree.bit_length() + 1)
     sizes = [2**j for j in range(largest + 1) if 2**j > max(degree, FEWEST - 1)]
-    current = _Rule.of(sizes[0], dimension).multipliers(kernel, degree, dimension)
-    scale = max(np.abs(kernel(_Rule.of(sizes[0], dimension).nodes)).max(), 1e-300)
+    current = _by_rule(kernel, sizes[0], degree, dimension)
+    scale = max(np.abs(kernel(gauss(sizes[0], dimension)[0])).max(), 1e-300)
     changes = []
     for size in sizes[1:]:
         previous = current
-        current = _Rule.of(size, dimension).multipliers(kernel, degree, dimension)
+        current = _by_rule(kernel, size, degree, dimension)
         changes.append(np.abs(current - previous).max() / scale)
         if changes[-1] <= tolerance:
             return current

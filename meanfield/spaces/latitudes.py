@@ -5,16 +5,17 @@ S^(d-1) have the order m = 0 only.
 """
 
 from functools import cached_property
+from math import lgamma
 
 import numpy as np
 from numba import njit
 
 from ..lowlevel import legendre
-from ..lowlevel.legendre import BLOCK
+from ..lowlevel.legendre import BLOCK, analyse, fold, synthesise, unfold
 from ..lowlevel.simd import LANES, aligned
 from .contract import read_only
 
-__all__ = ["Latitudes", "aligned_copy"]
+__all__ = ["Latitudes", "aligned_copy", "sample_heights"]
 
 NEGLIGIBLE = 2.0**-60
 
@@ -88,24 +89,52 @@ class Latitudes:
             table[:, self.rungs[m] : self.rungs[m + 1]] = legendre.ladder(e, pairs)
         return table
 
-    def rules(self) -> tuple[np.ndarray, ...]:
-        """What `synthesise` and `analyse` need, with scratch memory that is not shared.
-
-        Latitudes are as many as a multiple of LANES; p_m is 0 on those that are added.
-        """
+    @cached_property
+    def _padded(self) -> tuple[np.ndarray, np.ndarray]:
+        """x^2 and p_m on latitudes as many as a multiple of LANES; p_m is 0 on those added."""
         half = self.x.size
         width = -(-half // LANES) * LANES
-        squares, start, work = aligned(width), self.start, aligned(2, width)
-        squares[:half] = self.x**2
-        if width > half:
-            start = aligned(self.orders + 1, width)
-            start[:, :half] = self.start
-        return squares, start, self.ladder, self.first, self.rungs, work
+        squares, start = aligned(width), aligned(self.orders + 1, width)
+        squares[:half], start[:, :half] = self.x**2, self.start
+        return squares, start
+
+    def rules(self) -> tuple[np.ndarray, ...]:
+        """What `synthesise` and `analyse` need, with scratch memory that is not shared."""
+        squares, start = self._padded
+        return squares, start, self.ladder, self.first, self.rungs, aligned(2, squares.size)
 
     @cached_property
     def sines_squared(self) -> np.ndarray:
         """1 - x^2, (half,)."""
         return (1 - self.x) * (1 + self.x)
+
+    @cached_property
+    def nodes(self) -> np.ndarray:
+        """All latitudes, (2 half,), from x near 1 to -1."""
+        return read_only(np.concatenate([self.x, -self.x[::-1]]))
+
+    @cached_property
+    def node_weights(self) -> np.ndarray:
+        """Weights of `nodes`, of sum 1."""
+        return read_only(np.concatenate([self.weights, self.weights[::-1]]))
+
+    def synthesis(self, series: np.ndarray) -> np.ndarray:
+        """Sums over degrees, (members, modes) to (members, 2 half, orders + 1)."""
+        sums = np.zeros((len(series), self.nodes.size, self.orders + 1), dtype=complex)
+        rules = self.rules()
+        for coefficients, found in zip(series, sums, strict=True):
+            parts = np.ascontiguousarray(coefficients, dtype=complex).view(float)
+            _synthesise_all(self.x, rules, self.degree, parts, found)
+        return sums
+
+    def analysis(self, functions: np.ndarray) -> np.ndarray:
+        """Projections of f_m at `nodes`, (members, 2 half, orders + 1), to (members, modes)."""
+        modes = self.offsets[-1] - self.orders - 1  # the recurrence is one longer for each order
+        series = np.empty((len(functions), modes), dtype=complex)
+        rules, weights = self.rules(), self.node_weights[:, None]
+        for function, found in zip(functions, series, strict=True):
+            _analyse_all(self.x, rules, self.degree, function * weights, found)
+        return series
 
     def _first(self, order: int) -> int:
         if order == 0:
@@ -134,3 +163,73 @@ def _largest(x, start, a, b, count):
             size = max(size, abs(p))
         largest[j] = size
     return largest
+
+
+@njit(cache=True)
+def _synthesise_all(x, rules, degree, coefficients, spectrum):
+    sums, folded = np.zeros((4, rules[0].size)), np.zeros((4, degree // 2 + 1 + BLOCK))
+    last, begin, first = len(spectrum) - 1, 0, rules[3]
+    for m in range(spectrum.shape[1]):
+        count = degree + 1 - m
+        n = fold(m, rules, coefficients[2 * begin :], count, folded)
+        begin += count
+        synthesise(m, rules, folded, n, sums)
+        for j in range(first[m], x.size):
+            even, odd = complex(sums[0, j], sums[1, j]), x[j] * complex(sums[2, j], sums[3, j])
+            spectrum[j, m], spectrum[last - j, m] = even + odd, even - odd
+
+
+@njit(cache=True)
+def _analyse_all(x, rules, degree, spectrum, coefficients):
+    values, folded = np.zeros((8, rules[0].size)), np.zeros((degree // 2 + 1 + BLOCK, 8))
+    series = np.empty(2 * degree + 4)
+    last, begin = len(spectrum) - 1, 0
+    for m in range(spectrum.shape[1]):
+        count = degree + 1 - m
+        pairs = (count + 1) // 2
+        for j in range(x.size):
+            plus = spectrum[j, m] + spectrum[last - j, m]
+            minus = x[j] * (spectrum[j, m] - spectrum[last - j, m])
+            values[0, j], values[1, j] = plus.real, plus.imag
+            values[4, j], values[5, j] = minus.real, minus.imag
+        analyse(m, rules, values, folded, (pairs + 1) // 2 * 2)
+        unfold(m, rules, folded, pairs, series)
+        for i in range(count):
+            coefficients[begin + i] = complex(series[2 * i], series[2 * i + 1])
+        begin += count
+
+
+def sample_heights(coefficients: np.ndarray, dimension: int, level: np.ndarray) -> np.ndarray:
+    """Where the law of x = <point, e_d> is at these levels in (0, 1), by bisection.
+
+    `coefficients` are those of the order 0; the law is known in closed form.
+    """
+    from scipy.special import betainc
+
+    half = (dimension - 1) / 2
+    low, high = np.full(level.size, -1.0), np.ones(level.size)
+    scale = np.exp(lgamma(half + 0.5) - lgamma(half)) / np.sqrt(np.pi)
+    e = legendre.recurrence(coefficients.size + 1, 0, dimension)
+    for _ in range(54):
+        x = (low + high) / 2
+        below = (1 + x) / 2 if dimension == 3 else betainc(half, half, (1 + x) / 2)
+        rho = scale * ((1 - x) * (1 + x)) ** (half - 1)
+        _add_below(x, rho, e, dimension, coefficients, below)
+        low, high = np.where(below < level, x, low), np.where(below < level, high, x)
+    return x
+
+
+@njit(cache=True, error_model="numpy")
+def _add_below(x, rho, e, dimension, coefficients, below):
+    """Add int_{-1}^x sum_{l > 0} c_l p_l rho dx = -sum c_l (1 - x^2) p_l' rho / (l (l + d - 2)).
+
+    rho is the density of <token, e_d> when the token is uniform.
+    """
+    for j in range(x.size):
+        before, p, total = 1.0, x[j] / e[1], 0.0
+        for l in range(1, coefficients.size):
+            after = (x[j] * p - e[l] * before) / e[l + 1]
+            slope = (l + dimension - 2) * e[l] * before - l * e[l + 1] * after
+            total += coefficients[l] * slope / (l * (l + dimension - 2))
+            before, p = p, after
+        below[j] -= total * rho[j]

@@ -12,14 +12,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ..core.checks import check_memory
+from ..core.files import read_numbers
 from ..core.forms import NATURAL, REFUSED, DataFile, Index, Many, Natural, NonNegative, Positive
 from ..core.kinds import Kind
-from ..core.number_files import read_numbers
 from ..states import Start, Tokens
 from .characteristics import Characteristics
 from .contract import Geometry
 from .density import COMPUTED, Density
-from .projection import principal_circle, principal_sphere
+from .samples import principal_circle, principal_sphere
 
 __all__ = ["DensityLaw", "Law"]
 
@@ -60,13 +60,18 @@ class DensityLaw(Law):
         return density.checked_positive(COMPUTED)
 
 
-class Uniform(DensityLaw):
+class _OfMethod(DensityLaw):
+    """A law whose parameters are arguments of its method; those that are None are left out."""
+
+    def density(self, space: Any) -> Density:
+        given = {name: value for name, value in self.described.items() if value is not None}
+        return getattr(space, self.method)(**given)
+
+
+class Uniform(_OfMethod):
     """The uniform density 1."""
 
     method = "uniform"
-
-    def density(self, space: Any) -> Density:
-        return space.uniform()
 
 
 class Fourier(DensityLaw):
@@ -97,7 +102,7 @@ class Fourier(DensityLaw):
         return space.fourier(coefficients)
 
 
-class VonMises(DensityLaw):
+class VonMises(_OfMethod):
     """The von Mises density, proportional to exp(concentration cos(theta - mean)), on the circle.
 
     Parameters
@@ -113,11 +118,8 @@ class VonMises(DensityLaw):
     concentration: NonNegative
     mean: float = 0.0
 
-    def density(self, space: Any) -> Density:
-        return space.von_mises(self.mean, self.concentration)
 
-
-class VonMisesFisher(DensityLaw):
+class VonMisesFisher(_OfMethod):
     """The von Mises-Fisher density, proportional to exp(concentration <x, mean>).
 
     Parameters
@@ -132,10 +134,6 @@ class VonMisesFisher(DensityLaw):
 
     concentration: NonNegative
     mean: np.ndarray | None = None
-
-    def density(self, space: Any) -> Density:
-        given = {} if self.mean is None else {"mean": self.mean}
-        return space.von_mises_fisher(concentration=self.concentration, **given)
 
 
 class Legendre(DensityLaw):
@@ -158,11 +156,11 @@ class Legendre(DensityLaw):
         _check_series("coefficients", self.coefficients)
 
     def density(self, space: Any) -> Density:
-        given = {} if self.axis is None else {"axis": self.axis}
-        return space.zonal([1, *self.coefficients], **given)
+        series = np.append(1, self.coefficients)
+        return space.zonal(series) if self.axis is None else space.zonal(series, axis=self.axis)
 
 
-class Perturbed(DensityLaw):
+class Perturbed(_OfMethod):
     """The uniform density with a random perturbation.
 
     Parameters
@@ -180,9 +178,6 @@ class Perturbed(DensityLaw):
     amplitude: Positive
     rng: Index
     degrees: Degrees | None = None
-
-    def density(self, space: Any) -> Density:
-        return space.perturbed(self.amplitude, rng=self.rng, degrees=self.degrees)
 
 
 class Sample(DensityLaw):
@@ -215,14 +210,7 @@ class Sample(DensityLaw):
         return space.estimate(self._points(space.dimension), bandwidth=self.bandwidth)
 
     def _points(self, dimension: int) -> np.ndarray:
-        name = Path(self.file).name
-        array = read_numbers(Path(self.file), self.key)
-        if array.dtype.kind not in "fiu":
-            raise ValueError(f"expected real numbers in {name}; got an array of {array.dtype}")
-        tokens = _one_layer(array.astype(float), self.layer)
-        if not np.isfinite(tokens).all():
-            count = np.count_nonzero(~np.isfinite(tokens))
-            raise ValueError(f"expected finite numbers in {name}; {count} are nan or infinite")
+        tokens = _one_layer(read_numbers(Path(self.file), self.key), self.layer)
         if tokens.ndim == 1 or tokens.shape[1] <= dimension:
             return tokens
         return principal_circle(tokens) if dimension == 2 else principal_sphere(tokens)
@@ -259,13 +247,11 @@ class Mixture(DensityLaw):
     components: tuple[Weighted, ...]
 
     def validate(self) -> None:
-        if not self.components:
-            raise ValueError("components must have at least one entry; got none.")
+        _check_entries("components", self.components)
 
     def density(self, space: Any) -> Density:
-        total = sum(part.weight for part in self.components)
-        shares = [part.weight / total for part in self.components]
-        laws = [part.law for part in self.components]
+        weights, laws = zip(*((part.weight, part.law) for part in self.components), strict=True)
+        shares = [weight / sum(weights) for weight in weights]
         return Density.mixture(shares, _densities("components", laws, space))
 
 
@@ -283,8 +269,7 @@ class Ensemble(DensityLaw):
     members: tuple[DensityLaw, ...]
 
     def validate(self) -> None:
-        if not self.members:
-            raise ValueError("members must have at least one entry; got none.")
+        _check_entries("members", self.members)
 
     def density(self, space: Any) -> Density:
         return Density.stack(_densities("members", self.members, space))
@@ -350,6 +335,11 @@ def _check_series(name: str, coefficients: np.ndarray) -> None:
         raise ValueError(
             f"{name} must be an array of numbers [a_1, a_2, ...]; got shape {coefficients.shape}."
         )
+
+
+def _check_entries(name: str, entries: Sequence[Any]) -> None:
+    if not entries:
+        raise ValueError(f"{name} must have at least one entry; got none.")
 
 
 def _densities(name: str, laws: Sequence[DensityLaw], space: Geometry | None) -> list[Density]:

@@ -1,20 +1,27 @@
 """The 2-sphere: coefficients c_lm = int conj(Y_lm) dmu of orders m >= 0."""
 
-from collections.abc import Callable
 from functools import cached_property
+from math import sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.checks import positive, real_array, whole_number
-from . import kernel_estimate, sphere_points
-from .characteristics.sphere import SphereChart
+from ..core.checks import real_array, whole_number
+from ..lowlevel.fourier import good_length
+from . import sphere_points
+from .chart import Chart, Nodes, graded_rule
 from .contract import Geometry, read_only
 from .density import Density
-from .kernels import exponential_multipliers
-from .sphere_grid import SphereGrid
+from .latitudes import Latitudes
+from .samples import checked_sample, cross_validated_bandwidth
 from .sphere_transport import SphereTransport
 
-__all__ = ["Sphere"]
+if TYPE_CHECKING:
+    import pyshtools
+
+__all__ = ["Sphere", "from_pyshtools", "to_pyshtools"]
+
+FEWEST_LONGITUDES = 32  # of the nodes of characteristics
 
 
 class Sphere(Geometry):
@@ -38,8 +45,8 @@ class Sphere(Geometry):
     ----------
     orders : ndarray of int, (modes,)
         The order m of every coefficient.
-    grid : SphereGrid
-        Heights and longitudes whose product is `points`.
+    z, longitudes : ndarray
+        Gauss latitudes from north to south, and angles, whose product is `points`.
     """
 
     dimension = 3
@@ -49,71 +56,50 @@ class Sphere(Geometry):
     def __init__(self, degree: int):
         self.degree = whole_number("Sphere needs a degree that is a whole number", "degree", degree)
         m = np.arange(self.degree + 1)
-        self.degrees = read_only(np.concatenate([np.arange(k, self.degree + 1) for k in m]))
         self.orders = read_only(sphere_points.orders_of(self.degree))
-        self.parseval = read_only(np.where(self.orders == 0, 1.0, 2.0))
-
-    def __repr__(self) -> str:
-        return f"Sphere(degree={self.degree})"
-
-    def __eq__(self, other) -> bool:
-        return isinstance(other, Sphere) and other.degree == self.degree
-
-    def __hash__(self) -> int:
-        return hash((Sphere, self.degree))
+        self._set(
+            degrees=np.concatenate([np.arange(k, self.degree + 1) for k in m]),
+            parseval=np.where(self.orders == 0, 1.0, 2.0),
+        )
 
     @cached_property
-    def grid(self) -> SphereGrid:
-        return SphereGrid(self.degree)
+    def _latitudes(self) -> Latitudes:
+        return Latitudes(-(-(3 * self.degree + 1) // 4), self.degree, self.degree)
+
+    @property
+    def z(self) -> np.ndarray:
+        return self._latitudes.nodes
+
+    @cached_property
+    def longitudes(self) -> np.ndarray:
+        length = good_length(3 * self.degree + 1)
+        return read_only(2 * np.pi * np.arange(length) / length)
 
     @cached_property
     def points(self) -> np.ndarray:
-        z, phi = self.grid.z[:, None], self.grid.longitudes
+        z, phi = self.z[:, None], self.longitudes
         radius = np.sqrt((1 - z) * (1 + z))
         parts = [radius * np.cos(phi), radius * np.sin(phi), np.broadcast_to(z, (z.size, phi.size))]
         return read_only(np.stack(parts, axis=-1).reshape(-1, 3))
 
     @cached_property
     def weights(self) -> np.ndarray:
-        count = self.grid.longitudes.size
-        return read_only(np.repeat(self.grid.weights / count, count))
+        count = self.longitudes.size
+        return read_only(np.repeat(self._latitudes.node_weights / count, count))
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
-        return {"z": self.grid.z, "phi": self.grid.longitudes}
+        return {"z": self.z, "phi": self.longitudes}
+
+    @property
+    def arguments(self) -> dict[str, np.ndarray]:
+        return dict(zip("xyz", self.points.T, strict=True))
 
     @property
     def mode_axes(self) -> dict[str, np.ndarray]:
         return {"mode": np.arange(self.degrees.size), "l": self.degrees, "m": self.orders}
 
     # Densities -----------------------------------------------------------------------------
-
-    def uniform(self) -> Density:
-        """The uniform density: the constant 1."""
-        return self.zonal([1.0])
-
-    def density(self, f: Callable[..., np.ndarray]) -> Density:
-        """The density proportional to f(x, y, z), normalised to mass 1.
-
-        Parameters
-        ----------
-        f : callable
-            Maps three arrays, the Cartesian coordinates of points of the sphere, to values
-            >= 0 of their shape.
-
-        Raises
-        ------
-        ValueError
-            If f returns another shape, values that are not finite or negative, or mass 0.
-
-        Warns
-        -----
-        UnresolvedWarning
-            If the highest modes are not small: f needs a higher degree.
-        """
-        density = self.density_of_values(f(*self.points.T.copy()), "f(x, y, z)")
-        density.warn_if_unresolved()
-        return density
 
     def zonal(self, coefficients, axis=(0.0, 0.0, 1.0)) -> Density:
         """sum_l a_l P_l(<x, axis>) with Legendre polynomials, P_l(1) = 1, and a_0 = 1.
@@ -131,14 +117,8 @@ class Sphere(Geometry):
             If there are too many coefficients, a_0 is not 1, the axis is not a unit vector, or
             the density is negative somewhere.
         """
-        a = np.atleast_1d(real_array("The coefficients", coefficients))
-        if a.ndim != 1 or a.size > self.degree + 1:
-            raise ValueError(
-                f"{self!r} holds a_0, ..., a_{self.degree}; got coefficients of shape {a.shape}."
-            )
-        multipliers = np.zeros(self.degree + 1)
-        multipliers[: a.size] = a / (2 * np.arange(a.size) + 1)
-        return self._around(axis, multipliers).checked_positive()
+        a = self._padded("a", real_array("The coefficients", coefficients))
+        return self._around(axis, a / (2 * np.arange(self.degree + 1) + 1)).checked_positive()
 
     def von_mises_fisher(self, mean=(0.0, 0.0, 1.0), concentration: float = 0.0) -> Density:
         """concentration / sinh(concentration) exp(concentration <x, mean>).
@@ -150,46 +130,7 @@ class Sphere(Geometry):
         concentration : float
             >= 0; 0 is the uniform density.
         """
-        given = real_array("concentration", concentration)
-        if given.shape != () or not 0 <= given < np.inf:
-            raise ValueError(
-                "von_mises_fisher expects one finite concentration >= 0; got "
-                f"{concentration!r}. For an ensemble: Density.stack."
-            )
-        multipliers = exponential_multipliers(float(given), self.degree, 3)
-        density = self._around(mean, multipliers / multipliers[0])
-        density.warn_if_unresolved()
-        return density
-
-    def perturbed(self, amplitude: float, *, rng, degrees=None) -> Density:
-        """The uniform density plus a random perturbation.
-
-        The coefficients of the real orthonormal harmonics, those of sqrt(2) Re Y_lm and
-        sqrt(2) Im Y_lm among them, are independent normal numbers.
-
-        Parameters
-        ----------
-        amplitude : float
-            Their standard deviation.
-        rng : numpy.random.Generator or seed
-            The same seed gives the same density for every degree of the sphere.
-        degrees : sequence of int, optional
-            The l to perturb; by default 1, ..., min(8, degree).
-
-        Raises
-        ------
-        ValueError
-            If a degree is outside 1, ..., degree, or the density is negative somewhere.
-        """
-        amplitude, rng = float(real_array("The amplitude", amplitude)), np.random.default_rng(rng)
-        coefficients = np.zeros(self.degrees.size, dtype=complex)
-        coefficients[0] = 1
-        for l in self.chosen_degrees(degrees):
-            noise = rng.standard_normal((l + 1, 2)) * [1, -1j]
-            of_degree = np.flatnonzero(self.degrees == l)  # in the order of m
-            coefficients[of_degree] = amplitude * noise.sum(axis=1) / np.sqrt(2)
-            coefficients[l] = amplitude * noise[0, 0]
-        return Density(self, coefficients).checked_positive()
+        return self._around(mean, self._exponential(concentration, 0)).warn_if_unresolved()
 
     def estimate(self, sample, bandwidth: float | None = None) -> Density:
         """A smooth density from data: the empirical measure after a short heat flow.
@@ -221,29 +162,20 @@ class Sphere(Geometry):
         ----------
         Rudemo, Scandinavian J. Statistics 9 (1982), least-squares cross-validation.
         """
-        points = kernel_estimate.checked_vectors(sample, 3)
+        points = checked_sample(sample, 3)
         masses = np.full(len(points), 1 / len(points))
         modes = sphere_points.empirical_coefficients(points, masses, self.degree)
         if bandwidth is None:
             power = np.bincount(self.degrees, self.parseval * np.abs(modes) ** 2)
-            bandwidth = kernel_estimate.cross_validated_bandwidth(power, len(points))
-        positive(bandwidth=bandwidth)
-        density = Density(self, modes * np.exp(self.laplacian * bandwidth**2 / 2))
-        density.warn_if_unresolved()
-        return density
+            bandwidth = cross_validated_bandwidth(power, len(points))
+        return self._smoothed(modes, bandwidth).warn_if_unresolved()
 
     def _around(self, axis, multipliers: np.ndarray) -> Density:
         """sum_l multipliers_l sum_m conj(Y_lm(axis)) Y_lm."""
-        axis = real_array("The axis", axis)
-        if axis.shape != (3,) or not abs(np.linalg.norm(axis) - 1) <= 1e-9:
-            raise ValueError(f"Expected a unit vector (3,) as the axis or mean; got {axis}.")
-        at_axis = sphere_points.harmonics_at(axis / np.linalg.norm(axis), self.degree)
-        return Density(self, multipliers[self.degrees] * np.conj(at_axis))
+        at_axis = sphere_points.harmonics_at(self.checked_point(axis), self.degree)
+        return Density(self, multipliers[..., self.degrees] * np.conj(at_axis))
 
     # The contract --------------------------------------------------------------------------
-
-    def with_degree(self, degree: int) -> "Sphere":
-        return Sphere(degree)
 
     def with_modes(self, modes: int) -> "Sphere":
         return Sphere(int(np.sqrt(2 * modes)) - 1)  # modes = (degree + 1) (degree + 2)/2
@@ -251,24 +183,22 @@ class Sphere(Geometry):
     def dirac(self, degree: int) -> float:
         return np.sqrt(2 * degree + 1)
 
-    def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
-        other, given = Sphere(degree), self.with_modes(coefficients.shape[-1])
-        result = np.zeros((*coefficients.shape[:-1], other.degrees.size), dtype=complex)
-        result[..., other.degrees <= given.degree] = coefficients[..., given.degrees <= degree]
-        return result
+    def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+        noise = rng.standard_normal((l + 1, 2)) * [1, -1j]
+        noise[0, 1] = 0  # coefficients of order 0 are real
+        return amplitude * noise.sum(axis=1) / np.append(1, np.full(l, sqrt(2)))
 
-    def to_values(self, coefficients: np.ndarray) -> np.ndarray:
-        members = coefficients.reshape(-1, self.degrees.size).astype(complex)
-        return self.grid.values(members).reshape(*coefficients.shape[:-1], -1)
+    def _values(self, series: np.ndarray) -> np.ndarray:
+        spectra = self._latitudes.synthesis(series)
+        return np.fft.irfft(spectra, n=self.longitudes.size, norm="forward")
 
-    def to_coefficients(self, values: np.ndarray) -> np.ndarray:
-        members = values.reshape(-1, self.grid.z.size, self.grid.longitudes.size)
-        return self.grid.coefficients(members).reshape(*values.shape[:-1], -1)
+    def _coefficients(self, values: np.ndarray) -> np.ndarray:
+        values = values.reshape(-1, self.z.size, self.longitudes.size)
+        spectra = np.fft.rfft(values, norm="forward")[..., : self.degree + 1]
+        return self._latitudes.analysis(spectra)
 
-    def at(self, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
-        members = coefficients.reshape(-1, self.degrees.size)
-        values = sphere_points.evaluate(members, self.degree, points.reshape(-1, 3))
-        return values.reshape((*coefficients.shape[:-1], *points.shape[:-1]))  # () for one point
+    def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+        return sphere_points.evaluate(series, self.degree, points)
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """int conj(C_km) dmu for m = 0, ..., k, complex (*ensemble, k + 1); 0 beyond the degree.
@@ -294,8 +224,113 @@ class Sphere(Geometry):
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return sphere_points.sample_points(coefficients, self.degree, n, rng)
 
-    def chart(self, limit: np.ndarray) -> SphereChart:
+    def chart(self, limit: np.ndarray) -> "SphereChart":
         return SphereChart(self, limit)
 
     def transport(self, attraction, normaliser, members) -> SphereTransport:
         return SphereTransport(attraction, normaliser, members)
+
+
+class SphereChart(Chart):
+    """Unit vectors: at first graded latitudes about the limit, times longitudes."""
+
+    usual_nodes = 16384
+    geometry: Sphere
+
+    def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
+        around = max(FEWEST_LONGITUDES, 4 * (degree + 1), 2 * int(sqrt(count) / 4))
+        s, weights = graded_rule(max(count // around, 2), 3, peak)
+        phi = 2 * np.pi * np.arange(around) / around
+        upright = np.empty((s.size, around, 3))
+        upright[..., 0] = np.cos(phi) / np.cosh(s)[:, None]
+        upright[..., 1] = np.sin(phi) / np.cosh(s)[:, None]
+        upright[..., 2] = -np.tanh(s)[:, None]
+        row, column = np.indices((s.size, around)).reshape(2, -1)
+        points = self.projected(upright.reshape(-1, 3) @ self._frame())
+        return points, np.repeat(weights / around, around), [row % 2 == 0, column % 2 == 0]
+
+    def _frame(self) -> np.ndarray:
+        """Rows: two directions across the limit, and the limit."""
+        z = self.limit
+        helper = np.eye(3)[np.argmin(np.abs(z))]
+        x = np.cross(helper, z)
+        x /= np.linalg.norm(x)
+        return np.stack([x, np.cross(z, x), z])
+
+    def points(self, coordinates: np.ndarray) -> np.ndarray:
+        return coordinates
+
+    def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
+        return sphere_points.empirical_coefficients(coordinates, masses, degree)
+
+    def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+        degree = attraction.size - 1
+        degrees = self.geometry.with_degree(degree).degrees
+        moments = sphere_points.empirical_coefficients(coordinates, masses, degree)
+        velocity = sphere_points.gradient(attraction[degrees] * moments, degree, coordinates)
+        if normaliser is not None:
+            level = (normaliser[degrees] * moments)[None]
+            velocity /= sphere_points.evaluate(level, degree, coordinates)[0, :, None]
+        return velocity
+
+    def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(rates, axis=1)
+
+    def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
+        across = np.linalg.norm(np.cross(coordinates, point), axis=1)
+        return np.arctan2(across, coordinates @ point)
+
+    def projected(self, coordinates: np.ndarray) -> np.ndarray:
+        return coordinates / np.linalg.norm(coordinates, axis=1, keepdims=True)
+
+
+# pyshtools ------------------------------------------------------------------------------------
+
+
+def from_pyshtools(field: "pyshtools.SHCoeffs | pyshtools.SHGrid") -> Density:
+    """The density with the coefficients, or the values on a grid, of a pyshtools object.
+
+    Parameters
+    ----------
+    field : SHCoeffs or SHGrid
+        Real coefficients in any normalisation and phase, which the object knows, or a real grid
+        (expanded by pyshtools to its own degree). The mean value must be 1.
+
+    Raises
+    ------
+    TypeError
+        For another object.
+    ValueError
+        For a complex field, a mass other than 1, or a density that is negative somewhere.
+    """
+    if hasattr(field, "expand") and hasattr(field, "to_array") and not hasattr(field, "coeffs"):
+        field = field.expand(normalization="4pi", csphase=1)
+    if not hasattr(field, "convert"):
+        raise TypeError(f"Expected pyshtools' SHCoeffs or SHGrid; got {type(field).__name__}.")
+    if field.kind != "real":
+        raise ValueError("A density is real; got complex coefficients. Take the real part first.")
+    real = field.convert(normalization="4pi", csphase=1).coeffs
+    sphere = Sphere(real.shape[1] - 1)
+    cos, sin = real[:, sphere.degrees, sphere.orders]
+    coefficients = np.where(sphere.orders == 0, cos, (cos - 1j * sin) / np.sqrt(2))
+    return Density(sphere, coefficients).checked_positive()
+
+
+def to_pyshtools(density: Density) -> "pyshtools.SHCoeffs":
+    """Real coefficients in the normalisation "4pi" with csphase = 1, pyshtools' default.
+
+    Raises
+    ------
+    TypeError
+        Unless the density is a single one on S^2.
+    """
+    from pyshtools import SHCoeffs
+
+    sphere = density.geometry if isinstance(density, Density) else None
+    if not isinstance(sphere, Sphere) or density.shape:
+        raise TypeError(f"to_pyshtools expects a single density on a Sphere; got {density!r}.")
+    real = np.zeros((2, sphere.degree + 1, sphere.degree + 1))
+    scale = np.where(sphere.orders == 0, 1, np.sqrt(2))
+    real[0, sphere.degrees, sphere.orders] = scale * density.coefficients.real
+    real[1, sphere.degrees, sphere.orders] = -scale * density.coefficients.imag
+    return SHCoeffs.from_array(real, normalization="4pi", csphase=1)

@@ -5,10 +5,12 @@ and carry the Condon-Shortley phase: Y = sqrt(4 pi) (-1)^m Y_ducc. Its fast tran
 scattered points are accurate to 1e-12 of the norm.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from .latitudes import Latitudes
+from .latitudes import Latitudes, sample_heights
 
 __all__ = [
     "empirical_coefficients",
@@ -58,44 +60,30 @@ def harmonics_at(point: np.ndarray, degree: int) -> np.ndarray:
 
 def evaluate(coefficients: np.ndarray, degree: int, points: np.ndarray) -> np.ndarray:
     """Values (members, n) of series (members, modes) at unit vectors (n, 3)."""
-    from ducc0.sht import synthesis_general
-
-    loc, signs = _angles(points), factors(degree)
-    values = np.empty((len(coefficients), len(points)))
-    if not len(points):
-        return values
-    for member, series in enumerate(coefficients):
-        values[member] = synthesis_general(
-            alm=(series * signs)[None],
-            loc=loc,
-            spin=0,
-            lmax=degree,
-            epsilon=ACCURACY,
-            nthreads=1,
-        )[0]
+    loc, values = _angles(points), np.empty((len(coefficients), len(points)))
+    for row, series in zip(values, coefficients, strict=True):
+        if len(points):
+            row[:] = _synthesis(series, degree, loc, spin=0)[0]
     return values
 
 
 def gradient(series: np.ndarray, degree: int, points: np.ndarray) -> np.ndarray:
     """Gradients (n, 3), tangent, of one series (modes,) at unit vectors (n, 3)."""
-    from ducc0.sht import synthesis_general
-
     loc = _angles(points)
-    slope, turn = synthesis_general(
-        alm=(series * factors(degree))[None],
-        loc=loc,
-        spin=1,
-        lmax=degree,
-        epsilon=ACCURACY,
-        nthreads=1,
-        mode="DERIV1",
-    )
+    slope, turn = _synthesis(series, degree, loc, spin=1, mode="DERIV1")
     cosine, sine = np.cos(loc[:, 1]), np.sin(loc[:, 1])
     height, radius = np.cos(loc[:, 0]), np.sin(loc[:, 0])
     along = slope * height
     return np.stack(
         [along * cosine - turn * sine, along * sine + turn * cosine, -slope * radius], 1
     )
+
+
+def _synthesis(series: np.ndarray, degree: int, loc: np.ndarray, **kind: Any) -> np.ndarray:
+    from ducc0.sht import synthesis_general
+
+    alm = (series * factors(degree))[None]
+    return synthesis_general(alm=alm, loc=loc, lmax=degree, epsilon=ACCURACY, nthreads=1, **kind)
 
 
 def empirical_coefficients(points: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
@@ -138,23 +126,17 @@ def sample_points(
     """
     table = Latitudes(4, degree + 1, degree)  # only its recurrences are used
     levels = rng.random((n, 2))
+    z = sample_heights(np.ascontiguousarray(coefficients[: degree + 1].real), 3, levels[:, 0])
     points = np.empty((n, 3))
-    _sample(coefficients, degree, table.a, table.b, table.offsets, levels, points)
+    _sample_longitudes(coefficients, degree, table.a, table.b, table.offsets, z, levels, points)
     return points
 
 
 @njit(cache=True, error_model="numpy")
-def _sample(coefficients, degree, a, b, offsets, levels, points):
+def _sample_longitudes(coefficients, degree, a, b, offsets, heights, levels, points):
     series = np.empty(degree + 1, dtype=np.complex128)
     for i in range(len(levels)):
-        low, high = -1.0, 1.0
-        for _ in range(53):
-            middle = (low + high) / 2
-            if _below(coefficients, degree, a, b, middle) < levels[i, 0]:
-                low = middle
-            else:
-                high = middle
-        z = (low + high) / 2
+        z = heights[i]
         _longitudes(coefficients, degree, a, b, offsets, z, series)
         low, high = 0.0, 2 * np.pi
         for _ in range(54):
@@ -166,20 +148,6 @@ def _sample(coefficients, degree, a, b, offsets, levels, points):
         phi, radius = (low + high) / 2, np.sqrt((1 - z) * (1 + z))
         points[i, 0], points[i, 1] = radius * np.cos(phi), radius * np.sin(phi)
         points[i, 2] = z
-
-
-@njit(cache=True, error_model="numpy")
-def _below(coefficients, degree, a, b, z):
-    """The mass below the height z: int_{-1}^z p_l dz / 2 = -(1 - z^2) p_l' / (2 l (l + 1))."""
-    total = (1 + z) / 2 * coefficients[0].real
-    before, p = 1.0, a[0] * z
-    for l in range(1, degree + 1):
-        after = a[l] * z * p - b[l] * before
-        e, e_next = b[l] / a[l], 1 / a[l]
-        slope = l * e_next * after - (l + 1) * e * before
-        total += coefficients[l].real * slope / (2 * l * (l + 1))
-        before, p = p, after
-    return total
 
 
 @njit(cache=True, error_model="numpy")

@@ -39,15 +39,15 @@ from ..lowlevel.simd import (
     turned,
 )
 from .circle_transport import NO_MASS
+from .contract import Transport
 from .latitudes import Latitudes, aligned_copy
 
-__all__ = ["SphereTransport", "band_of"]
+__all__ = ["SphereTransport"]
 
-NEGLIGIBLE = 2.0**-60
 PAIRS = LANES  # pairs of latitudes taken at a time: a cache line of each sum
 
 
-class SphereTransport:
+class SphereTransport(Transport):
     """mu -> -div(mu v[mu]) with v = grad (W * mu) / (Z * mu); see `Geometry.transport`.
 
     Coefficients are those of `Sphere`: orders 0, 1, ..., each from its lowest degree up.
@@ -57,44 +57,35 @@ class SphereTransport:
     latitudes : Latitudes
     length : int
         Number of longitudes.
-    speed : ndarray, (1,)
-        Largest |v| met since it was last set to 0.
     """
 
     def __init__(self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int):
         degree, fields = attraction.shape[1] - 1, 3 if normaliser is None else 4
-        band = band_of(attraction)
-        points = 2 * degree + (band if normaliser is None else degree) + 1
-        half = -(-points // (4 * PAIRS)) * PAIRS
+        super().__init__(attraction, normaliser, members, (degree + 1) * (degree + 2) // 2)
+        half = -(-self.points // (4 * PAIRS)) * PAIRS
         self.latitudes = Latitudes(half, degree + 1, degree)
-        self.length = good_length(points)
-        self.speed = np.zeros(1)
-        self.error: BaseException | None = None
-        self._buffers = self._arrays(attraction, normaliser, band)
-        fixed = (degree, band, half, len(attraction), fields, self.length)
+        self.length = good_length(self.points)
+        buffers = self._arrays(fields)
+        numbers = (degree, self.band, half, len(attraction), fields, self.length)
         sizes = [self.latitudes.ladder.shape[1], self.latitudes.pairs(0)]
-        sizes += [array.size for array in self._buffers[-2:]]
-        addresses = (array.ctypes.data for array in self._buffers)
-        self._context = np.array([*fixed, *sizes, *addresses], dtype=np.int64)
-        self.address, self.context = _transport.address, self._context.ctypes.data
-        self._shape = (members, (degree + 1) * (degree + 2) // 2)
+        self._enter(
+            _transport, (*numbers, *sizes, *(array.size for array in buffers[-2:])), buffers
+        )
 
-    def _arrays(self, attraction, normaliser, band) -> list[np.ndarray]:
+    def _arrays(self, fields: int) -> list[np.ndarray]:
         """Tables and scratch memory, in the order in which the compiled code knows them.
 
         Sums over degrees are rows of (order, 8, latitudes): those of mu and of Z * mu, where
         the products come later; those of the two components of v sin(theta) / sin(theta).
         """
-        latitudes, degree = self.latitudes, attraction.shape[1] - 1
+        latitudes, degree, band = self.latitudes, self.degree, self.band
         half, sines = latitudes.x.size, np.sqrt(latitudes.sines_squared)
         weights = latitudes.weights / (2 * self.length * sines)
-        pairs, fields = latitudes.pairs(0), 3 if normaliser is None else 4
-        factors = radices(self.length)
+        pairs, factors = latitudes.pairs(0), radices(self.length)
         return [
             *(aligned(fields, self.length, 2, PAIRS) for _ in range(2)),
             aligned(self.length, 2, PAIRS),
-            np.array(attraction, dtype=float),
-            np.zeros((1, 1)) if normaliser is None else np.array(normaliser, dtype=float),
+            *self.tables,
             _slopes(degree),
             aligned_copy(latitudes.x),
             aligned_copy(np.stack([weights, weights * latitudes.x])),
@@ -104,15 +95,6 @@ class SphereTransport:
             *(aligned(8, pairs), aligned(2, 4 * pairs + 8), self.speed),
             *(np.array(factors), twiddles(factors)),
         ]
-
-    def __call__(self, coefficients: np.ndarray) -> np.ndarray:
-        """Coefficients of -div(mu v), (members, modes), for densities of that shape."""
-        source = np.ascontiguousarray(coefficients, dtype=complex).reshape(self._shape)
-        target = np.empty_like(source)
-        for member in range(len(source)):
-            addresses = source[member].ctypes.data, target[member].ctypes.data
-            _transport(self.context, member, *addresses)
-        return target
 
 
 def _slopes(degree: int) -> np.ndarray:
@@ -125,14 +107,6 @@ def _slopes(degree: int) -> np.ndarray:
         l, e = np.arange(m, degree + 1), recurrence(degree + 1, m, 3)
         rows.append([l * e[l + 1], (l + 1) * e[l]])
     return np.pad(np.hstack(rows), ((0, 0), (1, 2)))
-
-
-def band_of(attraction: np.ndarray) -> int:
-    """The highest degree of the potential that counts."""
-    size = np.abs(attraction).max(axis=0)
-    size[0] = 0
-    significant = np.flatnonzero(size > NEGLIGIBLE * size.max())
-    return int(significant[-1]) if significant.size else 0
 
 
 @CompiledFunction

@@ -1,22 +1,23 @@
 """Axisymmetric densities on the unit sphere of R^d, for any d."""
 
-from collections.abc import Callable
 from functools import cached_property
 from math import lgamma, log
 
 import numpy as np
+from numba import njit
 
 from ..core.checks import real_array, whole_number
-from . import zonal_points
-from .characteristics.zonal import ZonalChart
+from ..lowlevel.legendre import recurrence
+from .chart import Chart, Nodes, graded_rule
+from .clusters import Cluster, cap_at
 from .contract import ROUNDING, Geometry, dimension_of_harmonics, read_only
 from .density import Density
-from .kernels import exponential_multipliers
-from .latitudes import Latitudes
+from .latitudes import Latitudes, sample_heights
 from .zonal_transport import ZonalTransport
 
 __all__ = ["Zonal"]
 
+BLOCK = 256
 LARGEST = 300 * log(10)
 HEAVY = 2.0**-40
 MOST = 10**6
@@ -79,27 +80,15 @@ class Zonal(Geometry):
             )
         fine = (k for k in (4096, 2048, 1024, 512, 256, 128) if not _overflows(d, k))
         self.largest_degree = next(fine, l)
-        self.degrees = read_only(np.arange(l + 1))
-        self.parseval = read_only(np.ones(l + 1))
-
-    def __repr__(self) -> str:
-        return f"Zonal(dimension={self.dimension}, degree={self.degree})"
-
-    def __eq__(self, other) -> bool:
-        mine = self.dimension, self.degree
-        return isinstance(other, Zonal) and (other.dimension, other.degree) == mine
-
-    def __hash__(self) -> int:
-        return hash((Zonal, self.dimension, self.degree))
+        self._set(degrees=np.arange(l + 1), parseval=np.ones(l + 1))
 
     @cached_property
     def _latitudes(self) -> Latitudes:
         return Latitudes(-(-(3 * self.degree + 1) // 4), self.degree, 0, self.dimension)
 
-    @cached_property
+    @property
     def x(self) -> np.ndarray:
-        half = self._latitudes.x
-        return read_only(np.concatenate([half, -half[::-1]]))
+        return self._latitudes.nodes
 
     @cached_property
     def points(self) -> np.ndarray:
@@ -107,10 +96,9 @@ class Zonal(Geometry):
         points[:, 0], points[:, -1] = np.sqrt((1 - self.x) * (1 + self.x)), self.x
         return read_only(points)
 
-    @cached_property
+    @property
     def weights(self) -> np.ndarray:
-        half = self._latitudes.weights
-        return read_only(np.concatenate([half, half[::-1]]))
+        return self._latitudes.node_weights
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
@@ -127,32 +115,6 @@ class Zonal(Geometry):
 
     # Densities -----------------------------------------------------------------------------
 
-    def uniform(self) -> Density:
-        """The uniform density: the constant 1."""
-        return self.zonal([1.0])
-
-    def density(self, f: Callable[[np.ndarray], np.ndarray]) -> Density:
-        """The density proportional to f(x), x = <token, e_d>, normalised to mass 1.
-
-        Parameters
-        ----------
-        f : callable
-            Maps inner products in [-1, 1], an array, to values >= 0 of the same shape.
-
-        Raises
-        ------
-        ValueError
-            If f returns another shape, values that are not finite or negative, or mass 0.
-
-        Warns
-        -----
-        UnresolvedWarning
-            If the highest modes are not small: f needs a higher degree.
-        """
-        density = self.density_of_values(f(self.x.copy()), "f(x)")
-        density.warn_if_unresolved()
-        return density
-
     def zonal(self, coefficients) -> Density:
         """sum_l a_l P_l(x) with Legendre polynomials of R^d, P_l(1) = 1, and a_0 = 1.
 
@@ -162,14 +124,8 @@ class Zonal(Geometry):
             If there are more than degree + 1, a_0 is not 1, or the density is negative
             somewhere.
         """
-        a = np.atleast_1d(real_array("The coefficients", coefficients))
-        if a.ndim != 1 or a.size > self.degree + 1:
-            raise ValueError(
-                f"{self!r} holds a_0, ..., a_{self.degree}; got coefficients of shape {a.shape}."
-            )
-        c = np.zeros(self.degree + 1)
-        c[: a.size] = a / self._sizes[: a.size]
-        return Density(self, c).checked_positive()
+        a = self._padded("a", real_array("The coefficients", coefficients))
+        return Density(self, a / self._sizes).checked_positive()
 
     def von_mises_fisher(self, concentration: float) -> Density:
         """exp(concentration x), normalised: c_l = p_l(1) lambda_l / lambda_0.
@@ -179,40 +135,8 @@ class Zonal(Geometry):
         concentration : float
             Any finite number; negative ones concentrate at -e_d.
         """
-        given = real_array("concentration", concentration)
-        if given.shape != () or not np.isfinite(given):
-            raise ValueError(
-                "von_mises_fisher expects one finite concentration; got "
-                f"{concentration!r}. For an ensemble: Density.stack."
-            )
-        multipliers = exponential_multipliers(float(given), self.degree, self.dimension)
-        density = Density(self, self._sizes * multipliers / multipliers[0])
-        density.warn_if_unresolved()
-        return density
-
-    def perturbed(self, amplitude: float, *, rng, degrees=None) -> Density:
-        """The uniform density plus normal random coefficients c_l.
-
-        Parameters
-        ----------
-        amplitude : float
-            Their standard deviation.
-        rng : numpy.random.Generator or seed
-            The same seed gives the same density for every degree of the geometry.
-        degrees : sequence of int, optional
-            The l to perturb; by default 1, ..., min(8, degree).
-
-        Raises
-        ------
-        ValueError
-            If a degree is outside 1, ..., degree, or the density is negative somewhere.
-        """
-        chosen = self.chosen_degrees(degrees)
-        amplitude = float(real_array("The amplitude", amplitude))
-        coefficients = np.zeros(self.degree + 1)
-        coefficients[0] = 1
-        coefficients[chosen] = amplitude * np.random.default_rng(rng).standard_normal(chosen.size)
-        return Density(self, coefficients).checked_positive()
+        multipliers = self._exponential(concentration, -np.inf)
+        return Density(self, self._sizes * multipliers).warn_if_unresolved()
 
     # The contract --------------------------------------------------------------------------
 
@@ -228,37 +152,23 @@ class Zonal(Geometry):
                     f"it changes by {change:.2g} under a rotation about it."
                 )
 
-    def with_degree(self, degree: int) -> "Zonal":
-        return Zonal(self.dimension, degree)
-
-    def with_modes(self, modes: int) -> "Zonal":
-        return Zonal(self.dimension, modes - 1)
-
     def dirac(self, degree: int) -> float:
         if self.dimension == 2:
             return np.sqrt(2)
         return np.sqrt((2 * degree + self.dimension - 2) / (self.dimension - 2))
 
-    def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
-        kept = min(coefficients.shape[-1], degree + 1)
-        result = np.zeros((*coefficients.shape[:-1], degree + 1))
-        result[..., :kept] = coefficients[..., :kept]
-        return result
+    def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+        return amplitude * rng.standard_normal(1)
 
-    def to_values(self, coefficients: np.ndarray) -> np.ndarray:
-        series = coefficients.reshape(-1, self.degrees.size)
-        values = zonal_points.to_values(self._latitudes, series)
-        return values.reshape(*coefficients.shape[:-1], -1)
+    def _values(self, series: np.ndarray) -> np.ndarray:
+        return self._latitudes.synthesis(series)[..., 0].real
 
-    def to_coefficients(self, values: np.ndarray) -> np.ndarray:
-        rows = (values * self.weights).reshape(-1, self.x.size)
-        series = zonal_points.to_coefficients(self._latitudes, rows)
-        return series.reshape(*values.shape[:-1], -1)
+    def _coefficients(self, values: np.ndarray) -> np.ndarray:
+        return self._latitudes.analysis(values[..., None]).real
 
-    def at(self, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
-        series = coefficients.reshape(-1, self.degrees.size)
-        values = zonal_points.evaluate(self._latitudes, series, points[..., -1].ravel())
-        return values.reshape((*coefficients.shape[:-1], *points.shape[:-1]))  # () for one point
+    def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+        e = recurrence(self.degree + 1, 0, self.dimension)
+        return _sums(np.array(points[:, -1]), np.array(series), np.zeros((0, 0)), e)
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """int P_k(x) dmu with Legendre's polynomial, P_k(1) = 1; 0 beyond the degree."""
@@ -281,7 +191,11 @@ class Zonal(Geometry):
         return coefficients * float(rotation) ** self.degrees
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        return zonal_points.sample_points(coefficients, self.dimension, n, rng)
+        x = sample_heights(coefficients, self.dimension, rng.random(n))
+        across = rng.standard_normal((n, self.dimension - 1))
+        across /= np.linalg.norm(across, axis=1, keepdims=True)
+        radius = np.sqrt((1 - x) * (1 + x))[:, None]
+        return np.concatenate([radius * across, x[:, None]], axis=1)
 
     def checked_point(self, point) -> np.ndarray:
         point = super().checked_point(point)
@@ -293,8 +207,121 @@ class Zonal(Geometry):
         last = np.eye(self.dimension)[-1]
         return -last if density.moment(1) < -ROUNDING else last
 
-    def chart(self, limit: np.ndarray) -> ZonalChart:
+    def chart(self, limit: np.ndarray) -> "ZonalChart":
         return ZonalChart(self, limit)
 
     def transport(self, attraction, normaliser, members) -> ZonalTransport:
         return ZonalTransport(attraction, normaliser, members, self.dimension)
+
+
+class ZonalChart(Chart):
+    """s = log tan(theta / 2), theta the angle from the limit.
+
+    With x = <point, limit> = -tanh(s) the flow is ds/dt = -(W * mu)'(x) / (Z * mu)(x).
+
+    Every distance from the limit, and from its antipode, keeps its relative accuracy.
+    """
+
+    usual_nodes = 1024
+
+    def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
+        s, weights = graded_rule(max(count, 2), self.geometry.dimension, peak)
+        return s, weights, [np.arange(s.size) % 2 == 0]
+
+    def _heights(self, coordinates: np.ndarray) -> np.ndarray:
+        """<point, limit>."""
+        return -np.tanh(coordinates)
+
+    def points(self, coordinates: np.ndarray) -> np.ndarray:
+        points = np.zeros((coordinates.size, self.geometry.dimension))
+        points[:, 0] = _sech(coordinates)
+        points[:, -1] = self._heights(coordinates) * self.limit[-1]
+        return points
+
+    def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
+        e = recurrence(degree + 1, 0, self.geometry.dimension)
+        return _moments(self._heights(coordinates) * self.limit[-1], np.array(masses), e)
+
+    def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+        x, e = self._heights(coordinates), recurrence(attraction.size, 0, self.geometry.dimension)
+        moments = _moments(x, np.array(masses), e)
+        weights = np.eye(1) if normaliser is None else (normaliser * moments)[None]
+        level, slope = _sums(x, weights, (attraction * moments)[None], e)
+        return -slope / level
+
+    def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
+        return np.abs(rates) * _sech(coordinates)
+
+    def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
+        s = -coordinates if point @ self.limit < 0 else coordinates
+        near = 2 * np.arctan(np.exp(-np.abs(s)))
+        return np.where(s > 0, np.pi - near, near)
+
+    def mean_direction(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        mean = masses @ self._heights(coordinates)
+        return -self.limit if mean < -ROUNDING else self.limit
+
+    def clusters(
+        self, coordinates: np.ndarray, masses: np.ndarray, *, radius: float, least: float
+    ) -> list[Cluster]:
+        """Those at the two poles of the axis: mass at another latitude is a ring."""
+        poles = (self.limit, -self.limit)
+        caps = [cap_at(pole, self.distances(coordinates, pole), masses, radius) for pole in poles]
+        return sorted((c for c in caps if c and c.mass >= least), key=lambda c: -c.mass)
+
+    def relative_error(
+        self, error: np.ndarray, coordinates: np.ndarray, masses: np.ndarray, finest: float
+    ) -> float:
+        """Root mean square of the errors of s: relative errors of the distances to both poles."""
+        return float(np.sqrt(np.mean(error**2)))
+
+
+def _sech(s: np.ndarray) -> np.ndarray:
+    """1/cosh(s), which does not overflow however far a pole is."""
+    small = np.exp(-np.abs(s))
+    return 2 * small / (1 + small**2)
+
+
+@njit(cache=True)
+def _moments(x, masses, e):
+    """sum_i masses_i p_l(x_i), l = 0, ..., e.size - 2."""
+    total = np.zeros(e.size - 1)
+    for begin in range(0, x.size, BLOCK):
+        block, mass = x[begin : begin + BLOCK], masses[begin : begin + BLOCK]
+        before, p = np.zeros(block.size), np.empty(block.size)
+        for i in range(block.size):
+            p[i] = mass[i]
+        for l in range(total.size):
+            a, b, sum_of_p = 1 / e[l + 1], e[l], 0.0
+            for i in range(block.size):
+                sum_of_p += p[i]
+                after = a * (block[i] * p[i] - b * before[i])
+                before[i], p[i] = p[i], after
+            total[l] += sum_of_p
+    return total
+
+
+@njit(cache=True)
+def _sums(x, series, potentials, e):
+    """Rows sum series_l p_l(x), and after them at most one row sum potentials_l p_l'(x)."""
+    members, sums = len(series), np.zeros((len(series) + len(potentials), x.size))
+    for begin in range(0, x.size, BLOCK):
+        block, found = x[begin : begin + BLOCK], sums[:, begin : begin + BLOCK]
+        before, p = np.zeros(block.size), np.ones(block.size)
+        before_slope, p_slope = np.zeros(block.size), np.zeros(block.size)
+        for l in range(max(series.shape[1], potentials.shape[1])):
+            for member in range(members if l < series.shape[1] else 0):
+                row, weight = found[member], series[member, l]
+                for i in range(block.size):
+                    row[i] += weight * p[i]
+            a, b = 1 / e[l + 1], e[l]
+            for member in range(len(potentials)):
+                row, weight = found[members + member], potentials[member, l]
+                for i in range(block.size):
+                    row[i] += weight * p_slope[i]
+                    after_slope = a * (p[i] + block[i] * p_slope[i] - b * before_slope[i])
+                    before_slope[i], p_slope[i] = p_slope[i], after_slope
+            for i in range(block.size):
+                after = a * (block[i] * p[i] - b * before[i])
+                before[i], p[i] = p[i], after
+    return sums

@@ -6,6 +6,8 @@ The weak form of `sphere_transport` with the order m = 0 only, for any d:
     G = sin(theta) d_theta g.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -14,61 +16,38 @@ from ..lowlevel.compilation import INNER
 from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold
 from ..lowlevel.simd import LANES, aligned
 from .circle_transport import NO_MASS
+from .contract import Transport
 from .latitudes import Latitudes
-from .sphere_transport import band_of
 
 __all__ = ["ZonalTransport"]
 
 
-class ZonalTransport:
+class ZonalTransport(Transport):
     """mu -> -div(mu v[mu]) with v = grad (W * mu) / (Z * mu); see `Geometry.transport`.
 
     Attributes
     ----------
     latitudes : Latitudes
-    speed : ndarray, (1,)
-        Largest |v| met since it was last set to 0.
     """
 
-    def __init__(
-        self,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-        members: int,
-        dimension: int,
-    ):
-        degree = attraction.shape[1] - 1
-        band = band_of(attraction)
-        points = 2 * degree + (band if normaliser is None else degree) + 1
-        self.latitudes = rules = Latitudes(-(-points // 4), degree + 1, 0, dimension)
-        half, fields = rules.x.size, 2 if normaliser is None else 3
-        self.speed = np.zeros(1)
-        self.error: BaseException | None = None
-        pairs = rules.pairs(0)
-        squares, start, ladder, first, rungs, work = rules.rules()
-        self._buffers = [
-            np.array(attraction, dtype=float),
-            np.zeros((1, 1)) if normaliser is None else np.array(normaliser, dtype=float),
-            recurrence(degree + 2, 0, dimension),
+    dtype = float
+
+    def __init__(self, attraction: Any, normaliser: Any, members: int, dimension: int):
+        modes, fields = attraction.shape[1], 2 if normaliser is None else 3
+        super().__init__(attraction, normaliser, members, modes)
+        self.latitudes = rules = Latitudes(-(-self.points // 4), modes, 0, dimension)
+        pairs, arrays = rules.pairs(0), rules.rules()
+        width = arrays[0].size
+        buffers = [
+            *self.tables,
+            recurrence(modes + 1, 0, dimension),
             *(rules.x, rules.weights / rules.sines_squared, rules.sines_squared),
-            *(squares, start, ladder, first, rungs, work),
-            *(aligned(fields, 4, squares.size), aligned(8, squares.size), aligned(8, pairs)),
+            *arrays,
+            *(aligned(fields, 4, width), aligned(8, width), aligned(8, pairs)),
             *(aligned(4 * pairs), self.speed),
         ]
-        fixed = (degree, band, half, len(attraction), fields, dimension)
-        addresses = (array.ctypes.data for array in self._buffers)
-        self._context = np.array([*fixed, pairs, *addresses], np.int64)
-        self.address, self.context = _transport.address, self._context.ctypes.data
-        self._shape = (members, degree + 1)
-
-    def __call__(self, coefficients: np.ndarray) -> np.ndarray:
-        """Coefficients of -div(mu v), (members, degree + 1), for densities of that shape."""
-        source = np.ascontiguousarray(coefficients, dtype=float).reshape(self._shape)
-        target = np.empty_like(source)
-        for member in range(len(source)):
-            addresses = source[member].ctypes.data, target[member].ctypes.data
-            _transport(self.context, member, *addresses)
-        return target
+        numbers = (self.degree, self.band, rules.x.size, len(attraction), fields, dimension, pairs)
+        self._enter(_transport, numbers, buffers)
 
 
 @CompiledFunction

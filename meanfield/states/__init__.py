@@ -7,6 +7,4 @@ from .gaussian import Gaussian
 from .gram import Gram
 from .tokens import Tokens
 
-__all__ = ["Dirac", "Equiangular", "Gaussian", "Gram", "SomeTokens", "Start", "State", "Tokens"]
-
-SomeTokens = Tokens | Gram | Equiangular  # finitely many, or what is known of them
+__all__ = ["Dirac", "Equiangular", "Gaussian", "Gram", "Start", "State", "Tokens"]

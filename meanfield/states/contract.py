@@ -1,15 +1,17 @@
 """What a state is: a measure in one representation, which holds named arrays."""
 
+import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..core.kinds import Kind
 
-__all__ = ["Arrays", "Start", "State", "member_dims"]
+__all__ = ["Arrays", "Held", "Start", "State", "member_dims"]
 
+Held = dict[str, tuple[str, ...]]  # name -> names of its own axes
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]  # name -> names of the axes, values
 
 
@@ -35,11 +37,15 @@ class Start(Kind, family=True):
 class State(Start):
     """A measure in one representation, or an ensemble of them.
 
-    A state of one's own is an ordinary class with an ``__init__``; what `arrays` returns has the
-    names of its parameters, or `of_arrays` is written too. A `Motion` says how models move it.
+    A state of one's own is an ordinary class with an ``__init__``. Either it lists the arrays that
+    it holds in `held`; or it writes `arrays`, and what that returns has the names of the parameters
+    of ``__init__``, or `of_arrays` is written too. A `Motion` says how models move it.
 
     Attributes
     ----------
+    held : dict
+        Its attributes that are arrays of floats, or None: their axes, which come after those of
+        the ensemble. All others are in `header`.
     words : dict
         Long names of the arrays, for figures and files.
     fixed : tuple of str
@@ -51,15 +57,32 @@ class State(Start):
     """
 
     by_hand = True
+    held: ClassVar[Held] = {}
     words: ClassVar[dict[str, str]] = {}
     fixed: ClassVar[tuple[str, ...]] = ()
     replicated: ClassVar[bool] = False
     takes_noise: ClassVar[bool] = False
 
+    @abstractmethod
+    def __init__(self, *values: Any):
+        """Check what the state is made of."""
+
+    @classmethod
+    def computed(cls, *arrays: Any, **others: Any) -> Self:
+        """The state that holds these arrays, in the order of `held` or by name, unchecked."""
+        given = dict.fromkeys(cls.held) | dict(zip(cls.held, arrays, strict=False)) | others
+        for name in cls.held:
+            if given[name] is not None:
+                given[name] = np.array(given[name], dtype=float, order="C")
+        state = cls.__new__(cls)
+        state._set(**given)
+        return state
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the ensemble, or of the replicas; () for a single state."""
-        return ()
+        name = next(iter(self.held), None)
+        return () if name is None else getattr(self, name).shape[: -len(self.held[name]) or None]
 
     @property
     def dimension(self) -> int | None:
@@ -78,11 +101,52 @@ class State(Start):
 
     def with_members(self, axes: int) -> Self:
         """The state with room for that many axes of an ensemble of models, after its own."""
-        return self
+        if not (self.replicated and axes and self.shape):
+            return self
+        return self._each(lambda array, own: array.reshape(*self.shape, *(1,) * axes, *own))
 
-    @abstractmethod
+    def broadcast(self, shape: tuple[int, ...]) -> Self:
+        """The same state in every member of this shape, to which its own broadcasts."""
+        return self._each(lambda array, own: np.broadcast_to(array, (*shape, *own)))
+
+    def __getitem__(self, index) -> Self:
+        """One of the replicas, or of the members, or some of them.
+
+        Raises
+        ------
+        IndexError
+            For an index into more than their axes, or those that are not there.
+        """
+        arrays = f"the arrays {', '.join(self.held)}"
+        if not self.shape:
+            raise TypeError(f"This is a single state without members. Its numbers are {arrays}.")
+        try:
+            numbers = np.arange(math.prod(self.shape)).reshape(self.shape)[index]
+        except IndexError as error:
+            raise IndexError(
+                f"{'Replicas' if self.replicated else 'Members'} alone are indexed, an array of "
+                f"shape {self.shape}: {error}. Their numbers are {arrays}."
+            ) from None
+        chosen = np.unravel_index(numbers, self.shape)
+        return self._each(lambda array, _: array[chosen])
+
+    def _each(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> Self:
+        """The state with other arrays: `change` takes each, and its shape in one member."""
+        held = {name: getattr(self, name) for name in self.held}
+        changed = {
+            name: None if array is None else change(array, array.shape[len(self.shape) :])
+            for name, array in held.items()
+        }
+        return self.computed(**changed, **self.header())
+
     def arrays(self) -> Arrays:
         """What the state holds, by name: names of the axes, and values."""
+        dims = member_dims(self.shape)
+        return {
+            name: ((*dims, *axes), getattr(self, name))
+            for name, axes in self.held.items()
+            if getattr(self, name) is not None
+        }
 
     def header(self) -> dict[str, Any]:
         """What else it is made of: plain data and kinds, such as its space."""
@@ -91,7 +155,7 @@ class State(Start):
     @classmethod
     def of_arrays(cls, *values: Any, **held: Any) -> Self:
         """The state that holds these arrays, and what stands in its `header`, bit for bit."""
-        return cls(*values, **held)
+        return cls.computed(*values, **held) if cls.held else cls(*values, **held)
 
     @classmethod
     def stacked(cls, states: Sequence[Self]) -> Arrays:

@@ -1,15 +1,15 @@
 """All mass at one point."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
-from ..core.checks import real_array, values_of
-from .contract import Arrays, State
+from ..core.checks import real_array
+from .contract import Held, State
+from .points import check_unit, function_values
 
 __all__ = ["Dirac"]
-
-UNIT = 1e-9
 
 
 class Dirac(State):
@@ -29,23 +29,18 @@ class Dirac(State):
     """
 
     kept = False  # it does not move
+    point: np.ndarray
+    held: ClassVar[Held] = {"point": ("component",)}
 
     def __init__(self, point: np.ndarray):
         point = real_array("The point of a Dirac", point)
-        length = float(np.linalg.norm(point)) if point.ndim == 1 else np.nan
-        if point.shape[:1] < (2,) or not abs(length - 1) <= UNIT:
-            raise ValueError(
-                f"Dirac expects a unit vector (d,), d >= 2; got shape {point.shape}, length "
-                f"{length:.10g}. Divide it by np.linalg.norm(point)."
-            )
-        point.setflags(write=False)
-        self.point = point
+        if point.ndim != 1 or point.size < 2:
+            raise ValueError(f"Dirac expects a unit vector (d,), d >= 2; got shape {point.shape}.")
+        check_unit("Dirac", point)
+        self._set(point=point)
 
     def __repr__(self) -> str:
         return f"Dirac({self.point.tolist()})"
-
-    def arrays(self) -> Arrays:
-        return {"point": (("component",), self.point)}
 
     @property
     def dimension(self) -> int:
@@ -54,10 +49,4 @@ class Dirac(State):
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]):
         """int f dmu = f(x); f takes points (1, d)."""
-        values = values_of(f, self.point[None])
-        if values.shape[:1] != (1,) or values.dtype.kind not in "fiubc":
-            raise ValueError(
-                f"f must map points (1, {self.dimension}) to values (1, ...); got {values.shape} "
-                f"of {values.dtype}."
-            )
-        return values[0]
+        return function_values(f, self.point[None])[0]

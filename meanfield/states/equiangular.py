@@ -7,8 +7,8 @@ import numpy as np
 
 from ..core.checks import check_memory, real_array, whole_number
 from ..core.forms import Numbers, PositiveNumbers
-from .contract import Arrays, State, member_dims
-from .tokens import Tokens, chosen_replicas
+from .contract import Held, State
+from .tokens import Tokens
 
 __all__ = ["Equiangular"]
 
@@ -55,6 +55,10 @@ class Equiangular(State):
         "initial_gap": "1 - rho at the start",
         "initial_radius": "length of the hidden states at the start",
     }
+    n: np.ndarray
+    logit: np.ndarray
+    radius: np.ndarray
+    held: ClassVar[Held] = {"n": (), "logit": (), "radius": ()}
     fixed = ("n",)
 
     def __init__(
@@ -85,23 +89,7 @@ class Equiangular(State):
             raise ValueError(f"Equiangular needs finite radius > 0; got {radius.tolist()}.")
         name, rho, gap = ("rho", given, 1 - given) if gap is None else ("gap", 1 - given, given)
         _check_inside(n, rho, gap, name)
-        self._keep(n, _logit(n, rho, gap), radius)
-
-    def _keep(self, n, logit, radius) -> None:
-        self.n, self.logit, self.radius = (np.array(a, dtype=float) for a in (n, logit, radius))
-        for array in (self.n, self.logit, self.radius):
-            array.setflags(write=False)
-
-    @classmethod
-    def computed(cls, n: np.ndarray, logit: np.ndarray, radius: np.ndarray) -> "Equiangular":
-        """The state with these logits, arrays of one shape, unchecked."""
-        state = cls.__new__(cls)
-        state._keep(n, logit, radius)
-        return state
-
-    @classmethod
-    def of_arrays(cls, n: Any, logit: Any, radius: Any) -> "Equiangular":
-        return cls.computed(n, logit, radius)
+        self._set(n=np.array(n), logit=np.array(_logit(n, rho, gap)), radius=np.array(radius))
 
     @property
     def described(self) -> dict[str, Any]:
@@ -117,17 +105,7 @@ class Equiangular(State):
     def size_in_words(self) -> str:
         return "equiangular tokens"
 
-    def arrays(self) -> Arrays:
-        dims = member_dims(self.shape)
-        held = {"n": self.n, "logit": self.logit, "radius": self.radius}
-        return {name: (dims, values) for name, values in held.items()}
-
     # What it is ----------------------------------------------------------------------------
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Ensemble shape; () for a single set of tokens."""
-        return self.logit.shape
 
     @property
     def tokens(self) -> np.ndarray:
@@ -161,24 +139,11 @@ class Equiangular(State):
         w = np.exp(-np.abs(self.logit))
         return np.where(self.logit > 0, 1 + (self.n - 1) * w, self.n - 1 + w)
 
-    def __getitem__(self, member) -> "Equiangular":
-        """A member of an ensemble, or some; raises IndexError for those that are not there."""
-        if not self.shape:
-            raise TypeError("This is a single state; n, rho, gap and radius are its numbers.")
-        advice = "Their numbers are the arrays n, rho, gap and radius."
-        chosen = chosen_replicas(self.shape, member, advice, what="Members")
-        return Equiangular.computed(self.n[chosen], self.logit[chosen], self.radius[chosen])
-
     def __repr__(self) -> str:
         if self.shape:
             return f"Equiangular(ensemble of shape {self.shape})"
         inner = f"gap={self.gap:.6g}" if self.rho > 0.9 else f"rho={self.rho:.6g}"
         return f"Equiangular(n={self.n:.15g}, {inner}, radius={self.radius:.6g})"
-
-    def broadcast(self, shape: tuple[int, ...]) -> "Equiangular":
-        """The same state in every member of this shape, to which its own broadcasts."""
-        parts = (np.broadcast_to(a, shape) for a in (self.n, self.logit, self.radius))
-        return Equiangular.computed(*parts)
 
     def start(self) -> dict[str, list]:
         """The numbers of an initial state, as plain data: rho, or 1 - rho where it is small."""
@@ -230,24 +195,14 @@ def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray, given: str) -
         return
     i = int(np.argmin(inside))
     count, value = n.flat[i], {"rho": rho, "gap": gap}[given].flat[i]
-    if gap.flat[i] == 0 and given == "rho":
-        raise ValueError(
-            "Equiangular needs rho < 1: where rho = 1 the tokens are one, and rest. For tokens "
-            "that are nearly one give gap = 1 - rho."
-        )
-    if gap.flat[i] == 0:
-        raise ValueError(
-            "Equiangular needs gap > 0: where the gap is 0 the tokens are one, and rest."
-        )
     if given == "rho":
-        least = -1 / (count - 1)
-        bounds, ends = f"{least:.6g} = -1/(n - 1) < rho < 1", "a regular simplex and a point"
+        bounds, advice = f"{-1 / (count - 1):.6g} = -1/(n - 1) < rho < 1", "gap = 1 - rho"
     else:
-        most = count / (count - 1)
-        bounds, ends = f"0 < gap < n/(n - 1) = {most:.6g}", "a point and a regular simplex"
+        bounds, advice = f"0 < gap < n/(n - 1) = {count / (count - 1):.6g}", "gap > 0"
     raise ValueError(
-        f"{count:.15g} equiangular tokens have {bounds}, the bounds being {ends}, which rest; got "
-        f"{given} = {value:.6g}."
+        f"Equiangular needs {bounds} for n = {count:.15g} tokens: at the bounds they are a regular "
+        f"simplex or one point, and rest; got {given} = {value:.6g}. For tokens that are nearly "
+        f"one give {advice}."
     )
 
 

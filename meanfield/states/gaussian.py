@@ -1,11 +1,11 @@
 """The normal law N(a, Sigma) on R^d."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..core.checks import finite, generator, real_array, whole_number
-from .contract import Arrays, State
+from .contract import Held, State
 from .tokens import Tokens
 
 __all__ = ["Gaussian"]
@@ -44,6 +44,14 @@ class Gaussian(State):
         "covariance": "covariance of the Gaussian",
         "root": "root L of the covariance L L^T",
     }
+    mean: np.ndarray
+    covariance: np.ndarray
+    root: np.ndarray
+    held: ClassVar[Held] = {
+        "mean": ("component",),
+        "covariance": ("component", "other"),
+        "root": ("component", "column"),
+    }
 
     def __init__(self, mean: np.ndarray, cov: np.ndarray):
         mean, cov = real_array("The mean", mean), real_array("The covariance", cov)
@@ -54,43 +62,25 @@ class Gaussian(State):
             )
         if not (np.isfinite(mean).all() and np.isfinite(cov).all()):
             raise ValueError("Gaussian expects a finite mean and covariance; got nan or inf.")
-        root = _symmetric_root(cov)
-        for array in (mean, cov, root):
-            array.setflags(write=False)
-        self.mean, self.cov, self.root = mean, cov, root
+        self._set(mean=mean, covariance=cov, root=_symmetric_root(cov))
 
     @classmethod
-    def computed(cls, mean: np.ndarray, root: np.ndarray, cov=None) -> "Gaussian":
-        """A law from a run: mean and root, and the covariance if it was kept too."""
-        state, root = cls.__new__(cls), np.array(root, dtype=float, order="C")
-        state.mean, state.root = np.array(mean, dtype=float), root
-        state.cov = root @ root.T if cov is None else np.array(cov, dtype=float)
-        for array in (state.mean, state.root, state.cov):
-            array.setflags(write=False)
-        return state
+    def of_root(cls, mean: np.ndarray, root: np.ndarray) -> "Gaussian":
+        """The law of a run, from its mean and the root of its covariance; nothing is checked."""
+        root = np.array(root, order="C")
+        return cls.computed(mean, root @ root.T, root)
+
+    @property
+    def cov(self) -> np.ndarray:
+        """The covariance, (d, d)."""
+        return self.covariance
 
     @property
     def size_in_words(self) -> str:
         return f"a Gaussian in R^{self.dimension}"
 
-    def arrays(self) -> Arrays:
-        return {
-            "mean": (("component",), self.mean),
-            "covariance": (("component", "other"), self.cov),
-            "root": (("component", "column"), self.root),
-        }
-
-    @classmethod
-    def of_arrays(cls, mean: Any, covariance: Any, root: Any) -> "Gaussian":
-        return cls.computed(mean, root, covariance)
-
     def __repr__(self) -> str:
         return f"Gaussian(d={self.dimension}, trace of the covariance {np.trace(self.cov):.6g})"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Ensemble shape: always ()."""
-        return ()
 
     @property
     def dimension(self) -> int:

@@ -1,13 +1,13 @@
 """Gram matrices: tokens of the sphere known by their inner products, whatever the dimension."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..core.checks import real_array
-from .contract import Arrays, State, member_dims
+from .contract import Held, State
 from .points import Points
-from .tokens import Tokens, checked_masses, chosen_replicas
+from .tokens import Tokens, checked_masses
 
 __all__ = ["Gram"]
 
@@ -35,6 +35,12 @@ class Gram(State):
         "inner_product": "inner product of two tokens",
         "masses": "masses of the tokens",
     }
+    inner_product: np.ndarray
+    masses: np.ndarray
+    held: ClassVar[Held] = {
+        "inner_product": ("token", "other"),
+        "masses": ("token",),
+    }
     fixed = ("masses",)
     replicated = True
 
@@ -58,45 +64,16 @@ class Gram(State):
                 f"is {asymmetry:.2g}) with ones on the diagonal (off by {diagonal:.2g}) and no "
                 f"negative eigenvalue (the lowest is {lowest:.2g}). For tokens: tokens.gram()."
             )
-        self.G, self.masses = G, checked_masses(masses, G.shape[:-1])
-        self.G.setflags(write=False)
-        self.masses.setflags(write=False)
+        self._set(inner_product=G, masses=checked_masses(masses, G.shape[:-1]))
 
-    @classmethod
-    def computed(cls, G: np.ndarray, masses: np.ndarray) -> "Gram":
-        """Inner products from a run: eigenvalues may be below 0 by its errors, unchecked."""
-        state = cls.__new__(cls)
-        state.G, state.masses = np.array(G, dtype=float), np.array(masses, dtype=float)
-        state.G.setflags(write=False)
-        state.masses.setflags(write=False)
-        return state
-
-    def arrays(self) -> Arrays:
-        dims = member_dims(self.shape)
-        return {
-            "inner_product": ((*dims, "token", "other"), self.G),
-            "masses": ((*dims, "token"), self.masses),
-        }
-
-    @classmethod
-    def of_arrays(cls, inner_product: Any, masses: Any) -> "Gram":
-        return cls.computed(inner_product, masses)
+    @property
+    def G(self) -> np.ndarray:
+        """The inner products (*replicas, n, n); a run may make eigenvalues < 0."""
+        return self.inner_product
 
     @property
     def size_in_words(self) -> str:
         return f"{len(self)} tokens"
-
-    def with_members(self, axes: int) -> "Gram":
-        if not (axes and self.shape):
-            return self
-        shape = (*self.shape, *(1,) * axes)
-        masses = self.masses.reshape(*shape, len(self))
-        return Gram.computed(self.G.reshape(*shape, *self.G.shape[-2:]), masses)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the replicas; () for a single set of tokens."""
-        return self.G.shape[:-2]
 
     def __len__(self) -> int:
         return self.G.shape[-1]
@@ -105,21 +82,9 @@ class Gram(State):
     def tokens(self) -> int:
         return len(self)
 
-    def __getitem__(self, replica) -> "Gram":
-        """One of the replicas, or some of them; raises IndexError for those that are not there."""
-        if not self.shape:
-            raise TypeError("This is a single Gram matrix; G and masses are its arrays.")
-        chosen = chosen_replicas(self.shape, replica, "Choose inner products in gram.G[...].")
-        return Gram.computed(self.G[chosen], self.masses[chosen])
-
     def __repr__(self) -> str:
         replicas = f", replicas={self.shape}" if self.shape else ""
         return f"Gram(n={len(self)}{replicas})"
-
-    def broadcast(self, shape: tuple[int, ...]) -> "Gram":
-        """The same matrix in every replica of this shape, to which its own broadcasts."""
-        G = np.broadcast_to(self.G, (*shape, *self.G.shape[-2:]))
-        return Gram.computed(G, np.broadcast_to(self.masses, (*shape, len(self))))
 
     def to_tokens(self) -> Tokens:
         """Tokens of R^n with these inner products, unique up to rotation."""

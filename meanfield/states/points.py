@@ -1,16 +1,56 @@
-"""Where tokens are: laws and files that stand in place of their positions."""
+"""Where points are: unit vectors, functions of them, and laws and files in place of positions."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from ..core.checks import check_memory, generator
+from ..core.checks import check_memory, generator, values_of
+from ..core.files import read_numbers
 from ..core.forms import DataFile, Index, Natural
 from ..core.kinds import Kind
-from ..core.number_files import read_numbers
 
-__all__ = ["Points"]
+__all__ = ["Points", "check_unit", "function_values", "vectors_of"]
+
+UNIT = 1e-9
+
+
+def check_unit(who: str, x: np.ndarray, tolerance: float = UNIT) -> None:
+    """Raise ValueError unless all rows of x, (..., d), have length 1; `who` expects them."""
+    error = np.abs(np.linalg.norm(x, axis=-1) - 1)
+    if (error <= tolerance).all():
+        return
+    if not np.isfinite(x).all():
+        raise ValueError(
+            f"{who} expects unit vectors; {np.count_nonzero(~np.isfinite(x))} entries are not "
+            "finite. Remove them first."
+        )
+    where = np.unravel_index(error.argmax(), error.shape)
+    place = f" at index {', '.join(map(str, where))}" if where else ""
+    raise ValueError(
+        f"{who} expects unit vectors; the worst length is off by {error[where]:.2g}{place}. Divide "
+        "nonzero ones by their norms first: x / np.linalg.norm(x, axis=-1, keepdims=True)."
+    )
+
+
+def function_values(f: Callable[[np.ndarray], np.ndarray], points: np.ndarray) -> np.ndarray:
+    """Values of f at points (*shape, d): numbers (*shape, ...); else TypeError or ValueError."""
+    values, shape = values_of(f, points), points.shape[:-1]
+    if values.shape[: len(shape)] != shape or values.dtype.kind not in "fiubc":
+        raise ValueError(
+            f"f must map points {points.shape} to values of shape {shape}, or more of them on "
+            f"further axes; got shape {values.shape} of {values.dtype}."
+        )
+    return values
+
+
+def vectors_of(array: np.ndarray) -> np.ndarray:
+    """The unit vectors of angles in radians, (n,) or (..., 1); other arrays as they are."""
+    if array.ndim != 1 and array.shape[-1:] != (1,):
+        return array
+    angles = array if array.ndim == 1 else array[..., 0]
+    return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
 class Points(Kind, family=True):
@@ -33,7 +73,7 @@ class Angles(Points):
     angles: np.ndarray
 
     def draw(self) -> np.ndarray:
-        return np.stack([np.cos(self.angles), np.sin(self.angles)], axis=-1)
+        return vectors_of(self.angles[..., None])
 
 
 class Orthonormal(Points):
@@ -119,7 +159,4 @@ class File(Points):
     key: str | None = None
 
     def draw(self) -> np.ndarray:
-        array = read_numbers(Path(self.file), self.key)
-        if array.ndim == 1 or array.shape[1:] == (1,):
-            return Angles(array.ravel()).draw()
-        return array
+        return vectors_of(read_numbers(Path(self.file), self.key))

@@ -1,24 +1,21 @@
 """Tokens: weighted points, the empirical measure sum_i masses_i delta_{x_i}."""
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import boolean, generator, real_array, values_of, whole_number
+from ..core.checks import boolean, generator, real_array, whole_number
 from ..core.errors import StorageError
-from ..core.number_files import read_numbers
-from .contract import Arrays, State, member_dims
-from .points import Points
+from ..core.files import read_numbers
+from .contract import Held, State
+from .points import UNIT, Points, check_unit, function_values, vectors_of
 
 if TYPE_CHECKING:
     from ..spaces.density import Density
     from .gram import Gram
 
-__all__ = ["Tokens", "checked_masses", "chosen_replicas"]
-
-UNIT = 1e-9
+__all__ = ["Tokens", "checked_masses"]
 
 
 class Tokens(State):
@@ -48,6 +45,15 @@ class Tokens(State):
         "masses": "masses of the tokens",
         "radii": "lengths of the hidden states",
     }
+    x: np.ndarray
+    masses: np.ndarray
+    radii: np.ndarray | None
+    on_sphere: bool
+    held: ClassVar[Held] = {
+        "x": ("token", "component"),
+        "masses": ("token",),
+        "radii": ("token",),
+    }
     fixed = ("masses",)
     replicated = takes_noise = True
 
@@ -69,24 +75,16 @@ class Tokens(State):
                 f"{x.shape}."
             )
         if on_sphere:
-            _check_lengths(x)
+            check_unit("Tokens (unless on_sphere=False)", x)
         elif not np.isfinite(x).all():
-            raise ValueError(f"Tokens expects finite x; {_not_finite(x)} entries are not.")
+            bad = np.count_nonzero(~np.isfinite(x))
+            raise ValueError(f"Tokens expects finite x; {bad} entries are not.")
         if radii is not None and not on_sphere:
             raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
-        self.x, self.masses = x, checked_masses(masses, x.shape[:-1])
-        self.radii = None if radii is None else _checked_radii(radii, x.shape[:-1])
-        self.on_sphere = on_sphere
-        for array in (self.x, self.masses, self.radii):
-            if array is not None:
-                array.setflags(write=False)
+        self._set(x=x, masses=checked_masses(masses, x.shape[:-1]), on_sphere=on_sphere)
+        self._set(radii=None if radii is None else _checked_radii(radii, x.shape[:-1]))
 
     # What it is ----------------------------------------------------------------------------
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the replicas; () for a single set of tokens."""
-        return self.x.shape[:-2]
 
     @property
     def dimension(self) -> int:
@@ -100,23 +98,10 @@ class Tokens(State):
     def tokens(self) -> int:
         return len(self)
 
-    def __getitem__(self, replica) -> "Tokens":
-        """One of the replicas, or some of them; raises IndexError for those that are not there."""
-        if not self.shape:
-            raise TypeError("These tokens are a single set; x and masses are its arrays.")
-        chosen = chosen_replicas(self.shape, replica, "Choose tokens in tokens.x[...].")
-        radii = None if self.radii is None else self.radii[chosen]
-        return Tokens(self.x[chosen], self.masses[chosen], radii, on_sphere=self.on_sphere)
-
     def __repr__(self) -> str:
         where = "" if self.on_sphere else ", in R^d"
         replicas = f", replicas={self.shape}" if self.shape else ""
         return f"Tokens(n={len(self)}, d={self.dimension}{replicas}{where})"
-
-    def arrays(self) -> Arrays:
-        dims = (*member_dims(self.shape), "token")
-        held: Arrays = {"x": ((*dims, "component"), self.x), "masses": (dims, self.masses)}
-        return held if self.radii is None else {**held, "radii": (dims, self.radii)}
 
     def header(self) -> dict[str, Any]:
         return {"on_sphere": self.on_sphere}
@@ -125,32 +110,12 @@ class Tokens(State):
     def size_in_words(self) -> str:
         return f"{len(self)} tokens"
 
-    def with_members(self, axes: int) -> "Tokens":
-        if not (axes and self.shape):
-            return self
-        shape = (*self.shape, *(1,) * axes, len(self))
-        radii = None if self.radii is None else self.radii.reshape(shape)
-        x, masses = self.x.reshape(*shape, self.dimension), self.masses.reshape(shape)
-        return Tokens(x, masses, radii, on_sphere=self.on_sphere)
-
-    def broadcast(self, shape: tuple[int, ...]) -> "Tokens":
-        """The same tokens in every replica of this shape, to which their own broadcasts."""
-        x = np.broadcast_to(self.x, (*shape, *self.x.shape[-2:]))
-        masses = np.broadcast_to(self.masses, (*shape, len(self)))
-        radii = None if self.radii is None else np.broadcast_to(self.radii, masses.shape)
-        return Tokens(x, masses, radii, on_sphere=self.on_sphere)
-
     def expect(self, f: Callable[[np.ndarray], np.ndarray]):
         """sum_i masses_i f(x_i); f takes the points (*replicas, n, d), returns (*replicas, n, ...).
 
         A float, or an array of shape (*replicas, ...).
         """
-        values = values_of(f, self.x)
-        if values.shape[: self.x.ndim - 1] != self.masses.shape or values.dtype.kind not in "fiubc":
-            raise ValueError(
-                f"expect takes a function of points (..., d) that returns {self.masses.shape} "
-                f"values, or more of them on further axes; got shape {values.shape}."
-            )
+        values = function_values(f, self.x)
         if not self.shape:
             return np.tensordot(self.masses, values, axes=1)
         weights = self.masses.reshape(self.masses.shape + (1,) * (values.ndim - self.masses.ndim))
@@ -183,8 +148,7 @@ class Tokens(State):
     @classmethod
     def on_circle(cls, angles, masses=None) -> "Tokens":
         """Tokens on the circle at these angles in radians, (*replicas, n)."""
-        angles = real_array("Angles", angles)
-        return cls(np.stack([np.cos(angles), np.sin(angles)], axis=-1), masses)
+        return cls(vectors_of(real_array("Angles", angles)[..., None]), masses)
 
     @classmethod
     def orthonormal(cls, n: int, d: int | None = None) -> "Tokens":
@@ -218,9 +182,7 @@ class Tokens(State):
         """
         on_sphere, array = boolean("on_sphere", on_sphere), read_numbers(path, key)
         try:
-            if on_sphere and (array.ndim == 1 or array.shape[1:] == (1,)):
-                return cls.on_circle(array.ravel())
-            return cls(array, on_sphere=on_sphere)
+            return cls(vectors_of(array) if on_sphere else array, on_sphere=on_sphere)
         except (ValueError, TypeError) as error:
             raise StorageError(f"{path}: {error}") from error
 
@@ -250,27 +212,6 @@ class Tokens(State):
         return Gram(self.x @ np.swapaxes(self.x, -1, -2), self.masses)
 
 
-def chosen_replicas(
-    shape: tuple[int, ...], index, advice: str, *, what: str = "Replicas"
-) -> tuple[np.ndarray, ...]:
-    """The replicas that an index chooses, as indices into arrays whose first axes are `shape`.
-
-    The message for others says `what` is indexed, and ends with `advice`.
-
-    Raises
-    ------
-    IndexError
-        For an index into more than these axes, or replicas that are not there.
-    """
-    try:
-        numbers = np.arange(math.prod(shape)).reshape(shape)[index]
-    except IndexError as error:
-        raise IndexError(
-            f"{what} alone are indexed, an array of shape {shape}: {error}. {advice}"
-        ) from None
-    return np.unravel_index(numbers, shape)
-
-
 def checked_masses(masses, shape: tuple[int, ...]) -> np.ndarray:
     """Masses of this shape, (*replicas, n); equal ones for None.
 
@@ -294,26 +235,6 @@ def checked_masses(masses, shape: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(masses, shape).copy()
 
 
-def _check_lengths(x: np.ndarray) -> None:
-    lengths = np.linalg.norm(x, axis=-1)
-    if (np.abs(lengths - 1) <= UNIT).all():
-        return
-    if not np.isfinite(x).all():
-        raise ValueError(
-            f"Tokens expects unit vectors; {_not_finite(x)} entries of x are not finite. Remove "
-            "them first."
-        )
-    where = np.unravel_index(np.abs(lengths - 1).argmax(), lengths.shape)
-    place = ", ".join(map(str, where))
-    if lengths[where] == 0:
-        raise ValueError(f"Tokens expects unit vectors; x[{place}] is the zero vector.")
-    raise ValueError(
-        f"Tokens expects unit vectors; the worst length is off by {abs(lengths[where] - 1):.2g}, "
-        f"that of x[{place}]. Divide by the norms first: "
-        "x / np.linalg.norm(x, axis=-1, keepdims=True); or use on_sphere=False."
-    )
-
-
 def _checked_radii(radii, shape: tuple[int, ...]) -> np.ndarray:
     radii = real_array("radii", radii)
     if radii.shape not in (shape, shape[-1:], ()) or not ((radii > 0) & np.isfinite(radii)).all():
@@ -322,7 +243,3 @@ def _checked_radii(radii, shape: tuple[int, ...]) -> np.ndarray:
             f"{radii.min(initial=np.inf)}."
         )
     return np.broadcast_to(radii, shape).copy()
-
-
-def _not_finite(x: np.ndarray) -> int:
-    return int(np.count_nonzero(~np.isfinite(x)))

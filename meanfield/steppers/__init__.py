@@ -1,9 +1,6 @@
 """Integrators for du/dt = L u + N(u) with L diagonal. They know no physics."""
 
-from .dormand_prince import DormandPrince
-from .hochbruck_ostermann import HochbruckOstermann
-from .krogstad import Krogstad
-from .scheme import DenseOutput, Scheme, Term
+from .schemes import DenseOutput, DormandPrince, HochbruckOstermann, Krogstad, Scheme, Term
 from .splitting import Layers, LieTrotter, Splitting, Strang
 from .stepper import Rules, Stepper
 

@@ -1,16 +1,17 @@
-"""Explicit Runge-Kutta steps for points that move, dx/dt = v(x, t): error control, dense output."""
+"""Steps of points that move, dx/dt = v(x, t): error control; explicit schemes, dense output."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba import njit
 
-from .advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
+from .advance import NOT_FINITE, PAUSED, REACHED, TOO_SMALL
 from .clock import Clock, accepted, planned_to, rejected
-from .scheme import DenseOutput, Scheme
+from .schemes import DenseOutput, Scheme
 
-__all__ = ["Flow", "Interpolant", "StallDetector", "Step", "VelocityField", "combined"]
+__all__ = ["ExplicitFlow", "Flow", "StallDetector", "Step", "VelocityField"]
 
 MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
 MOST_STALLED = 2000  # steps in a row that neither become shorter nor add up to a longer time
@@ -31,9 +32,6 @@ class VelocityField(Protocol):
     def projected(self, x: np.ndarray) -> np.ndarray:
         """The points of the space next to x, which is off it by the error of a step."""
 
-    def rate(self, x: np.ndarray, velocity: np.ndarray) -> float:
-        """The rate of change that is compared with the tolerance of a steady state."""
-
     # A field whose `projected` takes other coordinates of the same state, which are not close to
     # those given, has an attribute `changes_coordinates` that is True.
 
@@ -47,20 +45,17 @@ class Step(NamedTuple):
     dt: float
 
 
-class Flow:
-    """Steps of an explicit scheme.
+class Flow(ABC):
+    """Points that move in steps, with error control or in steps of a given length.
 
     Parameters
     ----------
-    scheme : Scheme
-        Explicit, as `DormandPrince`.
+    scheme : Scheme or Splitting
     field : VelocityField
     x : ndarray
         The first positions.
     rtol : float
         Bound of `relative_error` for a step; 0 for fixed steps.
-    steady : float
-        Rate at which to stop; 0 never.
     smallest_step : float
         Error control below it gives up.
     start : float
@@ -75,27 +70,29 @@ class Flow:
     before : Step or None
         The last step, unless the flow has just been restarted.
     counts : ndarray of int
-        Steps accepted and rejected.
+        Steps accepted and rejected, and evaluations of the velocity for them.
     stalls : StallDetector
+    dense : bool
+        Whether the state is known within a step.
     """
+
+    dense = False
 
     def __init__(
         self,
-        scheme: Scheme,
-        field: VelocityField,
+        scheme: Any,
+        field: Any,
         x: np.ndarray,
         *,
-        rtol: float,
-        steady: float,
+        rtol: float = 0.0,
         smallest_step: float = 0.0,
         start: float = 0.0,
     ):
-        self._field, self._rtol, self._steady = field, rtol, steady
-        self._smallest_step, self._error_order = smallest_step, scheme.estimate_order + 1.0
-        self._weights = [_row(weights, scheme.evaluations + 1) for weights in scheme.rows()]
-        self._nodes, self._dense, self._start = scheme.nodes, scheme.dense, start
+        self.scheme, self._field, self._rtol = scheme, field, rtol
+        self._error_order = scheme.estimate_order + 1.0
+        self._smallest_step, self._start = smallest_step, start
         self.stalls = StallDetector()
-        self.counts = np.zeros(2, dtype=np.int64)
+        self.counts = np.zeros(3, dtype=np.int64)
         self.restart(x, start)
 
     def restart(self, x: np.ndarray, t: float, field: VelocityField | None = None) -> None:
@@ -103,25 +100,68 @@ class Flow:
         self._field = field or self._field
         self.x, self.t, self.velocity = x, t, self._field.velocity(x, t)
         self.before: Step | None = None
+
+    @abstractmethod
+    def step(self, x: np.ndarray, velocity: Any, elapsed: float, dt: float) -> tuple:
+        """Positions and velocities one step after x, and the relative error."""
+
+    @np.errstate(over="ignore", invalid="ignore")  # steps that overflow are rejected
+    def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
+        """Step towards the time `target`, at most `limit` attempts; why it came back."""
+        for _ in range(limit):
+            clock = Clock(*planned_to(clock, target))
+            new, velocity, error = self.step(self.x, self.velocity, clock.t, clock.step)
+            relative = error / self._rtol if self._rtol else -1.0
+            if not np.isfinite(error) and not self._rtol:
+                return NOT_FINITE, clock
+            if not relative <= 1:
+                self.counts[1] += 1
+                clock = Clock(*rejected(clock, relative, self._error_order))
+                if self.stalls.rejected() or clock.proposal < self._smallest_step:
+                    return TOO_SMALL, clock
+                continue
+            before, step = clock.t, clock.step
+            self.counts[0] += 1
+            self.before = Step(self.x, self.t, before, step)
+            self.x, self.velocity, self.t = new, velocity, self._start + before + step
+            clock = Clock(*accepted(clock, relative, self._error_order, target))
+            if self.stalls.accepted(step, clock.t > before):
+                return TOO_SMALL, clock
+            if clock.t == target:
+                return REACHED, clock
+        return PAUSED, clock
+
+
+class ExplicitFlow(Flow):
+    """Steps of an explicit scheme, with dense output where the scheme has it.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        Explicit, as `DormandPrince`.
+    field, x, rtol, smallest_step, start
+        As for `Flow`.
+    """
+
+    def __init__(self, scheme: Scheme, field: VelocityField, x: np.ndarray, **options: float):
+        self._weights = [
+            _row({stage: sum(term.factor for term in terms) for stage, terms in weights.items()})
+            for weights in scheme.rows()
+        ]
+        self._nodes, self._dense, self.dense = scheme.nodes, scheme.dense, scheme.dense is not None
+        super().__init__(scheme, field, x, **options)
+
+    def restart(self, x: np.ndarray, t: float, field: VelocityField | None = None) -> None:
+        """Go on from other positions at the time t, or with another field."""
+        super().restart(x, t, field)
         self._within: Interpolant | None = None
         self._slopes = np.empty((len(self._nodes) + 2, x.size))
 
-    @property
-    def rate(self) -> float:
-        """The present rate of change."""
-        return self._field.rate(self.x, self.velocity)
-
-    @property
-    def dense(self) -> bool:
-        """Whether the state is known within a step."""
-        return self._dense is not None
-
-    def step(
-        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+    def step(self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float) -> tuple:
         """Positions and velocities one step after x, and the relative error."""
         slopes, stages, t = self._slopes, len(self._nodes), self._start + elapsed
-        slopes[0] = velocity.ravel()
+        slopes[0], self._within = velocity.ravel(), None
+        self.counts[2] += self.scheme.evaluations
 
         def error_of(estimate: int) -> float:
             error = combined(self._weights[estimate], slopes, dt).reshape(x.shape)
@@ -165,37 +205,6 @@ class Flow:
         new = self.step(before.x, self.velocity, before.elapsed, before.dt)
         self.x, self.velocity, _ = new
         self.t, self.before = self._start + before.elapsed + before.dt, before
-
-    def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
-        """Step towards the time `target`, at most `limit` attempts; why it came back."""
-        with np.errstate(over="ignore", invalid="ignore"):  # steps that overflow are rejected
-            return self._advance(clock, target, limit)
-
-    def _advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
-        for _ in range(limit):
-            clock = Clock(*planned_to(clock, target))
-            new, velocity, error = self.step(self.x, self.velocity, clock.t, clock.step)
-            relative = error / self._rtol if self._rtol else -1.0
-            if not np.isfinite(error) and not self._rtol:
-                return NOT_FINITE, clock
-            if not relative <= 1:
-                self.counts[1] += 1
-                clock = Clock(*rejected(clock, relative, self._error_order))
-                if self.stalls.rejected() or clock.proposal < self._smallest_step:
-                    return TOO_SMALL, clock
-                continue
-            before, step = clock.t, clock.step
-            self.counts[0] += 1
-            self.before, self._within = Step(self.x, self.t, clock.t, clock.step), None
-            self.x, self.velocity, self.t = new, velocity, self._start + clock.t + clock.step
-            clock = Clock(*accepted(clock, relative, self._error_order, target))
-            if self.stalls.accepted(step, clock.t > before):
-                return TOO_SMALL, clock
-            if self._steady and self.rate <= self._steady:
-                return STEADY, clock
-            if clock.t == target:
-                return REACHED, clock
-        return PAUSED, clock
 
 
 class StallDetector:
@@ -269,12 +278,12 @@ class Interpolant:
         for i, (node, stage) in enumerate(
             zip(table.nodes, table.stages, strict=True), start=len(slopes)
         ):
-            place = combined(_plain_row(stage), known, dt, x)
+            place = combined(_row(stage), known, dt, x)
             known[i] = velocity(place, t + node * dt).ravel()
         change = (new - x).ravel()
         first, last = dt * slopes[0], dt * slopes[-1]
         self._terms = [change, first - change, 2 * change - last - first]
-        self._terms += [combined(_plain_row(weights), known, dt) for weights in table.weights]
+        self._terms += [combined(_row(weights), known, dt) for weights in table.weights]
 
     def __call__(self, s: float) -> np.ndarray:
         """The state after the part s of the step."""
@@ -300,15 +309,9 @@ def _polynomial(terms, s) -> np.ndarray:
     return total
 
 
-def _plain_row(weights: dict[int, float]) -> np.ndarray:
+def _row(weights: dict[int, float]) -> np.ndarray:
+    """Weights of the stages up to the last that has one."""
     return np.array([weights.get(stage, 0.0) for stage in range(max(weights) + 1)])
-
-
-def _row(weights: dict, size: int) -> np.ndarray:
-    row = np.zeros(size)
-    for stage, terms in weights.items():
-        row[stage] = sum(term.factor for term in terms)
-    return row
 
 
 def combined(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .flow import Flow, VelocityField
-from .scheme import Scheme
+from .schemes import Scheme
 
 __all__ = ["Radau", "StiffFlow", "jacobian"]
 
@@ -71,29 +71,13 @@ class StiffFlow(Flow):
     A step costs a Jacobian by differences, of which `field` gives the 4 N velocities for N
     coordinates in stacks (N, *x.shape), five inverses of complex (N, N) matrices, and five
     velocities for every iteration.
-
-    Parameters
-    ----------
-    field, x, rtol, steady, start
-        As for `Flow`.
-
-    Attributes
-    ----------
-    evaluations : int
-        Velocities so far.
     """
 
-    def __init__(self, field: VelocityField, x: np.ndarray, **options):
-        super().__init__(Radau, field, x, **options)
-        self.evaluations = 0
-
-    def step(
-        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+    def step(self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float) -> tuple:
         """Positions and velocities one step after x, and the relative error."""
         table, t = _table(), self._start + elapsed
         J = jacobian(self._field, x, t)
-        self.evaluations += 4 * x.size + 1
+        self.counts[2] += 4 * x.size + 1
         if not np.isfinite(J).all():
             return x, velocity, np.inf
         one = np.eye(x.size)
@@ -115,7 +99,7 @@ class StiffFlow(Flow):
                 self._field.velocity(x + z.reshape(x.shape), t + c * dt).ravel()
                 for z, c in zip(Z, table.nodes, strict=True)
             ]
-            self.evaluations += STAGES
+            self.counts[2] += STAGES
             residual = table.back @ (np.array(slopes) - table.inverse @ Z / dt)
             change = (table.vectors @ np.einsum("sij,sj->si", inverses, residual)).real
             Z = Z + change

@@ -9,9 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .advance import NOT_FINITE, PAUSED, REACHED
-from .clock import Clock, accepted, planned_to
-from .flow import StallDetector
+from .flow import Flow
 
 __all__ = ["FixedSteps", "Layers", "LieTrotter", "Splitting", "Strang", "kutta_step"]
 
@@ -31,6 +29,8 @@ class Splitting:
 
     known: ClassVar[dict[str, "Splitting"]] = {}  # all of them by their names
 
+    estimate_order: ClassVar[int] = 0  # there is no estimate of the error
+
     name: str
     order: int
     evaluations: int
@@ -49,11 +49,12 @@ Layers = Splitting("Layers", order=1, evaluations=1)
 """Layers of a Transformer: Euler's step of attention and of the feed-forward map, normalised."""
 
 
-class FixedSteps:
-    """Steps of a given length by any map; it is used like a `Flow`.
+class FixedSteps(Flow):
+    """Steps of a given length by any map.
 
     Parameters
     ----------
+    scheme : Splitting
     step : callable
         (x, t, dt) -> x at t + dt, a new array.
     x : ndarray
@@ -61,32 +62,19 @@ class FixedSteps:
         The time at which the clock starts.
     """
 
-    dense = False
-    before = None
+    def __init__(self, scheme: Splitting, step: Callable, x: np.ndarray, start: float):
+        super().__init__(scheme, None, x, start=start)
+        self._step = step
 
-    def __init__(self, step: Callable, x: np.ndarray, start: float):
-        self._step, self._start = step, start
-        self.x, self.t, self.stalls = x, start, StallDetector()
-        self.counts = np.zeros(2, dtype=np.int64)
-
-    def restart(self, x: np.ndarray, t: float, _field: object = None) -> None:
+    def restart(self, x: np.ndarray, t: float, field: object = None) -> None:
         """Go on from another state."""
-        self.x, self.t = x, t
+        self.x, self.t, self.velocity, self.before = x, t, None, None
 
-    def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
-        """Step towards the time `target`, at most `limit` steps; why it came back."""
-        for _ in range(limit):
-            clock = Clock(*planned_to(clock, target))
-            with np.errstate(over="ignore", invalid="ignore"):
-                new = self._step(self.x, self._start + clock.t, clock.step)
-            if not np.isfinite(new).all():
-                return NOT_FINITE, clock
-            self.counts[0] += 1
-            self.x = new
-            clock = Clock(*accepted(clock, -1.0, 1.0, target))
-            if clock.t == target:
-                return REACHED, clock
-        return PAUSED, clock
+    def step(self, x: np.ndarray, velocity: None, elapsed: float, dt: float) -> tuple:
+        """Positions one step after x, with no velocity and no error."""
+        self.counts[2] += self.scheme.evaluations
+        new = self._step(x, self._start + elapsed, dt)
+        return new, velocity, 0.0 if np.isfinite(new).all() else np.nan
 
 
 def kutta_step(

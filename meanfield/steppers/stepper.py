@@ -5,10 +5,9 @@ from typing import Protocol
 import numpy as np
 
 from .advance import Rules, advance, rate_of_change
-from .attempt import Problem, Work, fastest_rate, slope_of
+from .attempt import HIGHEST, Problem, Work, fastest_rate, slope_of
 from .clock import Clock, started
-from .phi import HIGHEST
-from .scheme import Scheme, Table
+from .schemes import Scheme, Table
 
 __all__ = ["Rules", "Stepper"]
 
@@ -18,7 +17,6 @@ FIXED_STEP = Rules(0.0, 1.0, 0.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # whatever its
 class _Nonlinear(Protocol):
     address: int
     context: int
-    error: BaseException | None
     speed: np.ndarray
 
 
@@ -30,8 +28,8 @@ class Stepper:
     scheme : Scheme
     linear : ndarray, (1, modes) or (members, modes)
         The diagonal of L, real or complex, real part <= 0.
-    nonlinear : object with `address`, `context`, `error` and `speed`
-        N, compiled (a geometry's transport) or a `callbacks.PythonFunction`.
+    nonlinear : object with `address`, `context` and `speed`
+        N, as a transport of a geometry.
     state : ndarray, (members, modes)
         Shape and dtype of the states; its values are the first state.
     metric : ndarray, (modes,), optional
@@ -53,7 +51,7 @@ class Stepper:
         parseval: np.ndarray | None = None,
         degrees: np.ndarray | None = None,
     ):
-        self.scheme, self._nonlinear = scheme, nonlinear
+        self.scheme, self._nonlinear = scheme, nonlinear  # lives as long as its address is used
         modes = state.shape[1]
         self._linear = np.array(linear)  # copies: read-only arrays are another type when compiled
         problem = Problem(
@@ -96,7 +94,6 @@ class Stepper:
             added = problem.added[member % max(len(problem.added), 1) :][:1].ravel()
             function = problem.nonlinear, problem.context, member
             slope_of(*function, added, source[member], slope[member])
-        self._raise_kept_error()
         return slope
 
     @property
@@ -136,7 +133,6 @@ class Stepper:
         work.u[0] = u
         work.slope[0] = self.nonlinear(u)
         advance(self._problem, self._table, work, started(float(dt)), FIXED_STEP, float(dt), 1)
-        self._raise_kept_error()
         return work.u[1], float(work.error[0])
 
     def advance(self, clock: Clock, rules: Rules, target: float, limit: int) -> tuple[int, Clock]:
@@ -148,16 +144,9 @@ class Stepper:
             Why the loop came back (`advance.REACHED` and so on), and the new clock.
         """
         rules = Rules(*map(float, rules))
-        code, clock = advance(
-            self._problem, self._table, self._work, clock, rules, float(target), limit
-        )
-        self._raise_kept_error()
+        problem, table, work = self._problem, self._table, self._work
+        code, clock = advance(problem, table, work, clock, rules, float(target), limit)
         return code, Clock(*clock)
-
-    def _raise_kept_error(self) -> None:
-        error, self._nonlinear.error = self._nonlinear.error, None
-        if error is not None:
-            raise error
 
 
 def _for_scheme(problem: Problem, scheme: Scheme, linear: np.ndarray) -> Problem:

@@ -530,7 +530,7 @@ def test_what_is_missing_is_said_and_the_exit_code_is_1():
 
 def after(number, monkeypatch):
     """Ctrl-C at the n-th new point."""
-    from meanfield.bifurcation.progress import Following
+    from meanfield.bifurcation.branches import Following
 
     seen, at = [], Following.at
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.bifurcation.branches import Following
 from meanfield.bifurcation.continuation import Curve
-from meanfield.bifurcation.progress import Following
 from meanfield.bifurcation.stability import stability_of
 
 CIRCLE = mf.Circle(16)

@@ -99,7 +99,7 @@ def test_gradients_are_those_of_differences(drift, d):
     a = 0.3 * rng.standard_normal(16) * 0.5 ** np.arange(16)
     z, size = np.append(a, [np.log(2.0), 1.7]), 1e-6
     family = Family(drift, "beta", (1.0, 3.0), Harmonics(d, 0, 16))
-    locus = Folds(family, null=rng.standard_normal(16))
+    locus = Folds(family, 0.2, rng.standard_normal(16))
     z[:16] /= family.basis.sizes
     exact = locus.jacobian(z)
     for j in range(len(z)):
@@ -111,7 +111,10 @@ def test_gradients_are_those_of_differences(drift, d):
 def test_gradients_of_the_free_energy_at_stationary_states():
     state = mf.stationary(mf.Transformer(mf.USA(3.0), 0.76), mf.Circle(32).von_mises(0, 2.0))
     family, size = Family(mf.USA, "beta", (2.0, 4.0), state.equation.basis), 1e-6
-    locus, z = Transitions(family), np.append(state.legendre_moments, [np.log(0.76), 3.0])
+    locus, z = (
+        Transitions(family, 0.2, np.zeros(0)),
+        np.append(state.legendre_moments, [np.log(0.76), 3.0]),
+    )
     exact = locus.jacobian(z)[-1]
     for j in (0, 1, -2, -1):
         step = size * np.eye(len(z))[j]

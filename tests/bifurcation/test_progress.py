@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.bifurcation.progress import Following
+from meanfield.bifurcation.branches import Following
 
 CIRCLE = mf.Circle(16)
 

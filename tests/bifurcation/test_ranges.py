@@ -5,11 +5,10 @@ import pytest
 from scipy.special import ive
 
 import meanfield as mf
-from meanfield.bifurcation.bases import image, symmetric_part
-from meanfield.bifurcation.continuation import StationaryCurve, path_of
+from meanfield.bifurcation.bases import basis_on, image, symmetric_part
+from meanfield.bifurcation.branches import Following
+from meanfield.bifurcation.continuation import curve_of
 from meanfield.bifurcation.detection import located
-from meanfield.bifurcation.progress import Following
-from meanfield.bifurcation.symmetries import symmetry_on
 
 CIRCLE = mf.Circle(24)
 TURNS = mf.Interaction.chebyshev([0, -0.63, 0.23, 0.7, 0.66])  # a fourfold state bends twice
@@ -124,7 +123,7 @@ def test_a_branch_ends_where_it_meets_one_of_more_symmetry():
 
 
 def test_images_of_states():
-    circle, sphere = (symmetry_on(space).basis() for space in (CIRCLE, mf.Sphere(24)))
+    circle, sphere = (basis_on(space) for space in (CIRCLE, mf.Sphere(24)))
     a = np.zeros(len(circle.degrees))
     a[[3, 7]] = 0.5, 0.1
     assert image(circle, a)[[3, 7]].tolist() == [-1, 1]
@@ -137,8 +136,7 @@ def test_images_of_states():
 
 def test_zeros_are_found_in_few_steps():
     """A smooth function of the parameter, at superlinear speed and from both sides."""
-    path = path_of(mf.Kuramoto(), symmetry_on(CIRCLE).basis(), "kappa", (2.0, 3.0), None)
-    curve = StationaryCurve(path, 0.1)
+    curve = curve_of(mf.Kuramoto(), basis_on(CIRCLE), "kappa", (2.0, 3.0), None, 0.1)
     calls = []
     state = mf.stationary(mf.Transformer(mf.Kuramoto(), 2.6), CIRCLE.von_mises(0.0, 2.0))
     z = np.append(state.legendre_moments, np.log(2.6))

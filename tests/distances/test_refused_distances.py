@@ -120,7 +120,7 @@ def test_other_arguments_are_checked():
 
 @pytest.mark.parametrize(
     ("point", "match"),
-    [([1.0, 1.0], "length 1.41"), ([1.0], r"shape \(1,\)"), (np.eye(2), r"shape \(2, 2\)")],
+    [([1.0, 1.0], "off by 0.41"), ([1.0], r"shape \(1,\)"), (np.eye(2), r"shape \(2, 2\)")],
 )
 def test_a_point_is_a_unit_vector(point, match):
     with pytest.raises(ValueError, match=match):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.dynamics import CharacteristicsMotion
-from meanfield.models.decay import kernel_degree
+from meanfield.models.zonal import kernel_degree
 
 SERIES = [0.3, 1.0, -0.5, 0.2, 0.0, 0.1]
 MODELS = {

@@ -17,9 +17,9 @@ from meanfield import (
     Unnormalised,
     solve,
 )
-from meanfield.dynamics import clusters as clusters_room
-from meanfield.dynamics.clusters import cluster_labels
+from meanfield.dynamics import observables
 from meanfield.dynamics.observables import (
+    cluster_labels,
     effective_rank,
     inner_product_histogram,
     mean_cosine,
@@ -131,7 +131,7 @@ def test_cells_find_the_same_clusters(monkeypatch, d, angle):
     tokens = Tokens(x, on_sphere=False)
     expected = groups_of(cluster_labels(tokens, angle))
     assert 2 < len(expected) < 240
-    monkeypatch.setattr(clusters_room, "MANY", 10)
+    monkeypatch.setattr(observables, "MANY", 10)
     assert groups_of(cluster_labels(tokens, angle)) == expected
 
 

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replicas import attention, random_masses, unit_vectors
 
+from meanfield import Tokens, Transformer
+from meanfield.dynamics import TokenMotion
 from meanfield.engines.attention import AttentionSums
 from meanfield.models import (
     L2,
@@ -197,13 +199,20 @@ def test_replicas_are_one_by_one_bit_for_bit(kind, n):
         np.testing.assert_array_equal(together[r], alone)
 
 
-def test_betas_broadcast_with_the_shape_of_the_ensemble():
-    rng = np.random.default_rng(9)
-    x, betas = unit_vectors(rng, 6, 4, 3), np.array([0.5, 3.0, -1.0])
-    masses = np.full((6, 4), 0.25)
-    sums = AttentionSums(Attention(beta=betas), shape=(2, 3))
-    expected = attention(Attention(beta=np.tile(betas, 2)), x)
-    np.testing.assert_array_equal(sums.attention(0.0, x, masses), expected)
+@pytest.mark.parametrize("kind", [Softmax(), Unnormalised()], ids=repr)
+def test_betas_broadcast_with_the_shape_of_the_ensemble(kind):
+    x, betas = unit_vectors(np.random.default_rng(9), 2, 3, 4, 3), np.array([0.5, 3.0, -1.0])
+    for beta in (betas, np.stack([betas, 2 * betas])):
+        drift, tokens = Attention(beta=beta, weights=kind), Tokens(x)
+        motion = TokenMotion(Transformer(drift), tokens)
+        full = np.broadcast_to(beta, (2, 3)).ravel()
+        expected = attention(Attention(beta=full, weights=kind), x.reshape(6, 4, 3))
+        found = motion.attention_update(x.reshape(6, 4, 3), np.full((6, 4), 0.25), 0.0)
+        np.testing.assert_array_equal(found, expected)
+        energy = motion.energy(motion.coordinates(tokens))
+        one = Transformer(Attention(beta=float(full[4]), weights=kind))
+        alone = TokenMotion(one, tokens[1, 1])
+        np.testing.assert_array_equal(energy[1, 1], alone.energy(alone.coordinates(tokens[1, 1])))
 
 
 @pytest.mark.parametrize("drift", [*(Attention(weights=k) for k in KINDS), Hardmax()], ids=repr)

@@ -13,7 +13,6 @@ from meanfield.engines import (
     MeanDirection,
     Modes,
     SphereModes,
-    choose,
 )
 
 ROOT = mf.Interaction(lambda t: -np.sqrt(1 - t**2), derivative=lambda t: t / np.sqrt(1 - t**2))
@@ -37,14 +36,13 @@ CHOICES = {
 
 @pytest.mark.parametrize("drift, n, d, name", CHOICES.values(), ids=CHOICES)
 def test_the_engine_that_is_expected_to_be_fastest(drift, n, d, name):
-    engine = choose(drift, n, d, 1)
+    engine = Automatic().build(drift, n, d)
     assert engine.name == name
-    assert type(Automatic().build(drift, n, d)) is type(engine)
 
 
 def test_an_accuracy_that_modes_do_not_have_is_left_to_pairs():
-    assert choose(mf.USA(5.0), 1000, 2, tolerance=1e-14).name == "direct"
-    assert choose(mf.USA(5.0), 1000, 2, tolerance=1e-12).name == "circle"
+    assert Automatic(1e-14).build(mf.USA(5.0), 1000, 2).name == "direct"
+    assert Automatic(1e-12).build(mf.USA(5.0), 1000, 2).name == "circle"
 
 
 def test_requests_are_met():

@@ -35,7 +35,7 @@ def test_velocity_attention_and_energy_are_those_of_the_definition(drift, n, d, 
     engine, rounding = DirectSums(drift), 3e-14 * (1 + abs(getattr(drift, "beta", 0)) / 10)
     size = np.abs(velocity).max() + np.abs(attention).max()
     assert np.abs(engine.velocity(x, masses)[0] - velocity).max() < rounding * size
-    assert error(engine.attention(x, masses)[0], attention) < rounding
+    assert error(engine.attention(0.0, x, masses)[0], attention) < rounding
     if abs(getattr(drift, "beta", 0)) > 709:
         energy = np.sign(drift.beta) * np.inf
     assert engine.energy(x, masses)[0] == pytest.approx(energy, rel=rounding, abs=1e-15)
@@ -109,9 +109,10 @@ def test_replicas_are_independent_systems(n, d, threads):
     for kind in (mf.USA, mf.SA):
         together, alone = DirectSums(kind(betas), threads), [DirectSums(kind(b)) for b in betas]
         for method in ("velocity", "attention", "energy"):
-            found = getattr(together, method)(x, masses)
+            time = (0.0,) if method == "attention" else ()
+            found = getattr(together, method)(*time, x, masses)
             for r, one in enumerate(alone):
-                expected = getattr(one, method)(x[r : r + 1], masses[r : r + 1])[0]
+                expected = getattr(one, method)(*time, x[r : r + 1], masses[r : r + 1])[0]
                 np.testing.assert_array_equal(found[r], expected)
 
 

@@ -6,7 +6,7 @@ from replicas import attention, random_masses, unit_vectors
 from token_systems import CONFIGURATIONS, error, tokens
 
 import meanfield as mf
-from meanfield.engines import CircleModes, DirectSums, SphereModes, choose
+from meanfield.engines import Automatic, CircleModes, DirectSums, SphereModes
 
 MODES = {2: CircleModes, 3: SphereModes}
 
@@ -89,7 +89,7 @@ def test_all_pairs(kind, b, n, d):
     x, masses = tokens("clustered", n, d)
     engine, (velocity, whole, energy) = DirectSums(kind(b)), brute_force(kind, b, x[0], masses[0])
     assert error(engine.velocity(x, masses)[0], velocity) < 1e-12
-    assert error(engine.attention(x, masses)[0], whole) < 1e-12
+    assert error(engine.attention(0.0, x, masses)[0], whole) < 1e-12
     assert engine.energy(x, masses)[0] == pytest.approx(energy, rel=1e-12)
 
 
@@ -112,7 +112,8 @@ def test_faint_tokens_are_summed_over_all_pairs(d):
     masses /= masses.sum()
     engine = MODES[d](Peaked(30.0))
     velocity = brute_force(Peaked, 30.0, x[0], masses[0])[0]
-    levels = engine._fields(x, masses)[1]
+    places = engine.places(x)
+    levels = engine.fields(x, places, engine.modes(places, masses))[1]
     assert levels[0, 0] < engine._lowest
     scale = np.abs(velocity).max(axis=1)
     assert (
@@ -158,11 +159,13 @@ def test_two_tokens_that_have_met_do_not_pull_each_other():
 
 def test_the_engine_is_chosen_for_any_drift():
     for kind in DEFINITIONS:
-        assert choose(kind(2.0), 20, 2).name == "direct"
-        assert choose(kind(2.0), 3000, 2).name == "circle"
-        assert choose(kind(2.0), 3000, 3).name == "sphere"
-        assert choose(kind(2.0), 3000, 5).name == "direct"
-    assert choose(Peaked(-30.0), 3000, 2).name == "direct"  # levels are e^-60 where tokens gather
+        assert Automatic().build(kind(2.0), 20, 2).name == "direct"
+        assert Automatic().build(kind(2.0), 3000, 2).name == "circle"
+        assert Automatic().build(kind(2.0), 3000, 3).name == "sphere"
+        assert Automatic().build(kind(2.0), 3000, 5).name == "direct"
+    assert (
+        Automatic().build(Peaked(-30.0), 3000, 2).name == "direct"
+    )  # levels are e^-60 where tokens gather
 
 
 def test_a_drift_may_ask_for_the_compiled_exponential_kernels():

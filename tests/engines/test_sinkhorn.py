@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from replicas import unit_vectors
 
 from meanfield import MeanfieldError
-from meanfield.engines import sinkhorn
+from meanfield.engines import attention
 from meanfield.engines.attention import AttentionSums, Head
 from meanfield.models import Attention, Sinkhorn
 
@@ -45,7 +45,7 @@ def test_newton_and_the_plain_iteration_agree(monkeypatch):
     masses /= masses.sum(axis=1, keepdims=True)
     sums = AttentionSums(Attention(beta=8.0, weights=Sinkhorn(1e-13)))
     dense = sums.attention(0.0, x, masses)
-    monkeypatch.setattr(sinkhorn, "DENSE", 0)
+    monkeypatch.setattr(attention, "DENSE", 0)
     # The error of the potential is that of the marginal times the condition of the iteration.
     np.testing.assert_allclose(sums.attention(0.0, x, masses), dense, rtol=0, atol=1e-10)
 

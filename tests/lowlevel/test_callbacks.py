@@ -7,7 +7,6 @@ import pytest
 from numba import njit
 
 from meanfield.lowlevel.callbacks import (
-    PythonFunction,
     call,
     complex_array,
     evaluate,
@@ -26,13 +25,6 @@ def _call(address, first, second, third):
 @njit
 def _evaluate(address, context, member, source, target):
     evaluate(address, context, member, source, target)
-
-
-def values_of(function, u):
-    """N(u) as the compiled time loop obtains it."""
-    target = np.empty_like(u)
-    _evaluate(function.address, function.context, 0, u.ctypes.data, target.ctypes.data)
-    return target
 
 
 @pytest.mark.parametrize(
@@ -62,34 +54,3 @@ def test_an_array_at_an_address_is_the_memory_itself(view, dtype):
     memory = np.arange(6).reshape(2, 3).astype(dtype)
     double(memory.ctypes.data, 2, 3)
     np.testing.assert_array_equal(memory, 2 * np.arange(6).reshape(2, 3))
-
-
-@pytest.mark.parametrize("dtype", [np.complex128, np.float64], ids=["complex", "float"])
-def test_a_python_function_is_called_by_compiled_code(dtype):
-    function = PythonFunction(lambda u: 3 * u + np.arange(4), 4, dtype)
-    u = np.arange(1, 5).astype(dtype)
-    np.testing.assert_array_equal(values_of(function, u), 3 * u + np.arange(4))
-    assert function.error is None
-
-
-def test_a_python_function_sees_one_member_as_a_row():
-    shapes = []
-    function = PythonFunction(lambda u: shapes.append(u.shape) or u, 4)
-    values_of(function, np.ones(4, complex))
-    assert shapes == [(1, 4)]
-
-
-@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt], ids=lambda e: e.__name__)
-def test_an_exception_is_kept_and_the_values_are_nan(error):
-    def fail(_u):
-        raise error("inside")
-
-    function = PythonFunction(fail, 3)
-    assert np.isnan(values_of(function, np.ones(3, complex))).all()
-    assert isinstance(function.error, error)
-
-
-def test_an_answer_of_the_wrong_shape_is_an_error_too():
-    function = PythonFunction(lambda u: np.ones((5, 7)), 3)
-    assert np.isnan(values_of(function, np.ones(3, complex))).all()
-    assert isinstance(function.error, ValueError)

@@ -71,7 +71,7 @@ def test_the_dimension_is_that_of_the_matrices():
         ({"K": np.empty((0, 2))}, r"got shape \(0, 2\)"),
         ({"Q": [[np.nan, 1], [1, np.inf]]}, "Q must be finite; got 2 nan or inf"),
         ({"V": np.inf}, "V must be finite"),
-        ({"beta": np.nan}, "beta must be finite.*got nan"),
+        ({"beta": np.nan}, "beta must be finite.*got beta = nan"),
         ({"beta": [1.0, np.inf]}, "beta must be finite"),
         ({"beta": []}, "beta must be finite"),
         ({"causal": True, "weights": Sinkhorn()}, "Sinkhorn weights cannot be causal"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield import SA, USA, Interaction, Kuramoto
+from meanfield.core.forms import Reading
 from meanfield.core.kinds import build, describe
 from meanfield.spaces.kernels import exponential_multipliers
 
@@ -196,6 +197,18 @@ def test_the_description_of_an_interaction_rebuilds_it(drift):
     again = build(mf.Drift, json.loads(json.dumps(describe(drift))))
     # Rounding of quadrature, on a scale given by the largest value 5 of the pole.
     np.testing.assert_allclose(again.attraction(20, 2), drift.attraction(20, 2), rtol=0, atol=1e-13)
+
+
+def test_the_description_of_a_smooth_interaction_is_short():
+    """Coefficients of rounding errors are left out: exp has 14 that count."""
+    series = build(mf.Drift, describe(Interaction(np.exp)))
+    assert series.polynomial_degree < 20
+
+
+def test_a_series_whose_derivative_is_lost_can_be_compared():
+    given = Interaction(np.exp, derivative=np.exp)
+    lost = build(mf.Drift, describe(given), Reading(result=True))
+    assert lost == lost.replace() and lost != given and hash(lost) == hash(lost.replace())
 
 
 def test_the_description_names_the_potential():

@@ -19,9 +19,9 @@ def test_a_chebyshev_series_is_of_numbers():
 
 def test_an_interaction_is_made_of_functions():
     for wrong in (3, None, "t"):
-        with pytest.raises(TypeError, match="expects potential to be a function"):
+        with pytest.raises(TypeError, match="potential must be a function"):
             Interaction(wrong)
-    with pytest.raises(TypeError, match="expects derivative to be a function"):
+    with pytest.raises(TypeError, match="derivative must be a function"):
         Interaction(np.exp, derivative=3)
     with pytest.raises(ValueError, match="tolerance must be a finite number > 0"):
         Interaction(np.exp, tolerance=-1.0)

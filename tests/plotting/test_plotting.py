@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import meanfield as mf
-from meanfield.plotting import movies, theme
-from meanfield.plotting.fields import profiles
+from meanfield.plotting import pages, theme
+from meanfield.plotting.fields import choose_scale, profiles
 from meanfield.plotting.labels import distinct
-from meanfield.plotting.scales import choose_scale
 
 KINDS = ("overview", "spacetime", "snapshots", "polar", "observables")
 DENSITY = r"density $\mu_t(\theta)$"
@@ -257,7 +256,7 @@ def test_an_mp4_has_one_frame_for_each_state(single, tmp_path):
 
 
 def test_without_ffmpeg_the_error_names_the_fix(single, tmp_path, monkeypatch):
-    monkeypatch.setattr(movies.shutil, "which", lambda program: None)
+    monkeypatch.setattr(pages.shutil, "which", lambda program: None)
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(mf.MeanfieldError, match=r"meanfield\[movie\].*\.gif"):
         single.animate(tmp_path / "movie.mp4")

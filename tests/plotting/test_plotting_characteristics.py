@@ -15,11 +15,10 @@ from meanfield.plotting.appearance import appearance_of
 from meanfield.plotting.clusters import equal_masses, quantiles
 from meanfield.plotting.curves import _apart, cumulated
 from meanfield.plotting.registry import kinds_of
-from meanfield.plotting.resolution import resolved_states
 from meanfield.plotting.spaces import chart_of
-from meanfield.plotting.times import story
+from meanfield.plotting.times import resolved_states, story
 
-ANGULAR = ("overview", "trajectories", "distribution", "observables")
+ANGULAR = ("overview", "trajectories", "distribution", "polar", "observables")
 VIEWS = ("overview", "orthographic", "map", "observables")
 SPACES = {"circle": ANGULAR, "zonal": ANGULAR, "sphere": VIEWS}
 DRAWN = [(space, kind) for space, kinds in SPACES.items() for kind in kinds]

@@ -10,7 +10,7 @@ from PIL import Image
 
 import meanfield as mf
 from meanfield.plotting import Appearance, figure, scene, upper_part
-from meanfield.plotting.overview import band
+from meanfield.plotting.pages import band
 from meanfield.plotting.registry import kinds_of
 
 TOKENS = mf.Tokens.on_circle([0.0, 1.0, 2.0])

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 import meanfield as mf
-from meanfield.plotting import mollweide, orthographic, resolution, snapshots, theme
+from meanfield.plotting import layouts, mollweide, orthographic, snapshots, theme
 from meanfield.plotting.appearance import appearance_of
 
 KINDS = ("overview", "orthographic", "map", "observables")
@@ -151,7 +151,7 @@ def test_an_unresolved_solution_is_framed_in_red(unresolved, kind):
 
 def test_times_that_are_not_resolved_are_red(single, monkeypatch):
     known = single.t < 0.5
-    monkeypatch.setattr(resolution, "resolved_states", lambda solution: known)
+    monkeypatch.setattr(layouts, "resolved_states", lambda solution: known)
     for kind in ("map", "orthographic"):
         shown = panels(single.plot(kind, times=single.t))
         red = [ax.title.get_color() == theme.WARNING for ax in shown]

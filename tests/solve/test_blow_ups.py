@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.solving.blow_up import BlowUp
+from meanfield.solving.policies import BlowUp
 
 ONE = np.diag([0.0, 1.0])  # as Q: S22' = 2 S22^2, T = 1/2 from S22 = 1, whatever the rest is
 PLANE = np.eye(2)

@@ -104,15 +104,6 @@ def test_watching_does_not_change_the_run():
         np.testing.assert_array_equal(other.coefficients, third.coefficients)
 
 
-def test_a_progress_bar_shows_time_and_degree_and_changes_nothing(capfd):
-    plain = mf.solve(KURAMOTO, bumps(), (0, 2), progress=False).final
-    assert capfd.readouterr().err == ""
-    shown = mf.solve(KURAMOTO, bumps(), (0, 2), progress=True).final
-    written = capfd.readouterr().err
-    assert "100%" in written and "degree 16" in written
-    np.testing.assert_array_equal(shown.coefficients, plain.coefficients)
-
-
 @pytest.mark.parametrize("wrong", [np.nan, np.ones(2), None], ids=["nan", "array", "None"])
 def test_an_event_must_be_a_number(wrong):
     with pytest.raises(

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
-from meanfield.solving import stiffness
+from meanfield.solving import policies
 
 Q = np.array([[0.38, -0.88, -1.51], [1.75, -0.11, -0.69], [0.14, -0.19, 0.85]])
 V = np.array([[0.03, 0.01, -0.71], [0.47, -1.03, 0.67], [1.52, -1.52, -2.47]])
@@ -36,7 +36,7 @@ def test_it_is_the_solution_of_another_integrator():
 
 def test_it_is_the_solution_of_explicit_steps(monkeypatch):
     implicit = mf.solve(MODEL, LAW, (0, 6), t_eval=[6])
-    monkeypatch.setattr(stiffness, "STIFF", np.inf)
+    monkeypatch.setattr(policies, "STIFF", np.inf)
     explicit = mf.solve(MODEL, LAW, (0, 6), t_eval=[6])
     np.testing.assert_allclose(implicit.final.cov, explicit.final.cov, rtol=1e-7)
     assert explicit.stats["steps"] > 10 * implicit.stats["steps"]
@@ -77,9 +77,9 @@ def test_a_run_in_which_rounding_shortens_steps_ends_soon(seed, tmp_path):
 @pytest.mark.parametrize(("decay", "status"), [(1e4, "finished"), (1e8, "step_too_small")])
 def test_short_steps_are_a_crawl_only_where_rounding_counts(decay, status, monkeypatch):
     """Noise is eps decay / growth, relative to rtol = 1e-8: 1e-4 and 1."""
-    monkeypatch.setattr(stiffness, "CRAWL", 1)
-    monkeypatch.setattr(stiffness, "OLD", 0.0)
-    monkeypatch.setattr(stiffness.Stiffness, "_rates", lambda *_: (decay, 2.0))
+    monkeypatch.setattr(policies, "CRAWL", 1)
+    monkeypatch.setattr(policies, "OLD", 0.0)
+    monkeypatch.setattr(policies.Stiffness, "_rates", lambda *_: (decay, 2.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mf.UnresolvedWarning)
         run = mf.solve(MODEL, LAW, (0, 3), t_eval=[3], rtol=1e-8)
@@ -111,5 +111,5 @@ def test_it_says_where_velocities_cancel():
 def test_what_is_not_stiff_stays_explicit():
     law, attention = mf.Gaussian([0.0, 0.0], [[1.0, 0.3], [0.3, 0.5]]), mf.Attention(Q=-1.0)
     run = mf.solve(mf.Transformer(attention), law, (0, 1e3), rtol=1e-13)
-    assert run.stats["steps"] > stiffness.LOOK  # so that it was looked at
+    assert run.stats["steps"] > policies.LOOK  # so that it was looked at
     assert set(run.stats["schemes"]) == {"DormandPrince"}

@@ -41,7 +41,7 @@ def test_matrices_fit_the_tokens():
 
 def test_ensembles_must_broadcast():
     refused(
-        r"ensemble shape \(3,\) and the tokens have replicas of shape \(2,\)",
+        r"ensemble shape \(3,\) and the state \(2,\)",
         model=mf.Transformer(mf.SA([1.0, 2.0, 3.0])),
         state=X.broadcast((2,)),
     )
@@ -95,7 +95,7 @@ def test_inner_products_do_not_know_directions():
         mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN()),
         mf.Transformer(mf.SA(1.0), kappa=3.0),
     ):
-        refused("Gram follows USA, SA", model=model, state=X.gram(), error=mf.MeanfieldError)
+        refused("Gram", model=model, state=X.gram(), error=mf.MeanfieldError)
 
 
 DENSITY = mf.Circle(8).uniform()

@@ -88,7 +88,7 @@ def test_a_zonal_density_is_its_legendre_series(axis):
     ("coefficients", "axis", "error", "message"),
     [
         ([1, 0, 0, 0, 0], [0, 0, 1], ValueError, r"holds a_0, ..., a_3; got .* shape \(5,\)"),
-        ([[1, 0.1]], [0, 0, 1], ValueError, r"got coefficients of shape \(1, 2\)"),
+        ([[1, 0.1], [1, 1.2]], [0, 0, 1], ValueError, r"its minimum is -0\.119"),
         ([0.9, 0.1], [0, 0, 1], ValueError, "mass off by 0.1"),
         ([], [0, 0, 1], ValueError, "mass off by 1"),
         ([1, 1.2], [0, 0, 1], ValueError, r"must not be negative; its minimum is -0\.1"),
@@ -141,7 +141,7 @@ def test_von_mises_fisher_has_moments_of_bessel_functions():
 
 @pytest.mark.parametrize("concentration", [-1.0, np.inf, np.nan, [1.0, 2.0]], ids=repr)
 def test_von_mises_fisher_refuses_what_has_no_meaning(concentration):
-    with pytest.raises(ValueError, match="expects one finite concentration >= 0; got"):
+    with pytest.raises(ValueError, match="one finite concentration >= 0; got"):
         Sphere(8).von_mises_fisher([0, 0, 1], concentration)
 
 
@@ -237,7 +237,7 @@ def test_a_sample_from_a_file(tmp_path):
         (np.eye(2), {}, ValueError, r"got shape \(2, 2\)"),
         (np.zeros(9), {}, ValueError, r"got shape \(9,\)"),
         (np.full((3, 3), np.nan), {}, ValueError, "9 values that are not finite"),
-        (2 * np.eye(3), {}, ValueError, "worst is off by 1"),
+        (2 * np.eye(3), {}, ValueError, "worst length is off by 1"),
         (np.eye(3) * 1j, {}, TypeError, "must be real numbers"),
         (np.eye(3), {"bandwidth": 0.0}, ValueError, "bandwidth must be a finite number > 0"),
         (np.eye(3), {"bandwidth": np.nan}, ValueError, "bandwidth must be a finite number > 0"),

@@ -69,11 +69,14 @@ def test_it_says_what_it_is():
     [
         ({"n": 1, "rho": 0}, "n >= 2 tokens; got n = 1"),
         ({"n": np.inf, "rho": 0}, "finite n >= 2"),
-        ({"n": 3, "rho": 1}, "where rho = 1 the tokens are one"),
+        (
+            {"n": 3, "rho": 1},
+            "one point, and rest; got rho = 1. For tokens that",
+        ),
         ({"n": 3, "rho": -0.5}, "-0.5 = -1/(n - 1) < rho < 1"),
         ({"n": 3, "rho": np.nan}, "got rho = nan"),
-        ({"n": 3, "gap": 0.0}, "needs gap > 0: where the gap is 0 the tokens are one, and rest."),
-        ({"n": 32, "gap": -1.0}, "have 0 < gap < n/(n - 1) = 1.03226"),
+        ({"n": 3, "gap": 0.0}, "got gap = 0"),
+        ({"n": 32, "gap": -1.0}, "0 < gap < n/(n - 1) = 1.03226"),
         ({"n": 3, "gap": 1.5}, "got gap = 1.5"),
         ({"n": 3, "gap": np.nan}, "got gap = nan"),
         ({"n": 3}, "got neither"),
@@ -98,7 +101,7 @@ def test_what_has_no_tokens_is_refused():
         mf.Equiangular(1e12, 0.0).to_tokens()
     with pytest.raises(TypeError, match="single state"):
         mf.Equiangular(4, 0.0)[0]
-    with pytest.raises(IndexError, match=r"^Members alone .* the arrays n, rho, gap and radius\.$"):
+    with pytest.raises(IndexError, match=r"^Members alone .* the arrays n, logit, radius\.$"):
         mf.Equiangular([3, 4], 0.0)[5]
 
 

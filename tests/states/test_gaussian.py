@@ -40,7 +40,7 @@ def test_samples_of_a_law_from_a_run_have_its_covariance():
     sample = law.sample(100_000, rng=3).x
     error = np.abs(np.cov(sample.T) - law.cov).max() / law.cov.max()
     assert error < 5 * np.sqrt(2 / len(sample))
-    ends = [mf.Gaussian.computed(law.mean, root) for root in (law.root, _symmetric(law.cov))]
+    ends = [mf.Gaussian.of_root(law.mean, root) for root in (law.root, _symmetric(law.cov))]
     assert float(mf.wasserstein(*ends)) < 1e-13
 
 

@@ -60,9 +60,9 @@ def test_another_shape_is_refused(shape):
 @pytest.mark.parametrize(
     ("length", "message"),
     [
-        (1.25, r"off by 0.25, that of x\[2\].*Divide by the norms first"),
-        (np.nan, "3 entries of x are not finite"),
-        (0, r"x\[2\] is the zero vector"),
+        (1.25, r"off by 0.25 at index 2\. Divide nonzero ones by their norms"),
+        (np.nan, "3 entries are not finite"),
+        (0, r"off by 1 at index 2"),
     ],
 )
 def test_vectors_must_be_unit_vectors(length, message):
@@ -107,7 +107,7 @@ def test_masses_of_replicas_may_be_shared_or_their_own():
 
 
 def test_a_function_must_return_one_value_for_each_token():
-    with pytest.raises(ValueError, match=r"returns \(5,\) values.*got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"shape \(5,\).*got shape \(3,\)"):
         Tokens(points(5, 3)).expect(lambda x: x[0])
 
 
@@ -119,7 +119,7 @@ def test_broadcasting_repeats_the_tokens():
 
 
 def test_a_single_set_has_no_replicas_to_choose_from():
-    with pytest.raises(TypeError, match="single set"):
+    with pytest.raises(TypeError, match=r"single state.*x, masses"):
         Tokens(points(3, 2))[0]
 
 
@@ -175,7 +175,7 @@ def test_tokens_are_read_from_files(tmp_path):
     assert Tokens.from_file(tmp_path / "angles.npy").dimension == 2
     space = Tokens.from_file(tmp_path / "x.npz", key="b", on_sphere=False)
     np.testing.assert_array_equal(space.x, 3 * x)
-    with pytest.raises(StorageError, match=r"x\.npz: Tokens expects unit vectors"):
+    with pytest.raises(StorageError, match=r"x\.npz: Tokens .*expects unit vectors"):
         Tokens.from_file(tmp_path / "x.npz", key="b")
 
 
@@ -204,7 +204,7 @@ def test_on_sphere_is_true_or_false(tmp_path, on_sphere):
 def test_replicas_alone_are_indexed():
     tokens = Tokens(points(6, 3), radii=np.arange(1.0, 7)).broadcast((4, 2))
     for index in ((slice(None), 0, slice(1, None)), (7, 0), "first"):
-        with pytest.raises(IndexError, match=r"Replicas alone .*of shape \(4, 2\): .*tokens\.x"):
+        with pytest.raises(IndexError, match=r"Replicas alone .*of shape \(4, 2\): .*x, masses"):
             tokens[index]
     assert tokens[..., 0].shape == (4,) and tokens[..., 0].radii.shape == (4, 6)
     assert tokens[1:, 1].shape == (3,) and tokens[[0, 3]].shape == (2, 2)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from python_function import PythonFunction
 
 import meanfield as mf
-from meanfield.lowlevel.callbacks import PythonFunction
 from meanfield.steppers import DormandPrince, Krogstad, Stepper
 
 STILL, NOISY = mf.Transformer(mf.SA(2.0)), mf.Transformer(mf.USA(1.0), 10.0)

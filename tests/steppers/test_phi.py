@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from meanfield.steppers.phi import HIGHEST, phi_functions
+from meanfield.steppers.attempt import HIGHEST, phi_functions
 
 ROUNDING = 5e-15  # of the recurrence backwards from |z| < 4: 4^3 roundings of 1e-16, at worst
 

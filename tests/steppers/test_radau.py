@@ -5,7 +5,7 @@ import pytest
 
 from meanfield.steppers.advance import REACHED
 from meanfield.steppers.clock import started
-from meanfield.steppers.radau import StiffFlow, jacobian
+from meanfield.steppers.radau import Radau, StiffFlow, jacobian
 
 
 class Pendulum:
@@ -30,7 +30,7 @@ class Pendulum:
 
 
 def at(motion, end, rtol, dt):
-    flow = StiffFlow(motion, np.array([1.0, 0.0, 1.0]), rtol=rtol, steady=0.0)
+    flow = StiffFlow(Radau, motion, np.array([1.0, 0.0, 1.0]), rtol=rtol)
     code, _ = flow.advance(started(dt), end, 100_000)
     assert code == REACHED
     return flow
@@ -50,7 +50,7 @@ def test_order_nine():
     exact, errors = at(Pendulum(), 2.0, 1e-13, 0.01).x, []
     for steps in (2, 4):
         flow = at(Pendulum(), 2.0, 0.0, 2.0 / steps)
-        assert flow.counts.tolist() == [steps, 0]
+        assert flow.counts[:2].tolist() == [steps, 0]
         errors.append(np.abs(flow.x - exact).max())
     assert 8.5 < np.log2(errors[0] / errors[1]) < 9.8
 

@@ -6,8 +6,8 @@ Every test runs over `steppers.EXPONENTIAL`, so a new scheme is tested the day i
 import mpmath
 import numpy as np
 import pytest
+from python_function import PythonFunction
 
-from meanfield.lowlevel.callbacks import PythonFunction
 from meanfield.steppers import EXPONENTIAL, Scheme, Stepper, Term
 
 PROBLEMS = {-3.0: (2.0, 1.0, 1.0), -40.0: (8.0, 6.0, 0.25), 2j: (2.0, 1.0, 1.0)}

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from python_function import PythonFunction
 
-from meanfield.lowlevel.callbacks import PythonFunction
 from meanfield.steppers import EXPONENTIAL, Krogstad, Rules, Stepper
 from meanfield.steppers.advance import (
     COARSER,
@@ -263,24 +263,3 @@ def test_the_loop_stops_where_nothing_moves_any_more():
     assert code == STEADY
     assert np.log(1000) <= now.t <= np.log(1000) + 0.0101
     assert stepper.rate <= 1e-3
-
-
-# Errors ------------------------------------------------------------------------------------
-
-
-def test_an_error_in_the_equation_comes_out_as_it_is():
-    def broken(u):
-        raise ZeroDivisionError("in the equation")
-
-    function = PythonFunction(np.zeros_like, 4)
-    stepper = Stepper(Krogstad, LINEAR, function, START)
-    function._function = broken
-    for run in (
-        lambda: stepper.step(START, 0.1),
-        lambda: stepper.advance(clock(0.1), RULES, 1.0, 3),
-        lambda: stepper.nonlinear(START),
-    ):
-        with pytest.raises(ZeroDivisionError, match="in the equation"):
-            run()
-    function._function = np.zeros_like
-    stepper.step(START, 0.1)  # the error was raised once, it does not come back

@@ -6,7 +6,7 @@ from diffusions import orders, unit
 from scipy.special import eval_jacobi
 
 from meanfield.models.noise import Isotropic
-from meanfield.models.noise.isotropic import chi_square_rule, stretch_of
+from meanfield.models.noise_steps import chi_square_rule, stretch_of
 
 
 def zonal(l, d, t):

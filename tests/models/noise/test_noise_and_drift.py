@@ -16,7 +16,7 @@ from scipy.linalg import expm
 from scipy.special import eval_jacobi, roots_jacobi
 
 from meanfield.models.noise import Isotropic
-from meanfield.models.noise.isotropic import chi_square_rule
+from meanfield.models.noise_steps import chi_square_rule
 
 DEGREE, KAPPA, END = 40, 2.0, 1.0
 l = np.arange(DEGREE + 1)

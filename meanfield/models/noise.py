@@ -1,0 +1,504 @@
+"""Noise: diffusions of tokens on the sphere, in steps that are exact there and of weak order 2.
+
+A `Noise` draws the random numbers of a step and moves tokens by them. What is compiled is imported
+when the first step is taken, so that models are made quickly.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ..core.checks import real_array
+from ..core.errors import MeanfieldError
+from ..core.forms import Array
+from ..core.kinds import Kind
+
+__all__ = [
+    "Anisotropic",
+    "CommonNoise",
+    "Isotropic",
+    "MultiplicativeIto",
+    "MultiplicativeStratonovich",
+    "Noise",
+]
+
+LONGEST = 100.0  # step: far beyond any accuracy, and e^710 overflows
+SHIFT = 6e-6  # of central differences: (rounding)^(1/3), where their two errors balance
+
+
+class Noise(Kind, family=True):
+    """A diffusion on the unit sphere of R^d that moves tokens in the absence of a drift.
+
+    Its generator is L/kappa, where L is the Laplacian for isotropic noise. A step of length dt
+    depends on s = dt/kappa alone, and one step differs from e^(s L) by O(s^3), tested with any
+    smooth function of the tokens: noise for dt/2, the flow of a drift for dt and noise for dt/2
+    make a scheme of weak order 2.
+
+    A step is drawn in two parts. `increments` holds all that is random: standard normal numbers
+    that depend neither on the tokens, nor on s, nor on the drift. `moved` is a function of the
+    tokens and of them. Two systems that are moved by the same increments are therefore coupled
+    synchronously, and the same generator gives the same Brownian paths to any drift and kappa.
+
+    Attributes
+    ----------
+    known_rate : bool
+        Whether inner products change at most at the rate (d - 1)/kappa: steps are chosen by it.
+    on_sphere_only : bool
+        Whether it is defined on the sphere alone, not in R^d.
+    moves_densities : bool
+        Whether densities can have it: its generator is the Laplacian over kappa.
+    """
+
+    known_rate: ClassVar[bool] = False
+    on_sphere_only: ClassVar[bool] = True
+    moves_densities: ClassVar[bool] = False
+
+    @abstractmethod
+    def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
+        """Shape of the increments of one step; its first axis is that of the replicas."""
+
+    @abstractmethod
+    def _moved(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
+        """`moved` where every s > 0; a new array."""
+
+    def increments(self, shape: tuple[int, int, int], rng: np.random.Generator) -> np.ndarray:
+        """Draw the random numbers of one step for tokens of `shape` (R, n, d).
+
+        Independent standard normal numbers in one array of shape `increments_shape`, drawn in
+        its order, also for replicas without noise: a replica's paths do not depend on the kappa
+        of the others.
+        """
+        self._check_shape(shape)
+        return rng.standard_normal(self.increments_shape(*shape))
+
+    def moved(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
+        """The tokens after noise of strength s = dt/kappa.
+
+        Parameters
+        ----------
+        x : array, shape (R, n, d)
+            Unit vectors: n tokens in each of R independent replicas. They are not changed.
+        s : array, shape (R,)
+            Strength for each replica, finite and >= 0. A replica with s = 0 (kappa = inf) is
+            returned as it came, bit by bit.
+        increments : array
+            What `increments` drew for this shape.
+
+        Returns
+        -------
+        array, shape (R, n, d)
+            New; unit vectors to rounding.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit, or s is negative or not finite.
+        """
+        x, s = np.asarray(x, dtype=float), np.asarray(s, dtype=float)
+        self._check(x, s, increments)
+        noisy = s > 0
+        if noisy.all():
+            return self._moved(x, s, increments)
+        result = x.copy()
+        if noisy.any():
+            result[noisy] = self._moved(x[noisy], s[noisy], increments[noisy])
+        return result
+
+    def _check_shape(self, shape):
+        if len(shape) != 3 or shape[2] < 2:
+            raise ValueError(
+                f"{type(self).__name__} moves tokens of shape (R, n, d) with d >= 2; got {shape}. "
+                "One replica is x[None]."
+            )
+
+    def _check(self, x, s, increments):
+        name = type(self).__name__
+        self._check_shape(x.shape)
+        if s.shape != x.shape[:1] or not (np.isfinite(s) & (s >= 0)).all():
+            raise ValueError(
+                f"{name} expects one finite s = dt/kappa >= 0 for each of {len(x)} replicas; "
+                f"got shape {s.shape}, smallest {s.min(initial=np.inf)}, largest "
+                f"{s.max(initial=-np.inf)}. No noise is s = 0."
+            )
+        expected = self.increments_shape(*x.shape)
+        if np.shape(increments) != expected:
+            raise ValueError(
+                f"{name} expects increments of shape {expected} for tokens of shape {x.shape}; "
+                f"got {np.shape(increments)}. Draw them with increments(x.shape, rng)."
+            )
+
+
+class Isotropic(Noise):
+    """dX_i = sqrt(2/kappa) dW_i, W_i independent Brownian motions on the sphere: L = Lap.
+
+    A token moves along a great circle by an angle rho in a uniform direction. On the circle the
+    angle is normal of variance 2 s, exactly. For d >= 3, with a standard normal G in R^d,
+
+        xi = P_x G,  q = |xi|^2,  w = a q (1 + b q) = tan^2(rho/2),
+        x' = ((1 - w) x + 2 sqrt(a (1 + b q)) xi)/(1 + w) = cos(rho) x + sin(rho) xi/|xi|
+
+    where (a, b) is such that harmonics of degree 1 and 2 decay by exactly e^(-l (l + d - 2) s),
+    for every s > 0: without a drift, the mean and the covariance of a token have no error of the
+    time step. The other degrees have a local error of O(s^5).
+
+    Notes
+    -----
+    Increments: (R, n, d) normals, or (R, n, 1) on the circle, the increments of the angles,
+    where a synchronous coupling turns two systems by the same angles.
+
+    Cost O(R n d), less than that of drawing the increments; one millisecond for each new s.
+
+    References
+    ----------
+    Mijatovic, Mramor and Uribe Bravo, Statist. Probab. Lett. 165 (2020): the law of rho.
+    """
+
+    known_rate = True
+    on_sphere_only = False
+    moves_densities = True
+
+    def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
+        return (replicas, n, d if d > 2 else 1)
+
+    def _moved(self, x, s, increments):
+        from .noise_steps import step, stretch_of, turn
+
+        result = np.empty_like(x)
+        if x.shape[2] == 2:
+            turn(x, np.sqrt(2 * s), increments, result)
+            return result
+        a, b = np.array([stretch_of(x.shape[2], float(strength)) for strength in s]).T
+        step(x, a, b, increments, result)
+        return result
+
+
+class CommonNoise(Noise):
+    """dX_i = sqrt(2/kappa) sum_(j<k) L_jk X_i o dB_jk, the same B for all tokens of a replica.
+
+    L_jk = e_j e_k^T - e_k e_j^T, Stratonovich. One token alone is a Brownian motion, as under
+    isotropic noise; together they are turned like a rigid body, and inner products are kept to
+    rounding. One step, for s = dt/kappa:
+
+        X_i' = exp(Omega) X_i,   Omega = sum_(j<k) w_jk L_jk,
+        w_jk independent normal of variance v = 2 s/(1 + (d - 2) s/6)
+
+    In any representation of SO(d), with C = sum_(j<k) L_jk^2 there (Casimir),
+
+        E exp(Omega) = 1 + (v/2) C + (v^2/24) (3 C^2 + (d - 2) C) + O(v^3) = e^(s C) + O(s^3)
+
+    so that the local error is O(s^3) for functions of any number of tokens: weak order 2. On the
+    circle it is 0: the angle is normal of variance 2 s.
+
+    Notes
+    -----
+    Increments: (R, d (d - 1)/2) normals. Cost O(R (d^3 + n d^2)).
+    """
+
+    known_rate = True
+
+    def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
+        return (replicas, d * (d - 1) // 2)
+
+    def _moved(self, x, s, increments):
+        d = x.shape[2]
+        variance = 2 * s / (1 + (d - 2) * s / 6)
+        above = np.triu_indices(d, 1)
+        omega = np.zeros((len(x), d, d))
+        omega[:, *above] = np.sqrt(variance)[:, None] * increments
+        omega -= omega.transpose(0, 2, 1)
+        result = x @ _exponential(omega).transpose(0, 2, 1)
+        result /= np.linalg.norm(result, axis=2, keepdims=True)  # rounding of many steps
+        return result
+
+
+def _exponential(omega):
+    """exp of antisymmetric matrices (R, d, d); for d <= 3, where Omega^3 = -angle^2 Omega,
+
+    1 + sin(angle)/angle Omega + (1 - cos(angle))/angle^2 Omega^2  (Rodrigues)
+    """
+    d = omega.shape[-1]
+    if d > 3:
+        from scipy.linalg import expm
+
+        return expm(omega)
+    angle = np.sqrt((omega**2).sum(axis=(1, 2), keepdims=True) / 2)
+    once, twice = np.sinc(angle / np.pi), np.sinc(angle / (2 * np.pi)) ** 2 / 2
+    return np.eye(d) + once * omega + twice * (omega @ omega)
+
+
+class Anisotropic(Noise):
+    """dX_i = sqrt(2/kappa) P_X Sigma^(1/2) o dB_i, independent for each token, Stratonovich.
+
+    The generator is L/kappa, L = sum_k V_k^2 with V_k(x) = sqrt(lambda_k) P_x u_k, where
+    (lambda_k, u_k) are the eigenvalues and eigenvectors of Sigma. For Sigma = I it is the
+    Laplacian: isotropic noise.
+
+    One step is the composition of the flows of V_1, ..., V_d for random times sqrt(2 s) xi_k,
+    xi_k standard normal, in this order or the reverse one with probability 1/2, for each token
+    (Ninomiya and Victoir): weak order 2. The flow of P_x u for a time tau is explicit,
+
+        <x', u> = (<x, u> + tanh tau)/(1 + <x, u> tanh tau),
+
+    the other components being divided by cosh tau + <x, u> sinh tau. It is a Lorentz boost of
+    the light-like vector (x, 1), so that the d flows together cost O(d), with one division.
+
+    Parameters
+    ----------
+    sigma : array, shape (d, d)
+        Covariance Sigma, symmetric (to 1e-12 of its largest entry) and positive semidefinite
+        (likewise). It may be singular, or 0.
+
+    Raises
+    ------
+    TypeError
+        If sigma is not real.
+    ValueError
+        If it is not a covariance matrix; on a step, if tokens have another dimension.
+    MeanfieldError
+        On a step with s tr(Sigma) > 100.
+
+    Notes
+    -----
+    Increments: (R, n, d + 1) normals, xi_1, ..., xi_d and one whose sign is the order. Cost
+    O(R n d^2), of the change to the eigenbasis.
+
+    References
+    ----------
+    Ninomiya and Victoir, Appl. Math. Finance 15 (2008), 107-121.
+    """
+
+    sigma: Array
+
+    def validate(self) -> None:
+        sigma = self.sigma
+        if sigma.ndim != 2 or sigma.shape[0] != sigma.shape[1] or len(sigma) < 2:
+            raise ValueError(
+                f"Anisotropic expects sigma of shape (d, d) with d >= 2; got {sigma.shape}. "
+                "Independent components are np.diag(variances)."
+            )
+        rounding = 1e-12 * np.abs(sigma).max()
+        asymmetry = np.abs(sigma - sigma.T).max()
+        if asymmetry > rounding:
+            raise ValueError(
+                f"Anisotropic expects a symmetric sigma; sigma - sigma.T has {asymmetry:.2g}. "
+                "The law of B dW is that of sigma = B @ B.T."
+            )
+        variances = np.linalg.eigvalsh(sigma)
+        if variances[0] < -rounding:
+            raise ValueError(
+                "Anisotropic expects a positive semidefinite sigma; its smallest eigenvalue is "
+                f"{variances[0]:.6g}. The law of B dW is that of sigma = B @ B.T."
+            )
+
+    @cached_property
+    def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
+        """Standard deviations along the principal axes, and these, (d, d)."""
+        variances, axes = np.linalg.eigh(self.sigma)
+        return np.sqrt(np.maximum(variances, 0)), axes  # -1e-17 is an eigenvalue 0
+
+    def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
+        return (replicas, n, d + 1)
+
+    def _moved(self, x, s, increments):
+        from .noise_steps import boost
+
+        d = len(self.sigma)
+        deviations, axes = self._eigen
+        if x.shape[2] != d:
+            raise ValueError(
+                f"Anisotropic has a sigma of shape {(d, d)}, and the tokens have d = {x.shape[2]}."
+            )
+        longest = s.max() * (deviations**2).sum()
+        _check_length("with s tr(sigma), s = dt/kappa, of", longest)
+        result = (x.reshape(-1, d) @ axes).reshape(x.shape)
+        boost(result, np.sqrt(2 * s), deviations, increments)
+        return (result.reshape(-1, d) @ axes.T).reshape(x.shape)
+
+
+# Multiplicative noise ----------------------------------------------------------------------------
+
+
+class _Multiplicative(Noise):
+    """Noise whose strength is a function of the place.
+
+    Parameters
+    ----------
+    scale : callable
+        Takes unit vectors (..., d), returns finite numbers (...) >= 0.
+    """
+
+    scale: Callable
+
+    def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
+        return (replicas, n, d + 1)
+
+    def _moved(self, x, s, increments):
+        """The tokens carried by the flows of the fields V_k(x) = scale(x) P_x e_k."""
+        d = x.shape[2]
+        times = np.sqrt(2 * s)[:, None, None] * increments
+        reverse = increments[..., d:] > 0
+        for step in range(d):
+            axis = np.where(reverse, d - 1 - step, step)
+            time = np.take_along_axis(times, axis, axis=2)[..., 0]
+            x = _towards(x, axis, self._travel(x, axis, time))
+        return x
+
+    def _travel(self, x, axis, time):
+        """tau at `time` of tau' = scale(x(tau)), tau = 0 at 0, by one step of Runge-Kutta."""
+        first = self.values(x)
+        second = self.values(_towards(x, axis, time / 2 * first))
+        third = self.values(_towards(x, axis, time / 2 * second))
+        fourth = self.values(_towards(x, axis, time * third))
+        return time / 6 * (first + 2 * second + 2 * third + fourth)
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """scale(x) for unit vectors (..., d), checked."""
+        values = _checked("scale", self.scale(x), x.shape[:-1])
+        if (values < 0).any():
+            raise ValueError(
+                f"scale must be >= 0, a standard deviation; got {values.min():.6g} at "
+                f"{x[values < 0][0].tolist()}."
+            )
+        return values
+
+
+class MultiplicativeStratonovich(_Multiplicative):
+    """dX_i = sqrt(2/kappa) scale(X_i) P_X o dB_i, B_i independent Brownian motions of R^d.
+
+    The generator is L/kappa with the fields V_k(x) = scale(x) P_x e_k,
+
+        L f = sum_k V_k^2 f = scale^2 Lap f + scale <grad scale, grad f>
+
+    and without a drift the stationary density is proportional to 1/scale. One step is the
+    composition of the flows of V_1, ..., V_d for random times sqrt(2 s) xi_k, xi_k standard
+    normal, in this order or the reverse one with probability 1/2 for each token (Ninomiya and
+    Victoir). A flow follows the great circle from x to e_k: only the time tau that P_x e_k needs
+    for the way is unknown, and tau' = scale(x(tau)) is solved by the classical Runge-Kutta
+    method. Its error, odd in xi_k to leading order, has the mean O(s^3): weak order 2.
+
+    Parameters
+    ----------
+    scale : callable
+        Takes unit vectors (..., d), returns finite numbers (...) >= 0. Four times differentiable,
+        or the order is lower. It must not write into its argument.
+
+    Raises
+    ------
+    TypeError
+        If scale is not callable, or its values are not real.
+    ValueError
+        On a step, if the values have another shape, are negative or not finite.
+    MeanfieldError
+        On a step that moves tokens by more than 100 radians.
+
+    Notes
+    -----
+    Increments: (R, n, d + 1) normals, xi_1, ..., xi_d and one whose sign is the order. A step
+    takes 4 d evaluations of scale for all tokens.
+
+    References
+    ----------
+    Ninomiya and Victoir, Appl. Math. Finance 15 (2008), 107-121.
+    """
+
+
+class MultiplicativeIto(_Multiplicative):
+    """dX_i = sqrt(2/kappa) scale(X_i) dW_i in the sense of Ito: L f = scale^2 Lap f.
+
+    Without a drift the stationary density is proportional to 1/scale^2. It is Stratonovich's
+    equation with the drift -(1/kappa) scale grad scale, whose flow, by the midpoint rule, takes
+    half of the time before a step of `MultiplicativeStratonovich` and half after: weak order 2.
+
+    Parameters
+    ----------
+    scale : callable
+        Takes unit vectors (..., d), returns finite numbers (...) >= 0. It must not write into
+        its argument.
+    gradient : callable, optional
+        The gradient of any extension of scale to R^d: takes unit vectors (..., d), returns
+        (..., d), of which the tangential part is used. By default central differences of
+        scale((x + h e_k)/|x + h e_k|), 2 d evaluations, h = 6e-6: their error is
+        h^2 |third derivative|/6 plus 2e-11 |scale|, of rounding.
+
+    Raises
+    ------
+    TypeError
+        If scale or gradient is not callable, or values are not real.
+    ValueError
+        On a step, if values have another shape or are not finite, or the scale is negative.
+    MeanfieldError
+        On a step that moves tokens by more than 100 radians.
+
+    Notes
+    -----
+    Increments as for `MultiplicativeStratonovich`. A step takes 4 d + 4 evaluations of scale and
+    4 of the gradient, for all tokens.
+    """
+
+    gradient: Callable | None = None
+
+    def _moved(self, x, s, increments):
+        half = s[:, None, None] / 2
+        x = self._descended(x, half)
+        x = super()._moved(x, s, increments)
+        return self._descended(x, half)
+
+    def _descended(self, x, time):
+        """The flow of -scale grad scale for a time, by the midpoint rule."""
+        middle = _unit(x + _bounded(time / 2 * self._descent(x)))
+        return _unit(x + _bounded(time * self._descent(middle)))
+
+    def _descent(self, x):
+        gradient = self._gradient(x)
+        tangential = gradient - (gradient * x).sum(axis=-1, keepdims=True) * x
+        return -self.values(x)[..., None] * tangential
+
+    def _gradient(self, x):
+        if self.gradient is not None:
+            return _checked("gradient", self.gradient(x), x.shape)
+        shifts = SHIFT * np.eye(x.shape[-1])
+        differences = [self.values(_unit(x + h)) - self.values(_unit(x - h)) for h in shifts]
+        return np.stack(differences, axis=-1) / (2 * SHIFT)
+
+
+def _check_length(what: str, length: float) -> None:
+    if not length <= LONGEST:
+        raise MeanfieldError(
+            f"A step of noise {what} {length:.3g} is too long to mean anything; expected at most "
+            f"{LONGEST:g}, and much less than 1 to be accurate. Shorten dt."
+        )
+
+
+def _towards(x, axis, tau):
+    """The flow of P_x e_k for times tau (...); x (..., d), k = axis (..., 1)."""
+    component = np.take_along_axis(x, axis, axis=-1)
+    cosh, sinh = np.cosh(_bounded(tau))[..., None], np.sinh(tau)[..., None]
+    result = x.copy()
+    np.put_along_axis(result, axis, component * cosh + sinh, axis=-1)
+    return _unit(result)
+
+
+def _bounded(moves):
+    """The moves of tokens, if they are short enough to mean anything."""
+    _check_length("that moves tokens, in radians, by", np.abs(moves).max(initial=0.0))
+    return moves
+
+
+def _unit(x):
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def _checked(what, values, shape):
+    """A user's values, as floats of this shape."""
+    values = real_array(f"Values of {what}", values)
+    if values.shape != shape:
+        raise ValueError(
+            f"{what} must return an array of shape {shape} here; got {values.shape}. It is called "
+            "with unit vectors (..., d): write x[..., k] for a component."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(f"{what} must be finite on the whole sphere; got infinite values or nan.")
+    return values

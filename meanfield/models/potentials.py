@@ -1,0 +1,344 @@
+"""Zonal drifts by their potential W: those of attention, and any other.
+
+    USA            W = exp(beta t) / beta               Z = 1
+    SA             W = exp(beta t) / beta               Z = exp(beta t)
+    Kuramoto       W = t                                Z = 1
+    Interaction    W a function of t                    Z = 1
+    CosineSeries   W a series of cosines of the angle   Z = 1
+
+with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from ..core.forms import Array, Positive
+from ..spaces.kernels import (
+    exponential_multipliers,
+    polynomial_multipliers,
+    quadrature_multipliers,
+    values_at,
+)
+from .drift import Ensemble
+from .zonal import DENSE, ROUNDED, ZonalDrift, remembered, slope_of
+
+__all__ = ["SA", "USA", "CosineSeries", "Interaction", "Kuramoto"]
+
+DESCRIBED = 4096  # degree of the series that files hold
+SMALL = -40.0  # log x where 1 - e^-x is x to rounding
+
+
+class _Exponential(ZonalDrift):
+    multiplier_error = 0.0
+
+    beta: Ensemble
+
+    @property
+    def exponent(self) -> np.ndarray:  # type: ignore[override]
+        return self.beta
+
+    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """e^(beta gap) - 1."""
+        beta = self.beta
+        with np.errstate(divide="ignore"):
+            log_size = log_gap + np.log(np.abs(beta))
+            size = np.exp(log_size)
+            small = np.where(log_size < SMALL, log_size, np.log(-np.expm1(-size)))
+        sign = np.sign(beta * np.ones_like(log_gap))
+        return sign, small + np.where(sign > 0, size, 0.0)
+
+    def potential(self, t: np.ndarray) -> np.ndarray:
+        """exp(beta t) / beta, infinite where it overflows; t at beta = 0."""
+        beta = self.beta
+        with np.errstate(over="ignore"):
+            return np.where(beta == 0, t, np.exp(beta * t) / np.where(beta == 0, 1.0, beta))
+
+    def potential_at(self, t: np.ndarray) -> np.ndarray:
+        return self.potential(t)
+
+    def _over_beta(self, multipliers: np.ndarray, dimension: int) -> np.ndarray:
+        """multipliers / beta in degrees >= 1, and at beta = 0 the limit 1/d in degree 1."""
+        beta = np.broadcast_to(self.beta[..., None], multipliers.shape)
+        quotient = np.zeros_like(multipliers)
+        np.divide(multipliers, beta, out=quotient, where=beta != 0)
+        quotient[..., 0] = 0
+        quotient[..., 1:2] = np.where(beta[..., 1:2] == 0, 1 / dimension, quotient[..., 1:2])
+        return quotient
+
+    def interaction(self, degree: int, dimension: int) -> np.ndarray:
+        """Multipliers of exp(beta t)/beta; at beta = 0 of t, its limit without the constant.
+
+        Infinite where exp(|beta|) overflows.
+        """
+        beta = self.beta
+        with np.errstate(over="ignore"):
+            scale = np.exp(np.abs(beta))[..., None]
+            multipliers = exponential_multipliers(beta, degree, dimension) * scale
+        weights = self._over_beta(multipliers, dimension)
+        weights[..., 0] = np.where(beta == 0, 0.0, multipliers[..., 0] / np.where(beta, beta, 1.0))
+        return weights
+
+
+class USA(_Exponential):
+    """Unnormalised self-attention: v(x) = P_x int e^(beta <x, y>) y dmu(y).
+
+    Parameters
+    ----------
+    beta : float or array
+        Inverse temperature. beta = 0 is Kuramoto; an array makes an ensemble.
+
+    Raises
+    ------
+    ValueError
+        If beta is not finite, or exp(|beta|) overflows (|beta| > 700).
+
+    References
+    ----------
+    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, equation (USA).
+    """
+
+    def validate(self) -> None:
+        super().validate()
+        if isinstance(self.beta, np.ndarray) and (np.abs(self.beta) > 700).any():
+            raise ValueError(
+                "USA(beta) needs |beta| <= 700, or exp(beta) overflows; got beta = "
+                f"{self.beta.tolist()}. SA takes any beta."
+            )
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.exp(np.abs(self.beta))
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return np.exp(self.beta * t)
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        scale = np.exp(np.abs(self.beta))[..., None]
+        multipliers = exponential_multipliers(self.beta, degree, dimension) * scale
+        return self._over_beta(multipliers, dimension)
+
+
+class SA(_Exponential):
+    """Softmax self-attention: the attention weights seen from each token sum to one.
+
+        v(x) = P_x int e^(beta <x, y>) y dmu(y) / int e^(beta <x, y>) dmu(y)
+
+    Parameters
+    ----------
+    beta : float or array
+        Inverse temperature, any finite number. beta = 0 is Kuramoto; an array makes an ensemble.
+
+    Notes
+    -----
+    With noise SA is not a Wasserstein gradient flow, so it has no free energy.
+
+    Z * mu, by which the velocity is divided, is computed with an absolute error of rounding. For
+    beta > 0 it is large where the density is, and nothing is lost. For beta < 0 it is smallest
+    there, e^(2 beta) relative to its maximum for a narrow density: below beta = -10 narrow
+    densities lose their digits, and a run is then reported as unresolved.
+
+    References
+    ----------
+    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, equation (SA).
+    """
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return 1 + np.abs(self.beta) / 2
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        exponent = self.beta * t
+        return np.exp(exponent - exponent.max(axis=-1, keepdims=True))
+
+    weight = slope
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        return self._over_beta(self.normaliser(degree, dimension), dimension)
+
+    def normaliser(self, degree: int, dimension: int) -> np.ndarray:
+        multipliers = exponential_multipliers(self.beta, degree, dimension)
+        return multipliers / multipliers[..., :1]
+
+
+class Kuramoto(ZonalDrift):
+    """Kuramoto's drift v(x) = P_x int y dmu(y): attention at beta = 0."""
+
+    exponent = np.zeros(())
+    polynomial_degree = 1
+    multiplier_error = 0.0
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.ones(())
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return np.ones_like(t)
+
+    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros_like(log_gap), np.full_like(log_gap, -np.inf)
+
+    def potential(self, t: np.ndarray) -> np.ndarray:
+        return t
+
+    def potential_at(self, t: np.ndarray) -> np.ndarray:
+        return t
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        weights = np.zeros(degree + 1)
+        weights[1:2] = 1 / dimension
+        return weights
+
+    interaction = attraction
+
+
+class Interaction(ZonalDrift):
+    """Drift v(x) = grad_x int W(<x, y>) dmu(y) for any interaction potential W.
+
+    Parameters
+    ----------
+    potential : callable
+        W(t) for an array of inner products t in [-1, 1]. W increasing attracts.
+    name : str
+        What result files call it; the function's own name by default.
+    tolerance : float
+        Relative accuracy asked of the multipliers, by Gauss-Gegenbauer quadrature.
+    derivative : callable, optional
+        W'(t), for tokens. By default that of the Chebyshev interpolant of W, which a potential
+        that is not smooth does not have.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one of the two is not a function, or the tolerance not a number > 0; where they are
+        evaluated, if they do not return as many real numbers as they got.
+
+    Notes
+    -----
+    Files hold the `CosineSeries` of the potential, up to degree 4096, without the last coefficients
+    if they are below 1e-15 of the largest: those are rounding errors.
+
+    Examples
+    --------
+    Doi-Onsager: ``Interaction(lambda t: -np.sqrt(1 - t**2))``.
+    """
+
+    potential: Callable = field()
+    name: str = ""
+    tolerance: Positive = 1e-14
+    _: KW_ONLY
+    derivative: Callable | None = None
+
+    def validate(self) -> None:
+        what: Any = self.potential
+        self._set(name=self.name or getattr(what, "__qualname__", type(what).__qualname__))
+
+    @staticmethod
+    def chebyshev(coefficients: Sequence[float], name: str = "") -> "CosineSeries":
+        """W(cos theta) = sum_k coefficients_k cos(k theta): see `CosineSeries`."""
+        return CosineSeries(coefficients, name)
+
+    def potential_at(self, t: np.ndarray) -> np.ndarray:
+        """W; inner products beyond +-1 by rounding are taken for +-1."""
+        return values_at("potential", self.potential, np.minimum(np.maximum(t, -1.0), 1.0))
+
+    @cached_property
+    def _slope(self) -> Callable[[np.ndarray], np.ndarray]:
+        if self.derivative is None:
+            return slope_of(self.potential)
+        return partial(values_at, "derivative", self.derivative)
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        """W' at inner products; those beyond +-1 by rounding are taken for +-1."""
+        return self._slope(np.minimum(np.maximum(t, -1.0), 1.0))
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.array(np.abs(self._slope(DENSE)).max())
+
+    def why_not_finite(self, largest: float) -> str:
+        if self.derivative is None:
+            return super().why_not_finite(largest)
+        return (
+            "the derivative of the Interaction is not finite at inner products of these tokens. "
+            "Expected W'(t), finite for -1 < t < 1."
+        )
+
+    @remembered
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        return quadrature_multipliers(self.potential, degree, dimension, tolerance=self.tolerance)
+
+    interaction = attraction
+
+    def in_file(self) -> ZonalDrift:
+        """The series of cosines that stands for it; a derivative of its own is lost."""
+        multipliers = quadrature_multipliers(self.potential, DESCRIBED, 2, tolerance=self.tolerance)
+        series = np.where(np.arange(DESCRIBED + 1) == 0, 1.0, 2.0) * multipliers
+        significant = np.flatnonzero(np.abs(series) > ROUNDED * np.abs(series).max())
+        kept = series[: significant[-1] + 1] if significant.size else series[:1]
+        return CosineSeries(kept, self.name, self.derivative)
+
+    def identity(self):
+        return self.described  # the functions say it themselves
+
+    def __repr__(self) -> str:
+        return f"Interaction({self.name})"
+
+
+class CosineSeries(ZonalDrift):
+    """Drift by the potential W(cos theta) = sum_k coefficients_k cos(k theta).
+
+    theta is the angle between two points; cos(k theta) is the Chebyshev polynomial T_k of their
+    inner product.
+
+    Parameters
+    ----------
+    coefficients : array
+        w_0, w_1, ...; a positive w_1 attracts.
+    name : str
+        What it is called in figures and files.
+    derivative : callable, optional
+        W'(t), for tokens, where the series does not give it; by default that of the series.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Unless the coefficients are finite real numbers in a sequence, at least one.
+    """
+
+    coefficients: Array
+    name: str = ""
+    derivative: Callable | None = None
+
+    def validate(self) -> None:
+        if self.coefficients.ndim != 1 or self.coefficients.size == 0:
+            raise ValueError(
+                "A series expects a sequence of finite coefficients, [w_0, w_1, ...]; got shape "
+                f"{self.coefficients.shape}."
+            )
+
+    @cached_property
+    def _series(self) -> np.polynomial.Chebyshev:
+        return np.polynomial.Chebyshev(self.coefficients)
+
+    def identity(self):
+        return self.described  # a derivative says it itself, also one that a file did not hold
+
+    def potential(self, t: np.ndarray) -> np.ndarray:
+        return self._series(t)
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        inside = np.minimum(np.maximum(t, -1.0), 1.0)
+        if self.derivative is not None:
+            return values_at("derivative", self.derivative, inside)
+        return self._series.deriv()(inside)
+
+    @remembered
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        series = self._series
+        return polynomial_multipliers(series, series.degree(), degree, dimension)
+
+    interaction = attraction
+
+    @property
+    def polynomial_degree(self) -> int:  # type: ignore[override]
+        return int(self._series.trim().degree())

@@ -1,0 +1,364 @@
+"""Bifurcation diagrams, phase diagrams in the plane of beta and kappa, and studies of chaos."""
+
+import warnings
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from . import theme
+
+if TYPE_CHECKING:
+    from ..bifurcation import Diagram, PhaseDiagram
+    from ..chaos import Study
+
+__all__ = ["bifurcation", "phases", "rates"]
+
+STYLES = {
+    "stable": {"ls": "-"},
+    "unstable": {"ls": "--", "lw": 0.9},
+    "stability unknown": {"ls": ":"},
+}
+MARKS = {
+    "bifurcation": ("o", "branch point"),
+    "fold": ("s", "fold"),
+    "transition": ("D", "equal free energy"),
+    "symmetry breaking": ("^", "symmetry breaking"),
+}
+BOTH = {"color": theme.FAINT, "alpha": 0.3, "lw": 0}
+NAMES = {"fold": "fold", "transition": "first-order transition"}
+
+
+def bifurcation(
+    diagram: "Diagram", *, y: str | Sequence[str] | None = None, log: bool = False
+) -> Figure:
+    """A quantity of all stationary states against kappa or beta, with the special points.
+
+    Parameters
+    ----------
+    diagram : Diagram
+        Without growth rates all lines but the uniform one are dotted.
+    y : str or sequence of str
+        A variable on the points of `diagram.data`, "moment l", or the name of an observable; of
+        several each has its panel. By default the order parameter, which polyhedra have not got:
+        theirs is the first moment.
+    log : bool
+        Whether the parameter has a logarithmic axis.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        If there is no such variable.
+    """
+    if y is None:
+        least = int(diagram.data.degree[0])
+        y = "order_parameter" if least == 1 else f"moment {least}"
+    names = [y] if isinstance(y, str) else list(y)
+    table = [(name, _values(diagram, name)) for name in names]
+    with theme.style():
+        figure = theme.figure(width=4.6 if len(names) == 1 else 3.5 * len(names), height=3.2)
+        panels = figure.subplots(1, len(names), squeeze=False)[0]
+        for ax, (name, values) in zip(panels, table, strict=True):
+            shown = _panel(ax, diagram, name, values)
+            ax.set(
+                xlabel=f"${_symbol(diagram)}$",
+                ylabel=_label(name),
+                xscale="log" if log else "linear",
+            )
+            ax.set_xlim(*diagram.span)
+        found = set(_stability(diagram.data.growth.values))
+        handles = [
+            Line2D([], [], color=theme.INK, label=kind, **style)
+            for kind, style in STYLES.items()
+            if kind in found
+        ]
+        panels[0].legend(handles=handles + shown, loc="best")
+    return figure
+
+
+def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Line2D]:
+    """Branches and special points; legend entries of the latter."""
+    data = diagram.data
+    for number in np.unique(data.branch.values):
+        here = data.branch.values == number
+        colour = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
+        places = data[diagram.parameter].values[here]
+        _line(ax, places, values[here], data.growth.values[here], colour)
+    ax.margins(y=0.1)
+    above = np.nanmin(values) < -np.nanmax(values)
+    for onset in diagram.special("bifurcation", 0):
+        value = _value_at(onset.state, y)
+        if value is not None:
+            ax.annotate(
+                rf"${_symbol(diagram)}_{{{onset.degree}}}$", (onset.value, value), ha="center",
+                xytext=(0, 5 if above else -13), textcoords="offset points",
+            )  # fmt: skip
+    return _specials(ax, diagram, y)
+
+
+def _values(diagram: "Diagram", y: str) -> np.ndarray:
+    data = diagram.data
+    if y.startswith("moment ") and y[7:].isdigit() and int(y[7:]) in data.degree:
+        return data.moments.values[:, np.flatnonzero(data.degree.values == int(y[7:]))[0]]
+    if y not in data or data[y].dims != ("point",):
+        names = [str(name) for name, table in data.items() if table.dims == ("point",)]
+        raise ValueError(f"bifurcation shows {', '.join(names)} or 'moment l'; got {y!r}.")
+    return data[y].values
+
+
+def _stability(growth: np.ndarray) -> np.ndarray:
+    """A key of STYLES for every point."""
+    known = np.where(growth > 1e-9, "unstable", "stable")
+    return np.where(np.isnan(growth), "stability unknown", known)
+
+
+def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, colour) -> None:
+    """Pieces between changes of stability, each with the first point of the next."""
+    kinds = _stability(growth)
+    cuts = [0, *(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1), len(places)]
+    for begin, end in pairwise(cuts):
+        piece = slice(begin, min(end + 1, len(places)))
+        ax.plot(places[piece], values[piece], color=colour, **STYLES[str(kinds[begin])])
+
+
+def _specials(ax: Axes, diagram: "Diagram", y: str) -> list[Line2D]:
+    """Markers of special points in the range, where y is known; a legend entry for each kind."""
+    shown, (low, high) = {}, diagram.span
+    for special in diagram.special_points:
+        value = _value_at(special.state, y)
+        if value is None or not low <= special.value <= high:
+            continue
+        marker, label = MARKS[special.kind]
+        edge = theme.WARNING if special.status == "not located" else theme.INK
+        style = {"marker": marker, "ms": 4.5, "mfc": "white", "mec": edge, "ls": ""}
+        ax.plot([special.value], [value], zorder=3, **style)
+        shown[label] = Line2D([], [], label=label, **style)
+    return list(shown.values())
+
+
+def _value_at(state, y: str) -> float | None:
+    if y in ("order_parameter", "free_energy"):
+        return getattr(state, y)
+    if y.startswith("moment "):
+        found = np.flatnonzero(state.equation.degrees == int(y[7:]))
+        return float(state.legendre_moments[found[0]]) if len(found) else None
+    return None
+
+
+def _symbol(diagram: "Diagram") -> str:
+    """The parameter of a diagram in a formula."""
+    name = diagram.parameter
+    return rf"\{name}" if name in ("kappa", "beta") else rf"\mathrm{{{name.replace('_', ' ')}}}"
+
+
+def _label(y: str) -> str:
+    known = {
+        "order_parameter": r"$r = |\int x\, d\mu|$",
+        "free_energy": r"$F(\mu) - F(\mathrm{uniform})$",
+        "growth": "largest growth rate",
+    }
+    return known.get(y, y)
+
+
+# Phase diagrams ------------------------------------------------------------------------------
+
+
+def phases(
+    *diagrams: "PhaseDiagram",
+    relative: bool = False,
+    close_up: bool = False,
+    ax: Axes | None = None,
+) -> Figure:
+    """The plane of beta and kappa, kappa logarithmic: one panel for each diagram.
+
+    Below all curves the uniform state is the only one that attracts; between the fold and the
+    critical curve ordered states do too (shaded); above, the uniform state is unstable.
+
+    Parameters
+    ----------
+    *diagrams : PhaseDiagram
+        Of USA and of SA, for instance.
+    relative : bool
+        Whether kappa is divided by kappa_1 of the same beta, which opens up the region between the
+        curves.
+    close_up : bool
+        Whether those with a fold have a second, relative panel, at the end.
+    ax : Axes, optional
+        Where to draw a single one.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        Without a diagram, and for several on one Axes.
+    """
+    if not diagrams or (ax is not None and len(diagrams) > 1):
+        raise ValueError(f"phases draws one diagram on an Axes; got {len(diagrams)}.")
+    with theme.style():
+        if ax is not None:
+            _draw(ax, diagrams[0], relative)
+            return ax.figure  # type: ignore[return-value]
+        table = [(diagram, relative) for diagram in diagrams]
+        if close_up and not relative:
+            table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
+        figure = theme.figure(width=4.2 if len(table) == 1 else 3.3 * len(table), height=3.4)
+        panels = figure.subplots(1, len(table), squeeze=False)[0]
+        for panel, (diagram, divided) in zip(panels, table, strict=True):
+            _draw(panel, diagram, divided)
+        planes = [panel for panel, (_, divided) in zip(panels, table, strict=True) if not divided]
+        for panel in planes[1:]:
+            panel.sharey(planes[0])
+            panel.autoscale(axis="y")
+    return figure
+
+
+def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
+    data = diagram.data
+    curve, degree = data.curve.values, data.degree.values
+    beta = data.beta.values
+    unit = np.array([diagram.kappa("critical", b) if relative else 1.0 for b in beta])
+    kappa = data.kappa.values / unit
+    degrees = np.unique(degree[curve == "critical"])
+    narrow = relative and bool((curve != "critical").any())
+    for i, l in enumerate(degrees[degrees == 1] if narrow else degrees):
+        here = (curve == "critical") & (degree == l)
+        style = {"lw": 1.6} if l == 1 else {"lw": 0.9}
+        colour = theme.INK if l == 1 else theme.PALETTE[(i + 2) % 6]
+        ax.plot(beta[here], kappa[here], color=colour, label=rf"$\kappa_{{{l}}}$", **style)
+    for name, colour in zip(NAMES, theme.PALETTE, strict=False):
+        here = curve == name
+        if here.any():
+            style = "--" if name == "fold" else "-"
+            ax.plot(beta[here], kappa[here], style, color=colour, label=NAMES[name])
+    here = curve == "fold"
+    if here.any():  # where both states attract
+        top = np.array([diagram.kappa("critical", b) for b in beta[here]]) / unit[here]
+        ax.fill_between(beta[here], kappa[here], top, label="both stable", **BOTH)
+    for point in (p for p in diagram.tricritical if p.degree == 1 or not narrow):
+        scale = diagram.kappa("critical", point.beta) if relative else 1.0
+        place = [point.beta], [point.kappa / scale]
+        ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3)
+    ax.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$" if relative else r"$\kappa$")
+    ax.set(yscale="linear" if narrow else "log", title=data.attrs["drift"])
+    if narrow:
+        ax.set_ylim(*_around_one(kappa))
+    ax.set_xlim(*data.attrs["beta"])
+    ax.legend(loc="best")
+
+
+def _around_one(kappa: np.ndarray) -> tuple[float, float]:
+    """From below the lowest curve to a little above kappa_1."""
+    below = 1 - float(kappa.min())
+    return 1 - 1.2 * max(below, 0.1), 1 + 0.3 * max(below, 0.1)
+
+
+# Studies of propagation of chaos ----------------------------------------------------------------
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+SPREAD = 1.96
+
+
+def rates(study: "Study", *, t: float | None = None, name: str | None = None) -> Figure:
+    """Left: every distance against n at one time; right: one of them against time for every n.
+
+    Dots are means over replicas with 95 % intervals, lines are fitted powers of n, and dashed lines
+    the floor: independent samples of the density.
+
+    Parameters
+    ----------
+    study : Study
+    t : float, optional
+        The time on the left, of which the nearest is taken; by default the last.
+    name : str, optional
+        The distance on the right; by default "W2", or the first.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        If there is no such distance.
+    """
+    names = [*study.data.attrs["distances"]]
+    names += ["coupling"] if "coupling" in study.data else []
+    known = [*names, *(["coupling up to rotation"] if "coupling" in study.data else [])]
+    if not names:
+        raise ValueError("rates shows distances or the coupling, and this study has neither.")
+    if name is not None and name not in known:
+        raise ValueError(f"rates shows one of {', '.join(known)}; got {name!r}.")
+    chosen = name or ("W2" if "W2" in names else names[0])
+    with theme.style():
+        figure = theme.figure(width=7.8, height=3.3)
+        left, right = figure.subplots(1, 2)
+        _against_size(left, study, names, t)
+        _against_time(right, study, chosen)
+    return figure
+
+
+def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -> None:
+    table = study.data.isel(t=-1) if t is None else study.data.sel(t=t, method="nearest")
+    sizes = table.n.values
+    for i, name in enumerate(names):
+        colour = theme.PALETTE[i % len(theme.PALETTE)]
+        mean, error = _mean(table[name])
+        if not mean.all() or np.isnan(mean).all():  # coupled tokens at the start; nothing yet
+            continue
+        ax.errorbar(
+            sizes, mean, SPREAD * error, fmt=MARKERS[i % len(MARKERS)], ms=4, color=colour, lw=1
+        )
+        rate = study.rate(name, t)
+        ends = np.array([sizes[0], sizes[-1]])
+        label = f"{_name_of(name)}: $n^{{{rate.exponent:.2f}}}$"
+        ax.plot(ends, rate.constant * ends**rate.exponent, color=colour, label=label)
+        if f"floor of {name}" in table:
+            floor = _mean(table[f"floor of {name}"])[0]
+            ax.plot(sizes, floor, "--", color=colour, lw=0.9)
+    if any(name.startswith("floor") for name in map(str, table)):
+        ax.plot([], [], "--", color=theme.INK, lw=0.9, label="independent samples")
+    ax.set(xscale="log", yscale="log", xlabel="$n$ tokens", title=f"$t = {float(table.t):g}$")
+    ax.legend()
+
+
+def _against_time(ax: Axes, study: "Study", name: str) -> None:
+    times = study.data.t.values
+    sizes = study.data.n.values
+    for colour, n in zip(theme.ordered_colours(len(sizes)), sizes, strict=True):
+        mean, error = _mean(study.data[name].sel(n=n))
+        if np.isnan(mean).all():
+            continue
+        ax.plot(times, mean, color=colour, marker=".", label=f"$n = {n}$")
+        band = mean - SPREAD * error, mean + SPREAD * error
+        ax.fill_between(times, *band, color=colour, alpha=0.2)
+        if f"floor of {name}" in study.data:
+            floor = _mean(study.data[f"floor of {name}"].sel(n=n))[0]
+            ax.plot(times, floor, "--", color=colour, lw=0.9)
+    ax.set(yscale="log", xlabel="time $t$", title=_name_of(name))
+    handles, labels = ax.get_legend_handles_labels()
+    ax.legend(handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _mean(table) -> tuple[np.ndarray, np.ndarray]:
+    """Mean over replicas and its standard error."""
+    values = table.values
+    count = np.isfinite(values).sum(axis=-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # sizes that were not begun
+        return np.nanmean(values, axis=-1), np.nanstd(values, axis=-1, ddof=1) / count**0.5
+
+
+def _name_of(name: str) -> str:
+    known = {"W1": "$W_1$", "W2": "$W_2$", "H^-1": "$H^{-1}$", "H^-2": "$H^{-2}$", "mmd": "MMD"}
+    return known.get(name, name)

@@ -1,0 +1,563 @@
+"""One page and one movie for every run: where the state goes, and the observables that tell most.
+
+What the upper part of a page shows is registered by `upper_part` for kinds of states and spaces, as
+bands of panels, and what moves in a movie by `scene`. States without one have the observables.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.animation import FFMpegWriter
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure, SubFigure
+from PIL import Image
+
+from ..core.checks import path_of
+from ..core.errors import MeanfieldError
+from ..results.solution import Solution
+from ..spaces import Circle, Sphere, Zonal
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import Equiangular, Gaussian, Gram, Tokens
+from . import curves, fields, gaussians, points, registry, sphere, theme
+from .appearance import appearance_of
+from .labels import Member, all_members, describe_model, distinct
+from .layouts import Panels, Update, grid, panels_in, sheet_in, title_page
+from .observables import draw_observables, gaps, telling
+from .registry import FigureKind, check_options, options_of
+from .spaces import Euclidean, Flat, Hypersphere, Line, Plane
+from .times import drawn_count, is_logarithmic, pick_times, resolved_states
+
+__all__ = ["Band", "animate", "overview", "scene", "upper_part"]
+
+# The page ------------------------------------------------------------------------------------
+
+TIMES, COLUMNS = 6, 5  # so many times of a law, and of points, are shown
+PARTS, SCENES = registry.Registry(), registry.Registry()
+
+
+@dataclass(frozen=True)
+class Band:
+    """A band across the page, `height` inches high, and what draws in it."""
+
+    height: float
+    draw: Callable[[SubFigure], object]
+
+
+def upper_part(
+    states: type | tuple[type, ...], *spaces: type, single: str | None = None
+) -> Callable:
+    """Decorate what an overview shows above the observables of these states on these spaces.
+
+    The function takes a solution and the members to show, then options by keyword, and returns
+    bands. With an option `log_time` it is told whether times are logarithmic.
+
+    Parameters
+    ----------
+    single : str, optional
+        The kind of figure that is the overview of a single saved time; by default the upper part.
+    """
+
+    def register(bands: Callable) -> Callable:
+        bands.single = single  # type: ignore[attr-defined]
+        return PARTS.register("", states, spaces)(bands)
+
+    return register
+
+
+@registry.figure("overview")
+def overview(
+    solution: Solution,
+    *,
+    member: int | Member | None = None,
+    title: str | None = None,
+    **options: Any,
+) -> Figure:
+    """One page: the states over time, or at several times, above their observables.
+
+    Of an ensemble of densities all members are shown, at most nine; of replicas of tokens the
+    first one, above the observables of all. A single saved time is shown without observables.
+
+    Parameters
+    ----------
+    solution : Solution
+        Of any states.
+    member : int or tuple of int, optional
+        Member of an ensemble: then the observables are also those of this member alone.
+    title : str, optional
+        Heading; by default the model, and none if it is "".
+    **options
+        `log_time`, where something runs over logarithmic times, as for `observables`; of densities
+        `scale`, as for `spacetime`; on the sphere `seen_from` and `clusters`, as for
+        `orthographic`.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        If the member does not exist, there are too many, or there are fewer than two times above
+        0 with `log_time`.
+    TypeError
+        For an option that the upper part of the page does not have.
+    """
+    part = PARTS.of(solution).get("")
+    known = options_of(part) if part else ["log_time"]
+    check_options(solution, "kind='overview'", options, ["member", "title", *known])
+    look = appearance_of(solution.final)
+    members = look.members(solution, member)
+    if part is None or (len(solution) == 1 and part.single):
+        draw = registry.find_figure(solution, part.single if part else "observables")
+        chosen = (members[0] or None) if solution.final.replicated else member
+        given = {"member": chosen, "title": title, **options}
+        return draw(solution, **{name: given[name] for name in options_of(draw) if name in given})
+    log_time = options.pop("log_time", None)
+    if "log_time" in known:
+        log_time = options["log_time"] = is_logarithmic(solution, log_time)
+    alone = len(members) == 1 and not solution.final.replicated
+    with theme.style():
+        bands = part(solution, members, **options)
+        if len(solution) > 1:
+            names = telling(solution, 4, single=alone)
+            shown = members if alone else all_members(solution, member)
+
+            def measured(bottom: SubFigure) -> None:
+                target = Panels(bottom, panels_in(bottom, len(names), 2), shown, 2)
+                draw_observables(target, solution, names, log_time=log_time)
+
+            bands.append(Band(0.1 + 2.0 * -(-len(names) // 2), measured))
+        heights = [band.height for band in bands]
+        page = theme.figure(width=7.5 if alone else 8.0, height=sum(heights) + 0.4)
+        parts = np.ravel(page.subfigures(len(bands), 1, height_ratios=heights))
+        for band, place in zip(bands, parts, strict=True):
+            band.draw(place)
+        return title_page(page, solution, title)
+
+
+# The movie -----------------------------------------------------------------------------------
+
+
+def scene(states: type | tuple[type, ...], *spaces: type) -> Callable:
+    """Decorate a function that draws the moving panels of these states on these spaces.
+
+    It takes a subfigure, the solution and the members to show, then options by keyword, and returns
+    a list of functions: each sets what it has drawn to the saved state of a given index.
+    """
+
+    return SCENES.register("", states, spaces)
+
+
+def animate(
+    solution: Solution,
+    path: str | os.PathLike,
+    *,
+    fps: float = 20.0,
+    member: int | Member | None = None,
+    scale: str = "auto",
+    dpi: float = 120.0,
+    title: str | None = None,
+    **options: Any,
+) -> Path:
+    """Write a movie with one frame for each saved state.
+
+    A single density on the circle is shown over the angle and around the circle, several members
+    of an ensemble over the angle in one panel each; on the sphere, each is shown from two opposite
+    sides. Characteristics are shown as dots of equal mass, with the shares of clusters; on the
+    circle, or axisymmetric, also the mass below each angle. Tokens are shown as dots: on the
+    circle beside their angles over time, in R^2 with their paths, in higher dimension on the
+    principal axes of the run; of inner products the histogram; of a Gaussian in the plane the
+    ellipse. Of other states a line runs through what is drawn over time. Of tokens one member is
+    shown, by default the first. Beneath runs the order parameter, or in R^d the spread.
+    Curves that are not resolved are dotted, and their time is red.
+
+    Parameters
+    ----------
+    solution : Solution
+        Of any states. Frames are equally long, so that equally spaced `t_eval` give a movie in
+        which time runs evenly. The last state of a blow-up, which is next to infinity, is left out.
+    path : path
+        Ends in ".mp4" (needs ffmpeg) or ".gif".
+    fps : float
+        Frames a second, > 0. In a .gif a frame lasts whole hundredths of a second, 2 at least.
+    member, scale, title
+        As for `spacetime`; only densities have a scale.
+    dpi : float
+        Dots per inch, > 0; the frame is 8 inches wide.
+    **options
+        On the sphere `seen_from`, as for `orthographic`.
+
+    Returns
+    -------
+    Path
+        What was written.
+
+    Raises
+    ------
+    ValueError
+        If the name ends otherwise, fps or dpi is not positive, or the member does not exist.
+    MeanfieldError
+        If there is no ffmpeg for an .mp4, or it fails.
+    TypeError
+        For an option that there is not.
+    """
+    path = check_movie_path(path)
+    for name, value in (("fps", fps), ("dpi", dpi)):
+        if not 0 < value < np.inf:
+            raise ValueError(f"{name} must be positive and finite; got {name} = {value!r}.")
+    draw = SCENES.of(solution).get("", _over_time)
+    known = options_of(draw)
+    check_options(solution, "a movie", options, known)
+    if "scale" in known:
+        options["scale"] = scale
+    members = appearance_of(solution.final).members(solution, member)
+    with theme.style():
+        figure, moving = _stage(solution, members, draw, title, options)
+        figure.set_dpi(dpi)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once: nothing moves but the states
+        write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
+        write(figure, moving, drawn_count(solution), path, fps)
+    return path
+
+
+def _stage(
+    solution: Solution, members: list[Member], draw: Callable, title: str | None, options: dict
+) -> tuple[Figure, list[Update]]:
+    """The figure of the movie, and the functions that set it to a saved state."""
+    single = len(members) == 1
+    name = appearance_of(solution.final).gathering(solution.final)
+    tall = 3.3 if single or not name else 0.3 + 1.7 * -(-len(members) // 3)
+    heights = [tall, 1.4] if name else [tall]
+    figure = theme.figure(width=8.0, height=sum(heights) + 0.5)
+    top, *bottom = np.ravel(figure.subfigures(len(heights), 1, height_ratios=heights))
+    moving = draw(top, solution, members, **options)
+    if name:
+        ax, shown = bottom[0].subplots(), members if single else all_members(solution, None)
+        target = Panels(bottom[0], [ax], shown, 1)
+        draw_observables(target, solution, [name], key=False, log_time=False)
+        if name == "order_parameter":
+            ax.set(ylim=(-0.03, 1.05), ylabel="$|m_1|$")
+        moving.append(cursor(ax, solution))
+    heading = describe_model(solution) if title is None else title
+    title_page(figure, solution, heading or " ", x=0.02, ha="left")
+    moving.append(_clock(figure, solution, heading))
+    return figure, moving
+
+
+def _clock(figure: Figure, solution: Solution, heading: str) -> Update:
+    """The time beside the heading, which is aligned left so that it does not tremble.
+
+    It is red where the state is not resolved.
+    """
+    (text,) = (child for child in figure.texts if child.get_text() == (heading or " "))
+    begin = f"{heading},  " if heading else ""
+    labels, known = distinct(solution.t), resolved_states(solution)
+
+    def update(i: int) -> None:
+        text.set(text=f"{begin}$t = {labels[i]}$", color=theme.INK if known[i] else theme.WARNING)
+
+    return update
+
+
+def cursor(ax: Axes, solution: Solution) -> Update:
+    """A line at the present in a panel over time."""
+    line = ax.axvline(solution.t[0], color=theme.INK, linewidth=1.0, zorder=6)
+    return lambda i: line.set_xdata([solution.t[i]] * 2)
+
+
+# What pages show of each kind of state -------------------------------------------------------
+
+
+def band(
+    height: float, kind: FigureKind, solution: Solution, members: list[Member], **options: Any
+) -> Band:
+    """A band with one panel for each member, in which a kind of figure is drawn."""
+    return Band(height, lambda top: kind.draw(grid(top, members, solution), solution, **options))
+
+
+def row(
+    height: float,
+    kind: FigureKind,
+    solution: Solution,
+    members: list[Member],
+    shown: np.ndarray,
+    *,
+    columns: int | None = None,
+    upright: bool = False,
+    **options: Any,
+) -> Band:
+    """A band with a panel for each member at each of the saved times of index `shown`."""
+
+    def draw(top: SubFigure) -> None:
+        page = sheet_in(top, members, solution, shown, columns or len(shown), upright=upright)
+        kind.draw(page, solution, **options)
+
+    return Band(height, draw)
+
+
+@upper_part(Density, Circle, Zonal, single="snapshots")
+def _densities(solution, members, *, scale="auto"):
+    """A space-time map; of one member also curves over the angle, and around the circle."""
+    if len(members) > 1:
+        height = 0.4 + 1.7 * -(-len(members) // 3)
+        return [band(height, fields.spacetime, solution, members, scale=scale)]
+
+    def middle_band(middle: SubFigure) -> None:
+        known = registry.kinds_of(solution)
+        kinds = [known[name] for name in ("snapshots", "polar") if name in known]
+        ratios = [1.2, 1.0][: len(kinds)]
+        places = middle.subplots(1, len(kinds), squeeze=False, width_ratios=ratios)[0]
+        for ax, kind in zip(places, kinds, strict=True):
+            target = Panels(middle, [ax], members, 1)
+            kind.draw(target, solution, count=TIMES, scale=scale, bar=False)
+        shown = pick_times(solution, members, None, TIMES)
+        curves.time_bar(Panels(middle, list(places), members, 1), solution, shown)
+
+    return [band(2.5, fields.spacetime, solution, members, scale=scale), Band(3.0, middle_band)]
+
+
+@upper_part(Density, Sphere)
+def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
+    """Maps at several times, and the last state from two sides; of several members one map each."""
+    if len(members) > 1:
+        last, style = pick_times(solution, members, None, 1)[-1:], {"scale": scale}
+        style["columns"] = min(len(members), 3)
+        height = 0.5 + 1.3 * -(-len(members) // style["columns"])
+        return [row(height, sphere.mollweide, solution, members, last, **style)]
+    shown = pick_times(solution, members, None, TIMES)
+    columns = min(len(shown), 3)
+    height = (3.2, 1.8, 1.4)[columns - 1] * -(-len(shown) // columns)
+    maps = {"columns": columns, "scale": scale}
+    sides = {"seen_from": seen_from, "clusters": clusters, "scale": scale}
+    return [
+        row(height, sphere.mollweide, solution, members, shown, **maps),
+        row(3.5, sphere.orthographic, solution, members, shown[-1:], **sides),
+    ]
+
+
+@upper_part((Characteristics, Tokens), Sphere, single="orthographic")
+def _dots(solution, members, *, seen_from=None, clusters=True, log_time=None):
+    shown = pick_times(solution, members, None, COLUMNS)
+    style = {"upright": True, "seen_from": seen_from, "clusters": clusters}
+    return [row(3.1, sphere.orthographic_dots, solution, members, shown, **style)]
+
+
+@upper_part(Tokens, Euclidean, single="projection")
+def _projections(solution, members, *, log_time=None):
+    shown = pick_times(solution, members, None, COLUMNS)
+    return [row(2.2, points.projection, solution, members, shown)]
+
+
+@upper_part(Tokens, Circle, single="polar")
+def _on_the_circle(solution, members, *, log_time=None):
+    """Trajectories; with noise, where tokens never come to rest, a space-time map."""
+    kind = fields.token_spacetime if solution.model.noisy else curves.trajectories
+    return [band(3.4, kind, solution, members, log_time=log_time)]
+
+
+@upper_part(Equiangular, single="observables")
+def _gaps(solution, members, *, log_time=None):
+    return [Band(3.0, lambda top: gaps(top, solution, members, log_time))]
+
+
+@upper_part(Gaussian, Plane, single="ellipses")
+def _ellipses(solution, members, *, log_time=None):
+    """Ellipses, and the path of the covariance divided by its trace."""
+
+    def plane(top: SubFigure) -> None:
+        left, right = top.subplots(1, 2, width_ratios=[1.25, 1])
+        gaussians.ellipses.draw(Panels(top, [left], members, 1), solution, count=TIMES)
+        gaussians.draw_disc(right, solution)
+
+    return [Band(3.4, plane)]
+
+
+def one_band(height: float, kind: FigureKind) -> Callable:
+    """The upper part that is one kind of figure."""
+
+    def bands(solution: Solution, members: list[Member], *, log_time: bool | None = None):
+        options = {"log_time": log_time} if "log_time" in options_of(kind) else {}
+        return [band(height, kind, solution, members, **options)]
+
+    return bands
+
+
+PATHS, PRODUCTS = one_band(3.4, curves.trajectories), one_band(3.2, fields.inner_products)
+upper_part(Characteristics, Circle, Zonal, single="distribution")(PATHS)
+upper_part(Tokens, Line, single="observables")(one_band(3.4, curves.trajectories))
+upper_part(Tokens, Plane, single="paths")(one_band(4.2, points.paths))
+upper_part(Tokens, Hypersphere, single="inner_products")(PRODUCTS)
+upper_part(Gram, single="inner_products")(PRODUCTS)
+upper_part(Gaussian, Flat, single="variances")(one_band(3.4, gaussians.variances))
+
+
+# What movies show of each kind of state ------------------------------------------------------
+
+
+def moving(
+    top: SubFigure, solution: Solution, members: list[Member], *kinds: FigureKind, **options: Any
+) -> list[Update]:
+    """Kinds of figures side by side, whose time moves, or in which a line runs through the times.
+
+    Options go to the kinds that have them.
+    """
+    places = np.ravel(top.subfigures(1, len(kinds), width_ratios=[1.35, 1.0][: len(kinds)]))
+    updates: list[Update] = []
+    for kind, place in zip(kinds, places, strict=True):
+        target = grid(place, members, solution, film=[])
+        if kind is not kinds[0]:
+            target.axes[0].set_title("")
+        own = {name: value for name, value in options.items() if name in options_of(kind)}
+        kind.draw(target, solution, **own)
+        updates += target.film or [cursor(ax, solution) for ax in target.axes]
+    return updates
+
+
+@scene(Density, Circle)
+def _curve_and_ring(top, solution, members, *, scale="auto"):
+    """One density over the angle and around the circle; several over the angle, a panel each."""
+    kinds = [curves.snapshots, curves.polar] if len(members) == 1 else [curves.snapshots]
+    return moving(top, solution, members, *kinds, scale=scale)
+
+
+@scene(Density, Zonal)
+def _curves(top, solution, members, *, scale="auto"):
+    return moving(top, solution, members, curves.snapshots, scale=scale)
+
+
+@scene(Density, Sphere)
+def _fields(top, solution, members, *, seen_from=None, scale="auto"):
+    return moving(top, solution, members, sphere.orthographic, seen_from=seen_from, scale=scale)
+
+
+@scene((Characteristics, Tokens), Sphere)
+def _dots(top, solution, members, *, seen_from=None):
+    return moving(top, solution, members, sphere.orthographic_dots, seen_from=seen_from)
+
+
+@scene(Characteristics, Circle, Zonal)
+def _distribution_and_dots(top, solution, members):
+    return moving(top, solution, members, curves.distribution, points.rings)
+
+
+@scene(Tokens, Circle)
+def _trajectories_and_dots(top, solution, members):
+    return moving(top, solution, members, curves.trajectories, points.rings)
+
+
+@scene(Tokens, Hypersphere, Euclidean)
+def _plane(top, solution, members):
+    return moving(top, solution, members, points.projection, trails=True)
+
+
+@scene(Gram)
+def _inner_products(top, solution, members):
+    return moving(top, solution, members, curves.product_histogram)
+
+
+@scene(Gaussian, Plane)
+def _ellipse(top, solution, members):
+    return moving(top, solution, members, gaussians.ellipses)
+
+
+def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> list[Update]:
+    """What overviews show over time, or observables, with lines at the present."""
+    part = PARTS.of(solution).get("")
+    if part is not None:
+        part(solution, members, log_time=False)[0].draw(top)
+    else:
+        names = telling(solution, 4, single=len(members) == 1)
+        shown = members if len(members) == 1 else all_members(solution, None)
+        target = Panels(top, panels_in(top, len(names), 2), shown, 2)
+        draw_observables(target, solution, names, log_time=False)
+    return [cursor(ax, solution) for ax in top.axes]
+
+
+def set_to(i: int, moving: list[Update]) -> None:
+    """Set a movie to the saved state of index i."""
+    for update in moving:
+        update(i)
+
+
+# Files ---------------------------------------------------------------------------------------
+
+
+def check_movie_path(path: str | os.PathLike) -> Path:
+    """The path, if a movie can be written there; else ValueError or MeanfieldError."""
+    path = path_of("path", path)
+    if path.suffix.lower() not in (".mp4", ".gif"):
+        raise ValueError(f"A movie is written to a name in .mp4 or .gif; got {str(path)!r}.")
+    if not path.parent.is_dir():
+        raise ValueError(f"The folder {str(path.parent)!r} does not exist; make it first.")
+    if path.suffix.lower() == ".mp4":
+        ffmpeg_program()  # refuse before the frames are drawn
+    return path
+
+
+def ffmpeg_program() -> str:
+    """Path of an ffmpeg program: the system's, or else the one that imageio-ffmpeg brings.
+
+    Raises
+    ------
+    MeanfieldError
+        If there is neither.
+    """
+    found = shutil.which("ffmpeg")
+    if found:
+        return found
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+
+        return get_ffmpeg_exe()
+    except (ImportError, RuntimeError) as error:
+        raise MeanfieldError(
+            "Writing .mp4 needs the program ffmpeg, and none was found. Install it with "
+            "`pip install 'meanfield[movie]'`, or write to a name in .gif."
+        ) from error
+
+
+def _write_mp4(figure, moving: list[Update], count: int, path: Path, fps: float) -> None:
+    writer = FFMpegWriter(fps=fps, codec="h264", extra_args=["-pix_fmt", "yuv420p", "-crf", "18"])
+    program = ffmpeg_program()
+    try:
+        with (
+            matplotlib.rc_context({"animation.ffmpeg_path": program}),
+            writer.saving(figure, str(path), figure.dpi),
+        ):
+            for i in range(count):
+                set_to(i, moving)
+                writer.grab_frame()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise MeanfieldError(
+            f"{program} failed to write {str(path)!r}: {error}. Write to a name in .gif, or "
+            "install another ffmpeg with `pip install 'meanfield[movie]'`."
+        ) from error
+
+
+def _write_gif(figure, moving: list[Update], count: int, path: Path, fps: float) -> None:
+    frames = _frames(figure, moving, count)
+    duration = 10 * max(2, round(100 / fps))
+    style = {"format": "GIF", "save_all": True, "append_images": frames, "loop": 0}
+    next(frames).save(path, duration=duration, **style)
+
+
+def _frames(figure: Figure, moving: list[Update], count: int) -> Iterator[Image.Image]:
+    canvas = FigureCanvasAgg(figure)
+    # Without k-means the few pixels of a peak, or of dots, get the colour of something else; it
+    # takes a while.
+    refine = int(any(ax.images or ax.collections for ax in figure.axes))
+    for i in range(count):
+        set_to(i, moving)
+        canvas.draw()
+        pixels = np.array(canvas.buffer_rgba())[..., :3]
+        yield Image.fromarray(pixels).quantize(256, kmeans=refine, dither=Image.Dither.NONE)

@@ -1,0 +1,155 @@
+"""What a space offers to nodes that move on it: coordinates in which they lose no digits."""
+
+from abc import ABC, abstractmethod
+from math import lgamma, log, pi, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .clusters import Cluster, clusters_among
+
+if TYPE_CHECKING:
+    from .contract import Geometry
+
+__all__ = ["Chart", "Nodes", "graded_rule"]
+
+Nodes = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # coordinates, weights, halves
+
+ROUNDING = 1e-12
+NEAR, FAR = 40.0, 55.0  # the rule leaves out the mass e^-40 at theta = 0, e^-55 at the antipode
+
+
+class Chart(ABC):
+    """Coordinates on S^(d-1) about the point `limit`, at which the nodes may gather.
+
+    Coordinates are arrays with the nodes on the first axis. A point is a unit vector (d,).
+
+    Attributes
+    ----------
+    geometry : Geometry
+        The space; of its degree nothing is used.
+    limit : ndarray, (d,)
+    usual_nodes : int
+        Number of nodes unless another one is asked for.
+    smallest_w2 : float
+        W2 to a Dirac is lost below it: by the mass that the rule leaves out, or by rounding.
+    """
+
+    usual_nodes: int
+    smallest_w2 = 4e-11
+
+    def __init__(self, geometry: "Geometry", limit: np.ndarray):
+        self.geometry, self.limit = geometry, limit
+
+    @abstractmethod
+    def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
+        """At most `count` nodes, if a density of this degree allows: coordinates, weights, halves.
+
+        `peak` is the maximum of the density. A half is a mask of every second node along one
+        direction; with twice the weights it is a quadrature too.
+        """
+
+    @abstractmethod
+    def points(self, coordinates: np.ndarray) -> np.ndarray:
+        """Unit vectors (n, d)."""
+
+    @abstractmethod
+    def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
+        """Coefficients of sum_i masses_i delta_{x_i}, those of the geometry of this degree."""
+
+    @abstractmethod
+    def velocity(
+        self,
+        coordinates: np.ndarray,
+        masses: np.ndarray,
+        attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+    ) -> np.ndarray:
+        """Rate of change of the coordinates under grad (W * mu) / (Z * mu) at the nodes.
+
+        `attraction` and `normaliser` are the multipliers of W and Z by degree.
+        """
+
+    @abstractmethod
+    def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
+        """Lengths of the tangent vectors that these rates of change of the coordinates are."""
+
+    @abstractmethod
+    def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
+        """Geodesic distances to a point, in radians."""
+
+    def projected(self, coordinates: np.ndarray) -> np.ndarray:
+        """Coordinates of the nearest points of the space."""
+        return coordinates
+
+    def mean_direction(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """The direction of sum_i masses_i x_i; `limit` if that is 0 to rounding."""
+        mean = masses @ self.points(coordinates)
+        length = float(np.linalg.norm(mean))
+        return mean / length if length > ROUNDING else self.limit
+
+    def relative_error(
+        self, error: np.ndarray, coordinates: np.ndarray, masses: np.ndarray, finest: float
+    ) -> float:
+        """Root mean square of an error over that of the distances to the mean direction.
+
+        W2 to a Dirac thus keeps its relative accuracy, down to distances of `finest` radians.
+        """
+        centre = self.mean_direction(coordinates, masses)
+        squares = masses @ self.distances(coordinates, centre) ** 2
+        size = masses @ self.lengths(coordinates, error) ** 2
+        return float(np.sqrt(abs(size)) / max(np.sqrt(abs(squares)), finest))
+
+    def clusters(
+        self, coordinates: np.ndarray, masses: np.ndarray, *, radius: float, least: float
+    ) -> list[Cluster]:
+        """Clusters among the nodes, the heaviest first: see `Characteristics.clusters`."""
+        return clusters_among(self.points(coordinates), masses, radius=radius, least=least)
+
+
+def graded_rule(nodes: int, dimension: int, peak: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Quadrature of the uniform measure on S^(d-1) in the logarithm of the distance to a point.
+
+    With the polar angle theta = 2 arctan(e^s) the points near theta = 0 lie at s -> -infinity and
+    those near the antipode at s -> infinity, all with the relative accuracy of their distance, and
+    the uniform measure has the density
+
+        rho(s) = Gamma(d/2) / (sqrt(pi) Gamma((d - 1)/2)) cosh(s)^-(d - 1).
+
+    The trapezoidal rule in a variable u with s + R tanh(s/b) = u converges exponentially: about
+    half of its nodes are in the bulk |s| < b, the others equally spaced in s. A flow that leaves
+    the antipode and gathers at theta = 0 shifts s, so that the rule resolves it however long it
+    goes on.
+
+    Returns
+    -------
+    s, weights
+        s increasing, weights of sum 1, for densities with the maximum `peak`.
+    """
+    power = dimension - 1
+    constant = lgamma(dimension / 2) - lgamma(power / 2) - log(pi) / 2
+    near, far = (_beyond((amount + log(peak) + constant) / power) for amount in (NEAR, FAR))
+    bulk, extra = 3 / sqrt(power), (near + far) / 2
+    ends = [s + extra * np.tanh(s / bulk) for s in (-near, far)]
+    spacing = (ends[1] - ends[0]) / nodes
+    s = _solved(ends[0] + spacing * (np.arange(nodes) + 0.5), bulk, extra)
+    slope = 1 / (1 + extra / bulk / np.cosh(s / bulk) ** 2)
+    size = np.abs(s)
+    log_cosh = size + np.log1p(np.exp(-2 * size)) - log(2)
+    weights = slope * np.exp(-power * log_cosh)
+    return s, weights / weights.sum()
+
+
+def _beyond(y: float) -> float:
+    """arccosh(e^y)."""
+    return float(y + np.log1p(np.sqrt(-np.expm1(-2 * y))))
+
+
+def _solved(u: np.ndarray, bulk: float, extra: float) -> np.ndarray:
+    """s with s + extra tanh(s / bulk) = u, by bisection."""
+    low, high = u - extra, u + extra
+    for _ in range(64):
+        s = (low + high) / 2
+        above = s + extra * np.tanh(s / bulk) > u
+        low, high = np.where(above, low, s), np.where(above, s, high)
+    return (low + high) / 2

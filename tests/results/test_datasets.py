@@ -1,0 +1,57 @@
+"""Phase diagrams come back from their files to the last bit, and `load` knows what a file holds."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+
+USA = mf.phase_diagram(mf.USA, mf.Circle(16), (1.0, 4.0), degrees=(1, 2))
+SPACES = {
+    "one curve of SA": (mf.SA, mf.Sphere(16), (1.0, 2.0), (2,)),
+    "any dimension": (mf.USA, mf.Zonal(5, 16), (1.0, 2.0), (1,)),
+}
+
+
+def test_a_phase_diagram_is_kept_in_a_file(tmp_path):
+    again = mf.load(USA.save(tmp_path / "plane.nc"))
+    assert isinstance(again, mf.PhaseDiagram) and repr(again) == repr(USA)
+    assert again.data.identical(USA.data) and again.data.curve.dtype == USA.data.curve.dtype
+    assert again.tricritical == USA.tricritical and again.ends == USA.ends
+    for name, locus in USA.loci.items():
+        assert type(again.loci[name]) is type(locus)
+        np.testing.assert_array_equal(again.loci[name].points, locus.points)
+    for name in ("critical", "fold", "transition"):
+        for beta in (1.5, 2.4470, 2.6, 3.0, 3.99):
+            np.testing.assert_array_equal(again.kappa(name, beta), USA.kappa(name, beta))
+    assert mf.load(again.save(tmp_path / "copy.nc")).data.identical(USA.data)
+    again.plot().savefig(tmp_path / "plane.png")
+
+
+@pytest.mark.parametrize("arguments", SPACES.values(), ids=SPACES)
+def test_every_space_and_drift(arguments, tmp_path):
+    *place, degrees = arguments
+    found = mf.phase_diagram(*place, degrees=degrees)
+    again = mf.PhaseDiagram.load(found.save(tmp_path / "plane.nc"))
+    assert again.data.identical(found.data) and again.family.drift is found.family.drift
+    l = degrees[0]
+    assert again.kappa("critical", 1.3, l) == found.kappa("critical", 1.3, l)
+    np.testing.assert_array_equal(again.kappa("fold", 1.7), found.kappa("fold", 1.7))
+
+
+def test_load_knows_what_a_file_holds(tmp_path):
+    circle = mf.Circle(16)
+    run = mf.solve(mf.Transformer(mf.Kuramoto()), circle.von_mises(0, 1.0), t_span=(0, 0.1))
+    diagram = mf.branches(mf.Kuramoto(), circle, (1.5, 2.5), stability=False)
+    for found in (run, diagram, USA):
+        assert type(mf.load(found.save(tmp_path / "any.nc"))) is type(found)
+    with pytest.raises(mf.StorageError, match="holds no phase diagram"):
+        mf.PhaseDiagram.load(diagram.save(tmp_path / "diagram.nc"))
+    with pytest.raises(mf.StorageError, match="holds no bifurcation diagram"):
+        mf.Diagram.load(USA.save(tmp_path / "plane.nc"))
+    with pytest.raises(mf.StorageError, match="does not exist"):
+        mf.load(tmp_path / "gone.nc")
+    (tmp_path / "text.nc").write_text("no numbers")
+    with pytest.raises(mf.StorageError, match="not an intact result"):
+        mf.load(tmp_path / "text.nc")
+    with pytest.raises(TypeError, match="path"):
+        mf.load(3)

@@ -1,0 +1,51 @@
+"""The progress bar: what it says, when it is silent, and that it changes nothing."""
+
+import sys
+
+import numpy as np
+from numba import njit
+
+import meanfield as mf
+
+KURAMOTO = mf.Transformer(mf.Kuramoto(), 5.0)
+START = mf.Circle(16).von_mises(0.3, 1.0)
+
+
+def test_a_progress_bar_shows_time_and_degree_and_changes_nothing(capfd):
+    plain = mf.solve(KURAMOTO, START, (0, 2), progress=False).final
+    assert capfd.readouterr().err == ""
+    shown = mf.solve(KURAMOTO, START, (0, 2), progress=True).final
+    written = capfd.readouterr().err
+    assert "100%" in written and "degree 16" in written
+    np.testing.assert_array_equal(shown.coefficients, plain.coefficients)
+
+
+def compiled_on_the_way():
+    """A callback that is compiled when it is first called."""
+    compiled = njit(lambda t: t)
+
+    def callback(t, _state):
+        compiled(t)
+
+    return callback
+
+
+def test_it_says_that_something_is_being_compiled(capfd):
+    run = mf.solve(KURAMOTO, START, (0, 2), progress=True, callback=compiled_on_the_way())
+    lines = capfd.readouterr().err.replace("\n", "\r").split("\r")
+    told = [i for i, line in enumerate(lines) if "compiling ..." in line]
+    assert run.success and told and "100%" in lines[-2] + lines[-1]
+    assert not any("compiling" in line for line in lines[told[-1] + 1 :])
+
+
+def test_without_a_bar_nothing_is_said_of_compilation(capfd):
+    mf.solve(KURAMOTO, START, (0, 2), progress=False, callback=compiled_on_the_way())
+    assert capfd.readouterr().err == ""
+
+
+def test_a_run_that_is_over_before_the_bar_is_due_leaves_nothing_behind(capfd, monkeypatch):
+    """On a terminal the bar comes after a second; what was said of compilation is wiped away."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    mf.solve(KURAMOTO, START, (0, 0.1), callback=compiled_on_the_way())
+    written = capfd.readouterr().err
+    assert "compiling ..." in written and written.rsplit("\r", 1)[-1].strip() == ""
