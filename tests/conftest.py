@@ -26,6 +26,7 @@ def kinds_of_this_module(request):
             if not (kind.__module__.startswith("meanfield.") or kind in own):
                 del family.kinds[name]
     yield
-    for family, kinds in before:
+    for family, kinds in before:  # modules of the package may have been imported meanwhile
+        ours = {n: k for n, k in family.kinds.items() if k.__module__.startswith("meanfield.")}
         family.kinds.clear()
-        family.kinds.update(kinds)
+        family.kinds.update(ours | kinds)

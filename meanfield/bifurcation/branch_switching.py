@@ -64,59 +64,6 @@ class Branch:
         self.specials = [s for s in self.specials if first <= s.place < last - 1]
         return True
 
-    def trace(
-        self, start: Point, span: tuple[float, float], most: int, orders: int, top: float
-    ) -> Iterator[None]:
-        """Follow the branch from a point, stopping after every new one, until it ends.
-
-        Growth rates of perturbations of some `orders` are computed up to the value `top`, and once
-        beyond it.
-        """
-        curve, tests = self.curve, TestFunctions(self.curve, orders)
-        self.points.append(tests.at(start, True))
-        self.end = "max_points" if most == 1 else ""
-        yield
-        step = curve.max_step / 4
-        while not self.end:
-            last = self.points[-1]
-            found = curve.stepped(last, step)
-            if found is None:
-                edge = min(abs(end - last.value) for end in span)
-                self.end = "range" if edge < EDGE * (span[1] - span[0]) else "not continued"
-                return
-            new, step, proposal = found
-            self.end = self._end(new, span, most)
-            met = None if self.end == "uniform" else meeting(curve, last, new)
-            if met is not None:
-                new, step = met.point, curve.distance(last, met.point)
-                self.end = "bifurcation" if span[0] <= new.value <= span[1] else "range"
-            new = tests.at(new, last.value <= top)
-            specials = tests.between(last, step, new, met, len(self.points) - 1)
-            if step > SHORTEST * curve.max_step and any(map(_jumps, specials)):
-                step, self.end = step / 4, ""
-                continue
-            self.specials += [s for s in specials if span[0] <= s.point.value <= span[1]]
-            self.points.append(new)
-            step = proposal
-            yield
-
-    def _end(self, new: Point, span: tuple[float, float], most: int) -> str:
-        """Why the branch ends with a new point; empty if it goes on."""
-        start, number = self.points[0], len(self.points) + 1
-        if not span[0] <= new.value <= span[1]:
-            return "range"
-        if number >= most:
-            return "max_points"
-        if number <= BRIEF:
-            return ""
-        last, first = self.points[-1], np.abs(start.m).max()
-        if np.abs(new.m).max() < min(first, SMALL) / 2 or new.m @ last.m < 0:
-            return "uniform"
-        if len(start.z) != len(new.z):
-            return ""
-        near = np.linalg.norm(new.z - start.z) < np.linalg.norm(new.z - last.z)
-        return "closed" if near else ""
-
 
 def _jumps(special: Special) -> bool:
     """Whether the step led to another curve: a determinant changes its sign without a zero."""
@@ -258,7 +205,7 @@ class Growth:
         branch = Branch(curve, parent, degree)
         self.found.append(branch)
         while True:
-            for _ in branch.trace(start, self.span, self.most, self.orders, self.top):
+            for _ in self._traced(branch, start):
                 last = branch.points[-1]
                 equation, kappa = branch.curve.at(last.p)
                 if not equation.resolves(last.m, kappa, UNRESOLVED):
@@ -280,6 +227,57 @@ class Growth:
                 branch.end = "not continued"
                 return
             branch.curve, start = curve, curve.point(found.x, row)
+
+    def _traced(self, branch: Branch, start: Point) -> Iterator[None]:
+        """Follow a branch from a point, stopping after every new one, until it ends.
+
+        Growth rates are computed up to the value `top`, and once beyond it.
+        """
+        curve, tests = branch.curve, TestFunctions(branch.curve, self.orders)
+        low, high = self.span
+        branch.points.append(tests.at(start, True))
+        branch.end = "max_points" if self.most == 1 else ""
+        yield
+        step = curve.max_step / 4
+        while not branch.end:
+            last = branch.points[-1]
+            found = curve.stepped(last, step)
+            if found is None:
+                edge = min(abs(end - last.value) for end in self.span)
+                branch.end = "range" if edge < EDGE * (high - low) else "not continued"
+                return
+            new, step, proposal = found
+            branch.end = self._end(branch, new)
+            met = None if branch.end == "uniform" else meeting(curve, last, new)
+            if met is not None:
+                new, step = met.point, curve.distance(last, met.point)
+                branch.end = "bifurcation" if low <= new.value <= high else "range"
+            new = tests.at(new, last.value <= self.top)
+            specials = tests.between(last, step, new, met, len(branch.points) - 1)
+            if step > SHORTEST * curve.max_step and any(map(_jumps, specials)):
+                step, branch.end = step / 4, ""
+                continue
+            branch.specials += [s for s in specials if low <= s.point.value <= high]
+            branch.points.append(new)
+            step = proposal
+            yield
+
+    def _end(self, branch: Branch, new: Point) -> str:
+        """Why the branch ends with a new point; empty if it goes on."""
+        start, number = branch.points[0], len(branch.points) + 1
+        if not self.span[0] <= new.value <= self.span[1]:
+            return "range"
+        if number >= self.most:
+            return "max_points"
+        if number <= BRIEF:
+            return ""
+        last, first = branch.points[-1], np.abs(start.m).max()
+        if np.abs(new.m).max() < min(first, SMALL) / 2 or new.m @ last.m < 0:
+            return "uniform"
+        if len(start.z) != len(new.z):
+            return ""
+        near = np.linalg.norm(new.z - start.z) < np.linalg.norm(new.z - last.z)
+        return "closed" if near else ""
 
     def _crossed(self, curve: StationaryCurve, special: Special) -> Iterator[Point]:
         """The states of a special point that other even functions lead away from.

@@ -123,7 +123,7 @@ def branches(
     Keller, in Applications of Bifurcation Theory (1977); Carrillo, Gvalani, Pavliotis and
     Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
     """
-    basis_on(geometry, symmetry)
+    basis = basis_on(geometry, symmetry)
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
     positive(max_step=max_step)
     most = whole_number("branches needs max_points", "max_points", max_points)
@@ -131,9 +131,9 @@ def branches(
     progress = None if progress is None else boolean("progress", progress)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
     with one_blas_thread(), Following(name, span, progress) as following:
-        search = Search(geometry, symmetry, degrees, secondary, stability, max_step, most,
-                        following)  # fmt: skip
-        found = search.diagram(drift, name, span, at_kappa, own)
+        search = Search(geometry, symmetry, degrees, secondary, stability, most, following)
+        curve = curve_of(drift, basis, name, span, at_kappa, max_step)
+        found = search.diagram(curve, own)
     for value in at:
         found.saved.extend(found.states_at(float(value)))
     return found
@@ -296,64 +296,59 @@ class Search(NamedTuple):
     degrees: Any
     secondary: bool
     stability: bool
-    max_step: float
     max_points: int
     following: "Following"
 
     def diagram(
-        self,
-        drift: Any,
-        parameter: str,
-        span: tuple[float, float],
-        kappa: float | None,
-        observables: Mapping[str, Callable] = MappingProxyType({}),
+        self, curve: StationaryCurve, observables: Mapping[str, Callable] = MappingProxyType({})
     ) -> Diagram:
         """All branches of a range that are found until the user stops."""
-        basis = basis_on(self.geometry, self.symmetry)
-        curve = curve_of(drift, basis, parameter, span, kappa, self.max_step)
-        curve, onsets, left_out = chosen_onsets(curve, span, self.degrees)
-        first = curve.at(curve.coordinate(span[0]))[0]
+        curve, onsets, left_out = chosen_onsets(curve, self.degrees)
+        (low, high), drift = curve.span, curve.drift
+        first = curve.at(curve.coordinate(low))[0]
         orders = max(ORDERS, first.most_attracted + 1) if self.stability else 0
-        growth = Growth(curve, curve.reach(span), self.max_points, orders, span[1],
+        growth = Growth(curve, curve.reach, self.max_points, orders, high,
                         lambda: self.following.stopped, missing=left_out)  # fmt: skip
-        for branch in self._all(growth, onsets, span):
+        for branch in self._all(growth, onsets):
             value = branch.points[-1].value
             if self.following.at(branch, f"degree {branch.degree}", value) and not branch.end:
                 branch.end = "interrupted"
                 break
         growth.unify()
-        if kappa is None:
-            growth.cut(span[1])
+        if curve.kappa is None:
+            growth.cut(high)
         found = growth.found
-        data = _table([_uniform(curve, span), *found], observables)
+        data = _table([_uniform(curve), *found], observables)
         named = drift.__name__ if isinstance(drift, type) else repr(drift)
-        data.attrs = {parameter: list(span), "drift": named, "geometry": repr(self.geometry)}
+        data.attrs = {curve.parameter: [low, high], "drift": named, "geometry": repr(self.geometry)}
         data.attrs["symmetry"] = self.symmetry
         if growth.missing:
             data.attrs["missing"] = growth.missing
-        here = [o for o in onsets if o.value < span[1] or any(_begins(b, o) for b in found)]
+        here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in found)]
         specials, ends = _special_points(curve, here, found), [branch.end for branch in found]
-        return Diagram(data, specials, ends, [], drift, self.geometry, self.symmetry, parameter,
-                       kappa)  # fmt: skip
+        return Diagram(data, specials, ends, [], drift, self.geometry, self.symmetry,
+                       curve.parameter, curve.kappa)  # fmt: skip
 
-    def _all(
-        self, growth: Growth, onsets: list[Onset], span: tuple[float, float]
-    ) -> Iterator[Branch]:
+    def _all(self, growth: Growth, onsets: list[Onset]) -> Iterator[Branch]:
         """Every branch, yielded after each new point."""
-        everything, in_kappa = self.degrees is None, growth.curve.kappa is None
+        curve = growth.curve
         for onset in onsets:
             yield from growth.from_uniform(onset)
-        for onset in onsets_above(growth.curve, growth.span[1]) if everything and in_kappa else []:
-            yield from growth.from_above(onset)
-        for value in span if everything and not in_kappa else ():
-            yield from self._from_edge(growth, value)
+        if self.degrees is None and curve.kappa is None:
+            for onset in onsets_above(curve):
+                yield from growth.from_above(onset)
+        elif self.degrees is None:
+            for value in curve.span:
+                yield from self._from_edge(growth, value)
         if self.secondary:
             yield from growth.from_branches()
 
     def _from_edge(self, growth: Growth, value: float) -> Iterator[Branch]:
         """The branches that come into the range of a parameter at one of its ends."""
         equation, kappa = growth.curve.at(value)
-        across = self.diagram(equation.drift, "kappa", (kappa / ASIDE, ASIDE * kappa), None)
+        basis, span = basis_on(self.geometry, self.symmetry), (kappa / ASIDE, ASIDE * kappa)
+        curve = curve_of(equation.drift, basis, "kappa", span, None, growth.curve.max_step)
+        across = self.diagram(curve)
         doubts = across.data.attrs.get("missing", []) + across.cut_short(kappa)
         place = f"at {growth.curve.parameter} = {value:.6g}"
         growth.missing += [f"{place}, {doubt}" for doubt in doubts]
@@ -382,14 +377,15 @@ def _special_points(
     return specials
 
 
-def _uniform(curve: StationaryCurve, span: tuple[float, float]) -> Branch:
-    """The uniform state in a range, with its growth rates."""
-    equation, _ = curve.at(curve.coordinate(span[0]))
+def _uniform(curve: StationaryCurve) -> Branch:
+    """The uniform state in the range, with its growth rates."""
+    low, high = map(curve.coordinate, curve.span)
+    equation, _ = curve.at(low)
     orders = min(curve.basis.orders, max(ORDERS, equation.most_attracted + 1))
     bases = [curve.basis.of_order(order) for order in range(orders)]
     m, branch = np.zeros(len(curve.basis.degrees)), Branch(curve, -1, 0)
     tests = {"transition": equation.free_energy(equation.mean(m, 1.0))}
-    for p in np.linspace(curve.coordinate(span[0]), curve.coordinate(span[1]), UNIFORM_POINTS):
+    for p in np.linspace(low, high, UNIFORM_POINTS):
         equation, kappa = curve.at(p)
         each = [b.eigenvalues * (equation.multipliers(b) - 1 / kappa) for b in bases]
         rates = [np.sort(values)[::-1] for values in each]
@@ -434,47 +430,41 @@ def _begins(branch: Branch, onset: Onset) -> bool:
 
 
 def chosen_onsets(
-    curve: StationaryCurve, span: tuple[float, float], asked: Any
+    curve: StationaryCurve, asked: Any
 ) -> tuple[StationaryCurve, list[Onset], list[str]]:
     """Those of degrees that have one function, in the order of the parameter; what is left out.
 
     All that the curve reaches for the range; those that are asked for must be in it, or below. And
     the curve in twice as high a degree, which their normal forms need.
     """
-    (low, high), wanted, left_out = curve.reach(span), None, []
+    (low, high), left_out = curve.reach, []
     if asked is not None:
-        wanted, high = asked_degrees(asked, curve.basis.most // 2), span[1]
+        wanted, high = asked_degrees(asked, curve.basis.most // 2), curve.span[1]
         curve = curve.finer(max(curve.basis.degree, 2 * wanted[-1]))
-    found = {l: curve.onsets(l, (low, high)) for l in _single(curve)}
-    there = [l for l in found if found[l]]
-    higher = [l for l in there if l > LARGEST and any(o.value < span[1] for o in found[l])]
-    if wanted is None and higher:
-        left_out = [
+    found = sorted(curve.onsets(curve.single, (low, high)), key=lambda onset: onset.value)
+    there = sorted({onset.form.degree for onset in found})
+    if asked is None:
+        wanted = [l for l in there if l <= LARGEST]
+        here = {onset.form.degree for onset in found if onset.value < curve.span[1]}
+        higher = sorted(here - set(wanted))
+        left_out = [] if not higher else [
             f"degrees above {LARGEST} have onsets in the range, {higher[0]} for one, which are not "
             "followed: give the degrees that you want."
-        ]
-    for l in wanted or ():
+        ]  # fmt: skip
+    for l in wanted:
         if l not in there:
             below = f"{low:g} < " if low else ""
             raise ValueError(
                 f"The uniform state has no bifurcation of degree {l} for {below}{curve.parameter} "
-                f"< {span[1]:g}; those of degree {there} are there."
+                f"< {high:g}; those of degree {there} are there."
             )
-    chosen = [l for l in there if l <= LARGEST] if wanted is None else wanted
-    onsets = sorted((o for l in chosen for o in found[l]), key=lambda onset: onset.value)
-    return curve, onsets, left_out
+    return curve, [onset for onset in found if onset.form.degree in wanted], left_out
 
 
-def onsets_above(curve: StationaryCurve, high: float) -> list[Onset]:
-    """Those above a value, whose branches may come down below it."""
-    place = (high, FARTHEST * high)
-    return [o for l in _single(curve) if l <= LARGEST for o in curve.onsets(l, place)]
-
-
-def _single(curve: StationaryCurve) -> list[int]:
-    """Degrees with one function."""
-    degrees, counts = np.unique(curve.basis.degrees, return_counts=True)
-    return [int(l) for l in degrees[(counts == 1) & (2 * degrees <= curve.basis.degree)]]
+def onsets_above(curve: StationaryCurve) -> list[Onset]:
+    """Those above where branches are followed, whose branches may come down."""
+    place = curve.reach[1], FARTHEST * curve.reach[1]
+    return curve.onsets([l for l in curve.single if l <= LARGEST], place)
 
 
 def asked_degrees(asked: Any, most: int) -> list[int]:

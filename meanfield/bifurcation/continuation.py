@@ -8,8 +8,6 @@ with the work of Newton's method. Lengths are ds^2 = 2 sum dm_l^2 + dp^2.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -20,7 +18,7 @@ from .equation import Equation, Family, Mean, OutsideDomain
 from .newton import Iteration, newton
 from .normal_forms import Onset, normal_form
 
-__all__ = ["Curve", "InKappa", "Point", "StationaryCurve", "curve_of"]
+__all__ = ["Curve", "Point", "StationaryCurve", "curve_of"]
 
 TOLERANCE = 1e-12
 FINEST = 1e-8
@@ -166,21 +164,34 @@ class StationaryCurve(Curve):
 
     A curve p -> (equation, kappa) says what p stands for: log kappa, or a parameter of the drift.
 
-    Attributes
+    Parameters
     ----------
+    drift : ZonalDrift, or type
+    basis : Basis
     parameter : str
         The name of what p stands for.
+    span : (float, float)
+        The range of the parameter.
     kappa : float or None
         Where it is the same everywhere.
-    basis : Basis
+    max_step : float
+        Longest step in (m, p).
+
+    Attributes
+    ----------
+    reach : (float, float)
+        Where branches are followed for the sake of the range.
     """
 
-    parameter: str
-    kappa: float | None
+    reach: tuple[float, float]
 
-    def __init__(self, basis: Basis, max_step: float):
+    def __init__(
+        self, drift: Any, basis: Basis, parameter: str, span: tuple[float, float],
+        kappa: float | None, max_step: float,
+    ):  # fmt: skip
         super().__init__(len(basis.degrees), 1, max_step)
-        self.basis = basis
+        self.drift, self.basis, self.parameter = drift, basis, parameter
+        self.span, self.kappa = span, kappa
 
     @abstractmethod
     def at(self, p: float) -> tuple[Equation, float]:
@@ -191,16 +202,19 @@ class StationaryCurve(Curve):
         """dR/dp, (N,)."""
 
     @abstractmethod
+    def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
+        """Where in a range the uniform state changes its stability to harmonics of some degrees."""
+
+    @property
+    def single(self) -> list[int]:
+        """Degrees with one function, of which the normal form is known here."""
+        degrees, counts = np.unique(self.basis.degrees, return_counts=True)
+        return [int(l) for l in degrees[(counts == 1) & (2 * degrees <= self.basis.degree)]]
+
     def finer(self, degree: int) -> "StationaryCurve":
         """The same curve in more functions."""
-
-    @abstractmethod
-    def reach(self, span: tuple[float, float]) -> tuple[float, float]:
-        """Where branches are followed for the sake of a range."""
-
-    @abstractmethod
-    def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
-        """Where in a range the uniform state changes its stability to harmonics of a degree."""
+        basis = self.basis.finer(degree)
+        return curve_of(self.drift, basis, self.parameter, self.span, self.kappa, self.max_step)
 
     def uniform(self, value: float) -> np.ndarray:
         """The uniform state at a value of the parameter, (m, p)."""
@@ -233,11 +247,13 @@ class StationaryCurve(Curve):
 class InKappa(StationaryCurve):
     """One drift, p = log kappa."""
 
-    parameter, kappa = "kappa", None
-
-    def __init__(self, equation: Equation, max_step: float):
-        super().__init__(equation.basis, max_step)
-        self.equation = equation
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.equation = Equation(self.drift, self.basis)
+        self.reach = (
+            0.0,
+            ABOVE * self.span[1],
+        )  # where noise is strong only the uniform state is left
 
     def at(self, p: float) -> tuple[Equation, float]:
         kappa = self.value(p)
@@ -255,18 +271,14 @@ class InKappa(StationaryCurve):
     def coordinate(self, value: float) -> float:
         return float(np.log(value))
 
-    def finer(self, degree: int) -> "InKappa":
-        return InKappa(self.equation.finer(degree), self.max_step)
-
-    def reach(self, span: tuple[float, float]) -> tuple[float, float]:
-        return 0.0, ABOVE * span[1]  # where noise is strong nothing but the uniform state is left
-
-    def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
-        w = self.equation.multipliers(self.basis)[self.basis.index(degree)]
-        if w <= 0 or not span[0] < 1 / w < span[1]:
-            return []
-        form = normal_form(self.equation, degree)
-        return [Onset(float(form.kappa), form, float(np.log(form.kappa)), 1.0)]
+    def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
+        w, found = self.equation.multipliers(self.basis), []
+        for degree in degrees:
+            weight = w[self.basis.index(degree)]
+            if weight > 0 and span[0] < 1 / weight < span[1]:
+                form = normal_form(self.equation, degree)
+                found.append(Onset(float(form.kappa), form, float(np.log(form.kappa)), 1.0))
+        return found
 
 
 class InParameter(StationaryCurve):
@@ -274,10 +286,10 @@ class InParameter(StationaryCurve):
 
     kappa: float
 
-    def __init__(self, family: Family, kappa: float, max_step: float):
-        super().__init__(family.basis, max_step)
-        self.family, self.kappa, self.parameter = family, kappa, family.name
-        self._scan = lru_cache(1)(lambda low, high: family.weights(np.linspace(low, high, GRID)))
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.reach = self.span
+        self.family = Family(self.drift, self.parameter, self.span, self.basis)
 
     def at(self, p: float) -> tuple[Equation, float]:
         return self.family.at(p), self.kappa
@@ -285,26 +297,18 @@ class InParameter(StationaryCurve):
     def along(self, equation: Equation, m: np.ndarray, mean: Mean) -> np.ndarray:
         return equation.along(mean, equation.potential_change(m, mean))
 
-    def finer(self, degree: int) -> "InParameter":
-        return InParameter(self.family.finer(degree), self.kappa, self.max_step)
-
-    def reach(self, span: tuple[float, float]) -> tuple[float, float]:
-        return span
-
-    def onsets(self, degree: int, span: tuple[float, float]) -> list[Onset]:
+    def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
         from scipy.optimize import brentq
-
-        index, found = self.basis.index(degree), []
 
         def excess(value: float) -> float:
             return float(self.kappa * self.family.at(value).multipliers(self.basis)[index] - 1)
 
-        excesses = self.kappa * self._scan(*span)[:, degree] - 1
-        for (low, first), (high, last) in pairwise(
-            zip(np.linspace(*span, GRID), excesses, strict=True)
-        ):
-            if first * last < 0:
-                value = float(brentq(excess, low, high, xtol=EXACT, rtol=4 * EXACT))
+        found, grid = [], np.linspace(*span, GRID)
+        excesses = self.kappa * self.family.weights(grid) - 1
+        for degree in degrees:
+            index, row = self.basis.index(degree), excesses[:, degree]
+            for i in np.flatnonzero(row[:-1] * row[1:] < 0):
+                value = float(brentq(excess, grid[i], grid[i + 1], xtol=EXACT, rtol=4 * EXACT))
                 member = self.family.at(value)
                 rate = float(member.strengths[index] / member.strength_changes[index])
                 found.append(Onset(value, normal_form(member, degree), value, rate))
@@ -316,6 +320,5 @@ def curve_of(
     max_step: float = 1.0,
 ) -> StationaryCurve:  # fmt: skip
     """In kappa for a drift; or in one of its parameters, with its range, at one kappa."""
-    if kappa is None:
-        return InKappa(Equation(drift, basis), max_step)
-    return InParameter(Family(drift, parameter, span, basis), kappa, max_step)
+    kind = InKappa if kappa is None else InParameter
+    return kind(drift, basis, parameter, span, kappa, max_step)

@@ -8,8 +8,7 @@ from ..distances import mmd, sobolev_distance, wasserstein
 from ..spaces import Circle, Density, Geometry, Sphere
 from ..states import Tokens
 
-__all__ = ["MEASUREMENTS", "Functional", "Measured", "distances_of", "functionals_of",
-           "measurements_on"]  # fmt: skip
+__all__ = ["MEASUREMENTS", "Functional", "Measured", "chosen_of", "measurements_on"]
 
 Measured = Callable[[Tokens, Density], Any]
 Functional = Callable[[Any], Any]
@@ -18,7 +17,7 @@ CELLS, FEWEST, MOST = 4, 1000, 20_000  # of a density on S^2: for each token, at
 
 
 class Measurements(NamedTuple):
-    """Named distances on a space, those taken by default, and functionals taken by default."""
+    """Named distances on a space, those taken by default, and functionals, all by default."""
 
     distances: dict[str, Measured]
     default: tuple[str, ...]
@@ -80,8 +79,10 @@ def measurements_on(space: Geometry) -> Measurements | None:
     return next(known, None)
 
 
-def distances_of(chosen: Any, known: Measurements) -> dict[str, Measured]:
-    """Distances by name: those of a mapping, known ones of a sequence of names, or the default.
+def chosen_of(
+    what: str, chosen: Any, known: dict[str, Callable], default: Iterable[str]
+) -> dict[str, Callable]:
+    """Distances or functionals by name: those of a mapping, known ones by name, or the default.
 
     Raises
     ------
@@ -89,39 +90,18 @@ def distances_of(chosen: Any, known: Measurements) -> dict[str, Measured]:
         For anything else.
     """
     if isinstance(chosen, Mapping):
-        return _checked_callables("distances", chosen)
-    if chosen is None:
-        chosen = known.default
-    if isinstance(chosen, str) or not isinstance(chosen, Iterable):
-        raise TypeError(f"distances is a mapping, or a sequence of names; got {chosen!r}.")
-    names = list(chosen)
+        for name, value in chosen.items():
+            if not isinstance(name, str) or not callable(value):
+                raise TypeError(f"{what} maps names to callables; got {name!r}: {value!r}.")
+        return dict(chosen)
+    if isinstance(chosen, str) or not isinstance(chosen, Iterable | None):
+        raise TypeError(f"{what} is a mapping, or a sequence of names; got {chosen!r}.")
+    names = list(default if chosen is None else chosen)
     for name in names:
-        if not isinstance(name, str) or name not in known.distances:
-            raise ValueError(
-                f"Known distances here are {', '.join(known.distances)}; got {name!r}."
-            )
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"Known {what} here are {', '.join(known)}; got {name!r}.")
     if len(set(names)) < len(names):
-        raise ValueError(f"Every distance is named once; got {names}.")
-    return {name: known.distances[name] for name in names}
-
-
-def functionals_of(chosen: Any, known: Measurements) -> dict[str, Functional]:
-    """Functionals by name: those of a mapping, or by default moments of low degree.
-
-    Raises
-    ------
-    TypeError
-        For anything else.
-    """
-    if chosen is None:
-        return dict(known.functionals)
-    if not isinstance(chosen, Mapping):
-        raise TypeError(f"functionals is a mapping of names to callables; got {chosen!r}.")
-    return _checked_callables("functionals", chosen)
-
-
-def _checked_callables(what: str, chosen: Mapping) -> dict[str, Callable]:
-    for name, value in chosen.items():
-        if not isinstance(name, str) or not callable(value):
-            raise TypeError(f"{what} maps names to callables; got {name!r}: {value!r}.")
-    return dict(chosen)
+        raise ValueError(
+            f"Names of {what} differ from each other: each is named once; got {names}."
+        )
+    return {name: known[name] for name in names}

@@ -22,8 +22,7 @@ from .measurements import (
     Functional,
     Measured,
     Measurements,
-    distances_of,
-    functionals_of,
+    chosen_of,
     measurements_on,
 )
 from .result import Study
@@ -131,7 +130,10 @@ def propagation_of_chaos(
     progress = None if progress is None else boolean("progress", progress)
     seed, dt = _checked_seed(rng), _checked_dt(dt, model)
     coupling, floor = boolean("coupling", coupling), boolean("floor", floor)
-    measured = distances_of(distances, known), functionals_of(functionals, known)
+    measured = (
+        chosen_of("distances", distances, known.distances, known.default),
+        chosen_of("functionals", functionals, known.functionals, known.functionals),
+    )
     _check_names(*measured)
     law = _mean_field(model, mu0, at, coupling, rtol)
     experiment = Experiment(model, mu0, law, at, *measured, coupling, floor, dt, seed)
@@ -224,11 +226,13 @@ def _mean_field(
     end = float(times[-1])
     if not field:
         return _run_densities(model, start, np.union1d([0.0], times), rtol)
-    knots = _joined(times, np.linspace(0, end, FIRST + 1))
+    evenly = np.linspace(0, end, FIRST + 1)
+    apart = np.abs(evenly[:, None] - times).min(axis=1) > NEAR * end
+    knots = np.union1d(times, evenly[apart])
     for _ in range(ROUNDS):
         middles = (knots[1:] + knots[:-1]) / 2
         law = _run_densities(model, start, np.union1d(knots, middles), rtol)
-        bad = _misses(law, len(knots))
+        bad = _misses(law)
         if not bad.any():
             return law
         bad[:-1] |= bad[1:]  # a spline is not local
@@ -254,21 +258,14 @@ def _run_densities(
     return law
 
 
-def _joined(times: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Both, without those of the others that nearly equal one of the times."""
-    gaps = np.abs(others[:, None] - times).min(axis=1)
-    return np.union1d(times, others[gaps > NEAR * times[-1]])
-
-
-def _misses(law: Solution, knots: int) -> np.ndarray:
-    """Whether the spline through every second output misses the one between, (knots - 1,)."""
+def _misses(law: Solution) -> np.ndarray:
+    """Whether the spline through every second output misses the one between."""
     from scipy.interpolate import CubicSpline
 
-    states = [state for state in law if isinstance(state, Density)]
-    geometry = states[0].geometry
+    states: list[Any] = list(law)
     degree = max(state.geometry.degree for state in states)
-    values = np.stack([s.geometry.resample(s.coefficients, degree) for s in states])
-    space = geometry.with_degree(degree)
+    space = states[0].geometry.with_degree(degree)
+    values = np.stack([state.resample(degree).coefficients for state in states])
     weights = space.parseval / np.maximum(-space.laplacian, 1.0)
     missed = CubicSpline(law.t[::2], values[::2])(law.t[1::2]) - values[1::2]
     return np.sqrt(np.abs(missed) ** 2 @ weights) > ACCURATE

@@ -69,7 +69,7 @@ class GramMotion(Motion, moves=Gram):
 
     def state_of(self, y: np.ndarray) -> Gram:
         """The state with these matrices."""
-        return Gram.computed(y.reshape(self.like.G.shape), self.like.masses)
+        return Gram.computed(self.like.masses, y.reshape(self.like.G.shape))
 
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the matrices."""

@@ -89,9 +89,8 @@ class RealTransform:
     ----------
     length : int
         Number of points n, even.
-    rows, forward_rows : int
-        The inverse transform takes `rows` spectra at a time, the forward one `forward_rows`
-        rows of values.
+    rows : int
+        The inverse transform takes `rows` spectra at a time, the forward one a row of values.
     measure : bool
         Plan with FFTW_MEASURE: faster by some per cent, but not repeatable (benchmarks only).
 
@@ -105,7 +104,7 @@ class RealTransform:
         Address of the executing function and of the plan, for `callbacks.call`.
     """
 
-    def __init__(self, length: int, rows: int, *, forward_rows: int = 1, measure: bool = False):
+    def __init__(self, length: int, rows: int, *, measure: bool = False):
         library = _library()
         stride = -(-(length // 2 + 1) // 4) * 4
         self.length, self.rows, self.stride = length, rows, stride
@@ -119,7 +118,7 @@ class RealTransform:
         )
         self.forward = (
             _address(library.fftw_execute_dft_r2c),
-            _plan(library.fftw_plan_many_dft_r2c, length, forward_rows, values, spectrum, flags),
+            _plan(library.fftw_plan_many_dft_r2c, length, 1, values, spectrum, flags),
         )
         for _, plan in (self.inverse, self.forward):
             weakref.finalize(self, _destroy, library, plan).atexit = False

@@ -266,11 +266,12 @@ def read_dataset(path: Path, name: str, what: str) -> tuple["xr.Dataset", dict[s
     try:
         with xr.open_dataset(path, engine="h5netcdf") as file:
             data = file.load()
-        plain = data.attrs.pop(name)
         with xr.open_dataset(path, group=name, engine="h5netcdf") as file:
             arrays = file.load()
+        header = json.loads(
+            data.attrs.pop(name),
+            object_hook=lambda d: arrays[d["array"]].values if set(d) == {"array"} else d,
+        )
     except (OSError, KeyError, ValueError) as error:
         raise StorageError(f"{path} holds no {what}: {error}") from error
-    return data, json.loads(
-        plain, object_hook=lambda d: arrays[d["array"]].values if set(d) == {"array"} else d
-    )
+    return data, header

@@ -69,14 +69,15 @@ class Arguments:
         model, state, scheme = given["model"], given["state"], given["scheme"]
         if not isinstance(model, Transformer):
             raise TypeError(f"solve expects a Transformer as its model; got {model!r}.")
-        self.start, self.times = _times(given["t_span"], given["t_eval"], scheme, given["dt"])
+        self.rtol, dt, self.max_steps = _accuracy(
+            given["rtol"], given["dt"], scheme, given["max_steps"]
+        )
+        layer = dt if scheme is Layers else None
+        self.start, self.times = _times(given["t_span"], given["t_eval"], layer)
         if isinstance(state, State):
             model = model.resolve(Place(state.dimension, state.tokens))
         kind = motion_for(state)
         self.model, self.state = model, kind.prepared(model, state)
-        self.rtol, dt, self.max_steps = _accuracy(
-            given["rtol"], given["dt"], scheme, given["max_steps"]
-        )
         self.steady = _steady(given["until"], given["steady_tolerance"])
         self.events, self.callback = _functions(given["events"], given["callback"])
         self.keeper = Keeper(given["checkpoint"], given["checkpoint_every"], given["resume"])
@@ -157,33 +158,36 @@ def _steady(until, tolerance) -> float:
     return float(tolerance) if until == "steady" else 0.0
 
 
-def _times(t_span: Sequence[float], t_eval, scheme, dt) -> tuple[float, np.ndarray]:
-    if scheme is Layers and t_eval is None:
-        t_eval = _layer_times(t_span, dt)
-    if isinstance(t_eval, Times):
-        t_eval = t_eval.between(*t_span)
+def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float, np.ndarray]:
+    """The start, and the times of outputs; of every layer of this depth where none are given."""
     span = _floats(t_span)
     if span.shape != (2,) or not np.isfinite(span).all() or not span[0] < span[1]:
         raise ValueError(
             f"t_span must be two finite times (start, end), start < end; got {t_span!r}."
         )
-    times = (
-        np.linspace(span[0], span[1], OUTPUTS) if t_eval is None else np.atleast_1d(_floats(t_eval))
-    )
-    if t_eval is None and not (np.diff(times) > 0).all():
-        raise ValueError(
-            f"t_span = {t_span!r} has no room for {OUTPUTS} different times; let it start at 0."
-        )
+    start, end = map(float, span)
+    if isinstance(t_eval, Times):
+        times = t_eval.between(start, end)
+    elif t_eval is not None:
+        times = np.atleast_1d(_floats(t_eval))
+    elif layer is not None:
+        times = _layer_times(start, end, layer)
+    else:
+        times = np.linspace(start, end, OUTPUTS)
+        if not (np.diff(times) > 0).all():
+            raise ValueError(
+                f"t_span = {t_span!r} has no room for {OUTPUTS} different times; let it start at 0."
+            )
     if times.ndim != 1 or times.size == 0 or not np.isfinite(times).all():
         raise ValueError(f"t_eval must be a list of finite times; got {t_eval!r}.")
     if not (np.diff(times) > 0).all():
         raise ValueError("t_eval must increase strictly.")
-    if times[0] < span[0] or times[-1] > span[1]:
+    if times[0] < start or times[-1] > end:
         raise ValueError(
-            f"t_eval must lie within t_span = [{span[0]}, {span[1]}]; got times from "
+            f"t_eval must lie within t_span = [{start}, {end}]; got times from "
             f"{times[0]} to {times[-1]}."
         )
-    return float(span[0]), times
+    return start, times
 
 
 def _plain_data(provenance) -> dict[str, Any]:
@@ -244,32 +248,20 @@ def _random(rng, read: bool, checkpoint: Path | None) -> tuple:
     return numbers, json.loads(state)
 
 
-def _layer_times(t_span, dt) -> np.ndarray | None:
-    """The times of all layers of depth dt; None where the numbers make no sense.
-
-    Raises
-    ------
-    ValueError
-        Unless the time span is a whole number of layers, at most a million of which are listed.
-    """
-    span, steps = np.asarray(t_span), np.asarray(0.0 if dt is None else dt)
-    numbers = span.dtype.kind in "fiu" and steps.dtype.kind in "fiu"
-    if not numbers or span.shape != (2,) or steps.shape != () or not 0 < steps < np.inf:
-        return None
-    layers = float((span[1] - span[0]) / steps)
-    if not 0 < layers < np.inf:
-        return None
-    if round(layers) < 1 or abs(layers - round(layers)) > WHOLE * layers:
-        raise ValueError(
-            f"steppers.Layers takes steps of exactly dt = {float(steps):g}, and t_span is "
-            f"{layers:g} of them: expected a whole number >= 1."
-        )
+def _layer_times(start: float, end: float, dt: float) -> np.ndarray:
+    """The times of all layers of depth dt, a million at most."""
+    layers = (end - start) / dt
     if layers > MOST_LAYERS:
         raise ValueError(
-            f"t_span has {layers:.3g} layers of dt = {float(steps):g}, too many to save each: say "
-            "which by t_eval."
+            f"t_span has {layers:.3g} layers of dt = {dt:g}, too many to save each: say which by "
+            "t_eval."
         )
-    return span[0] + steps * np.arange(round(layers) + 1)
+    if round(layers) < 1 or abs(layers - round(layers)) > WHOLE * layers:
+        raise ValueError(
+            f"steppers.Layers takes steps of exactly dt = {dt:g}, and t_span is {layers:g} of "
+            "them: expected a whole number >= 1."
+        )
+    return start + dt * np.arange(round(layers) + 1)
 
 
 def check_layers(elapsed, dt: float | None, what: str) -> None:
@@ -291,6 +283,11 @@ class Times(Kind, family=True):
     """Times of outputs between the ends of a run, in place of a list of them."""
 
     leaves: ClassVar[dict[Any, Any]] = {}
+    count: Natural
+
+    def validate(self) -> None:
+        if self.count < 2:
+            raise ValueError(f"count must be >= 2, as both ends are among them; got {self.count}.")
 
     @abstractmethod
     def between(self, start: float, end: float) -> np.ndarray:
@@ -305,11 +302,6 @@ class Linspace(Times):
     count : int
         How many, both ends among them.
     """
-
-    count: Natural
-
-    def validate(self) -> None:
-        _check_count(self.count)
 
     def between(self, start: float, end: float) -> np.ndarray:
         return np.linspace(start, end, self.count)
@@ -326,11 +318,7 @@ class Geomspace(Times):
         The first of them after the start, as a time since the start.
     """
 
-    count: Natural
     first: Positive
-
-    def validate(self) -> None:
-        _check_count(self.count)
 
     def between(self, start: float, end: float) -> np.ndarray:
         if not self.first < end - start:
@@ -340,8 +328,3 @@ class Geomspace(Times):
             )
         later = np.geomspace(self.first, end - start, self.count - 1)
         return start + np.concatenate([[0.0], later])
-
-
-def _check_count(count: int) -> None:
-    if count < 2:
-        raise ValueError(f"count must be >= 2, as both ends are among them; got {count}.")

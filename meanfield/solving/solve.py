@@ -1,26 +1,41 @@
 """The driver: arguments in, a run to the requested times, a solution out."""
 
+import json
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, Positive
+from ..dynamics.motion import Motion
 from ..engines import Summation
 from ..models.transformer import Transformer
 from ..results.solution import Solution, State
 from ..steppers import Scheme, Splitting
-from ..steppers.advance import STEADY
+from ..steppers.advance import NOT_FINITE, STEADY, TOO_SMALL
 from .arguments import AT_REST, Arguments, Times
-from .degree_adaptation import SpectralIntegration
+from .degree_adaptation import UNRESOLVED, SpectralIntegration
 from .integration import STALLED, FlowIntegration, Integration
-from .outcome import ENDS, GOES_ON, Record, ending, solution
+from .policies import BLOWN_UP, CANCELLED
 from .progress import Interruption, Progress
 from .watching import EventWatch, asks_to_stop, checked_observables, observed
 
 __all__ = ["solve"]
+
+ENDS = {
+    NOT_FINITE: "not_finite",
+    TOO_SMALL: "step_too_small",
+    UNRESOLVED: "unresolved",
+    BLOWN_UP: "blow-up",
+    CANCELLED: "cancelled",
+}  # causes for which a run cannot go on, by the codes of `Integration.advance`
+STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
+GOES_ON = ("interrupted", "max_steps", "stopped")  # when it is resumed; else the end is the end
 
 
 def solve(
@@ -164,7 +179,7 @@ def solve(
     observables = checked_observables(observe, arguments.model, arguments.state)
     with Progress(float(arguments.times[-1] - arguments.start), arguments.progress) as progress_bar:
         record = _Run(arguments, progress_bar).to_the_end()
-    run = solution(arguments, record)
+    run = _solution(arguments, record)
     run.stored["observed"] = observed(observables, run.states)
     return run
 
@@ -177,12 +192,12 @@ class _Run:
         self._arguments, self._began = arguments, time.perf_counter()
         kind = SpectralIntegration if arguments.motion.semilinear else FlowIntegration
         self._integration: Integration = kind(arguments)
-        self._record = Record([[] for _ in arguments.events])
+        self._record = _Record([[] for _ in arguments.events])
         self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
         self._resumed = bool(kept)
         if kept:
             self._integration.restore(kept)
-            self._record = Record.of_arrays(kept, arguments.motion)
+            self._record = _Record.of_arrays(kept, arguments.motion)
         self._watch = None
         if arguments.events:
             self._watch = EventWatch(arguments.events, self._integration)
@@ -199,7 +214,7 @@ class _Run:
             "initial": arguments.state,
         }
 
-    def to_the_end(self) -> Record:
+    def to_the_end(self) -> "_Record":
         """Integrate through the output times, whatever happens on the way."""
         if self._record.end is None:
             with Interruption() as interruption:
@@ -279,7 +294,85 @@ class _Run:
             self._keeper.save(self._arrays)
         if status not in ("event", "finished"):  # whose last state is kept already
             record.save(run.t, run.state)
-        record.end = ending(status, run, record, steady)
+        record.end = _ending(status, run, record, steady)
         record.end["stats"]["seconds"] = self._seconds()
         if over:
             self._keeper.save(self._arrays)
+
+
+@dataclass
+class _Record:
+    """States saved so far, events seen, wall time spent in earlier sessions; once over, the end."""
+
+    t_events: list[list[float]]
+    times: list[float] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+    seconds: float = 0.0
+    end: dict[str, Any] | None = None
+
+    def save(self, t: float, state: State) -> None:
+        """Keep a state; a second one at the same time is not kept."""
+        if not self.times or self.times[-1] != t:
+            self.times.append(float(t))
+            self.states.append(state)
+
+    def arrays(self, motion: Motion, seconds: float) -> dict[str, np.ndarray]:
+        """Everything as named arrays, which a checkpoint keeps."""
+        told = {"t_events": self.t_events, "times": self.times, "seconds": seconds, "end": self.end}
+        states = enumerate(map(motion.packed, self.states))
+        return {"record": np.array(json.dumps(told))} | {f"record.{i:09d}": y for i, y in states}
+
+    @classmethod
+    def of_arrays(cls, content: dict[str, np.ndarray], motion: Motion) -> "_Record":
+        """The record that `arrays` described, of a run of the same motion."""
+        kept = sorted(key for key in content if key.startswith("record."))
+        states = [motion.unpacked(content[key]) for key in kept]
+        return cls(states=states, **json.loads(str(content["record"])))
+
+
+def _ending(cause: str, run: Integration, record: _Record, steady: float) -> dict[str, Any]:
+    """The end of a run as plain data: status, message, what to warn of, and counts."""
+    at = run.situation(run.stats())
+    stuck = cause in ENDS.values()
+    text = run.motion.failure(cause, at) if stuck else _message(cause, run, steady)
+    failed = stuck and cause != "blow-up"
+    doubt = None if failed else run.motion.doubt(record.states[-1], record.times[-1], at)
+    return {
+        "status": STATUS.get(cause, cause),
+        "message": f"{text} {doubt}" if doubt else text,
+        "warning": text if failed else doubt,
+        "stats": run.stats() | {"rate_of_change": run.rate},  # once it is known what to doubt
+    }
+
+
+def _message(status: str, run: Integration, steady: float) -> str:
+    """A status that is no failure in words."""
+    t, rate = run.t, run.rate
+    not_yet = f", not steady yet: rate of change {rate:.1e} > {steady:g}" if steady else ""
+    return {
+        "finished": f"Reached t = {t:g}{not_yet}.",
+        "steady": f"Steady at t = {t:g}: rate of change {rate:.1e}.",
+        "event": "A terminal event occurred.",
+        "stopped": f"The callback ended the run at t = {t:g}.",
+        "interrupted": f"Interrupted at t = {t:g}; the states so far are kept.",
+        "max_steps": f"max_steps was reached at t = {t:g}; the states so far are kept.",
+    }[status]
+
+
+def _solution(arguments: Arguments, record: _Record) -> Solution:
+    """What a run that has ended returns; it warns if there is need to."""
+    end: Any = record.end
+    if end["warning"]:
+        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=3)
+    return Solution(
+        t=np.array(record.times),
+        states=tuple(record.states),
+        model=arguments.model,
+        status=end["status"],
+        message=end["message"],
+        stats=end["stats"],
+        t_events=[np.array(times) for times in record.t_events],
+        options=arguments.described(),
+        rtol=arguments.rtol,
+        stored={"extra": arguments.provenance},
+    )

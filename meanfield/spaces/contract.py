@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..core.checks import positive, real_array
+from ..core.checks import generator, positive, real_array
 from ..core.kinds import Kind
 from ..states.points import UNIT
 from .density import Density
@@ -50,7 +50,6 @@ class Transport:
 
     compiled: Any
     dtype: Any = complex
-    error: BaseException | None = None
 
     def __init__(self, attraction: Any, normaliser: Any, members: int, modes: int):
         self.degree, self.band = attraction.shape[1] - 1, band_of(attraction)
@@ -166,7 +165,9 @@ class Geometry(Kind, family=True):
         point = real_array("A point", point)
         d = self.dimension
         if point.shape != (d,) or not abs(np.linalg.norm(point) - 1) <= UNIT:
-            raise ValueError(f"Expected a unit vector of shape ({d},); got {point}.")
+            raise ValueError(
+                f"Expected a unit vector of shape ({d},); got {point}. Divide it by its norm."
+            )
         return point / np.linalg.norm(point)
 
     def mean_direction(self, density: Density) -> np.ndarray:
@@ -175,9 +176,9 @@ class Geometry(Kind, family=True):
         length = np.linalg.norm(mean)
         return mean / length if length > ROUNDING else np.eye(self.dimension)[-1]
 
+    @abstractmethod
     def chart(self, limit: np.ndarray) -> "Chart":
         """Coordinates about a point of the space, for the nodes of `Characteristics`."""
-        raise TypeError(f"{self!r} has no chart: Characteristics cannot follow densities on it.")
 
     def check_symmetry(self, f, points: np.ndarray, values: np.ndarray) -> None:
         """Raise ValueError if f, of these values at these points, lacks the space's symmetry."""
@@ -261,7 +262,7 @@ class Geometry(Kind, family=True):
         ValueError
             If a degree is outside 1, ..., degree, or the density is negative somewhere.
         """
-        amplitude, rng = float(real_array("The amplitude", amplitude)), np.random.default_rng(rng)
+        amplitude, rng = float(real_array("The amplitude", amplitude)), generator(rng)
         coefficients = self.uniform().coefficients.copy()
         for l in self._chosen_degrees(degrees):
             coefficients[self.degrees == l] = self._noise(l, amplitude, rng)

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -47,8 +47,7 @@ class Density(State):
 
     kept = False  # a configuration names its law
     geometry: Any
-    coefficients: np.ndarray
-    held: ClassVar[Held] = {"coefficients": ("mode",)}
+    coefficients: Annotated[np.ndarray, Held("harmonic coefficients", ("mode",))]
     words: ClassVar[dict[str, str]] = {
         "density": "density with respect to the uniform probability measure",
         "mode": "number of the coefficient; its degree where there is one of each",

@@ -55,13 +55,9 @@ class Latitudes:
         self.x, self.weights = read_only(nodes[:half].copy()), read_only(weights[:half].copy())
         sizes = [degree - m + 2 for m in range(orders + 1)]
         self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.a, self.b = np.zeros(self.offsets[-1]), np.zeros(self.offsets[-1])
-        for m in range(orders + 1):
-            e = legendre.recurrence(degree + 1, m, dimension)[m:]
-            count, begin = degree - m + 1, self.offsets[m]
-            self.a[begin : begin + count] = 1 / e[1:]
-            self.b[begin : begin + count] = e[:-1] / e[1:]
-            self.a[begin + count - 1] = self.b[begin + count - 1] = 0  # nothing beyond the degree
+        e = [legendre.recurrence(degree + 1, m, dimension)[m:] for m in range(orders + 1)]
+        self.a = np.concatenate([np.append(1 / row[1:-1], [0, 0]) for row in e])
+        self.b = np.concatenate([np.append(row[:-2] / row[1:-1], [0, 0]) for row in e])
         sine = np.sqrt((1 - self.x) * (1 + self.x))
         order = np.arange(1, orders + 1)[:, None]
         steps = np.vstack([np.ones_like(sine), np.sqrt((2 * order + 1) / (2 * order)) * sine])

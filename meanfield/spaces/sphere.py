@@ -107,7 +107,7 @@ class Sphere(Geometry):
         Parameters
         ----------
         coefficients : array
-            a_0 = 1, a_1, ..., at most degree + 1.
+            a_0 = 1, a_1, ..., at most degree + 1; with leading axes an ensemble.
         axis : array, (3,)
             A unit vector; by default e_z.
 

@@ -44,18 +44,14 @@ def _angles(points: np.ndarray) -> np.ndarray:
 
 def harmonics_at(point: np.ndarray, degree: int) -> np.ndarray:
     """Y_lm at one unit vector, (modes,), to rounding."""
-    table, values = Latitudes(4, degree + 1, degree), []
+    table = Latitudes(4, degree + 1, degree)  # only its recurrences are used
     horizontal = complex(point[0], point[1])
-    sectoral = 1.0 + 0j  # Y_mm
-    for m in range(degree + 1):
-        if m > 0:
-            sectoral *= np.sqrt((2 * m + 1) / (2 * m)) * horizontal
-        a, b = table.a[table.offsets[m] :], table.b[table.offsets[m] :]
-        before, value = 0j, sectoral
-        for i in range(degree + 1 - m):
-            values.append(value)
-            before, value = value, a[i] * point[2] * value - b[i] * before
-    return np.array(values)
+    turn = horizontal / abs(horizontal) if horizontal else 1.0
+    turns = np.cumprod(np.append(1 + 0j, np.full(degree, turn)))
+    orders = orders_of(degree)
+    heights = np.empty(orders.size)
+    _legendre_at(point[2], abs(horizontal), degree, table.a, table.b, table.offsets, heights)
+    return heights * turns[orders]
 
 
 def evaluate(coefficients: np.ndarray, degree: int, points: np.ndarray) -> np.ndarray:
@@ -134,10 +130,16 @@ def sample_points(
 
 @njit(cache=True, error_model="numpy")
 def _sample_longitudes(coefficients, degree, a, b, offsets, heights, levels, points):
-    series = np.empty(degree + 1, dtype=np.complex128)
+    series, p = np.empty(degree + 1, dtype=np.complex128), np.empty(coefficients.size)
     for i in range(len(levels)):
         z = heights[i]
-        _longitudes(coefficients, degree, a, b, offsets, z, series)
+        radius, begin = np.sqrt((1 - z) * (1 + z)), 0
+        _legendre_at(z, radius, degree, a, b, offsets, p)
+        for m in range(degree + 1):
+            series[m] = 0
+            for at in range(begin, begin + degree + 1 - m):
+                series[m] += coefficients[at] * p[at]
+            begin += degree + 1 - m
         low, high = 0.0, 2 * np.pi
         for _ in range(54):
             middle = (low + high) / 2
@@ -145,23 +147,21 @@ def _sample_longitudes(coefficients, degree, a, b, offsets, heights, levels, poi
                 low = middle
             else:
                 high = middle
-        phi, radius = (low + high) / 2, np.sqrt((1 - z) * (1 + z))
-        points[i, 0], points[i, 1] = radius * np.cos(phi), radius * np.sin(phi)
-        points[i, 2] = z
+        phi = (low + high) / 2
+        points[i, 0], points[i, 1], points[i, 2] = radius * np.cos(phi), radius * np.sin(phi), z
 
 
 @njit(cache=True, error_model="numpy")
-def _longitudes(coefficients, degree, a, b, offsets, z, series):
-    """Fourier coefficients in longitude at a height."""
-    start, sine, begin = 1.0, np.sqrt((1 - z) * (1 + z)), 0
+def _legendre_at(z, sine, degree, a, b, offsets, values):
+    """p_l of every order at one height, in the order of the coefficients."""
+    start, begin = 1.0, 0
     for m in range(degree + 1):
         if m > 0:
             start *= np.sqrt((2 * m + 1) / (2 * m)) * sine
-        before, p, total, o = 0.0, start, 0j, offsets[m]
+        before, p, o = 0.0, start, offsets[m]
         for i in range(degree + 1 - m):
-            total += coefficients[begin + i] * p
+            values[begin + i] = p
             before, p = p, a[o + i] * z * p - b[o + i] * before
-        series[m] = total
         begin += degree + 1 - m
 
 

@@ -146,7 +146,11 @@ def _transport(context, member, source, target):
     speed = _multiply((degree, band, half, fields, c[5]), addresses, first, factors, turns)
     highest = float_array(c[29], (1,))
     highest[0] = max(highest[0], speed)
-    _project_all(degree, sums, steps, rules, found, result)
+    begin = 0
+    for m in range(degree + 1):
+        up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
+        _project(m, degree, sums[m], up, down, rules, found, result[2 * begin :])
+        begin += degree + 1 - m
 
 
 @njit(**INNER)
@@ -174,15 +178,6 @@ def _sum_potential(m, count, up, down, rules, series, folded, sums):
     for i in range(count):
         sought[2 * i], sought[2 * i + 1] = -m * g[2 * i + 3], m * g[2 * i + 2]
     synthesise(m, rules, folded, fold(m, rules, sought, count, folded), sums[4:])
-
-
-@njit(**INNER)
-def _project_all(degree, products, steps, rules, found, result):
-    begin = 0
-    for m in range(degree + 1):
-        up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
-        _project(m, degree, products[m], up, down, rules, found, result[2 * begin :])
-        begin += degree + 1 - m
 
 
 @njit(**INNER)

@@ -118,6 +118,8 @@ class Zonal(Geometry):
     def zonal(self, coefficients) -> Density:
         """sum_l a_l P_l(x) with Legendre polynomials of R^d, P_l(1) = 1, and a_0 = 1.
 
+        Coefficients with leading axes make an ensemble.
+
         Raises
         ------
         ValueError

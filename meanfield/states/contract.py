@@ -1,9 +1,10 @@
 """What a state is: a measure in one representation, which holds named arrays."""
 
+import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from ..core.kinds import Kind
 
 __all__ = ["Arrays", "Held", "Start", "State", "member_dims"]
 
-Held = dict[str, tuple[str, ...]]  # name -> names of its own axes
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]  # name -> names of the axes, values
 
 
@@ -34,18 +34,36 @@ class Start(Kind, family=True):
         """
 
 
+class Held(NamedTuple):
+    """An array of floats that states hold, in the annotation of an attribute that may be None.
+
+    Attributes
+    ----------
+    words : str
+        Its long name, for figures and files.
+    axes : tuple of str
+        Names of its axes, which come after those of the ensemble.
+    fixed : bool
+        Whether it is kept once for a whole run if it is equal in all states.
+    """
+
+    words: str
+    axes: tuple[str, ...] = ()
+    fixed: bool = False
+
+
 class State(Start):
     """A measure in one representation, or an ensemble of them.
 
-    A state of one's own is an ordinary class with an ``__init__``. Either it lists the arrays that
-    it holds in `held`; or it writes `arrays`, and what that returns has the names of the parameters
-    of ``__init__``, or `of_arrays` is written too. A `Motion` says how models move it.
+    A state of one's own is an ordinary class with an ``__init__``. Either the
+    annotations of its arrays say that they are `Held`, and all else is in `header`; or it writes
+    `arrays`, and what that returns has the names of the parameters of ``__init__``, or `of_arrays`
+    is written too. A `Motion` says how models move it.
 
     Attributes
     ----------
     held : dict
-        Its attributes that are arrays of floats, or None: their axes, which come after those of
-        the ensemble. All others are in `header`.
+        The arrays that are `Held`, by name.
     words : dict
         Long names of the arrays, for figures and files.
     fixed : tuple of str
@@ -57,11 +75,18 @@ class State(Start):
     """
 
     by_hand = True
-    held: ClassVar[Held] = {}
+    held: ClassVar[dict[str, Held]] = {}
     words: ClassVar[dict[str, str]] = {}
     fixed: ClassVar[tuple[str, ...]] = ()
     replicated: ClassVar[bool] = False
     takes_noise: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, hint in inspect.get_annotations(cls).items():
+            for held in getattr(hint, "__metadata__", ()):
+                cls.held, cls.words = {**cls.held, name: held}, {**cls.words, name: held.words}
+                cls.fixed = (*cls.fixed, name) if held.fixed else cls.fixed
 
     @abstractmethod
     def __init__(self, *values: Any):
@@ -81,8 +106,9 @@ class State(Start):
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the ensemble, or of the replicas; () for a single state."""
-        name = next(iter(self.held), None)
-        return () if name is None else getattr(self, name).shape[: -len(self.held[name]) or None]
+        for name, held in self.held.items():
+            return getattr(self, name).shape[: -len(held.axes) or None]
+        return ()
 
     @property
     def dimension(self) -> int | None:
@@ -143,8 +169,8 @@ class State(Start):
         """What the state holds, by name: names of the axes, and values."""
         dims = member_dims(self.shape)
         return {
-            name: ((*dims, *axes), getattr(self, name))
-            for name, axes in self.held.items()
+            name: ((*dims, *held.axes), getattr(self, name))
+            for name, held in self.held.items()
             if getattr(self, name) is not None
         }
 

@@ -1,7 +1,7 @@
 """All mass at one point."""
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -29,13 +29,15 @@ class Dirac(State):
     """
 
     kept = False  # it does not move
-    point: np.ndarray
-    held: ClassVar[Held] = {"point": ("component",)}
+    point: Annotated[np.ndarray, Held("point of all mass", ("component",))]
 
     def __init__(self, point: np.ndarray):
         point = real_array("The point of a Dirac", point)
         if point.ndim != 1 or point.size < 2:
-            raise ValueError(f"Dirac expects a unit vector (d,), d >= 2; got shape {point.shape}.")
+            raise ValueError(
+                f"Dirac expects one unit vector (d,), d >= 2; got shape {point.shape}. On the "
+                "circle: Dirac([cos(theta), sin(theta)]). For several points: Tokens."
+            )
         check_unit("Dirac", point)
         self._set(point=point)
 

@@ -1,7 +1,7 @@
 """Equiangular tokens: all inner products of different tokens are the same number rho."""
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -46,20 +46,15 @@ class Equiangular(State):
     """
 
     words: ClassVar[dict[str, str]] = {
-        "n": "number of tokens",
         "rho": "inner product of any two tokens",
         "gap": "1 - rho",
-        "radius": "length of the hidden states",
-        "logit": "log((1 + (n - 1) rho)/(1 - rho))",
         "initial_rho": "inner product at the start",
         "initial_gap": "1 - rho at the start",
         "initial_radius": "length of the hidden states at the start",
     }
-    n: np.ndarray
-    logit: np.ndarray
-    radius: np.ndarray
-    held: ClassVar[Held] = {"n": (), "logit": (), "radius": ()}
-    fixed = ("n",)
+    n: Annotated[np.ndarray, Held("number of tokens", fixed=True)]
+    logit: Annotated[np.ndarray, Held("log((1 + (n - 1) rho)/(1 - rho))")]
+    radius: Annotated[np.ndarray, Held("length of the hidden states")]
 
     def __init__(
         self,

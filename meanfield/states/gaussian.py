@@ -1,6 +1,6 @@
 """The normal law N(a, Sigma) on R^d."""
 
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -39,19 +39,9 @@ class Gaussian(State):
         For other shapes, numbers that are not finite, and what is no covariance.
     """
 
-    words: ClassVar[dict[str, str]] = {
-        "mean": "mean of the Gaussian",
-        "covariance": "covariance of the Gaussian",
-        "root": "root L of the covariance L L^T",
-    }
-    mean: np.ndarray
-    covariance: np.ndarray
-    root: np.ndarray
-    held: ClassVar[Held] = {
-        "mean": ("component",),
-        "covariance": ("component", "other"),
-        "root": ("component", "column"),
-    }
+    mean: Annotated[np.ndarray, Held("mean of the Gaussian", ("component",))]
+    covariance: Annotated[np.ndarray, Held("covariance of the Gaussian", ("component", "other"))]
+    root: Annotated[np.ndarray, Held("root L of the covariance L L^T", ("component", "column"))]
 
     def __init__(self, mean: np.ndarray, cov: np.ndarray):
         mean, cov = real_array("The mean", mean), real_array("The covariance", cov)

@@ -1,20 +1,18 @@
 """Gram matrices: tokens of the sphere known by their inner products, whatever the dimension."""
 
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from ..core.checks import real_array
-from .contract import Held, State
-from .points import Points
-from .tokens import Tokens, checked_masses
+from .contract import Held
+from .points import UNIT, Points
+from .tokens import Tokens, TokenSet, checked_masses
 
 __all__ = ["Gram"]
 
-UNIT = 1e-9
 
-
-class Gram(State):
+class Gram(TokenSet):
     """The inner products G_ij = <x_i, x_j> of n tokens on a sphere.
 
     Parameters
@@ -31,18 +29,7 @@ class Gram(State):
         products of unit vectors, or masses that are not a probability.
     """
 
-    words: ClassVar[dict[str, str]] = {
-        "inner_product": "inner product of two tokens",
-        "masses": "masses of the tokens",
-    }
-    inner_product: np.ndarray
-    masses: np.ndarray
-    held: ClassVar[Held] = {
-        "inner_product": ("token", "other"),
-        "masses": ("token",),
-    }
-    fixed = ("masses",)
-    replicated = True
+    inner_product: Annotated[np.ndarray, Held("inner product of two tokens", ("token", "other"))]
 
     def __init__(self, G: np.ndarray | Points, masses: np.ndarray | None = None):
         if isinstance(G, Points):
@@ -70,17 +57,6 @@ class Gram(State):
     def G(self) -> np.ndarray:
         """The inner products (*replicas, n, n); a run may make eigenvalues < 0."""
         return self.inner_product
-
-    @property
-    def size_in_words(self) -> str:
-        return f"{len(self)} tokens"
-
-    def __len__(self) -> int:
-        return self.G.shape[-1]
-
-    @property
-    def tokens(self) -> int:
-        return len(self)
 
     def __repr__(self) -> str:
         replicas = f", replicas={self.shape}" if self.shape else ""

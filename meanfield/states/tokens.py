@@ -1,7 +1,7 @@
 """Tokens: weighted points, the empirical measure sum_i masses_i delta_{x_i}."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -15,10 +15,28 @@ if TYPE_CHECKING:
     from ..spaces.density import Density
     from .gram import Gram
 
-__all__ = ["Tokens", "checked_masses"]
+__all__ = ["TokenSet", "Tokens", "checked_masses"]
 
 
-class Tokens(State):
+class TokenSet(State):
+    """What is known of n tokens with masses, or of many independent sets of them."""
+
+    masses: Annotated[np.ndarray, Held("masses of the tokens", ("token",), fixed=True)]
+    replicated = True
+
+    def __len__(self) -> int:
+        return self.masses.shape[-1]
+
+    @property
+    def tokens(self) -> int:
+        return len(self)
+
+    @property
+    def size_in_words(self) -> str:
+        return f"{len(self)} tokens"
+
+
+class Tokens(TokenSet):
     """n points of the unit sphere of R^d, or of R^d, with masses; or many independent such sets.
 
     Parameters
@@ -40,22 +58,10 @@ class Tokens(State):
         (to 1e-9), masses that are negative or do not sum to 1 (to 1e-9), radii <= 0.
     """
 
-    words: ClassVar[dict[str, str]] = {
-        "x": "position of a token",
-        "masses": "masses of the tokens",
-        "radii": "lengths of the hidden states",
-    }
-    x: np.ndarray
-    masses: np.ndarray
-    radii: np.ndarray | None
+    x: Annotated[np.ndarray, Held("position of a token", ("token", "component"))]
+    radii: Annotated[np.ndarray | None, Held("lengths of the hidden states", ("token",))]
     on_sphere: bool
-    held: ClassVar[Held] = {
-        "x": ("token", "component"),
-        "masses": ("token",),
-        "radii": ("token",),
-    }
-    fixed = ("masses",)
-    replicated = takes_noise = True
+    takes_noise = True
 
     def __init__(
         self,
@@ -82,7 +88,10 @@ class Tokens(State):
         if radii is not None and not on_sphere:
             raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
         self._set(x=x, masses=checked_masses(masses, x.shape[:-1]), on_sphere=on_sphere)
-        self._set(radii=None if radii is None else _checked_radii(radii, x.shape[:-1]))
+        if radii is not None:
+            wanted = f"finite radii > 0 of shape {x.shape[:-1]}"
+            radii = _of_each_token(wanted, "radii", radii, x.shape[:-1], _are_lengths)
+        self._set(radii=radii)
 
     # What it is ----------------------------------------------------------------------------
 
@@ -91,13 +100,6 @@ class Tokens(State):
         """The ambient dimension d."""
         return self.x.shape[-1]
 
-    def __len__(self) -> int:
-        return self.x.shape[-2]
-
-    @property
-    def tokens(self) -> int:
-        return len(self)
-
     def __repr__(self) -> str:
         where = "" if self.on_sphere else ", in R^d"
         replicas = f", replicas={self.shape}" if self.shape else ""
@@ -105,10 +107,6 @@ class Tokens(State):
 
     def header(self) -> dict[str, Any]:
         return {"on_sphere": self.on_sphere}
-
-    @property
-    def size_in_words(self) -> str:
-        return f"{len(self)} tokens"
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]):
         """sum_i masses_i f(x_i); f takes the points (*replicas, n, d), returns (*replicas, n, ...).
@@ -220,26 +218,26 @@ def checked_masses(masses, shape: tuple[int, ...]) -> np.ndarray:
     ValueError
         If they do not broadcast to the shape, are negative or do not sum to 1.
     """
-    n = shape[-1]
     if masses is None:
-        return np.full(shape, 1 / n)
-    masses = real_array("masses", masses)
-    valid = masses.shape[-1:] == (n,) and masses.shape in (shape, (n,))
-    valid = valid and (masses >= 0).all() and (np.abs(masses.sum(axis=-1) - 1) <= UNIT).all()
-    if not valid:
-        total = masses.sum(axis=-1) if masses.ndim else masses
-        raise ValueError(
-            f"Tokens expects {n} masses >= 0 of sum 1; got shape {masses.shape}, minimum "
-            f"{masses.min(initial=np.inf)}, sum {total}."
-        )
-    return np.broadcast_to(masses, shape).copy()
+        return np.full(shape, 1 / shape[-1])
+    return _of_each_token(f"{shape[-1]} masses >= 0 of sum 1", "masses", masses, shape, _is_law)
 
 
-def _checked_radii(radii, shape: tuple[int, ...]) -> np.ndarray:
-    radii = real_array("radii", radii)
-    if radii.shape not in (shape, shape[-1:], ()) or not ((radii > 0) & np.isfinite(radii)).all():
+def _is_law(masses: np.ndarray) -> bool:
+    return bool((masses >= 0).all() and (np.abs(masses.sum(axis=-1) - 1) <= UNIT).all())
+
+
+def _are_lengths(radii: np.ndarray) -> bool:
+    return bool(((radii > 0) & np.isfinite(radii)).all())
+
+
+def _of_each_token(wanted: str, name: str, given, shape: tuple[int, ...], valid) -> np.ndarray:
+    """Numbers (*replicas, n), (n,) or () as a new array of this shape; ValueError if not valid."""
+    values = real_array(name, given)
+    fits = values.shape in (shape, shape[-1:], ())
+    if not fits or not valid(np.broadcast_to(values, shape)):
         raise ValueError(
-            f"Tokens expects finite radii > 0 of shape {shape}; got shape {radii.shape}, minimum "
-            f"{radii.min(initial=np.inf)}."
+            f"Tokens expects {wanted}; got shape {values.shape}, minimum "
+            f"{values.min(initial=np.inf)}, sums {values.sum(axis=-1) if values.ndim else values}."
         )
-    return np.broadcast_to(radii, shape).copy()
+    return np.broadcast_to(values, shape).copy()

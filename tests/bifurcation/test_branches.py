@@ -6,7 +6,7 @@ from scipy.special import iv, ive
 
 import meanfield as mf
 from meanfield.bifurcation.bases import Harmonics
-from meanfield.bifurcation.continuation import InKappa
+from meanfield.bifurcation.continuation import curve_of
 from meanfield.bifurcation.equation import Equation
 from meanfield.bifurcation.normal_forms import normal_form
 
@@ -138,7 +138,8 @@ def test_branches_begin_as_their_normal_form_says(drift, d, degree):
         row, size = np.zeros(49), amplitude / equation.basis.sizes[degree - 1]
         row[degree - 1] = 1.0
         z = np.append(size * row[:-1], np.log(form.kappa))
-        kappa = np.exp(InKappa(equation, 0.1).solved(z, row, size).x[-1])
+        curve = curve_of(drift, equation.basis, "kappa", (1.0, 2.0), None)
+        kappa = np.exp(curve.solved(z, row, size).x[-1])
         series = 1 + form.linear * amplitude + form.quadratic * amplitude**2
         errors.append(abs(kappa / form.kappa - series))
     assert errors[0] < 1e-4 and errors[1] < errors[0] / 6

@@ -1,9 +1,11 @@
-"""Phase diagrams come back from their files to the last bit, and `load` knows what a file holds."""
+"""Datasets with a header: phase diagrams come back to the last bit, and `load` knows a file."""
 
+import h5py
 import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.results.files import read_dataset, write_dataset
 
 USA = mf.phase_diagram(mf.USA, mf.Circle(16), (1.0, 4.0), degrees=(1, 2))
 SPACES = {
@@ -55,3 +57,21 @@ def test_load_knows_what_a_file_holds(tmp_path):
         mf.load(tmp_path / "text.nc")
     with pytest.raises(TypeError, match="path"):
         mf.load(3)
+
+
+def test_a_damaged_header_is_refused(tmp_path):
+    path = USA.save(tmp_path / "plane.nc")
+    with h5py.File(path, "r+") as file:
+        file.attrs["meanfield_phase_diagram"] = "{"
+    with pytest.raises(mf.StorageError, match="holds no phase diagram"):
+        mf.load(path)
+
+
+def test_long_arrays_are_variables_and_come_back(tmp_path):
+    header = {"long": np.arange(40.0), "short": [1, "a", None], "in": [{"long": np.eye(9)}]}
+    data = USA.data[["beta"]]
+    path = write_dataset(tmp_path / "any.nc", "meanfield_any", data, header)
+    again, found = read_dataset(path, "meanfield_any", "such thing")
+    assert again.identical(data) and found["short"] == header["short"]
+    np.testing.assert_array_equal(found["long"], header["long"])
+    np.testing.assert_array_equal(found["in"][0]["long"], np.eye(9))

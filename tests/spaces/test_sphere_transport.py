@@ -245,7 +245,6 @@ def test_compiled_code_gets_the_same_bits(family):
         source = c[member].ctypes.data
         _evaluate(computed.address, computed.context, member, source, target.ctypes.data)
         np.testing.assert_array_equal(target, expected[member])
-    assert computed.error is None
 
 
 @pytest.mark.parametrize("drift", [SA(2.0), USA(2.0)], ids=str)
