@@ -13,7 +13,7 @@ from ..core.checks import finite, path_of
 from ..core.errors import MeanfieldError
 from ..core.kinds import build, describe
 from ..models import ZonalDrift
-from ..results.datasets import read_dataset, write_dataset
+from ..results.files import read_dataset, write_dataset
 from ..spaces import Geometry
 from .bases import Basis, basis_on
 from .branch_switching import NEAR_UNIFORM

@@ -25,7 +25,7 @@ from ..core.errors import MeanfieldError
 from ..core.kinds import describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
-from ..results.datasets import read_dataset, write_dataset
+from ..results.files import read_dataset, write_dataset
 from ..spaces import Geometry
 from .bases import Harmonics, basis_on
 from .branches import Following, asked_degrees, branches

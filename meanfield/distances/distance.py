@@ -24,7 +24,9 @@ class Distance(NDArrayOperatorsMixin):
     """
 
     def __init__(self, value: Any, error: Any, method: str):
-        self.value, self.error = (_plain(np.asarray(x, dtype=float)) for x in (value, error))
+        value, error = np.asarray(value, dtype=float), np.asarray(error, dtype=float)
+        self.value: Any = float(value) if value.ndim == 0 else value
+        self.error: Any = float(error) if error.ndim == 0 else error
         self.method = method
 
     def __repr__(self) -> str:
@@ -69,7 +71,3 @@ class Distance(NDArrayOperatorsMixin):
     def shape(self) -> tuple[int, ...]:
         """Shape of the ensemble; () for one number."""
         return np.shape(self.value)
-
-
-def _plain(array: np.ndarray):
-    return float(array) if array.ndim == 0 else array

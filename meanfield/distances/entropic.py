@@ -12,7 +12,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..core.checks import positive, whole_number
 from ..core.errors import UnresolvedWarning
@@ -85,12 +84,12 @@ def sinkhorn_divergence(
     for k, (i, j) in enumerate(pairs):
         x, y = _with_mass(a.points(i, cells)), _with_mass(b.points(j, cells))
         parts = [_cost(*both, p, strength, a.on_sphere) for both in ((x, y), (x, x), (y, y))]
-        found[k] = np.array([1, -0.5, -0.5]) @ parts
-        found[k, 1] = np.array([1, 0.5, 0.5]) @ [error for _, error in parts]
-    powers = np.maximum(found[:, 0], 0.0).reshape(shape)
+        costs, errors = np.transpose(parts)
+        found[k] = np.array([1, -0.5, -0.5]) @ costs, np.array([1, 0.5, 0.5]) @ errors
+    costs, errors = found.T.reshape(2, *shape)
+    powers = np.maximum(costs, 0.0)
     value = powers ** (1 / p)
-    errors = (found[:, 1] + np.maximum(-found[:, 0], 0.0)).reshape(shape)
-    error = (powers + errors) ** (1 / p) - value
+    error = (powers + errors + np.maximum(-costs, 0.0)) ** (1 / p) - value
     return Distance(value, error, f"Sinkhorn, blur {blur:g}")
 
 
@@ -170,18 +169,10 @@ def _newton(plan: np.ndarray, a: np.ndarray, gradient: np.ndarray) -> np.ndarray
         return np.zeros_like(gradient)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _soft_minimum(costs, h, strength):
+def _soft_minimum(costs: np.ndarray, h: np.ndarray, strength: float) -> np.ndarray:
     """-strength log sum_j exp(h_j - costs_ij / strength)."""
-    n, m = costs.shape
-    result, exponents = np.empty(n), np.empty(m)
-    for i in range(n):
-        largest = -np.inf
-        for j in range(m):
-            exponents[j] = h[j] - costs[i, j] / strength
-            largest = max(largest, exponents[j])
-        total = 0.0
-        for j in range(m):
-            total += np.exp(exponents[j] - largest)
-        result[i] = -strength * (largest + np.log(total))
-    return result
+    exponents = costs / -strength
+    exponents += h
+    largest = exponents.max(axis=1)
+    exponents -= largest[:, None]
+    return -strength * (largest + np.log(np.exp(exponents, out=exponents).sum(axis=1)))

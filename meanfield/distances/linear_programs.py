@@ -181,8 +181,9 @@ def pairwise_distances(x: np.ndarray, y: np.ndarray, p: float, on_sphere: bool) 
         np.arccos(distances, out=distances)
         _refine(x, y, distances)
     else:
-        distances = np.empty((len(x), len(y)))
-        _euclidean(x, y, distances)
+        from scipy.spatial.distance import cdist
+
+        distances = cdist(x, y)
     return _to_the_power(distances, p)
 
 
@@ -213,13 +214,3 @@ def _refine(x, y, angles):
                     apart += (x[i, k] - y[j, k]) ** 2
                     together += (x[i, k] + y[j, k]) ** 2
                 angles[i, j] = 2 * np.arctan2(np.sqrt(apart), np.sqrt(together))
-
-
-@njit(cache=True, nogil=True)
-def _euclidean(x, y, distances):
-    for i in range(len(x)):
-        for j in range(len(y)):
-            square = 0.0
-            for k in range(x.shape[1]):
-                square += (x[i, k] - y[j, k]) ** 2
-            distances[i, j] = np.sqrt(square)

@@ -360,16 +360,9 @@ def _circle_transform(x: np.ndarray, masses: np.ndarray, degree: int) -> np.ndar
     """sum_j masses_j e^{-ik theta_j}, k = 0, ..., degree."""
     from ducc0.nufft import nu2u
 
-    modes = nu2u(
-        points=masses.astype(complex),
-        coord=np.arctan2(x[:, 1], x[:, 0])[:, None],
-        out=np.empty(2 * degree + 1, dtype=complex),
-        forward=True,
-        epsilon=ACCURACY,
-        nthreads=1,
-        periodicity=2 * np.pi,
-        fft_order=False,
-    )
+    angles, modes = np.arctan2(x[:, 1], x[:, 0])[:, None], np.empty(2 * degree + 1, dtype=complex)
+    options = {"forward": True, "epsilon": ACCURACY, "nthreads": 1, "fft_order": False}
+    nu2u(points=masses.astype(complex), coord=angles, out=modes, periodicity=2 * pi, **options)
     return modes[degree:]
 
 

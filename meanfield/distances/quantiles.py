@@ -219,14 +219,11 @@ def _ordered(X, Y, pairs):
     A density comes before points, and of two densities the one with the smaller minimum: the
     quantile function of the second is integrated, and is not smooth where its density is small.
     """
-    smooth = X.shape[2] == Y.shape[2] > RISE
-    if X.shape[2] == RISE < Y.shape[2] or (smooth and _least_density(Y) < _least_density(X)):
-        return Y, X, np.ascontiguousarray(pairs[:, ::-1])
-    return X, Y, pairs
-
-
-def _least_density(curves: np.ndarray) -> float:
-    return float((np.diff(curves[:, :, LEVEL]) / curves[:, :-1, WIDTH]).min())
+    first = X.shape[2] >= Y.shape[2]
+    if X.shape[2] == Y.shape[2] > RISE:
+        least = [(np.diff(C[:, :, LEVEL]) / C[:, :-1, WIDTH]).min() for C in (X, Y)]
+        first = least[0] <= least[1]
+    return (X, Y, pairs) if first else (Y, X, np.ascontiguousarray(pairs[:, ::-1]))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -406,15 +403,6 @@ def _power(x, p):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _level(X, i, t):
-    """The mass below the point t of piece i."""
-    rise = 0.0
-    for k in range(X.shape[1] - 1, RISE - 1, -1):
-        rise = rise * t + X[i, k]
-    return X[i, LEVEL] + rise
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _density(X, i, t):
     """Mass per unit of t."""
     total = 0.0
@@ -453,7 +441,10 @@ def _difference(X, Y, i, j, ahead, turned, t, guess):
     x = X[i, PLACE] + X[i, WIDTH] * t - turned - Y[j, PLACE]
     if Y.shape[1] == RISE:
         return x, 0.0
-    other = _inverse(Y, j, _level(X, i, t) - ahead, guess)
+    rise = 0.0
+    for k in range(X.shape[1] - 1, RISE - 1, -1):
+        rise = rise * t + X[i, k]
+    other = _inverse(Y, j, X[i, LEVEL] + rise - ahead, guess)
     return x - Y[j, WIDTH] * other, other
 
 

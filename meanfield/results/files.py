@@ -1,19 +1,22 @@
-"""Solutions as NetCDF files: the labelled arrays, and what `load` needs to give them back.
+"""Results as NetCDF files: solutions, and datasets with a header, such as diagrams.
+
+A file of a solution holds its labelled arrays, and what `load` needs to give them back.
 
 The attribute "meanfield" of a file is a header of plain data: the model as `describe` describes it,
 what states are made of, options, status and provenance. Long arrays of the model are variables
 of the file. The SHA-256 of all variables and of the header shows whether anything was altered.
 
-Written with h5netcdf and read as HDF5, so that neither waits for xarray to be imported.
+It is written with h5netcdf and read as HDF5, so that neither waits for xarray to be imported.
 """
 
 import json
 import platform
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,11 +32,15 @@ from ..states import Start, State
 from ..states.contract import Arrays
 from .solution import Solution, observable_arrays, words
 
-__all__ = ["FORMAT", "load", "provenance", "save", "versions"]
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["FORMAT", "load", "provenance", "read_dataset", "save", "write_dataset"]
 
 FORMAT = 3
 LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")
 OTHERS = {"meanfield_diagram": "Diagram", "meanfield_phase_diagram": "PhaseDiagram"}  # by header
+AS_THEY_ARE = ("status", "message", "stats", "rtol", "options")  # attributes of a solution
 MODEL = "model."  # what the names of the model's arrays begin with
 UNREADABLE = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError, ConfigError)
 
@@ -61,10 +68,19 @@ def _write(solution: Solution, path: Path) -> None:
     for name, values in long.items():
         dims = tuple(f"{MODEL}{name}_{axis}" for axis in range(values.ndim))
         arrays[MODEL + name] = dims, values
-    header = {**_header(solution), "model": model, "held": list(held)}
-    header["measured"] = list(measured)
-    header["observed"] = list(solution.stored.get("observed", {}))
-    header = json.loads(json.dumps(header))  # as it is read
+    plain = {
+        "format": FORMAT,
+        "state": state.__name__,
+        "of": describe(solution.final.header()),
+        "model": model,
+        "held": list(held),
+        "measured": list(measured),
+        "observed": list(solution.stored.get("observed", {})),
+        "t_events": [times.tolist() for times in solution.t_events],
+        "provenance": solution.provenance,
+        **{name: getattr(solution, name) for name in AS_THEY_ARE},
+    }
+    header = json.loads(json.dumps(plain))  # as it is read
     header["sha256"] = digest([header, arrays])
     with h5netcdf.File(path, "w") as file:
         file.attrs["Conventions"] = "CF-1.11"
@@ -81,21 +97,6 @@ def _write(solution: Solution, path: Path) -> None:
             variable = file.create_variable(name, dims, data=values, **checked)
             for attribute, text in words(name, state).items():
                 variable.attrs[attribute] = text
-
-
-def _header(solution: Solution) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "state": type(solution.final).__name__,
-        "of": describe(solution.final.header()),
-        "status": solution.status,
-        "message": solution.message,
-        "stats": solution.stats,
-        "rtol": solution.rtol,
-        "options": solution.options,
-        "t_events": [times.tolist() for times in solution.t_events],
-        "provenance": solution.provenance,
-    }
 
 
 def load(path: str | Path) -> Any:
@@ -190,7 +191,7 @@ def _solution(header: dict[str, Any], arrays: Arrays) -> Solution:
         model=model,
         t_events=[np.array(times) for times in header["t_events"]],
         stored={"provenance": header["provenance"], **kept},
-        **{name: header[name] for name in ("status", "message", "stats", "rtol", "options")},
+        **{name: header[name] for name in AS_THEY_ARE},
     )
 
 
@@ -227,3 +228,50 @@ def provenance(solution: Solution) -> dict[str, Any]:
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         **solution.stored.get("extra", {}),
     }
+
+
+# Diagrams of all kinds ---------------------------------------------------------------------------
+
+
+def write_dataset(path: Path, name: str, data: "xr.Dataset", header: Mapping[str, Any]) -> Path:
+    """Write a dataset, atomically, and a header as its attribute `name`.
+
+    Parameters
+    ----------
+    header : mapping
+        Plain data and arrays; long arrays are variables of the group `name`.
+
+    Raises
+    ------
+    StorageError
+        If there is no such folder, or it is not writable.
+    """
+    import xarray as xr
+
+    arrays: dict[str, Any] = {}
+    plain = {name: json.dumps(describe(header, arrays))}
+    long = {key: ([f"{key}_{i}" for i in range(v.ndim)], v) for key, v in arrays.items()}
+
+    def fill(temporary: Path) -> None:
+        data.assign_attrs(plain).to_netcdf(temporary, engine="h5netcdf")
+        xr.Dataset(long).to_netcdf(temporary, mode="a", group=name, engine="h5netcdf")
+
+    return write_result(path, fill)
+
+
+def read_dataset(path: Path, name: str, what: str) -> tuple["xr.Dataset", dict[str, Any]]:
+    """The dataset of a file and its header, with arrays; raises StorageError for other files."""
+    import xarray as xr
+
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as file:
+            data = file.load()
+        with xr.open_dataset(path, group=name, engine="h5netcdf") as file:
+            arrays = file.load()
+        header = json.loads(
+            data.attrs.pop(name),
+            object_hook=lambda d: arrays[d["array"]].values if set(d) == {"array"} else d,
+        )
+    except (OSError, KeyError, ValueError) as error:
+        raise StorageError(f"{path} holds no {what}: {error}") from error
+    return data, header

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.results.datasets import read_dataset, write_dataset
+from meanfield.results.files import read_dataset, write_dataset
 
 USA = mf.phase_diagram(mf.USA, mf.Circle(16), (1.0, 4.0), degrees=(1, 2))
 SPACES = {
