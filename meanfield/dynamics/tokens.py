@@ -12,6 +12,7 @@ from numba import njit
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
+from ..lowlevel.compilation import WITHIN
 from ..models.transformer import Transformer
 from ..states import Tokens
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
@@ -466,7 +467,7 @@ class TokenMotion(Motion, moves=Tokens):
         return found
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@njit(**WITHIN, fastmath={"contract", "reassoc"})
 def _length(vector):
     square = 0.0
     for c in range(vector.size):

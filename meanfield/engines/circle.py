@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
+from ..lowlevel.compilation import WITHIN
 from ..models import ZonalDrift
 from .harmonics import PART, HarmonicEngine, parts_of
 
@@ -178,7 +179,7 @@ def _divide(numbers, divisors):
         numbers[i] /= divisors[i]
 
 
-@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _add_moments(real, imaginary, re, im, total):
     for k in range(total.size):
         cosines, sines = 0.0, 0.0
@@ -192,7 +193,7 @@ def _add_moments(real, imaginary, re, im, total):
         total[k] += complex(cosines, -sines)
 
 
-@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _real_parts(real, imaginary, series, re, im):
     """re = Re sum_k series_k z^k, by Horner's rule."""
     re[:], im[:] = series[-1].real, series[-1].imag

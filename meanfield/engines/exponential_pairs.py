@@ -16,6 +16,7 @@ circle, and the loops are unrolled.
 import numpy as np
 from numba import njit
 
+from ..lowlevel.compilation import WITHIN
 from ..lowlevel.floating_point import exponential
 
 __all__ = [
@@ -120,7 +121,7 @@ def single_sums(columns, beta, tokens, sums, first, last):
             _pull(columns, beta, -largest, tokens[k], begin, end, sums, k, scratch)
 
 
-@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _pairs_inside_3d(columns, beta, offset, sums, begin, end):
     x, y, z = columns[0, begin:end], columns[1, begin:end], columns[2, begin:end]
     masses = columns[3, begin:end]
@@ -138,7 +139,7 @@ def _pairs_inside_3d(columns, beta, offset, sums, begin, end):
         sums[3, begin + i] += level
 
 
-@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _pairs_between_3d(columns, beta, offset, sums, rows, begin, end):
     x, y, z = columns[0, begin:end], columns[1, begin:end], columns[2, begin:end]
     sums_x, sums_y, sums_z = sums[0, begin:end], sums[1, begin:end], sums[2, begin:end]
@@ -163,7 +164,7 @@ def _pairs_between_3d(columns, beta, offset, sums, rows, begin, end):
         sums[3, i] += level
 
 
-@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _squares(columns, i, begin, end, squares):
     """|u_i - u_j|^2 for j = begin, ..., end - 1."""
     for j in range(end - begin):
@@ -174,7 +175,7 @@ def _squares(columns, i, begin, end, squares):
             squares[j] += (row[j] - own) * (row[j] - own)
 
 
-@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _pull(columns, beta, offset, i, begin, end, sums, k, scratch):
     """Add to sums[:, k] the terms of the tokens begin, ..., end - 1 in the sums of token i."""
     masses = columns[-1, begin:end]
@@ -182,9 +183,7 @@ def _pull(columns, beta, offset, i, begin, end, sums, k, scratch):
     level = 0.0
     for j in range(masses.size):
         exponent = offset - 0.5 * beta * scratch[j]
-        exponent = (
-            0.0 if exponent > 0.0 else exponent
-        )  # beyond the nearest mass; such tokens have none
+        exponent = 0.0 if exponent > 0.0 else exponent  # beyond the nearest mass: mass 0
         scratch[j] = exponential(exponent) * masses[j]
         level += scratch[j]
     sums[-1, k] += level
@@ -195,7 +194,7 @@ def _pull(columns, beta, offset, i, begin, end, sums, k, scratch):
         sums[c, k] += pull
 
 
-@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _pairs_between(columns, beta, offset, sums, rows, begin, end, kernel):
     masses, levels = columns[-1, begin:end], sums[-1, begin:end]
     for i in range(rows[0], rows[1]):

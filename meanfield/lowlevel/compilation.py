@@ -5,11 +5,16 @@ from contextlib import contextmanager
 
 from numba.core import event
 
-__all__ = ["INNER", "listening"]
+__all__ = ["INNER", "WITHIN", "listening"]
 
 # Options of functions that only compiled code calls. They get no entry from Python: for arguments
 # such as tuples of arrays, compiling one takes as long as the function itself.
 INNER = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+# Options of functions with `fastmath` that compiled code calls: they become a part of the caller.
+# Compiled on its own too, such a function may round differently, and which of the two a process
+# runs depends on what it compiles and what it reads from the cache.
+WITHIN = {"cache": True, "nogil": True, "forceinline": True}
 
 
 class _Listener(event.Listener):

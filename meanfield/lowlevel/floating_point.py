@@ -8,6 +8,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from .compilation import WITHIN
+
 __all__ = ["as_bits", "exponential", "from_bits"]
 
 LOWEST = -708.0  # e^-708 is the last whole exponent before denormal numbers
@@ -40,7 +42,7 @@ def from_bits(_typing, bits):
     return types.float64(types.int64), codegen
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(**WITHIN, fastmath={"contract"})
 def exponential(y):
     """e^y for y <= 709, to 2 units in the last place; 0 for y < -708; nan for nan.
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from ..lowlevel.callbacks import evaluate
-from ..lowlevel.compilation import INNER
+from ..lowlevel.compilation import INNER, WITHIN
 from ..lowlevel.floating_point import as_bits, from_bits
 from ..lowlevel.simd import address_of
 
@@ -253,7 +253,7 @@ def _combine_shared(target, u, decay, weights, columns, slopes):
             target[k] += a * f[k] + b * g[k]
 
 
-@njit(**STEP, fastmath={"reassoc", "contract"})
+@njit(**WITHIN, error_model="numpy", fastmath={"reassoc", "contract"})
 def _norm_and_tail(f, weights, degrees, tail_degree):
     """`norm`, and the largest |coefficient| beyond a degree."""
     total, tail = 0.0, 0
@@ -264,7 +264,7 @@ def _norm_and_tail(f, weights, degrees, tail_degree):
     return np.sqrt(total), np.sqrt(from_bits(tail))
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@njit(**WITHIN, error_model="numpy", fastmath={"reassoc", "contract"})
 def norm(f, weights):
     """sqrt(sum weights |f|^2), nan and inf included."""
     total = 0.0

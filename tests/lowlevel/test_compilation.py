@@ -1,5 +1,6 @@
 """When functions are compiled: on first use, and not without a word."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import pytest
 from numba import njit
 
 from meanfield.lowlevel.compilation import INNER, listening
+
+ROOT = Path(__file__).parents[2]
 
 IMPORT_EVERYTHING = """
 import importlib, pkgutil
@@ -30,7 +33,7 @@ def test_nothing_is_compiled_when_modules_are_imported(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", IMPORT_EVERYTHING],
         env=environment,
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
@@ -80,3 +83,41 @@ def test_functions_without_an_entry_from_python_are_called_by_compiled_code():
         return part((a, b))
 
     assert whole(1.0, np.ones(3)) == 4.0
+
+
+MOVE_TOKENS = """
+import numpy as np
+import meanfield as mf
+x = np.random.default_rng(0).standard_normal((300, 5))
+tokens = mf.Tokens(x / np.linalg.norm(x, axis=1, keepdims=True))
+run = mf.solve(mf.Transformer(mf.SA(beta=4.0)), tokens, (0, 0.1), t_eval=[0.1])
+print(run.final.x.tobytes().hex())
+"""
+
+
+def test_a_run_that_compiles_and_one_that_reads_the_cache_are_the_same_bits(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", MOVE_TOKENS]
+    options = {"env": environment, "cwd": ROOT, "capture_output": True, "check": True}
+    assert len({subprocess.run(command, **options).stdout for _ in range(2)}) == 1
+
+
+def compiled_functions():
+    """All functions with the decorator njit: module, name, options, what they call."""
+    for path in sorted((ROOT / "meanfield").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for decorator in getattr(node, "decorator_list", []):
+                if ast.unparse(decorator).startswith("njit("):
+                    calls = {ast.unparse(c.func) for c in ast.walk(node) if isinstance(c, ast.Call)}
+                    yield path.stem, node.name, ast.unparse(decorator), calls
+
+
+def test_what_may_be_rounded_in_several_ways_is_a_part_of_its_caller():
+    """`fastmath` lets each compilation of a function round in its own way."""
+    found = list(compiled_functions())
+    assert len(found) > 50
+    for module, name, options, _ in found:
+        callers = [m for m, _, _, calls in found if name in calls]
+        private = name.startswith("_")
+        if "fastmath" in options and (module in callers if private else callers):
+            assert "WITHIN" in options, f"{module}.{name} is called by compiled code."
