@@ -66,7 +66,8 @@ class SpecialPoint:
     order : int
         Of the perturbation that becomes neutral: see `Stability`.
     character : str
-        Of bifurcations of the uniform state: "supercritical", "subcritical", "transcritical".
+        Of bifurcations of the uniform state: "supercritical", "subcritical", "transcritical", or
+        "degenerate" where c_1 = c_2 = 0 to rounding, as at a tricritical point.
     coefficients : (float, float)
         Of bifurcations of the uniform state: c_1 and c_2 of the normal form kappa = kappa_c (1 +
         c_1 t + c_2 t^2 + ...), t the amplitude of the harmonic in L^2; nan for other points.
@@ -103,7 +104,7 @@ class SpecialPoint:
 
 
 class Transition(NamedTuple):
-    """Where the uniform state ceases to be the best.
+    """The phase transition: from where on the uniform state is not the ground state.
 
     Attributes
     ----------
@@ -245,7 +246,7 @@ class Diagram:
         return min(states, key=lambda state: state.free_energy)
 
     def transition(self) -> Transition:
-        """Where the uniform state ceases to be the ground state as kappa grows, and how.
+        """From which kappa on the uniform state is not the ground state, and how it gives way.
 
         Raises
         ------

@@ -185,7 +185,7 @@ def phase_diagram(
     max_step: float = 0.2,
     progress: bool | None = None,
 ) -> PhaseDiagram:
-    """Where the uniform state loses its stability, and where it ceases to be the best.
+    """Where the uniform state becomes unstable, and where it stops being the ground state.
 
     critical
         kappa_l = 1/w_l, at which the uniform state becomes unstable to harmonics of degree l.

@@ -113,6 +113,9 @@ class Form:
     keys: Any = ()
     expected: str
 
+    def __repr__(self) -> str:
+        return f"<{self.expected}>"
+
     def check(self, name: str, value: Any) -> Any:
         """A value given in Python, as it is kept; raises TypeError or ValueError, which name it."""
         return self.read(value, name, Call())
@@ -126,7 +129,7 @@ class Form:
         return {}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Leaf(Form):
     """A value that is no kind: a number, an array, a name, a function.
 
@@ -313,7 +316,7 @@ LEAVES: dict[Any, Leaf] = {
 # Forms that are made of others -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Many(Form):
     """Any number of values of one form."""
 
@@ -333,7 +336,7 @@ class Many(Form):
         return {"type": "array", "items": self.form.json(definitions)}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Named(Form):
     """Values of one form by names of one's own."""
 
@@ -353,7 +356,7 @@ class Named(Form):
         return {"type": "object", "additionalProperties": self.form.json(definitions)}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Either(Form):
     """A value of one of several forms: of the first that takes it."""
 

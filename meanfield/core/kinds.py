@@ -117,7 +117,10 @@ class Kind(ABC):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not self.by_hand:
-            raise AttributeError(f"{type(self).__name__} is frozen; use replace({name}=...).")
+            who, instead = type(self).__name__, f"use replace({name}=...)"
+            if not hasattr(self, name):
+                instead = f"declare `{name}: float` in the class, without __init__, and it is set"
+            raise AttributeError(f"{who} is frozen; {instead}.")
         object.__setattr__(self, name, value)
 
     def __post_init__(self) -> None:
@@ -379,7 +382,7 @@ def schema(family: type[Kind]) -> dict[str, Any]:
     return {**root, "$defs": definitions}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KindOf(Form):
     """An object of a family, or of a class below it."""
 
@@ -419,7 +422,9 @@ class KindOf(Form):
             if reading.result and isinstance(name, str):
                 reading.lost.append(name)
                 return absent(self.base.family, name, data)
-            return reading.expected(key, f"one of {', '.join(self.names)}", name, self.names)
+            known = ", ".join(self.names)
+            what = f"one of {known}, or a kind of your own (meanfield --import FILE)"
+            return reading.expected(key, what, name, self.names)
         table = {name: value for name, value in data.items() if name != "kind"}
         values = read_arguments(kind, table, at, reading)
         try:

@@ -8,7 +8,6 @@ root L no step can make a covariance that is not positive semidefinite.
 from typing import Any
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
 
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
@@ -117,6 +116,8 @@ class GaussianMotion(Motion, moves=Gaussian):
         L O for the rotation O of a QR decomposition of L^T with pivoting, which has an error
         relative to each column: a small variance keeps its digits beside a large one.
         """
+        from scipy.linalg import qr
+
         if not np.isfinite(y).all():
             return y
         R, order = qr(y[:, :-1].T, mode="r", pivoting=True, check_finite=False)
@@ -141,6 +142,8 @@ class GaussianMotion(Motion, moves=Gaussian):
         coordinate where those of the axes before it are known. A large mean, or a large variance
         that does not grow, hides none of them. Their rates are 2 (T^-1 P^T L')_ii.
         """
+        from scipy.linalg import solve_triangular
+
         L, slopes, columns = y[:, :-1], velocity[:, :-1], np.arange(self._dimension)
         last = np.where(L != 0, columns, -1).max(axis=1)
         rows = np.where(last[:, None] == columns, np.abs(L), 0.0).argmax(axis=0)

@@ -42,9 +42,10 @@ class Normalisation(Kind, family=True):
     is_identity : bool
         Whether the update is A itself, and lengths are fixed.
     constant : bool
-        Whether tokens that rest may not begin to move again, as no rate is a function of t.
+        Whether tokens that rest cannot begin to move again, because no rate depends on t. A class
+        that overrides `update` or `grows` has to say so; otherwise it is False.
     has_radii : bool
-        Whether lengths of hidden states matter at some time.
+        Whether lengths of hidden states matter at some time. A class with `grows` has to say so.
 
     References
     ----------
@@ -55,6 +56,17 @@ class Normalisation(Kind, family=True):
     is_identity: ClassVar[bool] = False
     constant: ClassVar[bool] = True
     has_radii: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options) -> None:
+        own = vars(cls)
+        if "constant" not in own and ("update" in own or "grows" in own):
+            cls.constant = False
+        if "grows" in own and not cls.has_radii:
+            raise TypeError(
+                f"{cls.__name__} says when lengths of hidden states grow, but not that tokens have "
+                "lengths: add has_radii = True."
+            )
+        super().__init_subclass__(**options)
 
     def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         """u for the output A of attention, (..., n, d): A itself, unless a scheme changes it.
@@ -94,7 +106,7 @@ class MixLN(Normalisation):
         > 0.
     """
 
-    has_radii = True
+    has_radii = constant = True
 
     tau: Positive
 
@@ -111,8 +123,7 @@ class PeriLN(Normalisation):
     theta' = P A / (r |A|), r' = <theta, A> / |A|; a layer is x <- x + step N(A(N(x))).
     """
 
-    needs_direction = True
-    has_radii = True
+    needs_direction = has_radii = constant = True
 
     def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         return _unit(A, size)
@@ -142,6 +153,8 @@ class NGPT(Normalisation):
 
 class SqrtScaling(Normalisation):
     """LayerNorm scaling: theta' = P A / sqrt(t + 1)."""
+
+    constant = True  # tokens that rest stay at rest
 
     def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         if not t > -1:

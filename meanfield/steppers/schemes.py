@@ -52,7 +52,7 @@ class Table(NamedTuple):
     stability: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scheme:
     """An explicit exponential Runge-Kutta scheme for du/dt = L u + N(u), L diagonal.
 
@@ -107,6 +107,9 @@ class Scheme:
 
     def __post_init__(self):
         self.known.setdefault(self.name, self)
+
+    def __repr__(self) -> str:
+        return self.name
 
     @property
     def evaluations(self) -> int:

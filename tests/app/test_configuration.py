@@ -529,7 +529,7 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
         (
             {"model.drift.beta": GOE},
             "model.drift.beta.kind",
-            'expected one of FromFile, Logarithmic, Power; got "GOE"',
+            "expected one of FromFile, Logarithmic, Power, ",
         ),
         (
             {"model.drift.beta": {"kind": "PerLayer", "values": [1, 2]}},

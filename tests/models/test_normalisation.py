@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import meanfield as mf
 from meanfield import NGPT, MixLN, PeriLN, PostLN, PreLN, SqrtScaling
 from meanfield.core.kinds import describe
 
@@ -51,3 +52,26 @@ def test_descriptions_are_plain():
     assert describe(MixLN(2)) == {"kind": "MixLN", "tau": 2.0}
     assert describe(NGPT(0.5)) == {"kind": "NGPT", "alpha": 0.5}
     assert describe(PreLN()) == {"kind": "PreLN"}
+
+
+def test_a_class_of_ones_own_may_depend_on_time_unless_it_says_no():
+    class Halved(mf.Normalisation):
+        def update(self, t, A, size=0.0):
+            return A / 2
+
+    class Steady(Halved):
+        constant = True
+
+    tokens = mf.Tokens.uniform(5, 3, rng=0)
+    assert mf.solve(mf.Transformer(mf.USA(1.0), normalisation=Steady()), tokens, (0, 1)).success
+    model = mf.Transformer(mf.USA(1.0), normalisation=Halved())
+    with pytest.raises(ValueError, match="steady"):
+        mf.solve(model, tokens, (0, 1), until="steady")
+
+
+def test_lengths_that_grow_need_lengths():
+    with pytest.raises(TypeError, match="has_radii"):
+
+        class Growing(mf.Normalisation):
+            def grows(self, t):
+                return True
