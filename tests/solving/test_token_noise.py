@@ -182,7 +182,7 @@ def test_what_noise_does_not_go_with(tmp_path):
         noisy(1, scheme=mf.steppers.DormandPrince)
     with pytest.raises(mf.MeanfieldError, match="Gram follows"):
         noisy(1, tokens=START.gram())
-    with pytest.raises(ValueError, match="rng is for Tokens"):
+    with pytest.raises(ValueError, match="rng is for Gram and Tokens"):
         mf.solve(MODEL, mf.Circle(8).uniform(), (0, 1), rng=1)
     with pytest.raises(ValueError, match='"steady"'):
         noisy(1, until="steady")
