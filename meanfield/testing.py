@@ -29,8 +29,6 @@ from .spaces import Circle, Sphere
 from .spaces.kernels import quadrature_multipliers
 from .states import State, Tokens
 
-__all__ = ["check"]
-
 CHECKS: list[tuple[type, Callable[[Any], None]]] = []
 DURATION = 0.1
 

@@ -20,8 +20,6 @@ import click
 
 from ..core.errors import MeanfieldError, StorageWarning, UnresolvedWarning
 
-__all__ = ["main"]
-
 NOT_SUCCESSFUL, BAD_INPUT = 1, 2
 MOVIES = (".mp4", ".gif")
 KINDS = ["solve", "chaos", "bifurcation", "phase_diagram"]

@@ -17,8 +17,6 @@ from ..core.forms import INVALID, Reading, nearest
 from ..core.kinds import describe
 from .tasks import TASKS, Configuration, Run
 
-__all__ = ["checkpoint_of", "parse_config", "read_config", "run_config", "schema"]
-
 
 def checkpoint_of(out: str | PathLike[str]) -> Path:
     """Where the checkpoint of a result file lies: beside it."""

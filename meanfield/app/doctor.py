@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from importlib import import_module, metadata
 from typing import Any
 
-__all__ = ["compile_everything", "doctor", "in_words", "version_of"]
-
 # Name of the package and licence of its binary wheel.
 REQUIRED = {
     "numpy": "BSD-3-Clause",

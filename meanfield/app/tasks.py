@@ -35,8 +35,6 @@ from ..states import Start
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BY_PROGRAM", "TASKS", "Arguments", "Configuration", "figure_of", "read_result"]
-
 BY_PROGRAM = {
     *("model", "state", "mu0", "drift", "geometry", "events", "callback", "observe"),
     *("observables", "functionals", "progress", "checkpoint", "resume", "provenance"),

@@ -44,9 +44,6 @@ from ..spaces.contract import dimension_of_harmonics
 from ..spaces.density import Density
 from ..spaces.sphere_points import harmonics_at
 
-__all__ = ["AXISYMMETRIC", "GROUPS", "ROUNDING", "Basis", "Harmonics", "Polyhedral", "basis_on",
-           "fold_of", "image", "symmetric_part"]  # fmt: skip
-
 AXISYMMETRIC = "axisymmetric"
 ROUNDING = 1e-8  # smaller moments count as zero where the symmetry of a state is asked for
 NOTHING = 1e-12  # smaller moments of a density have no direction

@@ -10,8 +10,6 @@ from .continuation import Point, StationaryCurve
 from .detection import Special, TestFunctions, across, meeting
 from .normal_forms import Onset
 
-__all__ = ["NEAR_UNIFORM", "Branch", "Growth"]
-
 AMPLITUDE = 0.02  # of new branches, in L^2
 NEAR_UNIFORM = 0.05  # in L^2: of the first point of a branch that begins at the uniform state
 BRIEF = 5  # points after which a curve may have come back

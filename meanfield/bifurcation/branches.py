@@ -28,8 +28,6 @@ from .stationary import StationaryState, state_at
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Following", "asked_degrees", "branches", "follow"]
-
 ASIDE = 1.5  # how far diagrams in kappa reach beyond the kappa that is asked for
 LARGEST = 12  # degree that is followed without being asked for
 FARTHEST = 1000.0  # times the range: how high onsets are looked for

@@ -18,8 +18,6 @@ from .equation import Equation, Family, Mean, OutsideDomain
 from .newton import Iteration, newton
 from .normal_forms import Onset, normal_form
 
-__all__ = ["Curve", "Point", "StationaryCurve", "curve_of"]
-
 TOLERANCE = 1e-12
 FINEST = 1e-8
 STRAIGHT, CURVED = 0.999, 0.98  # cosines of the angle between tangents: longer, shorter steps

@@ -19,8 +19,6 @@ from .bases import image, symmetric_part
 from .continuation import Point, StationaryCurve
 from .stability import growth_rates
 
-__all__ = ["Special", "TestFunctions", "across", "located", "meeting"]
-
 MOST = 60
 CLOSE = 1e-13  # of the bracket, in parts of the step
 NEAR = 1e-10  # of the bracket, relative, where points between are not found

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["CUT_SHORT", "RESERVED", "Diagram", "SpecialPoint", "Transition"]
-
 HEADER = "meanfield_diagram"  # the name of the header of a file
 RESERVED = ("branch", "kappa", "beta", "order_parameter", "moments", "resolution", "free_energy",
             "growth", "unstable", "degree", "order", "point")  # fmt: skip

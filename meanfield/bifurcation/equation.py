@@ -29,8 +29,6 @@ from ..core.kinds import build
 from ..models import Drift, ZonalDrift
 from .bases import Basis
 
-__all__ = ["Equation", "Family", "Mean", "OutsideDomain", "drift_of", "with_parameter"]
-
 ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
 CONSTANT, PROPORTIONAL = 1e-13, 1e-10  # of Z_0: how far Z may be from constant, and from c W
 SERIES = 1e-4  # |c s| below which dg/dc is computed by its series

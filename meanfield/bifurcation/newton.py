@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Iteration", "System", "deflated", "newton"]
-
 MOST = 60
 HALVINGS = 12
 

@@ -15,8 +15,6 @@ import numpy as np
 
 from .equation import Equation
 
-__all__ = ["NormalForm", "Onset", "normal_form"]
-
 ORDER = 4  # coefficients of a series: t^0 to t^3
 VANISHES = 1e-10
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["PhaseDiagram", "Tricritical", "phase_diagram"]
-
 HEADER = "meanfield_phase_diagram"  # the name of the header of a file
 DEGREE = 64
 UNRESOLVED = 1e-11

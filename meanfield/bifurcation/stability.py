@@ -16,8 +16,6 @@ from ..lowlevel.blas import one_blas_thread
 from .bases import Basis
 from .equation import Equation
 
-__all__ = ["Stability", "growth_rates", "stability_of"]
-
 REAL = 1e-9  # imaginary parts of rounding, relative to the largest rate of diffusion
 UNIFORM = 1e-8  # moments of a state that no rotation changes
 

@@ -19,8 +19,6 @@ from .equation import Equation
 from .newton import Iteration, deflated, newton
 from .stability import Stability, stability_of
 
-__all__ = ["StationaryState", "stability", "state_at", "stationary", "stationary_states"]
-
 TAIL = 1e-13  # of the last moments
 FINEST, COARSEST = 1e-15, 1e-3  # tolerances
 STATIONARY = 1e-8  # residual of a density whose stability is asked for

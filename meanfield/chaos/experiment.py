@@ -14,8 +14,6 @@ from ..spaces import Density
 from ..states import Tokens
 from .measurements import Functional, Measured
 
-__all__ = ["Batch", "Experiment", "batches_of"]
-
 TOGETHER = 2**14  # tokens in a batch, about
 MOST = 64  # replicas in a batch
 

@@ -8,8 +8,6 @@ from ..distances import mmd, sobolev_distance, wasserstein
 from ..spaces import Circle, Density, Geometry, Sphere
 from ..states import Tokens
 
-__all__ = ["MEASUREMENTS", "Functional", "Measured", "chosen_of", "measurements_on"]
-
 Measured = Callable[[Tokens, Density], Any]
 Functional = Callable[[Any], Any]
 SOBOLEV = 64  # degree on S^2

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["Rate", "Study", "rate_of"]
-
 GROUP = "study"  # of a file
 SEEN = 3.0  # standard errors
 DRAWS = 1000

@@ -27,8 +27,6 @@ from .measurements import (
 )
 from .result import Study
 
-__all__ = ["propagation_of_chaos"]
-
 FIRST, ROUNDS = 64, 16  # intervals between outputs at first, and rounds of halving
 ACCURATE = 1e-7  # error of coefficients half way between outputs, in H^-1
 NEAR = 1e-9  # least distance of times from each other, relative to the last

@@ -10,22 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "boolean",
-    "check_memory",
-    "finite",
-    "finite_array",
-    "fitting",
-    "generator",
-    "path_of",
-    "positive",
-    "range_of",
-    "real",
-    "real_array",
-    "values_of",
-    "whole_number",
-]
-
 
 def real_array(what: str, values: Any) -> np.ndarray:
     """`values` as a new array of floats.

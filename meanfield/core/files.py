@@ -10,15 +10,6 @@ import numpy as np
 from .checks import path_of
 from .errors import StorageError
 
-__all__ = [
-    "NUMBER_FORMATS",
-    "check_writable",
-    "checksum",
-    "read_numbers",
-    "write_atomically",
-    "write_result",
-]
-
 NUMBER_FORMATS = (".npy", ".npz", ".csv")
 
 

@@ -18,29 +18,6 @@ from . import checks
 from .errors import MeanfieldError
 from .files import NUMBER_FORMATS
 
-__all__ = [
-    "INVALID",
-    "REFUSED",
-    "Array",
-    "Call",
-    "DataFile",
-    "Form",
-    "Index",
-    "Leaf",
-    "Named",
-    "Natural",
-    "NonNegative",
-    "Numbers",
-    "Positive",
-    "PositiveNumbers",
-    "Reading",
-    "choice",
-    "nearest",
-    "shown",
-    "toml",
-    "without_name",
-]
-
 REFUSED = (TypeError, ValueError, MeanfieldError)
 INVALID: Any = type("Invalid", (), {})()  # what is read where something was wrong
 INFINITIES = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # of which JSON has none

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["digest"]
-
 PLAIN = (type(None), bool, int, float, complex, str, bytes, PurePath, type(...), range, slice)
 
 

@@ -54,19 +54,6 @@ from .forms import (
 )
 from .identity import digest
 
-__all__ = [
-    "Kind",
-    "KindOf",
-    "Parameter",
-    "build",
-    "call_json",
-    "describe",
-    "located",
-    "parameters_of",
-    "read_arguments",
-    "schema",
-]
-
 ENTRY_POINTS = "meanfield.kinds"
 SHORT = 16  # entries of an array that stands among other words
 SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n((?:(?!.*\n---).*\n?)*)", re.MULTILINE)

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-__all__ = ["Distance"]
-
 
 class Distance(NDArrayOperatorsMixin):
     """A distance, which is used as a number, or as an array of numbers.

@@ -20,8 +20,6 @@ from .linear_programs import Points, pairwise_distances
 from .measures import checked_pair
 from .wasserstein import checked_power
 
-__all__ = ["sinkhorn_divergence"]
-
 MARGINAL = 1e-10  # total error of a marginal at which the iteration is done
 ROUNDS = 100  # of Newton's method, at the last strength
 HALVINGS, RIDGE = 30, 1e-10

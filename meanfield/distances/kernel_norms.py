@@ -21,8 +21,6 @@ from .distance import Distance
 from .linear_programs import Points, pairwise_distances
 from .measures import Measure, checked_pair
 
-__all__ = ["mmd", "sobolev_distance"]
-
 MOST, LARGEST = {2: 10**7, 3: 2048}, 4096  # degrees, by dimension and beyond
 RELATIVE = 1e-13  # of the transforms at scattered points
 ROUNDED, CANCELLED = 1e-26, 1e-13  # squares of rounding errors; those of sums over pairs

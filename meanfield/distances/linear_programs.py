@@ -12,9 +12,6 @@ from numba import njit
 
 from ..core.errors import MeanfieldError, UnresolvedWarning
 
-__all__ = ["Cells", "Plan", "Points", "angles_between", "optimal_plan", "pairwise_distances",
-           "semidiscrete_bounds"]  # fmt: skip
-
 NEAR = 0.01  # angles closer than this to 0 or pi lose digits in an inner product
 MOST_PAIRS = 2**28  # their costs and the plan are 4 GiB
 PIVOTS = 10**9

@@ -21,8 +21,6 @@ from ..states import Dirac, Tokens
 from .linear_programs import Cells, Points, angles_between
 from .quantiles import curves_of_densities, curves_of_points
 
-__all__ = ["Measure", "checked_pair"]
-
 ON_AXIS = 1e-15
 ACCURACY = 1e-14  # of the transforms of ducc0 on the circle
 NODES, WAVES = 60, 30  # beyond the degree: for any power, and for sin^(d - 2) in d dimensions

@@ -36,10 +36,6 @@ from numpy.polynomial import chebyshev
 
 from ..core.errors import MeanfieldError
 
-__all__ = ["SLIVER", "curves_of_densities", "curves_of_points", "levels_of",
-           "transport_around_circle", "transport_costs_around_circle",
-           "transport_on_interval"]  # fmt: skip
-
 LEVEL, PLACE, WIDTH, RISE = range(4)  # columns of a curve
 CHEBYSHEV = 14  # nodes of the polynomial on one piece
 ROUGH, NOISE = 1e-15, 1e-11  # relative size of its last coefficients: resolved; rounding error

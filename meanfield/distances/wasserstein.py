@@ -27,8 +27,6 @@ from .quantiles import (
     transport_on_interval,
 )
 
-__all__ = ["checked_power", "conditional_wasserstein", "sliced_wasserstein", "wasserstein"]
-
 LARGEST_POWER = 20  # beyond, rounding errors of masses decide
 CELLS, MOST_CELLS = 2000, 20_000
 ROUNDING = 1e-14  # of an integral, relative to its largest value

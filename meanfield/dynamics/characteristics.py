@@ -15,8 +15,6 @@ from .density import interaction_energy
 from .motion import Failure, Motion
 from .observables import MOMENTS
 
-__all__ = ["CharacteristicsMotion"]
-
 EPSILON = 2.0**-52
 FINEST = 1e-5  # distances to which W2 keeps its relative accuracy, or coarser with rtol
 INTERACTION = 1e-6  # largest change of the first velocities if half of the nodes are left out

@@ -11,8 +11,6 @@ from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from .motion import Failure, Motion, in_shape_of
 from .observables import MOMENTS
 
-__all__ = ["DensityEvolution", "DensityMotion", "interaction_energy"]
-
 
 class DensityEvolution:
     """The equation of an ensemble of densities as L c + N(c), L diagonal.

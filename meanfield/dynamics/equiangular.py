@@ -24,8 +24,6 @@ from ..states import Equiangular
 from ..steppers import DormandPrince, Layers, Splitting
 from .motion import WITH_RADII, Motion, in_shape_of
 
-__all__ = ["EquiangularMotion"]
-
 ROUNDED = 8 * np.finfo(float).eps
 
 

@@ -19,8 +19,6 @@ from .gaussian_attention import AFFINE, affine, energy, length, lengths
 from .motion import Failure, Motion
 from .observables import rank_of
 
-__all__ = ["ClosedCovariance", "GaussianMotion", "metric_speed"]
-
 LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # of a covariance that is finite
 COMMUTE = 1e-12  # of the product of the norms
 ROUNDING = np.finfo(float).eps  # of the largest eigenvalue, times d: what it leaves of a zero

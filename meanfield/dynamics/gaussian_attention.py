@@ -34,8 +34,6 @@ from ..models.attention import Head, alike, gradient_factor
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
 from ..states import Gaussian
 
-__all__ = ["AFFINE", "Affine", "affine", "energy", "length", "lengths"]
-
 
 def length(array: np.ndarray) -> float:
     """(sum of squares)^(1/2) of numbers whose squares may overflow or vanish."""

@@ -10,8 +10,6 @@ from ..states import Gram
 from .motion import Motion, in_shape_of
 from .observables import cluster_counts, mean_cosine, rank_of
 
-__all__ = ["GramMotion"]
-
 
 class GramMotion(Motion, moves=Gram):
     """Velocities of a Gram matrix under a zonal drift.

@@ -17,8 +17,6 @@ from numba import njit
 from ..core.checks import positive
 from ..states import Tokens
 
-__all__ = ["KernelModes", "kernel_modes", "sums_at"]
-
 CELL = 0.25  # first cells, in units of the bandwidth
 COARSEST = np.pi / 8
 WIDER = 1 + 1e-9  # against rounding

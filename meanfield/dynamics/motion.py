@@ -14,8 +14,6 @@ from ..models.transformer import Transformer
 from ..states import Equiangular, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
 
-__all__ = ["Failure", "Motion", "attend", "distinct", "in_shape_of", "motion_for"]
-
 INSIDE = 1e-13  # of the time between two jumps
 ROUNDED = 32 * np.finfo(float).eps  # of that time, where it is long after 0
 ONE_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same

@@ -11,21 +11,6 @@ from ..models.transformer import Transformer
 from ..states import Gram, Tokens
 from .motion import motion_for
 
-__all__ = [
-    "LINKED",
-    "MANY",
-    "MOMENTS",
-    "cluster_counts",
-    "cluster_labels",
-    "effective_rank",
-    "inner_product_histogram",
-    "mean_cosine",
-    "measure",
-    "measure_all",
-    "merge_events",
-    "rank_of",
-]
-
 MOMENTS = 8
 ROWS = 512
 LINKED = float(np.arccos(0.9999))  # radians

@@ -20,8 +20,6 @@ from ..steppers.splitting import kutta_step
 from .motion import AGAIN, WITH_RADII, Failure, Motion, in_shape_of
 from .observables import MANY, cluster_counts, effective_rank, mean_cosine
 
-__all__ = ["TokenMotion"]
-
 LOST = 2.0  # a step that changes the length of a unit vector by this factor says nothing
 OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
 CAREFUL = 0.05  # default steps with noise, times the rate of the drift and of the noise

@@ -16,8 +16,6 @@ from ..core.errors import MeanfieldError
 from ..models.attention import Attention, Hardmax, heads
 from .contract import ALONE, ThreadPool
 
-__all__ = ["AttentionSums", "Head"]
-
 ENTRIES = 1 << 17  # of a block of logits: 1 MiB, within the cache of a core
 COLUMNS = 512
 DENSE = 512  # tokens up to which n x n weights are held, for Newton's method

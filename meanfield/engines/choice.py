@@ -17,8 +17,6 @@ from .direct import DirectSums, MeanDirection
 from .harmonics import FINEST, ROUNDING, HarmonicEngine
 from .sphere import SphereModes
 
-__all__ = ["Automatic", "Direct", "FieldSums", "Modes", "Summation", "engine_for"]
-
 MODES: dict[int, type[HarmonicEngine]] = {
     kind.dimension: kind for kind in (CircleModes, SphereModes)
 }

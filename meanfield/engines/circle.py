@@ -18,8 +18,6 @@ from ..lowlevel.compilation import WITHIN
 from ..models import ZonalDrift
 from .harmonics import PART, HarmonicEngine, parts_of
 
-__all__ = ["POWERS", "CircleModes"]
-
 POWERS = 150  # up to this degree they are faster
 BLOCK = 256
 IN_ANY_ORDER = {"contract", "reassoc", "nsz"}

@@ -10,8 +10,6 @@ import numpy as np
 
 from ..models import ZonalDrift
 
-__all__ = ["ALONE", "Engine", "ThreadPool"]
-
 
 class Engine(ABC):
     """Velocities of interacting tokens under a zonal drift,

@@ -31,8 +31,6 @@ from .exponential_pairs import (
     sums_of,
 )
 
-__all__ = ["DirectSums", "MeanDirection"]
-
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, differences are faster than BLAS
 SMALL = 1000  # tokens of a system that no threads share: the last bits depend on it
 FEW_PAIRS = 10**6  # they take less time than to wake other threads

@@ -19,17 +19,6 @@ from numba import njit
 from ..lowlevel.compilation import WITHIN
 from ..lowlevel.floating_point import exponential
 
-__all__ = [
-    "BLOCK",
-    "block_pair",
-    "columns_of",
-    "pairs_in_blocks",
-    "pairs_of_blocks",
-    "rounds_of",
-    "single_sums",
-    "sums_of",
-]
-
 BLOCK = 256
 STRIP = 32  # tokens whose components are transposed at a time
 IN_ANY_ORDER = {"contract", "reassoc", "nsz"}

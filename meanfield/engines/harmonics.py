@@ -13,8 +13,6 @@ from ..spaces.contract import dimension_of_harmonics
 from .contract import Engine, ThreadPool
 from .direct import DirectSums
 
-__all__ = ["FINEST", "PART", "ROUNDING", "HarmonicEngine", "parts_of"]
-
 ROUNDING = 4e-15  # error of the sums over harmonics, relative to the maximum of the kernel
 FINEST = 1e-14  # accuracy asked of transforms where it decides
 PART = 131072  # tokens whose sums are computed at a time; a multiple of the blocks of all engines

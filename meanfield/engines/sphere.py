@@ -7,8 +7,6 @@ from ..models import ZonalDrift
 from ..spaces.sphere_points import factors
 from .harmonics import HarmonicEngine, parts_of
 
-__all__ = ["SphereModes"]
-
 TINY = 1e-150  # squares of smaller numbers underflow
 
 

@@ -14,8 +14,6 @@ from numba import njit
 from .compilation import INNER
 from .simd import LANES, load, store
 
-__all__ = ["ROW", "good_length", "radices", "read_row", "transform", "twiddles", "write_row"]
-
 PLANE = 8 * LANES
 ROW = 2 * PLANE  # bytes
 HALF_ROOT = np.sqrt(0.5)

@@ -2,8 +2,6 @@
 
 from functools import cache
 
-__all__ = ["one_blas_thread"]
-
 
 @cache
 def _libraries():

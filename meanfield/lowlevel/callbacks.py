@@ -12,15 +12,6 @@ from llvmlite import ir
 from numba import carray, njit, types
 from numba.extending import intrinsic
 
-__all__ = [
-    "CompiledFunction",
-    "call",
-    "complex_array",
-    "evaluate",
-    "float_array",
-    "integer_array",
-]
-
 
 def _codegen(context, builder, _signature, arguments):
     """Call the function at the first argument, an address, with the others, all int64."""

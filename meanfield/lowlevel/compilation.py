@@ -5,8 +5,6 @@ from contextlib import contextmanager
 
 from numba.core import event
 
-__all__ = ["INNER", "WITHIN", "listening"]
-
 # Options of functions that only compiled code calls. They get no entry from Python: for arguments
 # such as tuples of arrays, compiling one takes as long as the function itself.
 INNER = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -10,8 +10,6 @@ from numba.extending import intrinsic
 
 from .compilation import WITHIN
 
-__all__ = ["as_bits", "exponential", "from_bits"]
-
 LOWEST = -708.0  # e^-708 is the last whole exponent before denormal numbers
 PER_LOG_2 = 1.4426950408889634
 LOG_2, REST_OF_LOG_2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10

@@ -17,8 +17,6 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from .simd import aligned
 
-__all__ = ["RealTransform", "fftw_version", "good_length"]
-
 ESTIMATE, MEASURE = 1 << 6, 0
 PLANNING = threading.RLock()  # FFTW plans and frees plans in one thread at a time
 

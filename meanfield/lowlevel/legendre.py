@@ -22,8 +22,6 @@ from numba import njit
 from .compilation import INNER
 from .simd import LANES, address_of, load, spread, store, sums_of
 
-__all__ = ["BLOCK", "analyse", "fold", "gauss", "ladder", "recurrence", "synthesise", "unfold"]
-
 BLOCK = 4  # pairs of degrees that `synthesise` takes in one pass over the latitudes
 
 

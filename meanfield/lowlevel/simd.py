@@ -12,19 +12,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
-__all__ = [
-    "LANES",
-    "address_of",
-    "aligned",
-    "load",
-    "spread",
-    "store",
-    "store_first_two",
-    "store_middle_two",
-    "sums_of",
-    "turned",
-]
-
 LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _INDICES = ir.VectorType(ir.IntType(32), LANES)

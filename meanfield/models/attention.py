@@ -16,8 +16,6 @@ from .drift import Drift
 from .parameters import InverseTemperature, Matrix, Parameter, PerLayer
 from .weights import Softmax, Unnormalised, Weights
 
-__all__ = ["Attention", "Hardmax", "Head", "heads", "rescaled"]
-
 ROWS = 512  # tokens whose weights are in memory at a time
 EQUAL = 1e-12
 AXES = {"Q": -1, "K": -1, "V": -1, "output": -2}  # which axis of the matrices is that of R^d

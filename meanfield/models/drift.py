@@ -13,8 +13,6 @@ from .parameters import GivenNumber
 if TYPE_CHECKING:
     from .zonal import ZonalDrift
 
-__all__ = ["Drift", "Ensemble"]
-
 ENSEMBLE = Either((NUMBERS, KindOf(GivenNumber)))  # what a parameter of the annotation float may be
 Ensemble = Annotated[Any, ENSEMBLE]
 

@@ -25,17 +25,6 @@ from ..core.checks import generator, whole_number
 from ..core.forms import Index, Natural
 from .parameters import GivenMatrix, Place
 
-__all__ = [
-    "GOE",
-    "Ginibre",
-    "GinibreProduct",
-    "Wishart",
-    "ginibre",
-    "ginibre_product",
-    "goe",
-    "wishart",
-]
-
 
 def ginibre(dimension: int, rng, shape: tuple[int, ...] = (), *, rows: int | None = None):
     """G, entries independent N(0, 1): eigenvalues fill the disc of radius sqrt(d).

@@ -10,8 +10,6 @@ from ..spaces.density import Density
 from .drift import Drift
 from .zonal import ZonalDrift
 
-__all__ = ["MeanField"]
-
 BEYOND = 1e-12
 FEWEST = 4  # points of a cubic spline
 

@@ -16,15 +16,6 @@ from ..core.errors import MeanfieldError
 from ..core.forms import Array
 from ..core.kinds import Kind
 
-__all__ = [
-    "Anisotropic",
-    "CommonNoise",
-    "Isotropic",
-    "MultiplicativeIto",
-    "MultiplicativeStratonovich",
-    "Noise",
-]
-
 LONGEST = 100.0  # step: far beyond any accuracy, and e^710 overflows
 SHIFT = 6e-6  # of central differences: (rounding)^(1/3), where their two errors balance
 

@@ -12,8 +12,6 @@ from scipy.special import gammainc
 
 from ..core.errors import MeanfieldError
 
-__all__ = ["boost", "chi_square_rule", "step", "stretch_of", "turn"]
-
 NODES = 128  # of the chi-square law; exact to rounding for every D >= 2 and s
 
 

@@ -19,16 +19,6 @@ from ..core.errors import MeanfieldError
 from ..core.forms import Positive
 from ..core.kinds import Kind
 
-__all__ = [
-    "NGPT",
-    "MixLN",
-    "Normalisation",
-    "PeriLN",
-    "PostLN",
-    "PreLN",
-    "SqrtScaling",
-]
-
 CANCELLED = 1e-14
 
 

@@ -17,19 +17,6 @@ from ..core.files import read_numbers
 from ..core.forms import ARRAY, NESTED, NUMBERS, DataFile, Either, Leaf, Many, Positive, Reading
 from ..core.kinds import Kind, KindOf
 
-__all__ = [
-    "FromFile",
-    "FunctionOfTime",
-    "Given",
-    "GivenMatrix",
-    "GivenNumber",
-    "InverseTemperature",
-    "Matrix",
-    "Parameter",
-    "PerLayer",
-    "Place",
-]
-
 
 class Place(NamedTuple):
     """What `Given` may ask of the state that a model is to move.

@@ -26,8 +26,6 @@ from ..spaces.kernels import (
 from .drift import Ensemble
 from .zonal import DENSE, ROUNDED, ZonalDrift, remembered, slope_of
 
-__all__ = ["SA", "USA", "CosineSeries", "Interaction", "Kuramoto"]
-
 DESCRIBED = 4096  # degree of the series that files hold
 SMALL = -40.0  # log x where 1 - e^-x is x to rounding
 

@@ -8,8 +8,6 @@ from ..core.checks import whole_number
 from ..core.forms import NUMBERS, Natural, Numbers
 from .parameters import GivenNumber, Place
 
-__all__ = ["Logarithmic", "Power", "logarithmic", "power"]
-
 
 def logarithmic(n, gamma=1.0, offset=0.0) -> np.ndarray:
     """beta_n = gamma log n + offset, the scaling of logits by log n ("scalable softmax").

@@ -15,8 +15,6 @@ from .normalisation import Normalisation, PostLN
 from .parameters import GivenMatrix
 from .zonal import ZonalDrift
 
-__all__ = ["FeedForward", "Transformer", "relu"]
-
 
 def relu(x: np.ndarray) -> np.ndarray:
     """max(x, 0)."""

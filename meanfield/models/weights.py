@@ -16,8 +16,6 @@ import numpy as np
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
 
-__all__ = ["L2", "Linear", "Sigmoid", "Sinkhorn", "Softmax", "Unnormalised", "Weights"]
-
 
 class Weights(Kind, family=True):
     """A kind of attention weights k(x, y); `Attention` takes one.

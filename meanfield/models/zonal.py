@@ -13,8 +13,6 @@ from ..core.errors import MeanfieldError
 from ..spaces.kernels import quadrature_multipliers, values_at
 from .drift import Drift
 
-__all__ = ["DENSE", "ROUNDED", "ZonalDrift", "kernel_degree", "remembered", "slope_of"]
-
 NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)  # at which a drift shows what it computes
 DENSE = np.linspace(-1, 1, 515)[1:-1]  # for the largest slope, which may be infinite at +-1
 CLOSE = 1e-3  # gaps below which differences of slopes cancel

@@ -28,8 +28,6 @@ from .clusters import (
 from .labels import Member, all_members, choose_members, member_of, percent
 from .spaces import Chart, Flat, chart_of, in_words, space_of_tokens
 
-__all__ = ["Appearance"]
-
 COARSE_DEGREE = 16
 
 

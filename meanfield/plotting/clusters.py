@@ -17,8 +17,6 @@ from ..spaces.density import Density
 from ..states import Tokens
 from . import theme
 
-__all__ = ["Cluster", "clusters_of_density", "clusters_of_tokens"]
-
 GATHERED = 0.1  # radians: tokens and nodes nearer to a cluster belong to it
 CLUSTERED = 0.75  # of the mass, at least, is in clusters, or
 HEAVY = 0.25  # in one of them; else there is none to speak of

@@ -30,8 +30,6 @@ from .registry import expect, figure
 from .spaces import AROUND, QUARTERS, Line, chart_of
 from .times import is_logarithmic, need_two_times, resolved_states, time_axis
 
-__all__ = ["distribution", "histogram", "polar", "snapshots", "trajectories"]
-
 RADIUS = r"radius: density $\mu_t(\theta)$"
 TURN = np.linspace(0.0, 2 * np.pi, 361)
 CENTRED = {"ha": "center", "va": "center"}

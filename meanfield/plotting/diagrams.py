@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..bifurcation import Diagram, PhaseDiagram
     from ..chaos import Study
 
-__all__ = ["bifurcation", "phases", "rates"]
-
 STYLES = {
     "stable": {"ls": "-"},
     "unstable": {"ls": "--", "lw": 0.9},

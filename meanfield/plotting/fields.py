@@ -27,8 +27,6 @@ from .registry import figure
 from .spaces import AROUND, Chart, Euclidean, Hypersphere, chart_of
 from .times import columns_of_times, is_logarithmic, need_two_times, time_axis
 
-__all__ = ["inner_products", "profiles", "spacetime", "token_spacetime"]
-
 DENSITY = r"density $\mu_t(\theta)$"
 MOST_COLUMNS, MOST_ROWS = 2000, 1536  # beyond, a map has more cells than a page has dots
 FEWEST_COLUMNS = 600  # below, its cells show

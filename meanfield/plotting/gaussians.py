@@ -18,8 +18,6 @@ from .registry import figure
 from .spaces import Flat, Plane
 from .times import drawn_count, is_logarithmic, spread, time_axis
 
-__all__ = ["cone", "cone_points", "ellipses", "variances"]
-
 TURN = np.linspace(0, 2 * np.pi, 181)
 LARGEST = 8.0  # times the extent at the start: what is larger leaves the panel
 MARGIN = 1.08

@@ -10,8 +10,6 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from ..results.solution import Solution
 
-__all__ = ["Member", "distinct", "mathematical"]
-
 Member = tuple[int, ...]
 MOST_PANELS = 9
 SYMBOLS = {

@@ -21,8 +21,6 @@ from . import theme
 from .labels import Member, choose_members, describe_model, distinct, label_of_member
 from .times import drawn_count, pick_times, resolved_states
 
-__all__ = ["Panels"]
-
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
 Draw = Callable[[Axes, int], Iterable[Artist]]  # draws the saved state of an index in a panel
 

@@ -26,8 +26,6 @@ from .layouts import Panels, mark, panels_in, title_page
 from .registry import figure
 from .times import drawn_count, is_logarithmic, time_axis
 
-__all__ = ["observables"]
-
 SHOWN_MOMENTS = 4
 MARGIN = 0.05  # beneath curves on a logarithmic axis
 BAND = (5.0, 50.0, 95.0)

@@ -37,8 +37,6 @@ from .registry import FigureKind, check_options, options_of
 from .spaces import Euclidean, Flat, Hypersphere, Line, Plane
 from .times import drawn_count, is_logarithmic, pick_times, resolved_states
 
-__all__ = ["Band", "animate", "overview", "scene", "upper_part"]
-
 # The page ------------------------------------------------------------------------------------
 
 VIEWING = ("seen_from", "scale")  # options of movies

@@ -23,8 +23,6 @@ from .layouts import Draw, Panels
 from .registry import figure
 from .spaces import Euclidean, Hypersphere, chart_of
 
-__all__ = ["paths", "projection", "rings"]
-
 LARGEST = 20.0  # times the mean mass: heavier tokens have dots of this size
 LARGE = 500  # more dots than these are an image inside vector formats
 FEW = 32  # saved times from which the principal axes are found

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Mollweide", "OrthographicPair", "Projection", "frame_of", "graticule"]
-
 GAP = 0.06  # between the discs of a pair, whose radius is 1
 TURN = np.linspace(0.0, 2 * np.pi, 361)
 STEP = np.pi / 6  # of the graticule

@@ -22,8 +22,6 @@ from . import layouts
 from .appearance import Appearance, describe_states, space_of
 from .spaces import in_words
 
-__all__ = ["figure", "plot"]
-
 Draw = Callable[..., Any]
 
 

@@ -12,8 +12,6 @@ from matplotlib.axes import Axes
 
 from ..spaces import Circle, Sphere, Zonal
 
-__all__ = ["CHARTS", "Chart", "chart_of"]
-
 
 class Hypersphere:
     """The unit sphere of R^d, d > 3."""

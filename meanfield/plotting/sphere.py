@@ -30,8 +30,6 @@ from .points import explain_dots
 from .projections import Mollweide, OrthographicPair, Projection, frame_of, graticule
 from .registry import figure
 
-__all__ = ["mollweide", "mollweide_dots", "orthographic", "orthographic_dots"]
-
 DENSITY = r"density $\mu_t(x)$"
 PER_UNIT = 240  # pixels in the radius of a disc, and in half the height of a map
 MOVING = 160  # the same, of a movie

@@ -9,8 +9,6 @@ from cycler import cycler
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-__all__ = ["INK", "PALETTE", "WARNING", "PaperFigure", "figure", "ordered_colours", "style"]
-
 # Okabe and Ito's colours, which stay apart under every common form of colour blindness.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 WARNING = "#D00000"

@@ -14,8 +14,6 @@ from .appearance import appearance_of
 from .clusters import evenly
 from .labels import Member, label_logarithmic
 
-__all__ = ["drawn_count", "pick_times", "resolved_states", "story", "time_axis"]
-
 NAME = "time $t$"
 FEWEST, LONG = 5, 30.0  # so many times, and so long a range, are worth a logarithmic axis
 EVEN, MOST = 0.1, 0.7

@@ -35,8 +35,6 @@ from .solution import Solution, observable_arrays, words
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["FORMAT", "load", "provenance", "read_dataset", "save", "write_dataset"]
-
 FORMAT = 3
 LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")
 OTHERS = {"meanfield_diagram": "Diagram", "meanfield_phase_diagram": "PhaseDiagram"}  # by header

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["Solution", "State", "observable_arrays", "words"]
-
 State = Density | Characteristics | Tokens | Gram | Equiangular | Gaussian
 SUCCESSFUL = ("finished", "steady", "event", "stopped")
 WORDS = {

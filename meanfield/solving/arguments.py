@@ -20,15 +20,6 @@ from ..steppers import Layers, Scheme, Splitting
 from .checkpoint import Keeper
 from .merging import checked_distance
 
-__all__ = [
-    "AT_REST",
-    "Arguments",
-    "Geomspace",
-    "Linspace",
-    "Times",
-    "check_layers",
-]
-
 OUTPUTS = 101
 AT_REST = 1e-10  # a rate of change, the default of steady_tolerance
 FEWEST_MODES = 16

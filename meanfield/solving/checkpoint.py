@@ -23,8 +23,6 @@ from ..core.errors import CheckpointError, StorageWarning
 from ..core.files import check_writable, write_atomically
 from ..core.identity import digest
 
-__all__ = ["Keeper"]
-
 MAGIC = b"meanfield ckpt 6"
 
 

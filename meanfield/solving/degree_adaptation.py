@@ -12,8 +12,6 @@ from .arguments import Arguments
 from .integration import Integration
 from .policies import Policy
 
-__all__ = ["UNRESOLVED", "SpectralIntegration", "coarser", "finer"]
-
 UNRESOLVED = 100
 TAIL, COARSE_TAIL = 0.1, 0.01
 SMALLEST_TAIL = 1e-13

@@ -23,8 +23,6 @@ from .arguments import Arguments, check_layers
 from .merging import Merging
 from .policies import BlowUp, Policy, Stiffness
 
-__all__ = ["STALLED", "FlowIntegration", "Integration"]
-
 STALLED = 101  # a step was too short for the clock to show
 ONE_TIME = 8 * np.finfo(float).eps
 

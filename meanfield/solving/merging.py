@@ -10,8 +10,6 @@ from ..dynamics.motion import Motion
 from ..states import Tokens
 from .policies import Policy
 
-__all__ = ["Merging", "checked_distance"]
-
 HALVINGS = 52
 AT_ONCE = 1e-6  # of a step: times that differ by less are one
 NEAR = 0.1  # tokens farther apart are not one

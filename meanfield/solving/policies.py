@@ -6,8 +6,6 @@ import numpy as np
 
 from ..steppers.radau import Radau, StiffFlow, jacobian
 
-__all__ = ["BLOWN_UP", "CANCELLED", "BlowUp", "Policy", "Stiffness"]
-
 BLOWN_UP = 102  # the next step would pass a blow-up
 NEAR = 1e-11  # of the time since the start: what is left when the blow-up is certain
 SLOWEST = 0.02  # the least power of 1 / (T - t) that is told from a fast exponential

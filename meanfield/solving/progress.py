@@ -8,8 +8,6 @@ from typing import Any, Self
 
 from ..lowlevel.compilation import listening
 
-__all__ = ["Interruption", "Progress"]
-
 
 class Progress(ExitStack):
     """tqdm over a duration; `enabled` None shows it on a terminal only, after one second.

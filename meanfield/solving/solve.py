@@ -25,8 +25,6 @@ from .policies import BLOWN_UP, CANCELLED
 from .progress import Interruption, Progress
 from .watching import EventWatch, asks_to_stop, checked_observables, observed
 
-__all__ = ["solve"]
-
 ENDS = {
     NOT_FINITE: "not_finite",
     TOO_SMALL: "step_too_small",

@@ -11,8 +11,6 @@ from ..results.solution import State
 from ..states.contract import Arrays, member_dims
 from .integration import Integration
 
-__all__ = ["EventWatch", "asks_to_stop", "checked_observables", "observed"]
-
 Observables = Mapping[str, Callable[[Any], Any]]
 
 

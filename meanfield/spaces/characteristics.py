@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from .chart import Chart
     from .contract import Geometry
 
-__all__ = ["Characteristics", "Cluster"]
-
 MOMENTS = 8
 EXACT = 1e-10  # accuracy of the initial quadrature
 RESOLVED = 1e-2

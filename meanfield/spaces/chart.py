@@ -11,8 +11,6 @@ from .clusters import Cluster, clusters_among
 if TYPE_CHECKING:
     from .contract import Geometry
 
-__all__ = ["Chart", "Nodes", "graded_rule"]
-
 Nodes = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # coordinates, weights, halves
 
 ROUNDING = 1e-12

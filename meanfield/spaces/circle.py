@@ -13,8 +13,6 @@ from .contract import Geometry, read_only
 from .density import Density
 from .samples import checked_sample, plug_in_bandwidth
 
-__all__ = ["Circle", "evaluate", "moments_of_angles", "sample_angles"]
-
 BLOCK = 256
 STEPS, CLOSE = 60, 1e-14  # of the inversion of a cumulative law
 

@@ -16,8 +16,6 @@ from ..lowlevel.floating_point import as_bits, from_bits
 from ..lowlevel.fourier import RealTransform, good_length
 from .contract import Transport
 
-__all__ = ["CircleTransport"]
-
 # Where Z * mu is below this, it is rounding, and so is what mass there is: less than NO_MASS in
 # all. Dividing by it there moves that mass too slowly instead of at a random speed.
 NO_MASS = 2.0**-40

@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Cluster", "cap_at", "clusters_among"]
-
 ISOLATED = 0.1  # the ring around a cluster holds at most this share of the cluster's mass
 BLOCK = 256
 

@@ -16,8 +16,6 @@ from .kernels import exponential_multipliers
 if TYPE_CHECKING:
     from .chart import Chart
 
-__all__ = ["Geometry", "Transport", "read_only"]
-
 ROUNDING = 1e-12  # of a length that should be 0
 NEGLIGIBLE = 2.0**-60
 

@@ -16,8 +16,6 @@ from ..states.tokens import Tokens
 if TYPE_CHECKING:
     from . import Geometry
 
-__all__ = ["Density"]
-
 NOT_SMALL = 1e-8
 UNIT_MASS = 1e-12  # how far a mass may be from 1
 COMPUTED = 1e-4  # a solved density may be this negative, relative to its maximum, at a large rtol

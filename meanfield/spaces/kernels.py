@@ -8,14 +8,6 @@ from ..core.checks import real_array
 from ..core.errors import MeanfieldError
 from ..lowlevel.legendre import gauss
 
-__all__ = [
-    "exponential_multipliers",
-    "legendre_averages",
-    "polynomial_multipliers",
-    "quadrature_multipliers",
-    "values_at",
-]
-
 FEWEST = 128  # nodes of the first rule
 
 

@@ -15,8 +15,6 @@ from ..lowlevel.legendre import BLOCK, analyse, fold, synthesise, unfold
 from ..lowlevel.simd import LANES, aligned
 from .contract import read_only
 
-__all__ = ["Latitudes", "aligned_copy", "sample_heights"]
-
 NEGLIGIBLE = 2.0**-60
 
 

@@ -21,8 +21,6 @@ from .contract import Geometry
 from .density import COMPUTED, Density
 from .samples import principal_circle, principal_sphere
 
-__all__ = ["DensityLaw", "Law"]
-
 Degrees = Annotated[Any, Many(NATURAL)]
 
 

@@ -9,14 +9,6 @@ from ..core.files import read_numbers
 from ..states import Tokens
 from ..states.points import check_unit
 
-__all__ = [
-    "checked_sample",
-    "cross_validated_bandwidth",
-    "plug_in_bandwidth",
-    "principal_circle",
-    "principal_sphere",
-]
-
 STAGES = 7
 UNIT, EQUAL = 1e-6, 1e-12  # of lengths and masses in a sample
 

@@ -19,8 +19,6 @@ from .sphere_transport import SphereTransport
 if TYPE_CHECKING:
     import pyshtools
 
-__all__ = ["Sphere", "from_pyshtools", "to_pyshtools"]
-
 FEWEST_LONGITUDES = 32  # of the nodes of characteristics
 
 

@@ -12,17 +12,6 @@ from numba import njit
 
 from .latitudes import Latitudes, sample_heights
 
-__all__ = [
-    "empirical_coefficients",
-    "evaluate",
-    "factors",
-    "gradient",
-    "harmonics_at",
-    "orders_of",
-    "rotate",
-    "sample_points",
-]
-
 ACCURACY = 1e-12
 
 

@@ -42,8 +42,6 @@ from .circle_transport import NO_MASS
 from .contract import Transport
 from .latitudes import Latitudes, aligned_copy
 
-__all__ = ["SphereTransport"]
-
 PAIRS = LANES  # pairs of latitudes taken at a time: a cache line of each sum
 
 

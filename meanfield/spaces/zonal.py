@@ -15,8 +15,6 @@ from .density import Density
 from .latitudes import Latitudes, sample_heights
 from .zonal_transport import ZonalTransport
 
-__all__ = ["Zonal"]
-
 BLOCK = 256
 LARGEST = 300 * log(10)
 HEAVY = 2.0**-40

@@ -19,8 +19,6 @@ from .circle_transport import NO_MASS
 from .contract import Transport
 from .latitudes import Latitudes
 
-__all__ = ["ZonalTransport"]
-
 
 class ZonalTransport(Transport):
     """mu -> -div(mu v[mu]) with v = grad (W * mu) / (Z * mu); see `Geometry.transport`.

@@ -10,8 +10,6 @@ import numpy as np
 
 from ..core.kinds import Kind
 
-__all__ = ["Arrays", "Held", "Start", "State", "member_dims"]
-
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]  # name -> names of the axes, values
 
 

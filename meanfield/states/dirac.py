@@ -9,8 +9,6 @@ from ..core.checks import real_array
 from .contract import Held, State
 from .points import check_unit, function_values
 
-__all__ = ["Dirac"]
-
 
 class Dirac(State):
     """The measure delta_x: all mass at one point of the unit sphere of R^d.

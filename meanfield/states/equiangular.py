@@ -10,8 +10,6 @@ from ..core.forms import Numbers, PositiveNumbers
 from .contract import Held, State
 from .tokens import Tokens
 
-__all__ = ["Equiangular"]
-
 CLOSE = 1e-3
 
 

@@ -8,8 +8,6 @@ from ..core.checks import finite, generator, real_array, whole_number
 from .contract import Held, State
 from .tokens import Tokens
 
-__all__ = ["Gaussian"]
-
 ROUNDING = 1e-12
 NEGLIGIBLE = 1e-6  # of the largest variance: another one is taken for 0
 

@@ -9,8 +9,6 @@ from .contract import Held
 from .points import UNIT, Points
 from .tokens import Tokens, TokenSet, checked_masses
 
-__all__ = ["Gram"]
-
 
 class Gram(TokenSet):
     """The inner products G_ij = <x_i, x_j> of n tokens on a sphere.

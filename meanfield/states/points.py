@@ -11,8 +11,6 @@ from ..core.files import read_numbers
 from ..core.forms import DataFile, Index, Natural
 from ..core.kinds import Kind
 
-__all__ = ["Points", "check_unit", "function_values", "vectors_of"]
-
 UNIT = 1e-9
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ..spaces.density import Density
     from .gram import Gram
 
-__all__ = ["TokenSet", "Tokens", "checked_masses"]
-
 
 class TokenSet(State):
     """What is known of n tokens with masses, or of many independent sets of them."""

@@ -1,8 +1,9 @@
 """Integrators for du/dt = L u + N(u) with L diagonal. They know no physics."""
 
+from .advance import Rules
 from .schemes import DenseOutput, DormandPrince, HochbruckOstermann, Krogstad, Scheme, Term
 from .splitting import Layers, LieTrotter, Splitting, Strang
-from .stepper import Rules, Stepper
+from .stepper import Stepper
 
 EXPONENTIAL = (Krogstad, HochbruckOstermann)
 SCHEMES = (*EXPONENTIAL, DormandPrince)

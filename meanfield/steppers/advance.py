@@ -11,8 +11,6 @@ from numba import njit
 from .attempt import STEP, attempt, norm, weigh
 from .clock import accepted, planned_to, rejected, replanned
 
-__all__ = ["PAUSED", "REACHED", "STEADY", "Rules", "advance"]
-
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
 TAIL_ERROR = 0.5  # how much of the last coefficients allowed may be the error of a step

@@ -10,8 +10,6 @@ from ..lowlevel.compilation import INNER, WITHIN
 from ..lowlevel.floating_point import as_bits, from_bits
 from ..lowlevel.simd import address_of
 
-__all__ = ["HIGHEST", "Problem", "Work", "attempt", "fastest_rate", "norm", "slope_of", "weigh"]
-
 # Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
 STEP = {**INNER, "error_model": "numpy"}
 

@@ -8,17 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = [
-    "Clock",
-    "accepted",
-    "planned_to",
-    "rejected",
-    "replanned",
-    "restored",
-    "started",
-]
-
-
 MANY = 2.0**53  # steps: a plan for as many is never carried out to its end
 
 

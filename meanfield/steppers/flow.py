@@ -11,8 +11,6 @@ from .advance import NOT_FINITE, PAUSED, REACHED, TOO_SMALL
 from .clock import Clock, accepted, planned_to, rejected
 from .schemes import DenseOutput, Scheme
 
-__all__ = ["ExplicitFlow", "Flow", "StallDetector", "Step", "VelocityField"]
-
 MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
 MOST_STALLED = 2000  # steps in a row that neither become shorter nor add up to a longer time
 NO_STEP = np.finfo(float).tiny

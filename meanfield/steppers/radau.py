@@ -14,8 +14,6 @@ import numpy as np
 from .flow import Flow, VelocityField
 from .schemes import Scheme
 
-__all__ = ["Radau", "StiffFlow", "jacobian"]
-
 STAGES = 5
 MOST_ITERATIONS = 20
 CLOSE = 1e-3  # of rtol: what Newton's method is to leave

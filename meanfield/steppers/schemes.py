@@ -7,8 +7,6 @@ import numpy as np
 
 from .attempt import HIGHEST
 
-__all__ = ["DenseOutput", "DormandPrince", "HochbruckOstermann", "Krogstad", "Scheme", "Term"]
-
 
 class Term(NamedTuple):
     """factor * phi_order(node * z), one summand of a weight."""

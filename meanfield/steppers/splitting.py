@@ -11,8 +11,6 @@ import numpy as np
 
 from .flow import Flow
 
-__all__ = ["FixedSteps", "Layers", "LieTrotter", "Splitting", "Strang", "kutta_step"]
-
 
 @dataclass(frozen=True)
 class Splitting:

@@ -9,8 +9,6 @@ from .attempt import HIGHEST, Problem, Work, fastest_rate, slope_of
 from .clock import Clock, started
 from .schemes import Scheme, Table
 
-__all__ = ["Rules", "Stepper"]
-
 FIXED_STEP = Rules(0.0, 1.0, 0.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # whatever its error is
 
 
