@@ -107,7 +107,7 @@ class AngleTokens(mf.State):
 
 
 class AngleTokensMotion(mf.Motion, moves=AngleTokens):
-    """theta_i' = -(1/n) sum_j W'(cos(theta_i - theta_j)) sin(theta_i - theta_j)."""
+    """theta_i' = -sum_j W'(cos g_ij) sin g_ij / sum_j Z(cos g_ij), g_ij = theta_i - theta_j."""
 
     def coordinates(self, state):
         return state.theta
@@ -116,8 +116,9 @@ class AngleTokensMotion(mf.Motion, moves=AngleTokens):
         return AngleTokens(y)
 
     def velocity(self, y, t):
-        gaps = y[:, None] - y
-        return -(self.model.drift.slope(np.cos(gaps)) * np.sin(gaps)).mean(axis=1)
+        drift, gaps = self.model.drift.as_zonal(), y[:, None] - y
+        pull = (drift.slope(np.cos(gaps)) * np.sin(gaps)).mean(axis=1)
+        return -pull / drift.weight(np.cos(gaps)).mean(axis=1)
 
     def measure(self, state, t=0.0):
         return {"order_parameter": np.abs(np.exp(1j * state.theta).mean())}
