@@ -14,13 +14,12 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from ..lowlevel.compilation import WITHIN
+from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN
 from ..models import ZonalDrift
 from .harmonics import PART, HarmonicEngine, parts_of
 
 POWERS = 150  # up to this degree they are faster
 BLOCK = 256
-IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
 class CircleModes(HarmonicEngine):

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from ..lowlevel.blas import one_blas_thread
-from ..lowlevel.floating_point import exponential
+from ..lowlevel.simd import exponential
 from ..models import ZonalDrift
 from .contract import ALONE, Engine, ThreadPool
 from .exponential_pairs import (
