@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from ..core.checks import common_shape
 from ..core.errors import MeanfieldError
 from ..models import Drift
 from ..models.normalisation import PostLN, PreLN
@@ -376,13 +377,11 @@ def in_shape_of(model: Transformer, state: Any, *, least: int = 0) -> Any:
     """
     if least and len(state) < least:
         raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
-    try:
-        shape = np.broadcast_shapes(model.shape, state.shape)
-    except ValueError:
-        raise ValueError(
-            f"The model has ensemble shape {model.shape} and the state {state.shape}: these do not "
-            "broadcast. For a table of both give one of them a trailing axis."
-        ) from None
+    shape = common_shape(
+        "The ensembles of model and state",
+        {"model": model.shape, "state": state.shape},
+        "For a table of both give one of them a trailing axis.",
+    )
     return state if shape == state.shape else state.broadcast(shape)
 
 
