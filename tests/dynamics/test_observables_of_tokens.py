@@ -17,7 +17,6 @@ from meanfield import (
     Unnormalised,
     solve,
 )
-from meanfield.dynamics import observables
 from meanfield.dynamics.observables import (
     cluster_labels,
     effective_rank,
@@ -131,7 +130,7 @@ def test_cells_find_the_same_clusters(monkeypatch, d, angle):
     tokens = Tokens(x, on_sphere=False)
     expected = groups_of(cluster_labels(tokens, angle))
     assert 2 < len(expected) < 240
-    monkeypatch.setattr(observables, "MANY", 10)
+    monkeypatch.setattr("meanfield.states.clusters.MANY", 10)
     assert groups_of(cluster_labels(tokens, angle)) == expected
 
 
