@@ -97,7 +97,7 @@ def common_shape(
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
-        found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        found = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
         raise ValueError(f"{what} do not broadcast: {found}. {advice}".rstrip()) from None
 
 

@@ -197,7 +197,7 @@ class Motion(ABC):
             raise ValueError(
                 f"{self.moves.__name__} needs an explicit scheme, {names}; got {scheme.name}."
             )
-        if isinstance(scheme, Splitting) and dt is None:
+        if dt is None and not scheme.estimate_order:
             raise ValueError(f"steppers.{scheme.name} needs dt, the length of its steps.")
         return scheme, dt
 
@@ -296,7 +296,7 @@ class Motion(ABC):
 
     def size(self, y: np.ndarray) -> str:
         """How fine the representation is, for the progress bar."""
-        return f"{y.size} coordinates"
+        return self.like.size_in_words
 
     def stats(self, state: Any) -> dict[str, Any]:
         """What the result of a run is told beside counts, from its last state."""

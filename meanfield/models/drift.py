@@ -113,6 +113,7 @@ class Drift(Kind, family=True):
 
         raise MeanfieldError(
             f"{type(self).__name__} does not depend on inner products alone, so it has no "
-            "harmonics to move a density by: solve for Tokens. Densities, Characteristics and "
-            f"Gram matrices take {', '.join(KindOf(ZonalDrift).names)}."
+            "harmonics to move a density by: solve for Tokens. Densities, Characteristics, Gram "
+            f"matrices and equiangular tokens take {', '.join(KindOf(ZonalDrift).names)}; for "
+            "multiples of the identity SA(beta) or USA(beta)."
         )
