@@ -94,7 +94,7 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     def coordinates(self, state: Gaussian) -> np.ndarray:
         """The array that moves: the root of the covariance, and the mean."""
-        return self.projected(np.column_stack([state.root, state.mean]))
+        return self.projected(self.packed(state))
 
     def state_of(self, y: np.ndarray) -> Gaussian:
         """The law with these coordinates."""
@@ -243,7 +243,7 @@ class GaussianMotion(Motion, moves=Gaussian):
                 W2, see `gaussian_attention`; else nan
         """
         variances, y = state.variances, self.coordinates(state)
-        sizes = np.linalg.svd(np.column_stack([state.root, state.mean]), compute_uv=False)
+        sizes = np.linalg.svd(self.packed(state), compute_uv=False)
         return {
             "order_parameter": length(state.mean),
             "spread": length(state.root),

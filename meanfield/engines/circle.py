@@ -141,7 +141,7 @@ def _power_moments(x, masses, moments, first, last):
             _add_moments(real[:size], imaginary[:size], re[:size], im[:size], total)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _velocities(x, slopes, levels, velocity, level, first, last):
     """Fill velocities (R, n, 2) and levels (R, n) of some parts.
 
@@ -160,7 +160,8 @@ def _velocities(x, slopes, levels, velocity, level, first, last):
             if levels.size > 0:
                 _real_parts(real[:size], imaginary[:size], levels[r], re[:size], im[:size])
                 level[r, begin : begin + size] = re[:size]
-                _divide(speed[:size], re[:size])
+                for i in range(size):
+                    speed[i] /= re[i]
             for i in range(size):
                 velocity[r, begin + i, 0] = -speed[i] * imaginary[i]
                 velocity[r, begin + i, 1] = speed[i] * real[i]
@@ -175,12 +176,6 @@ def _directions(x, begin, real, imaginary):
         inverse = 1.0 / np.sqrt(a * a + b * b)
         real[i], imaginary[i] = a * inverse, b * inverse
     return size
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _divide(numbers, divisors):
-    for i in range(numbers.size):
-        numbers[i] /= divisors[i]
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)

@@ -176,15 +176,13 @@ class DirectSums(Engine):
     def _symmetric_sums(self, columns, functions):
         """Sums with the weights function(t), one function for all systems or for each."""
         kernels = [partial(_evaluate, function) for function in functions]
-        own = np.array([float(np.asarray(f(np.ones(1)))[0]) for f in functions])
-        if len(kernels) == 1:
-            kernels, own = kernels * len(columns), np.repeat(own, len(columns))
+        own = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
         return self._gram_sums(columns, kernels, own)
 
     def _gram_sums(self, columns, kernels, own):
         sums, threads = np.empty_like(columns), self._threads_for(columns)
         with one_blas_thread():
-            for system in zip(columns, kernels, own, sums, strict=True):
+            for system in zip(columns, cycle(kernels), cycle(own), sums, strict=False):
                 gram_sums(*system, threads)
         return sums
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..core.checks import finite, finite_array, real_array
 from ..core.forms import NonNegative
 from .drift import Drift
-from .parameters import InverseTemperature, Matrix, Parameter
+from .parameters import InverseTemperature, Matrix, Parameter, changing
 from .weights import Softmax, Weights
 
 ROWS = 512  # tokens whose weights are in memory at a time
@@ -37,11 +37,6 @@ class _QKV(Drift):
         return {"Q": self.Q, "K": self.K, "V": self.V}
 
     @property
-    def _changing(self) -> dict[str, Any]:
-        """Those that do."""
-        return {n: value for n, value in self._given.items() if not isinstance(value, np.ndarray)}
-
-    @property
     def dimension(self) -> int | None:
         """The d of the tokens, or None if multiples of the identity leave it open."""
         return dimension(self._given)
@@ -49,7 +44,7 @@ class _QKV(Drift):
     @property
     def constant(self) -> bool:  # type: ignore[override]
         """Whether no parameter depends on time."""
-        return not self._changing
+        return not changing(self._given)
 
     def at(self, t: float, d: int | None = None) -> dict[str, np.ndarray]:
         """The matrices, and beta where there is one, as arrays at time t, for points of R^d.
@@ -58,7 +53,8 @@ class _QKV(Drift):
         what a callable returned, ValueError for matrices of another dimension than d, and
         MeanfieldError for a callable that a file did not hold.
         """
-        values: Any = self._given | {n: value.at(t) for n, value in self._changing.items()}
+        given: Any = self._given
+        values = given | {name: value.at(t) for name, value in changing(given).items()}
         _check_shapes(values)
         wanted = dimension(values)
         if d is not None and wanted not in (None, d):
@@ -70,7 +66,7 @@ class _QKV(Drift):
 
         Those at which a maximiser changes depend on the tokens, and are not among them.
         """
-        jumps = [value.breakpoints(start, end) for value in self._changing.values()]
+        jumps = [value.breakpoints(start, end) for value in changing(self._given).values()]
         return np.unique(np.concatenate([np.empty(0), *jumps]))
 
 
@@ -167,7 +163,7 @@ class Attention(_QKV):
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
-        return {} if "beta" in self._changing else {"beta": self.beta}
+        return {} if changing({"beta": self.beta}) else {"beta": self.beta}
 
     @property
     def parts_tokens(self) -> bool:  # type: ignore[override]

@@ -222,6 +222,11 @@ class FunctionOfTime:
 Parameter = np.ndarray | PerLayer | FunctionOfTime | Given
 
 
+def changing(given: Mapping[str, Parameter]) -> dict[str, Any]:
+    """Those of the parameters that are no arrays, and have a value `at` each time."""
+    return {name: value for name, value in given.items() if not isinstance(value, np.ndarray)}
+
+
 # Matrices and inverse temperatures ---------------------------------------------------------------
 
 
