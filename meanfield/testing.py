@@ -184,8 +184,7 @@ def _a_normalisation_moves_tokens(normalisation: Normalisation) -> None:
 @_law_of(Noise)
 def _noise_keeps_tokens_on_the_sphere(noise: Noise) -> None:
     """Moves keep lengths, depend on increments alone, and vanish with their strength."""
-    d = len(getattr(noise, "sigma", np.eye(3)))
-    x = Tokens.uniform(50, d, rng=0, shape=(2,)).x
+    x = Tokens.uniform(50, noise.dimension or 3, rng=0, shape=(2,)).x
     increments = noise.increments(x.shape, np.random.default_rng(1))
     moved = noise.moved(x, np.array([0.1, 0.0]), increments)
     _close("Lengths after noise", np.linalg.norm(moved, axis=2), 1.0, 1e-13)

@@ -3,7 +3,7 @@
 import math
 import numbers
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,17 @@ def check_memory(what: str, shape: tuple[int, ...]) -> None:
             f"{what} take {needed / 1e9:.3g} GB, for {' x '.join(map(str, shape))} numbers, and "
             f"this machine has {there // 10**9} GB; expected a smaller n"
         )
+
+
+def common_shape(
+    what: str, shapes: Mapping[str, tuple[int, ...]], advice: str = ""
+) -> tuple[int, ...]:
+    """The shape to which these broadcast; raises ValueError, "`what` do not broadcast", if none."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        found = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
+        raise ValueError(f"{what} do not broadcast: {found}. {advice}".rstrip()) from None
 
 
 def boolean(name: str, value: Any) -> bool:

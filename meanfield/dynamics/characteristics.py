@@ -76,7 +76,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     def check(self) -> None:
         """Raise ValueError or MeanfieldError for noise, ensembles, and drifts without harmonics."""
         model = self.model
-        if np.isfinite(model.kappa).any():
+        if model.noisy:
             raise ValueError(
                 "Characteristics carries densities without noise, kappa = inf; got kappa = "
                 f"{model.kappa.tolist()}. Solve for the density itself, or for Tokens."
@@ -210,10 +210,6 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """Go back to a snapshot."""
         self.unresolved_since, self._reason = snapshot["unresolved_since"], snapshot["reason"]
         self.last_to_arrive = snapshot["last_to_arrive"]
-
-    def size(self, y: np.ndarray) -> str:
-        """The number of nodes."""
-        return f"{len(self.like)} nodes"
 
     def stats(self, state: Characteristics) -> dict[str, Any]:
         """How the nodes resolve the density."""

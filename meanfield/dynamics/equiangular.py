@@ -18,7 +18,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..states import Equiangular
 from ..steppers import DormandPrince, Layers, Splitting
@@ -87,9 +86,6 @@ class EquiangularMotion(Motion, moves=Equiangular):
         reasons = {
             f"{drift!r} gives every token its own past or neighbour, so they do not stay "
             "equiangular.": drift.parts_tokens,
-            "Equiangular tokens follow USA, SA, Kuramoto and Interaction, which depend on inner "
-            f"products alone; {type(drift).__name__} tells directions apart. For multiples of the "
-            "identity use SA(beta) or USA(beta).": not isinstance(drift, ZonalDrift),
             "Noise moves each token its own way, so they do not stay equiangular.": model.noisy,
             "A feed-forward map tells directions apart, so tokens do not stay "
             "equiangular.": model.feedforward is not None,
@@ -99,6 +95,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         for reason, holds in reasons.items():
             if holds:
                 raise MeanfieldError(f"{reason} Solve for Tokens: state.to_tokens(d).")
+        drift.as_zonal()
 
     def coordinates(self, state: Equiangular) -> np.ndarray:
         """The logits and logarithms of radii (members, 1, 2)."""
@@ -138,13 +135,13 @@ class EquiangularMotion(Motion, moves=Equiangular):
         lengths = pull.along / scale if self._grows(t) else np.zeros_like(scale)
         return np.stack([2 * pull.rate / scale, lengths], axis=-1)[:, None, :]
 
-    def layer(self, y: np.ndarray, t: float, step: float) -> np.ndarray:
-        """One layer of a Transformer with learning rate `step`."""
+    def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+        """The coordinates after one of Layers, with learning rate dt."""
         pull, scale, new = self.pull(y, t), self._scale(y, t), y.copy()
-        factor = step * pull.rate / (scale + step * pull.own)
+        factor = dt * pull.rate / (scale + dt * pull.own)
         new[:, 0, 0] += np.log1p(factor * (2 + factor))
         if self._grows(t):
-            new[:, 0, 1] = np.log(np.hypot(scale + step * pull.along, step * pull.across))
+            new[:, 0, 1] = np.log(np.hypot(scale + dt * pull.along, dt * pull.across))
         return new
 
     def attended(self, state: Equiangular) -> Equiangular:
@@ -168,10 +165,6 @@ class EquiangularMotion(Motion, moves=Equiangular):
     def _scale(self, y: np.ndarray, t: float) -> np.ndarray:
         """By which velocities of directions are divided."""
         return np.exp(y[:, 0, 1]) if self._grows(t) else np.ones(len(y))
-
-    def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
-        """The coordinates after one step of Layers."""
-        return self.layer(y, t, dt)
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """The largest error, relative, of 1 - rho, of 1 + (n - 1) rho and of the radius.

@@ -11,11 +11,10 @@ import numpy as np
 
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
-from ..models import Attention, Softmax
 from ..models.attention import Head
 from ..models.transformer import Transformer
 from ..states import Gaussian
-from .gaussian_attention import AFFINE, affine, energy, length, lengths
+from .gaussian_attention import affine, energy, length, lengths
 from .motion import Failure, Motion
 from .observables import rank_of
 
@@ -67,11 +66,35 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     def check(self) -> None:
         """Raise MeanfieldError or ValueError, with the reason, if no law stays normal."""
-        checked_attention(self.model, self.like)
+        super().check()
+        self.prepared(self.model, self.like)  # refuses ensembles
+        drift: Any = self.model.drift
+        weights = getattr(drift, "weights", None)
+        if weights is None:
+            raise MeanfieldError(
+                f"A Gaussian lives in R^d and moves under Attention(Q, K, V, beta); "
+                f"{type(drift).__name__} is not affine on it, or lives on the sphere. {ADVICE}"
+            )
+        if (known := affine(weights)) is None:
+            raise MeanfieldError(
+                f"{weights!r} weights give velocities that are not affine in x, so that a "
+                "Gaussian does not stay one. Softmax(), L2(), Sinkhorn() and Linear() keep it; or "
+                f"{ADVICE[0].lower()}{ADVICE[1:]}"
+            )
+        if known.iterates and weights != type(weights)():
+            raise MeanfieldError(
+                "A Gaussian takes Sinkhorn weights in closed form, without iterations: tolerance "
+                f"and most_iterations have no effect. Use Sinkhorn(); got {weights!r}."
+            )
+        if drift.causal:
+            raise MeanfieldError(
+                "Under causal attention tokens of different places have different laws, and what a "
+                f"later one sees is a mixture of them, which is not Gaussian. {ADVICE}"
+            )
 
     def coordinates(self, state: Gaussian) -> np.ndarray:
         """The array that moves: the root of the covariance, and the mean."""
-        return self.projected(np.column_stack([state.root, state.mean]))
+        return self.projected(self.packed(state))
 
     def state_of(self, y: np.ndarray) -> Gaussian:
         """The law with these coordinates."""
@@ -156,10 +179,6 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     # In words ------------------------------------------------------------------------------
 
-    def size(self, y: np.ndarray) -> str:
-        """The dimension."""
-        return f"d = {self._dimension}"
-
     def failure(self, status: str, at: Failure) -> str:
         """Why a run could not go on, and what to do."""
         if status == "blow-up":
@@ -224,7 +243,7 @@ class GaussianMotion(Motion, moves=Gaussian):
                 W2, see `gaussian_attention`; else nan
         """
         variances, y = state.variances, self.coordinates(state)
-        sizes = np.linalg.svd(np.column_stack([state.root, state.mean]), compute_uv=False)
+        sizes = np.linalg.svd(self.packed(state), compute_uv=False)
         return {
             "order_parameter": length(state.mean),
             "spread": length(state.root),
@@ -257,49 +276,6 @@ def metric_speed(root: np.ndarray, root_rate: np.ndarray, mean_rate: np.ndarray)
     moved = B * shares
     with np.errstate(over="ignore"):
         return length(np.append(np.sqrt(0.5) * (moved + moved.T), mean_rate))
-
-
-def checked_attention(model: Transformer, state: Gaussian) -> Attention:
-    """The drift; raises MeanfieldError or ValueError, with the reason, if no law stays normal."""
-    if not isinstance(model, Transformer) or not isinstance(state, Gaussian):
-        raise TypeError(
-            "Expected a Transformer and a Gaussian, such as Transformer(Attention()) and "
-            f"Gaussian(mean, cov); got {type(model).__name__} and {type(state).__name__}."
-        )
-    drift: Any = model.drift
-    weights = getattr(drift, "weights", None)
-    if weights is None:
-        raise MeanfieldError(
-            f"A Gaussian lives in R^d and moves under Attention(Q, K, V, beta); "
-            f"{type(drift).__name__} is not affine on it, or lives on the sphere. {ADVICE}"
-        )
-    if (known := affine(weights)) is None:
-        raise MeanfieldError(
-            f"{weights!r} weights give velocities that are not affine in x, so that a "
-            "Gaussian does not stay one. Softmax(), L2(), Sinkhorn() and Linear() keep it; or "
-            f"{ADVICE[0].lower()}{ADVICE[1:]}"
-        )
-    if known.iterates and weights != type(weights)():
-        raise MeanfieldError(
-            "A Gaussian takes Sinkhorn weights in closed form, without iterations: tolerance and "
-            f"most_iterations have no effect. Use Sinkhorn(); got {weights!r}."
-        )
-    if drift.causal:
-        raise MeanfieldError(
-            "Under causal attention tokens of different places have different laws, and what a "
-            f"later one sees is a mixture of them, which is not Gaussian. {ADVICE}"
-        )
-    if model.noisy or model.extras:
-        raise MeanfieldError(
-            "A Gaussian follows attention without noise, normalisation, reaction or feed-forward "
-            f"map; got {model!r}. {ADVICE}"
-        )
-    if model.shape:
-        raise ValueError(
-            f"A Gaussian expects a single model; got an ensemble {model.shape}. Solve its members "
-            "one by one."
-        )
-    return drift
 
 
 class ClosedCovariance:
@@ -340,8 +316,14 @@ class ClosedCovariance:
     """
 
     def __init__(self, model: Transformer, state: Gaussian):
-        drift = checked_attention(model, state)
-        if affine(drift.weights) is not AFFINE[Softmax] or not drift.constant:
+        if not isinstance(model, Transformer) or not isinstance(state, Gaussian):
+            raise TypeError(
+                "Expected a Transformer and a Gaussian, such as Transformer(Attention()) and "
+                f"Gaussian(mean, cov); got {type(model).__name__} and {type(state).__name__}."
+            )
+        motion = GaussianMotion(model, state)
+        drift = motion._drift
+        if not (motion._weights.closed and drift.constant):
             raise MeanfieldError(
                 "The covariance is known in closed form under softmax weights with constant "
                 f"parameters; got {drift!r}. Use solve."

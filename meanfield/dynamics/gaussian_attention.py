@@ -69,6 +69,8 @@ class Affine(NamedTuple):
         Of A = scale * beta K^T Q in the energy.
     integrable : callable
         (y, head) -> how far weights are from having no integral over the law, 1 to 0.
+    closed : bool
+        Whether under constant parameters the covariance has a closed form, `ClosedCovariance`.
     iterates : bool
         Whether parameters of the weights are those of an iteration, which this form has not.
     """
@@ -78,6 +80,7 @@ class Affine(NamedTuple):
     fastest: Callable[[Head], float] = lambda head: 0.0
     scale: float = 1.0
     integrable: Callable[[np.ndarray, Head], float] = lambda y, head: 1.0
+    closed: bool = False
     iterates: bool = False
 
 
@@ -207,7 +210,7 @@ def _energy_l2(A: np.ndarray, Q, K, state: Gaussian) -> float:
 
 
 AFFINE: dict[type[Weights], Affine] = {
-    Softmax: Affine(_softmax, _energy_softmax),
+    Softmax: Affine(_softmax, _energy_softmax, closed=True),
     L2: Affine(_l2, _energy_l2, _fastest_l2, 2.0, _integrable_l2),
     Sinkhorn: Affine(_sinkhorn, _energy_sinkhorn, _fastest_sinkhorn, iterates=True),
     Linear: Affine(_linear, _energy_linear),

@@ -82,10 +82,6 @@ class GramMotion(Motion, moves=Gram):
         y = y / (lengths[:, :, None] * lengths[:, None, :])
         return (y + np.swapaxes(y, 1, 2)) / 2
 
-    def size(self, y: np.ndarray) -> str:
-        """The number of tokens."""
-        return f"{len(self.like)} tokens"
-
     def stats(self, state: Gram) -> dict[str, Any]:
         """What sums over tokens."""
         return {"engine": "gram"}

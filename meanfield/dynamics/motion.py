@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from ..core.checks import common_shape
 from ..core.errors import MeanfieldError
 from ..models import Drift
 from ..models.normalisation import PostLN, PreLN
@@ -196,7 +197,7 @@ class Motion(ABC):
             raise ValueError(
                 f"{self.moves.__name__} needs an explicit scheme, {names}; got {scheme.name}."
             )
-        if isinstance(scheme, Splitting) and dt is None:
+        if dt is None and not scheme.estimate_order:
             raise ValueError(f"steppers.{scheme.name} needs dt, the length of its steps.")
         return scheme, dt
 
@@ -295,7 +296,7 @@ class Motion(ABC):
 
     def size(self, y: np.ndarray) -> str:
         """How fine the representation is, for the progress bar."""
-        return f"{y.size} coordinates"
+        return self.like.size_in_words
 
     def stats(self, state: Any) -> dict[str, Any]:
         """What the result of a run is told beside counts, from its last state."""
@@ -376,13 +377,11 @@ def in_shape_of(model: Transformer, state: Any, *, least: int = 0) -> Any:
     """
     if least and len(state) < least:
         raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
-    try:
-        shape = np.broadcast_shapes(model.shape, state.shape)
-    except ValueError:
-        raise ValueError(
-            f"The model has ensemble shape {model.shape} and the state {state.shape}: these do not "
-            "broadcast. For a table of both give one of them a trailing axis."
-        ) from None
+    shape = common_shape(
+        "The ensembles of model and state",
+        {"model": model.shape, "state": state.shape},
+        "For a table of both give one of them a trailing axis.",
+    )
     return state if shape == state.shape else state.broadcast(shape)
 
 

@@ -4,17 +4,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..core.checks import positive, whole_number
 from ..models.transformer import Transformer
 from ..states import Gram, Tokens
+from ..states.clusters import LINKED
+from ..states.tokens import TokenSet, sum_over_pairs
 from .motion import motion_for
 
 MOMENTS = 8
 ROWS = 512
-LINKED = float(np.arccos(0.9999))  # radians
-MANY = 20_000  # tokens beyond which all pairs are too many
 
 
 def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndarray]:
@@ -106,14 +105,11 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
     bins = whole_number("bins must be a whole number", "bins", bins)
     if len(state) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")
-    edges = np.linspace(-1, 1, bins + 1)
-    n, points = len(state), np.zeros((len(state), 0))
-    shares, masses = np.zeros(bins), state.masses
-    if isinstance(state, Tokens):
-        points, masses = _directions(state)
-    for begin in range(0, n, ROWS):
-        rows = slice(begin, min(begin + ROWS, n))
-        products = state.G[rows] if isinstance(state, Gram) else points[rows] @ points.T
+    edges, shares = np.linspace(-1, 1, bins + 1), np.zeros(bins)
+    masses = state.directed_masses
+    for begin in range(0, len(state), ROWS):
+        rows = slice(begin, begin + ROWS)
+        products = state.inner_products(rows)
         weights = masses[rows, None] * masses
         weights[np.arange(len(weights)), np.arange(begin, begin + len(weights))] = 0
         inside = np.minimum(np.maximum(products, -1), 1)
@@ -128,45 +124,14 @@ def mean_cosine(state: Tokens | Gram) -> np.ndarray:
     Tokens at 0 in R^d have no direction and are left out. nan where no pair has a mass.
     """
     _check(state)
-    if isinstance(state, Gram):
-        masses, off = state.masses, state.G * (1 - np.eye(len(state)))
-        total = np.einsum("...i,...ij,...j->...", masses, off, masses)
-    else:
-        points, masses = _directions(state)
-        total = _of_pairs(points, masses)
+    masses = state.directed_masses
     with np.errstate(invalid="ignore"):
-        return total / _of_pairs(np.ones((*masses.shape, 1)), masses)
-
-
-def _of_pairs(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
-    """sum_(i != j) masses_i masses_j <points_i, points_j>.
-
-    The heaviest token is kept apart: what the others have together may be little beside its square.
-    """
-    heaviest = masses.argmax(axis=-1)[..., None]
-    others = masses.copy()
-    np.put_along_axis(others, heaviest, 0.0, axis=-1)
-    rest = np.einsum("...i,...id->...d", others, points)
-    first = np.take_along_axis(points, heaviest[..., None], axis=-2)[..., 0, :]
-    squares = (points**2).sum(axis=-1)
-    mass = np.take_along_axis(masses, heaviest, axis=-1)[..., 0]
-    own = (others**2 * squares).sum(axis=-1)
-    return 2 * mass * (first * rest).sum(axis=-1) + (rest**2).sum(axis=-1) - own
+        return state.sum_of_inner_products / sum_over_pairs(np.ones((*masses.shape, 1)), masses)
 
 
 def _check(state: Any, what: str = "Pairs") -> None:
-    if not isinstance(state, Tokens | Gram):
+    if not isinstance(state, TokenSet):
         raise TypeError(f"{what} are those of Tokens or a Gram; got {state!r}.")
-
-
-def _directions(tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
-    """Unit vectors and masses; 0 for both where a token of R^d is 0."""
-    if tokens.on_sphere:
-        return tokens.x, tokens.masses
-    lengths = np.linalg.norm(tokens.x, axis=-1)
-    some = lengths > 0
-    directions = tokens.x / np.where(some, lengths, 1.0)[..., None]
-    return directions, np.where(some, tokens.masses, 0.0)
 
 
 # Clusters ------------------------------------------------------------
@@ -207,21 +172,7 @@ def cluster_labels(state: Tokens | Gram, angle: float = LINKED) -> np.ndarray:
     if state.shape:
         raise ValueError("Clusters are those of a single set of tokens; take replicas one by one.")
     positive(angle=angle)
-    if isinstance(state, Gram):
-        from scipy.sparse.csgraph import connected_components
-
-        return connected_components(state.G >= np.cos(angle), directed=False)[1].astype(np.int64)
-    if state.on_sphere and state.dimension == 2:
-        return _along_the_circle(state.x, angle)
-    chord = 2 * np.sin(min(angle, np.pi) / 2) if state.on_sphere else angle
-    if len(state) <= MANY:
-        return _numbered(_linked(np.ascontiguousarray(state.x), chord**2))
-    if state.dimension > 3:
-        raise ValueError(
-            f"Clusters of more than {MANY} tokens are found in d <= 3; got {state!r}. Take some "
-            "of them: Tokens(tokens.x[:20000])."
-        )
-    return _numbered(_linked_by_cells(state.x, chord))
+    return state.cluster_labels(angle)
 
 
 def merge_events(n: int, angle: float = LINKED) -> list[Callable]:
@@ -248,80 +199,3 @@ def _falls_to(count: int, angle: float) -> Callable:
     excess.__qualname__ = f"falls to {count} clusters"
     excess.direction = -1  # type: ignore[attr-defined]
     return excess
-
-
-def _numbered(roots: np.ndarray) -> np.ndarray:
-    return np.unique(roots, return_inverse=True)[1]
-
-
-def _along_the_circle(x: np.ndarray, angle: float) -> np.ndarray:
-    theta = np.arctan2(x[:, 1], x[:, 0])
-    order = np.argsort(theta, kind="stable")
-    ahead = np.diff(theta[order], append=theta[order[0]] + 2 * np.pi)
-    labels = np.empty(len(x), dtype=np.int64)
-    labels[order] = np.concatenate([[0], np.cumsum(ahead[:-1] > angle)])
-    if ahead[-1] <= angle:
-        labels[labels == labels[order[-1]]] = 0
-    return labels
-
-
-@njit(cache=True)
-def _root(parents, i):
-    while parents[i] != i:
-        parents[i] = parents[parents[i]]
-        i = parents[i]
-    return i
-
-
-@njit(cache=True)
-def _roots(parents):
-    for i in range(parents.size):
-        parents[i] = _root(parents, i)
-    return parents
-
-
-@njit(cache=True)
-def _linked(x, square):
-    """Roots of points (n, d) that chains of squared distances <= `square` join."""
-    n, d = x.shape
-    parents = np.arange(n)
-    for i in range(n):
-        for j in range(i):
-            gap = 0.0
-            for c in range(d):
-                gap += (x[i, c] - x[j, c]) ** 2
-            if gap <= square:
-                parents[_root(parents, i)] = _root(parents, j)
-    return _roots(parents)
-
-
-def _linked_by_cells(x: np.ndarray, distance: float) -> np.ndarray:
-    """The same for many points of low dimension."""
-    from scipy.spatial import cKDTree
-
-    side = distance / np.sqrt(x.shape[1]) * (1 - 1e-12)
-    corners, cell = np.unique(np.floor(x / side), axis=0, return_inverse=True)
-    order = np.argsort(cell, kind="stable")
-    begins = np.searchsorted(cell[order], np.arange(len(corners) + 1))
-    near = cKDTree(corners).query_pairs(2 * np.sqrt(x.shape[1]) + 1e-9, output_type="ndarray")
-    roots = _join_cells(np.ascontiguousarray(x[order]), begins, near, distance**2)
-    return roots[cell]
-
-
-@njit(cache=True)
-def _join_cells(x, begins, near, square):
-    parents = np.arange(begins.size - 1)
-    for k in range(len(near)):
-        a, b = near[k, 0], near[k, 1]
-        if _root(parents, a) != _root(parents, b) and _touch(x, begins, a, b, square):
-            parents[_root(parents, a)] = _root(parents, b)
-    return _roots(parents)
-
-
-@njit(cache=True)
-def _touch(x, begins, a, b, square):
-    for i in range(begins[a], begins[a + 1]):
-        for j in range(begins[b], begins[b + 1]):
-            if ((x[i] - x[j]) ** 2).sum() <= square:
-                return True
-    return False

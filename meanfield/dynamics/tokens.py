@@ -15,10 +15,11 @@ from ..engines import engine_for
 from ..lowlevel.compilation import WITHIN
 from ..models.transformer import Transformer
 from ..states import Tokens
+from ..states.clusters import MANY
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
 from .motion import AGAIN, WITH_RADII, Failure, Motion, in_shape_of
-from .observables import MANY, cluster_counts, effective_rank, mean_cosine
+from .observables import cluster_counts, effective_rank, mean_cosine
 
 LOST = 2.0  # a step that changes the length of a unit vector by this factor says nothing
 OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
@@ -91,15 +92,12 @@ class TokenMotion(Motion, moves=Tokens):
                 f"{what} is defined on the sphere, and these tokens live in R^d. There, use "
                 "Attention(Q, K, V, beta), without a normalisation."
             )
-        space = getattr(drift, "geometry", None)
-        if space is not None and tokens.dimension != space.dimension:
-            raise ValueError(f"{drift!r} is a field on S^{space.dimension - 1}; got {tokens!r}.")
-        wanted = getattr(model.feedforward, "dimension", tokens.dimension)
-        if wanted != tokens.dimension:
-            raise ValueError(
-                f"{model.feedforward!r} is for tokens of dimension {wanted}; got tokens of "
-                f"dimension {tokens.dimension}."
-            )
+        for part in (drift, model.noise, model.feedforward):
+            if (wanted := getattr(part, "dimension", None)) not in (None, tokens.dimension):
+                raise ValueError(
+                    f"{part!r} is for dimension {wanted}; got points of dimension "
+                    f"{tokens.dimension}."
+                )
         if not tokens.on_sphere and model.noisy and model.noise.on_sphere_only:
             raise MeanfieldError(
                 f"{model.noise!r} is defined on the sphere; in R^d use Isotropic()."

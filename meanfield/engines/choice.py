@@ -11,7 +11,7 @@ from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
 from ..models import Attention, Drift, Hardmax, MeanField, ZonalDrift
 from .attention import AttentionSums
-from .circle import POWERS, CircleModes
+from .circle import CircleModes
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
 from .harmonics import FINEST, ROUNDING, HarmonicEngine
@@ -22,14 +22,6 @@ MODES: dict[int, type[HarmonicEngine]] = {
 }
 
 FEWEST = 256  # below, all pairs take 60 us at most, and no error at all
-
-# Microseconds, measured on one core with AVX-512 (AMD EPYC of 2025). A pair, with an exponential
-# kernel or another function; a token on the circle, and each mode of it; a transform of ducc0,
-# each token of it, and the square of its degree.
-PAIR, FUNCTION = 0.5e-3, 20e-3
-TOKEN, MODE = 8e-3, 0.14e-3
-TRANSFORM = {"circle": (50.0, 25e-3), "sphere": (50.0, 50e-3)}
-COEFFICIENT = {"circle": 0.0, "sphere": 0.05}
 NODES = 65  # of inner products at which Z is looked at
 OF_FIELDS = 1e-12  # accuracy of velocities in a field that was solved
 
@@ -127,7 +119,7 @@ class Automatic(Summation):
                 engine = MODES[d](drift, self.tolerance, self.threads)
             except MeanfieldError:  # its harmonics do not decay
                 return DirectSums(drift, self.threads)
-            if _cost_of_modes(engine, n) < _cost_of_pairs(drift, n):
+            if engine.cost(n) < DirectSums.cost_of(drift, n):
                 return engine
         return DirectSums(drift, self.threads)
 
@@ -141,18 +133,6 @@ def _accurate(drift, tolerance):
     weights = np.abs(drift.weight(t))
     lowest = (weights[..., 0] / weights.max(axis=-1)).min()
     return tolerance >= 10 * FINEST and tolerance * lowest >= ROUNDING
-
-
-def _cost_of_pairs(drift, n):
-    return (FUNCTION if drift.exponent is None else PAIR) * n**2
-
-
-def _cost_of_modes(engine, n):
-    transforms = 2 if engine.normaliser is None else 3
-    fixed, per_token = TRANSFORM[engine.name]
-    if engine.name == "circle" and engine.degree <= POWERS:
-        return n * (TOKEN + transforms * MODE * engine.degree)
-    return transforms * (fixed + per_token * n + COEFFICIENT[engine.name] * engine.degree**2)
 
 
 class FieldSums:

@@ -1,4 +1,7 @@
-"""What an engine is, and how its work is shared among threads."""
+"""What an engine is, and how its work is shared among threads.
+
+Times by which engines are chosen were measured on one core with AVX-512 (AMD EPYC of 2025).
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -16,12 +16,11 @@ circle, and the loops are unrolled.
 import numpy as np
 from numba import njit
 
-from ..lowlevel.compilation import WITHIN
-from ..lowlevel.floating_point import exponential
+from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN
+from ..lowlevel.simd import exponential
 
 BLOCK = 256
 STRIP = 32  # tokens whose components are transposed at a time
-IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
 def columns_of(x: np.ndarray, masses: np.ndarray) -> np.ndarray:

@@ -52,6 +52,7 @@ class HarmonicEngine(Engine):
     """
 
     dimension: ClassVar[int]
+    transform: ClassVar[tuple[float, float, float]]  # microseconds: fixed, a token, degree^2
 
     def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
         super().__init__(drift)
@@ -79,6 +80,16 @@ class HarmonicEngine(Engine):
                 work(r, part, slice(part * PART, (part + 1) * PART))
 
         self._threads.share(some, len(x) * parts)
+
+    @property
+    def transforms(self) -> int:
+        """How many velocities take."""
+        return 2 if self.normaliser is None else 3
+
+    def cost(self, n: int) -> float:
+        """About the microseconds that velocities of n tokens take, see `contract`."""
+        fixed, token, square = self.transform
+        return self.transforms * (fixed + token * n + square * self.degree**2)
 
     @abstractmethod
     def places(self, x: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ class SphereModes(HarmonicEngine):
 
     name = "sphere"
     dimension = 3
+    transform = 50.0, 50e-3, 0.05
 
     def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
         super().__init__(drift, tolerance, threads)

@@ -14,6 +14,9 @@ INNER = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 # runs depends on what it compiles and what it reads from the cache.
 WITHIN = {"cache": True, "nogil": True, "forceinline": True}
 
+# What `fastmath` allows where sums may be taken in any order; nan and infinity keep their meaning.
+IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
+
 
 class _Listener(event.Listener):
     def __init__(self, callback: Callable[[str | None], None]):

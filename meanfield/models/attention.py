@@ -13,8 +13,8 @@ import numpy as np
 from ..core.checks import finite, finite_array, real_array
 from ..core.forms import NonNegative
 from .drift import Drift
-from .parameters import InverseTemperature, Matrix, Parameter, PerLayer
-from .weights import Softmax, Unnormalised, Weights
+from .parameters import InverseTemperature, Matrix, Parameter, changing
+from .weights import Softmax, Weights
 
 ROWS = 512  # tokens whose weights are in memory at a time
 EQUAL = 1e-12
@@ -44,7 +44,7 @@ class _QKV(Drift):
     @property
     def constant(self) -> bool:  # type: ignore[override]
         """Whether no parameter depends on time."""
-        return all(isinstance(value, np.ndarray) for value in self._given.values())
+        return not changing(self._given)
 
     def at(self, t: float, d: int | None = None) -> dict[str, np.ndarray]:
         """The matrices, and beta where there is one, as arrays at time t, for points of R^d.
@@ -53,8 +53,8 @@ class _QKV(Drift):
         what a callable returned, ValueError for matrices of another dimension than d, and
         MeanfieldError for a callable that a file did not hold.
         """
-        given = self._given.items()
-        values = {n: value if isinstance(value, np.ndarray) else value.at(t) for n, value in given}
+        given: Any = self._given
+        values = given | {name: value.at(t) for name, value in changing(given).items()}
         _check_shapes(values)
         wanted = dimension(values)
         if d is not None and wanted not in (None, d):
@@ -66,8 +66,7 @@ class _QKV(Drift):
 
         Those at which a maximiser changes depend on the tokens, and are not among them.
         """
-        layered = [value for value in self._given.values() if isinstance(value, PerLayer)]
-        jumps = [value.breakpoints(start, end) for value in layered]
+        jumps = [value.breakpoints(start, end) for value in changing(self._given).values()]
         return np.unique(np.concatenate([np.empty(0), *jumps]))
 
 
@@ -164,7 +163,7 @@ class Attention(_QKV):
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
-        return {"beta": self.beta} if isinstance(self.beta, np.ndarray) else {}
+        return {} if changing({"beta": self.beta}) else {"beta": self.beta}
 
     @property
     def parts_tokens(self) -> bool:  # type: ignore[override]
@@ -185,11 +184,11 @@ class Attention(_QKV):
         return float(np.prod([np.linalg.norm(matrices.get(name, 1.0)) for name in ("V", "output")]))
 
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """E = (c/(2 beta)) sum_ij m_i m_j exp(beta <Qx_i, Kx_j>), where it is increased.
+        """E = (c/2) sum_ij m_i m_j W(<Qx_i, Kx_j>), where it is increased; W of the weights.
 
-        That is under Unnormalised() weights of one head with constant parameters, a symmetric
-        A = K^T Q, and V = c A: then dE/dt = int |v|^2 dmu, on the sphere and in R^d. At beta = 0
-        <Qx_i, Kx_j> stands for the exponential over beta. Elsewhere nan.
+        That is under weights with a `potential`, W = exp(beta t)/beta of Unnormalised(), of one
+        head with constant parameters, a symmetric A = K^T Q, and V = c A: then
+        dE/dt = int |v|^2 dmu, on the sphere and in R^d. Elsewhere nan.
         """
         slope = self._gradient(x.shape[-1])
         if slope is None:
@@ -202,13 +201,13 @@ class Attention(_QKV):
                 for first in range(0, x.shape[-2], ROWS):
                     rows = slice(first, first + ROWS)
                     logits = x[r][rows] @ A @ x[r].T
-                    values = np.exp(betas[r] * logits) / betas[r] if betas[r] else logits
+                    values = self.weights.potential(logits, betas[r])
                     energy[r] += c / 2 * (masses[r][rows] @ values @ masses[r])
         return energy
 
     def _gradient(self, d: int):
         """c, A and beta for which v is the gradient of the energy; None if it is of none."""
-        if not (isinstance(self.weights, Unnormalised) and self.constant) or self.causal:
+        if not (self.weights.has_potential and self.constant) or self.causal:
             return None
         found = self.on(0.0, d)
         if len(found) > 1:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.checks import common_shape
 from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, Either, Form
 from ..core.kinds import Kind, KindOf, parameters_of
@@ -58,16 +59,11 @@ class Drift(Kind, family=True):
     @property
     def shape(self) -> tuple[int, ...]:
         """Ensemble shape of the parameters; () for a single drift."""
-        return np.broadcast_shapes(*(values.shape for values in self.parameters.values()))
+        shapes = {name: values.shape for name, values in self.parameters.items()}
+        return common_shape(f"The parameters of {type(self).__name__}", shapes)
 
     def validate(self) -> None:
-        try:
-            self.shape  # noqa: B018  (raises if the parameters do not broadcast)
-        except ValueError:
-            shapes = {name: values.shape for name, values in self.parameters.items()}
-            raise ValueError(
-                f"The parameters of {type(self).__name__} do not broadcast: shapes {shapes}."
-            ) from None
+        self.shape  # noqa: B018  (raises if the parameters do not broadcast)
 
     def broadcast(self, shape: tuple[int, ...]) -> Self:
         """The drift with an ensemble of parameters flattened, one for each entry of `shape`."""
@@ -117,6 +113,7 @@ class Drift(Kind, family=True):
 
         raise MeanfieldError(
             f"{type(self).__name__} does not depend on inner products alone, so it has no "
-            "harmonics to move a density by: solve for Tokens. Densities, Characteristics and "
-            f"Gram matrices take {', '.join(KindOf(ZonalDrift).names)}."
+            "harmonics to move a density by: solve for Tokens. Densities, Characteristics, Gram "
+            f"matrices and equiangular tokens take {', '.join(KindOf(ZonalDrift).names)}; for "
+            "multiples of the identity SA(beta) or USA(beta)."
         )

@@ -84,6 +84,10 @@ class MeanField(Drift):
     constant = False
     on_sphere_only = True
 
+    @property
+    def dimension(self) -> int:
+        return self.geometry.dimension
+
     def rate(self, t: float = 0.0) -> np.ndarray:
         return self.source.rate(t)
 

@@ -47,6 +47,11 @@ class Noise(Kind, family=True):
     on_sphere_only: ClassVar[bool] = True
     moves_densities: ClassVar[bool] = False
 
+    @property
+    def dimension(self) -> int | None:
+        """The d of the tokens, or None where the noise leaves it open."""
+        return None
+
     @abstractmethod
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         """Shape of the increments of one step; its first axis is that of the replicas."""
@@ -284,6 +289,10 @@ class Anisotropic(Noise):
                 f"{variances[0]:.6g}. The law of B dW is that of sigma = B @ B.T."
             )
 
+    @property
+    def dimension(self) -> int:
+        return len(self.sigma)
+
     @cached_property
     def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
         """Standard deviations along the principal axes, and these, (d, d)."""
@@ -296,7 +305,7 @@ class Anisotropic(Noise):
     def _moved(self, x, s, increments):
         from .noise_steps import boost
 
-        d = len(self.sigma)
+        d = self.dimension
         deviations, axes = self._eigen
         if x.shape[2] != d:
             raise ValueError(

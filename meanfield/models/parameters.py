@@ -45,6 +45,10 @@ class Given(Kind, family=True):
         """The value at time t; raises MeanfieldError while it is not known."""
         raise MeanfieldError(f"{self!r} is known once the state is: use model.resolve(place).")
 
+    def breakpoints(self, start: float, end: float) -> np.ndarray:
+        """Times strictly between `start` and `end` at which it jumps, in increasing order."""
+        return np.empty(0)
+
     @abstractmethod
     def resolve(self, place: Place) -> Any:
         """The numbers; raises ValueError or StorageError where there are none."""
@@ -164,7 +168,6 @@ class PerLayer(MatrixInTime, BetaInTime):
         return self.values[np.searchsorted(self.jumps, t, side="right")]
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
-        """Times of the jumps strictly between `start` and `end`, in increasing order."""
         jumps = self.jumps
         return jumps[(jumps > start) & (jumps < end)]
 
@@ -194,6 +197,10 @@ class FunctionOfTime:
     def __call__(self, t: float) -> np.ndarray:
         return self.at(t)
 
+    def breakpoints(self, start: float, end: float) -> np.ndarray:
+        """None that are known."""
+        return np.empty(0)
+
     def at(self, t: float) -> np.ndarray:
         """The value at time t, checked; raises ValueError if its shape is another than before."""
         returned, call = self.function(t), f"{self.__qualname__}(t = {t!r})"
@@ -213,6 +220,11 @@ class FunctionOfTime:
 
 
 Parameter = np.ndarray | PerLayer | FunctionOfTime | Given
+
+
+def changing(given: Mapping[str, Parameter]) -> dict[str, Any]:
+    """Those of the parameters that are no arrays, and have a value `at` each time."""
+    return {name: value for name, value in given.items() if not isinstance(value, np.ndarray)}
 
 
 # Matrices and inverse temperatures ---------------------------------------------------------------

@@ -12,7 +12,7 @@ with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..spaces.kernels import (
     values_at,
 )
 from .drift import Ensemble
-from .zonal import DENSE, ROUNDED, ZonalDrift, remembered, slope_of
+from .zonal import ROUNDED, ZonalDrift, remembered, slope_of
 
 DESCRIBED = 4096  # degree of the series that files hold
 SMALL = -40.0  # log x where 1 - e^-x is x to rounding
@@ -58,6 +58,12 @@ class _Exponential(ZonalDrift):
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         return self.potential(t)
 
+    def _of_exponential(self, degree: int, dimension: int) -> np.ndarray:
+        """Multipliers of exp(beta t), infinite where exp(|beta|) overflows."""
+        with np.errstate(over="ignore"):
+            scale = np.exp(np.abs(self.beta))[..., None]
+            return exponential_multipliers(self.beta, degree, dimension) * scale
+
     def _over_beta(self, multipliers: np.ndarray, dimension: int) -> np.ndarray:
         """multipliers / beta in degrees >= 1, and at beta = 0 the limit 1/d in degree 1."""
         beta = np.broadcast_to(self.beta[..., None], multipliers.shape)
@@ -72,10 +78,7 @@ class _Exponential(ZonalDrift):
 
         Infinite where exp(|beta|) overflows.
         """
-        beta = self.beta
-        with np.errstate(over="ignore"):
-            scale = np.exp(np.abs(beta))[..., None]
-            multipliers = exponential_multipliers(beta, degree, dimension) * scale
+        beta, multipliers = self.beta, self._of_exponential(degree, dimension)
         weights = self._over_beta(multipliers, dimension)
         weights[..., 0] = np.where(beta == 0, 0.0, multipliers[..., 0] / np.where(beta, beta, 1.0))
         return weights
@@ -101,7 +104,7 @@ class USA(_Exponential):
 
     def validate(self) -> None:
         super().validate()
-        if isinstance(self.beta, np.ndarray) and (np.abs(self.beta) > 700).any():
+        if any((np.abs(beta) > 700).any() for beta in self.parameters.values()):
             raise ValueError(
                 "USA(beta) needs |beta| <= 700, or exp(beta) overflows; got beta = "
                 f"{self.beta.tolist()}. SA takes any beta."
@@ -114,9 +117,7 @@ class USA(_Exponential):
         return np.exp(self.beta * t)
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        scale = np.exp(np.abs(self.beta))[..., None]
-        multipliers = exponential_multipliers(self.beta, degree, dimension) * scale
-        return self._over_beta(multipliers, dimension)
+        return self._over_beta(self._of_exponential(degree, dimension), dimension)
 
 
 class SA(_Exponential):
@@ -167,9 +168,6 @@ class Kuramoto(ZonalDrift):
     polynomial_degree = 1
     multiplier_error = 0.0
 
-    def rate(self, t: float = 0.0) -> np.ndarray:
-        return np.ones(())
-
     def slope(self, t: np.ndarray) -> np.ndarray:
         return np.ones_like(t)
 
@@ -179,8 +177,7 @@ class Kuramoto(ZonalDrift):
     def potential(self, t: np.ndarray) -> np.ndarray:
         return t
 
-    def potential_at(self, t: np.ndarray) -> np.ndarray:
-        return t
+    potential_at = potential
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         weights = np.zeros(degree + 1)
@@ -190,7 +187,38 @@ class Kuramoto(ZonalDrift):
     interaction = attraction
 
 
-class Interaction(ZonalDrift):
+class _OfPotential(ZonalDrift):
+    """v = grad (W * mu) for a W that is given, and W' too if it is the `derivative`."""
+
+    derivative: ClassVar[Callable | None] = None
+
+    @cached_property
+    def _potential(self) -> Callable[[np.ndarray], np.ndarray]:
+        return self.potential
+
+    @cached_property
+    def _slope(self) -> Callable[[np.ndarray], np.ndarray]:
+        if self.derivative is None:
+            return slope_of(self._potential)
+        return partial(values_at, "derivative", self.derivative)
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        """W' at inner products; those beyond +-1 by rounding are taken for +-1."""
+        return self._slope(np.minimum(np.maximum(t, -1.0), 1.0))
+
+    def why_not_finite(self, largest: float) -> str:
+        if self.derivative is None:
+            return super().why_not_finite(largest)
+        return (
+            f"the derivative of the {type(self).__name__} is not finite at inner products of these "
+            "tokens. Expected W'(t), finite for -1 < t < 1."
+        )
+
+    def identity(self):
+        return self.described  # the functions say it themselves, also one that a file did not hold
+
+
+class Interaction(_OfPotential):
     """Drift v(x) = grad_x int W(<x, y>) dmu(y) for any interaction potential W.
 
     Parameters
@@ -225,7 +253,7 @@ class Interaction(ZonalDrift):
     name: str = ""
     tolerance: Positive = 1e-14
     _: KW_ONLY
-    derivative: Callable | None = None
+    derivative: Callable | None = None  # type: ignore[misc]
 
     def validate(self) -> None:
         what: Any = self.potential
@@ -239,27 +267,6 @@ class Interaction(ZonalDrift):
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         """W; inner products beyond +-1 by rounding are taken for +-1."""
         return values_at("potential", self.potential, np.minimum(np.maximum(t, -1.0), 1.0))
-
-    @cached_property
-    def _slope(self) -> Callable[[np.ndarray], np.ndarray]:
-        if self.derivative is None:
-            return slope_of(self.potential)
-        return partial(values_at, "derivative", self.derivative)
-
-    def slope(self, t: np.ndarray) -> np.ndarray:
-        """W' at inner products; those beyond +-1 by rounding are taken for +-1."""
-        return self._slope(np.minimum(np.maximum(t, -1.0), 1.0))
-
-    def rate(self, t: float = 0.0) -> np.ndarray:
-        return np.array(np.abs(self._slope(DENSE)).max())
-
-    def why_not_finite(self, largest: float) -> str:
-        if self.derivative is None:
-            return super().why_not_finite(largest)
-        return (
-            "the derivative of the Interaction is not finite at inner products of these tokens. "
-            "Expected W'(t), finite for -1 < t < 1."
-        )
 
     @remembered
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
@@ -275,14 +282,11 @@ class Interaction(ZonalDrift):
         kept = series[: significant[-1] + 1] if significant.size else series[:1]
         return CosineSeries(kept, self.name, self.derivative)
 
-    def identity(self):
-        return self.described  # the functions say it themselves
-
     def __repr__(self) -> str:
         return f"Interaction({self.name})"
 
 
-class CosineSeries(ZonalDrift):
+class CosineSeries(_OfPotential):
     """Drift by the potential W(cos theta) = sum_k coefficients_k cos(k theta).
 
     theta is the angle between two points; cos(k theta) is the Chebyshev polynomial T_k of their
@@ -305,7 +309,7 @@ class CosineSeries(ZonalDrift):
 
     coefficients: Array
     name: str = ""
-    derivative: Callable | None = None
+    derivative: Callable | None = None  # type: ignore[misc]
 
     def validate(self) -> None:
         if self.coefficients.ndim != 1 or self.coefficients.size == 0:
@@ -315,28 +319,19 @@ class CosineSeries(ZonalDrift):
             )
 
     @cached_property
-    def _series(self) -> np.polynomial.Chebyshev:
+    def _potential(self) -> np.polynomial.Chebyshev:
         return np.polynomial.Chebyshev(self.coefficients)
 
-    def identity(self):
-        return self.described  # a derivative says it itself, also one that a file did not hold
-
     def potential(self, t: np.ndarray) -> np.ndarray:
-        return self._series(t)
-
-    def slope(self, t: np.ndarray) -> np.ndarray:
-        inside = np.minimum(np.maximum(t, -1.0), 1.0)
-        if self.derivative is not None:
-            return values_at("derivative", self.derivative, inside)
-        return self._series.deriv()(inside)
+        return self._potential(t)
 
     @remembered
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        series = self._series
+        series = self._potential
         return polynomial_multipliers(series, series.degree(), degree, dimension)
 
     interaction = attraction
 
     @property
     def polynomial_degree(self) -> int:  # type: ignore[override]
-        return int(self._series.trim().degree())
+        return int(self._potential.trim().degree())

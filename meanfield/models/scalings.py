@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import whole_number
+from ..core.checks import common_shape, whole_number
 from ..core.forms import NUMBERS, Natural, Numbers
 from .parameters import GivenNumber, Place
 
@@ -63,11 +63,7 @@ def _together(**given: Any) -> list[np.ndarray]:
     arrays = {name: NUMBERS.check(name, values) for name, values in given.items()}
     if not (arrays["n"] >= 2).all():
         raise ValueError(f"A scaling needs n >= 2 tokens; got n = {arrays['n'].tolist()}.")
-    try:
-        np.broadcast_shapes(*(array.shape for array in arrays.values()))
-    except ValueError:
-        found = ", ".join(f"{name} of shape {array.shape}" for name, array in arrays.items())
-        raise ValueError(f"A scaling needs arrays that broadcast; got {found}.") from None
+    common_shape("The arrays of a scaling", {name: array.shape for name, array in arrays.items()})
     return list(arrays.values())
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from ..core.checks import common_shape
 from ..core.errors import MeanfieldError
 from ..core.forms import ARRAY, FUNCTION, Array, Either, Leaf, PositiveNumbers
 from ..core.kinds import Kind, KindOf
@@ -137,14 +138,12 @@ class Transformer(Kind, family=True):
     @property
     def shape(self) -> tuple[int, ...]:
         """Ensemble shape: that of the drift's parameters broadcast with kappa; () if single."""
-        try:
-            return np.broadcast_shapes(self.drift.shape, self.kappa.shape)
-        except ValueError:
-            raise ValueError(
-                f"The drift's parameters have shape {self.drift.shape} and kappa has shape "
-                f"{self.kappa.shape}: these do not broadcast. For a table of both, give beta "
-                "a trailing axis: USA(beta[:, None]) with kappa of shape (n,)."
-            ) from None
+        return common_shape(
+            "The drift's parameters and kappa",
+            {"drift": self.drift.shape, "kappa": self.kappa.shape},
+            "For a table of both, give beta a trailing axis: USA(beta[:, None]) with kappa of "
+            "shape (n,).",
+        )
 
     @property
     def noisy(self) -> bool:

@@ -30,6 +30,8 @@ class Weights(Kind, family=True):
         Whether on the sphere they do not overflow, whatever beta is.
     not_causal : str
         Why these weights cannot be restricted to the tokens j <= i; empty if they can.
+    has_potential : bool
+        Whether Z = 1 and `potential` is known: attention may then increase an energy.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Weights(Kind, family=True):
     normalised: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
     not_causal: ClassVar[str] = ""
+    has_potential: ClassVar[bool] = False
 
     @abstractmethod
     def of_logits(self, logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -62,6 +65,10 @@ class Weights(Kind, family=True):
         ndarray, shape (R, rows, columns)
             Weights, finite.
         """
+
+    def potential(self, products: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """W at <Qx, Ky>, of which k is the derivative."""
+        raise NotImplementedError(f"{type(self).__name__} weights have no potential.")
 
     def attend(self, head) -> np.ndarray:
         """sum_j m_j k_ij v_j, divided by Z_i where `normalised`, shape (R, n, k).
@@ -88,12 +95,15 @@ class Unnormalised(Weights):
     Velocities are of the size of exp(beta <Qx, Ky>), which overflows above 709.
     """
 
-    bounded = False
-
-    normalised = False
+    has_potential = True
+    bounded = normalised = False
 
     def of_logits(self, logits, squares):
         return np.exp(logits)
+
+    def potential(self, products, beta):
+        """exp(beta t) / beta; t at beta = 0."""
+        return np.exp(beta * products) / beta if beta else products
 
     def attend(self, head):
         return head.exponential(normalised=False)

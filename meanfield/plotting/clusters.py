@@ -10,11 +10,12 @@ from itertools import product
 
 import numpy as np
 
-from ..dynamics.observables import MANY, cluster_labels
+from ..dynamics.observables import cluster_labels
 from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Tokens
+from ..states.clusters import MANY
 from . import theme
 
 GATHERED = 0.1  # radians: tokens and nodes nearer to a cluster belong to it

@@ -12,8 +12,8 @@ from numba import njit
 
 from ..lowlevel.callbacks import CompiledFunction, call, complex_array, float_array, integer_array
 from ..lowlevel.compilation import INNER
-from ..lowlevel.floating_point import as_bits, from_bits
 from ..lowlevel.fourier import RealTransform, good_length
+from ..lowlevel.simd import as_bits, from_bits
 from .contract import Transport
 
 # Where Z * mu is below this, it is rounding, and so is what mass there is: less than NO_MASS in

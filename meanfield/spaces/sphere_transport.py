@@ -25,12 +25,13 @@ from ..lowlevel.batched_fft import (
 )
 from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
 from ..lowlevel.compilation import INNER
-from ..lowlevel.floating_point import as_bits, from_bits
 from ..lowlevel.legendre import analyse, fold, recurrence, synthesise
 from ..lowlevel.simd import (
     LANES,
     address_of,
     aligned,
+    as_bits,
+    from_bits,
     load,
     spread,
     store,

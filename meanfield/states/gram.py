@@ -60,6 +60,19 @@ class Gram(TokenSet):
         replicas = f", replicas={self.shape}" if self.shape else ""
         return f"Gram(n={len(self)}{replicas})"
 
+    def inner_products(self, rows: slice) -> np.ndarray:
+        return self.G[..., rows, :]
+
+    @property
+    def sum_of_inner_products(self) -> np.ndarray:
+        off = self.G * (1 - np.eye(len(self)))
+        return np.einsum("...i,...ij,...j->...", self.masses, off, self.masses)
+
+    def cluster_labels(self, angle: float) -> np.ndarray:
+        from .clusters import labels_of_inner_products
+
+        return labels_of_inner_products(self.G, angle)
+
     def to_tokens(self) -> Tokens:
         """Tokens of R^n with these inner products, unique up to rotation."""
         values, vectors = np.linalg.eigh(self.G)

@@ -1,5 +1,6 @@
 """Tokens: weighted points, the empirical measure sum_i masses_i delta_{x_i}."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,6 +33,24 @@ class TokenSet(State):
     @property
     def size_in_words(self) -> str:
         return f"{len(self)} tokens"
+
+    @property
+    def directed_masses(self) -> np.ndarray:
+        """The masses of tokens that have a direction, 0 for the others."""
+        return self.masses
+
+    @abstractmethod
+    def inner_products(self, rows: slice) -> np.ndarray:
+        """<x_i, x_j> of directions, i in some rows and all j, (*replicas, rows, n)."""
+
+    @property
+    @abstractmethod
+    def sum_of_inner_products(self) -> np.ndarray:
+        """sum_(i != j) m_i m_j <x_i, x_j> of directions, (*replicas,)."""
+
+    @abstractmethod
+    def cluster_labels(self, angle: float) -> np.ndarray:
+        """The cluster of every token of a single set, see `dynamics.observables.cluster_labels`."""
 
 
 class Tokens(TokenSet):
@@ -116,6 +135,32 @@ class Tokens(TokenSet):
             return np.tensordot(self.masses, values, axes=1)
         weights = self.masses.reshape(self.masses.shape + (1,) * (values.ndim - self.masses.ndim))
         return (weights * values).sum(axis=len(self.shape))
+
+    @property
+    def directed_masses(self) -> np.ndarray:
+        some = self.on_sphere or np.linalg.norm(self.x, axis=-1) > 0
+        return np.where(some, self.masses, 0.0)
+
+    @property
+    def _directions(self) -> np.ndarray:
+        """Unit vectors; 0 where a token of R^d is 0."""
+        if self.on_sphere:
+            return self.x
+        lengths = np.linalg.norm(self.x, axis=-1, keepdims=True)
+        return self.x / np.where(lengths > 0, lengths, 1.0)
+
+    def inner_products(self, rows: slice) -> np.ndarray:
+        directions = self._directions
+        return directions[..., rows, :] @ directions.swapaxes(-1, -2)
+
+    @property
+    def sum_of_inner_products(self) -> np.ndarray:
+        return sum_over_pairs(self._directions, self.directed_masses)
+
+    def cluster_labels(self, angle: float) -> np.ndarray:
+        from .clusters import labels_of_points
+
+        return labels_of_points(self.x, angle, self.on_sphere)
 
     # Making them ---------------------------------------------------------------------------
 
@@ -206,6 +251,22 @@ class Tokens(TokenSet):
         if not self.on_sphere:
             raise ValueError("Gram holds inner products of unit vectors; these are in R^d.")
         return Gram(self.x @ np.swapaxes(self.x, -1, -2), self.masses)
+
+
+def sum_over_pairs(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    """sum_(i != j) masses_i masses_j <points_i, points_j>.
+
+    The heaviest token is kept apart: what the others have together may be little beside its square.
+    """
+    heaviest = masses.argmax(axis=-1)[..., None]
+    others = masses.copy()
+    np.put_along_axis(others, heaviest, 0.0, axis=-1)
+    rest = np.einsum("...i,...id->...d", others, points)
+    first = np.take_along_axis(points, heaviest[..., None], axis=-2)[..., 0, :]
+    squares = (points**2).sum(axis=-1)
+    mass = np.take_along_axis(masses, heaviest, axis=-1)[..., 0]
+    own = (others**2 * squares).sum(axis=-1)
+    return 2 * mass * (first * rest).sum(axis=-1) + (rest**2).sum(axis=-1) - own
 
 
 def checked_masses(masses, shape: tuple[int, ...]) -> np.ndarray:

@@ -7,8 +7,7 @@ from numba import njit
 
 from ..lowlevel.callbacks import evaluate
 from ..lowlevel.compilation import INNER, WITHIN
-from ..lowlevel.floating_point import as_bits, from_bits
-from ..lowlevel.simd import address_of
+from ..lowlevel.simd import address_of, as_bits, from_bits
 
 # Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
 STEP = {**INNER, "error_model": "numpy"}

@@ -111,7 +111,7 @@ def test_what_has_no_answer_is_refused():
         mf.attend(mf.SA(1.0), mf.Tokens([[1.0, 2]], on_sphere=False))
     with pytest.raises(mf.MeanfieldError, match="causal"):
         mf.attend(mf.Attention(causal=True), mf.Equiangular(3, 0.0))
-    with pytest.raises(ValueError, match=re.escape("ensemble shape (3,) and the state (2,)")):
+    with pytest.raises(ValueError, match=re.escape("model of shape (3,), state of shape (2,)")):
         mf.attend(mf.SA([1.0, 2.0, 3.0]), mf.Equiangular([5, 6], 0.1))
 
 

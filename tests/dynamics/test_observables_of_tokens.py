@@ -15,9 +15,9 @@ from meanfield import (
     Tokens,
     Transformer,
     Unnormalised,
+    Weights,
     solve,
 )
-from meanfield.dynamics import observables
 from meanfield.dynamics.observables import (
     cluster_labels,
     effective_rank,
@@ -131,7 +131,7 @@ def test_cells_find_the_same_clusters(monkeypatch, d, angle):
     tokens = Tokens(x, on_sphere=False)
     expected = groups_of(cluster_labels(tokens, angle))
     assert 2 < len(expected) < 240
-    monkeypatch.setattr(observables, "MANY", 10)
+    monkeypatch.setattr("meanfield.states.clusters.MANY", 10)
     assert groups_of(cluster_labels(tokens, angle)) == expected
 
 
@@ -232,14 +232,27 @@ def test_arrays_are_no_states(measured):
         measured(weighted(4, 3).x)
 
 
+class Squares(Weights):
+    """k(x, y) = (beta <Qx, Ky>)^2, Z = 1, of a user's own: W = beta^2 t^3/3."""
+
+    normalised, has_potential = False, True
+
+    def of_logits(self, logits, squares):
+        return logits**2
+
+    def potential(self, products, beta):
+        return beta**2 * products**3 / 3
+
+
 @pytest.mark.parametrize("on_sphere", [True, False])
 @pytest.mark.parametrize("beta", [1.5, 0.0, -2.0])
-def test_attention_with_symmetric_values_increases_its_energy(on_sphere, beta):
+@pytest.mark.parametrize("weights", [Unnormalised(), Squares()], ids=repr)
+def test_attention_with_symmetric_values_increases_its_energy(on_sphere, beta, weights):
     """dE/dt = int |v|^2 dmu for V = Q^T K under weights without normalisation."""
     Q = np.array([[1.0, 0.3, 0.0], [0.2, -0.8, 0.1], [0.0, 0.4, 0.6]])
     x = weighted(7, 3).x * (1 if on_sphere else 0.8)
     tokens = Tokens(x, weighted(7, 3).masses, on_sphere=on_sphere)
-    model = Transformer(Attention(Q, Q, Q.T @ Q, beta, weights=Unnormalised()))
+    model = Transformer(Attention(Q, Q, Q.T @ Q, beta, weights=weights))
     h = 1e-3
     run = solve(model, tokens, (0, 2 * h), t_eval=[0, h, 2 * h], rtol=1e-13)
     energy, speed = (run.observables[n].values for n in ("interaction_energy", "speed"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from meanfield.lowlevel.floating_point import exponential
+from meanfield.lowlevel.simd import exponential
 
 
 @njit(fastmath={"contract", "reassoc", "nsz"})

@@ -41,7 +41,7 @@ def test_matrices_fit_the_tokens():
 
 def test_ensembles_must_broadcast():
     refused(
-        r"ensemble shape \(3,\) and the state \(2,\)",
+        r"model of shape \(3,\), state of shape \(2,\)",
         model=mf.Transformer(mf.SA([1.0, 2.0, 3.0])),
         state=X.broadcast((2,)),
     )
