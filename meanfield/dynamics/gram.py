@@ -86,7 +86,7 @@ class GramMotion(Motion, moves=Gram):
         """The number of tokens."""
         return f"{len(self.like)} tokens"
 
-    def stats(self, state: Gram) -> dict[str, Any]:
+    def stats(self, state: Gram, t: float) -> dict[str, Any]:
         """What sums over tokens."""
         return {"engine": "gram"}
 

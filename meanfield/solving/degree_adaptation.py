@@ -115,8 +115,8 @@ class SpectralIntegration(Integration):
 
     # The result, and a checkpoint ----------------------------------------------------------
 
-    def stats(self) -> dict[str, Any]:
-        return super().stats() | {"weights": self.weights}
+    def stats(self, state: Any, t: float) -> dict[str, Any]:
+        return super().stats(state, t) | {"weights": self.weights}
 
     def snapshot(self) -> dict[str, Any]:
         return super().snapshot() | {
