@@ -77,7 +77,7 @@ def parse_config(
     if reading.problems:
         prefix = "" if path is None else f"{path}: "
         raise ConfigError("\n".join(prefix + line for line in reading.problems))
-    return kind(describe(dict(data)), path, tables, tuple(sorted(set(reading.files))))
+    return kind(describe(dict(data)), path, tables, reading.files)
 
 
 def _tables(kind: type[Configuration], data: Mapping[str, Any], reading: Reading) -> dict[str, Any]:

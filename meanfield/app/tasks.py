@@ -116,8 +116,8 @@ class Configuration:
         The file.
     tables : dict
         The tables by name: kinds, and arguments of functions.
-    files : tuple of Path
-        The data files that it names.
+    files : dict of Path
+        The data files that it names, by dotted keys.
     imports : dict
         The modules that were imported for their kinds, by name: the SHA-256 of each.
     """
@@ -125,7 +125,7 @@ class Configuration:
     data: dict[str, Any]
     source: Path | None
     tables: dict[str, Any]
-    files: tuple[Path, ...] = ()
+    files: Mapping[str, Path] = field(default_factory=dict)
     imports: Mapping[str, str] = field(default_factory=dict)
 
     work: ClassVar[str] = ""  # the table that says what is to be done
@@ -171,7 +171,7 @@ class Configuration:
         return {
             "config": self.data,
             "config_file": None if self.source is None else str(self.source),
-            "data_files": {str(path): {"sha256": checksum(path)} for path in self.files},
+            "data_files": {str(path): {"sha256": checksum(path)} for path in self.files.values()},
             "imports": dict(self.imports),
             "command_line": list(sys.argv),
         }
@@ -180,14 +180,15 @@ class Configuration:
     def blaming(self, table: str, names: Iterable[str] = ()) -> Iterator[None]:
         """Turns what the package refuses into an error that names the file and the key.
 
-        That is the table, or one of `names` in it with which the message begins.
+        That is the table, or one of `names` in it with which the message begins; and the data files
+        that the table names.
         """
         try:
             yield
         except (ConfigError, CheckpointError):
             raise  # says itself what is wrong
         except (MeanfieldError, ValueError, TypeError, MemoryError) as error:
-            key, text = located(str(error), table, names)
+            key, text = located(str(error), table, names, self.files)
             if isinstance(error, MemoryError):
                 text = f"it needs more memory than there is. {error}".strip()
             raise self.error(f"{key}: {text}") from error
@@ -226,13 +227,10 @@ class Run(Configuration):
         state = self.begin()
         with self.blaming("model"):
             model = self.tables["model"].resolve(Place(state.dimension, state.tokens))
-        seeded = "rng" in self.tables["solve"]
-        if state.takes_noise and seeded != model.noisy:
+        if state.takes_noise and model.noisy and "rng" not in self.tables["solve"]:
             raise self.error(
-                "solve.rng: nothing is random without noise, where kappa = inf; leave it out"
-                if seeded
-                else "solve.rng: this key is required and is missing: with it a run that draws "
-                "random numbers can be repeated"
+                "solve.rng: this key is required and is missing: with it a run that draws random "
+                "numbers can be repeated"
             )
         state = state.with_members(len(model.shape))
         return self.call(model, state, **options, provenance=self.provenance)

@@ -39,8 +39,8 @@ class Reading:
         What is wrong, each beginning with the dotted key.
     lost : list of str
         What the file does not hold: functions, and kinds that are not installed.
-    files : list of Path
-        The files that are named.
+    files : dict of Path
+        The data files that are named, by dotted keys.
     """
 
     in_python: ClassVar[bool] = False  # whether values are those of a call in Python
@@ -50,7 +50,7 @@ class Reading:
     result: bool = False
     problems: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)
+    files: dict[str, Path] = field(default_factory=dict)
 
     def refuse(self, at: str, text: object) -> Any:
         """Note a problem with the value of a key."""
@@ -264,7 +264,7 @@ class _DataFile(Leaf):
             return reading.expected(at, self.expected, data)
         if not reading.result and not path.is_file():
             return reading.refuse(at, f'there is no file "{data}"; looked for {path.absolute()}')
-        reading.files.append(path)
+        reading.files[at] = path
         return str(path)
 
 

@@ -417,7 +417,7 @@ class KindOf(Form):
         try:
             return values if values is INVALID else kind(**values)
         except REFUSED as error:
-            return reading.refuse(*located(str(error), at, parameters_of(kind)))
+            return reading.refuse(*located(str(error), at, parameters_of(kind), reading.files))
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         choices = []
@@ -435,12 +435,16 @@ class KindOf(Form):
         return {"anyOf": choices}
 
 
-def located(text: str, at: str, names) -> tuple[str, str]:
-    """The key that a message is about, and what it says: it may begin with one of `names`."""
-    first = text.split(" ")[0]
-    if first not in names:
-        return at, text
-    return (f"{at}.{first}" if at else first), without_name(text, first)
+def located(text: str, at: str, names, files: Mapping[str, Path]) -> tuple[str, str]:
+    """The key that a message is about, and what it says: it may begin with one of `names`.
+
+    What does not name the data files whose keys are below `at` is told them.
+    """
+    below, first = f"{at}." if at else "", text.split(" ")[0]
+    named = {key: path for key, path in files.items() if key.startswith(below)}
+    if named and not any(str(path) in text for path in named.values()):
+        text += f" ({', '.join(f'{key} is {path}' for key, path in named.items())})"
+    return (f"{below}{first}", without_name(text, first)) if first in names else (at, text)
 
 
 def read_arguments(

@@ -194,9 +194,11 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def doubt(self, state: Characteristics, t: float, failure: Failure) -> str | None:
         """Whether the nodes resolved the density all the way to t."""
-        if self.unresolved_since is not None and self.unresolved_since > t:  # within the last step
-            self.unresolved_since = self._reason = self.last_to_arrive = None
-        return self._reason
+        return self._reason if self._unresolved_at(t) else None
+
+    def _unresolved_at(self, t: float) -> bool:
+        """Whether the nodes failed by t; a step may have gone on beyond the last state."""
+        return self.unresolved_since is not None and self.unresolved_since <= t
 
     def snapshot(self) -> dict[str, Any]:
         """What was found so far."""
@@ -211,14 +213,15 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         self.unresolved_since, self._reason = snapshot["unresolved_since"], snapshot["reason"]
         self.last_to_arrive = snapshot["last_to_arrive"]
 
-    def stats(self, state: Characteristics) -> dict[str, Any]:
+    def stats(self, state: Characteristics, t: float) -> dict[str, Any]:
         """How the nodes resolve the density."""
+        failed = self._unresolved_at(t)
         return {
             "nodes": len(self.like),
             "kernel_degree": self.degree,
             "quadrature_error": state.quadrature_error,
-            "unresolved_since": self.unresolved_since,
-            "last_to_arrive": self.last_to_arrive,
+            "unresolved_since": self.unresolved_since if failed else None,
+            "last_to_arrive": self.last_to_arrive if failed else None,
         }
 
     def why_rejected(self, at: Failure) -> str:

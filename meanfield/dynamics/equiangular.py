@@ -196,7 +196,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         """The number of members."""
         return f"{len(y)} members"
 
-    def stats(self, state: Equiangular) -> dict[str, Any]:
+    def stats(self, state: Equiangular, t: float) -> dict[str, Any]:
         """What sums over tokens."""
         return {"engine": "equiangular"}
 

@@ -82,7 +82,7 @@ class GramMotion(Motion, moves=Gram):
         y = y / (lengths[:, :, None] * lengths[:, None, :])
         return (y + np.swapaxes(y, 1, 2)) / 2
 
-    def stats(self, state: Gram) -> dict[str, Any]:
+    def stats(self, state: Gram, t: float) -> dict[str, Any]:
         """What sums over tokens."""
         return {"engine": "gram"}
 

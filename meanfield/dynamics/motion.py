@@ -298,8 +298,8 @@ class Motion(ABC):
         """How fine the representation is, for the progress bar."""
         return self.like.size_in_words
 
-    def stats(self, state: Any) -> dict[str, Any]:
-        """What the result of a run is told beside counts, from its last state."""
+    def stats(self, state: Any, t: float) -> dict[str, Any]:
+        """What the result of a run is told beside counts, from its last state, at t."""
         return {}
 
     def doubt(self, state: Any, t: float, failure: Failure) -> str | None:

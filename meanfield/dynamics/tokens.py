@@ -361,7 +361,7 @@ class TokenMotion(Motion, moves=Tokens):
         """The number of tokens that move."""
         return f"{y.shape[1]} tokens"
 
-    def stats(self, state: Tokens) -> dict[str, Any]:
+    def stats(self, state: Tokens, t: float) -> dict[str, Any]:
         """What sums over tokens."""
         return {"engine": self._sums.name}
 

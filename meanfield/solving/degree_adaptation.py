@@ -85,6 +85,7 @@ class SpectralIntegration(Integration):
     def enter(self, density: Density, scheme: Scheme) -> None:
         """Go on from this density, on its modes and with this scheme."""
         self.stepper = self.stepper_for(density, scheme)
+        self.stepper.weighed_step = np.nan  # a run that is resumed has no old weights either
         self.stepper.state = density.coefficients.reshape(self._members, -1)
         self.geometry, self.scheme = density.geometry, scheme
         self.degrees.highest = max(self.degrees.highest, density.geometry.degree)
@@ -115,14 +116,15 @@ class SpectralIntegration(Integration):
 
     # The result, and a checkpoint ----------------------------------------------------------
 
-    def stats(self) -> dict[str, Any]:
-        return super().stats() | {"weights": self.weights}
+    def stats(self, state: Any, t: float) -> dict[str, Any]:
+        return super().stats(state, t) | {"weights": self.weights}
 
     def snapshot(self) -> dict[str, Any]:
         return super().snapshot() | {
             "coefficients": self.state.coefficients,
             "scheme": self.schemes.index(self.scheme),
             "weights": self.weights,
+            "weighed_step": self.stepper.weighed_step,
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -130,6 +132,7 @@ class SpectralIntegration(Integration):
         geometry = self.geometry.with_modes(coefficients.shape[-1])
         self.enter(Density(geometry, coefficients), self.schemes[int(snapshot["scheme"])])
         super().restore(snapshot)
+        self.stepper.weighed_step = float(snapshot["weighed_step"])
         self.weights = int(snapshot["weights"])
 
 

@@ -124,15 +124,15 @@ class Integration(ABC):
         """Steps tried so far, accepted or rejected."""
         return int(sum(counts[:2].sum() for counts in self.tally.values()))
 
-    def stats(self) -> dict[str, Any]:
-        """Counts for the result, and what policies and the motion tell it."""
+    def stats(self, state: Any, t: float) -> dict[str, Any]:
+        """Counts for a result that ends with a state, and what policies and the motion tell it."""
         names = "steps", "rejected", "evaluations"
         totals = np.sum(list(self.tally.values()), axis=0).tolist()
         found: dict[str, Any] = dict(zip(names, totals, strict=True))
         found["schemes"] = {scheme: int(counts[0]) for scheme, counts in self.tally.items()}
         for policy in self.policies.values():
             found |= policy.stats(self.start)
-        return found | self.motion.stats(self.state)
+        return found | self.motion.stats(state, t)
 
     def situation(self, stats: dict[str, Any]) -> Failure:
         """Where the run is, for the words in which it ends."""
@@ -346,8 +346,9 @@ class FlowIntegration(Integration):
             new = merging.spread(new, bool(motion.model.reaction))
         return self.motion.state_of(new)
 
-    def stats(self) -> dict[str, Any]:
-        return ({"merges": []} if "merge" in self.motion.options else {}) | super().stats()
+    def stats(self, state: Any, t: float) -> dict[str, Any]:
+        merges: dict[str, Any] = {"merges": []} if "merge" in self.motion.options else {}
+        return merges | super().stats(state, t)
 
     # Kept in a checkpoint ------------------------------------------------------------------
 

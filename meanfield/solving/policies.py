@@ -1,5 +1,6 @@
 """Policies of a run: what follows its steps, may change how it goes on, and may end it."""
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,7 @@ FELT = 0.01  # times rtol: noise that does, for it counts in errors of steps lon
 OLD = 5.0  # growth times the time since the start, of a law that grows
 
 
-class Policy:
+class Policy(ABC):
     """What follows the steps of a run; see `Integration`.
 
     Attributes
@@ -37,9 +38,9 @@ class Policy:
     memory: ClassVar[tuple[str, ...]]
     always: ClassVar[bool] = False
 
+    @abstractmethod
     def after_step(self, run: Any, code: int) -> int | None:
         """Why the run ends after a step that came back with this code; None if it goes on."""
-        raise NotImplementedError
 
     def stats(self, start: float) -> dict[str, Any]:
         """What the result is told."""

@@ -330,16 +330,18 @@ class _Record:
 
 def _ending(cause: str, run: Integration, record: _Record, steady: float) -> dict[str, Any]:
     """The end of a run as plain data: status, message, what to warn of, and counts."""
-    at = run.situation(run.stats())
+    last = record.states[-1], record.times[-1]
+    stats = run.stats(*last)
+    at = run.situation(stats)
     stuck = cause in ENDS.values()
     text = run.motion.failure(cause, at) if stuck else _message(cause, run, steady)
     failed = stuck and cause != "blow-up"
-    doubt = None if failed else run.motion.doubt(record.states[-1], record.times[-1], at)
+    doubt = None if failed else run.motion.doubt(*last, at)
     return {
         "status": STATUS.get(cause, cause),
         "message": f"{text} {doubt}" if doubt else text,
         "warning": text if failed else doubt,
-        "stats": run.stats() | {"rate_of_change": run.rate},  # once it is known what to doubt
+        "stats": stats | {"rate_of_change": run.rate},
     }
 
 

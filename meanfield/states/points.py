@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.checks import check_memory, generator, values_of
+from ..core.checks import check_memory, generator, real_array, values_of
 from ..core.files import read_numbers
 from ..core.forms import DataFile, Index, Natural
 from ..core.kinds import Kind
@@ -47,7 +47,7 @@ def vectors_of(array: np.ndarray) -> np.ndarray:
     """The unit vectors of angles in radians, (n,) or (..., 1); other arrays as they are."""
     if array.ndim != 1 and array.shape[-1:] != (1,):
         return array
-    angles = array if array.ndim == 1 else array[..., 0]
+    angles = real_array("Angles", array if array.ndim == 1 else array[..., 0])
     return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 

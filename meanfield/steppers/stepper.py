@@ -79,6 +79,18 @@ class Stepper:
         self._work.slope[front] = self.nonlinear(u)
 
     @property
+    def weighed_step(self) -> float:
+        """The size of the steps that there are weights for, nan for none; set it to have them."""
+        return float(self._work.weighed_step[0])
+
+    @weighed_step.setter
+    def weighed_step(self, dt: float) -> None:
+        u, self._work.weighed_step[0] = self.state, np.nan
+        if not np.isnan(dt):  # weights come with a step, which is thrown away
+            self.advance(started(dt), FIXED_STEP, dt, 1)
+        self.state = u
+
+    @property
     def counts(self) -> np.ndarray:
         """Steps accepted, steps rejected, weights computed; assign through [:] to carry on."""
         return self._work.counts

@@ -61,14 +61,13 @@ def unbroken():
 
 
 def assert_same_bits(run, other):
-    """Two solutions agree in all times, events and coefficients, and took the same steps."""
+    """Two solutions agree in times, events, coefficients, and counts: in all but wall time."""
     assert run.t.tolist() == other.t.tolist() and run.status == other.status
     assert [t.tolist() for t in run.t_events] == [t.tolist() for t in other.t_events]
     for one, two in zip(run, other, strict=True):
         assert one.geometry == two.geometry
         np.testing.assert_array_equal(one.coefficients, two.coefficients)
-    for name in ("steps", "rejected", "evaluations", "degree_changes", "highest_degree"):
-        assert run.stats[name] == other.stats[name]
+    assert {**run.stats, "seconds": 0} == {**other.stats, "seconds": 0}
 
 
 @pytest.mark.parametrize("cut", [5, 17, 100, 150])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.dynamics.characteristics import CharacteristicsMotion
 from meanfield.steppers import HochbruckOstermann, Krogstad
 
 MODEL = mf.Transformer(mf.USA(1.0))
@@ -217,3 +218,13 @@ def test_what_comes_after_a_terminal_event_is_no_reason_for_doubt():
     passed.terminal = True
     run = mf.solve(model, start, (0, 2), t_eval=[2.0], events=passed)
     assert run.status == "event" and run.resolved and run.stats["unresolved_since"] is None
+
+
+def test_to_ask_for_doubts_changes_nothing():
+    start = mf.Characteristics(mf.Circle(16).von_mises(0, 1.0))
+    motion = CharacteristicsMotion(KURAMOTO, start)
+    motion.restore({"unresolved_since": 2.0, "reason": "Why.", "last_to_arrive": None})
+    answers = [motion.doubt(start, t, None) for t in (1.0, 3.0, 1.0, 3.0)]
+    assert answers == [None, "Why.", None, "Why."]
+    assert motion.stats(start, 1.0)["unresolved_since"] is None
+    assert motion.stats(start, 3.0)["unresolved_since"] == 2.0

@@ -174,8 +174,7 @@ def test_a_run_that_was_cut_short_goes_on_to_the_last_bit(tmp_path, most):
     for one, other in zip(resumed, unbroken, strict=True):
         assert one.geometry == other.geometry
         np.testing.assert_array_equal(one.coefficients, other.coefficients)
-    for name in ("steps", "rejected", "evaluations", "degree_changes", "highest_degree"):
-        assert resumed.stats[name] == unbroken.stats[name]
+    assert {**resumed.stats, "seconds": 0} == {**unbroken.stats, "seconds": 0}
 
 
 def test_a_deterministic_collapse_is_reported_as_unresolved():
