@@ -6,13 +6,14 @@ back is cut off. The range of another parameter is entered at both ends, by the 
 in kappa have there. `follow` follows the branch of one state.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import boolean, positive, range_of, real_array, whole_number
+from ..core.checks import boolean, fitting, positive, range_of, real_array, whole_number
+from ..core.forms import NATURAL, Many
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..solving.progress import Interruption
@@ -186,7 +187,7 @@ def follow(
     if kappa is not None:
         name, span, start = "kappa", range_of("kappa", kappa), state.kappa
     else:
-        name, span = _varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
+        name, span = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
         at_kappa, start = state.kappa, float(drift.parameters[name])
     if not span[0] <= start <= span[1]:
         raise ValueError(f"The state is at {start:g}, outside the range {span}.")
@@ -230,19 +231,16 @@ def _asked_range(
             )
         return "kappa", range_of("kappa", kappa), None
     positive(kappa=kappa)
-    varied = {"beta": range_of("beta", beta)} if vary is None else vary
-    return *_varied(drift, varied), float(kappa)
+    asked = {"beta": range_of("beta", beta)} if vary is None else vary
+    return *varied(drift, asked), float(kappa)
 
 
-def _varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
+def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
     """The parameter of a drift, or kind of drift, that varies, and its range, checked."""
-    if not isinstance(vary, Mapping) or len(vary) != 1:
-        raise TypeError(f'vary maps one parameter to its range, {{"b": (-1, 3)}}; got {vary!r}.')
+    one_range = isinstance(vary, Mapping) and len(vary) == 1
+    fitting("vary", vary, 'one parameter and its range, {"b": (-1, 3)}', one_range, TypeError)
     ((name, span),) = vary.items()
-    array = real_array(f"The range of {name}", span)
-    if array.shape != (2,) or not np.isfinite(array).all() or not array[0] < array[1]:
-        raise ValueError(f"{name} is a range (first, last), first < last; got {span!r}.")
-    low, high = float(array[0]), float(array[1])
+    low, high = range_of(name, span, -np.inf)
     try:
         one = with_parameter(drift, name, low) if isinstance(drift, type) else drift
     except TypeError as error:
@@ -259,10 +257,9 @@ def _varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
 
 def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     array = real_array("save_at", save_at)
-    if array.ndim != 1 or not ((span[0] <= array) & (array <= span[1])).all():
-        raise ValueError(
-            f"save_at is a sequence of numbers from {span[0]:g} to {span[1]:g}; got {save_at!r}."
-        )
+    inside = array.ndim == 1 and bool(((span[0] <= array) & (array <= span[1])).all())
+    wanted = f"a sequence of numbers from {span[0]:g} to {span[1]:g}"
+    fitting("save_at", save_at, wanted, inside)
     return array
 
 
@@ -270,8 +267,8 @@ def _checked_observables(
     observables: Any, geometry: Geometry, parameter: str
 ) -> dict[str, Callable]:
     own = {} if observables is None else observables
-    if not isinstance(own, Mapping) or not all(map(callable, own.values())):
-        raise TypeError(f"observables maps names to functions of a density; got {observables!r}.")
+    functions = isinstance(own, Mapping) and all(map(callable, own.values()))
+    fitting("observables", own, "names with functions of a density", functions, TypeError)
     for name in own:
         if not isinstance(name, str) or "/" in name or name in (*RESERVED, parameter):
             raise ValueError(
@@ -466,14 +463,10 @@ def onsets_above(curve: StationaryCurve) -> list[Onset]:
 
 
 def asked_degrees(asked: Any, most: int) -> list[int]:
-    """Sorted; raises TypeError or ValueError unless they are whole numbers, at most `most`."""
-    if not isinstance(asked, Iterable):
-        raise TypeError(f"degrees is a sequence of whole numbers; got {asked!r}.")
-    wanted = sorted({whole_number("degrees are whole numbers", "l", l) for l in asked})
-    if not wanted:
-        raise ValueError("degrees is empty: give one degree at least.")
-    if wanted[-1] > most:
-        raise ValueError(f"degrees are at most {most} here; got {wanted[-1]}.")
+    """Sorted; raises TypeError or ValueError for other than different whole numbers <= `most`."""
+    wanted = sorted(Many(NATURAL).check("degrees", asked))
+    fits = bool(wanted) and wanted[-1] <= most and len(set(wanted)) == len(wanted)
+    fitting("degrees", asked, f"different whole numbers from 1 to {most}, one at least", fits)
     return wanted
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,10 +28,10 @@ from ..models import ZonalDrift
 from ..results.files import read_dataset, write_dataset
 from ..spaces import Geometry
 from .bases import Harmonics, basis_on
-from .branches import Following, asked_degrees, branches
+from .branches import Following, asked_degrees, branches, varied
 from .continuation import Curve
 from .diagram import CUT_SHORT
-from .equation import Equation, Family, Mean, drift_of, with_parameter
+from .equation import Equation, Family, Mean, drift_of
 from .normal_forms import normal_form
 
 if TYPE_CHECKING:
@@ -233,13 +233,16 @@ def phase_diagram(
     """
     import xarray as xr
 
-    span = _checked(drift, geometry, beta)
+    basis = basis_on(geometry)
+    if not isinstance(drift, type) or not issubclass(drift, ZonalDrift):
+        raise TypeError(f"phase_diagram needs USA or SA itself, or another kind; got {drift!r}.")
+    _, span = varied(drift, {"beta": range_of("beta", beta)})
     positive(max_step=max_step)
     chosen = asked_degrees(degrees, DEGREE // 2)
     progress = None if progress is None else boolean("progress", progress)
     with one_blas_thread(), Following("beta", span, progress) as following:
         for degree in max(DEGREE, geometry.degree) * 2 ** np.arange(DOUBLINGS):
-            family = Family(drift, "beta", span, basis_on(geometry).finer(int(degree)))
+            family = Family(drift, "beta", span, basis.finer(int(degree)))
             corners = [point for l in chosen for point in tricritical_points(family, l)]
             loci, ends = (
                 _first_order_curves(family, geometry, corners, max_step, following)
@@ -269,21 +272,6 @@ def _near_corner(first: np.ndarray, corner: Tricritical, beta: float) -> np.ndar
     l = np.arange(1, len(first) - 1)
     log = (1 - part) * np.log(corner.kappa) + part * first[-2]
     return np.concatenate([first[:-2] * part ** (l / 2), [log, beta]])
-
-
-def _checked(drift: Any, geometry: Any, beta: Any) -> tuple[float, float]:
-    basis_on(geometry)
-    span = range_of("beta", beta)
-    if isinstance(drift, type) and issubclass(drift, ZonalDrift):
-        try:
-            if "beta" in with_parameter(drift, "beta", span[0]).parameters:
-                return span
-        except TypeError:  # it takes no beta, or needs more
-            pass
-    raise TypeError(
-        "phase_diagram needs a kind of drift that is made from its beta alone, such as USA or SA "
-        f"itself; got {drift!r}."
-    )
 
 
 def critical(family: Family, beta: float, degree: int) -> float:

@@ -137,7 +137,7 @@ def test_figures(tmp_path):
     ("arguments", "error", "match"),
     [
         ((mf.USA(1.0), mf.Circle(8), (1, 2)), TypeError, "USA or SA itself"),
-        ((mf.Kuramoto, mf.Circle(8), (1, 2)), TypeError, "USA or SA itself"),
+        ((mf.Kuramoto, mf.Circle(8), (1, 2)), TypeError, "beta alone"),
         ((mf.USA, 2, (1, 2)), TypeError, "Circle, Sphere or Zonal"),
         ((mf.USA, mf.Circle(8), (2, 1)), ValueError, "a range"),
         ((mf.USA, mf.Circle(8), (0, 1)), ValueError, "a range"),
