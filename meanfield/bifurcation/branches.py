@@ -16,7 +16,7 @@ from ..core.checks import boolean, fitting, positive, range_of, real_array, whol
 from ..core.forms import NATURAL, Many
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
-from ..solving.progress import Interruption
+from ..solving.progress import Interruption, Progress
 from ..spaces import Geometry
 from .bases import AXISYMMETRIC, basis_on
 from .branch_switching import NEAR_UNIFORM, Branch, Growth
@@ -127,7 +127,6 @@ def branches(
     positive(max_step=max_step)
     most = whole_number("branches needs max_points", "max_points", max_points)
     secondary, stability = boolean("secondary", secondary), boolean("stability", stability)
-    progress = None if progress is None else boolean("progress", progress)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
     with one_blas_thread(), Following(name, span, progress) as following:
         search = Search(geometry, symmetry, degrees, secondary, stability, most, following)
@@ -470,7 +469,7 @@ def asked_degrees(asked: Any, most: int) -> list[int]:
     return wanted
 
 
-class Following(Interruption):
+class Following(Progress):
     """Within the block, `at` is told of every new point; the bar goes to and fro with the curve.
 
     Ctrl-C is a request to stop.
@@ -486,28 +485,16 @@ class Following(Interruption):
     """
 
     def __init__(self, name: str, span: tuple[float, float], enabled: bool | None):
-        from tqdm.auto import tqdm
-
-        super().__init__()
+        form = f"{{desc}} {span[0]:g} |{{bar}}| {span[1]:g} {{elapsed}}"
+        super().__init__("curves", enabled, form=form)
         self._name, self._span, self._number = name, span, 0
         self._curve: Any = None
-        self._bar = tqdm(
-            total=1.0,
-            delay=0 if enabled else 1,
-            disable=None if enabled is None else not enabled,
-            miniters=0,
-            bar_format=f"{{desc}} {span[0]:g} |{{bar}}| {span[1]:g} {{elapsed}}",
-            desc="curves",
-        )
-
-    def __exit__(self, *exception) -> None:
-        super().__exit__(*exception)
-        self._bar.close()
+        self._interruption = self.enter_context(Interruption())
 
     @property
     def stopped(self) -> bool:
         """Whether Ctrl-C was pressed."""
-        return self.requested
+        return self._interruption.requested
 
     def at(self, curve: Any, what: str, value: float) -> bool:
         """Show where a curve is, and which; whether to stop."""
@@ -516,8 +503,6 @@ class Following(Interruption):
         low, high = self._span
         places = np.array([low, value, high])
         first, place, last = np.log(np.maximum(places, low)) if low > 0 else places
-        self._bar.set_description_str(
-            f"curve {self._number}, {what}, {self._name} = {value:.4g}", refresh=False
-        )
-        self._bar.update(float(np.interp(place, (first, last), (0, 1))) - self._bar.n)
+        text = f"curve {self._number}, {what}, {self._name} = {value:.4g}"
+        self.show(float(np.interp(place, (first, last), (0, 1))), text)
         return self.stopped

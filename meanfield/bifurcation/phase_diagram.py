@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.checks import boolean, finite, path_of, positive, range_of
+from ..core.checks import finite, path_of, positive, range_of
 from ..core.errors import MeanfieldError
 from ..core.kinds import describe
 from ..lowlevel.blas import one_blas_thread
@@ -239,7 +239,6 @@ def phase_diagram(
     _, span = varied(drift, {"beta": range_of("beta", beta)})
     positive(max_step=max_step)
     chosen = asked_degrees(degrees, DEGREE // 2)
-    progress = None if progress is None else boolean("progress", progress)
     with one_blas_thread(), Following("beta", span, progress) as following:
         for degree in max(DEGREE, geometry.degree) * 2 ** np.arange(DOUBLINGS):
             family = Family(drift, "beta", span, basis.finer(int(degree)))

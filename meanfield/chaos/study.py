@@ -14,7 +14,7 @@ from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..solving import solve
 from ..solving.checkpoint import Keeper
-from ..solving.progress import Interruption
+from ..solving.progress import Interruption, Progress
 from ..spaces import Density
 from .experiment import Batch, Experiment, batches_of
 from .measurements import (
@@ -163,34 +163,26 @@ def _run_batches(
     kept in the checkpoint. Ctrl-C ends it after the batches that are running. The progress bar
     counts tokens.
     """
-    from tqdm.auto import tqdm
-
-    before = {int(key.split(" ")[0]) for key in done}
     tokens = [batch.n * batch.kept for batch in batches]
-    bar = tqdm(
-        desc="chaos",
-        total=sum(tokens),
-        initial=sum(tokens[i] for i in before),
-        unit=" tokens",
-        unit_scale=True,
-        disable=None if progress is None else not progress,
-    )
-    pool, left = ThreadPoolExecutor(threads), set(range(len(batches))) - before
+    left = set(range(len(batches))) - {int(key.split(" ")[0]) for key in done}
+    pool = ThreadPoolExecutor(threads)
     jobs = {pool.submit(experiment.run, batches[i]): i for i in sorted(left)}
 
     def enter(job: Future) -> None:
         done.update({f"{jobs[job]} {name}": values for name, values in job.result().items()})
         left.discard(jobs.pop(job))
 
+    def part() -> float:
+        return 1 - sum(tokens[i] for i in left) / sum(tokens)
+
     try:
-        with bar, Interruption() as interruption:
+        with Progress("chaos", progress, part()) as bar, Interruption() as interruption:
             while jobs:
                 ended, _ = wait(jobs, timeout=BLINK, return_when=FIRST_COMPLETED)
                 for job in ended:
-                    number = jobs[job]
+                    batch = batches[jobs[job]]
                     enter(job)
-                    bar.set_description_str(f"chaos, n = {batches[number].n}", refresh=False)
-                    bar.update(tokens[number])
+                    bar.show(part(), f"chaos, n = {batch.n}")
                     keeper.save_now_and_then(lambda: done)
                 if interruption.requested:
                     jobs = {job: number for job, number in jobs.items() if not job.cancel()}
