@@ -7,7 +7,6 @@ in kappa have there. `follow` follows the branch of one state.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -293,9 +292,7 @@ class Search(NamedTuple):
     max_points: int
     following: "Following"
 
-    def diagram(
-        self, curve: StationaryCurve, observables: Mapping[str, Callable] = MappingProxyType({})
-    ) -> Diagram:
+    def diagram(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
         """All branches of a range that are found until the user stops."""
         curve, onsets, left_out = chosen_onsets(curve, self.degrees)
         (low, high), drift = curve.span, curve.drift
@@ -342,7 +339,7 @@ class Search(NamedTuple):
         equation, kappa = growth.curve.at(value)
         basis, span = basis_on(self.geometry, self.symmetry), (kappa / ASIDE, ASIDE * kappa)
         curve = curve_of(equation.drift, basis, "kappa", span, None, growth.curve.max_step)
-        across = self.diagram(curve)
+        across = self.diagram(curve, {})
         doubts = across.data.attrs.get("missing", []) + across.cut_short(kappa)
         place = f"at {growth.curve.parameter} = {value:.6g}"
         growth.missing += [f"{place}, {doubt}" for doubt in doubts]

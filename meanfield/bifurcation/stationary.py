@@ -96,7 +96,6 @@ class StationaryState:
 
     def stability(self, count: int = 6) -> Stability:
         """The leading eigenvalues of the linearised equation: `meanfield.stability`."""
-        count = whole_number("stability needs a count", "count", count)
         return stability_of(self.equation, self.legendre_moments, self.kappa, count)
 
     def __repr__(self) -> str:
@@ -260,7 +259,6 @@ def stability(
         For other arguments, and for densities that are not stationary.
     """
     drift = _checked(model, density)
-    count = whole_number("stability needs a count", "count", count)
     basis = basis_on(density.geometry, symmetry)
     if density.geometry.degree > basis.degree:
         basis = basis.finer(min(density.geometry.degree, basis.most))

@@ -101,9 +101,12 @@ def test_follow_passes_the_fold_and_ends_at_the_uniform_state():
 def test_bad_input_of_follow(options, error, match):
     state = mf.stationary(mf.Transformer(mf.Kuramoto(), 3.0), CIRCLE.von_mises(0.0, 2.0))
     with pytest.raises(error, match=match):
-        list(mf.follow(state, **options))
+        mf.follow(state, **options)
+
+
+def test_what_is_followed_is_a_state():
     with pytest.raises(TypeError, match="converged StationaryState"):
-        list(mf.follow(CIRCLE.uniform(), kappa=(1.0, 2.0)))
+        mf.follow(CIRCLE.uniform(), kappa=(1.0, 2.0))
 
 
 def test_deflation_finds_further_states():
