@@ -362,18 +362,21 @@ class Polyhedral(Basis, names=tuple(GROUPS), space=Sphere):
         self.group, self.order, self.degree = group, order, degree
         self._exact = exact or 5 * degree // 2
         z, phi, self.weights = _quarter(self._exact)
-        degrees, functions = _of_class(order < 2, degree, z, phi)
-        if order < 2:
-            mixing, degrees = _sorted(group, degree)[order]
+        self.degrees, functions = self._functions(z, phi)
+        self.values, self.gradients = functions[0], functions[1:]
+
+    def _functions(self, z: np.ndarray, phi: np.ndarray, parts: int = 3):
+        """Degrees (N,), and values and components of gradients (parts, N, M)."""
+        degrees, functions = _of_class(self.order < 2, self.degree, z, phi, parts)
+        if self.order < 2:
+            mixing, degrees = _sorted(self.group, self.degree)[self.order]
             functions = mixing @ functions
-        self.degrees, self.values, self.gradients = degrees, functions[0], functions[1:]
+        return degrees, functions
 
     def at(self, points: np.ndarray) -> np.ndarray:
         """Values (N, n) at unit vectors (n, 3)."""
-        z, phi = points[:, 2], np.arctan2(points[:, 1], points[:, 0])
-        values = _of_class(self.order < 2, self.degree, z, phi, 1)[1][0]
-        mixing = _sorted(self.group, self.degree)[self.order][0] if self.order < 2 else None
-        return values if mixing is None else mixing @ values
+        _, (values,) = self._functions(points[:, 2], np.arctan2(points[:, 1], points[:, 0]), 1)
+        return values
 
     @classmethod
     def on(cls, geometry: Any, name: str) -> "Polyhedral":

@@ -6,16 +6,16 @@ back is cut off. The range of another parameter is entered at both ends, by the 
 in kappa have there. `follow` follows the branch of one state.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import boolean, positive, range_of, real_array, whole_number
+from ..core.checks import boolean, fitting, positive, range_of, real_array, whole_number
+from ..core.forms import NATURAL, Many
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
-from ..solving.progress import Interruption
+from ..solving.progress import Interruption, Progress
 from ..spaces import Geometry
 from .bases import AXISYMMETRIC, basis_on
 from .branch_switching import NEAR_UNIFORM, Branch, Growth
@@ -126,7 +126,6 @@ def branches(
     positive(max_step=max_step)
     most = whole_number("branches needs max_points", "max_points", max_points)
     secondary, stability = boolean("secondary", secondary), boolean("stability", stability)
-    progress = None if progress is None else boolean("progress", progress)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
     with one_blas_thread(), Following(name, span, progress) as following:
         search = Search(geometry, symmetry, degrees, secondary, stability, most, following)
@@ -186,7 +185,7 @@ def follow(
     if kappa is not None:
         name, span, start = "kappa", range_of("kappa", kappa), state.kappa
     else:
-        name, span = _varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
+        name, span = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
         at_kappa, start = state.kappa, float(drift.parameters[name])
     if not span[0] <= start <= span[1]:
         raise ValueError(f"The state is at {start:g}, outside the range {span}.")
@@ -230,19 +229,16 @@ def _asked_range(
             )
         return "kappa", range_of("kappa", kappa), None
     positive(kappa=kappa)
-    varied = {"beta": range_of("beta", beta)} if vary is None else vary
-    return *_varied(drift, varied), float(kappa)
+    asked = {"beta": range_of("beta", beta)} if vary is None else vary
+    return *varied(drift, asked), float(kappa)
 
 
-def _varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
+def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
     """The parameter of a drift, or kind of drift, that varies, and its range, checked."""
-    if not isinstance(vary, Mapping) or len(vary) != 1:
-        raise TypeError(f'vary maps one parameter to its range, {{"b": (-1, 3)}}; got {vary!r}.')
+    one_range = isinstance(vary, Mapping) and len(vary) == 1
+    fitting("vary", vary, 'one parameter and its range, {"b": (-1, 3)}', one_range, TypeError)
     ((name, span),) = vary.items()
-    array = real_array(f"The range of {name}", span)
-    if array.shape != (2,) or not np.isfinite(array).all() or not array[0] < array[1]:
-        raise ValueError(f"{name} is a range (first, last), first < last; got {span!r}.")
-    low, high = float(array[0]), float(array[1])
+    low, high = range_of(name, span, -np.inf)
     try:
         one = with_parameter(drift, name, low) if isinstance(drift, type) else drift
     except TypeError as error:
@@ -259,10 +255,9 @@ def _varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
 
 def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     array = real_array("save_at", save_at)
-    if array.ndim != 1 or not ((span[0] <= array) & (array <= span[1])).all():
-        raise ValueError(
-            f"save_at is a sequence of numbers from {span[0]:g} to {span[1]:g}; got {save_at!r}."
-        )
+    inside = array.ndim == 1 and bool(((span[0] <= array) & (array <= span[1])).all())
+    wanted = f"a sequence of numbers from {span[0]:g} to {span[1]:g}"
+    fitting("save_at", save_at, wanted, inside)
     return array
 
 
@@ -270,8 +265,8 @@ def _checked_observables(
     observables: Any, geometry: Geometry, parameter: str
 ) -> dict[str, Callable]:
     own = {} if observables is None else observables
-    if not isinstance(own, Mapping) or not all(map(callable, own.values())):
-        raise TypeError(f"observables maps names to functions of a density; got {observables!r}.")
+    functions = isinstance(own, Mapping) and all(map(callable, own.values()))
+    fitting("observables", own, "names with functions of a density", functions, TypeError)
     for name in own:
         if not isinstance(name, str) or "/" in name or name in (*RESERVED, parameter):
             raise ValueError(
@@ -297,9 +292,7 @@ class Search(NamedTuple):
     max_points: int
     following: "Following"
 
-    def diagram(
-        self, curve: StationaryCurve, observables: Mapping[str, Callable] = MappingProxyType({})
-    ) -> Diagram:
+    def diagram(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
         """All branches of a range that are found until the user stops."""
         curve, onsets, left_out = chosen_onsets(curve, self.degrees)
         (low, high), drift = curve.span, curve.drift
@@ -346,7 +339,7 @@ class Search(NamedTuple):
         equation, kappa = growth.curve.at(value)
         basis, span = basis_on(self.geometry, self.symmetry), (kappa / ASIDE, ASIDE * kappa)
         curve = curve_of(equation.drift, basis, "kappa", span, None, growth.curve.max_step)
-        across = self.diagram(curve)
+        across = self.diagram(curve, {})
         doubts = across.data.attrs.get("missing", []) + across.cut_short(kappa)
         place = f"at {growth.curve.parameter} = {value:.6g}"
         growth.missing += [f"{place}, {doubt}" for doubt in doubts]
@@ -466,18 +459,14 @@ def onsets_above(curve: StationaryCurve) -> list[Onset]:
 
 
 def asked_degrees(asked: Any, most: int) -> list[int]:
-    """Sorted; raises TypeError or ValueError unless they are whole numbers, at most `most`."""
-    if not isinstance(asked, Iterable):
-        raise TypeError(f"degrees is a sequence of whole numbers; got {asked!r}.")
-    wanted = sorted({whole_number("degrees are whole numbers", "l", l) for l in asked})
-    if not wanted:
-        raise ValueError("degrees is empty: give one degree at least.")
-    if wanted[-1] > most:
-        raise ValueError(f"degrees are at most {most} here; got {wanted[-1]}.")
+    """Sorted; raises TypeError or ValueError for other than different whole numbers <= `most`."""
+    wanted = sorted(Many(NATURAL).check("degrees", asked))
+    fits = bool(wanted) and wanted[-1] <= most and len(set(wanted)) == len(wanted)
+    fitting("degrees", asked, f"different whole numbers from 1 to {most}, one at least", fits)
     return wanted
 
 
-class Following(Interruption):
+class Following(Progress):
     """Within the block, `at` is told of every new point; the bar goes to and fro with the curve.
 
     Ctrl-C is a request to stop.
@@ -493,28 +482,16 @@ class Following(Interruption):
     """
 
     def __init__(self, name: str, span: tuple[float, float], enabled: bool | None):
-        from tqdm.auto import tqdm
-
-        super().__init__()
+        form = f"{{desc}} {span[0]:g} |{{bar}}| {span[1]:g} {{elapsed}}"
+        super().__init__("curves", enabled, form=form)
         self._name, self._span, self._number = name, span, 0
         self._curve: Any = None
-        self._bar = tqdm(
-            total=1.0,
-            delay=0 if enabled else 1,
-            disable=None if enabled is None else not enabled,
-            miniters=0,
-            bar_format=f"{{desc}} {span[0]:g} |{{bar}}| {span[1]:g} {{elapsed}}",
-            desc="curves",
-        )
-
-    def __exit__(self, *exception) -> None:
-        super().__exit__(*exception)
-        self._bar.close()
+        self._interruption = self.enter_context(Interruption())
 
     @property
     def stopped(self) -> bool:
         """Whether Ctrl-C was pressed."""
-        return self.requested
+        return self._interruption.requested
 
     def at(self, curve: Any, what: str, value: float) -> bool:
         """Show where a curve is, and which; whether to stop."""
@@ -523,8 +500,6 @@ class Following(Interruption):
         low, high = self._span
         places = np.array([low, value, high])
         first, place, last = np.log(np.maximum(places, low)) if low > 0 else places
-        self._bar.set_description_str(
-            f"curve {self._number}, {what}, {self._name} = {value:.4g}", refresh=False
-        )
-        self._bar.update(float(np.interp(place, (first, last), (0, 1))) - self._bar.n)
+        text = f"curve {self._number}, {what}, {self._name} = {value:.4g}"
+        self.show(float(np.interp(place, (first, last), (0, 1))), text)
         return self.stopped

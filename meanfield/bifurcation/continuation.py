@@ -16,7 +16,7 @@ import numpy as np
 from .bases import Basis
 from .equation import Equation, Family, Mean, OutsideDomain
 from .newton import Iteration, newton
-from .normal_forms import Onset, normal_form
+from .normal_forms import Onset, normal_form, zeros
 
 TOLERANCE = 1e-12
 FINEST = 1e-8
@@ -24,7 +24,6 @@ STRAIGHT, CURVED = 0.999, 0.98  # cosines of the angle between tangents: longer,
 MANY = 7  # Newton steps
 GROWTH = 1.6
 GRID = 200  # values of a parameter between which onsets are looked for
-EXACT = 1e-14
 ABOVE = 2.0  # times a range of kappa: how far above it branches are followed
 
 
@@ -248,10 +247,8 @@ class InKappa(StationaryCurve):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.equation = Equation(self.drift, self.basis)
-        self.reach = (
-            0.0,
-            ABOVE * self.span[1],
-        )  # where noise is strong only the uniform state is left
+        # Where noise is strong, only the uniform state is left.
+        self.reach = 0.0, ABOVE * self.span[1]
 
     def at(self, p: float) -> tuple[Equation, float]:
         kappa = self.value(p)
@@ -296,8 +293,6 @@ class InParameter(StationaryCurve):
         return equation.along(mean, equation.potential_change(m, mean))
 
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
-        from scipy.optimize import brentq
-
         def excess(value: float) -> float:
             return float(self.kappa * self.family.at(value).multipliers(self.basis)[index] - 1)
 
@@ -305,8 +300,7 @@ class InParameter(StationaryCurve):
         excesses = self.kappa * self.family.weights(grid) - 1
         for degree in degrees:
             index, row = self.basis.index(degree), excesses[:, degree]
-            for i in np.flatnonzero(row[:-1] * row[1:] < 0):
-                value = float(brentq(excess, grid[i], grid[i + 1], xtol=EXACT, rtol=4 * EXACT))
+            for value in zeros(excess, grid, row):
                 member = self.family.at(value)
                 rate = float(member.strengths[index] / member.strength_changes[index])
                 found.append(Onset(value, normal_form(member, degree), value, rate))

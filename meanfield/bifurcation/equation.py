@@ -74,18 +74,24 @@ class Interactions(NamedTuple):
     ratio: float
 
 
-def interactions(
-    drift: ZonalDrift, weights: np.ndarray, normaliser: np.ndarray | None
-) -> Interactions:
-    """From the multipliers of W and of Z, l = 0, 1, ...; Z = 1 where there are none.
+def interactions(drift: ZonalDrift, basis: Basis) -> list[Interactions]:
+    """Those of every member of a drift, up to the degree of a basis.
 
     Raises
     ------
     MeanfieldError
         For drifts that are no gradients of a potential of the measure.
     """
-    if normaliser is None:
-        return Interactions(weights, 0.0)
+    of = basis.degree, basis.dimension
+    weights, normalisers = np.atleast_2d(drift.attraction(*of)), drift.normaliser(*of)
+    if normalisers is None:  # Z = 1
+        return [Interactions(row, 0.0) for row in weights]
+    pairs = zip(weights, np.atleast_2d(normalisers), strict=True)
+    return [_related(drift, *pair) for pair in pairs]
+
+
+def _related(drift: ZonalDrift, weights: np.ndarray, normaliser: np.ndarray) -> Interactions:
+    """From the multipliers of W and of Z, l = 0, 1, ..."""
     weights, z = weights / normaliser[0], normaliser[1:] / normaliser[0]
     if np.abs(z).max() <= CONSTANT:
         return Interactions(weights, 0.0)
@@ -130,10 +136,7 @@ class Equation:
     ):
         self.drift, self.basis, self._differentiated = drift, basis, changes
         self.degree, self.degrees, self.functions = basis.degree, basis.degrees, basis.legendre
-        of = basis.degree, basis.dimension
-        self._multipliers, self.ratio = interactions(
-            drift, drift.attraction(*of), drift.normaliser(*of)
-        )
+        ((self._multipliers, self.ratio),) = interactions(drift, basis)
         self.strengths = self.multipliers(basis) * basis.sizes**2
 
     def multipliers(self, basis: Basis) -> np.ndarray:
@@ -295,17 +298,14 @@ class Family:
 
     def _at_all(self, values: np.ndarray) -> list[Interactions]:
         """The multipliers at many values: at once where the drift makes ensembles."""
-        of = self.basis.degree, self.basis.dimension
         try:
             many = with_parameter(self.drift, self.name, values)
         except (TypeError, ValueError):
             many = None
-        if many is None or many.shape != values.shape:
-            alone = [with_parameter(self.drift, self.name, float(value)) for value in values]
-            return [interactions(x, x.attraction(*of), x.normaliser(*of)) for x in alone]
-        weights, normalisers = many.attraction(*of), many.normaliser(*of)
-        each = [None] * len(values) if normalisers is None else normalisers
-        return [interactions(many, w, z) for w, z in zip(weights, each, strict=True)]
+        if many is not None and many.shape == values.shape:
+            return interactions(many, self.basis)
+        alone = (with_parameter(self.drift, self.name, float(value)) for value in values)
+        return [found for drift in alone for found in interactions(drift, self.basis)]
 
 
 def with_parameter(drift: Any, name: str, value: Any) -> ZonalDrift:

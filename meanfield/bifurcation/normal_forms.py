@@ -9,6 +9,7 @@ found by putting power series into R(m, kappa) = 0, order by order (Lyapunov and
 is transcritical; else c_2 > 0 is a supercritical pitchfork, c_2 < 0 a subcritical one.
 """
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from .equation import Equation
 
 ORDER = 4  # coefficients of a series: t^0 to t^3
 VANISHES = 1e-10
+EXACT = 1e-14  # of a zero, relative
 
 
 class NormalForm(NamedTuple):
@@ -88,6 +90,14 @@ class Onset(NamedTuple):
             return self.coordinate
         change = self.form.linear * amplitude + self.form.quadratic * amplitude**2
         return self.coordinate + self.rate * float(np.log1p(change)) if change > -1 else np.nan
+
+
+def zeros(f: Callable[[float], float], grid: np.ndarray, values: np.ndarray) -> Iterator[float]:
+    """Zeros of a function that has these values on a grid, where neighbours differ in sign."""
+    from scipy.optimize import brentq
+
+    for i in np.flatnonzero(values[:-1] * values[1:] < 0):
+        yield float(brentq(f, grid[i], grid[i + 1], xtol=EXACT, rtol=4 * EXACT))
 
 
 def _residual(equation: Equation, m: np.ndarray, kappa: np.ndarray) -> np.ndarray:

@@ -14,13 +14,12 @@ at the tricritical point and are found from special points on one branch beyond 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.checks import boolean, finite, path_of, positive, range_of
+from ..core.checks import finite, path_of, positive, range_of
 from ..core.errors import MeanfieldError
 from ..core.kinds import describe
 from ..lowlevel.blas import one_blas_thread
@@ -28,11 +27,11 @@ from ..models import ZonalDrift
 from ..results.files import read_dataset, write_dataset
 from ..spaces import Geometry
 from .bases import Harmonics, basis_on
-from .branches import Following, asked_degrees, branches
+from .branches import Following, asked_degrees, branches, varied
 from .continuation import Curve
 from .diagram import CUT_SHORT
-from .equation import Equation, Family, Mean, drift_of, with_parameter
-from .normal_forms import normal_form
+from .equation import Equation, Family, Mean, drift_of
+from .normal_forms import normal_form, zeros
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,9 +42,11 @@ DEGREE = 64
 UNRESOLVED = 1e-11
 DOUBLINGS = 4
 GRID = 81  # values of beta on critical curves, between which changes of character are looked for
-EXACT = 1e-13
 SMALL = 0.03  # amplitude in L^2 at which a curve has come to its tricritical point
 MOST = 2000  # points of a curve
+
+Condition = tuple[float, Callable[[], np.ndarray]]  # a function of z, and its gradient if needed
+Ends = dict[str, tuple[str, str]]
 
 
 class Tricritical(NamedTuple):
@@ -80,7 +81,7 @@ class PhaseDiagram:
 
     data: "xr.Dataset"
     tricritical: list[Tricritical]
-    ends: dict[str, tuple[str, str]]
+    ends: Ends
     family: Family
     loci: dict[str, "Locus"]
 
@@ -233,13 +234,15 @@ def phase_diagram(
     """
     import xarray as xr
 
-    span = _checked(drift, geometry, beta)
+    basis = basis_on(geometry)
+    if not isinstance(drift, type) or not issubclass(drift, ZonalDrift):
+        raise TypeError(f"phase_diagram needs USA or SA itself, or another kind; got {drift!r}.")
+    _, span = varied(drift, {"beta": range_of("beta", beta)})
     positive(max_step=max_step)
     chosen = asked_degrees(degrees, DEGREE // 2)
-    progress = None if progress is None else boolean("progress", progress)
     with one_blas_thread(), Following("beta", span, progress) as following:
         for degree in max(DEGREE, geometry.degree) * 2 ** np.arange(DOUBLINGS):
-            family = Family(drift, "beta", span, basis_on(geometry).finer(int(degree)))
+            family = Family(drift, "beta", span, basis.finer(int(degree)))
             corners = [point for l in chosen for point in tricritical_points(family, l)]
             loci, ends = (
                 _first_order_curves(family, geometry, corners, max_step, following)
@@ -271,21 +274,6 @@ def _near_corner(first: np.ndarray, corner: Tricritical, beta: float) -> np.ndar
     return np.concatenate([first[:-2] * part ** (l / 2), [log, beta]])
 
 
-def _checked(drift: Any, geometry: Any, beta: Any) -> tuple[float, float]:
-    basis_on(geometry)
-    span = range_of("beta", beta)
-    if isinstance(drift, type) and issubclass(drift, ZonalDrift):
-        try:
-            if "beta" in with_parameter(drift, "beta", span[0]).parameters:
-                return span
-        except TypeError:  # it takes no beta, or needs more
-            pass
-    raise TypeError(
-        "phase_diagram needs a kind of drift that is made from its beta alone, such as USA or SA "
-        f"itself; got {drift!r}."
-    )
-
-
 def critical(family: Family, beta: float, degree: int) -> float:
     """kappa_l = 1/w_l; inf where harmonics of this degree are not attracted."""
     member = family.at(beta)
@@ -295,7 +283,6 @@ def critical(family: Family, beta: float, degree: int) -> float:
 
 def tricritical_points(family: Family, degree: int) -> Iterator[Tricritical]:
     """Zeros of the quadratic term of the normal form in a family's range, without linear one."""
-    from scipy.optimize import brentq
 
     def quadratic(beta: float) -> float:
         return float(normal_form(family.at(beta), degree).quadratic)
@@ -303,11 +290,8 @@ def tricritical_points(family: Family, degree: int) -> Iterator[Tricritical]:
     grid = np.linspace(*family.span, GRID)
     if normal_form(family.at(grid[0]), degree).kind == "transcritical":
         return
-    values = [quadratic(b) for b in grid]
-    for (low, first), (high, last) in pairwise(zip(grid, values, strict=True)):
-        if first * last < 0:
-            beta = float(brentq(quadratic, low, high, xtol=EXACT))
-            yield Tricritical(degree, beta, critical(family, beta, degree))
+    for beta in zeros(quadratic, grid, np.array([quadratic(b) for b in grid])):
+        yield Tricritical(degree, beta, critical(family, beta, degree))
 
 
 class Locus(Curve):
@@ -323,6 +307,8 @@ class Locus(Curve):
         From its tricritical point, or the lowest beta, to the highest.
     """
 
+    name: str
+
     def __init__(
         self, family: Family, max_step: float, null: np.ndarray, points: np.ndarray | None = None
     ):
@@ -335,16 +321,14 @@ class Locus(Curve):
         """Whether the last moments of all points are small."""
         return max(self.family.basis.tail(z[:-2]) for z in self.points) <= UNRESOLVED
 
-    def follow(self, start: np.ndarray, name: str, following: Following) -> tuple[str, str]:
+    def follow(self, start: np.ndarray, following: Following) -> tuple[str, str]:
         """Take the points below and above a start; why they end."""
-        (down, first), (up, last) = (
-            self._one_way(start, sign, name, following) for sign in (-1.0, 1.0)
-        )
+        (down, first), (up, last) = (self._one_way(start, sign, following) for sign in (-1.0, 1.0))
         self.points = np.array([*down[::-1], start, *up])
         return first, last
 
     def _one_way(
-        self, start: np.ndarray, sign: float, name: str, following: Following
+        self, start: np.ndarray, sign: float, following: Following
     ) -> tuple[list[np.ndarray], str]:
         """The points after a start, and why they end."""
         (low, high), small = self.family.span, SMALL / self.family.basis.sizes[0]
@@ -360,16 +344,14 @@ class Locus(Curve):
                 end = self.at_value(_between(np.array([points[-1], z]), last), last)
                 return [*points[1:], *([] if end is None else [end])], "range"
             points.append(z)
-            if following.at(self, name, here.value):
+            if following.at(self, self.name, here.value):
                 return points[1:], "interrupted"
             if len(points) > MOST:
                 return points[1:], "max_points"
         return points[1:], "not continued"
 
     @abstractmethod
-    def condition(
-        self, member: Equation, m: np.ndarray, mean: Mean
-    ) -> tuple[float, Callable[[], np.ndarray]]:
+    def condition(self, member: Equation, m: np.ndarray, mean: Mean) -> Condition:
         """sigma, and a function that gives its gradient by (m, log kappa, beta)."""
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
@@ -389,9 +371,9 @@ class Locus(Curve):
 class Folds(Locus):
     """The curve on which two stationary states meet."""
 
-    def condition(
-        self, member: Equation, m: np.ndarray, mean: Mean
-    ) -> tuple[float, Callable[[], np.ndarray]]:
+    name = "fold"
+
+    def condition(self, member: Equation, m: np.ndarray, mean: Mean) -> Condition:
         n = len(m)
         bordered = np.zeros((n + 1, n + 1))
         bordered[:n, :n] = member.jacobian(mean)
@@ -409,9 +391,9 @@ class Folds(Locus):
 class Transitions(Locus):
     """The curve on which the free energy is that of the uniform state; of gradient flows."""
 
-    def condition(
-        self, member: Equation, m: np.ndarray, mean: Mean
-    ) -> tuple[float, Callable[[], np.ndarray]]:
+    name = "transition"
+
+    def condition(self, member: Equation, m: np.ndarray, mean: Mean) -> Condition:
         entropy = mean.weights @ (mean.kappa * mean.potential) - mean.log_mass
         half, squares = 0.5 * mean.kappa, mean.moments**2
         energy = half * (member.strengths @ squares)
@@ -423,7 +405,7 @@ class Transitions(Locus):
         return float(entropy - energy), gradient
 
 
-LOCI: dict[str, type[Locus]] = {"fold": Folds, "transition": Transitions}
+LOCI: dict[str, type[Locus]] = {kind.name: kind for kind in (Folds, Transitions)}
 
 
 def _slope(
@@ -456,13 +438,11 @@ def _first_order_curves(
     corners: list[Tricritical],
     max_step: float,
     following: Following,
-) -> tuple[dict[str, Locus], dict[str, tuple[str, str]]]:
+) -> tuple[dict[str, Locus], Ends]:
     """The fold and the first-order line, and why they end.
 
     From points on a branch at a beta beyond the tricritical point.
     """
-    if following.stopped:
-        return {}, {"fold": ("interrupted", "interrupted")}
     low, high = family.span
     lowest = min((corner.beta for corner in corners if corner.degree == 1), default=low)
     beta = min(lowest + 1.0, (lowest + high) / 2)
@@ -482,11 +462,11 @@ def _first_order_curves(
             kappa, size = special.state.kappa, len(member.degrees)
             m = np.pad(special.state.legendre_moments, (0, size))[:size]
             null = np.linalg.svd(member.jacobian(member.mean(m, kappa)))[2][-1]
-            loci[name] = LOCI[name](family, max_step, null)
-            start = loci[name].at_value(np.append(m, [np.log(kappa), beta]), beta)
+            locus = LOCI[name](family, max_step, null)
+            start = locus.at_value(np.append(m, [np.log(kappa), beta]), beta)
             if start is None:
                 raise MeanfieldError(f"The special point at beta = {beta:g} was not found again.")
-            ends[name] = loci[name].follow(start, name, following)
+            loci[name], ends[name] = locus, locus.follow(start, following)
     return loci, ends
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import positive, whole_number
+from ..core.checks import fitting, real, whole_number
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..models.transformer import Transformer
@@ -96,7 +96,6 @@ class StationaryState:
 
     def stability(self, count: int = 6) -> Stability:
         """The leading eigenvalues of the linearised equation: `meanfield.stability`."""
-        count = whole_number("stability needs a count", "count", count)
         return stability_of(self.equation, self.legendre_moments, self.kappa, count)
 
     def __repr__(self) -> str:
@@ -260,7 +259,6 @@ def stability(
         For other arguments, and for densities that are not stationary.
     """
     drift = _checked(model, density)
-    count = whole_number("stability needs a count", "count", count)
     basis = basis_on(density.geometry, symmetry)
     if density.geometry.degree > basis.degree:
         basis = basis.finer(min(density.geometry.degree, basis.most))
@@ -292,11 +290,8 @@ def _checked(model: Any, density: Any) -> ZonalDrift:
 
 def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
     """The highest degree."""
-    positive(tolerance=tolerance)
-    if not FINEST <= tolerance <= COARSEST:
-        raise ValueError(
-            f"tolerance is from {FINEST:g} to {COARSEST:g}; got tolerance = {tolerance!r}."
-        )
+    wanted = f"from {FINEST:g} to {COARSEST:g}"
+    real("tolerance", tolerance, wanted, lambda number: FINEST <= number <= COARSEST)
     most = 2 * basis.most if max_degree is None else max_degree
     most = whole_number("stationary needs a max_degree", "max_degree", most)
     if most < basis.degree:
@@ -308,8 +303,8 @@ def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
 
 def _checked_states(apart_from: Any, geometry: Geometry) -> list[StationaryState]:
     states = list(apart_from) if isinstance(apart_from, Iterable) else [apart_from]
-    if not all(isinstance(state, StationaryState) for state in states):
-        raise TypeError(f"apart_from is a sequence of StationaryState; got {apart_from!r}.")
+    known = all(isinstance(state, StationaryState) for state in states)
+    fitting("apart_from", apart_from, "a sequence of StationaryState", known, TypeError)
     for space in (state.density.geometry for state in states):
         if space.with_degree(geometry.degree) != geometry:
             raise ValueError(f"apart_from has states on {space!r}; the guess is on {geometry!r}.")

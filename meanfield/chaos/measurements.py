@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..core.checks import fitting
 from ..distances import mmd, sobolev_distance, wasserstein
 from ..spaces import Circle, Density, Geometry, Sphere
 from ..states import Tokens
@@ -88,18 +89,13 @@ def chosen_of(
         For anything else.
     """
     if isinstance(chosen, Mapping):
-        for name, value in chosen.items():
-            if not isinstance(name, str) or not callable(value):
-                raise TypeError(f"{what} maps names to callables; got {name!r}: {value!r}.")
-        return dict(chosen)
-    if isinstance(chosen, str) or not isinstance(chosen, Iterable | None):
-        raise TypeError(f"{what} is a mapping, or a sequence of names; got {chosen!r}.")
+        good = all(isinstance(name, str) and callable(f) for name, f in chosen.items())
+        return dict(fitting(what, chosen, "names with callables", good, TypeError))
+    a_sequence = isinstance(chosen, Iterable | None) and not isinstance(chosen, str)
+    fitting(what, chosen, "a mapping, or a sequence of names", a_sequence, TypeError)
     names = list(default if chosen is None else chosen)
     for name in names:
         if not isinstance(name, str) or name not in known:
             raise ValueError(f"Known {what} here are {', '.join(known)}; got {name!r}.")
-    if len(set(names)) < len(names):
-        raise ValueError(
-            f"Names of {what} differ from each other: each is named once; got {names}."
-        )
+    fitting(what, names, "names that differ from each other", len(set(names)) == len(names))
     return {name: known[name] for name in names}

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import boolean, positive, real_array, whole_number
+from ..core.checks import boolean, fitting, positive, real_array, whole_number
 from ..core.errors import MeanfieldError
+from ..core.forms import NATURAL, Many
 from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..solving import solve
 from ..solving.checkpoint import Keeper
-from ..solving.progress import Interruption
+from ..solving.progress import Interruption, Progress
 from ..spaces import Density
 from .experiment import Batch, Experiment, batches_of
 from .measurements import (
@@ -163,34 +164,26 @@ def _run_batches(
     kept in the checkpoint. Ctrl-C ends it after the batches that are running. The progress bar
     counts tokens.
     """
-    from tqdm.auto import tqdm
-
-    before = {int(key.split(" ")[0]) for key in done}
     tokens = [batch.n * batch.kept for batch in batches]
-    bar = tqdm(
-        desc="chaos",
-        total=sum(tokens),
-        initial=sum(tokens[i] for i in before),
-        unit=" tokens",
-        unit_scale=True,
-        disable=None if progress is None else not progress,
-    )
-    pool, left = ThreadPoolExecutor(threads), set(range(len(batches))) - before
+    left = set(range(len(batches))) - {int(key.split(" ")[0]) for key in done}
+    pool = ThreadPoolExecutor(threads)
     jobs = {pool.submit(experiment.run, batches[i]): i for i in sorted(left)}
 
     def enter(job: Future) -> None:
         done.update({f"{jobs[job]} {name}": values for name, values in job.result().items()})
         left.discard(jobs.pop(job))
 
+    def part() -> float:
+        return 1 - sum(tokens[i] for i in left) / sum(tokens)
+
     try:
-        with bar, Interruption() as interruption:
+        with Progress("chaos", progress, part()) as bar, Interruption() as interruption:
             while jobs:
                 ended, _ = wait(jobs, timeout=BLINK, return_when=FIRST_COMPLETED)
                 for job in ended:
-                    number = jobs[job]
+                    batch = batches[jobs[job]]
                     enter(job)
-                    bar.set_description_str(f"chaos, n = {batches[number].n}", refresh=False)
-                    bar.update(tokens[number])
+                    bar.show(part(), f"chaos, n = {batch.n}")
                     keeper.save_now_and_then(lambda: done)
                 if interruption.requested:
                     jobs = {job: number for job, number in jobs.items() if not job.cancel()}
@@ -291,12 +284,9 @@ def _checked_problem(model: Any, mu0: Any) -> Measurements:
 
 def _checked_sizes(sizes: Any) -> list[int]:
     """Increasing numbers of tokens, at least 2."""
-    if not isinstance(sizes, Iterable) or isinstance(sizes, str | dict):
-        raise TypeError(f"sizes is a sequence of numbers of tokens, [64, 256]; got {sizes!r}.")
-    given = list(sizes)
-    whole = [whole_number("sizes are whole numbers n", "n", n) for n in given]
-    if not whole or min(whole) < 2 or sorted(set(whole)) != whole:
-        raise ValueError(f"sizes are increasing numbers of tokens >= 2; got {given}.")
+    whole = list(Many(NATURAL).check("sizes", sizes))
+    fits = bool(whole) and whole[0] >= 2 and sorted(set(whole)) == whole
+    fitting("sizes", whole, "increasing numbers of tokens >= 2", fits)
     return whole
 
 
@@ -304,23 +294,18 @@ def _checked_times(times: Any) -> np.ndarray:
     """Increasing times >= 0."""
     array = real_array("times", times)
     good = array.ndim == 1 and array.size and np.isfinite(array).all() and array[0] >= 0
-    if not good or not array[-1] > 0 or not (np.diff(array) > NEAR * array[-1]).all():
-        raise ValueError(
-            "times are finite, >= 0 and increase by more than 1e-9 of the last, which is > 0; "
-            f"got {times!r}."
-        )
+    apart = bool(good) and array[-1] > 0 and bool((np.diff(array) > NEAR * array[-1]).all())
+    wanted = "finite, >= 0, and increase by more than 1e-9 of the last, which is > 0"
+    fitting("times", times, wanted, apart)
     return array
 
 
 def _checked_seed(rng: Any) -> int:
     """A whole number that files can hold."""
     number = isinstance(rng, Integral) and not isinstance(rng, bool)
-    if not number or not 0 <= rng < LARGEST_SEED:
-        raise ValueError(
-            "propagation_of_chaos needs a seed, a whole number 0 <= rng < 2^63, from which the "
-            f"seeds of batches are derived; got rng = {rng!r}."
-        )
-    return int(rng)
+    fits = number and 0 <= rng < LARGEST_SEED
+    wanted = "a whole number 0 <= rng < 2^63, the seed from which those of batches are derived"
+    return int(fitting("rng", rng, wanted, fits))
 
 
 def _checked_dt(dt: Any, model: Transformer) -> float | None:

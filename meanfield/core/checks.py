@@ -123,11 +123,15 @@ def generator(rng: Any) -> np.random.Generator:
         ) from None
 
 
-def range_of(name: str, value: Any) -> tuple[float, float]:
-    """`value` as (first, last); raises TypeError or ValueError unless 0 < first < last < inf."""
+def range_of(name: str, value: Any, above: float = 0.0) -> tuple[float, float]:
+    """`value` as (first, last); raises TypeError or ValueError unless `above` < first < last < inf.
+
+    With `above` -inf, any finite numbers.
+    """
     array = real_array(name, value)
-    if array.shape != (2,) or not np.isfinite(array).all() or not 0 < array[0] < array[1]:
-        raise ValueError(f"{name} is a range (first, last), 0 < first < last; got {value!r}.")
+    fits = array.shape == (2,) and bool(above < array[0] < array[1] < math.inf)
+    bound = "" if above == -math.inf else f"{above:g} < "
+    fitting(name, value, f"a range (first, last), {bound}first < last", fits)
     return float(array[0]), float(array[1])
 
 

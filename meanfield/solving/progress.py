@@ -6,29 +6,48 @@ import threading
 from contextlib import ExitStack
 from typing import Any, Self
 
+from ..core.checks import boolean
 from ..lowlevel.compilation import listening
+
+REMAINING = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
 
 
 class Progress(ExitStack):
-    """tqdm over a duration; `enabled` None shows it on a terminal only, after one second.
+    """A bar of tqdm; within the block it tells of compilation too, which may take seconds.
 
-    Within the block it tells of compilation at once: the first solve of a kind may take seconds
-    before its first step.
+    Parameters
+    ----------
+    what : str
+        What is done, in a word, before there is anything to say about it.
+    enabled : bool, optional
+        None shows the bar on a terminal only, after one second.
+    begun : float
+        The part of the whole, from 0 to 1, that was done before.
+    form : str
+        The format of the bar.
+
+    Raises
+    ------
+    TypeError
+        If `enabled` is not a bool.
     """
 
-    def __init__(self, duration: float, enabled: bool | None):
+    def __init__(self, what: str, enabled: bool | None, begun: float = 0.0, form: str = REMAINING):
         super().__init__()
-        self._duration = duration
+        self._what = what
         self._bar: Any = None
-        if enabled or (enabled is None and sys.stderr.isatty()):
+        shown = sys.stderr.isatty() if enabled is None else boolean("progress", enabled)
+        if shown:
             from tqdm.auto import tqdm
 
             self._bar = self.enter_context(
                 tqdm(
                     total=1.0,
-                    delay=0 if enabled else 1,
-                    bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}",
-                    desc="solve",
+                    initial=begun,
+                    delay=1 if enabled is None else 0,
+                    miniters=0,
+                    bar_format=form,
+                    desc=what,
                 )
             )
             self.enter_context(listening(self._tell_of_compilation))
@@ -37,16 +56,15 @@ class Progress(ExitStack):
         """At its beginning, with the name of what is compiled, and at its end, with None."""
         if function is None:
             self._bar.clear()
-            self._bar.set_description_str("solve", refresh=False)
+            self._bar.set_description_str(self._what, refresh=False)
         else:
-            self._bar.set_description_str("solve: compiling ...")
+            self._bar.set_description_str(f"{self._what}: compiling ...")
 
-    def update(self, t: float, elapsed: float, size: str) -> None:
-        """Show that the run has reached t, `elapsed` after its start."""
-        if self._bar is None:
-            return
-        self._bar.set_description_str(f"solve t = {t:.4g}, {size}", refresh=False)
-        self._bar.update(elapsed / self._duration - self._bar.n)
+    def show(self, part: float, text: str) -> None:
+        """Show that a part of the whole is done, and a few words about it."""
+        if self._bar is not None:
+            self._bar.set_description_str(text, refresh=False)
+            self._bar.update(part - self._bar.n)
 
 
 class Interruption:

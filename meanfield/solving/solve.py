@@ -175,7 +175,7 @@ def solve(
     """
     arguments = Arguments(locals())
     observables = checked_observables(observe, arguments.model, arguments.state)
-    with Progress(float(arguments.times[-1] - arguments.start), arguments.progress) as progress_bar:
+    with Progress("solve", arguments.progress) as progress_bar:
         record = _Run(arguments, progress_bar).to_the_end()
     run = _solution(arguments, record)
     run.stored["observed"] = observed(observables, run.states)
@@ -257,7 +257,7 @@ class _Run:
                 return "steady"
             if interruption.requested:
                 return "interrupted"
-            self._progress.update(run.t, run.elapsed, run.size)
+            self._progress.show(run.elapsed / run.duration, f"solve t = {run.t:.4g}, {run.size}")
             self._keeper.save_now_and_then(self._arrays)
         return None
 

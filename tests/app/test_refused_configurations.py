@@ -266,7 +266,7 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
         ({"chaos.replicas": 1}, "chaos", ">= 2.*got replicas = 1"),
         ({"chaos.rng": None}, "chaos.rng", "required"),
         ({"chaos.rngs": 3}, "chaos.rngs", "did you mean rng"),
-        ({"chaos.rng": 10**20}, "chaos", r"2\^63"),
+        ({"chaos.rng": 10**20}, "chaos.rng", r"2\^63"),
         ({"chaos.distances": ["W3"]}, "chaos", "W1, W2"),
         ({"chaos.distances": "W1"}, "chaos.distances", "array"),
         ({"chaos.floor": 1}, "chaos.floor", "got 1"),

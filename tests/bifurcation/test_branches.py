@@ -241,22 +241,20 @@ def test_observables_and_figures(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "match"),
+    ("changes", "error", "match"),
     [
-        ((mf.Attention(), CIRCLE, (1, 2)), TypeError, "branches needs USA, SA"),
-        ((mf.USA(1.0), mf.Tokens, (1, 2)), TypeError, "Circle, Sphere or Zonal"),
-        ((mf.USA([1.0, 2.0]), CIRCLE, (1, 2)), ValueError, "a single drift"),
-        ((mf.USA(1.0), CIRCLE, (2, 1)), ValueError, "a range"),
-        ((mf.USA(1.0), CIRCLE, (0, 1)), ValueError, "a range"),
-        ((mf.USA(1.0), CIRCLE, 3.0), ValueError, "a range"),
+        ({"drift": mf.Attention()}, TypeError, "branches needs USA, SA"),
+        ({"geometry": mf.Tokens}, TypeError, "Circle, Sphere or Zonal"),
+        ({"drift": mf.USA([1.0, 2.0])}, ValueError, "a single drift"),
+        ({"kappa": (2, 1)}, ValueError, "a range"),
+        ({"kappa": (0, 1)}, ValueError, "a range"),
+        ({"kappa": 3.0}, ValueError, "a range"),
+        ({"save_at": [5.0]}, ValueError, "save_at"),
+        ({"observables": {"r": 1.0}}, TypeError, "observables"),
+        ({"degrees": [3]}, ValueError, "no bifurcation of degree 3"),
+        ({"progress": 1}, TypeError, "progress"),
     ],
 )
-def test_bad_input(arguments, error, match):
+def test_bad_input(changes, error, match):
     with pytest.raises(error, match=match):
-        mf.branches(*arguments)
-    with pytest.raises(ValueError, match="save_at is a sequence"):
-        mf.branches(mf.USA(1.0), CIRCLE, (1.0, 2.0), save_at=[5.0])
-    with pytest.raises(TypeError, match="observables maps names"):
-        mf.branches(mf.USA(1.0), CIRCLE, (1.0, 2.0), observables={"r": 1.0})
-    with pytest.raises(ValueError, match="no bifurcation of degree 3"):
-        mf.branches(mf.USA(1.0), CIRCLE, (1.0, 2.0), degrees=[3])
+        mf.branches(**({"drift": mf.USA(1.0), "geometry": CIRCLE, "kappa": (1.0, 2.0)} | changes))

@@ -50,7 +50,7 @@ def test_a_diagram_in_beta_is_kept_in_a_file_and_drawn(tmp_path):
     [
         ((mf.USA, CIRCLE, (1.0, 2.0)), {}, "itself is followed in beta"),
         ((mf.USA, CIRCLE, -1.0), {"beta": (1.0, 2.0)}, "kappa"),
-        ((mf.USA, CIRCLE, 1.0), {"beta": (2.0, 1.0)}, "beta is a range"),
+        ((mf.USA, CIRCLE, 1.0), {"beta": (2.0, 1.0)}, "beta must be a range"),
         ((mf.USA(1.0), CIRCLE, (1.0, 2.0)), {"beta": (1.0, 2.0)}, "give USA or SA itself"),
     ],
 )
@@ -101,9 +101,12 @@ def test_follow_passes_the_fold_and_ends_at_the_uniform_state():
 def test_bad_input_of_follow(options, error, match):
     state = mf.stationary(mf.Transformer(mf.Kuramoto(), 3.0), CIRCLE.von_mises(0.0, 2.0))
     with pytest.raises(error, match=match):
-        list(mf.follow(state, **options))
+        mf.follow(state, **options)
+
+
+def test_what_is_followed_is_a_state():
     with pytest.raises(TypeError, match="converged StationaryState"):
-        list(mf.follow(CIRCLE.uniform(), kappa=(1.0, 2.0)))
+        mf.follow(CIRCLE.uniform(), kappa=(1.0, 2.0))
 
 
 def test_deflation_finds_further_states():
@@ -113,7 +116,7 @@ def test_deflation_finds_further_states():
     assert first.converged and second.converged
     sizes = sorted([first.order_parameter, second.order_parameter])
     assert sizes == pytest.approx([0.3320786805, 0.7044351731], abs=1e-9)
-    with pytest.raises(TypeError, match="apart_from is a sequence"):
+    with pytest.raises(TypeError, match="apart_from"):
         mf.stationary(model, guess, apart_from=[guess])
 
 

@@ -187,7 +187,7 @@ def test_a_value_without_a_drift_is_a_step_too_far():
     ("drift", "options", "error", "match"),
     [
         (Linear(1.0), {"vary": {"c": (0, 1)}}, ValueError, "'c'"),
-        (Linear(1.0), {"vary": {"b": (1, 0)}}, ValueError, "b is a range"),
+        (Linear(1.0), {"vary": {"b": (1, 0)}}, ValueError, "b must be a range"),
         (Linear(1.0), {"vary": {"b": (0, 1), "c": (0, 1)}}, TypeError, "vary"),
         (Linear(1.0), {"vary": ["b"]}, TypeError, "vary"),
         (Linear(1.0), {"vary": {"b": (0, 1)}, "beta": (0, 1)}, ValueError, "beta"),

@@ -137,7 +137,7 @@ def test_figures(tmp_path):
     ("arguments", "error", "match"),
     [
         ((mf.USA(1.0), mf.Circle(8), (1, 2)), TypeError, "USA or SA itself"),
-        ((mf.Kuramoto, mf.Circle(8), (1, 2)), TypeError, "USA or SA itself"),
+        ((mf.Kuramoto, mf.Circle(8), (1, 2)), TypeError, "beta alone"),
         ((mf.USA, 2, (1, 2)), TypeError, "Circle, Sphere or Zonal"),
         ((mf.USA, mf.Circle(8), (2, 1)), ValueError, "a range"),
         ((mf.USA, mf.Circle(8), (0, 1)), ValueError, "a range"),
@@ -146,7 +146,9 @@ def test_figures(tmp_path):
 def test_bad_input(arguments, error, match):
     with pytest.raises(error, match=match):
         mf.phase_diagram(*arguments)
+
+
+@pytest.mark.parametrize("place", [("spinodal", 3.0), ("fold", 30.0)])
+def test_curves_and_places_that_a_phase_diagram_does_not_have(place):
     with pytest.raises(ValueError, match="Curves are critical"):
-        CIRCLE.kappa("spinodal", 3.0)
-    with pytest.raises(ValueError, match="Curves are critical"):
-        CIRCLE.kappa("fold", 30.0)
+        CIRCLE.kappa(*place)

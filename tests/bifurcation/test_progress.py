@@ -31,8 +31,6 @@ def test_progress_of_branches_and_of_phase_diagrams(capsys):
     mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 3.0), stability=False, progress=False)
     assert capsys.readouterr().err == ""
     with pytest.raises(TypeError, match="progress"):
-        mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 3.0), progress=1)
-    with pytest.raises(TypeError, match="progress"):
         mf.phase_diagram(mf.USA, CIRCLE, (2.0, 3.0), progress=1)
 
 

@@ -228,22 +228,22 @@ def test_a_figure_has_rates_and_times():
         ({"sizes": [1, 4]}, "increasing numbers of tokens >= 2"),
         ({"sizes": [8, 4]}, "increasing numbers"),
         ({"sizes": []}, "increasing numbers"),
-        ({"sizes": [4.5]}, "whole numbers"),
-        ({"times": [1.0, 0.5]}, "times are finite"),
-        ({"times": []}, "times are finite"),
-        ({"times": [0.0]}, "> 0; got"),
-        ({"times": [-1.0]}, "times are finite"),
+        ({"sizes": [4.5]}, "whole number"),
+        ({"times": [1.0, 0.5]}, "times must be finite"),
+        ({"times": []}, "times must be finite"),
+        ({"times": [0.0]}, "> 0; got times"),
+        ({"times": [-1.0]}, "times must be finite"),
         ({"replicas": 0}, "replicas >= 2"),
         ({"replicas": 1}, "replicas >= 2"),
         ({"rng": -1}, "seed"),
         ({"threads": 0}, "threads >= 1"),
         ({"distances": ["W2", "W3"]}, "Known distances here are W1, W2"),
         ({"resume": True}, "needs checkpoint=PATH"),
-        ({"times": [float("nan")]}, "times are finite"),
-        ({"times": [0.5, 0.5 + 1e-15, 1.0]}, "times are finite"),
+        ({"times": [float("nan")]}, "times must be finite"),
+        ({"times": [0.5, 0.5 + 1e-15, 1.0]}, "times must be finite"),
         ({"rng": 2**70}, "rng < 2"),
         ({"replicas": -1}, "replicas >= 2"),
-        ({"distances": ["W2", "W2"]}, "named once"),
+        ({"distances": ["W2", "W2"]}, "differ from each other"),
         ({"distances": [["W2"]]}, "Known distances here"),
         ({"distances": {"coupling": mf.wasserstein}}, "differ from each other"),
         ({"distances": {"x_1": mf.wasserstein}}, "differ from each other"),
@@ -276,7 +276,7 @@ def test_named_distances_are_those_of_the_space():
 def test_functionals_are_tried_before_anything_is_run():
     with pytest.raises(AttributeError, match="x"):
         study(functionals={"of tokens only": lambda state: state.x[..., 0].mean(axis=-1)})
-    with pytest.raises(TypeError, match="sizes is a sequence"):
+    with pytest.raises(TypeError, match="sizes must be an array"):
         study(sizes=4)
 
 
