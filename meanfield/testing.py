@@ -120,6 +120,25 @@ def _multipliers_are_those_of_the_slope(drift: ZonalDrift) -> None:
 
 
 @_law_of(ZonalDrift)
+def _functions_of_the_inner_product_fit(drift: ZonalDrift) -> None:
+    """Z is positive, and W' is the derivative of W where Z = 1."""
+    single, t = drift.member((0,) * len(drift.shape)), np.linspace(-1, 1, 201)
+    with np.errstate(over="ignore"):
+        weight = np.broadcast_to(single.weight(t), t.shape)
+    least = weight.min() if weight[-1] > 0 else weight[-1]
+    assert weight[-1] > 0 and least >= 0, (
+        "Sums are divided by weight(t): it has to be >= 0, and > 0 at t = 1; "
+        f"{type(drift).__name__} has {least:.3g}."
+    )
+    if not single.normalised:
+        nodes, weights = np.polynomial.legendre.leggauss(400)
+        change = single.potential(np.array([-0.5, 0.9])) @ [-1, 1]
+        slopes = single.slope(0.2 + 0.7 * nodes)
+        law = "potential(0.9) - potential(-0.5) against the integral of slope"
+        _close(law, change, 0.7 * weights @ slopes, 1e-4 * np.abs(slopes).max())
+
+
+@_law_of(ZonalDrift)
 def _members_are_single_drifts(drift: ZonalDrift) -> None:
     """An ensemble computes what its members compute."""
     t = np.linspace(-0.9, 1.0, 7)
@@ -163,7 +182,16 @@ def _weights_are_those_of_pairs(weights: Weights) -> None:
     x, masses = rng.standard_normal((2, 20, 3)), np.full((2, 20), 1 / 20)
     q, k = x, 0.5 * x
     squares = (q**2).sum(-1, keepdims=True), (k**2).sum(-1)[:, None, :]
-    pairs = weights.of_logits(q @ k.swapaxes(1, 2), squares) / 20
+    logits = q @ k.swapaxes(1, 2)
+    pairs = weights.of_logits(logits.copy(), squares) / 20
+    part = squares[0][:, :5], squares[1][:, :, :7]
+    block = weights.of_logits(logits[:, :5, :7].copy(), part) / 20
+    scale = np.abs(pairs).max()
+    _close("of_logits of a block of pairs", block, pairs[:, :5, :7], 1e-10 * scale)
+    again = weights.of_logits(logits.copy(), squares) / 20
+    assert np.array_equal(pairs, again), (
+        "of_logits of the same pairs differs: it may not change them."
+    )
     expected = pairs @ x
     if weights.normalised:
         expected /= pairs.sum(axis=2, keepdims=True)
@@ -177,22 +205,51 @@ def _weights_are_those_of_pairs(weights: Weights) -> None:
 @_law_of(Normalisation)
 def _a_normalisation_moves_tokens(normalisation: Normalisation) -> None:
     """Tokens stay on the sphere, and a run is resumed bit for bit."""
+    A, name = np.random.default_rng(0).standard_normal((2, 20, 3)), type(normalisation).__name__
+    updates = [normalisation.update(t, A.copy(), 1.0) for t in (0.1, 0.7)]
+    assert all(np.shape(u) == A.shape for u in updates), "Updates have the shape of A."
+    if normalisation.constant:
+        _close(f"{name} says that it is constant: its update", updates[1], updates[0], 1e-14)
+    if normalisation.is_identity:
+        _close(f"{name} says that it is the identity: its update", updates[0], A, 0.0)
     model = Transformer(Attention(beta=2.0), normalisation=normalisation)
     _resumes(model, Tokens.uniform(20, 3, rng=0, shape=()))
 
 
 @_law_of(Noise)
 def _noise_keeps_tokens_on_the_sphere(noise: Noise) -> None:
-    """Moves keep lengths, depend on increments alone, and vanish with their strength."""
-    x = Tokens.uniform(50, noise.dimension or 3, rng=0, shape=(2,)).x
+    """Moves keep lengths, depend on increments alone, and each replica has its own strength."""
+    d = noise.dimension or 3
+    x = Tokens.uniform(50, d, rng=0, shape=(d,)).x.copy()  # d replicas: axes are easily confused
+    before, strengths = x.copy(), 0.1 * np.arange(1, d + 1)
     increments = noise.increments(x.shape, np.random.default_rng(1))
-    moved = noise.moved(x, np.array([0.1, 0.0]), increments)
+    moved = noise.moved(x, strengths, increments)
+    assert np.array_equal(x, before), "_moved writes into the tokens that it is given."
     _close("Lengths after noise", np.linalg.norm(moved, axis=2), 1.0, 1e-13)
-    assert np.array_equal(moved[1], x[1]), "Noise of strength 0 moves tokens."
-    again = noise.moved(x, np.array([0.1, 0.0]), increments)
+    again = noise.moved(x, strengths, increments)
     assert np.array_equal(moved, again), "The same increments move tokens differently."
-    near = noise.moved(x, np.array([0.1 + 1e-8, 0.0]), increments)
+    near = noise.moved(x, strengths * (1 + 1e-7), increments)
     _close("Moves at two close strengths", near, moved, 1e-6)
+    for i, one in enumerate(np.eye(d, dtype=bool)):
+        alone = noise.moved(x[one], strengths[one], increments[one])
+        _close(f"Replica {i} of {d}, with its own s, against it alone", moved[one], alone, 1e-13)
+
+
+@_law_of(Noise)
+def _short_noise_is_diffusive(noise: Noise) -> None:
+    """The square of the distance that noise moves tokens grows like its strength s."""
+    x = Tokens.uniform(200, noise.dimension or 3, rng=0, shape=(1,)).x
+    increments = noise.increments(x.shape, np.random.default_rng(1))
+    squares = [((noise.moved(x, np.array([s]), increments) - x) ** 2).mean() for s in (1e-6, 4e-6)]
+    if squares[0]:
+        _close("Squared distance at s = 4e-6 over that at 1e-6", squares[1] / squares[0], 4, 0.04)
+
+
+@_law_of(Noise)
+def _a_run_with_noise_comes_back(noise: Noise) -> None:
+    """A run of tokens with noise is saved, loaded and resumed bit for bit."""
+    tokens = Tokens.uniform(20, noise.dimension or 3, rng=0, shape=(2,))
+    _resumes(Transformer(Attention(), np.array([10.0, 20.0]), noise=noise), tokens)
 
 
 # States ------------------------------------------------------------------------------------------

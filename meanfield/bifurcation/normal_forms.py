@@ -30,7 +30,8 @@ class NormalForm(NamedTuple):
     kappa : float
         kappa_c.
     linear, quadratic : float
-        c_1 and c_2.
+        c_1 and c_2; c_2 is nan where another degree, which the square of this one contains, has the
+        same multiplier.
     second : ndarray
         Legendre moments of order t^2.
     """
@@ -46,7 +47,7 @@ class NormalForm(NamedTuple):
         """ "transcritical", "supercritical", "subcritical" or "degenerate"."""
         if abs(self.linear) > VANISHES:
             return "transcritical"
-        if abs(self.quadratic) <= VANISHES:
+        if not abs(self.quadratic) > VANISHES:
             return "degenerate"
         return "supercritical" if self.quadratic > 0 else "subcritical"
 
@@ -60,9 +61,12 @@ def normal_form(equation: Equation, degree: int) -> NormalForm:
     linear = 1 - critical * w
     residual = _residual(equation, m, kappa)
     kappa[1] = residual[2, index] * size / w[index]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        m[2] = np.where(np.arange(len(w)) == index, 0.0, -residual[2] / linear)
+    critical_too = np.abs(linear) <= VANISHES
+    m[2] = -residual[2] / np.where(critical_too, np.inf, linear)
     kappa[2] = _residual(equation, m, kappa)[3, index] * size / w[index]
+    others = critical_too & (np.arange(len(w)) != index)
+    if (np.abs(residual[2, others]) > VANISHES).any():
+        kappa[2] = np.nan
     return NormalForm(degree, critical, kappa[1] / critical, kappa[2] / critical, m[2])
 
 

@@ -141,7 +141,7 @@ class State(Start):
         IndexError
             For an index into more than their axes, or those that are not there.
         """
-        arrays = f"the arrays {', '.join(self.held)}"
+        arrays = f"the arrays {', '.join(self.arrays())}"
         if not self.shape:
             raise TypeError(f"This is a single state without members. Its numbers are {arrays}.")
         try:

@@ -127,6 +127,18 @@ def test_normal_forms_on_the_circle(beta, n):
     assert abs(form.linear) < 1e-13
 
 
+def test_two_degrees_with_one_multiplier_have_a_degenerate_normal_form():
+    """W = cos + cos 2 theta: degree 1 excites degree 2, which is as unstable, but not vice versa."""
+    resonant = mf.CosineSeries([0.0, 1.0, 1.0])
+    first, second = (normal_form(Equation(resonant, Harmonics(2, 0, 8)), n) for n in (1, 2))
+    assert first.kind == "degenerate" and np.isnan(first.quadratic)
+    assert np.isfinite(first.second).all()
+    assert second.kind == "supercritical"
+    found = mf.branches(resonant, CIRCLE, (1.5, 2.5))
+    characters = [special.character for special in found.special("bifurcation", 0)]
+    assert sorted(characters) == ["degenerate", "supercritical"]
+
+
 @pytest.mark.parametrize("drift", [mf.USA(2.5), mf.SA(3.0)], ids=repr)
 @pytest.mark.parametrize(("d", "degree"), [(2, 1), (2, 2), (3, 1), (3, 2), (5, 2)])
 def test_branches_begin_as_their_normal_form_says(drift, d, degree):

@@ -51,16 +51,90 @@ def test_the_laws_of_their_families_hold(kind):
     assert len(mf.testing.check(kind)) >= 2
 
 
-class Wrong(LinearAttention):
+class OtherMultipliers(LinearAttention):
     """Its multipliers are not those of its slope."""
 
     def attraction(self, degree, dimension):
         return 1.01 * super().attraction(degree, dimension)
 
 
-def test_a_wrong_kind_fails_the_check():
-    with pytest.raises(AssertionError, match="attraction"):
-        mf.testing.check(Wrong(2.0))
+class OtherPotential(LinearAttention):
+    """Its slope is not the derivative of its potential."""
+
+    def potential(self, t):
+        return t + self.b * t**2
+
+
+class WithoutMass(LinearAttention):
+    """Its Z is negative between opposite points."""
+
+    def weight(self, t):
+        return np.asarray(t)
+
+
+class OfItsBlock(mf.Weights):
+    """Its weights depend on the other pairs of the block."""
+
+    def of_logits(self, logits, squares):
+        return np.exp(logits - logits.max(axis=2, keepdims=True))
+
+
+class NotConstant(Warmup):
+    """It says that it does not depend on the time, which it does."""
+
+    constant = True
+
+
+class NotTheIdentity(Warmup):
+    """It says that it changes nothing, which it does."""
+
+    is_identity = True
+
+
+class Ballistic(Kicks):
+    """Angles grow like s instead of its square root."""
+
+    def _moved(self, x, s, increments):
+        return super()._moved(x, 2 * s**2, increments)
+
+
+class MixedReplicas(Kicks):
+    """The strengths of replicas meet another axis."""
+
+    def _moved(self, x, s, increments):
+        moved = x + 0.1 * np.sqrt(s) * np.broadcast_to(increments, x.shape)
+        return moved / np.linalg.norm(moved, axis=2, keepdims=True)
+
+
+class InPlace(Kicks):
+    """It moves the tokens that it is given."""
+
+    def _moved(self, x, s, increments):
+        x[:] = super()._moved(x, s, increments)
+        return x
+
+
+@pytest.mark.parametrize(
+    ("wrong", "law"),
+    [
+        (OtherMultipliers(2.0), "attraction"),
+        (OtherPotential(2.0), "potential"),
+        (WithoutMass(2.0), "weight"),
+        (OfItsBlock(), "block"),
+        (NotConstant(0.5), "constant"),
+        (NotTheIdentity(0.5), "identity"),
+        (Ballistic(), "distance"),
+        (MixedReplicas(), "Replica"),
+        (InPlace(), "writes into"),
+    ],
+    ids=lambda wrong: type(wrong).__name__,
+)
+def test_a_wrong_kind_fails_the_check(wrong, law):
+    with pytest.raises(AssertionError, match=law):
+        mf.testing.check(wrong)
+
+
+def test_the_check_is_of_objects():
     with pytest.raises(TypeError, match="kind"):
         mf.testing.check(3)
 
