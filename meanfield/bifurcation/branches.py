@@ -92,7 +92,8 @@ def branches(
     observables : mapping of str to callable, optional
         density -> number, at every point.
     max_step : float
-        Longest step in sqrt(2) times the Legendre moments, and log kappa or the parameter.
+        Longest step: the Euclidean norm of the changes of sqrt(2) times the Legendre moments and
+        of log kappa, or of the parameter.
     max_points : int
         Of one branch.
     progress : bool, optional
@@ -159,7 +160,8 @@ def follow(
     decreasing : bool
         Whether the parameter falls at first.
     max_step : float
-        Longest step in sqrt(2) times the Legendre moments, and log kappa or the parameter.
+        Longest step: the Euclidean norm of the changes of sqrt(2) times the Legendre moments and
+        of log kappa, or of the parameter.
     max_points : int
 
     Returns

@@ -107,7 +107,7 @@ class _Random(GivenMatrix):
 
 
 class Ginibre(_Random):
-    """`ginibre` in place of a matrix.
+    """A matrix of independent N(0, 1) entries.
 
     Parameters
     ----------
@@ -122,18 +122,18 @@ class Ginibre(_Random):
 
 
 class GinibreProduct(_Random):
-    """`ginibre_product` in place of a matrix."""
+    """G1 G2 / sqrt(d) of two independent matrices of N(0, 1) entries."""
 
     draw = staticmethod(ginibre_product)
 
 
 class GOE(_Random):
-    """`goe` in place of a matrix."""
+    """(G + G^T) / sqrt(2), G of independent N(0, 1) entries: the Gaussian orthogonal ensemble."""
 
     draw = staticmethod(goe)
 
 
 class Wishart(_Random):
-    """`wishart` in place of a matrix."""
+    """G G^T / sqrt(d), G of independent N(0, 1) entries: a Wishart matrix."""
 
     draw = staticmethod(wishart)

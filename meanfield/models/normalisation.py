@@ -1,12 +1,12 @@
 """Layer normalisation: where in a layer the hidden state is put back on the sphere.
 
-A hidden state is x = r theta, |theta| = 1. Attention sees the directions theta and answers A;
+A hidden state is h = r x, |x| = 1. Attention sees the directions x and answers A;
 each scheme turns it into an update u of the hidden state, whose length either grows or is fixed:
 
-    grows    theta' = P u / r,    r' = <theta, u>         a layer: x <- x + step u
-    fixed    theta' = P u,        r' = 0                  a layer: theta <- N(theta + step u)
+    grows    x' = P u / r,    r' = <x, u>         a layer: h <- h + step u
+    fixed    x' = P u,        r' = 0              a layer: x <- N(x + step u)
 
-with P = I - theta theta^T and N(x) = x/|x|. A layer is Euler's step of length `step`.
+with P = I - x x^T and N(h) = h/|h|. A layer is Euler's step of length `step`.
 """
 
 from collections.abc import Callable
@@ -76,13 +76,13 @@ class Normalisation(Kind, family=True):
 
 
 class PostLN(Normalisation):
-    """Post-LN: theta' = P A; a layer is theta <- N(theta + step A(theta))."""
+    """Post-LN: x' = P A; a layer is x <- N(x + step A(x))."""
 
     is_identity = True
 
 
 class PreLN(Normalisation):
-    """Pre-LN: theta' = P A / r, r' = <theta, A>; a layer is x <- x + step A(N(x))."""
+    """Pre-LN: x' = P A / r, r' = <x, A>; a layer is h <- h + step A(N(h)), h = r x."""
 
     has_radii = True
 
@@ -110,7 +110,7 @@ class MixLN(Normalisation):
 class PeriLN(Normalisation):
     """Peri-LN: the output of attention is normalised too.
 
-    theta' = P A / (r |A|), r' = <theta, A> / |A|; a layer is x <- x + step N(A(N(x))).
+    x' = P A / (r |A|), r' = <x, A> / |A|; a layer is h <- h + step N(A(N(h))), h = r x.
     """
 
     needs_direction = has_radii = constant = True
@@ -120,7 +120,7 @@ class PeriLN(Normalisation):
 
 
 class NGPT(Normalisation):
-    """nGPT: theta' = alpha P A / |A|; a layer is theta <- N(theta + step alpha N(A)).
+    """nGPT: x' = alpha P A / |A|; a layer is x <- N(x + step alpha N(A)).
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class NGPT(Normalisation):
 
 
 class SqrtScaling(Normalisation):
-    """LayerNorm scaling: theta' = P A / sqrt(t + 1)."""
+    """LayerNorm scaling: x' = P A / sqrt(t + 1)."""
 
     constant = True  # tokens that rest stay at rest
 

@@ -68,7 +68,7 @@ def _together(**given: Any) -> list[np.ndarray]:
 
 
 class Logarithmic(GivenNumber):
-    """`logarithmic` of the number of tokens, in place of beta.
+    """beta_n = gamma log n + offset, by the number of tokens n.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Logarithmic(GivenNumber):
 
 
 class Power(GivenNumber):
-    """`power` of the number of tokens, in place of beta.
+    """beta_n = factor n^(2/(d - 1)), by the number of tokens n.
 
     Parameters
     ----------

@@ -128,7 +128,7 @@ def test_normal_forms_on_the_circle(beta, n):
 
 
 def test_two_degrees_with_one_multiplier_have_a_degenerate_normal_form():
-    """W = cos + cos 2 theta: degree 1 excites degree 2, which is as unstable, but not vice versa."""
+    """W = cos + cos 2 theta: degree 1 excites degree 2, which has its multiplier."""
     resonant = mf.CosineSeries([0.0, 1.0, 1.0])
     first, second = (normal_form(Equation(resonant, Harmonics(2, 0, 8)), n) for n in (1, 2))
     assert first.kind == "degenerate" and np.isnan(first.quadratic)
