@@ -319,9 +319,9 @@ class Geometry(Kind, family=True):
 
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
         """Coefficients up to `degree`: cut off, or filled up with zeros."""
-        given, wanted = self.with_modes(coefficients.shape[-1]), self.with_degree(degree)
-        result = np.zeros((*coefficients.shape[:-1], wanted.degrees.size), dtype=self.dtype)
-        result[..., wanted.degrees <= given.degree] = coefficients[..., given.degrees <= degree]
+        kept = min(self.degree, degree) + 1
+        result = np.zeros((*coefficients.shape[:-1], degree + 1), dtype=self.dtype)
+        result[..., :kept] = coefficients[..., :kept]
         return result
 
     def to_values(self, coefficients: np.ndarray) -> np.ndarray:

@@ -112,9 +112,9 @@ class Latitudes:
         """Weights of `nodes`, of sum 1."""
         return read_only(np.concatenate([self.weights, self.weights[::-1]]))
 
-    def synthesis(self, series: np.ndarray) -> np.ndarray:
-        """Sums over degrees, (members, modes) to (members, 2 half, orders + 1)."""
-        sums = np.zeros((len(series), self.nodes.size, self.orders + 1), dtype=complex)
+    def synthesis(self, series: np.ndarray, columns: int) -> np.ndarray:
+        """Sums over degrees, (members, modes) to (members, 2 half, columns >= orders + 1)."""
+        sums = np.zeros((len(series), self.nodes.size, columns), dtype=complex)
         rules = self.rules()
         for coefficients, found in zip(series, sums, strict=True):
             parts = np.ascontiguousarray(coefficients, dtype=complex).view(float)
@@ -163,7 +163,7 @@ def _largest(x, start, a, b, count):
 def _synthesise_all(x, rules, degree, coefficients, spectrum):
     sums, folded = np.zeros((4, rules[0].size)), np.zeros((4, degree // 2 + 1 + BLOCK))
     last, begin, first = len(spectrum) - 1, 0, rules[3]
-    for m in range(spectrum.shape[1]):
+    for m in range(first.size):
         count = degree + 1 - m
         n = fold(m, rules, coefficients[2 * begin :], count, folded)
         begin += count

@@ -178,6 +178,12 @@ class Sphere(Geometry):
     def with_modes(self, modes: int) -> "Sphere":
         return Sphere(int(np.sqrt(2 * modes)) - 1)  # modes = (degree + 1) (degree + 2)/2
 
+    def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
+        wanted = self.with_degree(degree).degrees
+        result = np.zeros((*coefficients.shape[:-1], wanted.size), dtype=complex)
+        result[..., wanted <= self.degree] = coefficients[..., self.degrees <= degree]
+        return result
+
     def dirac(self, degree: int) -> float:
         return np.sqrt(2 * degree + 1)
 
@@ -187,8 +193,9 @@ class Sphere(Geometry):
         return amplitude * noise.sum(axis=1) / np.append(1, np.full(l, sqrt(2)))
 
     def _values(self, series: np.ndarray) -> np.ndarray:
-        spectra = self._latitudes.synthesis(series)
-        return np.fft.irfft(spectra, n=self.longitudes.size, norm="forward")
+        length = self.longitudes.size
+        spectra = self._latitudes.synthesis(series, length // 2 + 1)
+        return np.fft.irfft(spectra, n=length, norm="forward")
 
     def _coefficients(self, values: np.ndarray) -> np.ndarray:
         values = values.reshape(-1, self.z.size, self.longitudes.size)

@@ -161,7 +161,7 @@ class Zonal(Geometry):
         return amplitude * rng.standard_normal(1)
 
     def _values(self, series: np.ndarray) -> np.ndarray:
-        return self._latitudes.synthesis(series)[..., 0].real
+        return self._latitudes.synthesis(series, 1)[..., 0].real
 
     def _coefficients(self, values: np.ndarray) -> np.ndarray:
         return self._latitudes.analysis(values[..., None]).real
