@@ -9,14 +9,14 @@ import numpy as np
 
 from ..core.checks import generator, positive, real_array
 from ..core.kinds import Kind
-from ..states.points import UNIT
+from ..states.points import UNIT, function_values
+from .clusters import mean_direction
 from .density import Density
 from .kernels import exponential_multipliers
 
 if TYPE_CHECKING:
     from .chart import Chart
 
-ROUNDING = 1e-12  # of a length that should be 0
 NEGLIGIBLE = 2.0**-60
 
 
@@ -170,17 +170,16 @@ class Geometry(Kind, family=True):
 
     def mean_direction(self, density: Density) -> np.ndarray:
         """The direction of int x dmu, (d,); the last axis if that is 0 to rounding."""
-        mean = self.weights * density.values @ self.points
-        length = np.linalg.norm(mean)
-        return mean / length if length > ROUNDING else np.eye(self.dimension)[-1]
+        masses = self.weights * density.values
+        return mean_direction(self.points, masses, np.eye(self.dimension)[-1])
 
     @abstractmethod
     def chart(self, limit: np.ndarray) -> "Chart":
         """Coordinates about a point of the space, for the nodes of `Characteristics`."""
 
-    def check_symmetry(self, f, points: np.ndarray, values: np.ndarray) -> None:
-        """Raise ValueError if f, of these values at these points, lacks the space's symmetry."""
-        return
+    def function_values(self, f: Callable, points: np.ndarray) -> np.ndarray:
+        """Values of f at points; raises ValueError if f lacks the symmetry of the space."""
+        return function_values(f, points)
 
     def dirac(self, degree: int) -> float:
         """What coefficients of this degree are measured by: the largest of a Dirac, d <= 3.

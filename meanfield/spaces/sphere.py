@@ -53,12 +53,9 @@ class Sphere(Geometry):
 
     def __init__(self, degree: int):
         self.degree = whole_number("Sphere needs a degree that is a whole number", "degree", degree)
-        m = np.arange(self.degree + 1)
-        self.orders = read_only(sphere_points.orders_of(self.degree))
-        self._set(
-            degrees=np.concatenate([np.arange(k, self.degree + 1) for k in m]),
-            parseval=np.where(self.orders == 0, 1.0, 2.0),
-        )
+        orders, degrees = np.triu_indices(self.degree + 1)
+        self.orders = read_only(orders)
+        self._set(degrees=degrees, parseval=np.where(orders == 0, 1.0, 2.0))
 
     @cached_property
     def _latitudes(self) -> Latitudes:

@@ -90,10 +90,8 @@ def rotate(coefficients: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndar
     """Series (modes,) of the pushforward by an orthogonal matrix (3, 3), exact."""
     from ducc0.sht import rotate_alm
 
-    degrees = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
-    improper = np.linalg.det(matrix) < 0
-    if improper:  # minus the identity turns Y_l into (-1)^l Y_l
-        matrix, coefficients = -matrix, coefficients * (-1.0) ** degrees
+    if np.linalg.det(matrix) < 0:  # minus the identity turns Y_l into (-1)^l Y_l
+        matrix, coefficients = -matrix, coefficients * (-1.0) ** np.triu_indices(degree + 1)[1]
     beta = np.arctan2(np.hypot(matrix[0, 2], matrix[1, 2]), matrix[2, 2])
     alpha = np.arctan2(matrix[1, 2], matrix[0, 2])  # any angle if the axis stays vertical
     rest = np.cos(alpha) * matrix[1] - np.sin(alpha) * matrix[0]  # of R_y(beta) R_z(gamma)
