@@ -26,6 +26,16 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
+def one_number(name: str, value: Any, wanted: str, least: float = -np.inf) -> float:
+    """The value as a number; raises ValueError unless it is one, finite and >= `least`."""
+    number = real_array(name, value)
+    if number.shape != () or not np.isfinite(number) or number < least:
+        raise ValueError(
+            f"Expected one finite {wanted}; got {name} = {value!r}. For an ensemble: Density.stack."
+        )
+    return float(number)
+
+
 class Transport:
     """The coefficients of -div(mu v[mu]), as the compiled time loop calls them.
 
@@ -283,13 +293,9 @@ class Geometry(Kind, family=True):
 
     def _exponential(self, concentration: Any, least: float) -> np.ndarray:
         """Multipliers of exp(concentration t) over the first one, (degree + 1,)."""
-        given = real_array("concentration", concentration)
-        if given.shape != () or not np.isfinite(given) or given < least:
-            raise ValueError(
-                f"Expected one finite concentration{' >= 0' if least == 0 else ''}; got "
-                f"concentration = {concentration!r}. For an ensemble: Density.stack."
-            )
-        multipliers = exponential_multipliers(float(given), self.degree, self.dimension)
+        wanted = f"concentration{' >= 0' if least == 0 else ''}"
+        given = one_number("concentration", concentration, wanted, least)
+        multipliers = exponential_multipliers(given, self.degree, self.dimension)
         return multipliers / multipliers[0]
 
     def _smoothed(self, modes: np.ndarray, bandwidth: float) -> Density:
