@@ -270,6 +270,9 @@ class PointMeasure(Measure):
         places, masses = self.angles_on_circle()
         return curves_of_points((places[members] + angles[:, None]) % (2 * pi), masses[members])
 
+    def polar_curves(self) -> np.ndarray:
+        return curves_of_points(self.angles_to(np.eye(self.dimension)[-1]), self.masses)
+
     def angles_to(self, point: np.ndarray) -> np.ndarray:
         """Geodesic distances from a unit vector, (members, n)."""
         return angles_between(self.x, point)
@@ -295,10 +298,6 @@ class PointMass(PointMeasure):
         super().__init__(state, state.point[None], np.ones(1))
         self.single_point = state.point
         self.axisymmetric = float(np.abs(state.point[:-1]).max()) <= ON_AXIS
-
-    def polar_curves(self) -> np.ndarray:
-        angle = 0.0 if self.state.point[-1] > 0 else pi
-        return curves_of_points(np.array([[angle]]), np.ones((1, 1)))
 
     def axial_coefficients(self, degree: int) -> np.ndarray:
         l = range(degree + 1)
@@ -346,9 +345,6 @@ class LatitudeMeasure(NodeMeasure):
         """Both points of each node: on the circle a latitude is a pair of points."""
         x, masses = np.concatenate([self.x[0], self.x[0] * [-1, 1]]), np.tile(self.masses / 2, 2)
         return (np.arctan2(x[:, 1], x[:, 0]) % (2 * pi))[None], masses
-
-    def polar_curves(self) -> np.ndarray:
-        return curves_of_points(self.angles_to(np.eye(self.dimension)[-1]), self.masses)
 
     def coefficients(self, space: Geometry) -> np.ndarray:
         return _about_the_last_axis(super().coefficients(space), space)

@@ -8,6 +8,7 @@ Of single floats their bits, because maxima of integers are vectorised and those
 and the exponential function, because loops of the one in the C library are not.
 """
 
+import math
 import operator
 
 import numpy as np
@@ -29,7 +30,7 @@ ROUNDS = 6755399441055744.0  # 1.5 * 2^52: added, it leaves the nearest integer 
 
 def aligned(*shape: int) -> np.ndarray:
     """Zeros whose memory begins with a cache line: loops over them are faster by a third."""
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     memory = np.zeros(size + LANES)
     begin = -memory.ctypes.data % (8 * LANES) // 8
     return memory[begin : begin + size].reshape(shape)

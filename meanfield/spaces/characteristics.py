@@ -8,8 +8,9 @@ import numpy as np
 
 from ..core.checks import positive, real_array, whole_number
 from ..states.contract import Arrays, State
-from ..states.points import check_unit, function_values
+from ..states.points import check_unit
 from .clusters import Cluster
+from .contract import read_only
 from .density import Density
 
 if TYPE_CHECKING:
@@ -188,9 +189,7 @@ class Characteristics(State):
     @cached_property
     def points(self) -> np.ndarray:
         """The nodes as unit vectors (n, d); those of an axisymmetric density on one meridian."""
-        points = self.chart.points(self.coordinates)
-        points.setflags(write=False)
-        return points
+        return read_only(self.chart.points(self.coordinates))
 
     @property
     def mass(self) -> np.ndarray:
@@ -199,9 +198,7 @@ class Characteristics(State):
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]):
         """int f dmu; f maps unit vectors (n, d) to (n,) or (n, ...), with the space's symmetry."""
-        values = function_values(f, self.points)
-        self.geometry.check_symmetry(f, self.points, values)
-        return np.tensordot(self.masses, values, axes=1)
+        return np.tensordot(self.masses, self.geometry.function_values(f, self.points), axes=1)
 
     def coefficients(self, degree: int) -> np.ndarray:
         """Harmonic coefficients up to `degree`, as a Density of that degree has them."""

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .clusters import Cluster, clusters_among
+from .clusters import Cluster, clusters_among, mean_direction
 
 if TYPE_CHECKING:
     from .contract import Geometry
 
 Nodes = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # coordinates, weights, halves
 
-ROUNDING = 1e-12
 NEAR, FAR = 40.0, 55.0  # the rule leaves out the mass e^-40 at theta = 0, e^-55 at the antipode
 
 
@@ -82,9 +81,7 @@ class Chart(ABC):
 
     def mean_direction(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The direction of sum_i masses_i x_i; `limit` if that is 0 to rounding."""
-        mean = masses @ self.points(coordinates)
-        length = float(np.linalg.norm(mean))
-        return mean / length if length > ROUNDING else self.limit
+        return mean_direction(self.points(coordinates), masses, self.limit)
 
     def relative_error(
         self, error: np.ndarray, coordinates: np.ndarray, masses: np.ndarray, finest: float

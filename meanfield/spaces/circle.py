@@ -9,7 +9,7 @@ from ..core.checks import real_array, whole_number
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from .chart import Chart, Nodes, graded_rule
 from .circle_transport import CircleTransport
-from .contract import Geometry, read_only
+from .contract import Geometry, one_number, read_only
 from .density import Density
 from .samples import checked_sample, plug_in_bandwidth
 
@@ -96,7 +96,7 @@ class Circle(Geometry):
         concentration : float
             >= 0; 0 is the uniform density.
         """
-        phases = np.exp(-1j * self.degrees * _one_angle("mean", mean))
+        phases = np.exp(-1j * self.degrees * one_number("mean", mean, "angle mean in radians"))
         return Density(self, phases * self._exponential(concentration, 0)).warn_if_unresolved()
 
     def estimate(self, sample, bandwidth: float | None = None) -> Density:
@@ -157,7 +157,8 @@ class Circle(Geometry):
 
     def rotate(self, coefficients: np.ndarray, rotation: float) -> np.ndarray:
         """Rotation by an angle in radians, anticlockwise."""
-        return coefficients * np.exp(-1j * self.degrees * _one_angle("rotation", rotation))
+        angle = one_number("rotation", rotation, "angle rotation in radians")
+        return coefficients * np.exp(-1j * self.degrees * angle)
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return self.embed(sample_angles(coefficients, n, rng))
@@ -167,17 +168,6 @@ class Circle(Geometry):
 
     def transport(self, attraction, normaliser, members) -> CircleTransport:
         return CircleTransport(attraction, normaliser, members)
-
-
-def _one_angle(name: str, value) -> np.ndarray:
-    """The value as one angle; raises ValueError unless it is finite."""
-    angle = real_array(f"The angle {name}", value)
-    if angle.shape != () or not np.isfinite(angle):
-        raise ValueError(
-            f"Expected one finite angle {name} in radians; got {name} = {value!r}. For an "
-            "ensemble: Density.stack."
-        )
-    return angle
 
 
 # Fourier series at any angles -----------------------------------------------------------------

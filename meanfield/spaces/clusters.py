@@ -6,6 +6,7 @@ import numpy as np
 
 ISOLATED = 0.1  # the ring around a cluster holds at most this share of the cluster's mass
 BLOCK = 256
+ROUNDING = 1e-12  # of a length that should be 0
 
 
 class Cluster(NamedTuple):
@@ -13,6 +14,13 @@ class Cluster(NamedTuple):
 
     point: np.ndarray
     mass: float
+
+
+def mean_direction(points: np.ndarray, masses: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """The direction of sum_i masses_i x_i, (d,); `otherwise` if that is 0 to rounding."""
+    mean = masses @ points
+    length = np.linalg.norm(mean)
+    return mean / length if length > ROUNDING else otherwise
 
 
 def cap_at(
@@ -39,7 +47,8 @@ def clusters_among(
     heights = _masses_around(centres, shares, 1.25 * radius)  # roughly those of the caps there
     for centre in centres[np.argsort(-heights, kind="stable")[: np.sum(heights >= least / 2)]]:
         for _ in range(3):
-            centre = _centre(points, np.where(_distances(points, centre) < radius, free, 0), centre)
+            near = _distances(points, centre) < radius
+            centre = mean_direction(points, np.where(near, free, 0), centre)
         distances = _distances(points, centre)
         cap, own = cap_at(centre, distances, masses, radius), free[distances < radius].sum()
         if cap and own >= max(least, (1 - ISOLATED) * cap.mass):
@@ -52,12 +61,6 @@ def _distances(points: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """Angles from the chord 2 sin(angle / 2), which small ones do not lose."""
     chords = np.linalg.norm(points - centre, axis=1)
     return 2 * np.arcsin(np.minimum(chords / 2, 1.0))
-
-
-def _centre(points: np.ndarray, masses: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    mean = masses @ points
-    length = np.linalg.norm(mean)
-    return mean / length if length > 0 else otherwise
 
 
 def _occupied(points: np.ndarray, masses: np.ndarray, side: float) -> tuple:

@@ -9,14 +9,14 @@ import numpy as np
 
 from ..core.checks import generator, positive, real_array
 from ..core.kinds import Kind
-from ..states.points import UNIT
+from ..states.points import UNIT, function_values
+from .clusters import mean_direction
 from .density import Density
 from .kernels import exponential_multipliers
 
 if TYPE_CHECKING:
     from .chart import Chart
 
-ROUNDING = 1e-12  # of a length that should be 0
 NEGLIGIBLE = 2.0**-60
 
 
@@ -24,6 +24,16 @@ def read_only(array: np.ndarray) -> np.ndarray:
     """The array, which many share, so that none of them can change it."""
     array.setflags(write=False)
     return array
+
+
+def one_number(name: str, value: Any, wanted: str, least: float = -np.inf) -> float:
+    """The value as a number; raises ValueError unless it is one, finite and >= `least`."""
+    number = real_array(name, value)
+    if number.shape != () or not np.isfinite(number) or number < least:
+        raise ValueError(
+            f"Expected one finite {wanted}; got {name} = {value!r}. For an ensemble: Density.stack."
+        )
+    return float(number)
 
 
 class Transport:
@@ -170,17 +180,16 @@ class Geometry(Kind, family=True):
 
     def mean_direction(self, density: Density) -> np.ndarray:
         """The direction of int x dmu, (d,); the last axis if that is 0 to rounding."""
-        mean = self.weights * density.values @ self.points
-        length = np.linalg.norm(mean)
-        return mean / length if length > ROUNDING else np.eye(self.dimension)[-1]
+        masses = self.weights * density.values
+        return mean_direction(self.points, masses, np.eye(self.dimension)[-1])
 
     @abstractmethod
     def chart(self, limit: np.ndarray) -> "Chart":
         """Coordinates about a point of the space, for the nodes of `Characteristics`."""
 
-    def check_symmetry(self, f, points: np.ndarray, values: np.ndarray) -> None:
-        """Raise ValueError if f, of these values at these points, lacks the space's symmetry."""
-        return
+    def function_values(self, f: Callable, points: np.ndarray) -> np.ndarray:
+        """Values of f at points; raises ValueError if f lacks the symmetry of the space."""
+        return function_values(f, points)
 
     def dirac(self, degree: int) -> float:
         """What coefficients of this degree are measured by: the largest of a Dirac, d <= 3.
@@ -284,13 +293,9 @@ class Geometry(Kind, family=True):
 
     def _exponential(self, concentration: Any, least: float) -> np.ndarray:
         """Multipliers of exp(concentration t) over the first one, (degree + 1,)."""
-        given = real_array("concentration", concentration)
-        if given.shape != () or not np.isfinite(given) or given < least:
-            raise ValueError(
-                f"Expected one finite concentration{' >= 0' if least == 0 else ''}; got "
-                f"concentration = {concentration!r}. For an ensemble: Density.stack."
-            )
-        multipliers = exponential_multipliers(float(given), self.degree, self.dimension)
+        wanted = f"concentration{' >= 0' if least == 0 else ''}"
+        given = one_number("concentration", concentration, wanted, least)
+        multipliers = exponential_multipliers(given, self.degree, self.dimension)
         return multipliers / multipliers[0]
 
     def _smoothed(self, modes: np.ndarray, bandwidth: float) -> Density:
@@ -319,9 +324,9 @@ class Geometry(Kind, family=True):
 
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
         """Coefficients up to `degree`: cut off, or filled up with zeros."""
-        given, wanted = self.with_modes(coefficients.shape[-1]), self.with_degree(degree)
-        result = np.zeros((*coefficients.shape[:-1], wanted.degrees.size), dtype=self.dtype)
-        result[..., wanted.degrees <= given.degree] = coefficients[..., given.degrees <= degree]
+        kept = min(self.degree, degree) + 1
+        result = np.zeros((*coefficients.shape[:-1], degree + 1), dtype=self.dtype)
+        result[..., :kept] = coefficients[..., :kept]
         return result
 
     def to_values(self, coefficients: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.checks import generator, real_array, whole_number
 from ..core.errors import UnresolvedWarning
 from ..states.contract import Arrays, Held, State, member_dims
-from ..states.points import check_unit, function_values
+from ..states.points import check_unit
 from ..states.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -168,8 +168,7 @@ class Density(State):
         Exact for f of harmonic degree up to twice the geometry's degree. For an axisymmetric
         density f must have that symmetry too.
         """
-        values = function_values(f, self.geometry.points)
-        self.geometry.check_symmetry(f, self.geometry.points, values)
+        values = self.geometry.function_values(f, self.geometry.points)
         return np.tensordot(self.values * self.geometry.weights, values, axes=1)
 
     def moment(self, k: int):

@@ -41,21 +41,12 @@ class Latitudes:
     first : ndarray of int, (orders + 1,)
         Latitudes before this one, near the pole, are passed over: all p_l of the order are
         below 2^-60 there. It is a multiple of 8 and does not fall with the order.
-    offsets : ndarray of int, (orders + 2,)
-        Where the recurrence of an order begins in `a` and `b`, one longer than its degrees.
-    a, b : ndarray
-        p_{l+1} = a x p_l - b p_{l-1}.
     """
 
     def __init__(self, half: int, degree: int, orders: int = 0, dimension: int = 3):
         nodes, weights = legendre.gauss(2 * half, dimension)
         self.degree, self.orders, self.dimension = degree, orders, dimension
         self.x, self.weights = read_only(nodes[:half].copy()), read_only(weights[:half].copy())
-        sizes = [degree - m + 2 for m in range(orders + 1)]
-        self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        e = [legendre.recurrence(degree + 1, m, dimension)[m:] for m in range(orders + 1)]
-        self.a = np.concatenate([np.append(1 / row[1:-1], [0, 0]) for row in e])
-        self.b = np.concatenate([np.append(row[:-2] / row[1:-1], [0, 0]) for row in e])
         sine = np.sqrt((1 - self.x) * (1 + self.x))
         order = np.arange(1, orders + 1)[:, None]
         steps = np.vstack([np.ones_like(sine), np.sqrt((2 * order + 1) / (2 * order)) * sine])
@@ -112,9 +103,9 @@ class Latitudes:
         """Weights of `nodes`, of sum 1."""
         return read_only(np.concatenate([self.weights, self.weights[::-1]]))
 
-    def synthesis(self, series: np.ndarray) -> np.ndarray:
-        """Sums over degrees, (members, modes) to (members, 2 half, orders + 1)."""
-        sums = np.zeros((len(series), self.nodes.size, self.orders + 1), dtype=complex)
+    def synthesis(self, series: np.ndarray, columns: int) -> np.ndarray:
+        """Sums over degrees, (members, modes) to (members, 2 half, columns >= orders + 1)."""
+        sums = np.zeros((len(series), self.nodes.size, columns), dtype=complex)
         rules = self.rules()
         for coefficients, found in zip(series, sums, strict=True):
             parts = np.ascontiguousarray(coefficients, dtype=complex).view(float)
@@ -123,7 +114,7 @@ class Latitudes:
 
     def analysis(self, functions: np.ndarray) -> np.ndarray:
         """Projections of f_m at `nodes`, (members, 2 half, orders + 1), to (members, modes)."""
-        modes = self.offsets[-1] - self.orders - 1  # the recurrence is one longer for each order
+        modes = sum(self.degree + 1 - m for m in range(self.orders + 1))
         series = np.empty((len(functions), modes), dtype=complex)
         rules, weights = self.rules(), self.node_weights[:, None]
         for function, found in zip(functions, series, strict=True):
@@ -133,8 +124,8 @@ class Latitudes:
     def _first(self, order: int) -> int:
         if order == 0:
             return 0
-        begin, count = self.offsets[order], self.degree - order + 1
-        largest = _largest(self.x, self.start[order], self.a[begin:], self.b[begin:], count)
+        e = legendre.recurrence(self.degree + 1, order, self.dimension)[order:]
+        largest = _largest(self.x, self.start[order], e)
         seen = np.flatnonzero(largest > NEGLIGIBLE)
         return int(seen[0]) // LANES * LANES if seen.size else -(-self.x.size // LANES) * LANES
 
@@ -147,12 +138,12 @@ def aligned_copy(array: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _largest(x, start, a, b, count):
+def _largest(x, start, e):
     """The largest |p_l| over the degrees, at every latitude."""
-    largest = np.empty(x.size)
+    largest, a, b = np.empty(x.size), 1 / e[1:-1], e[:-2] / e[1:-1]
     for j in range(x.size):
         before, p, size = 0.0, start[j], abs(start[j])
-        for i in range(count - 1):
+        for i in range(a.size):
             before, p = p, a[i] * x[j] * p - b[i] * before
             size = max(size, abs(p))
         largest[j] = size
@@ -163,7 +154,7 @@ def _largest(x, start, a, b, count):
 def _synthesise_all(x, rules, degree, coefficients, spectrum):
     sums, folded = np.zeros((4, rules[0].size)), np.zeros((4, degree // 2 + 1 + BLOCK))
     last, begin, first = len(spectrum) - 1, 0, rules[3]
-    for m in range(spectrum.shape[1]):
+    for m in range(first.size):
         count = degree + 1 - m
         n = fold(m, rules, coefficients[2 * begin :], count, folded)
         begin += count

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.checks import real_array
+from ..core.checks import finite_array, real_array
 from ..core.files import read_numbers
 from ..states import Tokens
 from ..states.points import check_unit
@@ -33,18 +33,13 @@ def checked_sample(sample, dimension: int) -> np.ndarray:
                 f"to {sample.masses.max():g}. Draw tokens by their masses first."
             )
         sample = sample.x
-    sample = real_array("A sample", sample)
+    sample = finite_array("A sample", sample)
     angles = dimension == 2 and sample.ndim == 1
     if not (angles or sample.shape[1:] == (dimension,)) or len(sample) < 2:
         raise ValueError(
             f"A sample here is at least 2 unit vectors (n, {dimension})"
             f"{' or angles (n,) in radians' if dimension == 2 else ''}; got shape {sample.shape}. "
             "Tokens of higher dimension: see principal_circle and principal_sphere."
-        )
-    if not np.isfinite(sample).all():
-        raise ValueError(
-            f"The sample has {np.count_nonzero(~np.isfinite(sample))} values that are not finite. "
-            "Remove them first."
         )
     if not angles:
         check_unit("A sample", sample, UNIT)

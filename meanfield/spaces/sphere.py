@@ -53,12 +53,9 @@ class Sphere(Geometry):
 
     def __init__(self, degree: int):
         self.degree = whole_number("Sphere needs a degree that is a whole number", "degree", degree)
-        m = np.arange(self.degree + 1)
-        self.orders = read_only(sphere_points.orders_of(self.degree))
-        self._set(
-            degrees=np.concatenate([np.arange(k, self.degree + 1) for k in m]),
-            parseval=np.where(self.orders == 0, 1.0, 2.0),
-        )
+        orders, degrees = np.triu_indices(self.degree + 1)
+        self.orders = read_only(orders)
+        self._set(degrees=degrees, parseval=np.where(orders == 0, 1.0, 2.0))
 
     @cached_property
     def _latitudes(self) -> Latitudes:
@@ -178,6 +175,12 @@ class Sphere(Geometry):
     def with_modes(self, modes: int) -> "Sphere":
         return Sphere(int(np.sqrt(2 * modes)) - 1)  # modes = (degree + 1) (degree + 2)/2
 
+    def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
+        wanted = self.with_degree(degree).degrees
+        result = np.zeros((*coefficients.shape[:-1], wanted.size), dtype=complex)
+        result[..., wanted <= self.degree] = coefficients[..., self.degrees <= degree]
+        return result
+
     def dirac(self, degree: int) -> float:
         return np.sqrt(2 * degree + 1)
 
@@ -187,8 +190,9 @@ class Sphere(Geometry):
         return amplitude * noise.sum(axis=1) / np.append(1, np.full(l, sqrt(2)))
 
     def _values(self, series: np.ndarray) -> np.ndarray:
-        spectra = self._latitudes.synthesis(series)
-        return np.fft.irfft(spectra, n=self.longitudes.size, norm="forward")
+        length = self.longitudes.size
+        spectra = self._latitudes.synthesis(series, length // 2 + 1)
+        return np.fft.irfft(spectra, n=length, norm="forward")
 
     def _coefficients(self, values: np.ndarray) -> np.ndarray:
         values = values.reshape(-1, self.z.size, self.longitudes.size)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .latitudes import Latitudes, sample_heights
+from ..lowlevel.legendre import recurrence
+from .latitudes import sample_heights
 
 ACCURACY = 1e-12
 
@@ -33,13 +34,12 @@ def _angles(points: np.ndarray) -> np.ndarray:
 
 def harmonics_at(point: np.ndarray, degree: int) -> np.ndarray:
     """Y_lm at one unit vector, (modes,), to rounding."""
-    table = Latitudes(4, degree + 1, degree)  # only its recurrences are used
     horizontal = complex(point[0], point[1])
     turn = horizontal / abs(horizontal) if horizontal else 1.0
     turns = np.cumprod(np.append(1 + 0j, np.full(degree, turn)))
     orders = orders_of(degree)
     heights = np.empty(orders.size)
-    _legendre_at(point[2], abs(horizontal), degree, table.a, table.b, table.offsets, heights)
+    _legendre_at(point[2], abs(horizontal), degree, *_recurrences(degree), heights)
     return heights * turns[orders]
 
 
@@ -90,10 +90,8 @@ def rotate(coefficients: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndar
     """Series (modes,) of the pushforward by an orthogonal matrix (3, 3), exact."""
     from ducc0.sht import rotate_alm
 
-    degrees = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
-    improper = np.linalg.det(matrix) < 0
-    if improper:  # minus the identity turns Y_l into (-1)^l Y_l
-        matrix, coefficients = -matrix, coefficients * (-1.0) ** degrees
+    if np.linalg.det(matrix) < 0:  # minus the identity turns Y_l into (-1)^l Y_l
+        matrix, coefficients = -matrix, coefficients * (-1.0) ** np.triu_indices(degree + 1)[1]
     beta = np.arctan2(np.hypot(matrix[0, 2], matrix[1, 2]), matrix[2, 2])
     alpha = np.arctan2(matrix[1, 2], matrix[0, 2])  # any angle if the axis stays vertical
     rest = np.cos(alpha) * matrix[1] - np.sin(alpha) * matrix[0]  # of R_y(beta) R_z(gamma)
@@ -109,21 +107,26 @@ def sample_points(
 
     Both cumulative laws are known in closed form, and inverted by bisection to rounding.
     """
-    table = Latitudes(4, degree + 1, degree)  # only its recurrences are used
     levels = rng.random((n, 2))
     z = sample_heights(np.ascontiguousarray(coefficients[: degree + 1].real), 3, levels[:, 0])
     points = np.empty((n, 3))
-    _sample_longitudes(coefficients, degree, table.a, table.b, table.offsets, z, levels, points)
+    _sample_longitudes(coefficients, degree, *_recurrences(degree), z, levels, points)
     return points
 
 
+def _recurrences(degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """a, b of p_{l+1} = a z p_l - b p_{l-1}, in the order of the coefficients."""
+    rows = [recurrence(degree + 1, m, 3)[m:] for m in range(degree + 1)]
+    return np.concatenate([1 / e[1:] for e in rows]), np.concatenate([e[:-1] / e[1:] for e in rows])
+
+
 @njit(cache=True, error_model="numpy")
-def _sample_longitudes(coefficients, degree, a, b, offsets, heights, levels, points):
+def _sample_longitudes(coefficients, degree, a, b, heights, levels, points):
     series, p = np.empty(degree + 1, dtype=np.complex128), np.empty(coefficients.size)
     for i in range(len(levels)):
         z = heights[i]
         radius, begin = np.sqrt((1 - z) * (1 + z)), 0
-        _legendre_at(z, radius, degree, a, b, offsets, p)
+        _legendre_at(z, radius, degree, a, b, p)
         for m in range(degree + 1):
             series[m] = 0
             for at in range(begin, begin + degree + 1 - m):
@@ -141,16 +144,16 @@ def _sample_longitudes(coefficients, degree, a, b, offsets, heights, levels, poi
 
 
 @njit(cache=True, error_model="numpy")
-def _legendre_at(z, sine, degree, a, b, offsets, values):
+def _legendre_at(z, sine, degree, a, b, values):
     """p_l of every order at one height, in the order of the coefficients."""
     start, begin = 1.0, 0
     for m in range(degree + 1):
         if m > 0:
             start *= np.sqrt((2 * m + 1) / (2 * m)) * sine
-        before, p, o = 0.0, start, offsets[m]
-        for i in range(degree + 1 - m):
-            values[begin + i] = p
-            before, p = p, a[o + i] * z * p - b[o + i] * before
+        before, p = 0.0, start
+        for i in range(begin, begin + degree + 1 - m):
+            values[i] = p
+            before, p = p, a[i] * z * p - b[i] * before
         begin += degree + 1 - m
 
 

@@ -9,8 +9,8 @@ from numba import njit
 from ..core.checks import real_array, whole_number
 from ..lowlevel.legendre import recurrence
 from .chart import Chart, Nodes, graded_rule
-from .clusters import Cluster, cap_at
-from .contract import ROUNDING, Geometry, dimension_of_harmonics, read_only
+from .clusters import ROUNDING, Cluster, cap_at
+from .contract import Geometry, dimension_of_harmonics, read_only
 from .density import Density
 from .latitudes import Latitudes, sample_heights
 from .zonal_transport import ZonalTransport
@@ -140,8 +140,8 @@ class Zonal(Geometry):
 
     # The contract --------------------------------------------------------------------------
 
-    def check_symmetry(self, f, points: np.ndarray, values: np.ndarray) -> None:
-        mirrored = points.copy()
+    def function_values(self, f, points: np.ndarray) -> np.ndarray:
+        values, mirrored = super().function_values(f, points), points.copy()
         mirrored[:, 0] *= -1
         turned = points[:, [1, 0, *range(2, self.dimension)]] if self.dimension > 2 else mirrored
         for other in (mirrored, turned):
@@ -151,6 +151,7 @@ class Zonal(Geometry):
                     "f must be symmetric about the axis e_d, a function of the last coordinate: "
                     f"it changes by {change:.2g} under a rotation about it."
                 )
+        return values
 
     def dirac(self, degree: int) -> float:
         if self.dimension == 2:
@@ -161,7 +162,7 @@ class Zonal(Geometry):
         return amplitude * rng.standard_normal(1)
 
     def _values(self, series: np.ndarray) -> np.ndarray:
-        return self._latitudes.synthesis(series)[..., 0].real
+        return self._latitudes.synthesis(series, 1)[..., 0].real
 
     def _coefficients(self, values: np.ndarray) -> np.ndarray:
         return self._latitudes.analysis(values[..., None]).real

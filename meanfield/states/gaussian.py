@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..core.checks import finite, generator, real_array, whole_number
+from ..core.checks import finite, finite_array, generator, whole_number
 from .contract import Held, State
 from .tokens import Tokens
 
@@ -42,14 +42,12 @@ class Gaussian(State):
     root: Annotated[np.ndarray, Held("root L of the covariance L L^T", ("component", "column"))]
 
     def __init__(self, mean: np.ndarray, cov: np.ndarray):
-        mean, cov = real_array("The mean", mean), real_array("The covariance", cov)
+        mean, cov = finite_array("The mean", mean), finite_array("The covariance", cov)
         if mean.ndim != 1 or mean.size < 1 or cov.shape != (mean.size, mean.size):
             raise ValueError(
                 f"Gaussian expects a mean (d,) and a covariance (d, d); got {mean.shape} and "
                 f"{cov.shape}."
             )
-        if not (np.isfinite(mean).all() and np.isfinite(cov).all()):
-            raise ValueError("Gaussian expects a finite mean and covariance; got nan or inf.")
         self._set(mean=mean, covariance=cov, root=_symmetric_root(cov))
 
     @classmethod

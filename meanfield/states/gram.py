@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..core.checks import real_array
+from ..core.checks import finite_array
 from .contract import Held
 from .points import UNIT, Points
 from .tokens import Tokens, TokenSet, checked_masses
@@ -33,13 +33,9 @@ class Gram(TokenSet):
         if isinstance(G, Points):
             x = G.draw()
             G = x @ np.swapaxes(x, -1, -2)
-        G = real_array("G", G)
+        G = finite_array("The inner products of Gram", G)
         if G.ndim < 2 or G.shape[-1] != G.shape[-2] or min(G.shape) < 1:
             raise ValueError(f"Gram expects G of shape (n, n) or (*replicas, n, n); got {G.shape}.")
-        if not np.isfinite(G).all():
-            raise ValueError(
-                f"Gram expects finite inner products; {np.sum(~np.isfinite(G))} are not."
-            )
         asymmetry = np.abs(G - np.swapaxes(G, -1, -2)).max()
         diagonal = np.abs(np.diagonal(G, axis1=-2, axis2=-1) - 1).max()
         lowest = np.linalg.eigvalsh(G).min()

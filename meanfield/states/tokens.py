@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from ..core.checks import boolean, generator, real_array, whole_number
+from ..core.checks import boolean, finite_array, generator, real_array, whole_number
 from ..core.errors import StorageError
 from ..core.files import read_numbers
 from .contract import Held, State
-from .points import UNIT, Points, check_unit, function_values, vectors_of
+from .points import UNIT, Orthonormal, Points, check_unit, function_values, vectors_of
 
 if TYPE_CHECKING:
     from ..spaces.density import Density
@@ -90,7 +90,7 @@ class Tokens(TokenSet):
     ):
         on_sphere = boolean("on_sphere", on_sphere)
         x = x.draw() if isinstance(x, Points) else x
-        x = real_array("x", x)
+        x = real_array("x", x) if on_sphere else finite_array("x", x)
         least = 2 if on_sphere else 1
         if x.ndim < 2 or min(x.shape) < 1 or x.shape[-1] < least:
             raise ValueError(
@@ -99,9 +99,6 @@ class Tokens(TokenSet):
             )
         if on_sphere:
             check_unit("Tokens (unless on_sphere=False)", x)
-        elif not np.isfinite(x).all():
-            bad = np.count_nonzero(~np.isfinite(x))
-            raise ValueError(f"Tokens expects finite x; {bad} entries are not.")
         if radii is not None and not on_sphere:
             raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
         self._set(x=x, masses=checked_masses(masses, x.shape[:-1]), on_sphere=on_sphere)
@@ -194,11 +191,7 @@ class Tokens(TokenSet):
     @classmethod
     def orthonormal(cls, n: int, d: int | None = None) -> "Tokens":
         """The first n basis vectors of R^d; d = n by default. ValueError unless 2 <= n <= d."""
-        n = whole_number("orthonormal needs a whole number n", "n", n)
-        d = n if d is None else whole_number("orthonormal needs a whole number d", "d", d)
-        if not 2 <= n <= d:
-            raise ValueError(f"Orthonormal tokens need 2 <= n <= d; got n = {n}, d = {d}.")
-        return cls(np.eye(n, d))
+        return cls(Orthonormal(n, d))
 
     @classmethod
     def from_file(cls, path, *, key: str | None = None, on_sphere: bool = True) -> "Tokens":

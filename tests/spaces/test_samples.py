@@ -85,7 +85,7 @@ def test_a_sample_has_at_least_two_points_of_the_circle(values):
 
 
 def test_values_that_are_not_finite_are_counted():
-    with pytest.raises(ValueError, match="has 2 values that are not finite"):
+    with pytest.raises(ValueError, match="A sample must be finite; got 2 nan or inf"):
         checked_sample([0.1, np.nan, np.inf], 2)
 
 

@@ -236,7 +236,7 @@ def test_a_sample_from_a_file(tmp_path):
         (np.eye(3)[:1], {}, ValueError, r"at least 2 unit vectors \(n, 3\); got shape \(1, 3\)"),
         (np.eye(2), {}, ValueError, r"got shape \(2, 2\)"),
         (np.zeros(9), {}, ValueError, r"got shape \(9,\)"),
-        (np.full((3, 3), np.nan), {}, ValueError, "9 values that are not finite"),
+        (np.full((3, 3), np.nan), {}, ValueError, "must be finite; got 9 nan"),
         (2 * np.eye(3), {}, ValueError, "worst length is off by 1"),
         (np.eye(3) * 1j, {}, TypeError, "must be real numbers"),
         (np.eye(3), {"bandwidth": 0.0}, ValueError, "bandwidth must be a finite number > 0"),
