@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from numba.core import event
+from numba.core import caching, event
 
 # Options of functions that only compiled code calls. They get no entry from Python: for arguments
 # such as tuples of arrays, compiling one takes as long as the function itself.
@@ -13,6 +13,18 @@ INNER = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 # Compiled on its own too, such a function may round differently, and which of the two a process
 # runs depends on what it compiles and what it reads from the cache.
 WITHIN = {"cache": True, "nogil": True, "forceinline": True}
+
+
+def _load_index(cache, load=caching.IndexDataCacheFile._load_index):
+    try:
+        return load(cache)
+    except (ImportError, AttributeError):
+        return {}
+
+
+# numba reads the index of a cache before it sees that the source has changed. After an update in
+# place the index may name modules and classes that have moved: such a cache counts as none.
+caching.IndexDataCacheFile._load_index = _load_index
 
 
 class _Listener(event.Listener):
