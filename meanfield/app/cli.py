@@ -294,8 +294,8 @@ def check_out(out: Path, config: Path, resume: bool, force: bool) -> None:
 )
 def plot(result: Path, output: Path, kind: str | None) -> None:
     """Draw the figure, or the movie, of a result."""
+    from ..chaos import Study
     from ..results.files import load
-    from .tasks import figure_of, read_result
 
     if output.is_dir() or not output.name:
         raise MeanfieldError(f"{output}: expected the name of a figure (-o FIGURE.png)")
@@ -305,12 +305,13 @@ def plot(result: Path, output: Path, kind: str | None) -> None:
         raise MeanfieldError(f"--kind is for figures; {output} is a movie: leave it out")
     if not output.absolute().parent.is_dir():
         raise MeanfieldError(f"{output}: there is no folder {output.absolute().parent}")
-    found = load(result) if movie else read_result(result)
+    found: Any = load(result) if movie or not Study.is_in(result) else Study.load(result)
+    drawn = [] if kind is None else [kind]
     if movie and not hasattr(found, "animate"):
         raise MeanfieldError(f"{result} holds a diagram, which has no movie: use -o FIGURE.png.")
     try:
         with plain_warnings():
-            found.animate(output) if movie else figure_of(found, kind).savefig(output)
+            found.animate(output) if movie else found.plot(*drawn).savefig(output)
     except (ValueError, TypeError, OSError) as error:  # no such kind, movie or format; a full disk
         raise MeanfieldError(f"{output}: {error}") from error
     click.echo(f"wrote {output}")

@@ -9,14 +9,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..bifurcation import Diagram, PhaseDiagram, branches, phase_diagram
-from ..chaos import Study, propagation_of_chaos
 from ..core.errors import CheckpointError, ConfigError, MeanfieldError
 from ..core.files import checksum
 from ..core.forms import INVALID, TEXT, Form, Many, Reading, choice, toml
@@ -25,15 +22,16 @@ from ..dynamics.observables import measure
 from ..models import Drift
 from ..models.parameters import Place
 from ..models.transformer import Transformer
-from ..results.files import load
-from ..results.solution import Solution
-from ..solving.solve import solve
 from ..spaces import Geometry
 from ..spaces.laws import DensityLaw
 from ..states import Start
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from ..bifurcation import Diagram, PhaseDiagram
+    from ..chaos import Study
+    from ..results.solution import Solution
 
 BY_PROGRAM = {
     *("model", "state", "mu0", "drift", "geometry", "events", "callback", "observe"),
@@ -129,16 +127,20 @@ class Configuration:
     imports: Mapping[str, str] = field(default_factory=dict)
 
     work: ClassVar[str] = ""  # the table that says what is to be done
-    function: ClassVar[Callable]  # whose arguments that table gives
     objects: ClassVar[dict[str, Form]] = {}  # the tables that it needs besides
     optional: ClassVar[dict[str, Form]] = {}
     resumable: ClassVar[bool] = False
     drawn: ClassVar[bool] = True  # whether a figure is kept beside the result
 
+    @staticmethod
+    @abstractmethod
+    def function() -> Callable:
+        """The function whose arguments that table gives, imported when it is asked for."""
+
     @classmethod
     def required(cls) -> dict[str, Form]:
         """The tables that a file of this kind must have."""
-        return {**cls.objects, cls.work: Arguments(cls.function)}
+        return {**cls.objects, cls.work: Arguments(cls.function())}
 
     @classmethod
     def forms(cls) -> dict[str, Form]:
@@ -206,7 +208,7 @@ class Configuration:
 
     def call(self, *objects: Any, **options: Any) -> Any:
         """The function of the table `work`, with the arguments of that table."""
-        function = type(self).function
+        function = self.function()
         with self.blaming(self.work, parameters_of(function)):
             return function(*objects, **self.tables[self.work], **options)
 
@@ -219,11 +221,17 @@ class Configuration:
 class Run(Configuration):
     """One run: a model, a state at the start, and how to solve."""
 
-    work, function, resumable, drawn = "solve", staticmethod(solve), True, False
+    work, resumable, drawn = "solve", True, False
     objects: ClassVar = {"model": KindOf(Transformer), "initial": KindOf(Start)}
     optional: ClassVar = {"space": KindOf(Geometry)}
 
-    def run(self, **options: Any) -> Solution:
+    @staticmethod
+    def function() -> Callable:
+        from ..solving import solve
+
+        return solve
+
+    def run(self, **options: Any) -> "Solution":
         state = self.begin()
         with self.blaming("model"):
             model = self.tables["model"].resolve(Place(state.dimension, state.tokens))
@@ -235,10 +243,10 @@ class Run(Configuration):
         state = state.with_members(len(model.shape))
         return self.call(model, state, **options, provenance=self.provenance)
 
-    def problems(self, run: Solution) -> list[str]:
+    def problems(self, run: "Solution") -> list[str]:
         return [] if run.success else [f"{run.status}: {run.message}"]
 
-    def report(self, run: Solution, wrote: str) -> str:
+    def report(self, run: "Solution", wrote: str) -> str:
         """Status, message, where the result is, and the observables at the last time.
 
         A row for each member of the ensemble, whose replicas come before the axes of the model.
@@ -267,24 +275,30 @@ class Run(Configuration):
 class ChaosStudy(Configuration):
     """A study of propagation of chaos: a model, the law of the tokens at the start, and sizes."""
 
-    work, function, resumable = "chaos", staticmethod(propagation_of_chaos), True
+    work, resumable = "chaos", True
     objects: ClassVar = {
         "model": KindOf(Transformer),
         "space": KindOf(Geometry),
         "initial": KindOf(DensityLaw),
     }
 
-    def run(self, **options: Any) -> Study:
+    @staticmethod
+    def function() -> Callable:
+        from ..chaos import propagation_of_chaos
+
+        return propagation_of_chaos
+
+    def run(self, **options: Any) -> "Study":
         return self.recorded(self.call(self.tables["model"], self.begin(), **options))
 
-    def problems(self, study: Study) -> list[str]:
+    def problems(self, study: "Study") -> list[str]:
         return [] if study.success else ["interrupted: --resume continues the study"]
 
-    def figure(self, study: Study) -> "Figure | None":
+    def figure(self, study: "Study") -> "Figure | None":
         measured = study.data.attrs["distances"] or "coupling" in study.data
         return study.plot() if study.success and measured else None
 
-    def report(self, study: Study, wrote: str) -> str:
+    def report(self, study: "Study", wrote: str) -> str:
         """Means of distances at the last time against n, their rates, and weak errors."""
         data = study.data.isel(t=-1)
         rows = [["", *(f"n = {n}" for n in data.n.values), ""]]
@@ -305,22 +319,28 @@ class ChaosStudy(Configuration):
 class BifurcationDiagram(Configuration):
     """A bifurcation diagram: a drift, a space, and a range of kappa or of another parameter."""
 
-    work, function = "bifurcation", staticmethod(branches)
+    work = "bifurcation"
     objects: ClassVar = {"drift": DriftToFollow(Drift), "space": KindOf(Geometry)}
 
-    def run(self, **options: Any) -> Diagram:
+    @staticmethod
+    def function() -> Callable:
+        from ..bifurcation import branches
+
+        return branches
+
+    def run(self, **options: Any) -> "Diagram":
         return self.recorded(self.call(self.tables["drift"], self.tables["space"], **options))
 
-    def problems(self, diagram: Diagram) -> list[str]:
+    def problems(self, diagram: "Diagram") -> list[str]:
         return diagram.doubts
 
-    def figure(self, diagram: Diagram) -> "Figure":
+    def figure(self, diagram: "Diagram") -> "Figure":
         """The free energy tells branches apart whose order parameter is 0."""
         first = int(diagram.data.degree[0])
         shown = ["order_parameter" if first == 1 else f"moment {first}"]
         return diagram.plot(y=[*shown, *(["free_energy"] if diagram.drift.gradient_flow else [])])
 
-    def report(self, diagram: Diagram, wrote: str) -> str:
+    def report(self, diagram: "Diagram", wrote: str) -> str:
         """The special points, and why every branch ends."""
         data, name = diagram.data, diagram.parameter
         where = f"{data.attrs['drift']} on {data.attrs['geometry']}"
@@ -351,10 +371,16 @@ class BifurcationDiagram(Configuration):
 class PhaseDiagrams(Configuration):
     """Phase diagrams of some kinds of drifts: a space, and a range of beta."""
 
-    work, function = "phase_diagram", staticmethod(phase_diagram)
+    work = "phase_diagram"
     objects: ClassVar = {"drifts": NamesOfDrifts(), "space": KindOf(Geometry)}
 
-    def run(self, **options: Any) -> tuple[PhaseDiagram, ...]:
+    @staticmethod
+    def function() -> Callable:
+        from ..bifurcation import phase_diagram
+
+        return phase_diagram
+
+    def run(self, **options: Any) -> tuple["PhaseDiagram", ...]:
         found: list[PhaseDiagram] = []
         for drift in self.tables["drifts"]:
             found.append(self.recorded(self.call(drift, self.tables["space"], **options)))
@@ -369,15 +395,15 @@ class PhaseDiagrams(Configuration):
             return [out]
         return [out.with_name(f"{out.stem}_{drift}{out.suffix}") for drift in drifts]
 
-    def problems(self, found: tuple[PhaseDiagram, ...]) -> list[str]:
+    def problems(self, found: tuple["PhaseDiagram", ...]) -> list[str]:
         return [f"{d.data.attrs['drift']}: {doubt}" for d in found for doubt in d.doubts]
 
-    def figure(self, found: tuple[PhaseDiagram, ...]) -> "Figure":
+    def figure(self, found: tuple["PhaseDiagram", ...]) -> "Figure":
         from ..plotting import phases
 
         return phases(*found, close_up=True)
 
-    def report(self, found: tuple[PhaseDiagram, ...], wrote: str) -> str:
+    def report(self, found: tuple["PhaseDiagram", ...], wrote: str) -> str:
         """The tricritical points, and the curves at a few beta."""
         lines: list[str] = []
         for diagram in found:
@@ -409,34 +435,3 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table: its first column to the left, the others to the right."""
     widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
     return [row[0].ljust(widths[0]) + "".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
-
-
-# Figures of results ------------------------------------------------------------------------------
-
-
-def read_result(path: Path) -> Any:
-    """What a file holds: a solution, a study or a diagram."""
-    return Study.load(path) if Study.is_in(path) else load(path)
-
-
-@singledispatch
-def figure_of(result: Any, kind: str | None) -> Any:
-    """The figure of a result, of this kind or of its default one."""
-    return result.plot(kind=kind or "overview")
-
-
-@figure_of.register
-def _(study: Study, kind: str | None) -> Any:
-    return study.plot() if kind in (None, "rates") else study.law.plot(kind=kind)
-
-
-@figure_of.register
-def _(diagram: Diagram, kind: str | None) -> Any:
-    return diagram.plot(y=kind or "order_parameter")
-
-
-@figure_of.register
-def _(diagram: PhaseDiagram, kind: str | None) -> Any:
-    if kind not in (None, "relative"):
-        raise MeanfieldError(f"--kind of a phase diagram is relative; got {kind!r}.")
-    return diagram.plot(relative=kind is not None)

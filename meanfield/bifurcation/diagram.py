@@ -327,11 +327,11 @@ class Diagram:
         curve = self.curve(degree)
         return state_at(curve, np.append(moments, curve.coordinate(value)))
 
-    def plot(self, **options) -> "Figure":
-        """Order parameter against the parameter: `plotting.bifurcation`."""
+    def plot(self, kind: str | None = None, **options) -> "Figure":
+        """The quantity `kind` against the parameter, or several, `y`: `plotting.bifurcation`."""
         from ..plotting import bifurcation
 
-        return bifurcation(self, **options)
+        return bifurcation(self, **{"y": kind, **options})
 
     def __repr__(self) -> str:
         lines = [f"Diagram of {self.data.attrs['drift']}: {len(self.ends) + 1} branches, "

@@ -168,11 +168,19 @@ class PhaseDiagram:
         loci = {name: LOCI[name](family, **kept) for name, kept in header["loci"].items()}
         return cls(data, corners, ends, family, loci)
 
-    def plot(self, **options) -> "Figure":
-        """The curves: `plotting.phases`."""
+    def plot(self, kind: str | None = None, **options) -> "Figure":
+        """The curves, "relative" to the first critical one if that is the kind: `plotting.phases`.
+
+        Raises
+        ------
+        ValueError
+            For another kind.
+        """
         from ..plotting import phases
 
-        return phases(self, **options)
+        if kind not in (None, "relative"):
+            raise ValueError(f"A phase diagram has the kind relative; got {kind!r}.")
+        return phases(self, **{"relative": kind is not None, **options})
 
 
 def phase_diagram(

@@ -131,11 +131,14 @@ class Study:
         errors = self._at(name, t) - float(self._selected(f"limit of {name}", t))
         return rate_of(self.data.n.values, errors, seen=SEEN)
 
-    def plot(self, **options) -> "Figure":
-        """Distances against n, with rates and floor, and against time: `plotting.rates`."""
+    def plot(self, kind: str = "rates", **options) -> "Figure":
+        """Distances against n, with rates and floor, and against time: `plotting.rates`.
+
+        Of other kinds a figure of the densities, `law`.
+        """
         from ..plotting import rates
 
-        return rates(self, **options)
+        return rates(self, **options) if kind == "rates" else self.law.plot(kind, **options)
 
     def save(self, path: str | Path) -> Path:
         """Write the study and its densities to a NetCDF file, atomically: a group and a run.

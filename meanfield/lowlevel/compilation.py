@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from numba.core import event
+from numba.core import caching, event
 
 # Options of functions that only compiled code calls. They get no entry from Python: for arguments
 # such as tuples of arrays, compiling one takes as long as the function itself.
@@ -16,6 +16,18 @@ WITHIN = {"cache": True, "nogil": True, "forceinline": True}
 
 # What `fastmath` allows where sums may be taken in any order; nan and infinity keep their meaning.
 IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
+
+
+def _load_index(cache, load=caching.IndexDataCacheFile._load_index):
+    try:
+        return load(cache)
+    except (ImportError, AttributeError):
+        return {}
+
+
+# numba reads the index of a cache before it sees that the source has changed. After an update in
+# place the index may name modules and classes that have moved: such a cache counts as none.
+caching.IndexDataCacheFile._load_index = _load_index
 
 
 class _Listener(event.Listener):

@@ -346,6 +346,23 @@ def test_version_and_schemas_are_printed():
         assert json.loads(meanfield("schema", kind)[0]) == schema(kind)
 
 
+def test_a_run_imports_nothing_of_studies_diagrams_and_figures(folder):
+    write("run.toml", DENSITY)
+    code = "import sys; from meanfield.app.cli import main; main(standalone_mode=False); "
+    code += "print(*{name.rpartition('.')[0] for name in sys.modules})"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "solve", "run.toml", "-q"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stdout.split())
+    assert "meanfield.solving" in loaded
+    late = {f"meanfield.{room}" for room in ("bifurcation", "chaos", "distances", "plotting")}
+    assert not loaded & {*late, "matplotlib", "xarray", "pandas"}
+
+
 # Kinds of one's own ----------------------------------------------------------------------------
 
 LINEAR = """
