@@ -166,7 +166,8 @@ class Isotropic(Noise):
         if x.shape[2] == 2:
             turn(x, np.sqrt(2 * s), increments, result)
             return result
-        a, b = np.array([stretch_of(x.shape[2], float(strength)) for strength in s]).T
+        stretches = [stretch_of(x.shape[2], float(strength)) for strength in s]
+        a, b = np.array(stretches).T.copy()  # rows, so that any number of replicas is one signature
         step(x, a, b, increments, result)
         return result
 
