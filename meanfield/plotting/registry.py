@@ -18,7 +18,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from ..results.solution import Solution
-from . import layouts
+from . import layouts, theme
 from .appearance import Appearance, describe_states, space_of
 from .spaces import in_words
 
@@ -91,16 +91,19 @@ class FigureKind:
         if frame is not None:
             first, *own = list(signature(draw).parameters.values())[1:]
             self._around = [p for p in signature(frame).parameters.values() if p.default is None]
-            self.__signature__ = Signature([first, *self._around, *own])
+            title = Parameter("title", Parameter.KEYWORD_ONLY, default=None)
+            self.__signature__ = Signature([first, *self._around, title, *own])
 
     def __call__(self, solution: Solution, **options: Any) -> Figure:
         expect(solution, self.drawn)
         if self._frame is None:
             return self.draw(solution, **options)
         around = {p.name: options.pop(p.name) for p in self._around if p.name in options}
-        with self._frame(solution, *self._layout, **around) as place:
-            self.draw(place, solution, **options)
-        return place.figure.figure
+        title = options.pop("title", None)
+        with theme.style():
+            target = self._frame(solution, *self._layout, **around)
+            self.draw(target, solution, **options)
+            return layouts.finish(target, solution, title)
 
 
 def figure(
@@ -194,6 +197,11 @@ def options_of(draw: Draw) -> list[str]:
     """Names of the options, those given by keyword, that a function has."""
     parameters = signature(draw).parameters.values()
     return [option.name for option in parameters if option.kind == Parameter.KEYWORD_ONLY]
+
+
+def options_for(draw: Draw, options: dict) -> dict:
+    """Those of these options that a function has."""
+    return {name: options[name] for name in options_of(draw) if name in options}
 
 
 def check_options(solution: Solution, what: str, options: dict, known: list[str]) -> None:
