@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import meanfield as mf
+from meanfield.dynamics.observables import QUANTITIES, declare
 from meanfield.plotting import Appearance, figure, scene, upper_part
 from meanfield.plotting.pages import band
 from meanfield.plotting.registry import kinds_of
@@ -61,6 +62,15 @@ def test_states_that_nobody_described_have_observables_an_overview_and_a_movie(r
         assert movie.n_frames == 3
     with pytest.raises(ValueError, match="'observables' for states of type Heading; got 'rose'"):
         run.plot("rose")
+
+
+def test_an_observable_of_ones_own_has_the_symbol_and_the_scale_that_it_declares(run):
+    declare("turning_rate", r"rate $\omega$", log_from=2.0)
+    try:
+        (ax,) = run.plot("observables").axes
+    finally:
+        del QUANTITIES["turning_rate", False]
+    assert (ax.get_ylabel(), ax.get_yscale()) == (r"rate $\omega$", "log")
 
 
 def test_without_any_observable_the_error_says_so(run):
