@@ -174,7 +174,7 @@ def coloured(count: int, clusters: Sequence[Any]) -> np.ndarray:
     """A colour for each of `count` points: of the cluster, given by indices, or grey in none."""
     colours = np.full(count, theme.FAINT if clusters else theme.PALETTE[0], dtype=object)
     for i, cluster in enumerate(clusters):
-        colours[cluster] = theme.PALETTE[i % len(theme.PALETTE)]
+        colours[cluster] = theme.colour(i)
     return colours
 
 

@@ -297,7 +297,7 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
     table = study.data.isel(t=-1) if t is None else study.data.sel(t=t, method="nearest")
     sizes = table.n.values
     for i, name in enumerate(names):
-        colour = theme.PALETTE[i % len(theme.PALETTE)]
+        colour = theme.colour(i)
         mean, error = _mean(table[name])
         if not mean.all() or np.isnan(mean).all():  # coupled tokens at the start; nothing yet
             continue
