@@ -15,6 +15,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator
 from scipy.optimize import isotonic_regression
 
+from ..core.checks import whole_number
 from ..results.solution import Solution
 from ..spaces import Circle, Zonal
 from ..spaces.characteristics import Characteristics
@@ -273,8 +274,7 @@ def histogram(
     TypeError
         If the states are not tokens on the circle, or those of `density` are not densities there.
     """
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1; got bins = {bins!r}.")
+    bins = whole_number("bins must be a whole number", "bins", bins)
     if density is not None:
         expect(density, [(Density, Circle)])
         if density.shape:
@@ -426,12 +426,12 @@ def trajectories(
         If the states are of another kind, or on another space.
     """
     need_two_times(solution, "A figure of trajectories", "observables")
-    if count is not None and count < 1:
-        raise ValueError(f"count must be at least 1; got {count}.")
     log_time = is_logarithmic(solution, log_time)
     look = appearance_of(solution.final)
+    most = look.most_curves if count is None else count
+    most = whole_number("count must be a whole number", "count", most)
     for member, (ax, bottom, left) in zip(target.members, target.outer, strict=True):
-        sample = sample_of(solution, member, count or look.most_curves)
+        sample = sample_of(solution, member, most)
         places = look.coordinates(solution, member)[:, sample.indices]
         chart = chart_of(space_of(solution)).fitted(places)
         copies = [chart.copies(curve) for curve in places.T]

@@ -117,7 +117,10 @@ def ellipses(
         curve = ax.plot(*outlines[i], color=styles[i], linewidth=1.2)
         return curve + ax.plot(*states[i].mean, ".", color=styles[i], markersize=4)
 
-    frame_ellipses(ax, [outlines[i] for i in shown])
+    framed = [outlines[i] for i in shown]
+    points = np.concatenate([framed[k] for k in _inside(framed)], axis=1)
+    square(ax, points.min(axis=1), points.max(axis=1), MARGIN)
+    ax.set(xlabel="$x_1$", ylabel="$x_2$")
     if target.film is not None:
         ax.plot(*outlines[0], color=theme.FAINT, linewidth=0.8)
         target.show(draw, shown)
@@ -134,13 +137,6 @@ def _inside(curves: Sequence[np.ndarray]) -> np.ndarray:
     """Indices of the curves (2, points) that are not much larger than the first."""
     sizes = np.array([np.abs(curve).max() for curve in curves])
     return np.flatnonzero(sizes <= LARGEST * (sizes[0] if sizes[0] > 0 else sizes.max()))
-
-
-def frame_ellipses(ax: Axes, curves: Sequence[np.ndarray]) -> None:
-    """Axes that hold all curves (2, points) but those that are much larger than the first."""
-    points = np.concatenate([curves[i] for i in _inside(curves)], axis=1)
-    square(ax, points.min(axis=1), points.max(axis=1), MARGIN)
-    ax.set(xlabel="$x_1$", ylabel="$x_2$")
 
 
 def ellipse(state: Gaussian) -> np.ndarray:

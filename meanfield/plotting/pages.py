@@ -7,7 +7,7 @@ bands of panels, and what moves in a movie by `scene`. States without one have t
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -516,19 +516,17 @@ def _write_mp4(figure, show: Update, count: int, path: Path, fps: float) -> None
 
 
 def _write_gif(figure, show: Update, count: int, path: Path, fps: float) -> None:
-    frames = _frames(figure, show, count)
-    duration = 10 * max(2, round(100 / fps))
-    style = {"format": "GIF", "save_all": True, "append_images": frames, "loop": 0}
-    next(frames).save(path, duration=duration, **style)
-
-
-def _frames(figure: Figure, show: Update, count: int) -> Iterator[Image.Image]:
     canvas = FigureCanvasAgg(figure)
     # Without k-means the few pixels of a peak, or of dots, get the colour of something else; it
     # takes a while.
     refine = int(any(ax.images or ax.collections for ax in figure.axes))
-    for i in range(count):
+
+    def frame(i: int) -> Image.Image:
         show(i)
         canvas.draw()
         pixels = np.array(canvas.buffer_rgba())[..., :3]
-        yield Image.fromarray(pixels).quantize(256, kmeans=refine, dither=Image.Dither.NONE)
+        return Image.fromarray(pixels).quantize(256, kmeans=refine, dither=Image.Dither.NONE)
+
+    frames, duration = map(frame, range(count)), 10 * max(2, round(100 / fps))
+    style = {"format": "GIF", "save_all": True, "append_images": frames, "loop": 0}
+    next(frames).save(path, duration=duration, **style)

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.lines import Line2D
 
+from ..core.checks import whole_number
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
@@ -272,8 +273,7 @@ def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.m
     TypeError
         If the states are not tokens in more than one dimension.
     """
-    if count < 1:
-        raise ValueError(f"count must be at least 1; got {count}.")
+    count = whole_number("count must be a whole number", "count", count)
     for panel, index in zip(target.axes, target.members, strict=True):
         plane, sample = plane_of(solution, index), sample_of(solution, index, count)
         seen = [plane.place(member_of(state, index).x) for state in solution]

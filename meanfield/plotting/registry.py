@@ -9,7 +9,6 @@ the bases of the class of the state, and then of the class of its space: those r
 """
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import update_wrapper
 from inspect import Parameter, Signature, signature
 from itertools import product
@@ -17,6 +16,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from ..core.forms import nearest
 from ..results.solution import Solution
 from . import layouts, theme
 from .appearance import Appearance, describe_states, space_of
@@ -186,10 +186,9 @@ def find_figure(solution: Solution, kind: str) -> Draw:
     kinds = kinds_of(solution)
     if kind in kinds:
         return kinds[kind]
-    near = get_close_matches(str(kind), kinds, 1)
     raise ValueError(
         f"kind must be one of {', '.join(map(repr, kinds))} for {describe_states(solution)}; "
-        f"got {kind!r}{f'. Did you mean {near[0]!r}?' if near else '.'}"
+        f"got {kind!r}{nearest(kind, kinds)}."
     )
 
 
@@ -208,10 +207,9 @@ def check_options(solution: Solution, what: str, options: dict, known: list[str]
     """Raise TypeError for an option that is not known."""
     for name in options:
         if name not in known:
-            near = get_close_matches(name, known, 1)
             raise TypeError(
                 f"{name!r} is no option of {what} for {describe_states(solution)}; it has "
-                f"{', '.join(known)}{f'. Did you mean {near[0]!r}?' if near else '.'}"
+                f"{', '.join(known)}{nearest(name, known)}."
             )
 
 
