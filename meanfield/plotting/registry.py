@@ -188,7 +188,7 @@ def find_figure(solution: Solution, kind: str) -> Draw:
         return kinds[kind]
     raise ValueError(
         f"kind must be one of {', '.join(map(repr, kinds))} for {describe_states(solution)}; "
-        f"got {kind!r}{nearest(kind, kinds)}."
+        f"got {kind!r}{nearest(kind, kinds) or '.'}"
     )
 
 
@@ -209,7 +209,7 @@ def check_options(solution: Solution, what: str, options: dict, known: list[str]
         if name not in known:
             raise TypeError(
                 f"{name!r} is no option of {what} for {describe_states(solution)}; it has "
-                f"{', '.join(known)}{nearest(name, known)}."
+                f"{', '.join(known)}{nearest(name, known) or '.'}"
             )
 
 
