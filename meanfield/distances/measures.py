@@ -26,6 +26,10 @@ ACCURACY = 1e-14  # of the transforms of ducc0 on the circle
 NODES, WAVES = 60, 30  # beyond the degree: for any power, and for sin^(d - 2) in d dimensions
 FINE = 40  # points of the quadrature in a cell, about
 LLOYD = 8  # iterations that place the cells
+WITHOUT_AXIS = (
+    "Polar angles and axial coefficients need a measure that is symmetric about the last axis, for "
+    "instance a Density on Zonal; got {}."
+)
 ALL, UNTURNED = slice(None), np.zeros(1)
 
 
@@ -81,8 +85,8 @@ class Measure(ABC):
         """Quantile functions (members, pieces + 1, columns) on the circle, each turned."""
 
     def polar_curves(self) -> np.ndarray:
-        """Quantile functions of the polar angle of an axisymmetric measure."""
-        raise NotImplementedError
+        """Quantile functions of the polar angle of an axisymmetric measure; else TypeError."""
+        raise TypeError(WITHOUT_AXIS.format(self))
 
     @abstractmethod
     def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:
@@ -93,8 +97,8 @@ class Measure(ABC):
         """Coefficients (members, modes) with respect to the harmonics of the circle or S^2."""
 
     def axial_coefficients(self, degree: int) -> np.ndarray:
-        """Coefficients (members, degree + 1) of an axisymmetric measure, as those of `Zonal`."""
-        raise NotImplementedError
+        """Coefficients (members, degree + 1) as those of `Zonal`; TypeError without an axis."""
+        raise TypeError(WITHOUT_AXIS.format(self))
 
 
 def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int, ...], np.ndarray]:

@@ -13,7 +13,11 @@ from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
 from .density import interaction_energy
 from .motion import Failure, Motion
-from .observables import MOMENTS
+from .observables import MOMENTS, declare
+
+declare("w2_to_dirac", r"$W_2$ to a Dirac (rad)", log_from=100.0)
+declare("cluster_mass", "masses of clusters")
+declare("quadrature_error", "quadrature error", log_from=1.0)
 
 EPSILON = 2.0**-52
 FINEST = 1e-5  # distances to which W2 keeps its relative accuracy, or coarser with rtol
@@ -254,19 +258,19 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         clusters = state.clusters()
         gradient_flow = self.model.drift.gradient_flow
         return {
-            "mass": state.mass,
             "moment": np.stack(moments).astype(complex),
             "order_parameter": np.abs(moments[0]),
-            "interaction_energy": energy,
             "free_energy": -energy if gradient_flow else np.nan,
             "dissipation": speed**2 if gradient_flow else np.nan,
-            "speed": speed,
             "w2_to_dirac": state.w2_to_dirac(),
+            "speed": speed,
             "limit_point": state.mean_direction,
             "cluster_count": len(clusters),
             "cluster_mass": np.array([cluster.mass for cluster in clusters], dtype=float),
             "cluster_point": np.reshape(
                 [cluster.point for cluster in clusters], (-1, geometry.dimension)
             ),
+            "interaction_energy": energy,
+            "mass": state.mass,
             "quadrature_error": state.quadrature_error,
         }

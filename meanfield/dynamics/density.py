@@ -9,7 +9,15 @@ from ..spaces import Geometry
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from .motion import Failure, Motion, in_shape_of
-from .observables import MOMENTS
+from .observables import MOMENTS, declare
+
+declare("moments", r"moments $|m_k|$")
+declare("free_energy", r"free energy $F(\mu_t)$")
+declare("dissipation", r"dissipation $-\mathrm{d}F/\mathrm{d}t$", log_from=100.0)
+declare("entropy", r"$\int \mu_t \log \mu_t \,\mathrm{d}\sigma$")
+declare("minimum", r"minimum $\min\,\mu_t$", log_from=100.0)
+declare("spectral_tail", "spectral tail", log_from=100.0)
+declare("degree", "degree", steps=True)
 
 
 class DensityEvolution:
@@ -167,14 +175,14 @@ class DensityMotion(Motion, moves=Density):
         unknown = np.full(state.shape, np.nan)
         gradient_flow = model.drift.gradient_flow
         return {
-            "mass": state.mass,
-            "minimum": state.minimum,
             "moment": np.stack(moments, axis=-1).astype(complex),
             "order_parameter": np.abs(moments[0]),
-            "entropy": entropy,
-            "interaction_energy": energy,
             "free_energy": entropy / model.kappa - energy if gradient_flow else unknown,
             "dissipation": self._dissipation(state) if gradient_flow else unknown,
+            "interaction_energy": energy,
+            "entropy": entropy,
+            "minimum": state.minimum,
+            "mass": state.mass,
             "spectral_tail": state.spectral_tail,
         }
 

@@ -22,6 +22,11 @@ from ..models.transformer import Transformer
 from ..states import Equiangular
 from ..steppers import DormandPrince, Layers, Splitting
 from .motion import WITH_RADII, Motion, in_shape_of
+from .observables import declare
+
+declare("rho", r"inner product $\rho$")
+declare("gap", r"$1 - \rho$", log_from=100.0, noise=0.0)
+declare("radius", r"radius $r$", log_from=100.0)
 
 ROUNDED = 8 * np.finfo(float).eps
 
@@ -213,16 +218,12 @@ class EquiangularMotion(Motion, moves=Equiangular):
             speed : (int |v|^2 dmu)^(1/2)
         """
         y = self.coordinates(state)
-        found = {
-            "rho": state.rho,
-            "gap": state.gap,
-            "order_parameter": np.sqrt(state.square),
-            "interaction_energy": self.energy(y).reshape(state.shape),
-            "effective_rank": _effective_rank(state),
-            "speed": self.speed(y, self.velocity(y, t)).reshape(state.shape),
-        }
+        found = {"order_parameter": np.sqrt(state.square), "rho": state.rho, "gap": state.gap}
         if self.model.normalisation.has_radii:
             found["radius"] = state.radius
+        found["speed"] = self.speed(y, self.velocity(y, t)).reshape(state.shape)
+        found["interaction_energy"] = self.energy(y).reshape(state.shape)
+        found["effective_rank"] = _effective_rank(state)
         return {name: np.array(values) for name, values in found.items()}
 
 

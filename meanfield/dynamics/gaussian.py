@@ -16,7 +16,11 @@ from ..models.transformer import Transformer
 from ..states import Gaussian
 from .gaussian_attention import affine, energy, length, lengths
 from .motion import Failure, Motion
-from .observables import rank_of
+from .observables import declare, rank_of
+
+declare("largest_variance", "largest variance", log_from=100.0, noise=0.0)
+declare("least_variance", "least variance", log_from=100.0, noise=0.0)
+declare("covariance_rank", "rank of the covariance", steps=True)
 
 LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # of a covariance that is finite
 COMMUTE = 1e-12  # of the product of the norms
@@ -246,13 +250,13 @@ class GaussianMotion(Motion, moves=Gaussian):
         sizes = np.linalg.svd(self.packed(state), compute_uv=False)
         return {
             "order_parameter": length(state.mean),
-            "spread": length(state.root),
+            "speed": self.rate(y, self.velocity(y, t)),
+            "interaction_energy": energy(self._drift, state, t),
+            "effective_rank": rank_of((sizes / (length(sizes) or np.nan)) ** 2),
             "largest_variance": variances[0],
             "least_variance": variances[-1],
             "covariance_rank": float(state.rank()),
-            "effective_rank": rank_of((sizes / (length(sizes) or np.nan)) ** 2),
-            "speed": self.rate(y, self.velocity(y, t)),
-            "interaction_energy": energy(self._drift, state, t),
+            "spread": length(state.root),
         }
 
 

@@ -8,7 +8,9 @@ from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..states import Gram
 from .motion import Motion, in_shape_of
-from .observables import cluster_counts, mean_cosine, rank_of
+from .observables import cluster_counts, declare, mean_cosine, rank_of
+
+declare("least_cosine", "least cosine")
 
 
 class GramMotion(Motion, moves=Gram):
@@ -106,11 +108,11 @@ class GramMotion(Motion, moves=Gram):
         root = np.sqrt(masses)
         values = np.maximum(np.linalg.eigvalsh(root[..., :, None] * G * root[..., None, :]), 0)
         return {
-            "mass": masses.sum(axis=-1),
             "order_parameter": np.sqrt(np.maximum(square, 0)),
             "mean_cosine": mean_cosine(state),
+            "least_cosine": G.min(axis=(-2, -1)),
+            "cluster_count": cluster_counts(state),
             "interaction_energy": self.energy(self.coordinates(state)).reshape(state.shape),
             "effective_rank": rank_of(values / values.sum(axis=-1, keepdims=True)),
-            "cluster_count": cluster_counts(state),
-            "least_cosine": G.min(axis=(-2, -1)),
+            "mass": masses.sum(axis=-1),
         }

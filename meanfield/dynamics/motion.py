@@ -343,7 +343,10 @@ class Motion(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no answer of attention alone.")
 
     def measure(self, state: Any, t: float = 0.0) -> dict[str, Any]:
-        """Observables of a state at the time t: names, and numbers or arrays."""
+        """Observables of a state at the time t: names, and numbers or arrays.
+
+        Figures show them in this order, and as `declare` of the module `observables` has told.
+        """
         return {}
 
     @classmethod

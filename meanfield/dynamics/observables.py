@@ -1,6 +1,7 @@
 """What is measured along a run: observables of states, inner products and clusters of tokens."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,65 @@ from .motion import motion_for
 
 MOMENTS = 8
 ROWS = 512
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """How figures show an observable.
+
+    Attributes
+    ----------
+    symbol : str
+        Label of its axis.
+    log_from : float
+        The factor that positive values span from which on the axis is logarithmic.
+    offset : float
+        Subtracted before drawing.
+    steps : bool
+        Whether it is a whole number, constant between saved times.
+    noise : float
+        The share of earlier values below which it is rounding; 0 for what keeps its digits.
+    """
+
+    symbol: str
+    log_from: float = np.inf
+    offset: float = 0.0
+    steps: bool = False
+    noise: float = 1e-20
+
+
+QUANTITIES: dict[tuple[str, bool], Quantity] = {}
+
+
+def declare(name: str, symbol: str, *, flat: bool = False, **scale: Any) -> None:
+    """Tell how figures show the observable of this name, in R^d only if `flat`.
+
+    Parameters
+    ----------
+    name, symbol : str
+    flat : bool
+    **scale
+        Other attributes of `Quantity`.
+    """
+    QUANTITIES[name, flat] = Quantity(symbol, **scale)
+
+
+def quantity_of(name: str, *, flat: bool = False) -> Quantity:
+    """How an observable is shown, in R^d if `flat`; by its name if nobody declared it."""
+    plain = QUANTITIES.get((name, False), Quantity(name.replace("_", " ")))
+    return QUANTITIES.get((name, flat), plain)
+
+
+declare("order_parameter", r"order parameter $|m_1|$")
+declare("order_parameter", r"length of the mean $|\bar{x}|$", flat=True, log_from=100.0)
+declare("mean_cosine", "mean cosine")
+declare("mean_cosine", "mean cosine of directions", flat=True)
+declare("speed", r"speed in $W_2$", log_from=100.0)
+declare("cluster_count", "clusters", log_from=50.0, steps=True)
+declare("interaction_energy", r"interaction energy $E(\mu_t)$")
+declare("effective_rank", "effective rank", log_from=1e4)
+declare("spread", "spread (r.m.s.)", log_from=100.0)
+declare("mass", r"mass drift $\int \mathrm{d}\mu_t - 1$", offset=1.0)
 
 
 def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndarray]:

@@ -19,7 +19,9 @@ from ..states.clusters import MANY
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
 from .motion import AGAIN, WITH_RADII, Failure, Motion, in_shape_of
-from .observables import cluster_counts, effective_rank, mean_cosine
+from .observables import cluster_counts, declare, effective_rank, mean_cosine
+
+declare("mean_radius", "mean radius", log_from=100.0)
 
 LOST = 2.0  # a step that changes the length of a unit vector by this factor says nothing
 OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
@@ -447,19 +449,19 @@ class TokenMotion(Motion, moves=Tokens):
         mean = np.einsum("...i,...id->...d", state.masses, state.x)
         known = len(state) <= MANY or self.dimension <= 3
         found = {
-            "mass": state.masses.sum(axis=-1),
             "order_parameter": np.linalg.norm(mean, axis=-1),
             "mean_cosine": mean_cosine(state),
-            "interaction_energy": self.energy(y),
             "speed": np.sqrt((self.masses(y) * squares).sum(axis=-1)).reshape(state.shape),
-            "effective_rank": effective_rank(state),
             "cluster_count": cluster_counts(state) if known else np.full(state.shape, np.nan),
+            "interaction_energy": self.energy(y),
+            "effective_rank": effective_rank(state),
         }
-        if state.radii is not None:
-            found["mean_radius"] = (state.masses * state.radii).sum(axis=-1)
         if not state.on_sphere:
             gaps = ((state.x - mean[..., None, :]) ** 2).sum(axis=-1)
             found["spread"] = np.sqrt((state.masses * gaps).sum(axis=-1))
+        if state.radii is not None:
+            found["mean_radius"] = (state.masses * state.radii).sum(axis=-1)
+        found["mass"] = state.masses.sum(axis=-1)
         return found
 
 

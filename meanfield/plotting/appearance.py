@@ -126,6 +126,10 @@ class Appearance:
         """Each state as a vector: the distance between two of them is how far apart they are."""
         return (np.zeros(1) for _ in states)
 
+    def resolved(self, solution: Solution) -> np.ndarray:
+        """Whether each saved state of a run that is not resolved comes before it was not, (m,)."""
+        return solution.t < solution.stats.get("unresolved_since", np.inf)
+
     def telling(self, solution: Solution, single: bool) -> Sequence[str]:
         """Names of observables such states may have, those first that tell most.
 
@@ -174,7 +178,7 @@ def coloured(count: int, clusters: Sequence[Any]) -> np.ndarray:
     """A colour for each of `count` points: of the cluster, given by indices, or grey in none."""
     colours = np.full(count, theme.FAINT if clusters else theme.PALETTE[0], dtype=object)
     for i, cluster in enumerate(clusters):
-        colours[cluster] = theme.PALETTE[i % len(theme.PALETTE)]
+        colours[cluster] = theme.colour(i)
     return colours
 
 
@@ -189,6 +193,11 @@ class DensityAppearance(Appearance):
         for state in states:
             head = state.resample(COARSE_DEGREE).coefficients
             yield np.concatenate([head[index] for index in members])
+
+    def resolved(self, solution):
+        """The spectral tail is at most rtol."""
+        worst = np.array([state.spectral_tail.max() for state in solution])
+        return np.logical_and.accumulate(worst <= solution.rtol)
 
     def telling(self, solution, single):
         energies = ("free_energy", "entropy", "interaction_energy")

@@ -15,6 +15,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator
 from scipy.optimize import isotonic_regression
 
+from ..core.checks import whole_number
 from ..results.solution import Solution
 from ..spaces import Circle, Zonal
 from ..spaces.characteristics import Characteristics
@@ -41,27 +42,39 @@ LINE = 9.5  # height of a label in points
 MOST_MARKED = 12
 
 
-def curves_in_time(
-    target: Panels, ax: Axes, solution: Solution, times: np.ndarray, curves: Iterable[Any]
+def draw_curves(
+    target: Panels,
+    solution: Solution,
+    times: np.ndarray,
+    curves: Iterable[Sequence[Any]],
+    *,
+    bar: bool = True,
 ) -> None:
-    """A curve (x, y) for each saved time, dark to light; those not resolved are dotted."""
-    known, moving = resolved_states(solution), target.film is not None
-    members = theme.ordered_colours(len(target.axes)) if len(target.axes) > 1 else theme.PALETTE
-    own = [members[target.axes.index(ax)]] * len(times)
-    colours = own if moving else theme.ordered_colours(len(times))
-    table = dict(zip(times, zip(curves, colours, strict=True), strict=True))
+    """In each panel a curve (x, y) for each saved time, dark to light; those not resolved dotted.
+
+    A bar has one colour for each time; a movie has a clock instead, and a colour for each panel.
+    """
+    known, moving, count = resolved_states(solution), target.film is not None, len(target.axes)
+    of_panels = theme.ordered_colours(count) if count > 1 else theme.PALETTE[:1]
+    of_times = theme.ordered_colours(len(times))
+    panels = list(zip(target.axes, curves, of_panels, strict=True))
+    places = {time: k for k, time in enumerate(times)}
 
     def draw(i: int) -> list[Artist]:
-        curve, colour = table[i]
-        return ax.plot(*curve, color=colour, linestyle="-" if known[i] else ":")
+        lines: list[Artist] = []
+        for ax, shapes, colour in panels:
+            k, style = places[i], "-" if known[i] else ":"
+            colour = colour if moving else of_times[k]
+            lines += ax.plot(*shapes[k], color=colour, linestyle=style)
+        return lines
 
     target.show(draw, times)
+    if bar and not moving:
+        time_bar(target, solution, times)
 
 
 def time_bar(target: Panels, solution: Solution, times: np.ndarray) -> None:
-    """A bar of one colour for each time shown; a movie has a clock instead."""
-    if target.film is not None:
-        return
+    """A bar of one colour for each time shown."""
     count = len(times)
     colours = ListedColormap(theme.ordered_colours(count))
     image = ScalarMappable(BoundaryNorm(np.arange(count + 1) - 0.5, count), colours)
@@ -113,13 +126,12 @@ def snapshots(
     theta, values = profiles(solution, target.members, times=shown)
     chart = visible_chart(solution)
     chosen = choose_scale(chart.inside(theta, values), scale)
-    for (ax, bottom, left), curves in zip(target.outer, values, strict=True):
-        curves_in_time(target, ax, solution, shown, [(theta, curve) for curve in curves])
+    curves = [[(theta, density) for density in densities] for densities in values]
+    draw_curves(target, solution, shown, curves, bar=bar)
+    for ax, bottom, left in target.outer:
         density_axis(ax, chosen)
         chart.beneath(ax, named=bottom)
         ax.set_ylabel(fields.DENSITY + chosen.note if left else "")
-    if bar:
-        time_bar(target, solution, shown)
 
 
 def uniform_line(ax: Axes) -> None:
@@ -185,12 +197,10 @@ def polar(
     for (ax, bottom, _), curves in zip(target.outer, values, strict=True):
         quiet = theta[np.max(curves, axis=0).argmin()]  # free for the names of the circles
         polar_axes(ax, chosen, quiet)
-        rings = [ring(theta, curve, chosen) for curve in curves]
-        curves_in_time(target, ax, solution, shown, rings)
         if bottom:
             ax.set_xlabel(RADIUS + chosen.note)
-    if bar:
-        time_bar(target, solution, shown)
+    rings = [[ring(theta, curve, chosen) for curve in curves] for curves in values]
+    draw_curves(target, solution, shown, rings, bar=bar)
 
 
 def ring(theta: np.ndarray, density: np.ndarray, scale: Scale) -> np.ndarray:
@@ -264,8 +274,7 @@ def histogram(
     TypeError
         If the states are not tokens on the circle, or those of `density` are not densities there.
     """
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1; got bins = {bins!r}.")
+    bins = whole_number("bins must be a whole number", "bins", bins)
     if density is not None:
         expect(density, [(Density, Circle)])
         if density.shape:
@@ -279,10 +288,7 @@ def histogram(
             uniform_line(ax)
             if density is not None:
                 _overlay(ax, density, float(solution.t[i]))
-    for ax, bottom, left in page.outer:
-        AROUND.beneath(ax, named=bottom)
-        if left and not ax.get_ylabel():
-            ax.set_ylabel(fields.DENSITY)
+    page.label(AROUND, fields.DENSITY)
     if density is not None:
         page.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
 
@@ -327,11 +333,9 @@ def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PR
         return draw
 
     page.each(prepare)
-    for ax, bottom, left in page.outer:
-        fields.PRODUCTS.beneath(ax, named=bottom)
+    page.label(fields.PRODUCTS, fields.SHARE)
+    for ax in page.axes:
         ax.set(ylim=(fields.LEAST_SHARE, 1.5), yscale="log")
-        if left and not ax.get_ylabel():
-            ax.set_ylabel(fields.SHARE)
 
 
 # The mass below each angle -------------------------------------------------------------------
@@ -370,8 +374,7 @@ def distribution(
     ax.plot(angles, chart.uniform_below(angles, geometry.dimension), **DASHES)
     chart.beneath(ax)
     ax.set(ylim=(-0.02, 1.02), ylabel="mass below the angle")
-    curves_in_time(target, ax, solution, shown, [cumulated(solution[i]) for i in shown])
-    time_bar(target, solution, shown)
+    draw_curves(target, solution, shown, [[cumulated(solution[i]) for i in shown]])
 
 
 def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
@@ -423,12 +426,12 @@ def trajectories(
         If the states are of another kind, or on another space.
     """
     need_two_times(solution, "A figure of trajectories", "observables")
-    if count is not None and count < 1:
-        raise ValueError(f"count must be at least 1; got {count}.")
     log_time = is_logarithmic(solution, log_time)
     look = appearance_of(solution.final)
+    most = look.most_curves if count is None else count
+    most = whole_number("count must be a whole number", "count", most)
     for member, (ax, bottom, left) in zip(target.members, target.outer, strict=True):
-        sample = sample_of(solution, member, count or look.most_curves)
+        sample = sample_of(solution, member, most)
         places = look.coordinates(solution, member)[:, sample.indices]
         chart = chart_of(space_of(solution)).fitted(places)
         copies = [chart.copies(curve) for curve in places.T]
@@ -469,7 +472,7 @@ def mark_ends(ax: Axes, end: float, places: Sequence[float], clusters: Sequence[
     halo = [withStroke(linewidth=1.6, foreground="white")]
     labels = _apart(np.array(places), room, (low, high))
     for i, (place, cluster, label) in enumerate(zip(places, clusters, labels, strict=True)):
-        style: dict[str, Any] = {"color": theme.PALETTE[i % len(theme.PALETTE)]}
+        style: dict[str, Any] = {"color": theme.colour(i)}
         size = 2.5 + 4.0 * np.sqrt(cluster.mass)
         ax.plot(end, place, "o", ms=size, clip_on=False, zorder=6, **style)
         style |= {"xytext": (6, 0), "textcoords": "offset points", "path_effects": halo}

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from . import theme
 from .labels import symbol_of
+from .layouts import panels_in
 
 if TYPE_CHECKING:
     from ..bifurcation import Diagram, PhaseDiagram
@@ -69,7 +70,7 @@ def bifurcation(
     table = [(name, _values(diagram, name)) for name in names]
     with theme.style():
         figure = theme.figure(width=4.6 if len(names) == 1 else 3.5 * len(names), height=3.2)
-        panels = figure.subplots(1, len(names), squeeze=False)[0]
+        panels = panels_in(figure, len(names), len(names))
         for ax, (name, values) in zip(panels, table, strict=True):
             shown = _panel(ax, diagram, name, values)
             ax.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=LABELS.get(name, name))
@@ -197,7 +198,7 @@ def phases(
         if close_up and not relative:
             table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
         figure = theme.figure(width=4.2 if len(table) == 1 else 3.3 * len(table), height=3.4)
-        panels = figure.subplots(1, len(table), squeeze=False)[0]
+        panels = panels_in(figure, len(table), len(table))
         for panel, (diagram, divided) in zip(panels, table, strict=True):
             _draw(panel, diagram, divided)
         planes = [panel for panel, (_, divided) in zip(panels, table, strict=True) if not divided]
@@ -211,7 +212,8 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     data = diagram.data
     curve, degree = data.curve.values, data.degree.values
     beta = data.beta.values
-    unit = np.array([diagram.kappa("critical", b) if relative else 1.0 for b in beta])
+    critical = np.array([diagram.kappa("critical", b) for b in beta])
+    unit = critical if relative else np.ones_like(critical)
     kappa = data.kappa.values / unit
     degrees = np.unique(degree[curve == "critical"])
     narrow = relative and bool((curve != "critical").any())
@@ -227,7 +229,7 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
             ax.plot(beta[here], kappa[here], style, color=colour, label=NAMES[name])
     here = curve == "fold"
     if here.any():  # where both states attract
-        top = np.array([diagram.kappa("critical", b) for b in beta[here]]) / unit[here]
+        top = (critical / unit)[here]
         ax.fill_between(beta[here], kappa[here], top, label="both stable", **BOTH)
     for point in (p for p in diagram.tricritical if p.degree == 1 or not narrow):
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
@@ -235,16 +237,11 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
         ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3)
     ax.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$" if relative else r"$\kappa$")
     ax.set(yscale="linear" if narrow else "log", title=data.attrs["drift"])
-    if narrow:
-        ax.set_ylim(*_around_one(kappa))
+    if narrow:  # from below the lowest curve to a little above kappa_1
+        below = max(1 - float(kappa.min()), 0.1)
+        ax.set_ylim(1 - 1.2 * below, 1 + 0.3 * below)
     ax.set_xlim(*data.attrs["beta"])
     ax.legend(loc="best")
-
-
-def _around_one(kappa: np.ndarray) -> tuple[float, float]:
-    """From below the lowest curve to a little above kappa_1."""
-    below = 1 - float(kappa.min())
-    return 1 - 1.2 * max(below, 0.1), 1 + 0.3 * max(below, 0.1)
 
 
 # Studies of propagation of chaos ----------------------------------------------------------------
@@ -297,7 +294,7 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
     table = study.data.isel(t=-1) if t is None else study.data.sel(t=t, method="nearest")
     sizes = table.n.values
     for i, name in enumerate(names):
-        colour = theme.PALETTE[i % len(theme.PALETTE)]
+        colour = theme.colour(i)
         mean, error = _mean(table[name])
         if not mean.all() or np.isnan(mean).all():  # coupled tokens at the start; nothing yet
             continue
@@ -307,9 +304,7 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
         ends = np.array([sizes[0], sizes[-1]])
         label = f"{SYMBOLS.get(name, name)}: $n^{{{rate.exponent:.2f}}}$"
         ax.plot(ends, rate.constant * ends**rate.exponent, color=colour, label=label)
-        if f"floor of {name}" in table:
-            floor = _mean(table[f"floor of {name}"])[0]
-            ax.plot(sizes, floor, "--", color=colour, lw=0.9)
+        _floor(ax, sizes, table, name, colour)
     if any(name.startswith("floor") for name in map(str, table)):
         ax.plot([], [], "--", color=theme.INK, lw=0.9, label="independent samples")
     ax.set(xscale="log", yscale="log", xlabel="$n$ tokens", title=f"$t = {float(table.t):g}$")
@@ -326,12 +321,16 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
         ax.plot(times, mean, color=colour, marker=".", label=f"$n = {n}$")
         band = mean - SPREAD * error, mean + SPREAD * error
         ax.fill_between(times, *band, color=colour, alpha=0.2)
-        if f"floor of {name}" in study.data:
-            floor = _mean(study.data[f"floor of {name}"].sel(n=n))[0]
-            ax.plot(times, floor, "--", color=colour, lw=0.9)
+        _floor(ax, times, study.data.sel(n=n), name, colour)
     ax.set(yscale="log", xlabel="time $t$", title=SYMBOLS.get(name, name))
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _floor(ax: Axes, places: np.ndarray, table, name: str, colour) -> None:
+    """The distance between independent samples, where it is known."""
+    if f"floor of {name}" in table:
+        ax.plot(places, _mean(table[f"floor of {name}"])[0], "--", color=colour, lw=0.9)
 
 
 def _mean(table) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize, PowerNorm
 
+from ..core.checks import whole_number
 from ..dynamics.observables import inner_product_histogram
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
@@ -282,8 +283,7 @@ def token_spacetime(
     """
     log_time = is_logarithmic(solution, log_time)
     need_two_times(solution, "A space-time map", "histogram")
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1; got bins = {bins!r}.")
+    bins = whole_number("bins must be a whole number", "bins", bins)
     kept, times = columns_of_times(solution, MOST_TOKEN_COLUMNS, log_time=log_time)
     fields = [
         np.array([angle_histogram(member_of(solution[i], member), bins)[0] for i in kept])
@@ -341,11 +341,8 @@ def inner_products(
     fields = [np.array([shares_at(solution[i], m, bins) for i in kept]) for m in target.members]
     edges = np.linspace(*PRODUCTS.limits, bins + 1)
     if len(kept) > 1:
-        shown, norm = (
-            [np.maximum(field, LEAST_SHARE) for field in fields],
-            LogNorm(LEAST_SHARE, 1.0),
-        )
-        mesh = field_maps(target, solution, times, edges, shown, norm, PRODUCTS, log_time=log_time)
+        fields, norm = [np.maximum(field, LEAST_SHARE) for field in fields], LogNorm(LEAST_SHARE, 1)
+        mesh = field_maps(target, solution, times, edges, fields, norm, PRODUCTS, log_time=log_time)
         target.figure.colorbar(mesh, ax=target.axes, label=SHARE, extend="min", pad=0.02)
     else:
         for ax, (shares,) in zip(target.axes, fields, strict=True):

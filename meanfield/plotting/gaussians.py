@@ -13,14 +13,15 @@ from ..results.solution import Solution
 from ..states import Gaussian
 from . import theme
 from .labels import distinct
-from .layouts import Panels, title_page
+from .layouts import Panels, square, title_page
+from .points import circle
 from .registry import figure
 from .spaces import Flat, Plane
 from .times import drawn_count, is_logarithmic, spread, time_axis
 
 TURN = np.linspace(0, 2 * np.pi, 181)
 LARGEST = 8.0  # times the extent at the start: what is larger leaves the panel
-MARGIN = 1.08
+MARGIN = 0.04
 RULES = 12  # straight lines on the cone
 NAMES = ("$a - b$", "$2c$", "$a + b$")
 ROUNDING = 1e-15  # of the largest: a given covariance does not know such an eigenvalue
@@ -116,7 +117,10 @@ def ellipses(
         curve = ax.plot(*outlines[i], color=styles[i], linewidth=1.2)
         return curve + ax.plot(*states[i].mean, ".", color=styles[i], markersize=4)
 
-    frame_ellipses(ax, [outlines[i] for i in shown])
+    framed = [outlines[i] for i in shown]
+    points = np.concatenate([framed[k] for k in _inside(framed)], axis=1)
+    square(ax, points.min(axis=1), points.max(axis=1), MARGIN)
+    ax.set(xlabel="$x_1$", ylabel="$x_2$")
     if target.film is not None:
         ax.plot(*outlines[0], color=theme.FAINT, linewidth=0.8)
         target.show(draw, shown)
@@ -133,16 +137,6 @@ def _inside(curves: Sequence[np.ndarray]) -> np.ndarray:
     """Indices of the curves (2, points) that are not much larger than the first."""
     sizes = np.array([np.abs(curve).max() for curve in curves])
     return np.flatnonzero(sizes <= LARGEST * (sizes[0] if sizes[0] > 0 else sizes.max()))
-
-
-def frame_ellipses(ax: Axes, curves: Sequence[np.ndarray]) -> None:
-    """Axes that hold all curves (2, points) but those that are much larger than the first."""
-    points = np.concatenate([curves[i] for i in _inside(curves)], axis=1)
-    low, high = points.min(axis=1), points.max(axis=1)
-    middle, half = (low + high) / 2, (MARGIN * (high - low).max() / 2 or 1.0) * np.array([-1, 1])
-    ax.set(xlim=middle[0] + half, ylim=middle[1] + half, xlabel="$x_1$", ylabel="$x_2$")
-    ax.set_aspect("equal")
-    ax.locator_params(nbins=5)
 
 
 def ellipse(state: Gaussian) -> np.ndarray:
@@ -235,7 +229,7 @@ def _surface(ax: Any, height: float) -> None:
 def draw_disc(ax: Axes, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
     """The path in the disc of covariances of trace one, whose edge has rank 1."""
     if not ax.lines:
-        ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7)
+        circle(ax)
         ax.set(xlabel="$(a - b)/(a + b)$", ylabel="$2c/(a + b)$", aspect="equal")
         ax.locator_params(nbins=5)
     x, y, _ = cone_points(solution, trace_one=True)[: drawn_count(solution)].T

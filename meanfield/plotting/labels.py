@@ -98,16 +98,14 @@ def _checked(member: int | Member, shape: Member) -> Member:
             f"member = {member} was asked for, but this solution is a single run, not an "
             "ensemble. Leave `member` out."
         )
-    inside = len(index) == len(shape) and all(
-        isinstance(i, int | np.integer) and -n <= i < n for i, n in zip(index, shape, strict=True)
-    )
-    if not inside:
+    try:
+        return tuple(range(n)[i] for i, n in zip(index, shape, strict=True))
+    except (IndexError, TypeError, ValueError):
         last = shape[0] - 1 if len(shape) == 1 else tuple(n - 1 for n in shape)
         raise ValueError(
             f"member = {member} is not in an ensemble of shape {shape}; "
             f"the last member is member={last}."
-        )
-    return tuple(int(i) % n for i, n in zip(index, shape, strict=True))
+        ) from None
 
 
 def varying_parameters(solution: Solution) -> dict[str, np.ndarray]:

@@ -4,8 +4,7 @@ A movie is drawn by the same functions as figures, in panels whose time moves: `
 the states of the times in question, or in a movie the present one in place of that before.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from textwrap import fill
@@ -19,6 +18,7 @@ from matplotlib.figure import Figure, FigureBase
 from ..results.solution import Solution
 from . import theme
 from .labels import Member, choose_members, describe_model, distinct, label_of_member
+from .spaces import Chart
 from .times import drawn_count, pick_times, resolved_states
 
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
@@ -85,6 +85,13 @@ class Panels:
         """Of a sheet: indices of the saved states that it shows; in a movie all of them."""
         return self.times if self.film is None else np.arange(len(solution))
 
+    def label(self, beneath: Chart, beside: str) -> None:
+        """The axis beneath all panels, named at the lowest, and names beside those on the left."""
+        for ax, bottom, left in self.outer:
+            beneath.beneath(ax, named=bottom)
+            if left and not ax.get_ylabel():
+                ax.set_ylabel(beside)
+
     def show(self, draw: Callable[[int], Iterable[Artist]], times: Iterable[int]) -> None:
         """Draw the states of these indices; in a movie, at each time what `draw` returns of it."""
         if self.film is None:
@@ -117,9 +124,14 @@ def panels_in(figure: FigureBase, count: int, columns: int) -> list[Axes]:
     return axes[:count]
 
 
+def columns_for(count: int) -> int:
+    """Panels in a row, of `count` in all."""
+    return 2 if count == 4 else min(count, 3)
+
+
 def grid(figure: FigureBase, members: list[Member], solution: Solution, **options: Any) -> Panels:
     """Divide `figure` into one titled panel for each member, at most three in a row."""
-    columns = min(len(members), 3) if len(members) != 4 else 2
+    columns = columns_for(len(members))
     axes = panels_in(figure, len(members), columns)
     for ax, index in zip(axes, members, strict=True):
         ax.set_title(label_of_member(solution, index))
@@ -153,6 +165,14 @@ def titled(sheet: Panels, solution: Solution) -> Panels:
     return sheet
 
 
+def square(ax: Axes, low: np.ndarray, high: np.ndarray, margin: float) -> None:
+    """Equal scales that hold what lies from `low` (2,) to `high`, with a margin relative to it."""
+    middle, half = (low + high) / 2, (0.5 + margin) * (high - low).max() or 1.0
+    ax.set(xlim=middle[0] + half * np.array([-1, 1]), ylim=middle[1] + half * np.array([-1, 1]))
+    ax.set_aspect("equal")
+    ax.locator_params(nbins=5)
+
+
 # Pages of their own, and axes of the caller ------------------------------------------------------
 
 
@@ -166,7 +186,6 @@ def _members(solution: Solution, member: int | Member | None, ax: Axes | None) -
     return choose_members(solution, member)
 
 
-@contextmanager
 def panels(
     solution: Solution,
     width: float,
@@ -174,28 +193,18 @@ def panels(
     *,
     ax: Axes | None = None,
     member: int | Member | None = None,
-    title: str | None = None,
-) -> Iterator[Panels]:
-    """Panels to draw in; then a new figure gets its heading, the caller's own axes the verdict.
-
-    A single panel is `width` by `height` inches.
-    """
+) -> Panels:
+    """Panels in a new figure, where a single one is `width` by `height` inches; or in `ax`."""
     members = _members(solution, member, ax)
-    with theme.style():
-        if ax is not None:
-            yield Panels(ax.figure, [ax], members, 1, inside=True)
-            mark(ax, solution)
-            return
-        if len(members) > 1:
-            columns = 2 if len(members) in (2, 4) else 3
-            tall = max(1.7, height * min(1.0, 7.5 / (columns * width)))
-            width, height = 8.2, 1.1 + -(-len(members) // columns) * tall
-        figure = theme.figure(width=width, height=height)
-        yield grid(figure, members, solution)
-        title_page(figure, solution, title)
+    if ax is not None:
+        return Panels(ax.figure, [ax], members, 1, inside=True)
+    if len(members) > 1:
+        columns = columns_for(len(members))
+        tall = max(1.7, height * min(1.0, 7.5 / (columns * width)))
+        width, height = 8.2, 1.1 + -(-len(members) // columns) * tall
+    return grid(theme.figure(width=width, height=height), members, solution)
 
 
-@contextmanager
 def sheet(
     solution: Solution,
     usual: int,
@@ -206,9 +215,8 @@ def sheet(
     count: int | None = None,
     ax: Axes | None = None,
     member: int | Member | None = None,
-    title: str | None = None,
-) -> Iterator[Panels]:
-    """A sheet to draw in; then a new figure gets its heading, the caller's own axes the verdict.
+) -> Panels:
+    """A sheet in a new figure; or one panel, at one time, in `ax`.
 
     Parameters
     ----------
@@ -225,24 +233,30 @@ def sheet(
         times = solution.t[-1:]
     usual = usual if len(members) == 1 else 3
     shown = pick_times(solution, members, times, usual if count is None else count)
-    if ax is not None and len(shown) > 1:
-        raise ValueError(f"One `ax` holds one time; got times = {times!r}. Give one time.")
+    if ax is not None:
+        if len(shown) > 1:
+            raise ValueError(f"One `ax` holds one time; got times = {times!r}. Give one time.")
+        return titled(Panels(ax.figure, [ax], members, 1, shown, inside=True), solution)
     upright = ratio < 1 and len(members) == 1 and len(shown) > 1
     ratio = 2.0 if ratio < 1 and not upright else ratio
-    with theme.style():
-        if ax is not None:
-            yield titled(Panels(ax.figure, [ax], members, 1, shown, inside=True), solution)
-            mark(ax, solution)
-            return
-        cells, columns = len(members) * len(shown), len(shown)
-        if len(members) == 1 and columns > most:
-            columns = -(-cells // -(-cells // most))
-        width = min(5.8, 6.2 / columns, 3.0 * ratio)
-        height = 0.4 + -(-cells // columns) * (width / ratio + 0.3)
-        figure = theme.figure(width=max(3.4, width * columns + 1.6), height=height)
-        whole = figure.subfigures()  # what is drawn outside its panels stays above the verdict
-        yield sheet_in(whole, members, solution, shown, columns, upright=upright)
+    cells, columns = len(members) * len(shown), len(shown)
+    if len(members) == 1 and columns > most:
+        columns = -(-cells // -(-cells // most))
+    width = min(5.8, 6.2 / columns, 3.0 * ratio)
+    height = 0.4 + -(-cells // columns) * (width / ratio + 0.3)
+    figure = theme.figure(width=max(3.4, width * columns + 1.6), height=height)
+    whole = figure.subfigures()  # what is drawn outside its panels stays above the verdict
+    return sheet_in(whole, members, solution, shown, columns, upright=upright)
+
+
+def finish(target: Panels, solution: Solution, title: str | None) -> Figure:
+    """Give a new figure its heading, and the caller's own axes the verdict."""
+    figure = target.figure.figure
+    if target.inside:
+        mark(target.axes[0], solution)
+    else:
         title_page(figure, solution, title)
+    return figure
 
 
 # Headings and verdicts -----------------------------------------------------------------------

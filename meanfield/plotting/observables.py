@@ -5,7 +5,6 @@ their median and a band.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,13 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from ..dynamics.observables import QUANTITIES, Quantity, quantity_of
 from ..results.solution import Solution
 from ..states.contract import member_dims
 from . import theme
 from .appearance import appearance_of
 from .labels import Member, all_members, label_of_member, varying_parameters
-from .layouts import Panels, mark, panels_in, title_page
+from .layouts import Panels, columns_for, finish, panels_in
 from .registry import figure
 from .times import drawn_count, is_logarithmic, time_axis
 
@@ -30,72 +30,6 @@ SHOWN_MOMENTS = 4
 MARGIN = 0.05  # beneath curves on a logarithmic axis
 BAND = (5.0, 50.0, 95.0)
 MOST_IN_LEGEND = 9
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """How one observable is shown.
-
-    Attributes
-    ----------
-    symbol : str
-        Label of its axis.
-    log_from : float
-        The factor that positive values span from which on the axis is logarithmic.
-    offset : float
-        Subtracted before drawing.
-    steps : bool
-        Whether it is a whole number, constant between saved times.
-    noise : float
-        The share of earlier values below which it is rounding; 0 for what keeps its digits.
-    """
-
-    symbol: str
-    log_from: float = np.inf
-    offset: float = 0.0
-    steps: bool = False
-    noise: float = 1e-20
-
-
-QUANTITIES = {
-    "moments": Quantity(r"moments $|m_k|$"),
-    "order_parameter": Quantity(r"order parameter $|m_1|$"),
-    "mean_cosine": Quantity(r"mean cosine"),
-    "least_cosine": Quantity(r"least cosine"),
-    "rho": Quantity(r"inner product $\rho$"),
-    "gap": Quantity(r"$1 - \rho$", log_from=100.0, noise=0.0),
-    "radius": Quantity(r"radius $r$", log_from=100.0),
-    "free_energy": Quantity(r"free energy $F(\mu_t)$"),
-    "dissipation": Quantity(r"dissipation $-\mathrm{d}F/\mathrm{d}t$", log_from=100.0),
-    "w2_to_dirac": Quantity(r"$W_2$ to a Dirac (rad)", log_from=100.0),
-    "speed": Quantity(r"speed in $W_2$", log_from=100.0),
-    "cluster_count": Quantity("clusters", log_from=50.0, steps=True),
-    "cluster_mass": Quantity("masses of clusters"),
-    "interaction_energy": Quantity(r"interaction energy $E(\mu_t)$"),
-    "effective_rank": Quantity("effective rank", log_from=1e4),
-    "largest_variance": Quantity("largest variance", log_from=100.0, noise=0.0),
-    "least_variance": Quantity("least variance", log_from=100.0, noise=0.0),
-    "covariance_rank": Quantity("rank of the covariance", steps=True),
-    "spread": Quantity("spread (r.m.s.)", log_from=100.0),
-    "mean_radius": Quantity("mean radius", log_from=100.0),
-    "entropy": Quantity(r"$\int \mu_t \log \mu_t \,\mathrm{d}\sigma$"),
-    "minimum": Quantity(r"minimum $\min\,\mu_t$", log_from=100.0),
-    "mass": Quantity(r"mass drift $\int \mathrm{d}\mu_t - 1$", offset=1.0),
-    "spectral_tail": Quantity("spectral tail", log_from=100.0),
-    "degree": Quantity("degree", steps=True),
-    "quadrature_error": Quantity("quadrature error", log_from=1.0),
-}
-IN_FLAT_SPACE = {
-    "order_parameter": Quantity(r"length of the mean $|\bar{x}|$", log_from=100.0),
-    "mean_cosine": Quantity("mean cosine of directions"),
-}
-
-
-def quantity_of(solution: Solution, name: str) -> Quantity:
-    """How an observable of this solution is shown."""
-    if name in IN_FLAT_SPACE and appearance_of(solution.final).flat(solution.final):
-        return IN_FLAT_SPACE[name]
-    return QUANTITIES.get(name, Quantity(name.replace("_", " ")))
 
 
 def is_present(solution: Solution, name: str) -> bool:
@@ -107,13 +41,18 @@ def is_present(solution: Solution, name: str) -> bool:
 
 
 def names_of(solution: Solution) -> list[str]:
-    """All observables that can be drawn: those of `QUANTITIES` in their order, then others.
+    """All observables that can be drawn, in the order in which they are measured.
 
-    Of others, those that are one number for each time, or for each time and member.
+    Of those that nobody declared, the ones that are one number for each time, or for each time and
+    member.
     """
     known = {"t", *member_dims(solution.shape)}
-    numbers = [name for name, v in solution.observables.items() if {"t"} <= {*v.dims} <= known]
-    return [name for name in dict.fromkeys([*QUANTITIES, *numbers]) if is_present(solution, name)]
+    numbers = [
+        str(name)
+        for name, values in solution.observables.items()
+        if (name, False) in QUANTITIES or {"t"} <= {*values.dims} <= known
+    ]
+    return [name for name in ["moments", *numbers] if is_present(solution, name)]
 
 
 def telling(solution: Solution, most: int, *, single: bool = True) -> list[str]:
@@ -142,9 +81,9 @@ def groups_of(solution: Solution, members: Sequence[Member]) -> list[Group]:
 def percentiles(values: xr.DataArray, members: list[Member]) -> np.ndarray:
     """The curve of a single member, (1, t); else the percentiles of BAND, (3, t)."""
     table = values.transpose(..., "t").to_numpy()
-    if table.ndim == 1 or len(members) == 1:
-        return table[None] if table.ndim == 1 else table[members[0]][None]
     series = np.stack([table[index] for index in members])
+    if len(series) == 1:
+        return series
     known = np.isfinite(series).any(axis=0)
     curves = np.full((len(BAND), series.shape[1]), np.nan)
     curves[:, known] = np.nanpercentile(series[:, known], BAND, axis=0)
@@ -231,16 +170,14 @@ def observables(
                 raise ValueError(
                     f"One `ax` holds one observable; got names = {names}. Give one name."
                 )
-            target = Panels(ax.figure, [ax], members, 1)
-            draw_observables(target, solution, names, log_time=log_time)
-            mark(ax, solution)
-            return ax.figure
-        columns = {1: 1, 2: 2, 4: 2}.get(len(names), 3)
-        height = 0.7 + 1.75 * -(-len(names) // columns)
-        figure = theme.figure(width=min(8.2, 3.6 * columns), height=height)
-        target = Panels(figure, panels_in(figure, len(names), columns), members, columns)
+            target = Panels(ax.figure, [ax], members, 1, inside=True)
+        else:
+            columns = columns_for(len(names))
+            height = 0.7 + 1.75 * -(-len(names) // columns)
+            figure = theme.figure(width=min(8.2, 3.6 * columns), height=height)
+            target = Panels(figure, panels_in(figure, len(names), columns), members, columns)
         draw_observables(target, solution, names, log_time=log_time)
-        return title_page(figure, solution, title)
+        return finish(target, solution, title)
 
 
 def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) -> list[str]:
@@ -284,8 +221,9 @@ def draw_observables(
     data = solution.observables.isel(t=slice(drawn_count(solution)))
     groups = groups_of(solution, target.members)
     log_time = is_logarithmic(solution, log_time)
+    flat = appearance_of(solution.final).flat(solution.final)
     for name, (ax, bottom, _) in zip(names, target.outer, strict=True):
-        quantity = quantity_of(solution, name)
+        quantity = quantity_of(name, flat=flat)
         if name == "moments":
             _moments(ax, data, target.members[0])
         elif name == "cluster_mass":
@@ -301,8 +239,8 @@ def draw_observables(
 
 def _curves(ax: Axes, values: xr.DataArray, quantity: Quantity, groups: Sequence[Group]) -> None:
     """A curve for each group, or its median and a band, on the scale that they need."""
-    if values.ndim == 1 and len(groups) > 1:  # the same for all members, as the degree is
-        groups = [(groups[0][0], theme.INK)]
+    if values.ndim == 1:  # the same for all members, as the degree is
+        groups = [([()], theme.INK if len(groups) > 1 else groups[0][1])]
     found, t = [percentiles(values, members) for members, _ in groups], values["t"]
     style: dict[str, Any] = {"drawstyle": "steps-post"} if quantity.steps else {}
     style |= {"marker": "."} if len(t) == 1 else {}
@@ -364,8 +302,7 @@ def gaps(
     """log10(1 - rho) of every member of equiangular tokens, which has no least number."""
     ax = figure.subplots()
     logs = np.array([np.broadcast_to(s.log_gap, solution.shape) for s in solution]) / np.log(10)
-    for group, colour in groups_of(solution, members):
-        for index in group:
-            ax.plot(solution.t, logs[(..., *index)], color=colour)
+    for (index,), colour in groups_of(solution, members):
+        ax.plot(solution.t, logs[(..., *index)], color=colour)
     ax.set_ylabel(r"$\log_{10}(1 - \rho)$")
     time_axis(ax, solution, log_time=is_logarithmic(solution, log_time))

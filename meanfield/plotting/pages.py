@@ -7,7 +7,7 @@ bands of panels, and what moves in a movie by `scene`. States without one have t
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -33,7 +33,7 @@ from .appearance import appearance_of
 from .labels import Member, all_members, describe_model, distinct
 from .layouts import Panels, Update, grid, panels_in, sheet_in, title_page
 from .observables import draw_observables, gaps, telling
-from .registry import FigureKind, check_options, options_of
+from .registry import FigureKind, check_options, options_for, options_of
 from .spaces import Euclidean, Flat, Hypersphere, Line, Plane
 from .times import drawn_count, is_logarithmic, pick_times, resolved_states
 
@@ -120,7 +120,7 @@ def overview(
         draw = registry.find_figure(solution, part.single if part else "observables")
         chosen = (members[0] or None) if solution.final.replicated else member
         given = {"member": chosen, "title": title, **options}
-        return draw(solution, **{name: given[name] for name in options_of(draw) if name in given})
+        return draw(solution, **options_for(draw, given))
     log_time = options.pop("log_time", None)
     if "log_time" in known:
         log_time = options["log_time"] = is_logarithmic(solution, log_time)
@@ -130,18 +130,26 @@ def overview(
         if len(solution) > 1:
             names = telling(solution, 4, single=alone)
             shown = members if alone else all_members(solution, member)
-
-            def measured(bottom: SubFigure) -> None:
-                target = Panels(bottom, panels_in(bottom, len(names), 2), shown, 2)
-                draw_observables(target, solution, names, log_time=log_time)
-
-            bands.append(Band(0.1 + 2.0 * -(-len(names) // 2), measured))
+            tall = 0.1 + 2.0 * -(-len(names) // 2)
+            bands.append(Band(tall, lambda bottom: _tell(bottom, solution, shown, names, log_time)))
         heights = [band.height for band in bands]
         page = theme.figure(width=7.5 if alone else 8.0, height=sum(heights) + 0.4)
         parts = np.ravel(page.subfigures(len(bands), 1, height_ratios=heights))
         for band, place in zip(bands, parts, strict=True):
             band.draw(place)
         return title_page(page, solution, title)
+
+
+def _tell(
+    place: SubFigure,
+    solution: Solution,
+    members: list[Member],
+    names: list[str],
+    log_time: bool | None,
+) -> None:
+    """Observables of these members together, two panels in a row."""
+    target = Panels(place, panels_in(place, len(names), 2), members, 2)
+    draw_observables(target, solution, names, log_time=log_time)
 
 
 # The movie -----------------------------------------------------------------------------------
@@ -214,7 +222,7 @@ def animate(
     for name, value in (("fps", fps), ("dpi", dpi)):
         if not 0 < value < np.inf:
             raise ValueError(f"{name} must be positive and finite; got {name} = {value!r}.")
-    draw = SCENES.of(solution).get("", _over_time)
+    draw = SCENES.of(solution)[""]
     known = options_of(draw)
     check_options(solution, "a movie", options, known)
     if "scale" in known:
@@ -278,31 +286,49 @@ def cursor(ax: Axes, solution: Solution) -> Update:
 # What pages show of each kind of state -------------------------------------------------------
 
 
+def taking(names: list[str]) -> Signature:
+    """The signature of what has these options."""
+    return Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in names])
+
+
 def band(
-    height: float, kind: FigureKind, solution: Solution, members: list[Member], **options: Any
-) -> Band:
-    """A band with one panel for each member, in which a kind of figure is drawn."""
-    return Band(height, lambda top: kind.draw(grid(top, members, solution), solution, **options))
-
-
-def row(
     height: float,
     kind: FigureKind,
     solution: Solution,
     members: list[Member],
-    shown: np.ndarray,
+    shown: np.ndarray | None = None,
     *,
     columns: int | None = None,
     upright: bool = False,
     **options: Any,
 ) -> Band:
-    """A band with a panel for each member at each of the saved times of index `shown`."""
+    """A band in which a kind of figure is drawn, with one panel for each member.
+
+    With `shown`, indices of saved times, one for each member at each of them.
+    """
 
     def draw(top: SubFigure) -> None:
-        page = sheet_in(top, members, solution, shown, columns or len(shown), upright=upright)
-        kind.draw(page, solution, **options)
+        if shown is None:
+            target = grid(top, members, solution)
+        else:
+            wide = columns or len(shown)
+            target = sheet_in(top, members, solution, shown, wide, upright=upright)
+        kind.draw(target, solution, **options)
 
     return Band(height, draw)
+
+
+def one_band(height: float, kind: FigureKind, times: int | None = None, **fixed: Any) -> Callable:
+    """The upper part that is one kind of figure, at so many times where it shows single ones."""
+
+    def bands(solution: Solution, members: list[Member], **options: Any) -> list[Band]:
+        shown = None if times is None else pick_times(solution, members, None, times)
+        own = options_for(kind, options)
+        return [band(height, kind, solution, members, shown, **fixed, **own)]
+
+    viewing = [name for name in ("seen_from", "clusters") if name in options_of(kind)]
+    bands.__signature__ = taking([*viewing, "log_time"])  # type: ignore[attr-defined]
+    return bands
 
 
 @upper_part(Density, Circle, Zonal, single="snapshots")
@@ -330,32 +356,19 @@ def _densities(solution, members, *, scale="auto"):
 def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
     """Maps at several times, and the last state from two sides; of several members one map each."""
     if len(members) > 1:
-        last, style = pick_times(solution, members, None, 1)[-1:], {"scale": scale}
-        style["columns"] = min(len(members), 3)
-        height = 0.5 + 1.3 * -(-len(members) // style["columns"])
-        return [row(height, sphere.mollweide, solution, members, last, **style)]
+        last, columns = pick_times(solution, members, None, 1)[-1:], min(len(members), 3)
+        height = 0.5 + 1.3 * -(-len(members) // columns)
+        maps = {"columns": columns, "scale": scale}
+        return [band(height, sphere.mollweide, solution, members, last, **maps)]
     shown = pick_times(solution, members, None, TIMES)
     columns = min(len(shown), 3)
     height = (3.2, 1.8, 1.4)[columns - 1] * -(-len(shown) // columns)
     maps = {"columns": columns, "scale": scale}
     sides = {"seen_from": seen_from, "clusters": clusters, "scale": scale}
     return [
-        row(height, sphere.mollweide, solution, members, shown, **maps),
-        row(3.5, sphere.orthographic, solution, members, shown[-1:], **sides),
+        band(height, sphere.mollweide, solution, members, shown, **maps),
+        band(3.5, sphere.orthographic, solution, members, shown[-1:], **sides),
     ]
-
-
-@upper_part((Characteristics, Tokens), Sphere, single="orthographic")
-def _dots(solution, members, *, seen_from=None, clusters=True, log_time=None):
-    shown = pick_times(solution, members, None, COLUMNS)
-    style = {"upright": True, "seen_from": seen_from, "clusters": clusters}
-    return [row(3.1, sphere.orthographic_dots, solution, members, shown, **style)]
-
-
-@upper_part(Tokens, Euclidean, single="projection")
-def _projections(solution, members, *, log_time=None):
-    shown = pick_times(solution, members, None, COLUMNS)
-    return [row(2.2, points.projection, solution, members, shown)]
 
 
 @upper_part(Tokens, Circle, single="polar")
@@ -382,20 +395,14 @@ def _ellipses(solution, members, *, log_time=None):
     return [Band(3.4, plane)]
 
 
-def one_band(height: float, kind: FigureKind) -> Callable:
-    """The upper part that is one kind of figure."""
-
-    def bands(solution: Solution, members: list[Member], *, log_time: bool | None = None):
-        options = {"log_time": log_time} if "log_time" in options_of(kind) else {}
-        return [band(height, kind, solution, members, **options)]
-
-    return bands
-
-
-PATHS, PRODUCTS = one_band(3.4, curves.trajectories), one_band(3.2, fields.inner_products)
+PATHS = one_band(3.4, curves.trajectories)
+PRODUCTS = one_band(3.2, fields.inner_products)
+DOTS = one_band(3.1, sphere.orthographic_dots, COLUMNS, upright=True)
+upper_part((Characteristics, Tokens), Sphere, single="orthographic")(DOTS)
 upper_part(Characteristics, Circle, Zonal, single="distribution")(PATHS)
 upper_part(Tokens, Line, single="observables")(one_band(3.4, curves.trajectories))
 upper_part(Tokens, Plane, single="paths")(one_band(4.2, points.paths))
+upper_part(Tokens, Euclidean, single="projection")(one_band(2.2, points.projection, COLUMNS))
 upper_part(Tokens, Hypersphere, single="inner_products")(PRODUCTS)
 upper_part(Gram, single="inner_products")(PRODUCTS)
 upper_part(Gaussian, Flat, single="variances")(one_band(3.4, gaussians.variances))
@@ -412,9 +419,8 @@ class Film:
 
     def __init__(self, *kinds: FigureKind, **fixed: Any):
         self._kinds, self._fixed = kinds, fixed
-        found = [name for name in VIEWING if any(name in options_of(kind) for kind in kinds)]
-        keyword = Parameter.KEYWORD_ONLY
-        self.__signature__ = Signature([Parameter(name, keyword) for name in found])
+        known = {name for kind in kinds for name in options_of(kind)}
+        self.__signature__ = taking([name for name in VIEWING if name in known])
 
     def __call__(
         self, top: SubFigure, solution: Solution, members: list[Member], **options: Any
@@ -425,9 +431,7 @@ class Film:
             target = grid(place, members, solution, film=[])
             if kind is not kinds[0]:
                 target.axes[0].set_title("")
-            known = options_of(kind)
-            own = {name: value for name, value in options.items() if name in known}
-            kind.draw(target, solution, **own, **self._fixed)
+            kind.draw(target, solution, **options_for(kind, options), **self._fixed)
             updates += target.film or [cursor(ax, solution) for ax in target.axes]
         return updates
 
@@ -443,16 +447,16 @@ scene(Gram)(Film(curves.product_histogram))
 scene(Gaussian, Plane)(Film(gaussians.ellipses))
 
 
+@scene(object)
 def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> list[Update]:
     """What overviews show over time, or observables, with lines at the present."""
     part = PARTS.of(solution).get("")
     if part is not None:
         part(solution, members, log_time=False)[0].draw(top)
     else:
-        names = telling(solution, 4, single=len(members) == 1)
-        shown = members if len(members) == 1 else all_members(solution, None)
-        target = Panels(top, panels_in(top, len(names), 2), shown, 2)
-        draw_observables(target, solution, names, log_time=False)
+        single = len(members) == 1
+        shown = members if single else all_members(solution, None)
+        _tell(top, solution, shown, telling(solution, 4, single=single), False)
     return [cursor(ax, solution) for ax in top.axes]
 
 
@@ -512,19 +516,17 @@ def _write_mp4(figure, show: Update, count: int, path: Path, fps: float) -> None
 
 
 def _write_gif(figure, show: Update, count: int, path: Path, fps: float) -> None:
-    frames = _frames(figure, show, count)
-    duration = 10 * max(2, round(100 / fps))
-    style = {"format": "GIF", "save_all": True, "append_images": frames, "loop": 0}
-    next(frames).save(path, duration=duration, **style)
-
-
-def _frames(figure: Figure, show: Update, count: int) -> Iterator[Image.Image]:
     canvas = FigureCanvasAgg(figure)
     # Without k-means the few pixels of a peak, or of dots, get the colour of something else; it
     # takes a while.
     refine = int(any(ax.images or ax.collections for ax in figure.axes))
-    for i in range(count):
+
+    def frame(i: int) -> Image.Image:
         show(i)
         canvas.draw()
         pixels = np.array(canvas.buffer_rgba())[..., :3]
-        yield Image.fromarray(pixels).quantize(256, kmeans=refine, dither=Image.Dither.NONE)
+        return Image.fromarray(pixels).quantize(256, kmeans=refine, dither=Image.Dither.NONE)
+
+    frames, duration = map(frame, range(count)), 10 * max(2, round(100 / fps))
+    style = {"format": "GIF", "save_all": True, "append_images": frames, "loop": 0}
+    next(frames).save(path, duration=duration, **style)

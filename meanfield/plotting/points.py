@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.lines import Line2D
 
+from ..core.checks import whole_number
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
@@ -19,7 +20,7 @@ from .appearance import Sample, TokensAppearance, appearance_of, sample_of, spac
 from .clusters import evenly
 from .curves import CENTRED, TURN, name_angles, name_sample, opacity
 from .labels import Member, member_of, percent
-from .layouts import Draw, Panels
+from .layouts import Draw, Panels, square
 from .registry import figure
 from .spaces import Euclidean, Hypersphere, chart_of
 
@@ -77,11 +78,9 @@ def rings(page: Panels, solution: Solution, *, clusters: bool = True) -> None:
         If the states are neither tokens on the circle nor characteristics there or axisymmetric.
     """
     look, chart = appearance_of(solution.final), chart_of(space_of(solution))
-    samples = []
+    samples = {m: sample_of(solution, m, look.most_around) for m in page.members}
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        sample = sample_of(solution, member, look.most_around)
-        samples.append(sample)
         for ax, _ in row:
             circle(ax)
             name_angles(ax, chart.around, 0.8)
@@ -90,7 +89,9 @@ def rings(page: Panels, solution: Solution, *, clusters: bool = True) -> None:
         def draw(ax: Axes, i: int) -> list[Artist]:
             state = member_of(solution[i], member)
             places = look.points(state)[:, [0, -1]]
-            drawn: list[Artist] = [dots(ax, sample, places * [side, 1]) for side in chart.sides]
+            drawn: list[Artist] = [
+                dots(ax, samples[member], places * [side, 1]) for side in chart.sides
+            ]
             return drawn + (name_clusters(ax, state) if clusters else [])
 
         return draw
@@ -104,13 +105,13 @@ def circle(ax: Axes) -> None:
     ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7, zorder=1)
 
 
-def explain_dots(target: Panels, samples: Sequence[Sample], *, pairs: bool = False) -> None:
+def explain_dots(target: Panels, samples: dict[Member, Sample], *, pairs: bool = False) -> None:
     """Write beneath a figure what a dot stands for."""
     if target.inside:
         return
     dot = Line2D([], [], color=theme.PALETTE[0], marker="o", linestyle="", markersize=KEY_SIZE)
-    text = samples[0].note + " pair" * pairs
-    if any(len(set(sample.colours)) > 1 for sample in samples):
+    text = samples[target.members[0]].note + " pair" * pairs
+    if any(len(set(sample.colours)) > 1 for sample in samples.values()):
         text += ", coloured by the cluster in which it ends"
         text = text.replace("tokens, coloured", "tokens, each coloured")
     target.figure.legend([dot], [text], loc="outside lower center", handletextpad=0.2)
@@ -209,12 +210,11 @@ def projection(page: Panels, solution: Solution, *, trails: bool = False) -> Non
     TypeError
         If the states are not tokens in more than one dimension.
     """
-    samples, look = [], appearance_of(solution.final)
+    look = appearance_of(solution.final)
+    samples = {m: sample_of(solution, m, look.most_dots) for m in page.members}
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        plane = plane_of(solution, member)
-        sample = sample_of(solution, member, look.most_dots)
-        samples.append(sample)
+        plane, sample = plane_of(solution, member), samples[member]
         traced = sample_of(solution, member, look.most_curves)
         style = {"colors": list(traced.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
         shown = range(len(solution)) if trails else page.shown(solution)
@@ -247,11 +247,7 @@ def plane_axes(
     else:
         places = np.concatenate([each[sample.indices] for each in seen])
         low, high = places.min(axis=0), places.max(axis=0)
-    half = (0.5 + MARGIN) * (high - low).max() or 1.0
-    middle = (low + high) / 2
-    ax.set(xlim=middle[0] + half * np.array([-1, 1]), ylim=middle[1] + half * np.array([-1, 1]))
-    ax.set_aspect("equal")
-    ax.locator_params(nbins=5)
+    square(ax, low, high, MARGIN)
     if named:
         ax.set(xlabel=plane.names[0], ylabel=plane.names[1])
 
@@ -277,8 +273,7 @@ def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.m
     TypeError
         If the states are not tokens in more than one dimension.
     """
-    if count < 1:
-        raise ValueError(f"count must be at least 1; got {count}.")
+    count = whole_number("count must be a whole number", "count", count)
     for panel, index in zip(target.axes, target.members, strict=True):
         plane, sample = plane_of(solution, index), sample_of(solution, index, count)
         seen = [plane.place(member_of(state, index).x) for state in solution]

@@ -9,7 +9,6 @@ the bases of the class of the state, and then of the class of its space: those r
 """
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import update_wrapper
 from inspect import Parameter, Signature, signature
 from itertools import product
@@ -17,8 +16,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from ..core.forms import nearest
 from ..results.solution import Solution
-from . import layouts
+from . import layouts, theme
 from .appearance import Appearance, describe_states, space_of
 from .spaces import in_words
 
@@ -91,16 +91,19 @@ class FigureKind:
         if frame is not None:
             first, *own = list(signature(draw).parameters.values())[1:]
             self._around = [p for p in signature(frame).parameters.values() if p.default is None]
-            self.__signature__ = Signature([first, *self._around, *own])
+            title = Parameter("title", Parameter.KEYWORD_ONLY, default=None)
+            self.__signature__ = Signature([first, *self._around, title, *own])
 
     def __call__(self, solution: Solution, **options: Any) -> Figure:
         expect(solution, self.drawn)
         if self._frame is None:
             return self.draw(solution, **options)
         around = {p.name: options.pop(p.name) for p in self._around if p.name in options}
-        with self._frame(solution, *self._layout, **around) as place:
-            self.draw(place, solution, **options)
-        return place.figure.figure
+        title = options.pop("title", None)
+        with theme.style():
+            target = self._frame(solution, *self._layout, **around)
+            self.draw(target, solution, **options)
+            return layouts.finish(target, solution, title)
 
 
 def figure(
@@ -183,10 +186,9 @@ def find_figure(solution: Solution, kind: str) -> Draw:
     kinds = kinds_of(solution)
     if kind in kinds:
         return kinds[kind]
-    near = get_close_matches(str(kind), kinds, 1)
     raise ValueError(
         f"kind must be one of {', '.join(map(repr, kinds))} for {describe_states(solution)}; "
-        f"got {kind!r}{f'. Did you mean {near[0]!r}?' if near else '.'}"
+        f"got {kind!r}{nearest(kind, kinds) or '.'}"
     )
 
 
@@ -196,14 +198,18 @@ def options_of(draw: Draw) -> list[str]:
     return [option.name for option in parameters if option.kind == Parameter.KEYWORD_ONLY]
 
 
+def options_for(draw: Draw, options: dict) -> dict:
+    """Those of these options that a function has."""
+    return {name: options[name] for name in options_of(draw) if name in options}
+
+
 def check_options(solution: Solution, what: str, options: dict, known: list[str]) -> None:
     """Raise TypeError for an option that is not known."""
     for name in options:
         if name not in known:
-            near = get_close_matches(name, known, 1)
             raise TypeError(
                 f"{name!r} is no option of {what} for {describe_states(solution)}; it has "
-                f"{', '.join(known)}{f'. Did you mean {near[0]!r}?' if near else '.'}"
+                f"{', '.join(known)}{nearest(name, known) or '.'}"
             )
 
 

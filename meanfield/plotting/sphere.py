@@ -91,7 +91,7 @@ class DotLayer:
 
     def explain(self) -> None:
         """What a dot stands for, beneath the panels."""
-        explain_dots(self._page, list(self._samples.values()))
+        explain_dots(self._page, self._samples)
 
 
 Layer = FieldLayer | DotLayer

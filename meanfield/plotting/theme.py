@@ -101,6 +101,11 @@ def figure(*, width: float = 7.0, height: float = 3.2) -> PaperFigure:
         return PaperFigure(figsize=(width, height), layout=layout)
 
 
+def colour(i: int) -> str:
+    """The colour of the i-th of several things that have no order."""
+    return PALETTE[i % len(PALETTE)]
+
+
 def ordered_colours(count: int) -> list[tuple[float, float, float, float]]:
     """`count` colours for times or members, from dark to light but never too light for paper."""
     return [matplotlib.colormaps[ORDER_MAP](x) for x in np.linspace(0.0, 0.85, count)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..core.checks import boolean
+from ..core.checks import boolean, whole_number
 from ..results.solution import Solution
 from . import theme
 from .appearance import appearance_of
@@ -21,18 +21,10 @@ MOST_LISTED = 4  # times in a message
 
 
 def resolved_states(solution: Solution) -> np.ndarray:
-    """Whether each saved state comes before the first that is not resolved, (m,).
-
-    A density is while its spectral tail is at most rtol; a run of characteristics knows since
-    when they are not.
-    """
+    """Whether each saved state comes before the first that is not resolved, (m,)."""
     if solution.resolved:
         return np.ones(len(solution.t), dtype=bool)
-    since = solution.stats.get("unresolved_since")
-    if since is not None:
-        return solution.t < since
-    worst = np.array([state.spectral_tail.max() for state in solution])
-    return np.logical_and.accumulate(worst <= solution.rtol)
+    return appearance_of(solution.final).resolved(solution)
 
 
 def drawn_count(solution: Solution) -> int:
@@ -53,8 +45,7 @@ def pick_times(
         If a time lies outside the solution, or `count` is not positive.
     """
     if times is None:
-        if count < 1:
-            raise ValueError(f"count must be at least 1; got {count}.")
+        count = whole_number("count must be a whole number", "count", count)
         return story(solution, members, count)
     wanted = np.atleast_1d(np.asarray(times, dtype=float))
     begin, end = solution.t[0], solution.t[-1]
@@ -102,7 +93,10 @@ def is_logarithmic(solution: Solution, log_time: bool | None) -> bool:
     shown = solution.t[: drawn_count(solution)]
     t = shown[shown > 0]
     if log_time is None:
-        return len(t) >= FEWEST and t[-1] >= LONG * t[0] and _is_geometric(t)
+        if len(t) < FEWEST or t[-1] < LONG * t[0]:
+            return False
+        steps = np.diff(np.log(t))
+        return bool(np.mean(np.abs(steps / np.median(steps) - 1) < EVEN) > MOST)
     log_time = boolean("log_time", log_time)
     if log_time and len(t) < 2:
         listed = [f"{t:g}" for t in shown]
@@ -113,12 +107,6 @@ def is_logarithmic(solution: Solution, log_time: bool | None) -> bool:
             "with more times in t_eval, for instance numpy.geomspace."
         )
     return log_time
-
-
-def _is_geometric(t: np.ndarray) -> bool:
-    """Whether most times are the same factor apart."""
-    steps = np.diff(np.log(t))
-    return bool(np.mean(np.abs(steps / np.median(steps) - 1) < EVEN) > MOST)
 
 
 def time_axis(ax: Axes, solution: Solution, *, log_time: bool = False, named: bool = True) -> None:

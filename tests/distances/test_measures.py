@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.distances.measures import measure_of
 
 X, Y = mf.Tokens.uniform(6, 2, rng=0), mf.Tokens.uniform(5, 2, rng=1)
 DISTANCES = (mf.wasserstein, mf.sobolev_distance, mf.mmd, mf.sliced_wasserstein,
@@ -60,6 +61,13 @@ def test_a_state_that_is_no_measure_is_told_which_are(distance):
         with pytest.raises(TypeError, match=r"Density, Tokens, .*as_measure") as caught:
             distance(Y, unknown)
         assert type(unknown).__name__ in str(caught.value)
+
+
+def test_what_needs_an_axis_is_refused_by_measures_without_one():
+    measure = measure_of("a distance", X)
+    for ask in (measure.polar_curves, lambda: measure.axial_coefficients(4)):
+        with pytest.raises(TypeError, match=r"last axis.* got Tokens on S\^1"):
+            ask()
 
 
 def test_axisymmetric_densities_on_the_circle_are_turned():

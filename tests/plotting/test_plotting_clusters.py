@@ -1,8 +1,8 @@
 """Plots of many tokens: what stands for crowds, for clusters, and for replicas of a run."""
 
-import matplotlib
 import numpy as np
 import pytest
+from drawings import colours_in, drawn, panels, words
 from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 
 import meanfield as mf
@@ -31,28 +31,6 @@ def crowded(count, d=2):
     states = tuple(mf.Tokens(p / np.linalg.norm(p, axis=-1, keepdims=True)) for p in pulled)
     model, t = mf.Transformer(mf.SA(1.0)), np.array([0.0, 1.0, 2.0])
     return mf.Solution(t, states, model, "finished", "Reached t = 2.", {})
-
-
-def panels(figure):
-    """The axes of a figure that are not colour bars."""
-    return [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-
-
-def words(figure):
-    """Everything written in a figure, in one line."""
-    figure.draw_without_rendering()
-    found = figure.findobj(matplotlib.text.Text)
-    return " ".join(text.get_text().replace("\n", " ") for text in found)
-
-
-def drawn(ax, kind):
-    """The artists of a kind in a panel."""
-    return [artist for artist in ax.collections if type(artist) is kind]
-
-
-def colours_in(colours):
-    """Colours as hexadecimal words, without their opacity."""
-    return {matplotlib.colors.to_hex(colour).upper() for colour in colours}
 
 
 def test_tokens_that_have_not_gathered_have_one_colour_but_few_have_one_each():
@@ -134,5 +112,5 @@ def test_a_space_time_map_counts_masses_relative_to_the_uniform_state():
     (mesh,) = (c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
     np.testing.assert_allclose(mesh.get_array().reshape(4, 2), [[1, 1], [0, 0], [2, 2], [1, 1]])
     assert any(isinstance(c, QuadMesh) for ax in run.plot().axes for c in ax.collections)
-    with pytest.raises(ValueError, match="bins must be at least 1"):
+    with pytest.raises(ValueError, match="bins must be a whole number >= 1"):
         run.plot("spacetime", bins=0)

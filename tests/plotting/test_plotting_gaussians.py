@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from drawings import frames
 from matplotlib.figure import Figure
-from PIL import Image
 
 import meanfield as mf
 from meanfield.app.cli import main
@@ -172,15 +172,15 @@ def test_a_mean_that_stays_zero_has_no_panel():
 @pytest.mark.parametrize("sign", [-1.0, 1.0], ids=["clustering", "blow-up"])
 def test_a_movie_shows_the_ellipse(sign, tmp_path):
     solution = run(sign=sign, t_eval=np.linspace(0, 0.3, 4) if sign < 0 else [0, 0.1, 0.2, 1])
-    with Image.open(solution.animate(tmp_path / "film.gif", dpi=40)) as film:
-        assert film.n_frames == len(solution) - (sign > 0)  # not the state next to infinity
+    assert frames(solution.animate(tmp_path / "film.gif", dpi=40)) == len(solution) - (
+        sign > 0
+    )  # not the state next to infinity
 
 
 @pytest.mark.parametrize("d", [1, 4])
 def test_in_other_dimensions_a_line_runs_through_the_variances(d, tmp_path):
     solution = run(d, t_eval=[0, 0.5, 1])
-    with Image.open(solution.animate(tmp_path / "film.gif", dpi=40)) as film:
-        assert film.n_frames == 3
+    assert frames(solution.animate(tmp_path / "film.gif", dpi=40)) == 3
 
 
 def test_the_command_line_writes_a_movie_of_equiangular_tokens(tmp_path):
@@ -188,8 +188,7 @@ def test_the_command_line_writes_a_movie_of_equiangular_tokens(tmp_path):
     mf.solve(model, mf.Equiangular(8, 0.1), (0, 1), t_eval=[0, 0.5, 1]).save(path)
     result = CliRunner().invoke(main, ["plot", str(path), "-o", str(film)])
     assert result.exit_code == 0, result.output
-    with Image.open(film) as frames:
-        assert frames.n_frames == 3
+    assert frames(film) == 3
     text = CliRunner().invoke(main, ["plot", "--help"]).output
     assert all(kind in text for kind in ("variances", "ellipses", "cone"))
 

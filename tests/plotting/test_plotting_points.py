@@ -5,8 +5,8 @@ from dataclasses import replace
 import matplotlib
 import numpy as np
 import pytest
+from drawings import drawn, frames, panels, room, words
 from matplotlib.collections import EllipseCollection, LineCollection, QuadMesh
-from PIL import Image
 
 import meanfield as mf
 from meanfield.plotting import orthographic, theme, trajectories
@@ -103,30 +103,13 @@ def run(request):
     return request.getfixturevalue({"flat": "flat_run"}.get(name, name))
 
 
-def panels(figure):
-    """The axes of a figure that are not colour bars."""
-    return [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-
-
-def words(figure):
-    """Everything written in a figure, in one line."""
-    figure.draw_without_rendering()
-    found = figure.findobj(matplotlib.text.Text)
-    return " ".join(text.get_text().replace("\n", " ") for text in found)
-
-
-def drawn(ax, kind):
-    """The artists of a kind in a panel."""
-    return [artist for artist in ax.collections if type(artist) is kind]
-
-
 @pytest.mark.parametrize(("run", "kind"), DRAWN, indirect=["run"])
 def test_every_kind_is_drawn_with_room_for_its_panels(run, kind):
     figure = run.plot(kind)
     assert any(name in words(figure) for name in ("SA", "Attention"))
+    assert room(figure) > 0.7
     for ax in panels(figure):
         assert ax.get_xlabel() or ax.get_ylabel() or ax.get_title() or ax.get_title(loc="left")
-        assert (ax.get_window_extent().size > 0.7 * figure.dpi).all(), "a panel has no room"
 
 
 @pytest.mark.parametrize("run", SPACES, indirect=True)
@@ -185,7 +168,7 @@ def test_histograms_are_densities_and_densities_can_be_drawn_over_them(circle):
     curves = [ax.lines[-1] for ax in panels(figure)]
     for curve, state in zip(curves, density, strict=True):
         assert curve.get_ydata().max() == pytest.approx(state.values.max(), rel=1e-3)
-    with pytest.raises(ValueError, match="bins must be at least 1"):
+    with pytest.raises(ValueError, match="bins must be a whole number >= 1"):
         circle.plot("histogram", bins=0)
 
 
@@ -289,5 +272,4 @@ def test_a_panel_can_be_drawn_into_an_axes_of_the_caller(circle, sphere, plane):
 def test_a_gif_has_one_frame_for_each_state(run, tmp_path):
     few = replace(run, t=run.t[::4].copy(), states=run.states[::4])
     few.__dict__["observables"] = run.observables.isel(t=slice(None, None, 4))
-    with Image.open(few.animate(tmp_path / "movie.gif", dpi=30)) as movie:
-        assert movie.n_frames == len(few)
+    assert frames(few.animate(tmp_path / "movie.gif", dpi=30)) == len(few)

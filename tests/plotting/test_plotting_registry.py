@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import xarray as xr
+from drawings import frames
 from matplotlib.figure import Figure
-from PIL import Image
 
 import meanfield as mf
+from meanfield.dynamics.observables import QUANTITIES, declare
 from meanfield.plotting import Appearance, figure, scene, upper_part
 from meanfield.plotting.pages import band
 from meanfield.plotting.registry import kinds_of
@@ -57,10 +58,18 @@ def test_states_that_nobody_described_have_observables_an_overview_and_a_movie(r
         (ax,) = run.plot(kind).axes
         assert ax.get_ylabel() == "turning rate", "the one that is a number at each time"
         np.testing.assert_array_equal(ax.lines[0].get_ydata(), [1, 2, 3])
-    with Image.open(run.animate(tmp_path / "movie.gif", dpi=30)) as movie:
-        assert movie.n_frames == 3
+    assert frames(run.animate(tmp_path / "movie.gif", dpi=30)) == 3
     with pytest.raises(ValueError, match="'observables' for states of type Heading; got 'rose'"):
         run.plot("rose")
+
+
+def test_an_observable_of_ones_own_has_the_symbol_and_the_scale_that_it_declares(run):
+    declare("turning_rate", r"rate $\omega$", log_from=2.0)
+    try:
+        (ax,) = run.plot("observables").axes
+    finally:
+        del QUANTITIES["turning_rate", False]
+    assert (ax.get_ylabel(), ax.get_yscale()) == (r"rate $\omega$", "log")
 
 
 def test_without_any_observable_the_error_says_so(run):
@@ -81,9 +90,9 @@ def test_a_figure_of_ones_own_is_a_kind_with_options_and_a_heading(run, tokens):
     assert page.get_suptitle() == "mine"
     ax = Figure().subplots()
     assert rose(run, ax=ax) is ax.figure
-    with pytest.raises(TypeError, match=r"'petal' .* has ax, member, title, petals\."):
+    with pytest.raises(TypeError, match=r"'petal' .* has ax, member, title, petals; did you mean"):
         run.plot("rose", petal=3)
-    with pytest.raises(ValueError, match="Did you mean 'rose'"):
+    with pytest.raises(ValueError, match="did you mean rose"):
         run.plot("roses")
     with pytest.raises(TypeError, match="needs Heading; got tokens on the Circle"):
         rose(tokens)
