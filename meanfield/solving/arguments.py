@@ -68,7 +68,13 @@ class Arguments:
             model = model.resolve(Place(state.dimension, state.tokens))
         kind = motion_for(state)
         self.model, self.state = model, kind.prepared(model, state)
-        self.steady = _steady(given["until"], given["steady_tolerance"])
+        until, tolerance = given["until"], given["steady_tolerance"]
+        if until is None and tolerance != AT_REST:
+            raise ValueError(
+                'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
+                f"{tolerance!r} and until = None."
+            )
+        self.steady = 0.0 if until is None else tolerance
         events, self.callback = given["events"], given["callback"]
         self.events = (events,) if callable(events) else events
         self.keeper = Keeper(given["checkpoint"], given["checkpoint_every"], given["resume"])
@@ -115,15 +121,6 @@ class Arguments:
             **kept,
             **self.motion.recorded(),
         }
-
-
-def _steady(until: str | None, tolerance: float) -> float:
-    if until is None and tolerance != AT_REST:
-        raise ValueError(
-            'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
-            f"{tolerance!r} and until = None."
-        )
-    return 0.0 if until is None else tolerance
 
 
 def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float, np.ndarray]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..core.errors import UnresolvedWarning
-from ..core.forms import Index, Natural, Positive
+from ..core.forms import Index, Natural, NonNegative, Positive
 from ..core.kinds import checked
 from ..dynamics.motion import Motion
 from ..engines import Summation
@@ -33,10 +33,7 @@ ENDS = {
     BLOWN_UP: "blow-up",
     CANCELLED: "cancelled",
 }  # causes for which a run cannot go on, by the codes of `Integration.advance`
-CHECKED_WHERE_USED = (
-    *("state", "scheme", "observe", "rng", "provenance"),
-    *("checkpoint", "checkpoint_every", "resume"),
-)
+CHECKED_WHERE_USED = ("state", "scheme", "observe", "rng", "checkpoint", "provenance")
 STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
 GOES_ON = ("interrupted", "max_steps", "stopped")  # when it is resumed; else the end is the end
 
@@ -63,7 +60,7 @@ def solve(
     merge: Positive | None = None,
     rng: Index | None = None,
     checkpoint: str | Path | None = None,
-    checkpoint_every: float = 60.0,
+    checkpoint_every: NonNegative = 60.0,
     resume: bool = False,
     provenance: dict[str, Any] | None = None,
 ) -> Solution:

@@ -221,7 +221,7 @@ def test_a_rate_at_rest_is_for_runs_that_end_there():
 @pytest.mark.parametrize("every", [-1, NAN, "often", None], ids=repr)
 def test_the_time_between_checkpoints_is_not_negative(tmp_path, every):
     place = tmp_path / "run.ckpt"
-    refused("checkpoint_every must be >= 0 seconds; got", checkpoint=place, checkpoint_every=every)
+    refused("checkpoint_every must be .* >= 0; got", checkpoint=place, checkpoint_every=every)
 
 
 def test_a_misspelt_option_is_refused():
