@@ -230,7 +230,7 @@ def choice(known: Mapping[str, Any]) -> Leaf:
     def accept(name: str, value: Any) -> Any:
         if value not in known.values():
             hint = nearest(value, known) if isinstance(value, str) else ""
-            raise ValueError(f"{name} must be {expected}; got {name} = {value!r}{hint}.")
+            raise ValueError(f"{name} must be {expected}; got {name} = {value!r}{hint or '.'}")
         return value
 
     return Leaf(expected, accept, {}, known)

@@ -476,6 +476,21 @@ def read_arguments(
     return INVALID if len(reading.problems) > before else values
 
 
+def checked(function: Callable, given: Mapping[str, Any], *without: str) -> dict[str, Any]:
+    """The arguments of a call in Python, each as its annotation says, `without` some as they are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For the first that is something else; the message begins with its name.
+    """
+    known = parameters_of(function)
+    return {
+        name: value if name in without else known[name].read(value, name, Call())
+        for name, value in given.items()
+    }
+
+
 def call_json(
     target: Callable, definitions: dict[str, Any], kind: str | None = None, names=None
 ) -> dict[str, Any]:

@@ -2,19 +2,18 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import boolean, generator, positive, whole_number
+from ..core.checks import generator
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
 from ..models.parameters import Place
-from ..models.transformer import Transformer
 from ..states import State
 from ..steppers import Layers, Scheme, Splitting
 from .checkpoint import Keeper
@@ -30,12 +29,12 @@ OF_STATES = ("min_degree", "max_degree", "engine", "merge", "rng")  # see `Motio
 
 
 class Arguments:
-    """The arguments of `solve`, all valid, and the motion that they make.
+    """The arguments of `solve`, which fit together, and the motion that they make.
 
     Parameters
     ----------
     given : mapping
-        The arguments by the names of the parameters.
+        The arguments by the names of the parameters, each as its annotation says.
 
     Attributes
     ----------
@@ -57,20 +56,27 @@ class Arguments:
     """
 
     def __init__(self, given: Mapping[str, Any]):
-        model, state, scheme = given["model"], given["state"], given["scheme"]
-        if not isinstance(model, Transformer):
-            raise TypeError(f"solve expects a Transformer as its model; got {model!r}.")
-        self.rtol, dt, self.max_steps = _accuracy(
-            given["rtol"], given["dt"], scheme, given["max_steps"]
-        )
+        model, state, scheme, dt = (given[name] for name in ("model", "state", "scheme", "dt"))
+        self.rtol, self.max_steps = given["rtol"], given["max_steps"]
+        if not 1e-13 <= self.rtol <= 1e-3:
+            raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {self.rtol!r}.")
+        if scheme is not None and not isinstance(scheme, Scheme | Splitting):
+            raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
         layer = dt if scheme is Layers else None
         self.start, self.times = _times(given["t_span"], given["t_eval"], layer)
         if isinstance(state, State):
             model = model.resolve(Place(state.dimension, state.tokens))
         kind = motion_for(state)
         self.model, self.state = model, kind.prepared(model, state)
-        self.steady = _steady(given["until"], given["steady_tolerance"])
-        self.events, self.callback = _functions(given["events"], given["callback"])
+        until, tolerance = given["until"], given["steady_tolerance"]
+        if until is None and tolerance != AT_REST:
+            raise ValueError(
+                'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
+                f"{tolerance!r} and until = None."
+            )
+        self.steady = 0.0 if until is None else tolerance
+        events, self.callback = given["events"], given["callback"]
+        self.events = (events,) if callable(events) else events
         self.keeper = Keeper(given["checkpoint"], given["checkpoint_every"], given["resume"])
         options = {name: given[name] for name in OF_STATES if given[name] is not None}
         for name, value in options.items():
@@ -94,8 +100,7 @@ class Arguments:
         self.degrees = _degrees(motion, options.get("min_degree"), options.get("max_degree"))
         self.merge = checked_distance(options.get("merge"), motion)
         self.rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
-        shown = given["progress"]
-        self.progress = None if shown is None else boolean("progress", shown)
+        self.progress = given["progress"]
         self.provenance = _plain_data(given["provenance"])
 
     def described(self) -> dict[str, Any]:
@@ -118,49 +123,15 @@ class Arguments:
         }
 
 
-def _accuracy(rtol, dt, scheme, max_steps) -> tuple[float, float | None, int]:
-    positive(rtol=rtol, max_steps=max_steps, dt=1.0 if dt is None else dt)
-    max_steps = whole_number("max_steps must be a whole number", "max_steps", max_steps)
-    if not 1e-13 <= rtol <= 1e-3:
-        raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
-    if scheme is not None and not isinstance(scheme, Scheme | Splitting):
-        raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
-    return float(rtol), None if dt is None else float(dt), max_steps
-
-
-def _functions(events, callback) -> tuple[tuple[Callable, ...], Callable | None]:
-    events = (events,) if callable(events) else events
-    if not isinstance(events, Sequence) or not all(callable(event) for event in events):
-        raise TypeError(f"Events are functions g(t, state) -> float; got {events!r}.")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback is a function of (t, state); got {callback!r}.")
-    return tuple(events), callback
-
-
-def _steady(until, tolerance) -> float:
-    if until not in (None, "steady"):
-        raise ValueError(f'until must be None or "steady"; got {until!r}.')
-    positive(steady_tolerance=tolerance)
-    if until is None and tolerance != AT_REST:
-        raise ValueError(
-            'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
-            f"{tolerance!r} and until = None."
-        )
-    return float(tolerance) if until == "steady" else 0.0
-
-
 def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float, np.ndarray]:
     """The start, and the times of outputs; of every layer of this depth where none are given."""
-    span = _floats(t_span)
-    if span.shape != (2,) or not np.isfinite(span).all() or not span[0] < span[1]:
-        raise ValueError(
-            f"t_span must be two finite times (start, end), start < end; got {t_span!r}."
-        )
-    start, end = map(float, span)
+    if len(t_span) != 2 or not t_span[0] < t_span[1]:
+        raise ValueError(f"t_span must be two times (start, end), start < end; got {t_span!r}.")
+    start, end = t_span
     if isinstance(t_eval, Times):
         times = t_eval.between(start, end)
     elif t_eval is not None:
-        times = np.atleast_1d(_floats(t_eval))
+        times = np.atleast_1d(t_eval)
     elif layer is not None:
         times = _layer_times(start, end, layer)
     else:
@@ -169,8 +140,8 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
             raise ValueError(
                 f"t_span = {t_span!r} has no room for {OUTPUTS} different times; let it start at 0."
             )
-    if times.ndim != 1 or times.size == 0 or not np.isfinite(times).all():
-        raise ValueError(f"t_eval must be a list of finite times; got {t_eval!r}.")
+    if times.ndim != 1 or times.size == 0:
+        raise ValueError(f"t_eval must be a list of times; got {t_eval!r}.")
     if not (np.diff(times) > 0).all():
         raise ValueError("t_eval must increase strictly.")
     if times[0] < start or times[-1] > end:
@@ -194,14 +165,6 @@ def _plain_data(provenance) -> dict[str, Any]:
     return provenance or {}
 
 
-def _floats(values) -> np.ndarray:
-    """The values as floats; one nan, refused later, where they are none."""
-    try:
-        return np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        return np.array(np.nan)
-
-
 def _degrees(motion: Motion, min_degree, max_degree) -> tuple[int, int]:
     if "min_degree" not in motion.options:
         return 0, 0
@@ -209,8 +172,6 @@ def _degrees(motion: Motion, min_degree, max_degree) -> tuple[int, int]:
     min_degree = FEWEST_MODES if min_degree is None else min_degree
     if max_degree is None:
         max_degree = max(density.geometry.largest_degree, density.geometry.degree)
-    min_degree = whole_number("min_degree must be a whole number", "min_degree", min_degree)
-    max_degree = whole_number("max_degree must be a whole number", "max_degree", max_degree)
     if min_degree > max_degree or density.geometry.degree > max_degree:
         raise ValueError(
             "solve needs min_degree <= max_degree and an initial density of degree <= "

@@ -12,7 +12,6 @@ import io
 import time
 import warnings
 from collections.abc import Callable
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 from ..core.checks import boolean, path_of
 from ..core.errors import CheckpointError, StorageWarning
 from ..core.files import check_writable, write_atomically
+from ..core.forms import NON_NEGATIVE
 from ..core.identity import digest
 
 MAGIC = b"meanfield ckpt 7"
@@ -45,9 +45,7 @@ class Keeper:
     """
 
     def __init__(self, checkpoint: Any, checkpoint_every: Any, resume: Any):
-        self._every = float(checkpoint_every) if isinstance(checkpoint_every, Real) else np.nan
-        if not self._every >= 0:
-            raise ValueError(f"checkpoint_every must be >= 0 seconds; got {checkpoint_every!r}.")
+        self._every = NON_NEGATIVE.check("checkpoint_every", checkpoint_every)
         self._resume = boolean("resume", resume)
         if self._resume and checkpoint is None:
             raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")

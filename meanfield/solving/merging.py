@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import positive
 from ..dynamics.motion import Motion
 from ..states import Tokens
 from .policies import Policy
@@ -15,11 +14,10 @@ AT_ONCE = 1e-6  # of a step: times that differ by less are one
 NEAR = 0.1  # tokens farther apart are not one
 
 
-def checked_distance(merge: Any, motion: Motion) -> float | None:
+def checked_distance(merge: float | None, motion: Motion) -> float | None:
     """The distance below which tokens merge, None for never; ValueError where they cannot."""
     if merge is None:
         return None
-    positive(merge=merge)
     if merge > NEAR:
         raise ValueError(
             f"merge is a distance > 0 and <= {NEAR:g}, below which tokens are taken for one; got "
@@ -35,7 +33,7 @@ def checked_distance(merge: Any, motion: Motion) -> float | None:
             "Merging needs a single set of Tokens without noise; solve replicas one by one, "
             "tokens[i]."
         )
-    return float(merge)
+    return merge
 
 
 class Merging(Policy):

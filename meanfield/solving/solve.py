@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ..core.errors import UnresolvedWarning
-from ..core.forms import Index, Natural, Positive
+from ..core.forms import Index, Natural, NonNegative, Positive
+from ..core.kinds import checked
 from ..dynamics.motion import Motion
 from ..engines import Summation
 from ..models.transformer import Transformer
@@ -32,6 +33,7 @@ ENDS = {
     BLOWN_UP: "blow-up",
     CANCELLED: "cancelled",
 }  # causes for which a run cannot go on, by the codes of `Integration.advance`
+CHECKED_WHERE_USED = ("state", "scheme", "observe", "rng", "checkpoint", "provenance")
 STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
 GOES_ON = ("interrupted", "max_steps", "stopped")  # when it is resumed; else the end is the end
 
@@ -42,7 +44,7 @@ def solve(
     t_span: Sequence[float],
     *,
     t_eval: np.ndarray | Times | None = None,
-    rtol: float = 1e-8,
+    rtol: Positive = 1e-8,
     dt: Positive | None = None,
     scheme: Scheme | Splitting | None = None,
     until: Literal["steady"] | None = None,
@@ -58,7 +60,7 @@ def solve(
     merge: Positive | None = None,
     rng: Index | None = None,
     checkpoint: str | Path | None = None,
-    checkpoint_every: float = 60.0,
+    checkpoint_every: NonNegative = 60.0,
     resume: bool = False,
     provenance: dict[str, Any] | None = None,
 ) -> Solution:
@@ -173,7 +175,7 @@ def solve(
     ----------
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
     """
-    arguments = Arguments(locals())
+    arguments = Arguments(checked(solve, locals(), *CHECKED_WHERE_USED))
     observables = checked_observables(observe, arguments.model, arguments.state)
     with Progress("solve", arguments.progress) as progress_bar:
         record = _Run(arguments, progress_bar).to_the_end()
