@@ -23,7 +23,7 @@ from ..core.errors import CheckpointError, StorageWarning
 from ..core.files import check_writable, write_atomically
 from ..core.identity import digest
 
-MAGIC = b"meanfield ckpt 6"
+MAGIC = b"meanfield ckpt 7"
 
 
 class Keeper:
