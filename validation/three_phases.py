@@ -121,7 +121,7 @@ def followed(beta: float) -> tuple[mf.Solution, dict]:
         return (clusters(state)[1] / widths).mean() - 0.5
 
     model, times = mf.Transformer(mf.Attention(Q, K, V, beta=beta)), np.geomspace(0.05, LATE, 60)
-    options = {"events": [aligned, halved], "merge": TIGHT, "rtol": 1e-8}
+    options = {"events": [aligned, halved], "merge": TIGHT, "rtol": 1e-9}
     run = successful(mf.solve(model, tokens, (0, LATE), t_eval=times, **options))
     found = {"alignment": run.t_events[0][0], "heat": run.t_events[1][0], "widths": widths.mean()}
     return run, found

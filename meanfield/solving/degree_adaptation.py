@@ -7,7 +7,7 @@ import numpy as np
 from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
-from ..steppers.clock import replanned, started
+from ..steppers.clock import replanned, restored, started
 from .arguments import Arguments
 from .integration import Integration
 from .policies import Policy
@@ -37,7 +37,7 @@ class SpectralIntegration(Integration):
             self.count(scheme.name, 0, 0, 0)
         self.weights = 0  # computed so far
         self.degrees = DegreeAdaptation(density, arguments)
-        self.selection = SchemeSelection(self.duration)
+        self.selection = SchemeSelection()
         self.policies = {"degrees": self.degrees, "selection": self.selection}
         self._shape, self._members = density.shape, int(np.prod(density.shape))
         self._evolutions: dict[int, Any] = {}
@@ -49,11 +49,13 @@ class SpectralIntegration(Integration):
 
     @property
     def state(self) -> Density:
-        return Density(self.geometry, self.stepper.state.reshape(*self._shape, -1))
+        stepper = self.stepper
+        u = stepper.within(self.elapsed) if self.within else stepper.state
+        return Density(self.geometry, u.reshape(*self._shape, -1))
 
     @property
     def rate(self) -> float:
-        """The largest L2 norm of d mu/dt over the members."""
+        """The largest L2 norm of d mu/dt over the members, at the end of the last step."""
         return self.stepper.rate
 
     @property
@@ -66,16 +68,23 @@ class SpectralIntegration(Integration):
 
     # Moving --------------------------------------------------------------------------------
 
-    def advance(self, target: float, limit: int) -> int:
-        limit = min(limit, self.selection.attempts_left(self, target))
+    def take_steps(self, output: float, limit: int) -> int:
+        limit = min(limit, self.selection.at - self.attempts)
         before = self.stepper.counts.copy()
-        code, self.clock = self.stepper.advance(self.clock, self._rules, target, limit)
+        code = self._advance(output, limit)
         accepted, rejected, weights = self.stepper.counts - before
         evaluations = self.scheme.evaluations * (accepted + rejected)
         self.count(self.scheme.name, accepted, rejected, evaluations)
         self.weights += int(weights)
-        end = self.consult(code)
-        return code if end is None else end
+        return code
+
+    def _advance(self, output: float, limit: int) -> int:
+        goal = output if self.scheme.dense is None else self.duration
+        code, self.clock = self.stepper.advance(self.clock, self._rules, goal, limit, output)
+        return code
+
+    def follow(self, code: int) -> int | None:
+        return self.consult(code)
 
     def step_from(self, state: Density, elapsed: float, dt: float) -> Density:
         fine = state.resample(self.geometry.degree)
@@ -120,8 +129,12 @@ class SpectralIntegration(Integration):
         return super().stats(state, t) | {"weights": self.weights}
 
     def snapshot(self) -> dict[str, Any]:
+        """That of a run within a step has the beginning of the step, which is taken again."""
+        stepper = self.stepper
+        u = stepper.state_before if self.within else stepper.state
         return super().snapshot() | {
-            "coefficients": self.state.coefficients,
+            "before": tuple(stepper.before if self.within else self.clock),
+            "coefficients": u.reshape(*self._shape, -1),
             "scheme": self.schemes.index(self.scheme),
             "weights": self.weights,
             "weighed_step": self.stepper.weighed_step,
@@ -133,6 +146,9 @@ class SpectralIntegration(Integration):
         self.enter(Density(geometry, coefficients), self.schemes[int(snapshot["scheme"])])
         super().restore(snapshot)
         self.stepper.weighed_step = float(snapshot["weighed_step"])
+        if self.within:
+            self.clock = restored(snapshot["before"])
+            self._code = self._advance(self.elapsed, 1)
         self.weights = int(snapshot["weights"])
 
 
@@ -210,21 +226,21 @@ class SchemeSelection(Policy):
     """The scheme for a density, compared with the others now and then.
 
     Reviews come at the same steps wherever a run pauses. Schemes are compared by the time that they
-    advance per evaluation of the right-hand side, where no step is longer than equal steps between
-    two outputs allow: first with the longest step that is stable, then by trying one.
+    advance per evaluation of the right-hand side, in equal steps to the end: first with the longest
+    step that is stable, then by trying one.
+
+    Attributes
+    ----------
+    at : int
+        Attempts at which the next review is due.
+    interval : int
+        Attempts from a review to the next one.
     """
 
-    memory = ("at", "interval", "target", "gap")
+    memory = ("at", "interval")
 
-    def __init__(self, duration: float):
+    def __init__(self):
         self.at, self.interval = SOON, OFTEN
-        self.target, self.gap = 0.0, duration
-
-    def attempts_left(self, run: SpectralIntegration, target: float) -> int:
-        """How many steps may be tried until the next review, on the way to an output."""
-        if target != self.target:
-            self.target, self.gap = target, target - run.clock.t
-        return self.at - run.attempts
 
     def review_soon(self, attempts: int) -> None:
         """After a change of the degree."""
@@ -240,25 +256,27 @@ class SchemeSelection(Policy):
     def _review(self, run: SpectralIntegration) -> bool:
         """Take another scheme if it is better from here; whether it is."""
         density, state, step = run.state, run.stepper.state, run.clock.proposal
-        enough = WORTHWHILE * self._reach(run.scheme, step)
+        left = run.duration - run.clock.t
+        enough = WORTHWHILE * _reach(run.scheme, step, left)
         for scheme in run.schemes:
             longest = run.stepper.longest_step(scheme)
-            if scheme is run.scheme or self._reach(scheme, longest) < enough:
+            if scheme is run.scheme or not _reach(scheme, longest, left) >= enough > 0:
                 continue
             run.count(scheme.name, 0, 0, scheme.evaluations + 1)
             other = run.stepper_for(density, scheme)
             expected = other.expected_step(state, step, run.rtol)
-            if self._reach(scheme, expected) >= enough:
+            if _reach(scheme, expected, left) >= enough:
                 run.enter(density, scheme)
                 run.clock = replanned(run.clock, expected)
                 return True
         return False
 
-    def _reach(self, scheme: Scheme, step: float) -> float:
-        """The time that is advanced per evaluation in steps of this size."""
-        if not step > 0:
-            return 0.0
-        return self.gap / max(1.0, -(-self.gap // step)) / scheme.evaluations
+
+def _reach(scheme: Scheme, step: float, left: float) -> float:
+    """The time that is advanced per evaluation in equal steps of at most this size to the end."""
+    if not step > 0:
+        return 0.0
+    return left / max(1.0, -(-left // step)) / scheme.evaluations
 
 
 def finer(degree: int, halfway: bool) -> int:

@@ -32,6 +32,10 @@ class Integration(ABC):
 
     The clock counts from the start: times far from zero lose no digits.
 
+    Steps do not depend on the outputs where the state within a step is known: they are planned to
+    the end. The driver is taken through the outputs within a step, then to its end. Only there
+    policies follow, so that a run that is resumed within a step sees them at the same place.
+
     Attributes
     ----------
     motion : Motion
@@ -41,7 +45,7 @@ class Integration(ABC):
     clock : Clock
         The time since the start, at the end of the last step, and the plan of steps.
     elapsed : float
-        The time since the start; it may be within the last step.
+        The time since the start, of the state; it may be within the last step.
     tally : dict of ndarray
         For each scheme: steps accepted, steps rejected, evaluations.
     policies : dict of Policy
@@ -53,6 +57,7 @@ class Integration(ABC):
     """
 
     clock: Clock
+    elapsed: float = 0.0
     policies: dict[str, Policy]
     continuous: bool = True
     pause: int = 1
@@ -65,14 +70,16 @@ class Integration(ABC):
         self.duration = float(self.outputs[-1])
         self.steady = arguments.steady
         self.tally: dict[str, np.ndarray] = {}
+        self._code = PAUSED  # with which the last steps came back
 
     @property
     def t(self) -> float:
         return self.start + self.elapsed
 
     @property
-    def elapsed(self) -> float:
-        return self.clock.t
+    def within(self) -> bool:
+        """Whether the state is one within the last step."""
+        return self.elapsed < self.clock.t
 
     @property
     @abstractmethod
@@ -93,9 +100,23 @@ class Integration(ABC):
     def size(self) -> str:
         """How fine the representation is, for the progress bar."""
 
+    def advance(self, output: float, limit: int) -> int:
+        """Towards the time of an output, at most `limit` attempts; why it came back."""
+        if not self.within:
+            self._code = self.take_steps(output, limit)
+        self.elapsed = min(self.clock.t, output)
+        if self.within:
+            return REACHED
+        end = self.follow(self._code)
+        return self._code if end is None else end
+
     @abstractmethod
-    def advance(self, target: float, limit: int) -> int:
-        """Towards `target` after the start, at most `limit` attempts; why it came back."""
+    def take_steps(self, output: float, limit: int) -> int:
+        """Move the clock until it is at the output or beyond; why it stopped."""
+
+    @abstractmethod
+    def follow(self, code: int) -> int | None:
+        """What comes after steps that came back with a code; why the run ends there, or None."""
 
     @abstractmethod
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
@@ -143,6 +164,7 @@ class Integration(ABC):
         """Everything that the future of the run depends on, and its counts, as arrays."""
         return {
             "clock": tuple(self.clock),
+            "elapsed": self.elapsed,
             "schemes": list(self.tally),
             "tally": list(self.tally.values()),
             **{
@@ -154,7 +176,7 @@ class Integration(ABC):
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
-        self.clock = restored(snapshot["clock"])
+        self.clock, self.elapsed = restored(snapshot["clock"]), float(snapshot["elapsed"])
         self.tally = dict(zip(map(str, snapshot["schemes"]), snapshot["tally"], strict=True))
         for name, policy in self.policies.items():
             own = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
@@ -171,14 +193,7 @@ class FlowIntegration(Integration):
     rows : Motion
         That of the tokens that are left after merging; else `motion`.
     flow : Flow
-
-    Steps are planned to the last output that a single step can reach: outputs within a step cost no
-    steps where the scheme has dense output. Merging, the detection of blow-ups and implicit steps
-    follow once the outputs within a step are through, so that a run that is resumed within a step
-    sees them at the same place.
     """
-
-    elapsed: float = 0.0
 
     def __init__(self, arguments: Arguments):
         super().__init__(arguments)
@@ -196,7 +211,7 @@ class FlowIntegration(Integration):
         first_step = self._first_step(y)
         motion.begin(y, self.start)
         self.flow: Any = self._steps(y)
-        self.clock, self._goal = started(self.dt or first_step), 0.0
+        self.clock = started(self.dt or first_step)
         self.count(self._scheme.name, 0, 0, 0)
         self.policies = {}
         if arguments.merge is not None:
@@ -205,8 +220,8 @@ class FlowIntegration(Integration):
             self.policies["blow_up"] = BlowUp()
         if motion.implicit:
             self.policies["stiffness"] = Stiffness()
-        self._stepped = True  # whether what a step brought about is still to be looked at
-        self._follow()
+        self._stepped = False  # whether the last attempt was a step
+        self.consult(always_only=True)
 
     def _steps(self, y: np.ndarray) -> Flow:
         scheme = self._scheme
@@ -233,7 +248,7 @@ class FlowIntegration(Integration):
         merging: Any = self.policies.get("merging")
         if merging is None:
             return motion.state_of(y)
-        if self._stepped:  # within a step, after which tokens merge
+        if self.within:  # a step, after which tokens merge
             merging = copy.deepcopy(merging)
             rows = merging.merge(motion.state_of(y), self.t)
             y = y if rows is None else motion.coordinates(rows)
@@ -242,7 +257,7 @@ class FlowIntegration(Integration):
     @property
     def _array(self) -> np.ndarray:
         """Coordinates now, which may be within the last step."""
-        return self.flow.x if self.elapsed == self.clock.t else self.flow.within(self.elapsed)
+        return self.flow.within(self.elapsed) if self.within else self.flow.x
 
     @property
     def rate(self) -> float:
@@ -266,34 +281,21 @@ class FlowIntegration(Integration):
     def continuous(self) -> bool:  # type: ignore[override]
         return isinstance(self._scheme, Scheme)
 
-    def advance(self, target: float, limit: int) -> int:
-        if self.clock.t < target:
-            if (code := self._follow()) is not None:
-                return code
-            if self.clock.t >= self._goal:
-                self._goal = self._next_goal(target)
-            code = self._step(limit)
-            if code not in (REACHED, PAUSED):
-                self.elapsed = self.clock.t
-                return code
-            if self.clock.t == self.elapsed and self._stepped:
-                code = self._follow()
-                return STALLED if code is None else code
-        self.elapsed = min(self.clock.t, target)
-        if self.elapsed == self.clock.t:
-            if (code := self._follow()) is not None:
-                return code
-            if self.steady and self.rate <= self.steady:
-                return STEADY
-        return REACHED if self.elapsed == target else PAUSED
+    def take_steps(self, output: float, limit: int) -> int:
+        if self._enter(self.clock.t):
+            self.flow.restart(self.flow.x, self.start + self.clock.t)
+        before, counts = self.clock.t, self.flow.counts.copy()
+        code, self.clock = self.flow.advance(self.clock, self._goal(output), min(limit, 1))
+        made = self.flow.counts - counts
+        self.count(self.flow.scheme.name, *made)
+        self._stepped = bool(made[0])
+        stands = self._stepped and self.clock.t == before and code == PAUSED
+        return STALLED if stands else code
 
-    def _next_goal(self, target: float) -> float:
-        """Where to plan steps to: the last output that one step can reach; never past a jump."""
-        if self.flow.dense:
-            reach = self.clock.t + self.clock.proposal
-            passed = int(np.searchsorted(self.outputs, reach, side="right"))
-            target = max(target, self.outputs[passed - 1]) if passed else target
-        return min([target, *[jump for jump in self._jumps if jump > self.clock.t]])
+    def _goal(self, output: float) -> float:
+        """Where steps are planned to: the end, or an output; never past a jump."""
+        goal = self.duration if self.flow.dense else output
+        return min([goal, *[jump for jump in self._jumps if jump > self.clock.t]])
 
     def _enter(self, elapsed: float) -> bool:
         """Tell motions between which jumps a time is; whether they are other ones."""
@@ -307,24 +309,14 @@ class FlowIntegration(Integration):
             motion.enter(*piece)
         return True
 
-    def _step(self, limit: int) -> int:
-        if self._enter(self.clock.t):
-            self.flow.restart(self.flow.x, self.start + self.clock.t)
-        before = self.flow.counts.copy()
-        code, self.clock = self.flow.advance(self.clock, self._goal, min(limit, 1))
-        made = self.flow.counts - before
-        self.count(self.flow.scheme.name, *made)
-        self._stepped = bool(made[0])
-        return code
-
-    def _follow(self) -> int | None:
-        """What comes after a step, once; why the run ends there, or None."""
-        if not self._stepped:
+    def follow(self, code: int) -> int | None:
+        if not self._stepped or code not in (PAUSED, REACHED, STALLED):
             return None
-        self._stepped, step = False, self.flow.before
-        if step is not None:
-            self.motion.after_step(self.flow.x, self.start + self.clock.t)
-        return self.consult(always_only=step is None or bool(self.dt))
+        self.motion.after_step(self.flow.x, self.t)
+        end = self.consult(always_only=bool(self.dt))
+        if end is None and self.steady and self.rate <= self.steady:
+            return STEADY
+        return end
 
     def go_on(self, rows: Motion, y: np.ndarray) -> None:
         """With other rows, at these coordinates."""
@@ -354,10 +346,9 @@ class FlowIntegration(Integration):
 
     def snapshot(self) -> dict[str, Any]:
         random = None if self._rng is None else self._rng.bit_generator.state
-        within = self.elapsed < self.clock.t
-        step = self.flow.before if within else Step(np.zeros(0), 0.0, 0.0, 0.0)
+        step = self.flow.before if self.within else Step(np.zeros(0), 0.0, 0.0, 0.0)
         return super().snapshot() | {
-            "now": (self.elapsed, self._goal, self.flow.t),
+            "flow_t": self.flow.t,
             "coordinates": self.flow.x,
             "stalls": self.flow.stalls.numbers,
             "random": json.dumps(random, default=lambda array: array.tolist()),
@@ -367,16 +358,16 @@ class FlowIntegration(Integration):
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        self.elapsed, self._goal, t = map(float, snapshot["now"])
+        t = float(snapshot["flow_t"])
         if self._rng is not None:
             self._rng.bit_generator.state = json.loads(str(snapshot["random"]))
         self.motion.restore(json.loads(str(snapshot["motion"])))
-        step, end = Step(np.array(snapshot["before"]), *snapshot["step"]), snapshot["clock"][0]
-        self._stepped = bool(self.elapsed < end)
-        self._enter(step.elapsed if self._stepped else end)
+        step = Step(np.array(snapshot["before"]), *snapshot["step"])
+        self._stepped = bool(snapshot["elapsed"] < snapshot["clock"][0])
+        self._enter(step.elapsed if self._stepped else float(snapshot["elapsed"]))
         super().restore(snapshot)
         self.flow.restart(np.array(snapshot["coordinates"]), t, self.rows)
-        if self._stepped:
+        if self.within:
             self.flow.repeat(step)
         self.flow.stalls.numbers[:] = snapshot["stalls"]
 

@@ -83,9 +83,8 @@ def solve(
     t_span : (float, float)
         First and last time.
     t_eval : array, optional
-        Times at which to keep the state, increasing, within `t_span`; they are hit exactly.
-        By default 101 equally spaced times, or every layer for `Layers`. The run ends at the last
-        of them.
+        Times at which to keep the state, increasing, within `t_span`. By default 101 equally
+        spaced times, or every layer for `Layers`. The run ends at the last of them.
     rtol : float
         1e-13 to 1e-3. For a density: bound on the error of a step relative to the state, both
         in H^-1 (the linearisation of W2), for the worst member; coefficients are kept down to
@@ -94,8 +93,9 @@ def solve(
         equiangular tokens on that of 1 - rho and of 1 + (n - 1) rho, relative; for a Gaussian of
         the mean and of the root of the covariance, relative; else as `Motion.relative_error`.
     dt : float, optional
-        Fixed steps of at most this size, equal between outputs, instead of error control. Tokens
-        with noise always have fixed steps, by default 0.05 over the rates of drift and noise.
+        Fixed steps of at most this size, all equal, instead of error control. Tokens with noise
+        always have fixed steps, equal between outputs, by default 0.05 over the rates of drift and
+        noise.
     scheme : Scheme or Splitting, optional
         One of `steppers.SCHEMES`. By default, for a density, the exponential `Krogstad`, of order
         4, or the explicit `DormandPrince`, of order 8, whichever advances further per evaluation
@@ -167,9 +167,12 @@ def solve(
     A step of Krogstad costs four evaluations, each one pair of inverse transforms (triple for
     SA) and one forward transform of about 2 to 3 times the degree; a step of DormandPrince
     twelve. For characteristics an evaluation is two sums over nodes and harmonics, for tokens
-    one or two sums over pairs, or over tokens and harmonics. Outputs cost no steps, but for a
-    density: states within a step of DormandPrince are interpolated, to order 7, for which a step
-    with outputs costs three more evaluations. Counts do not include them.
+    one or two sums over pairs, or over tokens and harmonics.
+
+    Outputs cost no steps, and steps do not depend on them. The state within a step is interpolated,
+    to order 4 for exponential schemes, without an evaluation; to order 7 for DormandPrince, for
+    which a step with outputs costs three more evaluations. Counts do not include them. Steps end at
+    every output where a scheme has no dense output, as for tokens with noise.
 
     References
     ----------
@@ -247,7 +250,7 @@ class _Run:
         limit = 1 if looked_at else run.pause
         while run.elapsed < elapsed:
             before, left = run.elapsed, arguments.max_steps - run.attempts
-            if left <= 0:
+            if left <= 0 and not run.within:
                 return "max_steps"
             code = run.advance(elapsed, min(limit, left))
             if code in ENDS:

@@ -17,8 +17,8 @@ Observables = Mapping[str, Callable[[Any], Any]]
 class EventWatch:
     """Looks for sign changes of g(t, state) over every step and locates them.
 
-    An event is located by taking the step from its beginning again, shorter, until g is zero:
-    the located state is as accurate as the steps themselves, no interpolation is involved.
+    An event is located by taking the step again, shorter, until g is zero, from its beginning or
+    from the last output within it: the located state is as accurate as the steps and the outputs.
     `g.terminal` (default False) ends the run; `g.direction` > 0 counts rising zeros only,
     < 0 falling ones.
     """

@@ -1,7 +1,15 @@
 """Integrators for du/dt = L u + N(u) with L diagonal. They know no physics."""
 
 from .advance import Rules
-from .schemes import DenseOutput, DormandPrince, HochbruckOstermann, Krogstad, Scheme, Term
+from .schemes import (
+    DenseOutput,
+    DormandPrince,
+    HochbruckOstermann,
+    Krogstad,
+    ParabolicOutput,
+    Scheme,
+    Term,
+)
 from .splitting import Layers, LieTrotter, Splitting, Strang
 from .stepper import Stepper
 
@@ -18,6 +26,7 @@ __all__ = [
     "Krogstad",
     "Layers",
     "LieTrotter",
+    "ParabolicOutput",
     "Rules",
     "Scheme",
     "Splitting",

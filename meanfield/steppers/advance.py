@@ -13,6 +13,7 @@ from .clock import accepted, planned_to, rejected, replanned
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
+CLOSE = 1 + 1e-6  # parts of a step within which an output may turn out to be
 TAIL_ERROR = 0.5  # how much of the last coefficients allowed may be the error of a step
 
 
@@ -38,14 +39,19 @@ class Rules(NamedTuple):
 
 
 @njit(cache=True, error_model="numpy")
-def advance(problem, table, work, clock, rules, target, limit):
-    """Step towards `target`, at most `limit` attempts; returns (code, clock)."""
+def advance(problem, table, work, clock, rules, target, output, limit):
+    """Step towards `target`, at most `limit` attempts, until `output` is reached or passed.
+
+    Returns (code, clock, before), with `before` the clock at the beginning of the last step.
+    """
+    before = clock
     for _ in range(limit):
         clock = planned_to(clock, target)
         if clock.step != work.weighed_step[0]:
             weigh(problem.linear, table, clock.step, work)
+        keep = clock.t + CLOSE * clock.step >= output and output < target
         error, rate, tail, coarse_tail, tail_error = attempt(
-            problem, work, rules.tail_degree, rules.coarse_degree
+            problem, work, rules.tail_degree, rules.coarse_degree, keep
         )
         if rules.rtol > 0:
             excess = rate * clock.step / table.stability
@@ -57,9 +63,11 @@ def advance(problem, table, work, clock, rules, target, limit):
             work.front[0] = 1 - work.front[0]
             work.counts[0] += 1
             relative = error / rules.rtol if rules.rtol > 0 else -1.0
-            before, clock = clock.t, accepted(clock, relative, rules.error_order, target)
+            before, clock = clock, accepted(clock, relative, rules.error_order, target)
             verdict = _look_around(problem, work, rules, coarse_tail, clock.t == target)
-            if clock.t == before:  # steps too short for the clock to show
+            if verdict == PAUSED and clock.t >= output:
+                verdict = REACHED
+            if clock.t == before.t:  # steps too short for the clock to show
                 verdict = TOO_SMALL
             if verdict == COARSER:
                 clock = replanned(clock, clock.proposal)
@@ -71,8 +79,8 @@ def advance(problem, table, work, clock, rules, target, limit):
             if verdict == _REJECTED:
                 verdict = TOO_SMALL if clock.proposal < rules.smallest_step else PAUSED
         if verdict != PAUSED:
-            return verdict, clock
-    return PAUSED, clock
+            return verdict, clock, before
+    return PAUSED, clock, before
 
 
 @njit(**STEP)

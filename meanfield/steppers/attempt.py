@@ -46,8 +46,9 @@ class Work(NamedTuple):
 
     u, slope : (2, members, modes) the state and N of it, before and after a step; front : (1,)
         says which of the two is the present one
-    slopes : (s + 2, modes) N of every stage, of one member; rows below are s + 2, or s + 3 with
-        a second estimate; modes below are 1 for an explicit scheme
+    slopes : (members, s + 2, modes) N of every stage, of each member where a step is kept for
+        dense output; else one member after another has the place of the first. Rows below are
+        s + 2, or s + 3 with a second estimate; modes below are 1 for an explicit scheme
     stage : (modes,) argument of a stage, of one member
     phi : (nodes, 4) the phi functions of one mode at the nodes of the scheme
     decay : (s + 2, rows, modes) factor of u in every stage, the solution and the estimates (0)
@@ -121,8 +122,10 @@ def weigh(linear, table, step, work):
 
 
 @njit(**STEP)
-def attempt(problem, work, tail_degree, coarse_degree):
+def attempt(problem, work, tail_degree, coarse_degree, keep):
     """One step with the weights at hand, from the front of u and slope to their back.
+
+    `keep` the slopes of every member where the state within the step is asked for.
 
     Returns
     -------
@@ -138,7 +141,8 @@ def attempt(problem, work, tail_degree, coarse_degree):
     degrees = problem.degrees
     problem.speed[0] = 0
     for member in range(work.u.shape[1]):
-        found, found_in_tail = _attempt_member(problem, work, member, tail_degree)
+        slopes = work.slopes[member if keep else 0]
+        found, found_in_tail = _attempt_member(problem, work, member, slopes, tail_degree)
         if np.isfinite(error) and not found <= error:
             error = found
         tail_error = max(tail_error, found_in_tail)
@@ -153,7 +157,7 @@ def attempt(problem, work, tail_degree, coarse_degree):
 
 
 @njit(**STEP)
-def _attempt_member(problem, work, member, tail_degree):
+def _attempt_member(problem, work, member, slopes, tail_degree):
     """The step of one member: all its stages while its arrays are in the cache.
 
     Returns its relative error, and the largest one of a coefficient beyond `tail_degree`.
@@ -161,7 +165,7 @@ def _attempt_member(problem, work, member, tail_degree):
     front, back = work.front[0], 1 - work.front[0]
     u, new, stage = work.u[front, member], work.u[back, member], work.stage
     old_slope, new_slope = work.slope[front, member], work.slope[back, member]
-    slopes, columns, last = work.slopes, work.columns, work.slopes.shape[0] - 1
+    columns, last = work.columns, slopes.shape[0] - 1
     row = member if work.decay.shape[1] > 1 else 0
     shared = work.weights.shape[3] < u.size
     added_row = member if problem.added.shape[0] > 1 else 0

@@ -1,21 +1,18 @@
 """Steps of points that move, dx/dt = v(x, t): error control; explicit schemes, dense output."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
 
 from .advance import NOT_FINITE, PAUSED, REACHED, TOO_SMALL
 from .clock import Clock, accepted, planned_to, rejected
+from .dense_output import Interpolant, combined, row_of
 from .schemes import DenseOutput, Scheme
 
 MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
 MOST_STALLED = 2000  # steps in a row that neither become shorter nor add up to a longer time
 NO_STEP = np.finfo(float).tiny
-BLOCK = 2048  # floats of a sum: they stay in the cache next to the processor
-NOTHING = np.empty(0)
 
 
 class VelocityField(Protocol):
@@ -143,10 +140,11 @@ class ExplicitFlow(Flow):
 
     def __init__(self, scheme: Scheme, field: VelocityField, x: np.ndarray, **options: float):
         self._weights = [
-            _row({stage: sum(term.factor for term in terms) for stage, terms in weights.items()})
+            row_of({stage: sum(term.factor for term in terms) for stage, terms in weights.items()})
             for weights in scheme.rows()
         ]
-        self._nodes, self._dense, self.dense = scheme.nodes, scheme.dense, scheme.dense is not None
+        self._nodes, self._dense = scheme.nodes, scheme.dense
+        self.dense = isinstance(scheme.dense, DenseOutput)
         super().__init__(scheme, field, x, **options)
 
     def restart(self, x: np.ndarray, t: float, field: VelocityField | None = None) -> None:
@@ -184,9 +182,9 @@ class ExplicitFlow(Flow):
         return self._field.projected(self.interpolant(part))
 
     @property
-    def interpolant(self) -> "Interpolant":
+    def interpolant(self) -> Interpolant:
         """The last step, as `within` has it but for projections."""
-        assert self.before is not None and self._dense is not None
+        assert self.before is not None and isinstance(self._dense, DenseOutput)
         if self._within is None:
             x, _, elapsed, dt = self.before
             velocity, t = self._field.velocity, self._start + elapsed
@@ -245,97 +243,3 @@ class StallDetector:
         else:
             self.numbers[1:] = waited + 1, shortest, total + step, mark
         return bool(self.numbers[1] > MOST_STALLED or (step < NO_STEP and not moved))
-
-
-class Interpolant:
-    """The state between the ends of one step, as a function of the part s of the step.
-
-    Parameters
-    ----------
-    table : DenseOutput
-    velocity : callable
-        (x, t) -> dx/dt.
-    x, new : ndarray
-        At the beginning and at the end of the step.
-    slopes : ndarray, (stages, x.size)
-        The velocities of the stages, and that at the end.
-    t, dt : float
-
-    Notes
-    -----
-    For `DormandPrince` a polynomial of degree 7 in time, by three more velocities.
-
-    References
-    ----------
-    Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.6, DOP853.
-    """
-
-    def __init__(self, table: DenseOutput, velocity: Callable, x, new, slopes, t: float, dt: float):
-        self._x = x
-        known = np.concatenate([slopes, np.empty((len(table.stages), x.size))])
-        for i, (node, stage) in enumerate(
-            zip(table.nodes, table.stages, strict=True), start=len(slopes)
-        ):
-            place = combined(_row(stage), known, dt, x)
-            known[i] = velocity(place, t + node * dt).ravel()
-        change = (new - x).ravel()
-        first, last = dt * slopes[0], dt * slopes[-1]
-        self._terms = [change, first - change, 2 * change - last - first]
-        self._terms += [combined(_row(weights), known, dt) for weights in table.weights]
-
-    def __call__(self, s: float) -> np.ndarray:
-        """The state after the part s of the step."""
-        return self._x + _polynomial(self._terms, s).reshape(self._x.shape)
-
-    def of(self, picked: Callable) -> Callable:
-        """A linear function of the state, `picked`, as a function of the part s of the step.
-
-        Differences of values that are close keep their digits.
-        """
-        first, *terms = (
-            picked(values.reshape(self._x.shape)) for values in (self._x, *self._terms)
-        )
-        return lambda s: first + _polynomial(terms, s)
-
-
-def _polynomial(terms, s) -> np.ndarray:
-    """The change since the beginning, at the part s of the step."""
-    total = np.zeros_like(terms[0])
-    for i, term in enumerate(reversed(terms)):
-        total += term
-        total *= s if i % 2 == 0 else 1 - s
-    return total
-
-
-def _row(weights: dict[int, float]) -> np.ndarray:
-    """Weights of the stages up to the last that has one."""
-    return np.array([weights.get(stage, 0.0) for stage in range(max(weights) + 1)])
-
-
-def combined(
-    weights: np.ndarray, slopes: np.ndarray, dt: float, x: np.ndarray | None = None
-) -> np.ndarray:
-    """x + dt sum_j weights_j slopes_j, of the shape of x; without x the sum alone, (N,).
-
-    Slopes (s, N) of weight 0 are not read, nor those beyond the weights.
-    """
-    result = np.empty(slopes.shape[1] if x is None else x.shape)
-    start = NOTHING if x is None else np.require(x.ravel(), requirements="W")  # one type only
-    _combine(start, weights, slopes, dt, result.ravel())
-    return result
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _combine(x, weights, slopes, dt, result):
-    for begin in range(0, result.size, BLOCK):
-        part = result[begin : begin + BLOCK]
-        for i in range(part.size):
-            part[i] = 0.0
-        for j in range(weights.size):
-            weight, slope = dt * weights[j], slopes[j, begin : begin + BLOCK]
-            if weight != 0.0:
-                for i in range(part.size):
-                    part[i] += weight * slope[i]
-        if x.size > 0:
-            for i in range(part.size):
-                part[i] += x[begin + i]

@@ -1,5 +1,6 @@
 """A scheme applied to one equation du/dt = L u + N(u)."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -7,7 +8,8 @@ import numpy as np
 from .advance import Rules, advance, rate_of_change
 from .attempt import HIGHEST, Problem, Work, fastest_rate, slope_of
 from .clock import Clock, started
-from .schemes import Scheme, Table
+from .dense_output import Interpolant, ParabolicInterpolant
+from .schemes import ParabolicOutput, Scheme, Table
 
 FIXED_STEP = Rules(0.0, 1.0, 0.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # whatever its error is
 
@@ -36,7 +38,14 @@ class Stepper:
         Weights of the squared coefficients in the norm of the rate of change; by default 1.
     degrees : ndarray of int, (modes,), optional
         Degree of every coefficient, for the spectral tail; by default 0, 1, ....
+
+    Attributes
+    ----------
+    before : Clock
+        At the beginning of the last step, which has the length `before.step`.
     """
+
+    before: Clock
 
     def __init__(
         self,
@@ -77,6 +86,39 @@ class Stepper:
         front = self._work.front[0]
         self._work.u[front] = u
         self._work.slope[front] = self.nonlinear(u)
+        self._interpolant: Callable[[float], np.ndarray] | None = None
+
+    @property
+    def state_before(self) -> np.ndarray:
+        """That at the beginning of the last step, as long as no other step was tried."""
+        return self._work.u[1 - self._work.front[0]].copy()
+
+    def within(self, t: float) -> np.ndarray:
+        """The state at a time within the last step, as long as no other step was tried.
+
+        The step must have passed the `output` of `advance`.
+        """
+        if self._interpolant is None:
+            self._interpolant = self._last_step()
+        return self._interpolant((t - self.before.t) / self.before.step)
+
+    def _last_step(self) -> Callable[[float], np.ndarray]:
+        """The state within the last step, as a function of the part of it."""
+        work, dt, dense = self._work, self.before.step, self.scheme.dense
+        u, new = self.state_before, self.state
+        if isinstance(dense, ParabolicOutput):
+            return ParabolicInterpolant(dense, self._linear, u, new, work.slopes, dt)
+        assert dense is not None
+        speed = self._problem.speed.copy()  # that of the step, which the next review looks at
+        real, dtype = np.float64, u.dtype
+
+        def velocity(place: np.ndarray, _t: float) -> np.ndarray:
+            return self.nonlinear(place.view(dtype)).view(real)
+
+        slopes = np.moveaxis(work.slopes, 1, 0).reshape(work.slopes.shape[1], -1).view(real)
+        interpolant = Interpolant(dense, velocity, u.view(real), new.view(real), slopes, 0.0, dt)
+        self._problem.speed[:] = speed
+        return lambda part: interpolant(part).view(dtype)
 
     @property
     def weighed_step(self) -> float:
@@ -142,11 +184,17 @@ class Stepper:
         work = _work(self._table, self._problem.linear, self._work.u[0])
         work.u[0] = u
         work.slope[0] = self.nonlinear(u)
-        advance(self._problem, self._table, work, started(float(dt)), FIXED_STEP, float(dt), 1)
+        clock, dt = started(float(dt)), float(dt)
+        advance(self._problem, self._table, work, clock, FIXED_STEP, dt, np.inf, 1)
         return work.u[1], float(work.error[0])
 
-    def advance(self, clock: Clock, rules: Rules, target: float, limit: int) -> tuple[int, Clock]:
+    def advance(
+        self, clock: Clock, rules: Rules, target: float, limit: int, output: float = np.inf
+    ) -> tuple[int, Clock]:
         """Move `state` towards the time `target`, at most `limit` attempts.
+
+        The loop comes back once a step has reached or passed `output`, of which the steps
+        themselves know nothing.
 
         Returns
         -------
@@ -154,8 +202,13 @@ class Stepper:
             Why the loop came back (`advance.REACHED` and so on), and the new clock.
         """
         rules = Rules(*map(float, rules))
-        problem, table, work = self._problem, self._table, self._work
-        code, clock = advance(problem, table, work, clock, rules, float(target), limit)
+        problem, table, work, accepted = self._problem, self._table, self._work, self.counts[0]
+        code, clock, before = advance(
+            problem, table, work, clock, rules, float(target), float(output), limit
+        )
+        self._interpolant = None
+        if self.counts[0] > accepted:
+            self.before = Clock(*before)
         return code, Clock(*clock)
 
 
@@ -173,7 +226,7 @@ def _work(table: Table, linear: np.ndarray, state: np.ndarray) -> Work:
         u=np.zeros((2, *state.shape), dtype=state.dtype),
         slope=np.zeros((2, *state.shape), dtype=state.dtype),
         front=np.zeros(1, dtype=np.int64),
-        slopes=np.zeros((table.decay.size + 1, modes), dtype=state.dtype),
+        slopes=np.zeros((len(state), table.decay.size + 1, modes), dtype=state.dtype),
         stage=np.zeros(modes, dtype=state.dtype),
         phi=np.zeros((table.nodes.size, HIGHEST + 1), dtype=linear.dtype),
         decay=np.zeros((rows, *linear.shape), dtype=linear.dtype),

@@ -51,11 +51,14 @@ def test_the_time_at_the_start_does_not_matter():
 
 @pytest.mark.parametrize("rtol", [1e-4, 1e-8, 1e-12])
 def test_steady_is_where_nothing_moves(rtol):
-    """The speed decays at the rate 1 of the bulk; W2 is as small there."""
+    """The speed decays at the rate 1 of the bulk; W2 is as small there.
+
+    The run ends with the step that gets there, which at a large rtol takes about ten units of time.
+    """
     options = {"until": "steady", "steady_tolerance": 1e-6, "rtol": rtol}
     run = mf.solve(KURAMOTO, START, (0, 500), **options)
     assert run.status == "steady" and run.success and 5 < run.t[-1] < 40
-    assert 1e-7 < run.stats["rate_of_change"] <= 1e-6
+    assert (1e-7 if rtol < 1e-4 else 1e-11) < run.stats["rate_of_change"] <= 1e-6
     assert run.final.w2_to_dirac() < 1e-5 and f"Steady at t = {run.t[-1]:g}" in run.message
     (cluster,) = run.final.clusters()
     assert cluster.mass == pytest.approx(1, abs=1e-9)

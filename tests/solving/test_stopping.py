@@ -56,11 +56,13 @@ def test_a_run_that_is_not_steady_in_time_is_finished():
 # Callback ----------------------------------------------------------------------------------
 
 
-def test_the_callback_sees_every_step():
+def test_the_callback_sees_every_step_and_every_output():
     seen = []
     run = mf.solve(KURAMOTO, bumps(), (0, 1), callback=lambda t, d: seen.append((t, d)))
     times = [t for t, _ in seen]
-    assert len(seen) == run.stats["steps"] and times == sorted(set(times)) and times[-1] == 1
+    within = 99  # outputs that are at the end of no step
+    assert len(seen) == run.stats["steps"] + within and times == sorted(set(times))
+    assert times[-1] == 1
     assert set(run.t[1:]) <= set(times)
     np.testing.assert_array_equal(seen[-1][1].coefficients, run.final.coefficients)
 

@@ -1,0 +1,156 @@
+"""The state within a step: interpolants of explicit and of exponential schemes."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from .attempt import HIGHEST, phi_functions
+from .schemes import DenseOutput, ParabolicOutput
+
+BLOCK = 2048  # floats of a sum: they stay in the cache next to the processor
+NOTHING = np.empty(0)
+
+
+class ParabolicInterpolant:
+    """The state between the ends of one step of an exponential scheme: see `ParabolicOutput`.
+
+    Parameters
+    ----------
+    table : ParabolicOutput
+    linear : ndarray, (1, modes) or (members, modes)
+        The diagonal of L.
+    u, new : ndarray, (members, modes)
+        At the beginning and at the end of the step.
+    slopes : ndarray, (members, stages, modes)
+        N of the stages, the last of them N(new).
+    dt : float
+    """
+
+    def __init__(self, table: ParabolicOutput, linear, u, new, slopes, dt: float):
+        first, last = slopes[:, 0], slopes[:, -1]
+        middle = sum(weight * slopes[:, stage] for stage, weight in table.middle.items())
+        self._linear, self._u, self._dt = linear, u, dt
+        self._derivatives = np.stack(
+            [first, 4 * middle - 3 * first - last, 4 * (first + last - 2 * middle)]
+        )
+        self._gap = new - self._by_parabola(1.0)
+
+    def __call__(self, s: float) -> np.ndarray:
+        """The state (members, modes) after the part s of the step."""
+        return self._by_parabola(s) + s * s * (3 - 2 * s) * self._gap
+
+    def _by_parabola(self, s: float) -> np.ndarray:
+        state = np.empty_like(self._u)
+        _by_parabola(self._linear, self._u, self._derivatives, self._dt, float(s), state)
+        return state
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _by_parabola(linear, u, derivatives, dt, s, state):
+    """e(s) of `ParabolicOutput`, by the derivatives (3, members, modes) of P in s at s = 0."""
+    phi, members, rows = np.empty(HIGHEST + 1, dtype=linear.dtype), u.shape[0], linear.shape[0]
+    for row in range(rows):
+        for k in range(u.shape[1]):
+            phi_functions(s * dt * linear[row, k], phi)
+            for member in range(row, members if rows == 1 else row + 1):
+                total = phi[0] * u[member, k]
+                factor = dt
+                for j in range(HIGHEST):
+                    factor *= s
+                    total += factor * phi[j + 1] * derivatives[j, member, k]
+                state[member, k] = total
+
+
+class Interpolant:
+    """The state between the ends of one step of an explicit scheme: see `DenseOutput`.
+
+    Parameters
+    ----------
+    table : DenseOutput
+    velocity : callable
+        (x, t) -> dx/dt.
+    x, new : ndarray
+        At the beginning and at the end of the step.
+    slopes : ndarray, (stages, x.size)
+        The velocities of the stages, and that at the end.
+    t, dt : float
+
+    Notes
+    -----
+    For `DormandPrince` a polynomial of degree 7 in time, by three more velocities.
+
+    References
+    ----------
+    Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.6, DOP853.
+    """
+
+    def __init__(self, table: DenseOutput, velocity: Callable, x, new, slopes, t: float, dt: float):
+        self._x = x
+        known = np.concatenate([slopes, np.empty((len(table.stages), x.size))])
+        for i, (node, stage) in enumerate(
+            zip(table.nodes, table.stages, strict=True), start=len(slopes)
+        ):
+            place = combined(row_of(stage), known, dt, x)
+            known[i] = velocity(place, t + node * dt).ravel()
+        change = (new - x).ravel()
+        first, last = dt * slopes[0], dt * slopes[-1]
+        self._terms = [change, first - change, 2 * change - last - first]
+        self._terms += [combined(row_of(weights), known, dt) for weights in table.weights]
+
+    def __call__(self, s: float) -> np.ndarray:
+        """The state after the part s of the step."""
+        return self._x + _polynomial(self._terms, s).reshape(self._x.shape)
+
+    def of(self, picked: Callable) -> Callable:
+        """A linear function of the state, `picked`, as a function of the part s of the step.
+
+        Differences of values that are close keep their digits.
+        """
+        first, *terms = (
+            picked(values.reshape(self._x.shape)) for values in (self._x, *self._terms)
+        )
+        return lambda s: first + _polynomial(terms, s)
+
+
+def _polynomial(terms, s) -> np.ndarray:
+    """The change since the beginning, at the part s of the step."""
+    total = np.zeros_like(terms[0])
+    for i, term in enumerate(reversed(terms)):
+        total += term
+        total *= s if i % 2 == 0 else 1 - s
+    return total
+
+
+def row_of(weights: dict[int, float]) -> np.ndarray:
+    """Weights of the stages up to the last that has one."""
+    return np.array([weights.get(stage, 0.0) for stage in range(max(weights) + 1)])
+
+
+def combined(
+    weights: np.ndarray, slopes: np.ndarray, dt: float, x: np.ndarray | None = None
+) -> np.ndarray:
+    """x + dt sum_j weights_j slopes_j, of the shape of x; without x the sum alone, (N,).
+
+    Slopes (s, N) of weight 0 are not read, nor those beyond the weights.
+    """
+    result = np.empty(slopes.shape[1] if x is None else x.shape)
+    start = NOTHING if x is None else np.require(x.ravel(), requirements="W")  # one type only
+    _combine(start, weights, slopes, dt, result.ravel())
+    return result
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _combine(x, weights, slopes, dt, result):
+    for begin in range(0, result.size, BLOCK):
+        part = result[begin : begin + BLOCK]
+        for i in range(part.size):
+            part[i] = 0.0
+        for j in range(weights.size):
+            weight, slope = dt * weights[j], slopes[j, begin : begin + BLOCK]
+            if weight != 0.0:
+                for i in range(part.size):
+                    part[i] += weight * slope[i]
+        if x.size > 0:
+            for i in range(part.size):
+                part[i] += x[begin + i]
