@@ -43,7 +43,9 @@ def test_beta_must_not_overflow():
 
 
 def test_parameters_must_broadcast():
-    with pytest.raises(ValueError, match=r"drift of shape \(3,\), kappa of shape \(2,\).*trailing axis"):
+    with pytest.raises(
+        ValueError, match=r"drift of shape \(3,\), kappa of shape \(2,\).*trailing axis"
+    ):
         mf.Transformer(mf.USA([1.0, 2.0, 3.0]), [1.0, 2.0])
 
 
