@@ -24,10 +24,26 @@ NOT_SUCCESSFUL, BAD_INPUT = 1, 2
 MOVIES = (".mp4", ".gif")
 KINDS = ["solve", "chaos", "bifurcation", "phase_diagram"]
 FILE = click.Path(path_type=Path)
+IMPORT: dict[str, Any] = {
+    "metavar": "MODULE_OR_FILE",
+    "multiple": True,
+    "help": "Import a module, or a Python file, that defines kinds of your own. Repeatable.",
+}
 
 
 class Commands(click.Group):
-    """Commands whose errors are one message on stderr, and exit code 2."""
+    """Commands whose errors are one message on stderr, and exit code 2.
+
+    ``--import`` may stand before or after the name of a command.
+    """
+
+    def add_command(self, command: click.Command, name: str | None = None) -> None:
+        def import_more(context: click.Context, _option: Any, modules: tuple[str, ...]) -> None:
+            context.find_root().obj |= {name: import_kinds(name) for name in modules}
+
+        more = IMPORT | {"expose_value": False, "is_eager": True, "callback": import_more}
+        command.params.append(click.Option(["--import", "modules"], **more))
+        super().add_command(command, name)
 
     def invoke(self, context: click.Context) -> Any:
         try:
@@ -102,13 +118,7 @@ def _import_file(path: Path) -> ModuleType:
     callback=_print_version,
     help="Print the version and exit.",
 )
-@click.option(
-    "--import",
-    "modules",
-    metavar="MODULE_OR_FILE",
-    multiple=True,
-    help="Import a module, or a Python file, that defines kinds of your own. Repeatable.",
-)
+@click.option("--import", "modules", **IMPORT)
 @click.pass_context
 def main(context: click.Context, modules: tuple[str, ...]) -> None:
     """Mean-field dynamics of attention: densities of tokens under the noisy Transformer."""

@@ -389,9 +389,11 @@ def test_a_file_with_a_drift_of_ones_own_is_imported(folder):
         [*command, "solve", "run.toml"], env=environment, capture_output=True, text=True
     )
     assert without.returncode == 2 and "model.drift.kind" in without.stderr
-    for module in ("linear_drifts.py", "linear_drifts"):
+    before, after = ("--import", "linear_drifts.py"), ("--import", "linear_drifts")
+    for words in ((*before, "solve", "run.toml"), ("solve", "run.toml", *after)):
+        module = words[words.index("--import") + 1]
         done = subprocess.run(
-            [*command, "--import", module, "solve", "run.toml", "--force"],
+            [*command, *words, "--force"],
             env=environment,
             capture_output=True,
             text=True,
@@ -417,8 +419,12 @@ def test_a_file_with_a_drift_of_ones_own_is_imported(folder):
 def test_what_cannot_be_imported_is_one_message(module, message):
     if module != "gone.py" and module.endswith(".py"):
         write(module, "x = = 1\n")
-    err = meanfield("--import", module, "solve", "run.toml", code=2)[1]
-    assert f"--import {module}: " in err and message in err
+    for words in (
+        ("--import", module, "solve", "run.toml"),
+        ("solve", "--import", module, "run.toml"),
+    ):
+        err = meanfield(*words, code=2)[1]
+        assert f"--import {module}: " in err and message in err
     assert not Path("run.nc").exists() and sys.modules["json"] is json
 
 
