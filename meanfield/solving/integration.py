@@ -143,7 +143,7 @@ class Integration(ABC):
     @property
     def attempts(self) -> int:
         """Steps tried so far, accepted or rejected."""
-        return int(sum(counts[:2].sum() for counts in self.tally.values()))
+        return sum(int(counts[0]) + int(counts[1]) for counts in self.tally.values())
 
     def stats(self, state: Any, t: float) -> dict[str, Any]:
         """Counts for a result that ends with a state, and what policies and the motion tell it."""
