@@ -60,6 +60,13 @@ SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n((?:(?!.*\n---).*\n?)*)",
 ENTRY = re.compile(r"^(\S[^:\n]*).*\n?((?: .*\n?|\n)*)", re.MULTILINE)  # names, indented words
 
 
+class Registry(dict[str, Any]):
+    """The kinds of a family by their names, which say nothing of what one of them computes."""
+
+    def identity(self) -> None:
+        """What `digest` reads of it."""
+
+
 @dataclass_transform(eq_default=False)
 class Kind(ABC):
     """Base of all kinds.
@@ -90,7 +97,7 @@ class Kind(ABC):
             dataclass(frozen=True, eq=False, repr=False)(cls)
             del cls.__setattr__, cls.__delattr__  # those of Kind will do
         if family:
-            cls.family, cls.kinds = cls, {}
+            cls.family, cls.kinds = cls, Registry()
             if cls.default_kind != cls.__name__:
                 return
         if hasattr(cls, "family") and cls.__name__[0] != "_" and not inspect.isabstract(cls):
