@@ -27,6 +27,7 @@ DESCRIPTORS = (
     types.ClassMethodDescriptorType,
     types.GetSetDescriptorType,
     types.MemberDescriptorType,
+    type(inspect.FrameInfo.filename),  # of a named tuple
 )
 WRITTEN = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that is not built in
 EMPTY_CELL = ("empty cell",)
@@ -109,7 +110,7 @@ class _Reader:
             self._write("builtin", getattr(value, "__module__", None) or "", value.__name__)
             self.read(getattr(value, "__self__", None))
         elif isinstance(value, DESCRIPTORS):
-            self._write("descriptor", value.__qualname__)
+            self._write("descriptor", repr(value))
         elif isinstance(value, property):
             self._listed("property", (value.fget, value.fset, value.fdel))
         elif isinstance(value, staticmethod | classmethod):

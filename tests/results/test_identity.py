@@ -2,6 +2,7 @@
 
 import functools
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -102,6 +103,10 @@ def _class_of(**attributes):
     return type("Own", (Turning,), {"__module__": __name__, **attributes})
 
 
+class Pair(NamedTuple):
+    first: int
+
+
 class Level(Enum):
     LOW = 1.0
     HIGH = 2.0
@@ -116,6 +121,7 @@ class Level(Enum):
         lambda x: _class_of(turn=staticmethod(lambda: x))(),
         lambda x: _class_of(turn=classmethod(lambda _cls: x))(),
         lambda x: _class_of(speed=x),
+        lambda x: _class_of(speed=x, pair=Pair),
         lambda x: Level(float(x)),
         lambda x: np.random.default_rng(x).standard_normal,
         lambda x: [x].count,
