@@ -1,21 +1,36 @@
 """Digests of what is computed with: equal digests mean the same computation.
 
 Names are not identity. Arrays count with every bit, functions with their code, constants, defaults,
-closures and the global names that they read, objects with what they hold.
+closures and the global names that they read, classes with their attributes, objects with what they
+hold. What belongs to this package or another library counts by its name: results record versions.
 """
 
+import builtins
 import functools
 import hashlib
 import inspect
 import sys
 import types
-from collections.abc import Mapping, Sequence
-from pathlib import PurePath
-from typing import Any
+from abc import ABC
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path, PurePath
+from typing import Any, ClassVar
 
 import numpy as np
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, PurePath, type(...), range, slice)
+DESCRIPTORS = (
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    type(inspect.FrameInfo.filename),  # of a named tuple
+)
+WRITTEN = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that is not built in
+EMPTY_CELL = ("empty cell",)
 
 
 def digest(value: Any) -> str:
@@ -71,7 +86,14 @@ class _Reader:
             self.read(entry)
 
     def _contents(self, value: Any) -> None:
-        if isinstance(value, Mapping):
+        if isinstance(value, types.ModuleType):
+            self._module(value)
+        elif isinstance(value, type):
+            self._class(value)
+        elif callable(identity := getattr(value, "identity", None)):
+            self.read(type(value))
+            self.read(identity())
+        elif isinstance(value, Mapping):
             pairs = sorted(value.items(), key=lambda pair: repr(pair[0]))
             self._listed("mapping", (entry for pair in pairs for entry in pair))
         elif isinstance(value, set | frozenset):
@@ -84,21 +106,23 @@ class _Reader:
             self._listed("partial", (value.func, value.args, value.keywords))
         elif isinstance(value, types.MethodType):
             self._listed("method", (value.__func__, value.__self__))
-        elif isinstance(value, types.ModuleType):
-            self._write("module", value.__name__)
-        elif isinstance(value, type):
-            self._class(value)
         elif isinstance(value, types.BuiltinFunctionType | np.ufunc):
             self._write("builtin", getattr(value, "__module__", None) or "", value.__name__)
+            self.read(getattr(value, "__self__", None))
+        elif isinstance(value, DESCRIPTORS):
+            self._write("descriptor", repr(value))
+        elif isinstance(value, property):
+            self._listed("property", (value.fget, value.fset, value.fdel))
+        elif isinstance(value, staticmethod | classmethod):
+            self._listed(type(value).__name__, (value.__func__,))
+        elif isinstance(value, functools.cached_property):
+            self._listed("cached property", (value.func,))
         elif isinstance(value, np.random.Generator):
             self._listed("generator", [value.bit_generator.state])
-        elif callable(identity := getattr(value, "identity", None)):
-            self._class(type(value))
-            self.read(identity())
         elif callable(python := getattr(value, "py_func", None)):  # compiled by numba
             self.read(python)
         elif hasattr(value, "__dict__"):
-            self._class(type(value))
+            self.read(type(value))
             kept = {n: v for n, v in vars(value).items() if not _is_cached(type(value), n)}
             self.read(kept)
         else:
@@ -109,9 +133,9 @@ class _Reader:
             self._write("library", function.__module__, function.__qualname__)
         else:
             self._code(function.__code__, function.__globals__)
-        closure = [cell.cell_contents for cell in function.__closure__ or ()]
+        closure = map(_held, function.__closure__ or ())
         defaults = [function.__defaults__, function.__kwdefaults__]
-        self._listed("given", [*defaults, closure, vars(function)])
+        self._listed("given", [*defaults, *closure, vars(function)])
 
     def _code(self, code: types.CodeType, names: Mapping[str, Any]) -> None:
         """Instructions and constants, functions defined inside, and the globals that are read."""
@@ -121,18 +145,62 @@ class _Reader:
                 self._code(constant, names)
             else:
                 self.read(constant)
-        for name in code.co_names:
-            if name in names:
-                self._write("global", name)
-                self.read(names[name])
+        self._globals(code.co_names, names)
+
+    def _globals(self, wanted: Iterable[str], names: Mapping[str, Any]) -> bool:
+        """Those of the wanted names that there are, in modules of one's own among them too."""
+        found = [name for name in wanted if name in names]
+        for name in found:
+            self._write("global", name)
+            value = names[name]
+            if _is_own_module(value) and not any(value is other for other in self._open):
+                self._open.append(value)
+                if not self._globals(wanted, vars(value)):
+                    self._module(value)
+                self._open.pop()
+            else:
+                self.read(value)
+        return bool(found)
+
+    def _module(self, module: types.ModuleType) -> None:
+        """Its name; the file of one of one's own too."""
+        self._write("module", module.__name__)
+        if _is_own_module(module):
+            if not getattr(module, "__file__", None):
+                raise TypeError(f"{module!r} has no contents that can be told from others")
+            self.hash.update(Path(str(module.__file__)).read_bytes())
 
     def _class(self, cls: type) -> None:
-        """Its name; where the class is not of this package or another library, its code too."""
+        """Its name; where the class is not of this package or another library, all it defines."""
         self._write("class", cls.__module__, cls.__qualname__)
         for base in cls.__mro__[:-1]:
-            if not _of_library(base.__module__):
+            if base.__flags__ & WRITTEN and not _of_library(base.__module__):
                 own = vars(base).items()
-                self._listed("methods", (f for _, f in sorted(own) if inspect.isfunction(f)))
+                self.read({n: v for n, v in own if n not in MADE or inspect.isfunction(v)})
+
+
+@dataclass
+class _Plain(ABC):
+    """A class that defines nothing."""
+
+    nothing: ClassVar[None]
+
+
+MADE = {*vars(_Plain), *vars(Enum("_", [])), "__orig_bases__", "__parameters__"}  # by Python
+
+
+def _held(cell: types.CellType) -> Any:
+    """What a variable of an enclosing function holds, which may not be set yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return EMPTY_CELL
+
+
+def _is_own_module(value: Any) -> bool:
+    if not isinstance(value, types.ModuleType) or value is builtins:
+        return False
+    return not _of_library(value.__name__)
 
 
 def _is_cached(cls: type, name: str) -> bool:

@@ -19,7 +19,7 @@ import re
 import types
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import (
     Any,
@@ -60,6 +60,13 @@ SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n((?:(?!.*\n---).*\n?)*)",
 ENTRY = re.compile(r"^(\S[^:\n]*).*\n?((?: .*\n?|\n)*)", re.MULTILINE)  # names, indented words
 
 
+class Registry(dict[str, Any]):
+    """The kinds of a family by their names, which say nothing of what one of them computes."""
+
+    def identity(self) -> None:
+        """What `digest` reads of it."""
+
+
 @dataclass_transform(eq_default=False)
 class Kind(ABC):
     """Base of all kinds.
@@ -74,7 +81,8 @@ class Kind(ABC):
     Raises
     ------
     TypeError
-        If another module has defined a kind of this name in the family.
+        If another module has defined a kind of this name in the family, or if a parameter has the
+        name of something else that the class inherits: ``hides`` names those that may.
     """
 
     family: ClassVar[type["Kind"]]
@@ -84,13 +92,21 @@ class Kind(ABC):
     kept: ClassVar[bool] = True  # whether tables describe it; else they hold its repr
     by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
 
-    def __init_subclass__(cls, family: bool = False, **options: Any) -> None:
+    def __init_subclass__(
+        cls, family: bool = False, hides: tuple[str, ...] = (), **options: Any
+    ) -> None:
         super().__init_subclass__(**options)
         if _needs_init(cls):
+            for name in _fields(cls):
+                if name not in hides and (hidden := _hidden(cls, name)):
+                    raise TypeError(
+                        f"{cls.__name__} has a parameter {name}, which would hide {hidden}: choose "
+                        f"another name, such as {name}_."
+                    )
             dataclass(frozen=True, eq=False, repr=False)(cls)
             del cls.__setattr__, cls.__delattr__  # those of Kind will do
         if family:
-            cls.family, cls.kinds = cls, {}
+            cls.family, cls.kinds = cls, Registry()
             if cls.default_kind != cls.__name__:
                 return
         if hasattr(cls, "family") and cls.__name__[0] != "_" and not inspect.isabstract(cls):
@@ -182,10 +198,27 @@ def _needs_init(cls: type[Kind]) -> bool:
     """Whether a dataclass makes the constructor: it has annotations, or none was written so far."""
     if cls.by_hand or "__init__" in cls.__dict__:
         return False
-    hints = inspect.get_annotations(cls).values()
-    if any("ClassVar" not in str(hint) for hint in hints):
+    if _fields(cls):
         return True
     return next(base for base in cls.__mro__[1:] if "__init__" in base.__dict__) is object
+
+
+def _fields(cls: type[Kind]) -> list[str]:
+    """The parameters that a class adds by annotations."""
+    hints = inspect.get_annotations(cls).items()
+    return [name for name, hint in hints if "ClassVar" not in str(hint)]
+
+
+def _hidden(cls: type[Kind], name: str) -> str:
+    """What else a parameter of this name would stand for; empty if nothing."""
+    if name in ("kind", "self"):
+        return f"the word {name} of tables and methods"
+    for base in cls.__mro__[1:]:
+        if is_dataclass(base) and name in (field.name for field in fields(base)):
+            return ""
+        if name in vars(base):
+            return f"{base.__name__}.{name}"
+    return ""
 
 
 # Parameters ------------------------------------------------------------------------------------

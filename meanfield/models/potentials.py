@@ -218,7 +218,7 @@ class _OfPotential(ZonalDrift):
         return self.described  # the functions say it themselves, also one that a file did not hold
 
 
-class Interaction(_OfPotential):
+class Interaction(_OfPotential, hides=("potential", "derivative")):
     """Drift v(x) = grad_x int W(<x, y>) dmu(y) for any interaction potential W.
 
     Parameters
@@ -286,7 +286,7 @@ class Interaction(_OfPotential):
         return f"Interaction({self.name})"
 
 
-class CosineSeries(_OfPotential):
+class CosineSeries(_OfPotential, hides=("derivative",)):
     """Drift by the potential W(cos theta) = sum_k coefficients_k cos(k theta).
 
     theta is the angle between two points; cos(k theta) is the Chebyshev polynomial T_k of their

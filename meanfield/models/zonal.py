@@ -21,6 +21,17 @@ SIZES = (16, 32, 64, 128, 256, 512, 1024)  # of Chebyshev interpolants
 ACCURACY = 1e-12  # of their derivatives
 ROUNDED = 1e-15  # times the largest are coefficients that may be rounding
 NEGLIGIBLE = 1e-17
+CLOSED_FORMS = (
+    "exponent",
+    "polynomial_degree",
+    "multiplier_error",
+    "rate",
+    "potential",
+    "attraction",
+    "normaliser",
+    "interaction",
+    "contrast",
+)  # which belong to one slope and weight
 DEGREES = (64, 256, 1024, 4096)
 
 
@@ -76,9 +87,28 @@ class ZonalDrift(Drift):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        cls._refuse_closed_forms_of_another_slope()
         for name in ("slope", "weight", "potential", "contrast"):
             if inspect.isfunction(cls.__dict__.get(name)):
                 setattr(cls, name, _with_trailing_axes(cls.__dict__[name]))
+
+    @classmethod
+    def _refuse_closed_forms_of_another_slope(cls) -> None:
+        above: Any = super(cls, cls)
+        if above.slope is ZonalDrift.slope or not {"slope", "weight"} & set(vars(cls)):
+            return
+        inherited = [
+            name
+            for name in CLOSED_FORMS
+            if name not in vars(cls)
+            and inspect.getattr_static(cls, name) is not inspect.getattr_static(ZonalDrift, name)
+        ]
+        if inherited:
+            raise TypeError(
+                f"{cls.__name__} has a slope or a weight of its own, and would inherit the "
+                f"{', '.join(inherited)} of another: define these too, or derive it from "
+                "ZonalDrift, where they follow from slope and weight."
+            )
 
     @abstractmethod
     def slope(self, t: np.ndarray) -> np.ndarray:

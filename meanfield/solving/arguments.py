@@ -117,7 +117,9 @@ class Arguments:
             "steady_tolerance": self.steady,
             "min_degree": self.degrees[0],
             "max_degree": self.degrees[1],
-            "events": [getattr(event, "__qualname__", repr(event)) for event in self.events],
+            "events": [
+                getattr(event, "__qualname__", type(event).__qualname__) for event in self.events
+            ],
             **kept,
             **self.motion.recorded(),
         }

@@ -215,6 +215,7 @@ class _Run:
             "scheme": arguments.scheme,
             "events": arguments.events,
             "initial": arguments.state,
+            "motion": type(arguments.motion),
         }
 
     def to_the_end(self) -> "_Record":

@@ -234,3 +234,59 @@ def test_globals_that_a_function_reads_count(monkeypatch):
     before = digest(f)
     monkeypatch.setitem(globals(), "SCALE", 3.0)
     assert digest(f) != before
+
+
+# Classes that would compute something else -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [
+        *((mf.ZonalDrift, name) for name in ("exponent", "polynomial_degree", "constant", "rate")),
+        *((mf.ZonalDrift, name) for name in ("kept", "shape", "parameters", "member", "kinds")),
+        (mf.ZonalDrift, "self"),
+        (mf.ZonalDrift, "kind"),
+        (mf.Weights, "normalised"),
+        (mf.Weights, "replace"),
+    ],
+)
+def test_a_parameter_does_not_hide_what_a_class_inherits(family, name):
+    with pytest.raises(TypeError, match=f"Hiding has a parameter {name}.*such as {name}_"):
+        type("Hiding", (family,), {"__annotations__": {name: float}})
+    assert "Hiding" not in family.kinds
+
+
+def test_a_default_of_a_parameter_may_be_another():
+    class Small(Disc):
+        """A small disc."""
+
+        radius: float = 0.1
+
+    assert Small().radius == 0.1
+
+
+@pytest.mark.parametrize("base", [mf.USA, mf.SA, mf.Kuramoto, mf.CosineSeries])
+@pytest.mark.parametrize("method", ["slope", "weight"])
+def test_closed_forms_of_another_slope_are_not_inherited(base, method):
+    with pytest.raises(TypeError, match=r"would inherit the .*attraction.* ZonalDrift"):
+        type("Steeper", (base,), {method: lambda self, t: 1 + t})
+
+
+def test_closed_forms_of_its_own_slope_may_be_inherited():
+    class Renamed(mf.USA):
+        """USA under another name."""
+
+    class Sloping(mf.ZonalDrift):
+        """Without closed forms."""
+
+        def slope(self, t):
+            return 1 + t
+
+    class Steeper(Sloping):
+        """With another slope."""
+
+        def slope(self, t):
+            return 1 + 2 * t
+
+    np.testing.assert_array_equal(Renamed(2.0).attraction(4, 3), mf.USA(2.0).attraction(4, 3))
+    assert Steeper().attraction(1, 3)[1] == pytest.approx(1 / 3)

@@ -1,5 +1,9 @@
 """The identity of a checkpoint: what is computed with, not what it is called."""
 
+import functools
+from enum import Enum
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -27,6 +31,8 @@ def test_digests_tell_what_functions_do():
     assert digest(crossing(0.1)) == digest(crossing(0.1)) != digest(crossing(0.2))
     assert digest(lambda t: t + 1) != digest(lambda t: t + 2)
     assert digest(lambda t, a=1: t + a) != digest(lambda t, a=2: t + a)
+    assert digest(lambda t: len(t)) != digest(lambda t: max(t))
+    assert digest(len) != digest(max)
     assert digest(lambda t: np.sin(t)) != digest(lambda t: np.cos(t))
 
 
@@ -82,3 +88,146 @@ def test_parameters_that_change_resume_to_the_last_bit(tmp_path):
     parts = mf.solve(model, X, (0.1, 9.1), resume=True, **options)
     for one, other in zip(whole, parts, strict=True):
         assert one.x.tobytes() == other.x.tobytes()
+
+
+class Turning:
+    """V(t) turns at a speed."""
+
+    speed = 3.0
+
+    def __call__(self, t):
+        return np.cos(self.speed * t) * np.eye(3)
+
+
+def _class_of(**attributes):
+    return type("Own", (Turning,), {"__module__": __name__, **attributes})
+
+
+class Pair(NamedTuple):
+    first: int
+
+
+class Level(Enum):
+    LOW = 1.0
+    HIGH = 2.0
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda x: _class_of(speed=x)(),
+        lambda x: _class_of(speed=property(lambda _self: x))(),
+        lambda x: _class_of(speed=functools.cached_property(lambda _self: x))(),
+        lambda x: _class_of(turn=staticmethod(lambda: x))(),
+        lambda x: _class_of(turn=classmethod(lambda _cls: x))(),
+        lambda x: _class_of(speed=x),
+        lambda x: _class_of(speed=x, pair=Pair),
+        lambda x: Level(float(x)),
+        lambda x: np.random.default_rng(x).standard_normal,
+        lambda x: [x].count,
+    ],
+)
+def test_all_that_a_class_defines_is_identity(made):
+    assert digest(made(1)) == digest(made(1)) != digest(made(2))
+
+
+def test_kinds_of_a_family_do_not_change_one_of_them():
+    class Own(mf.Weights, family=True):
+        def of_logits(self, logits, squares):
+            return logits
+
+    class First(Own):
+        """One."""
+
+    before = digest(First())
+
+    class Second(Own):
+        """Another."""
+
+    assert digest(First()) == before != digest(Second())
+
+
+def test_flags_of_a_kind_are_identity():
+    def kind(flag):
+        body = {"__module__": __name__, "normalised": flag, "of_logits": lambda s, l, q: l}
+        return type("Flagged", (mf.Weights,), body)()
+
+    assert digest(kind(True)) == digest(kind(True)) != digest(kind(False))
+
+
+def test_modules_of_ones_own_count_as_far_as_they_are_named(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "ownmod.py").write_text("import ownmod\nA = 2.0\nB = 3.0\ndef h(t): return B * t\n")
+    import ownmod  # type: ignore[import-not-found]
+
+    def through_a_global():
+        return eval("lambda t: ownmod.A + ownmod.h(t)", {"ownmod": ownmod})
+
+    before, whole = digest(through_a_global()), digest(ownmod)
+    assert digest(through_a_global()) == before
+    for name in "AB":
+        with monkeypatch.context() as changed:
+            changed.setattr(ownmod, name, 5.0)
+            assert digest(through_a_global()) != before
+    (tmp_path / "ownmod.py").write_text("A = 4.0\n")
+    assert digest(ownmod) != whole
+
+
+def test_a_variable_that_is_not_set_yet_has_an_identity():
+    def event(_t, _state):
+        return later
+
+    before = digest(event)
+    later = 1.0
+    assert digest(event) != before
+
+
+class Passes:
+    """An event that is an object."""
+
+    def __init__(self, level):
+        self.level = level
+
+    def __call__(self, _t, state):
+        return state.x[0, 0] - self.level
+
+
+def test_a_callable_object_as_an_event_is_resumed(tmp_path):
+    def solve(level, **options):
+        path, model = tmp_path / "run", mf.Transformer(mf.SA(1.0))
+        return mf.solve(model, X, (0, 1), events=Passes(level), checkpoint=path, **options)
+
+    assert solve(0.3, max_steps=2).options["events"] == ["Passes"]
+    with pytest.raises(mf.CheckpointError, match="another run"):
+        solve(0.4, resume=True)
+    assert solve(0.3, resume=True).success
+
+
+def test_another_motion_of_a_state_is_another_run(tmp_path):
+    class Angle(mf.State):
+        """An angle."""
+
+        def __init__(self, a: np.ndarray):
+            self.a = np.array(a, dtype=float)
+
+        def arrays(self):
+            return {"a": (("token",), self.a)}
+
+    def solve(speed, **options):
+        class AngleMotion(mf.Motion, moves=Angle):
+            def coordinates(self, state):
+                return state.a
+
+            def state_of(self, y):
+                return Angle(y)
+
+            def velocity(self, y, t):
+                return speed * y
+
+        model = mf.Transformer(mf.SA(1.0))
+        return mf.solve(model, Angle([1.0]), (0, 1), checkpoint=tmp_path / "run", **options)
+
+    solve(1.0, max_steps=2)
+    with pytest.raises(mf.CheckpointError, match="another run"):
+        solve(2.0, resume=True)
+    assert solve(1.0, resume=True).success
