@@ -104,9 +104,16 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
     def state_of(self, y: np.ndarray) -> Equiangular:
         """The state with these coordinates."""
-        logit, radius = y[:, 0, 0], np.exp(y[:, 0, 1])
-        shape = self.like.shape
-        return Equiangular.computed(self.like.n, logit.reshape(shape), radius.reshape(shape))
+        return self.unpacked(np.stack([y[:, 0, 0], np.exp(y[:, 0, 1])], axis=-1))
+
+    def packed(self, state: Equiangular) -> np.ndarray:
+        """The logits and the radii (members, 2), whose logarithms round."""
+        return np.stack([state.logit.ravel(), state.radius.ravel()], axis=-1)
+
+    def unpacked(self, array: np.ndarray) -> Equiangular:
+        """The state with these numbers."""
+        logit, radius = (column.reshape(self.like.shape) for column in array.T)
+        return Equiangular.computed(self.like.n, logit, radius)
 
     def _flat(self, y: np.ndarray) -> Equiangular:
         """The members on one axis, without radii."""

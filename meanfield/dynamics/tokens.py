@@ -161,10 +161,25 @@ class TokenMotion(Motion, moves=Tokens):
 
     def state_of(self, y: np.ndarray) -> Tokens:
         """The tokens with these coordinates."""
+        return self._tokens(y, self.masses(y))
+
+    def packed(self, state: Tokens) -> np.ndarray:
+        """The coordinates, but masses in place of their logarithms, which round."""
+        y = self.coordinates(state)
+        if self.model.reaction:
+            y[..., -1] = state.masses.reshape(y.shape[:-1])
+        return y
+
+    def unpacked(self, array: np.ndarray) -> Tokens:
+        """The tokens with these numbers."""
+        return self._tokens(array, array[..., -1])
+
+    def _tokens(self, y: np.ndarray, masses: np.ndarray) -> Tokens:
+        """The tokens at these coordinates; of these masses under a reaction."""
         shape = (*self.like.shape, y.shape[1])
         x = y[..., : self.dimension].reshape(*shape, self.dimension)
         radii = y[..., self.dimension].reshape(shape) if self.has_radii else None
-        masses = self.masses(y).reshape(shape) if self.model.reaction else self.like.masses
+        masses = masses.reshape(shape) if self.model.reaction else self.like.masses
         return Tokens(x, masses, radii, on_sphere=self.on_sphere)
 
     def masses(self, y: np.ndarray) -> np.ndarray:
