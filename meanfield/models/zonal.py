@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.checks import returned
 from ..core.errors import MeanfieldError
 from ..spaces.kernels import quadrature_multipliers, values_at
 from .drift import Drift
@@ -188,12 +189,15 @@ class ZonalDrift(Drift):
 
 
 def _with_trailing_axes(method):
-    """The method on a drift whose parameters broadcast with inner products t."""
+    """The method on a drift whose parameters broadcast with inner products t, checked."""
 
     @functools.wraps(method)
     def evaluate(self, t):
         t = np.asarray(t, dtype=float)
-        return method(_expanded(self, t.ndim) if self.shape else self, t)
+        values = method(_expanded(self, t.ndim) if self.shape else self, t)
+        if method.__name__ == "contrast":
+            return values
+        return returned(f"{type(self).__name__}.{method.__name__}", values, t.shape)
 
     return evaluate
 

@@ -1,0 +1,45 @@
+"""What is told of drifts, weights and normalisations whose methods return something else."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+
+CIRCLE = mf.Circle(16)
+X = mf.Tokens.uniform(12, 3, rng=0)
+SHORT = {"t_span": (0, 0.1), "t_eval": [0.1]}
+
+
+class Slope(mf.ZonalDrift):
+    """Its slope is what a function makes of the inner products."""
+
+    f: object
+
+    def slope(self, t):
+        return self.f(t)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        X,
+        X.gram(),
+        mf.Equiangular(5, 0.1),
+        CIRCLE.von_mises(0, 1),
+        mf.Characteristics(CIRCLE.von_mises(0, 1)),
+    ],
+    ids=lambda state: type(state).__name__,
+)
+@pytest.mark.parametrize(
+    ("f", "error", "found"),
+    [
+        (lambda t: 2.0, ValueError, r"got shape \(\)"),
+        (lambda t: t[..., :1], ValueError, "got shape .*1"),
+        (lambda t: 1j * t, TypeError, "got array.*j"),
+        (lambda t: None, TypeError, "got None"),
+    ],
+    ids=["number", "shape", "complex", "None"],
+)
+def test_a_slope_is_an_array_of_real_numbers_on_every_state(state, f, error, found):
+    with pytest.raises(error, match=rf"Slope\.slope must return an array .* of shape .*; {found}"):
+        mf.solve(mf.Transformer(Slope(f)), state, **SHORT)
