@@ -130,7 +130,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         along = slopes[:, 0] / mean / n + (1 - 1 / n) * rho * rate
         across = rate * np.sqrt((1 - 1 / n) * state.gap * state.square)
         A = np.stack([along, across], axis=-1)
-        u = self.model.normalisation.update(self.inside(t), A)
+        u = self.model.normalisation.updated(self.inside(t), A)
         before, after = np.hypot(*A.T), np.hypot(*u.T)
         f = np.divide(after, before, out=np.ones_like(before), where=before > 0)
         own = (slopes[:, 0] - slopes[:, 1]) / mean / n

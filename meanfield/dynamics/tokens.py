@@ -244,7 +244,7 @@ class TokenMotion(Motion, moves=Tokens):
     def _normalised(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         if not self.on_sphere:
             return A
-        return self.model.normalisation.update(self.inside(t), A, size)
+        return self.model.normalisation.updated(self.inside(t), A, size)
 
     def grows(self, t: float) -> bool:
         """Whether radii change at this time."""

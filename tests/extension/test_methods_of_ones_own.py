@@ -43,3 +43,20 @@ class Slope(mf.ZonalDrift):
 def test_a_slope_is_an_array_of_real_numbers_on_every_state(state, f, error, found):
     with pytest.raises(error, match=rf"Slope\.slope must return an array .* of shape .*; {found}"):
         mf.solve(mf.Transformer(Slope(f)), state, **SHORT)
+
+
+class Update(mf.Normalisation):
+    """Its update is what a function makes of A."""
+
+    f: object
+
+    def update(self, t, A, size=0.0):
+        return self.f(A)
+
+
+@pytest.mark.parametrize("state", [X, mf.Equiangular(5, 0.1)], ids=["Tokens", "Equiangular"])
+@pytest.mark.parametrize("f", [lambda A: None, lambda A: 1.0, lambda A: A[..., :1], lambda A: 1j * A])
+def test_an_update_is_an_array_as_the_output_of_attention_is(state, f):
+    model = mf.Transformer(mf.SA(2.0), normalisation=Update(f))
+    with pytest.raises((TypeError, ValueError), match=r"Update\.update must return an array"):
+        mf.solve(model, state, **SHORT)
