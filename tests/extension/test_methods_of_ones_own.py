@@ -55,8 +55,27 @@ class Update(mf.Normalisation):
 
 
 @pytest.mark.parametrize("state", [X, mf.Equiangular(5, 0.1)], ids=["Tokens", "Equiangular"])
-@pytest.mark.parametrize("f", [lambda A: None, lambda A: 1.0, lambda A: A[..., :1], lambda A: 1j * A])
+@pytest.mark.parametrize(
+    "f", [lambda A: None, lambda A: 1.0, lambda A: A[..., :1], lambda A: 1j * A]
+)
 def test_an_update_is_an_array_as_the_output_of_attention_is(state, f):
     model = mf.Transformer(mf.SA(2.0), normalisation=Update(f))
     with pytest.raises((TypeError, ValueError), match=r"Update\.update must return an array"):
         mf.solve(model, state, **SHORT)
+
+
+class OfLogits(mf.Weights):
+    """What a function makes of the logits."""
+
+    f: object
+
+    def of_logits(self, logits, squares):
+        return self.f(logits)
+
+
+@pytest.mark.parametrize(
+    "f", [lambda l: None, lambda l: 1.0, lambda l: np.exp(l[..., :1]), lambda l: np.exp(1j * l)]
+)
+def test_weights_have_the_shape_of_the_logits(f):
+    with pytest.raises((TypeError, ValueError), match=r"OfLogits\.of_logits must return an array"):
+        mf.solve(mf.Transformer(mf.Attention(weights=OfLogits(f))), X, **SHORT)
