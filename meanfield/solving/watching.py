@@ -98,7 +98,8 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
     if not named or not all(map(callable, observe.values())):
         raise TypeError(f"observe is a mapping of names to functions of a state; got {observe!r}.")
     tried = {name: (f, _value(name, f, start.final).shape) for name, f in observe.items()}
-    arrays = observable_arrays(start) | start.final.stacked(start.states)
+    state: Any = start.final
+    arrays = observable_arrays(start) | state.stacked(start.states)
     axes = [dims for dims, _ in arrays.values()]
     axes += [axes_of(name, shape, start.shape) for name, (_, shape) in tried.items()]
     taken = {*arrays, *AXES, *start.parameters}.union(*axes)
