@@ -203,6 +203,10 @@ class EquiangularMotion(Motion, moves=Equiangular):
         """The number of members."""
         return f"{len(y)} members"
 
+    def why_not_finite(self, y: np.ndarray, t: float) -> str:
+        """Why velocities at these coordinates are not finite, and what to do about it."""
+        return self.model.drift.why_not_finite(1.0)
+
     def stats(self, state: Equiangular, t: float) -> dict[str, Any]:
         """What sums over tokens."""
         return {"engine": "equiangular"}

@@ -82,6 +82,10 @@ class GramMotion(Motion, moves=Gram):
         y = y / (lengths[:, :, None] * lengths[:, None, :])
         return (y + np.swapaxes(y, 1, 2)) / 2
 
+    def why_not_finite(self, y: np.ndarray, t: float) -> str:
+        """Why velocities at these coordinates are not finite, and what to do about it."""
+        return self.model.drift.why_not_finite(1.0)
+
     def stats(self, state: Gram, t: float) -> dict[str, Any]:
         """What sums over tokens."""
         return {"engine": "gram"}

@@ -334,7 +334,9 @@ class Motion(ABC):
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """Why velocities at these coordinates are not finite, and what to do about it."""
-        return self.model.drift.why_not_finite(float(np.abs(y).max(initial=0.0)))
+        if not np.isfinite(y).all():
+            return f"nor are the coordinates of the {self.moves.__name__} that the run begins with."
+        return f"look at what {type(self).__name__}.velocity returns, where coordinates are finite."
 
     # Measured ------------------------------------------------------------------------------
 

@@ -382,10 +382,17 @@ class TokenMotion(Motion, moves=Tokens):
 
     def why_rejected(self, at: Failure) -> str:
         """Why no step was short enough."""
+        where = " or ".join(self._singular) or "a radius falls to 0"
         return (
-            "the velocity is not smooth there, or not finite, as where a radius falls to 0. Use a "
-            "larger rtol, or dt= for fixed steps."
+            f"the velocity is not smooth there, or not finite, as where {where}. Use a larger rtol, "
+            "or dt= for fixed steps."
         )
+
+    @property
+    def _singular(self) -> list[str]:
+        """Where the solution ends, in words."""
+        radius = "a radius falls to 0" if self.has_radii else ""
+        return [where for where in (radius, self.model.drift.undefined) if where]
 
     def why_stalled(self, at: Failure) -> str:
         """Why steps became shorter than the clock can show: a collapse, or a singularity."""
@@ -395,7 +402,7 @@ class TokenMotion(Motion, moves=Tokens):
                 f"{self.stall(at)}; tokens go to infinity there, where the solution ends. Take the "
                 "states before, or project tokens on the sphere."
             )
-        lost = "; where a radius falls to 0 the solution ends" if self.has_radii else ""
+        lost = "".join(f"; where {where} the solution ends" for where in self._singular)
         if at.merging or self.model.drift.parts_tokens:
             return f"{self.stall(at)}{lost}. {AGAIN}"
         advice = "For tokens that have collapsed use merge=, of replicas one by one."
@@ -411,9 +418,14 @@ class TokenMotion(Motion, moves=Tokens):
                     f"feedforward returned vectors that are not finite, for {lost.sum()} of "
                     f"{lost.size} tokens. Look at what it does to them."
                 )
-        if self.has_radii and np.isfinite(self.attention_update(x, masses, t)).all():
+        u = x if self._exact else self.attention_update(x, masses, t)
+        if not np.isfinite(u).all():
+            if np.isfinite(self._sums.attention(self.inside(t), x, masses)).all():
+                name = type(self.model.normalisation).__name__
+                return f"{name}.update returned numbers that are not finite. Look at what it does."
+        elif self.has_radii:
             return "they are divided by radii so small that they overflow. Use larger radii."
-        return super().why_not_finite(y, t)
+        return self.model.drift.why_not_finite(float(np.abs(y).max()))
 
     # Measured ------------------------------------------------------------------------------
 

@@ -79,8 +79,8 @@ class Weights(Kind, family=True):
         """
 
         def weights(logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-            shape = logits.shape
-            return returned(f"{type(self).__name__}.of_logits", self.of_logits(logits, squares), shape)
+            shape, found = logits.shape, self.of_logits(logits, squares)
+            return returned(f"{type(self).__name__}.of_logits", found, shape)
 
         return head.weighted(weights, normalised=self.normalised)
 

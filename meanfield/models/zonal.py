@@ -182,6 +182,13 @@ class ZonalDrift(Drift):
                 "tokens that are closer than 1e-3 cannot be told from each other."
             ) from error
 
+    def why_not_finite(self, largest: float) -> str:
+        if self.exponent is not None:
+            return super().why_not_finite(largest)
+        name = type(self).__name__
+        zero = f", or sums of {name}.weight are 0" if self.normalised else ""
+        return f"{name}.slope is not finite at inner products of these tokens{zero}."
+
     def identity(self) -> Any:
         nodes = np.broadcast_to(NODES, (*self.shape, NODES.size))
         slopes = values_at("slope", self.slope, nodes, finite=True)
