@@ -384,8 +384,8 @@ class TokenMotion(Motion, moves=Tokens):
         """Why no step was short enough."""
         where = " or ".join(self._singular) or "a radius falls to 0"
         return (
-            f"the velocity is not smooth there, or not finite, as where {where}. Use a larger rtol, "
-            "or dt= for fixed steps."
+            f"the velocity is not smooth there, or not finite, as where {where}. Use a larger "
+            "rtol, or dt= for fixed steps."
         )
 
     @property
