@@ -66,6 +66,8 @@ class Arguments:
         layer = dt if scheme is Layers else None
         self.start, self.times = _times(given["t_span"], given["t_eval"], layer)
         if isinstance(state, State):
+            if not state.held:
+                state.check_arrays()
             model = model.resolve(Place(state.dimension, state.tokens))
         kind = motion_for(state)
         self.model, self.state = model, kind.prepared(model, state)
