@@ -450,6 +450,11 @@ def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> lis
         part(solution, members, log_time=False)[0].draw(top)
     else:
         names = telling(solution, 4, single=len(members) == 1)
+        if not names:
+            raise ValueError(
+                "A movie shows observables, of which this solution has none; give some to solve "
+                "with observe={name: function}."
+            )
         shown = members if len(members) == 1 else all_members(solution, None)
         target = Panels(top, panels_in(top, len(names), 2), shown, 2)
         draw_observables(target, solution, names, log_time=False)

@@ -89,5 +89,15 @@ def test_velocities_that_are_not_finite_are_told_by_what_made_them(monkeypatch, 
 )
 def test_arrays_that_do_not_give_the_state_back_are_refused_before_the_run(monkeypatch, arrays):
     monkeypatch.setattr(Wrong, "arrays", arrays, raising=False)
-    with pytest.raises(TypeError, match=r"Wrong\.arrays\(\) must return .* \(axes, values\).*theta"):
+    match = r"Wrong\.arrays\(\) must return .* \(axes, values\).*theta"
+    with pytest.raises(TypeError, match=match):
         mf.solve(TOKENS, Wrong([0.0, 1.0, 3.0]), **SHORT)
+
+
+def test_a_movie_without_observables_is_refused(monkeypatch, tmp_path):
+    run = mf.solve(TOKENS, Angles([0.0, 1.0, 3.0]), **SHORT)
+    assert run.animate(tmp_path / "run.gif").exists()
+    monkeypatch.setattr(AnglesMotion, "measure", mf.Motion.measure)
+    run = mf.solve(TOKENS, Angles([0.0, 1.0, 3.0]), **SHORT)
+    with pytest.raises(ValueError, match="observe="):
+        run.animate(tmp_path / "none.gif")
