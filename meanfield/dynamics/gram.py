@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.errors import MeanfieldError
+from ..core.forms import shown
 from ..models.transformer import Transformer
 from ..states import Gram
 from .motion import Motion, in_shape_of
@@ -51,11 +52,16 @@ class GramMotion(Motion, moves=Gram):
 
     def check(self) -> None:
         """Raise MeanfieldError for a model that inner products do not determine."""
-        model = self.model
-        if model.extras or model.noisy:
+        model, instead = self.model, "Solve for Tokens: gram.to_tokens()."
+        if model.noisy:
+            kappa = shown(model.kappa)
             raise MeanfieldError(
-                "Gram follows USA, SA, Kuramoto and Interaction without noise, normalisation or "
-                f"reaction; got {model!r}. Solve for Tokens: gram.to_tokens()."
+                f"Gram moves without noise; the model has kappa = {kappa}. {instead}"
+            )
+        if model.extras:
+            raise MeanfieldError(
+                "Gram follows zonal drifts alone; the model has a "
+                f"{', a '.join(model.extras)}. {instead}"
             )
         model.drift.as_zonal()
 

@@ -75,9 +75,6 @@ class Arguments:
         self.events, self.callback = _functions(given["events"], given["callback"])
         self.keeper = Keeper(given["checkpoint"], given["checkpoint_every"], given["resume"])
         options = {name: given[name] for name in OF_STATES if given[name] is not None}
-        for name, value in options.items():
-            if name not in kind.options:
-                raise ValueError(kind.refusal(name, value))
         if self.steady and not (model.drift.constant and model.normalisation.constant):
             raise ValueError(
                 f'until="steady" is for models that do not change with time: under {model!r} '
@@ -85,6 +82,9 @@ class Arguments:
             )
         self.engine = options.get("engine")
         motion = kind(model, self.state, self.engine, scheme=scheme, rtol=self.rtol)
+        for name, value in options.items():
+            if name not in kind.options:
+                raise ValueError(kind.refusal(name, value))
         if self.steady and motion.random:
             raise ValueError(
                 'until="steady" is for states that come to rest; tokens with noise do not. Look at '
