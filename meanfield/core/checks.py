@@ -44,6 +44,21 @@ def finite_array(what: str, values: Any) -> np.ndarray:
     return array
 
 
+def returned(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """What a method of the caller's returned, real numbers of this shape, without a copy.
+
+    Raises TypeError or ValueError, "`what` must return an array of real numbers", for others.
+    """
+    array = np.asarray(values)
+    real = array.dtype.kind in "fiub"
+    if not real or array.shape != shape:
+        found = f"shape {array.shape}" if real else repr(values)[:200]
+        raise (ValueError if real else TypeError)(
+            f"{what} must return an array of real numbers of shape {shape}; got {found}."
+        )
+    return array
+
+
 def fitting(
     name: str, value: Any, wanted: str, fits: bool, error: type[Exception] = ValueError
 ) -> Any:

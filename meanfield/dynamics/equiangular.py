@@ -109,9 +109,16 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
     def state_of(self, y: np.ndarray) -> Equiangular:
         """The state with these coordinates."""
-        logit, radius = y[:, 0, 0], np.exp(y[:, 0, 1])
-        shape = self.like.shape
-        return Equiangular.computed(self.like.n, logit.reshape(shape), radius.reshape(shape))
+        return self.unpacked(np.stack([y[:, 0, 0], np.exp(y[:, 0, 1])], axis=-1))
+
+    def packed(self, state: Equiangular) -> np.ndarray:
+        """The logits and the radii (members, 2), whose logarithms round."""
+        return np.stack([state.logit.ravel(), state.radius.ravel()], axis=-1)
+
+    def unpacked(self, array: np.ndarray) -> Equiangular:
+        """The state with these numbers."""
+        logit, radius = (column.reshape(self.like.shape) for column in array.T)
+        return Equiangular.computed(self.like.n, logit, radius)
 
     def _flat(self, y: np.ndarray) -> Equiangular:
         """The members on one axis, without radii."""
@@ -128,7 +135,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         along = slopes[:, 0] / mean / n + (1 - 1 / n) * rho * rate
         across = rate * np.sqrt((1 - 1 / n) * state.gap * state.square)
         A = np.stack([along, across], axis=-1)
-        u = self.model.normalisation.update(self.inside(t), A)
+        u = self.model.normalisation.updated(self.inside(t), A)
         before, after = np.hypot(*A.T), np.hypot(*u.T)
         f = np.divide(after, before, out=np.ones_like(before), where=before > 0)
         own = (slopes[:, 0] - slopes[:, 1]) / mean / n
@@ -200,6 +207,10 @@ class EquiangularMotion(Motion, moves=Equiangular):
     def size(self, y: np.ndarray) -> str:
         """The number of members."""
         return f"{len(y)} members"
+
+    def why_not_finite(self, y: np.ndarray, t: float) -> str:
+        """Why velocities at these coordinates are not finite, and what to do about it."""
+        return self.model.drift.why_not_finite(1.0)
 
     def stats(self, state: Equiangular, t: float) -> dict[str, Any]:
         """What sums over tokens."""

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.errors import MeanfieldError
+from ..core.forms import shown
 from ..models.transformer import Transformer
 from ..states import Gram
 from .motion import Motion, in_shape_of
@@ -53,11 +54,16 @@ class GramMotion(Motion, moves=Gram):
 
     def check(self) -> None:
         """Raise MeanfieldError for a model that inner products do not determine."""
-        model = self.model
-        if model.extras or model.noisy:
+        model, instead = self.model, "Solve for Tokens: gram.to_tokens()."
+        if model.noisy:
+            kappa = shown(model.kappa)
             raise MeanfieldError(
-                "Gram follows USA, SA, Kuramoto and Interaction without noise, normalisation or "
-                f"reaction; got {model!r}. Solve for Tokens: gram.to_tokens()."
+                f"Gram moves without noise; the model has kappa = {kappa}. {instead}"
+            )
+        if model.extras:
+            raise MeanfieldError(
+                "Gram follows zonal drifts alone; the model has a "
+                f"{', a '.join(model.extras)}. {instead}"
             )
         model.drift.as_zonal()
 
@@ -83,6 +89,10 @@ class GramMotion(Motion, moves=Gram):
         lengths = np.sqrt(np.einsum("rii->ri", y))
         y = y / (lengths[:, :, None] * lengths[:, None, :])
         return (y + np.swapaxes(y, 1, 2)) / 2
+
+    def why_not_finite(self, y: np.ndarray, t: float) -> str:
+        """Why velocities at these coordinates are not finite, and what to do about it."""
+        return self.model.drift.why_not_finite(1.0)
 
     def stats(self, state: Gram, t: float) -> dict[str, Any]:
         """What sums over tokens."""

@@ -177,7 +177,8 @@ class Motion(ABC):
         """Why an option of `solve` does not apply."""
         if option in cls.refusals:
             return cls.refusals[option].format(value=value)
-        owners = sorted(kind.moves.__name__ for kind in MOTIONS.values() if option in kind.options)
+        takers = [kind.moves for kind in MOTIONS.values() if option in kind.options]
+        owners = sorted(s.__name__ for s in takers if option != "rng" or s.takes_noise)
         name = cls.moves.__name__
         return f"{option} is for {' and '.join(owners)}; {name} has none: leave it out."
 
@@ -334,7 +335,9 @@ class Motion(ABC):
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """Why velocities at these coordinates are not finite, and what to do about it."""
-        return self.model.drift.why_not_finite(float(np.abs(y).max(initial=0.0)))
+        if not np.isfinite(y).all():
+            return f"nor are the coordinates of the {self.moves.__name__} that the run begins with."
+        return f"look at what {type(self).__name__}.velocity returns, where coordinates are finite."
 
     # Measured ------------------------------------------------------------------------------
 

@@ -163,10 +163,25 @@ class TokenMotion(Motion, moves=Tokens):
 
     def state_of(self, y: np.ndarray) -> Tokens:
         """The tokens with these coordinates."""
+        return self._tokens(y, self.masses(y))
+
+    def packed(self, state: Tokens) -> np.ndarray:
+        """The coordinates, but masses in place of their logarithms, which round."""
+        y = self.coordinates(state)
+        if self.model.reaction:
+            y[..., -1] = state.masses.reshape(y.shape[:-1])
+        return y
+
+    def unpacked(self, array: np.ndarray) -> Tokens:
+        """The tokens with these numbers."""
+        return self._tokens(array, array[..., -1])
+
+    def _tokens(self, y: np.ndarray, masses: np.ndarray) -> Tokens:
+        """The tokens at these coordinates; of these masses under a reaction."""
         shape = (*self.like.shape, y.shape[1])
         x = y[..., : self.dimension].reshape(*shape, self.dimension)
         radii = y[..., self.dimension].reshape(shape) if self.has_radii else None
-        masses = self.masses(y).reshape(shape) if self.model.reaction else self.like.masses
+        masses = masses.reshape(shape) if self.model.reaction else self.like.masses
         return Tokens(x, masses, radii, on_sphere=self.on_sphere)
 
     def masses(self, y: np.ndarray) -> np.ndarray:
@@ -231,7 +246,7 @@ class TokenMotion(Motion, moves=Tokens):
     def _normalised(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         if not self.on_sphere:
             return A
-        return self.model.normalisation.update(self.inside(t), A, size)
+        return self.model.normalisation.updated(self.inside(t), A, size)
 
     def grows(self, t: float) -> bool:
         """Whether radii change at this time."""
@@ -369,10 +384,17 @@ class TokenMotion(Motion, moves=Tokens):
 
     def why_rejected(self, at: Failure) -> str:
         """Why no step was short enough."""
+        where = " or ".join(self._singular) or "a radius falls to 0"
         return (
-            "the velocity is not smooth there, or not finite, as where a radius falls to 0. Use a "
-            "larger rtol, or dt= for fixed steps."
+            f"the velocity is not smooth there, or not finite, as where {where}. Use a larger "
+            "rtol, or dt= for fixed steps."
         )
+
+    @property
+    def _singular(self) -> list[str]:
+        """Where the solution ends, in words."""
+        radius = "a radius falls to 0" if self.has_radii else ""
+        return [where for where in (radius, self.model.drift.undefined) if where]
 
     def why_stalled(self, at: Failure) -> str:
         """Why steps became shorter than the clock can show: a collapse, or a singularity."""
@@ -382,7 +404,7 @@ class TokenMotion(Motion, moves=Tokens):
                 f"{self.stall(at)}; tokens go to infinity there, where the solution ends. Take the "
                 "states before, or project tokens on the sphere."
             )
-        lost = "; where a radius falls to 0 the solution ends" if self.has_radii else ""
+        lost = "".join(f"; where {where} the solution ends" for where in self._singular)
         if at.merging or self.model.drift.parts_tokens:
             return f"{self.stall(at)}{lost}. {AGAIN}"
         advice = "For tokens that have collapsed use merge=, of replicas one by one."
@@ -398,9 +420,14 @@ class TokenMotion(Motion, moves=Tokens):
                     f"feedforward returned vectors that are not finite, for {lost.sum()} of "
                     f"{lost.size} tokens. Look at what it does to them."
                 )
-        if self.has_radii and np.isfinite(self.attention_update(x, masses, t)).all():
+        u = x if self._exact else self.attention_update(x, masses, t)
+        if not np.isfinite(u).all():
+            if np.isfinite(self._sums.attention(self.inside(t), x, masses)).all():
+                name = type(self.model.normalisation).__name__
+                return f"{name}.update returned numbers that are not finite. Look at what it does."
+        elif self.has_radii:
             return "they are divided by radii so small that they overflow. Use larger radii."
-        return super().why_not_finite(y, t)
+        return self.model.drift.why_not_finite(float(np.abs(y).max()))
 
     # Measured ------------------------------------------------------------------------------
 

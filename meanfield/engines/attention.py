@@ -20,6 +20,7 @@ ENTRIES = 1 << 17  # of a block of logits: 1 MiB, within the cache of a core
 COLUMNS = 512
 DENSE = 512  # tokens up to which n x n weights are held, for Newton's method
 BETWEEN = 10  # iterations before Newton's method is tried (again)
+LEAST_SUM = np.finfo(float).tiny  # of weights; below it they have lost digits
 UNSEEN = -1e300  # the bias of a token without mass: finite, so that 0 exp(0) is what it may cost
 
 
@@ -118,7 +119,10 @@ class Head:
     # What weights ask for ------------------------------------------------------------------
 
     def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
-        """With the weights k = kernel(l, (beta |q|^2, beta |k|^2)), finite numbers."""
+        """With the weights k = kernel(l, (beta |q|^2, beta |k|^2)), finite numbers.
+
+        nan where they are to be divided by their sum, which is 0 although there is mass to see.
+        """
         u = self._with_masses(self.values)
         u = u if normalised else u[..., :-1]
         squares = [self.beta * (v**2).sum(-1, keepdims=True) for v in (self.queries, self.keys)]
@@ -137,7 +141,11 @@ class Head:
             )
 
         self._for_each_block(work)
-        return means(sums) if normalised else sums
+        if not normalised:
+            return sums
+        seen = self.masses.cumsum(axis=1) if self.causal else self.masses.sum(axis=1, keepdims=True)
+        lost = (np.abs(sums[..., -1]) < LEAST_SUM) & (seen > 0)
+        return np.where(lost[..., None], np.nan, means(sums))
 
     def exponential(self, *, normalised: bool) -> np.ndarray:
         """With k = e^l. Normalised sums do not overflow: each row is relative to its largest k."""

@@ -18,6 +18,7 @@ from .weights import Softmax, Weights
 
 ROWS = 512  # tokens whose weights are in memory at a time
 EQUAL = 1e-12
+HUGE = 1e100  # components of tokens below it do not overflow
 AXES = {"Q": -1, "K": -1, "V": -1, "output": -2}  # which axis of the matrices is that of R^d
 
 
@@ -217,7 +218,15 @@ class Attention(_QKV):
         c = gradient_factor(V, A)
         return None if c is None else (c, A, beta)
 
+    @property
+    def undefined(self) -> str:
+        own = self.weights.normalised and type(self.weights).attend is Weights.attend
+        return f"all {type(self.weights).__name__} weights of a token are 0" if own else ""
+
     def why_not_finite(self, largest: float) -> str:
+        if self.undefined and largest < HUGE:
+            name = type(self.weights).__name__
+            return f"{self.undefined}, or not finite. Look at what {name}.of_logits returns."
         if self.weights.bounded:
             return super().why_not_finite(largest)
         return (

@@ -99,6 +99,11 @@ class Drift(Kind, family=True):
         """E of tokens (..., n, d) with masses (..., n), (...); nan where the drift has none."""
         return np.full(x.shape[:-2], np.nan)
 
+    @property
+    def undefined(self) -> str:
+        """Where velocities of tokens are not defined, in words; empty if they are everywhere."""
+        return ""
+
     def why_not_finite(self, largest: float) -> str:
         """Why velocities of tokens overflow whose components are up to `largest`."""
         return (

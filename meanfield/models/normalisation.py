@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..core.checks import positive
+from ..core.checks import positive, returned
 from ..core.errors import MeanfieldError
 from ..core.forms import Positive
 from ..core.kinds import Kind
@@ -65,6 +65,10 @@ class Normalisation(Kind, family=True):
         only rounding errors are left, which have no direction.
         """
         return A
+
+    def updated(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+        """What `update` returns; TypeError or ValueError unless it is as A is."""
+        return returned(f"{type(self).__name__}.update", self.update(t, A, size), A.shape)
 
     def grows(self, t: float) -> bool:
         """Whether the lengths of hidden states change at the time t."""

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..core.checks import returned
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
 
@@ -76,7 +77,12 @@ class Weights(Kind, family=True):
         A kind overrides this if its weights have faster or more accurate sums than those of
         `of_logits`: `head` is an `engines.attention.Head`, which has the sums that there are.
         """
-        return head.weighted(self.of_logits, normalised=self.normalised)
+
+        def weights(logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+            shape, found = logits.shape, self.of_logits(logits, squares)
+            return returned(f"{type(self).__name__}.of_logits", found, shape)
+
+        return head.weighted(weights, normalised=self.normalised)
 
 
 class Softmax(Weights):

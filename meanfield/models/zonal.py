@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.checks import returned
 from ..core.errors import MeanfieldError
 from ..spaces.kernels import quadrature_multipliers, values_at
 from .drift import Drift
@@ -211,6 +212,13 @@ class ZonalDrift(Drift):
                 "tokens that are closer than 1e-3 cannot be told from each other."
             ) from error
 
+    def why_not_finite(self, largest: float) -> str:
+        if self.exponent is not None:
+            return super().why_not_finite(largest)
+        name = type(self).__name__
+        zero = f", or sums of {name}.weight are 0" if self.normalised else ""
+        return f"{name}.slope is not finite at inner products of these tokens{zero}."
+
     def identity(self) -> Any:
         nodes = np.broadcast_to(NODES, (*self.shape, NODES.size))
         slopes = values_at("slope", self.slope, nodes, finite=True)
@@ -218,12 +226,15 @@ class ZonalDrift(Drift):
 
 
 def _with_trailing_axes(method):
-    """The method on a drift whose parameters broadcast with inner products t."""
+    """The method on a drift whose parameters broadcast with inner products t, checked."""
 
     @functools.wraps(method)
     def evaluate(self, t):
         t = np.asarray(t, dtype=float)
-        return method(_expanded(self, t.ndim) if self.shape else self, t)
+        values = method(_expanded(self, t.ndim) if self.shape else self, t)
+        if method.__name__ == "contrast":
+            return values
+        return returned(f"{type(self).__name__}.{method.__name__}", values, t.shape)
 
     return evaluate
 

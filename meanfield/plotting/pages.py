@@ -455,8 +455,16 @@ def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> lis
         part(solution, members, log_time=False)[0].draw(top)
     else:
         single = len(members) == 1
-        shown = members if single else all_members(solution, None)
-        _tell(top, solution, shown, telling(solution, 4, single=single), False)
+        shown, names = (
+            members if single else all_members(solution, None),
+            telling(solution, 4, single=single),
+        )
+        if not names:
+            raise ValueError(
+                "A movie shows observables, of which this solution has none; give some to solve "
+                "with observe={name: function}."
+            )
+        _tell(top, solution, shown, names, False)
     return [cursor(ax, solution) for ax in top.axes]
 
 

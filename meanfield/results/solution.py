@@ -224,20 +224,30 @@ def observable_arrays(solution: Solution) -> Arrays:
     observed: Arrays = solution.stored.get("observed", {})
     if "observables" in solution.stored:
         return solution.stored["observables"] | observed
-    dims = ("t", *member_dims(solution.shape))
     table = measure_all(solution.model, solution.states, solution.t)
-    moment, degree = table.pop("moment", None), table.pop("degree", None)
+    moment = table.pop("moment", None)
     arrays: Arrays = {
-        name: ((*dims, *MORE_DIMENSIONS.get(name, ())), values) for name, values in table.items()
+        name: (axes_of(name, values.shape[1:], solution.shape), values)
+        for name, values in table.items()
     }
     if moment is not None:
+        dims = ("t", *member_dims(solution.shape))
         arrays["moment_re"] = (*dims, "k"), moment.real
         arrays["moment_im"] = (*dims, "k"), moment.imag
         arrays["k"] = ("k",), np.arange(1, MOMENTS + 1)
-    if degree is not None:
-        arrays["degree"] = ("t",), degree
     arrays["t"] = ("t",), solution.t
     return arrays | observed | _parameters(solution)
+
+
+def axes_of(name: str, own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the axes of an observable whose values on a state have the shape `own`.
+
+    Those of an ensemble of this shape come first, if the values have them.
+    """
+    dims = member_dims(shape) if own[: len(shape)] == shape else ()
+    rest = tuple(f"{name}_{axis}" for axis in range(len(own) - len(dims)))
+    named = MORE_DIMENSIONS.get(name, ())
+    return "t", *dims, *(named if len(named) == len(rest) else rest)
 
 
 def _parameters(solution: Solution) -> Arrays:

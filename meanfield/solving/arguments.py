@@ -65,6 +65,8 @@ class Arguments:
         layer = dt if scheme is Layers else None
         self.start, self.times = _times(given["t_span"], given["t_eval"], layer)
         if isinstance(state, State):
+            if not state.held:
+                state.check_arrays()
             model = model.resolve(Place(state.dimension, state.tokens))
         kind = motion_for(state)
         self.model, self.state = model, kind.prepared(model, state)
@@ -79,9 +81,6 @@ class Arguments:
         self.events = (events,) if callable(events) else events
         self.keeper = Keeper(given["checkpoint"], given["checkpoint_every"], given["resume"])
         options = {name: given[name] for name in OF_STATES if given[name] is not None}
-        for name, value in options.items():
-            if name not in kind.options:
-                raise ValueError(kind.refusal(name, value))
         if self.steady and not (model.drift.constant and model.normalisation.constant):
             raise ValueError(
                 f'until="steady" is for models that do not change with time: under {model!r} '
@@ -89,6 +88,9 @@ class Arguments:
             )
         self.engine = options.get("engine")
         motion = kind(model, self.state, self.engine, scheme=scheme, rtol=self.rtol)
+        for name, value in options.items():
+            if name not in kind.options:
+                raise ValueError(kind.refusal(name, value))
         if self.steady and motion.random:
             raise ValueError(
                 'until="steady" is for states that come to rest; tokens with noise do not. Look at '

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import returned
 from ..core.errors import MeanfieldError
 from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
@@ -378,9 +379,12 @@ class FlowIntegration(Integration):
         ------
         MeanfieldError
             If the first velocities are not finite.
+        TypeError, ValueError
+            If they are not one real number for each coordinate.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            velocity = self.motion.velocity(y, self.start)
+            who = f"{type(self.motion).__name__}.velocity"
+            velocity = returned(who, self.motion.velocity(y, self.start), y.shape)
             if not np.isfinite(velocity).all():
                 reason = self.motion.why_not_finite(y, self.start)
                 model = self.motion.model

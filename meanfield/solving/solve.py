@@ -115,8 +115,8 @@ def solve(
         Called as callback(t, state) after every step, and at outputs within a step; returning
         True ends the run.
     observe : mapping of str to function, optional
-        Functions f(state) -> real number or array, whose values at the outputs are among the
-        `observables` of the result, and in its file.
+        Functions f(state) -> real number or array of one shape, whose values at the outputs are
+        among the `observables` of the result, and in its file; nan where a function fails.
     min_degree, max_degree : int, optional
         Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
         number of modes is its square. A density that needs more than `max_degree` ends the run
@@ -161,6 +161,8 @@ def solve(
     UnresolvedWarning
         If the run stopped because `max_degree` was reached, the final density is clearly
         negative somewhere because `rtol` is large, or nodes of characteristics are too few.
+    RuntimeWarning
+        If a function of `observe` fails on states after the first.
 
     Notes
     -----
@@ -179,11 +181,11 @@ def solve(
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
     """
     arguments = Arguments(checked(solve, locals(), *CHECKED_WHERE_USED))
-    observables = checked_observables(observe, arguments.model, arguments.state)
+    observables = checked_observables(observe, _start(arguments))
     with Progress("solve", arguments.progress) as progress_bar:
         record = _Run(arguments, progress_bar).to_the_end()
     run = _solution(arguments, record)
-    run.stored["observed"] = observed(observables, run.states)
+    run.stored["observed"] = observed(observables, run)
     return run
 
 
@@ -363,6 +365,19 @@ def _message(status: str, run: Integration, steady: float) -> str:
         "interrupted": f"Interrupted at t = {t:g}; the states so far are kept.",
         "max_steps": f"max_steps was reached at t = {t:g}; the states so far are kept.",
     }[status]
+
+
+def _start(arguments: Arguments) -> Solution:
+    """The initial state as a result."""
+    return Solution(
+        t=np.array([arguments.start]),
+        states=(arguments.state,),
+        model=arguments.model,
+        status="finished",
+        message="",
+        stats={},
+        options=arguments.described(),
+    )
 
 
 def _solution(arguments: Arguments, record: _Record) -> Solution:

@@ -1,17 +1,17 @@
 """Functions of the caller's that look at a run: events, the callback, observables."""
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..core.checks import real_array
-from ..dynamics.observables import measure
-from ..results.solution import State
-from ..states.contract import Arrays, member_dims
+from ..results.solution import AXES, Solution, State, axes_of, observable_arrays
+from ..states.contract import Arrays
 from .integration import Integration
 
-Observables = Mapping[str, Callable[[Any], Any]]
+Observables = dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]]
 
 
 class EventWatch:
@@ -83,38 +83,64 @@ def asks_to_stop(answer) -> bool:
     raise TypeError(f"A callback returns True to end the run, else None or False; got {answer!r}.")
 
 
-def checked_observables(observe: Observables | None, model: Any, state: Any) -> Observables:
-    """The functions, tried on the initial state.
+def checked_observables(observe: Any, start: Solution) -> Observables:
+    """The functions, tried on the initial state, with the shapes of their values.
 
     Raises
     ------
     TypeError, ValueError
-        For what is no mapping of names to functions; for names that are taken; for values that are
-        no finite real numbers.
+        For what is no mapping of names to functions; for names that are taken, or that files cannot
+        hold; for values that are no real numbers.
     """
     if observe is None:
         return {}
     named = isinstance(observe, Mapping) and all(isinstance(name, str) for name in observe)
     if not named or not all(map(callable, observe.values())):
         raise TypeError(f"observe is a mapping of names to functions of a state; got {observe!r}.")
-    taken = {"t", *state.arrays(), *measure(model, state)}
-    if clash := sorted(taken & set(observe)):
-        raise ValueError(f"observe: {clash[0]!r} is an observable, or an array, of a run already.")
-    for name, function in observe.items():
-        _value(name, function, state)
-    return dict(observe)
+    tried = {name: (f, _value(name, f, start.final).shape) for name, f in observe.items()}
+    state: Any = start.final
+    arrays = observable_arrays(start) | state.stacked(start.states)
+    axes = [dims for dims, _ in arrays.values()]
+    axes += [axes_of(name, shape, start.shape) for name, (_, shape) in tried.items()]
+    taken = {*arrays, *AXES, *start.parameters}.union(*axes)
+    for name in observe:
+        if not name.isidentifier():
+            raise ValueError(
+                "observe: names consist of letters, digits and underscores, and begin with none of "
+                f"the digits; got {name!r}."
+            )
+        if name in taken:
+            raise ValueError(
+                f"observe: {name!r} is an observable, an array, a parameter or an axis of a run "
+                f"already, as are {', '.join(sorted(taken - {name}))}. Choose another name."
+            )
+    return tried
 
 
-def observed(observe: Observables, states: Sequence[Any]) -> Arrays:
-    """The values of every function on the states of a run, with an axis "t"."""
+def observed(observe: Observables, run: Solution) -> Arrays:
+    """The values of every function on the states of a run, with an axis "t"; nan where it fails.
+
+    A run is worth more than what is observed on it.
+    """
     found: Arrays = {}
-    shape = states[0].shape
-    for name, function in observe.items():
-        values = np.stack([_value(name, function, state) for state in states])
-        own = values.shape[1:]
-        dims = member_dims(shape) if own[: len(shape)] == shape else ()
-        rest = (f"{name}_{axis}" for axis in range(len(own) - len(dims)))
-        found[name] = ("t", *dims, *rest), values
+    for name, (function, shape) in observe.items():
+        values, failures = np.full((len(run), *shape), np.nan), []
+        for i, (t, state) in enumerate(zip(run.t, run, strict=True)):
+            try:
+                value = _value(name, function, state)
+                if value.shape != shape:
+                    raise ValueError(f"its shape is {value.shape}, and {shape} at the start")
+                values[i] = value
+            except Exception as error:
+                failures.append(f"at t = {t:g}: {error!r}")
+        if failures:
+            warnings.warn(
+                f"observe[{name!r}] failed at {len(failures)} of {len(run)} times, where its "
+                f"values are nan; first {failures[0]}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        found[name] = axes_of(name, shape, run.shape), values
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from ..core.identity import digest
 from ..core.kinds import Kind
 
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]  # name -> names of the axes, values
@@ -204,6 +205,23 @@ class State(Start):
             )
             for i in range(count)
         ]
+
+    def check_arrays(self) -> None:
+        """Raise TypeError unless its arrays, as files keep them, and its header give it back."""
+        try:
+            again = self.unstacked(self.stacked([self]), self.header())[0]
+            named = all(len(dims) == np.ndim(values) for dims, values in self.arrays().values())
+            if named and digest(again) == digest(self):
+                return
+            problem = f"those that give {again!r}" if named else "axes without names"
+        except Exception as error:
+            problem = repr(error)
+        name, keys = type(self).__name__, ", ".join(inspect.signature(type(self)).parameters)
+        raise TypeError(
+            f"{name}.arrays() must return what makes the {name} again, by the names of the "
+            "parameters of __init__, each with the names of its axes: {name: (axes, values)} for "
+            f"{keys}; got {problem}."
+        )
 
     def begin(self, space: Any) -> "State":
         if space is not None:

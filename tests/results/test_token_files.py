@@ -20,7 +20,7 @@ def run_of(model, state=X, **options):
 def same(loaded, run):
     """Whether two solutions have the same states, bit for bit."""
     for one, other in zip(loaded, run, strict=True):
-        for name in ("x", "masses", "radii", "G"):
+        for name in ("x", "masses", "radii", "G", "logit", "radius"):
             a, b = getattr(one, name, None), getattr(other, name, None)
             if a is None or b is None:
                 assert a is b, name
@@ -159,6 +159,21 @@ def test_resumed_runs_are_the_same_to_the_last_bit(tmp_path, name, stop):
     assert resumed.stats["steps"] == whole.stats["steps"]
     if name == "merging":
         assert len(whole.stats["merges"]) > 2
+
+
+@pytest.mark.parametrize(
+    ("model", "start"),
+    [
+        (mf.Transformer(mf.USA(1.0), reaction=1.0), mf.Tokens.uniform(12, 3, rng=0)),
+        (mf.Transformer(mf.SA(2.0), normalisation=mf.PreLN()), mf.Equiangular(range(2, 99), 0.0)),
+    ],
+    ids=["masses", "radii"],
+)
+def test_what_moves_by_its_logarithm_is_kept_as_it_is(tmp_path, model, start):
+    path, options = tmp_path / "run.checkpoint", {"t_span": (0, 9), "t_eval": np.linspace(0, 9, 99)}
+    whole = mf.solve(model, start, **options)
+    mf.solve(model, start, checkpoint=path, max_steps=15, **options)
+    assert same(mf.solve(model, start, checkpoint=path, resume=True, **options), whole)
 
 
 @pytest.mark.parametrize("stop", [1, 2, 5, 9])

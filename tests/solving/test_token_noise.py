@@ -180,9 +180,11 @@ def test_what_noise_does_not_go_with(tmp_path):
         noisy(None, checkpoint=tmp_path / "x")
     with pytest.raises(ValueError, match=r"With noise tokens need steppers\.Strang"):
         noisy(1, scheme=mf.steppers.DormandPrince)
-    with pytest.raises(mf.MeanfieldError, match="Gram follows"):
+    with pytest.raises(mf.MeanfieldError, match="Gram moves without noise; the model has kappa = "):
         noisy(1, tokens=START.gram())
-    with pytest.raises(ValueError, match="rng is for Gram and Tokens"):
+    with pytest.raises(mf.MeanfieldError, match="Noise moves each token its own way"):
+        noisy(1, tokens=mf.Equiangular(5, 0.1))
+    with pytest.raises(ValueError, match="rng is for Tokens"):
         mf.solve(MODEL, mf.Circle(8).uniform(), (0, 1), rng=1)
     with pytest.raises(ValueError, match='"steady"'):
         noisy(1, until="steady")
