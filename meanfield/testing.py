@@ -100,7 +100,7 @@ def _is_described(kind: Kind) -> None:
     home = sys.modules.get(type(kind).__module__)
     if not reading.lost and getattr(home, name, None) is type(kind):
         assert pickle.loads(pickle.dumps(kind)) == kind, f"{name} is another one after pickling."
-    json.dumps(schema(type(kind).family))
+    json.dumps(schema(type(kind)))
 
 
 # Drifts ------------------------------------------------------------------------------------------

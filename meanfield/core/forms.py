@@ -128,7 +128,7 @@ class Leaf(Form):
     known: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if reading.in_python or self is ANYTHING:
+        if reading.in_python or (self is ANYTHING and not _is_reference(data)):
             return self.accept(at, data)
         if isinstance(data, Mapping):
             return self._stored(data, at, reading)
@@ -156,6 +156,11 @@ class Leaf(Form):
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"enum": list(self.known)} if self.known else dict(self.schema)
+
+
+def _is_reference(data: Any) -> bool:
+    """Whether plain data stand for an array, or for what a file does not hold."""
+    return isinstance(data, Mapping) and set(data) in ({"array"}, {"function"})
 
 
 def lost_function(name: str) -> Callable:

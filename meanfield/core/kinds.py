@@ -116,6 +116,10 @@ class Kind(ABC):
                     f"{known.__module__} defines a {cls.family.__name__} of the name "
                     f"{cls.__name__} already: {cls.__module__} has to choose another name."
                 )
+            try:
+                parameters_of(cls)
+            except (NameError, TypeError) as error:
+                raise TypeError(f"{cls.__name__} cannot be read: {error}") from error
             cls.kinds[cls.__name__] = cls
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -269,14 +273,16 @@ class Parameter:
 def parameters_of(target: Any) -> dict[str, Parameter]:
     """The parameters of a kind, or of a function, that have an annotation."""
     function: Any = getattr(target, "__init__") if isinstance(target, type) else target  # noqa: B009
-    hints = get_type_hints(function, include_extras=True)
+    itself = {target.__name__: target} if isinstance(target, type) else {}
+    hints = get_type_hints(function, localns=itself, include_extras=True)
+    checked = isinstance(target, type) and issubclass(target, Kind) and not target.by_hand
     places = reversed(target.__mro__) if isinstance(target, type) else [target]
     words = {name: text for place in places for name, text in _words(place).items() if text}
     special = getattr(target, "leaves", {})
     given = inspect.signature(target).parameters
     return {
         name: Parameter(
-            form_of(hints[name], special),
+            form_of(hints[name], special, None if checked else ANYTHING),
             given[name].default,
             types.NoneType in get_args(hints[name]),
             words.get(name, ""),
@@ -286,26 +292,39 @@ def parameters_of(target: Any) -> dict[str, Parameter]:
     }
 
 
-def form_of(hint: Any, special: Mapping[Any, Form]) -> Form:
-    """The form that an annotation means; `special` are those of a family of its own."""
+def form_of(hint: Any, special: Mapping[Any, Form], otherwise: Form | None = ANYTHING) -> Form:
+    """The form that an annotation means; `special` are those of a family of its own.
+
+    Raises
+    ------
+    TypeError
+        If it means none, and there is no form `otherwise`.
+    """
     origin, inner = get_origin(hint), get_args(hint)
     for other in getattr(hint, "__metadata__", ()):
         if isinstance(other, Form):
             return other
     if origin is Literal:
         return choice({name: name for name in inner})
+    of_part = functools.partial(form_of, special=special, otherwise=otherwise)
     if origin in (Union, types.UnionType):
-        forms = [form_of(one, special) for one in inner if one is not types.NoneType]
+        forms = [of_part(one) for one in inner if one is not types.NoneType]
         return forms[0] if len(forms) == 1 else Either(tuple(forms))
     if origin in (tuple, list, Sequence) and inner:
-        return Many(form_of(inner[0], special))
+        return Many(of_part(inner[0]))
     if origin in (dict, Mapping) and inner:
-        return Named(form_of(inner[1], special))
+        return Named(of_part(inner[1]))
     if hasattr(hint, "known"):  # a class that knows its objects by their names, such as Scheme
         return choice(hint.known)
     if isinstance(hint, type) and issubclass(hint, Kind):
         return KindOf(hint)
-    return {**LEAVES, **special}.get(origin or hint, ANYTHING)
+    form = {**LEAVES, **special}.get(origin or hint, otherwise)
+    if form is None:
+        raise TypeError(
+            f"{getattr(hint, '__name__', hint)!r} is no annotation of a parameter: expected float, "
+            "int, bool, str, np.ndarray, Callable, a kind, or Any, whose values are not checked."
+        )
+    return form
 
 
 def _words(place: Any) -> dict[str, str]:
@@ -336,7 +355,8 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
 
     Notes
     -----
-    A function is described by its name, and `build` gives back one that raises MeanfieldError.
+    A function is described by its name, what else JSON has no words for by its repr; in their place
+    `build` gives back a function that raises MeanfieldError.
     """
     if isinstance(value, Kind):
         value = value.in_file()
@@ -364,7 +384,9 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
         return {key: describe(entry, arrays, f"{at}.{key}") for key, entry in value.items()}
     if callable(value):
         return {"function": getattr(value, "__qualname__", type(value).__qualname__)}
-    return value
+    if isinstance(value, str | int | float | None):
+        return value
+    return {"function": repr(value)}
 
 
 def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str = "") -> Any:
@@ -387,6 +409,7 @@ def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str
         One line for each problem: the dotted key, what was expected, what came, and the nearest
         valid name.
     """
+    _check_family("build", family)
     reading = Reading() if reading is None else reading
     value = KindOf(family).read(data, at, reading)
     if reading.problems:
@@ -396,10 +419,18 @@ def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str
 
 def schema(family: type[Kind]) -> dict[str, Any]:
     """The JSON schema of all kinds of a family that are known now, installed packages included."""
+    _check_family("schema", family)
     _read_entry_points()
     definitions: dict[str, Any] = {}
     root = KindOf(family).json(definitions)
     return {**root, "$defs": definitions}
+
+
+def _check_family(who: str, family: Any) -> None:
+    if not (isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")):
+        raise TypeError(
+            f"{who} expects a family or a kind, a class such as meanfield.Drift; got {family!r}."
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

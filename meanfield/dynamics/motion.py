@@ -12,7 +12,7 @@ from ..core.errors import MeanfieldError
 from ..models import Drift
 from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
-from ..states import Equiangular, Tokens
+from ..states import Equiangular, State, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
 
 INSIDE = 1e-13  # of the time between two jumps
@@ -112,7 +112,7 @@ class Motion(ABC):
         Whether `projected` takes other coordinates of the same state, which may be far off.
     """
 
-    moves: ClassVar[type]
+    moves: ClassVar[type[State]]
     example: ClassVar[str] = ""
     schemes: ClassVar[tuple[Scheme | Splitting, ...]] = (DormandPrince,)
     options: ClassVar[frozenset[str]] = frozenset()
@@ -124,7 +124,7 @@ class Motion(ABC):
     not_finite: ClassVar[str] = "the state was not finite"
     changes_coordinates: ClassVar[bool] = False
 
-    def __init_subclass__(cls, moves: type | None = None, **options: Any):
+    def __init_subclass__(cls, moves: type[State] | None = None, **options: Any):
         super().__init_subclass__(**options)
         if moves is None:
             return

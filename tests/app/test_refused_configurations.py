@@ -71,7 +71,7 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
         (
             {"model.drift": {"kind": "SA", "beta": [1, 2]}, "model.kappa": [1, 2, 3]},
             "model",
-            r"kappa has shape \(3,\)",
+            r"kappa of shape \(3,\)",
         ),
         ({"space.degree": 0}, "space", ">= 1.*got degree = 0"),
         ({"space.degree": 8.5}, "space.degree", "whole.*8.5"),

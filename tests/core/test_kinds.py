@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
@@ -290,3 +290,47 @@ def test_closed_forms_of_its_own_slope_may_be_inherited():
 
     np.testing.assert_array_equal(Renamed(2.0).attraction(4, 3), mf.USA(2.0).attraction(4, 3))
     assert Steeper().attraction(1, 3)[1] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("hint", [complex, "Unheard", dict, complex | None, tuple[object, ...]])
+def test_annotations_without_a_meaning_are_refused_and_others_are_left_alone(hint):
+    with pytest.raises(TypeError, match=r"Spoilt cannot be read: .*(complex|Unheard|dict|object)"):
+        type("Spoilt", (Shape,), {"__annotations__": {"b": hint}})
+    assert "Spoilt" not in Shape.kinds
+    json.dumps(schema(Shape))
+
+
+def test_a_kind_may_hold_another_of_its_own_class():
+    class Onion(Shape):
+        """One inside another."""
+
+        inner: "Onion | None" = None
+
+    table = describe(Onion(Onion()))
+    assert build(Shape, table) == Onion(Onion())
+
+
+def test_what_files_cannot_hold_is_kept_in_words():
+    class Holder(Shape):
+        """Of anything."""
+
+        what: Any
+
+    arrays = {}
+    for value in (1 + 2j, object, {1, 2}, object()):
+        reading = Reading(result=True)
+        lost = build(Shape, json.loads(json.dumps(describe(Holder(value)))), reading).what
+        assert reading.lost
+        with pytest.raises(mf.MeanfieldError, match="files do not hold"):
+            lost()
+    table = json.loads(json.dumps(describe(Holder(np.arange(20.0)), arrays)))
+    again = build(Shape, table, Reading(arrays=arrays, result=True))
+    np.testing.assert_array_equal(again.what, np.arange(20.0))
+
+
+@pytest.mark.parametrize("what", [int, mf.USA(1.0), "USA", Kind])
+def test_what_is_no_family_has_no_schema(what):
+    with pytest.raises(TypeError, match=r"schema expects a family .* got"):
+        schema(what)
+    with pytest.raises(TypeError, match=r"build expects a family .* got"):
+        build(what, {"kind": "USA"})

@@ -64,9 +64,9 @@ def test_a_state_that_is_no_measure_is_told_which_are(distance):
 
 
 def test_what_needs_an_axis_is_refused_by_measures_without_one():
-    measure = measure_of("a distance", X)
+    measure = measure_of("a distance", mf.Circle(16).uniform())
     for ask in (measure.polar_curves, lambda: measure.axial_coefficients(4)):
-        with pytest.raises(TypeError, match=r"last axis.* got Tokens on S\^1"):
+        with pytest.raises(TypeError, match=r"last axis.* got .*Circle\(degree=16\)"):
             ask()
 
 

@@ -111,7 +111,7 @@ def test_only_states_are_solved(density):
 def test_ensembles_must_broadcast():
     stacked = mf.Density.stack([START] * 2)
     model = mf.Transformer(mf.USA([1.0, 2.0, 3.0]), 3.0)
-    refused(r"shape \(3,\) and the state \(2,\)", model=model, density=stacked)
+    refused(r"model of shape \(3,\), state of shape \(2,\)", model=model, density=stacked)
 
 
 # Times -------------------------------------------------------------------------------------
