@@ -84,9 +84,9 @@ class Measure(ABC):
     def curves_on_circle(self, members: Any = ALL, angles: np.ndarray = UNTURNED) -> np.ndarray:
         """Quantile functions (members, pieces + 1, columns) on the circle, each turned."""
 
+    @abstractmethod
     def polar_curves(self) -> np.ndarray:
-        """Quantile functions of the polar angle of an axisymmetric measure; else TypeError."""
-        raise TypeError(WITHOUT_AXIS.format(self))
+        """Quantile functions of the angle to the last axis of an axisymmetric measure."""
 
     @abstractmethod
     def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:

@@ -1,5 +1,7 @@
 """What is told of drifts, weights and normalisations whose methods return something else."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ SHORT = {"t_span": (0, 0.1), "t_eval": [0.1]}
 class Slope(mf.ZonalDrift):
     """Its slope is what a function makes of the inner products."""
 
-    f: object
+    f: Callable
 
     def slope(self, t):
         return self.f(t)
@@ -48,7 +50,7 @@ def test_a_slope_is_an_array_of_real_numbers_on_every_state(state, f, error, fou
 class Update(mf.Normalisation):
     """Its update is what a function makes of A."""
 
-    f: object
+    f: Callable
 
     def update(self, t, A, size=0.0):
         return self.f(A)
@@ -67,7 +69,7 @@ def test_an_update_is_an_array_as_the_output_of_attention_is(state, f):
 class OfLogits(mf.Weights):
     """What a function makes of the logits."""
 
-    f: object
+    f: Callable
 
     def of_logits(self, logits, squares):
         return self.f(logits)
