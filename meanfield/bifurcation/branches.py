@@ -247,6 +247,13 @@ def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
         raise TypeError(f"{drift.__name__} is not made from {name} alone: {error}.") from error
     if name not in one.parameters:
         known = ", ".join(one.parameters) or "none"
+        if name in one.described:
+            value = getattr(one, name)
+            what = "a whole number" if isinstance(value, int) else "no real number"
+            raise ValueError(
+                f"{name} of {one!r} is {what} and cannot be followed continuously; parameters that "
+                f"can: {known}."
+            )
         raise ValueError(f"{one!r} has no parameter {name!r}; its parameters: {known}.")
     if name in RESERVED and name != "beta":
         raise ValueError(f"{name!r} is a name that diagrams use: call the parameter otherwise.")

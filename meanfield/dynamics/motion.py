@@ -371,7 +371,7 @@ def motion_for(state: Any) -> type[Motion]:
             return MOTIONS[kind]
     known = ", ".join(motion.example or name.__name__ for name, motion in MOTIONS.items())
     raise TypeError(
-        f"solve moves a state, one of {known}; got {type(state).__name__}. A class of your own is "
+        f"Expected a state, one of {known}; got {type(state).__name__}. A class of your own is "
         "moved by a class derived from mf.Motion."
     )
 

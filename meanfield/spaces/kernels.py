@@ -167,6 +167,7 @@ def quadrature_multipliers(
         f"The multipliers of the kernel did not converge: {sizes[-1]} quadrature nodes change "
         f"them by {changes[-1]:.1e}, relative to its largest value, and fewer nodes by up to "
         f"{max(changes[-4:]):.1e}; expected <= tolerance = {tolerance:g}, or <= 1e-9 after changes "
-        "<= 1e-7. Raise `tolerance`, give a kernel without singularities, or its Chebyshev series, "
-        "by Interaction.chebyshev."
+        "<= 1e-7. Its singularities, such as kinks, are too strong: smooth them; or raise the "
+        "tolerance of an Interaction, or use Interaction.chebyshev; or give a drift of your own the "
+        "methods attraction and normaliser."
     )

@@ -183,9 +183,19 @@ def test_a_value_without_a_drift_is_a_step_too_far():
         mf.follow(start, vary={"a": (-0.5, 1.0)})
 
 
+class Power(mf.ZonalDrift):
+    """v(x) = P_x int <x, y>^p y dmu(y)."""
+
+    p: int = 2
+
+    def slope(self, t):
+        return t**self.p
+
+
 @pytest.mark.parametrize(
     ("drift", "options", "error", "match"),
     [
+        (Power(3), {"vary": {"p": (2, 3)}}, ValueError, "p of .* is a whole number and cannot"),
         (Linear(1.0), {"vary": {"c": (0, 1)}}, ValueError, "'c'"),
         (Linear(1.0), {"vary": {"b": (1, 0)}}, ValueError, "b must be a range"),
         (Linear(1.0), {"vary": {"b": (0, 1), "c": (0, 1)}}, TypeError, "vary"),

@@ -104,6 +104,8 @@ def test_states_derived_from_a_known_one_move_as_it_does():
 def test_a_state_that_nobody_moves_is_told_which_are():
     with pytest.raises(TypeError, match=r"Tokens\(x\), .*got dict"):
         mf.solve(MODEL, {"theta": THETA}, (0, 1))
+    with pytest.raises(TypeError, match=r"Expected a state, one of .*got Transformer"):
+        measure(HeldAngles(THETA), MODEL)
 
 
 def test_one_state_has_one_motion():

@@ -105,7 +105,7 @@ def test_a_density_that_is_negative_is_not_solved():
 
 @pytest.mark.parametrize("density", [np.ones(33), None, CIRCLE])
 def test_only_states_are_solved(density):
-    refused("solve moves a state, .*a Density such as", density=density)
+    refused("Expected a state, .*a Density such as", density=density)
 
 
 def test_ensembles_must_broadcast():
