@@ -32,8 +32,13 @@ def real_array(what: str, values: Any) -> np.ndarray:
     if array.dtype.kind == "O":  # long integers, fractions; None has no float
         with suppress(TypeError, ValueError):
             return np.array([float(value) for value in array.flat]).reshape(array.shape)
+    raise TypeError(f"{what} must be real numbers; got {_not_real(values, array)}.")
+
+
+def _not_real(values: Any, array: np.ndarray) -> str:
+    """What is no array of real numbers, in words."""
     found = repr(values) if array.dtype.kind in "SUO" else f"an array of {array.dtype}"
-    raise TypeError(f"{what} must be real numbers; got {found[:200]}.")
+    return found[:200]
 
 
 def finite_array(what: str, values: Any) -> np.ndarray:
@@ -52,7 +57,7 @@ def returned(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     array = np.asarray(values)
     real = array.dtype.kind in "fiub"
     if not real or array.shape != shape:
-        found = f"shape {array.shape}" if real else repr(values)[:200]
+        found = f"shape {array.shape}" if real else _not_real(values, array)
         raise (ValueError if real else TypeError)(
             f"{what} must return an array of real numbers of shape {shape}; got {found}."
         )

@@ -177,7 +177,7 @@ class Motion(ABC):
         """Why an option of `solve` does not apply."""
         if option in cls.refusals:
             return cls.refusals[option].format(value=value)
-        takers = [kind.moves for kind in MOTIONS.values() if option in kind.options]
+        takers: list[Any] = [kind.moves for kind in MOTIONS.values() if option in kind.options]
         owners = sorted(s.__name__ for s in takers if option != "rng" or s.takes_noise)
         name = cls.moves.__name__
         return f"{option} is for {' and '.join(owners)}; {name} has none: leave it out."

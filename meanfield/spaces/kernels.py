@@ -168,6 +168,6 @@ def quadrature_multipliers(
         f"them by {changes[-1]:.1e}, relative to its largest value, and fewer nodes by up to "
         f"{max(changes[-4:]):.1e}; expected <= tolerance = {tolerance:g}, or <= 1e-9 after changes "
         "<= 1e-7. Its singularities, such as kinks, are too strong: smooth them; or raise the "
-        "tolerance of an Interaction, or use Interaction.chebyshev; or give a drift of your own the "
-        "methods attraction and normaliser."
+        "tolerance of an Interaction, or use Interaction.chebyshev; or give a drift of your own "
+        "the methods attraction and normaliser."
     )
