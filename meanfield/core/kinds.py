@@ -90,6 +90,7 @@ class Kind(ABC):
     leaves: ClassVar[dict[Any, Form]] = {}  # annotations that mean something else in a family
     default_kind: ClassVar[str | None] = None  # that of a table which does not name its kind
     kept: ClassVar[bool] = True  # whether tables describe it; else they hold its repr
+    is_absent: ClassVar[bool] = False  # whether it stands for one that is not known here
     by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
 
     def __init_subclass__(
@@ -360,6 +361,8 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
     """
     if isinstance(value, Kind):
         value = value.in_file()
+        if value.is_absent:
+            return describe(value.table, arrays, at)
         tree: dict[str, Any] = {"kind": type(value).__name__}
         if not value.kept:
             return {**tree, "shown": repr(value)}
@@ -381,7 +384,8 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
     if isinstance(value, list | tuple):
         return [describe(entry, arrays, f"{at}[{i}]") for i, entry in enumerate(value)]
     if isinstance(value, Mapping):
-        return {key: describe(entry, arrays, f"{at}.{key}") for key, entry in value.items()}
+        below = f"{at}." if at else ""
+        return {key: describe(entry, arrays, f"{below}{key}") for key, entry in value.items()}
     if callable(value):
         return {"function": getattr(value, "__qualname__", type(value).__qualname__)}
     if isinstance(value, str | int | float | None):
@@ -472,7 +476,7 @@ class KindOf(Form):
         if kind is None or not (issubclass(kind, self.base) and kind.kept):
             if reading.result and isinstance(name, str):
                 reading.lost.append(name)
-                return absent(self.base.family, name, data)
+                return absent(self.base.family, name, _with_arrays(data, reading.arrays))
             known = ", ".join(self.names)
             what = f"one of {known}, or a kind of your own (meanfield --import FILE)"
             return reading.expected(key, what, name, self.names)
@@ -565,30 +569,60 @@ def call_json(
     }
 
 
-def absent(family: type[Kind], name: str, data: Mapping[str, Any]) -> Any:
-    """A kind that a file does not hold, or that is not installed: it prints, and refuses the rest.
+class NotKnown(MeanfieldError, AttributeError):
+    """A kind that is absent is asked for more than its file holds."""
+
+
+def absent(family: type[Kind], name: str, table: Mapping[str, Any]) -> Any:
+    """A kind that a file does not hold, or that is not known here: it prints its table.
 
     Raises
     ------
     MeanfieldError
         By all that the family asks of its kinds.
     """
+    kind = object.__new__(_absent_class(family, name))
+    kind.__dict__["table"] = dict(table)
+    return kind
+
+
+@functools.cache
+def _absent_class(family: type[Kind], name: str) -> type[Any]:
+    """The class of the kinds of one name that are absent."""
 
     def refuse(self, *_arguments, **_named):
-        raise MeanfieldError(
-            f"{name} is a {family.__name__} that files do not hold, or that is not installed here: "
-            "import the module that defines it, or build the model again."
-        )
+        if "shown" in self.table:
+            raise NotKnown(f"{name} is not held by files: build the model again.")
+        raise NotKnown(f"{name} is not known here: import the module that defines it.")
 
+    def entry_of(self, key):
+        if key[0] == "_" or key == "table":  # which pickle asks for before there is one
+            raise AttributeError(key)
+        return self.table[key] if key in self.table else refuse(self)
+
+    asked = [key for key, entry in vars(family).items() if inspect.isfunction(entry)]
+    asked = [key for key in (*asked, "resolve") if key[0] != "_" and key != "validate"]
     body = {
-        **dict.fromkeys((*getattr(family, "__abstractmethods__", ()), "resolve"), refuse),
-        "__init__": lambda self: None,
-        "__repr__": lambda self: data.get("shown", f"<{name}, not installed here>"),
-        "described": {k: v for k, v in data.items() if k != "kind"},
+        **dict.fromkeys((*getattr(family, "__abstractmethods__", ()), *asked), refuse),
+        "is_absent": True,
+        "described": property(lambda self: {k: v for k, v in self.table.items() if k != "kind"}),
+        "replace": lambda self, **changes: absent(family, name, {**self.table, **changes}),
+        "__getattr__": entry_of,
+        "__repr__": lambda self: self.table.get("shown", f"<{name}, not known here>"),
+        "__reduce__": lambda self: (absent, (family, name, self.table)),
     }
     cls = type(f"_{name}", (family,), body)
     cls.__name__ = name
-    return cls()
+    return cls
+
+
+def _with_arrays(data: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Plain data of a result file with its long arrays where it names them."""
+    if isinstance(data, Mapping):
+        if set(data) == {"array"} and data["array"] in arrays:
+            return arrays[data["array"]]
+        return {key: _with_arrays(entry, arrays) for key, entry in data.items()}
+    return [_with_arrays(entry, arrays) for entry in data] if isinstance(data, list) else data
 
 
 @functools.cache
