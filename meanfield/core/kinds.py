@@ -38,6 +38,7 @@ import numpy as np
 from .errors import ConfigError, MeanfieldError
 from .forms import (
     ANYTHING,
+    FUNCTION,
     INVALID,
     LEAVES,
     REFUSED,
@@ -52,7 +53,7 @@ from .forms import (
     shown,
     without_name,
 )
-from .identity import digest
+from .identity import digest, of_library
 
 ENTRY_POINTS = "meanfield.kinds"
 SHORT = 16  # entries of an array that stands among other words
@@ -123,12 +124,24 @@ class Kind(ABC):
                 raise TypeError(f"{cls.__name__} cannot be read: {error}") from error
             cls.kinds[cls.__name__] = cls
 
+    def __new__(cls, *_given: Any, **named: Any) -> Self:
+        for name in named:
+            value = vars(cls).get(name)
+            if isinstance(value, bool | int | float | str) and name not in parameters_of(cls):
+                hint = f"{name}: {type(value).__name__} = {value!r}"
+                raise TypeError(f"{cls.__name__} has no parameter {name}: write `{hint}` in it.")
+        return super().__new__(cls)
+
     def __setattr__(self, name: str, value: Any) -> None:
         if not self.by_hand:
-            who, instead = type(self).__name__, f"use replace({name}=...)"
-            if not hasattr(self, name):
-                instead = f"declare `{name}: float` in the class, without __init__, and it is set"
-            raise AttributeError(f"{who} is frozen; {instead}.")
+            cls = type(self)
+            if name in parameters_of(cls):
+                advice = f"; use replace({name}=...)."
+            elif hasattr(self, name) or of_library(cls.__module__):
+                advice = f" and has no parameter {name}{nearest(name, parameters_of(cls))}."
+            else:
+                advice = f"; declare `{name}: float` in the class, without __init__, and it is set."
+            raise AttributeError(f"{cls.__name__} is frozen{advice}")
         object.__setattr__(self, name, value)
 
     def __post_init__(self) -> None:
@@ -253,6 +266,11 @@ class Parameter:
     @property
     def required(self) -> bool:
         return self.default is inspect.Parameter.empty
+
+    @property
+    def needs_function(self) -> bool:
+        """Whether only Python can give it."""
+        return self.required and self.form is FUNCTION
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         """What a call or a file gives; None stands for nothing, and for a kind by default."""
@@ -450,9 +468,15 @@ class KindOf(Form):
         return sorted(n for n, kind in kinds if issubclass(kind, self.base) and kind.kept)
 
     @property
+    def in_files(self) -> list[str]:
+        """Those of the names that a file can give: they need no function."""
+        found = {name: parameters_of(self.base.family.kinds[name]).values() for name in self.names}
+        return [n for n, all_of in found.items() if not any(p.needs_function for p in all_of)]
+
+    @property
     def keys(self) -> set[str]:
         kinds = self.base.family.kinds
-        return {key for name in self.names for key in parameters_of(kinds[name])}
+        return {key for name in self.in_files for key in parameters_of(kinds[name])}
 
     @property
     def expected(self) -> str:  # type: ignore[override]
@@ -464,12 +488,13 @@ class KindOf(Form):
             return data if fits else reading.expected(at, self.expected, data)
         data = {"kind": data} if isinstance(data, str) else data
         if not isinstance(data, Mapping):
-            example = f'{{ kind = "{self.names[0]}", ... }}' if self.names else "{ ... }"
+            names = self.in_files
+            example = f'{{ kind = "{names[0]}", ... }}' if names else "{ ... }"
             return reading.expected(at, f"a table, such as {example}", data)
         name = data.get("kind", self.base.family.default_kind)
         key = f"{at}.kind" if at else "kind"
         if name is None:
-            return reading.refuse(key, f"expected one of {', '.join(self.names)}; it is missing")
+            return reading.refuse(key, f"expected one of {', '.join(self.in_files)}; it is missing")
         if str(name) not in self.base.family.kinds:
             _read_entry_points()
         kind: Any = self.base.family.kinds.get(str(name))
@@ -477,9 +502,9 @@ class KindOf(Form):
             if reading.result and isinstance(name, str):
                 reading.lost.append(name)
                 return absent(self.base.family, name, _with_arrays(data, reading.arrays))
-            known = ", ".join(self.names)
+            known = ", ".join(self.in_files)
             what = f"one of {known}, or a kind of your own (meanfield --import FILE)"
-            return reading.expected(key, what, name, self.names)
+            return reading.expected(key, what, name, self.in_files)
         table = {name: value for name, value in data.items() if name != "kind"}
         values = read_arguments(kind, table, at, reading)
         try:
@@ -489,7 +514,7 @@ class KindOf(Form):
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         choices = []
-        for name in self.names:
+        for name in self.in_files:
             key = f"{self.base.family.__name__}.{name}"
             kind = self.base.family.kinds[name]
             if key not in definitions:
