@@ -213,6 +213,8 @@ def _asked_range(
     """The parameter and its range, and kappa if that is not the parameter."""
     kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
     if not kind and not isinstance(drift, ZonalDrift):
+        if getattr(drift, "is_absent", False):
+            drift.as_zonal()  # says why there is none
         raise TypeError(
             f"branches needs USA, SA, Kuramoto, Interaction or another zonal drift; got {drift!r}."
         )

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
-from ..core.kinds import build
+from ..core.kinds import absent, build
 from ..models import Drift, ZonalDrift
 from .bases import Basis
 
@@ -136,17 +136,30 @@ class Equation:
     ):
         self.drift, self.basis, self._differentiated = drift, basis, changes
         self.degree, self.degrees, self.functions = basis.degree, basis.degrees, basis.legendre
-        ((self._multipliers, self.ratio),) = interactions(drift, basis)
-        self.strengths = self.multipliers(basis) * basis.sizes**2
+        if not drift.is_absent:  # of which a file has states, and no equation
+            self._interactions  # noqa: B018  (raises if there is none)
+
+    @cached_property
+    def _interactions(self) -> Interactions:
+        (found,) = interactions(self.drift, self.basis)
+        return found
+
+    @cached_property
+    def ratio(self) -> float:
+        return self._interactions.ratio
+
+    @cached_property
+    def strengths(self) -> np.ndarray:
+        return self.multipliers(self.basis) * self.basis.sizes**2
 
     def multipliers(self, basis: Basis) -> np.ndarray:
         """w_l of every function of a basis of at most the same degree."""
-        return self._multipliers[basis.degrees]
+        return self._interactions.weights[basis.degrees]
 
     @property
     def most_attracted(self) -> int:
         """The degree of the largest multiplier: perturbations of orders up to it may grow most."""
-        return int(np.argmax(self._multipliers[1:])) + 1
+        return int(np.argmax(self._interactions.weights[1:])) + 1
 
     @property
     def gradient_flow(self) -> bool:
@@ -321,6 +334,6 @@ def _slope_at_zero(j: int, nodes: np.ndarray) -> float:
 
 def drift_of(described: Any) -> Any:
     """The drift, or the kind of drift, that `describe` described."""
-    if "function" in described:
-        return Drift.kinds[described["function"]]
+    if name := described.get("function"):
+        return Drift.kinds.get(name) or absent(Drift, name, described)
     return build(Drift, described, Reading(result=True))

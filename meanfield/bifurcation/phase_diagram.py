@@ -163,7 +163,7 @@ class PhaseDiagram:
         low, high = header["span"]
         basis = Harmonics(header["dimension"], 0, header["degree"])
         family = Family(drift_of(header["drift"]), header["parameter"], (low, high), basis)
-        corners = [Tricritical(*row) for row in header["tricritical"]]
+        corners = [Tricritical(l, float(b), float(k)) for l, b, k in header["tricritical"]]
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
         loci = {name: LOCI[name](family, **kept) for name, kept in header["loci"].items()}
         return cls(data, corners, ends, family, loci)

@@ -110,8 +110,10 @@ def state_at(curve: StationaryCurve, z: np.ndarray, axis: Any = None) -> Station
     equation, kappa = curve.at(float(z[-1]))
     m = equation.basis.padded(z[:-1])
     model, axis = Transformer(equation.drift, kappa), equation.basis.axis if axis is None else axis
-    residuals, text = [equation.residual(m, kappa)], "A point of a branch."
-    return StationaryState(model, "converged", text, residuals, m, equation, axis)
+    residual = np.nan if equation.drift.is_absent else equation.residual(m, kappa)
+    return StationaryState(
+        model, "converged", "A point of a branch.", [residual], m, equation, axis
+    )
 
 
 def stationary(

@@ -129,7 +129,7 @@ class _Reader:
             raise TypeError(f"{value!r} has no contents that can be told from others")
 
     def _function(self, function: types.FunctionType) -> None:
-        if _of_library(function.__module__):
+        if of_library(function.__module__):
             self._write("library", function.__module__, function.__qualname__)
         else:
             self._code(function.__code__, function.__globals__)
@@ -174,7 +174,7 @@ class _Reader:
         """Its name; where the class is not of this package or another library, all it defines."""
         self._write("class", cls.__module__, cls.__qualname__)
         for base in cls.__mro__[:-1]:
-            if base.__flags__ & WRITTEN and not _of_library(base.__module__):
+            if base.__flags__ & WRITTEN and not of_library(base.__module__):
                 own = vars(base).items()
                 self.read({n: v for n, v in own if n not in MADE or inspect.isfunction(v)})
 
@@ -200,7 +200,7 @@ def _held(cell: types.CellType) -> Any:
 def _is_own_module(value: Any) -> bool:
     if not isinstance(value, types.ModuleType) or value is builtins:
         return False
-    return not _of_library(value.__name__)
+    return not of_library(value.__name__)
 
 
 def _is_cached(cls: type, name: str) -> bool:
@@ -209,7 +209,7 @@ def _is_cached(cls: type, name: str) -> bool:
 
 
 @functools.cache
-def _of_library(module: str | None) -> bool:
+def of_library(module: str | None) -> bool:
     """Whether a module is of this package, the standard library or another installed one.
 
     Results record their versions, so that names tell what they do.

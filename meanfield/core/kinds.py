@@ -38,6 +38,7 @@ import numpy as np
 from .errors import ConfigError, MeanfieldError
 from .forms import (
     ANYTHING,
+    FUNCTION,
     INVALID,
     LEAVES,
     REFUSED,
@@ -52,7 +53,7 @@ from .forms import (
     shown,
     without_name,
 )
-from .identity import digest
+from .identity import digest, of_library
 
 ENTRY_POINTS = "meanfield.kinds"
 SHORT = 16  # entries of an array that stands among other words
@@ -90,6 +91,7 @@ class Kind(ABC):
     leaves: ClassVar[dict[Any, Form]] = {}  # annotations that mean something else in a family
     default_kind: ClassVar[str | None] = None  # that of a table which does not name its kind
     kept: ClassVar[bool] = True  # whether tables describe it; else they hold its repr
+    is_absent: ClassVar[bool] = False  # whether it stands for one that is not known here
     by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
 
     def __init_subclass__(
@@ -122,12 +124,24 @@ class Kind(ABC):
                 raise TypeError(f"{cls.__name__} cannot be read: {error}") from error
             cls.kinds[cls.__name__] = cls
 
+    def __new__(cls, *_given: Any, **named: Any) -> Self:
+        for name in named:
+            value = vars(cls).get(name)
+            if isinstance(value, bool | int | float | str) and name not in parameters_of(cls):
+                hint = f"{name}: {type(value).__name__} = {value!r}"
+                raise TypeError(f"{cls.__name__} has no parameter {name}: write `{hint}` in it.")
+        return super().__new__(cls)
+
     def __setattr__(self, name: str, value: Any) -> None:
         if not self.by_hand:
-            who, instead = type(self).__name__, f"use replace({name}=...)"
-            if not hasattr(self, name):
-                instead = f"declare `{name}: float` in the class, without __init__, and it is set"
-            raise AttributeError(f"{who} is frozen; {instead}.")
+            cls = type(self)
+            if name in parameters_of(cls):
+                advice = f"; use replace({name}=...)."
+            elif hasattr(self, name) or of_library(cls.__module__):
+                advice = f" and has no parameter {name}{nearest(name, parameters_of(cls))}."
+            else:
+                advice = f"; declare `{name}: float` in the class, without __init__, and it is set."
+            raise AttributeError(f"{cls.__name__} is frozen{advice}")
         object.__setattr__(self, name, value)
 
     def __post_init__(self) -> None:
@@ -253,6 +267,11 @@ class Parameter:
     def required(self) -> bool:
         return self.default is inspect.Parameter.empty
 
+    @property
+    def needs_function(self) -> bool:
+        """Whether only Python can give it."""
+        return self.required and self.form is FUNCTION
+
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         """What a call or a file gives; None stands for nothing, and for a kind by default."""
         if data is None and self.optional:
@@ -360,6 +379,8 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
     """
     if isinstance(value, Kind):
         value = value.in_file()
+        if value.is_absent:
+            return describe(value.table, arrays, at)
         tree: dict[str, Any] = {"kind": type(value).__name__}
         if not value.kept:
             return {**tree, "shown": repr(value)}
@@ -381,7 +402,8 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
     if isinstance(value, list | tuple):
         return [describe(entry, arrays, f"{at}[{i}]") for i, entry in enumerate(value)]
     if isinstance(value, Mapping):
-        return {key: describe(entry, arrays, f"{at}.{key}") for key, entry in value.items()}
+        below = f"{at}." if at else ""
+        return {key: describe(entry, arrays, f"{below}{key}") for key, entry in value.items()}
     if callable(value):
         return {"function": getattr(value, "__qualname__", type(value).__qualname__)}
     if isinstance(value, str | int | float | None):
@@ -446,9 +468,15 @@ class KindOf(Form):
         return sorted(n for n, kind in kinds if issubclass(kind, self.base) and kind.kept)
 
     @property
+    def in_files(self) -> list[str]:
+        """Those of the names that a file can give: they need no function."""
+        found = {name: parameters_of(self.base.family.kinds[name]).values() for name in self.names}
+        return [n for n, all_of in found.items() if not any(p.needs_function for p in all_of)]
+
+    @property
     def keys(self) -> set[str]:
         kinds = self.base.family.kinds
-        return {key for name in self.names for key in parameters_of(kinds[name])}
+        return {key for name in self.in_files for key in parameters_of(kinds[name])}
 
     @property
     def expected(self) -> str:  # type: ignore[override]
@@ -460,22 +488,23 @@ class KindOf(Form):
             return data if fits else reading.expected(at, self.expected, data)
         data = {"kind": data} if isinstance(data, str) else data
         if not isinstance(data, Mapping):
-            example = f'{{ kind = "{self.names[0]}", ... }}' if self.names else "{ ... }"
+            names = self.in_files
+            example = f'{{ kind = "{names[0]}", ... }}' if names else "{ ... }"
             return reading.expected(at, f"a table, such as {example}", data)
         name = data.get("kind", self.base.family.default_kind)
         key = f"{at}.kind" if at else "kind"
         if name is None:
-            return reading.refuse(key, f"expected one of {', '.join(self.names)}; it is missing")
+            return reading.refuse(key, f"expected one of {', '.join(self.in_files)}; it is missing")
         if str(name) not in self.base.family.kinds:
             _read_entry_points()
         kind: Any = self.base.family.kinds.get(str(name))
         if kind is None or not (issubclass(kind, self.base) and kind.kept):
             if reading.result and isinstance(name, str):
                 reading.lost.append(name)
-                return absent(self.base.family, name, data)
-            known = ", ".join(self.names)
+                return absent(self.base.family, name, _with_arrays(data, reading.arrays))
+            known = ", ".join(self.in_files)
             what = f"one of {known}, or a kind of your own (meanfield --import FILE)"
-            return reading.expected(key, what, name, self.names)
+            return reading.expected(key, what, name, self.in_files)
         table = {name: value for name, value in data.items() if name != "kind"}
         values = read_arguments(kind, table, at, reading)
         try:
@@ -485,7 +514,7 @@ class KindOf(Form):
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         choices = []
-        for name in self.names:
+        for name in self.in_files:
             key = f"{self.base.family.__name__}.{name}"
             kind = self.base.family.kinds[name]
             if key not in definitions:
@@ -580,30 +609,60 @@ def call_json(
     }
 
 
-def absent(family: type[Kind], name: str, data: Mapping[str, Any]) -> Any:
-    """A kind that a file does not hold, or that is not installed: it prints, and refuses the rest.
+class NotKnown(MeanfieldError, AttributeError):
+    """A kind that is absent is asked for more than its file holds."""
+
+
+def absent(family: type[Kind], name: str, table: Mapping[str, Any]) -> Any:
+    """A kind that a file does not hold, or that is not known here: it prints its table.
 
     Raises
     ------
     MeanfieldError
         By all that the family asks of its kinds.
     """
+    kind = object.__new__(_absent_class(family, name))
+    kind.__dict__["table"] = dict(table)
+    return kind
+
+
+@functools.cache
+def _absent_class(family: type[Kind], name: str) -> type[Any]:
+    """The class of the kinds of one name that are absent."""
 
     def refuse(self, *_arguments, **_named):
-        raise MeanfieldError(
-            f"{name} is a {family.__name__} that files do not hold, or that is not installed here: "
-            "import the module that defines it, or build the model again."
-        )
+        if "shown" in self.table:
+            raise NotKnown(f"{name} is not held by files: build the model again.")
+        raise NotKnown(f"{name} is not known here: import the module that defines it.")
 
+    def entry_of(self, key):
+        if key[0] == "_" or key == "table":  # which pickle asks for before there is one
+            raise AttributeError(key)
+        return self.table[key] if key in self.table else refuse(self)
+
+    asked = [key for key, entry in vars(family).items() if inspect.isfunction(entry)]
+    asked = [key for key in (*asked, "resolve") if key[0] != "_" and key != "validate"]
     body = {
-        **dict.fromkeys((*getattr(family, "__abstractmethods__", ()), "resolve"), refuse),
-        "__init__": lambda self: None,
-        "__repr__": lambda self: data.get("shown", f"<{name}, not installed here>"),
-        "described": {k: v for k, v in data.items() if k != "kind"},
+        **dict.fromkeys((*getattr(family, "__abstractmethods__", ()), *asked), refuse),
+        "is_absent": True,
+        "described": property(lambda self: {k: v for k, v in self.table.items() if k != "kind"}),
+        "replace": lambda self, **changes: absent(family, name, {**self.table, **changes}),
+        "__getattr__": entry_of,
+        "__repr__": lambda self: self.table.get("shown", f"<{name}, not known here>"),
+        "__reduce__": lambda self: (absent, (family, name, self.table)),
     }
     cls = type(f"_{name}", (family,), body)
     cls.__name__ = name
-    return cls()
+    return cls
+
+
+def _with_arrays(data: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Plain data of a result file with its long arrays where it names them."""
+    if isinstance(data, Mapping):
+        if set(data) == {"array"} and data["array"] in arrays:
+            return arrays[data["array"]]
+        return {key: _with_arrays(entry, arrays) for key, entry in data.items()}
+    return [_with_arrays(entry, arrays) for entry in data] if isinstance(data, list) else data
 
 
 @functools.cache

@@ -171,7 +171,7 @@ def _solution(header: dict[str, Any], arrays: Arrays) -> Solution:
     state: Any = Start.kinds.get(header["state"])
     if state is None or not issubclass(state, State):
         raise StorageError(
-            f"Its states are {header['state']}, which is not installed here: import the module "
+            f"Its states are {header['state']}, which is not known here: import the module "
             "that defines them."
         )
     long = {n.removeprefix(MODEL): v for n, (_, v) in arrays.items() if n.startswith(MODEL)}

@@ -334,3 +334,43 @@ def test_what_is_no_family_has_no_schema(what):
         schema(what)
     with pytest.raises(TypeError, match=r"build expects a family .* got"):
         build(what, {"kind": "USA"})
+
+
+# Words -----------------------------------------------------------------------------------------
+
+
+def test_setting_an_attribute_says_what_to_do_instead():
+    class Plain(Shape):
+        """Of a user."""
+
+    with pytest.raises(AttributeError, match=r"USA is frozen; use replace\(beta="):
+        mf.USA(1.0).beta = 2.0
+    with pytest.raises(AttributeError, match=r"frozen and has no parameter betta; .*mean beta\?"):
+        mf.USA(1.0).betta = 2.0
+    with pytest.raises(AttributeError, match="frozen and has no parameter rate"):
+        mf.USA(1.0).rate = 2.0
+    with pytest.raises(AttributeError, match=r"declare `size: float` in the class"):
+        Plain().size = 2.0
+
+
+def test_a_default_without_an_annotation_is_no_parameter():
+    class Halfway(Shape):
+        """With a constant."""
+
+        b = 1.0
+
+    with pytest.raises(TypeError, match=r"Halfway has no parameter b: write `b: float = 1\.0`"):
+        Halfway(b=2.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        Halfway(c=2.0)
+
+
+@pytest.mark.parametrize(
+    ("family", "needs"),
+    [(mf.Drift, "Interaction"), (mf.Noise, "MultiplicativeIto")],
+)
+def test_files_are_not_told_of_kinds_that_need_a_function(family, needs):
+    with pytest.raises(mf.ConfigError) as caught:
+        build(family, {"kind": "Unheard"})
+    assert needs not in str(caught.value) and f"{family.__name__}.{needs}" not in schema(family)
+    assert needs in KindOf(family).expected  # in Python
