@@ -632,7 +632,7 @@ def _absent_class(family: type[Kind], name: str) -> type[Any]:
 
     def refuse(self, *_arguments, **_named):
         if "shown" in self.table:
-            raise NotKnown(f"{name} is not held by files: build the model again.")
+            raise NotKnown(f"{name} is a {family.__name__} that files do not hold: build it again.")
         raise NotKnown(f"{name} is not known here: import the module that defines it.")
 
     def entry_of(self, key):
