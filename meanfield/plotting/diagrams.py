@@ -212,8 +212,7 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     data = diagram.data
     curve, degree = data.curve.values, data.degree.values
     beta = data.beta.values
-    critical = np.array([diagram.kappa("critical", b) for b in beta])
-    unit = critical if relative else np.ones_like(critical)
+    unit = np.array([diagram.kappa("critical", b) if relative else 1.0 for b in beta])
     kappa = data.kappa.values / unit
     degrees = np.unique(degree[curve == "critical"])
     narrow = relative and bool((curve != "critical").any())
@@ -229,7 +228,8 @@ def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
             ax.plot(beta[here], kappa[here], style, color=colour, label=NAMES[name])
     here = curve == "fold"
     if here.any():  # where both states attract
-        top = (critical / unit)[here]
+        first = (curve == "critical") & (degree == 1)
+        top = np.interp(beta[here], beta[first], kappa[first])
         ax.fill_between(beta[here], kappa[here], top, label="both stable", **BOTH)
     for point in (p for p in diagram.tricritical if p.degree == 1 or not narrow):
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
