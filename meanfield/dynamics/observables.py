@@ -46,14 +46,19 @@ QUANTITIES: dict[tuple[str, bool], Quantity] = {}
 
 
 def declare(name: str, symbol: str, *, flat: bool = False, **scale: Any) -> None:
-    """Tell how figures show the observable of this name, in R^d only if `flat`.
+    """Tell how figures show the observable of this name.
 
     Parameters
     ----------
-    name, symbol : str
+    name : str
+        As in ``Solution.observables``.
+    symbol : str
+        The label of its axis, with formulas in dollar signs.
     flat : bool
+        Only for states of R^d.
     **scale
-        Other attributes of `Quantity`.
+        Other attributes of `Quantity`, such as `log_from`, the ratio of largest to smallest value
+        from which the axis is logarithmic.
     """
     QUANTITIES[name, flat] = Quantity(symbol, **scale)
 

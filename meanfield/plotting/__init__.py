@@ -16,6 +16,7 @@ A figure of your own is a function with the decorator `figure`; it is then a kin
 derived from `Appearance` tells how a kind of state is drawn.
 """
 
+from ..dynamics.observables import declare
 from . import theme
 from .appearance import Appearance
 from .curves import distribution, histogram, polar, product_histogram, snapshots, trajectories
@@ -35,6 +36,7 @@ __all__ = [
     "bifurcation",
     "cone",
     "cone_points",
+    "declare",
     "distribution",
     "ellipses",
     "figure",
