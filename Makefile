@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format typecheck validate bench docs clean
+.PHONY: help demo test attack lint format typecheck validate bench docs clean
 
 help:  ## this list
 	@echo "usage: make TARGET [PYTHON=python3.13]"
@@ -23,6 +23,9 @@ demo: $(VENV)/installed  ## install, solve the bundled experiments, write out/
 test: $(VENV)/installed-test  ## install what the tests need and run the whole suite
 	@echo "Running the tests ..."
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+attack: $(VENV)/installed-test  ## try to break it: kills, damaged files, full disks, bad calls, threads
+	@$(BIN)/python -m pytest tests/robustness --attack $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-test  ## ruff: rules and format
 	@$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Kinds that one test module defines are not known in the others."""
+"""Kinds that one test module defines are not known in the others; `--attack`, and its table."""
 
 import pytest
 
@@ -30,3 +30,20 @@ def kinds_of_this_module(request):
         ours = {n: k for n, k in family.kinds.items() if k.__module__.startswith("meanfield.")}
         family.kinds.clear()
         family.kinds.update(ours | kinds)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--attack", action="store_true", help="long attacks, see tests/robustness")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if not config.getoption("--attack"):
+        return
+    terminalreporter.section("attacks: outcomes")
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "teardown":
+                for outcomes in (v for n, v in report.user_properties if n == "attack"):
+                    name = report.nodeid.removeprefix("tests/robustness/")
+                    counts = ", ".join(f"{count} {what}" for what, count in outcomes.items())
+                    terminalreporter.line(f"{name}: {counts}")
