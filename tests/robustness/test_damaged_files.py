@@ -308,7 +308,7 @@ def replaced(file, name, values, order):
     new = file.create_dataset(name, data=values)
     for key, value in own.items():
         new.attrs[key] = value
-    for dim, attached in zip(new.dims, order(scales), strict=True):
+    for dim, attached in zip(new.dims, order(scales), strict=False):
         for scale in attached:
             dim.attach_scale(scale)
     return name
