@@ -45,6 +45,14 @@ class Attack:
         self.outcomes[f"FAILED: {outcome}"] += 1
         self.failures.append(f"{outcome}: {what}")
 
+    def report(self, outcomes) -> None:
+        """Count pairs (outcome, what was tried); "FAILED outcome" must not be."""
+        for outcome, what in outcomes:
+            if outcome.startswith("FAILED "):
+                self.failed(outcome.removeprefix("FAILED "), what)
+            else:
+                self.saw(outcome)
+
 
 @pytest.fixture
 def attack(request):

@@ -106,7 +106,7 @@ RESULTS = {**RUNS, "study": study, "diagram": diagram, "phase diagram": phase_di
 LOAD = {"study": mf.Study.load, "diagram": mf.Diagram.load, "phase diagram": mf.PhaseDiagram.load}
 
 
-# Checkpoints: what is loaded is the run that goes on from there ------------------------------------
+# Checkpoints: what is loaded is the run that goes on from there ----------------------------------
 
 
 def resumed(path, **options):
@@ -130,7 +130,7 @@ CHECKPOINTS = {
 }
 
 
-# Arrays of numbers, which configurations read ------------------------------------------------------
+# Arrays of numbers, which configurations read ----------------------------------------------------
 
 
 def numbers(path):
@@ -200,6 +200,11 @@ def contents(result, without=()):
     return {name: digest(_without(value, without)) for name, value in found.items()}
 
 
+def differences(one, other):
+    """The names of what differs between two `contents`."""
+    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+
+
 SPECIAL = ("data", "special_points", "saved")
 
 
@@ -235,7 +240,7 @@ def _without(value, names):
     return value
 
 
-# A process that loads --------------------------------------------------------------------------------
+# A process that loads ----------------------------------------------------------------------------
 
 
 class Loader:

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
-from specimens import CHECKPOINTS, RESULTS, Loader, write
+from specimens import CHECKPOINTS, RESULTS, Loader, contents, differences, write
 
 import meanfield as mf
 
@@ -36,7 +36,7 @@ def intact(tmp_path_factory):
     return file
 
 
-# Damage to bytes: each takes a path and random numbers, and says what it did --------------------------
+# Damage to bytes: each takes a path and random numbers, and says what it did ---------------------
 
 
 def on_bytes(change):
@@ -122,7 +122,7 @@ BYTES = [
 ]
 
 
-# Edits of results with h5py ---------------------------------------------------------------------------
+# Edits of results with h5py ----------------------------------------------------------------------
 
 
 def editing(change):
@@ -341,7 +341,7 @@ EDITS = [
 ]
 
 
-# The attack --------------------------------------------------------------------------------------------
+# The attack --------------------------------------------------------------------------------------
 
 
 def judge(attack, what, intact, answer):
@@ -354,8 +354,7 @@ def judge(attack, what, intact, answer):
     elif found == intact:
         attack.saw("equal to the last bit")
     else:
-        different = sorted(name for name in {*intact, *found} if intact.get(name) != found.get(name))
-        attack.failed("silently different", f"{what}: {', '.join(different)}")
+        attack.failed("silently different", f"{what}: {differences(intact, found)}")
 
 
 @pytest.mark.parametrize("kind", [*RESULTS, *CHECKPOINTS])
@@ -397,7 +396,7 @@ def test_damaged_arrays_are_refused_or_read(attack, kind, intact, loader, tmp_pa
             attack.failed(outcome, f"{kind} {i}, {damage.__name__} {did}: {found}")
 
 
-# What other tools add --------------------------------------------------------------------------------
+# What other tools add ----------------------------------------------------------------------------
 
 
 def an_attribute(path):
@@ -458,8 +457,6 @@ def test_other_tools_read_our_files(kind, intact):
 
 def test_the_comparison_sees_a_last_bit(intact, tmp_path):
     """A comparison that cannot fail finds nothing."""
-    from specimens import contents
-
     run = mf.load(intact("circle"))
     before = contents(run)
     run.stats["rate_of_change"] = np.nextafter(run.stats["rate_of_change"], 1.0)

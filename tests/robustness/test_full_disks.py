@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ READ_ONLY = "mount -t tmpfs -o ro none {folder} && exec {python} {file} {name} {
 ROOM = (0, 1, 4, 16)  # KiB left on the disk
 
 
-# Programs ------------------------------------------------------------------------------------------
+# Programs ----------------------------------------------------------------------------------------
 
 
 def outcomes(attack, command):
@@ -37,11 +38,7 @@ def outcomes(attack, command):
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()[-1:]
         return attack.failed("the interpreter died", f"exit code {done.returncode}, {said}")
-    for outcome, what in json.loads(done.stdout.splitlines()[-1]):
-        if outcome.startswith("FAILED"):
-            attack.failed(outcome.removeprefix("FAILED "), what)
-        else:
-            attack.saw(outcome)
+    attack.report(json.loads(done.stdout.splitlines()[-1]))
     return None
 
 
@@ -81,7 +78,7 @@ def test_a_read_only_disk_is_refused(attack, tmp_path):
     outcomes(attack, in_own_mounts(attack, READ_ONLY, "read_only", tmp_path))
 
 
-# The same on a disk, and with a limit on files --------------------------------------------------------
+# The same on a disk, and with a limit on files ---------------------------------------------------
 
 
 class Disk:
@@ -165,7 +162,7 @@ def run_on_a_full_disk(disk):
         if len(full) == 1:  # to the end
             full[0].__exit__(None, None, None)
         said = [str(w.message) for w in caught if issubclass(w.category, mf.StorageWarning)]
-        yield f"warned {'once' if len(said) == 1 else 'some times'}" if said else "FAILED silent", what
+        yield "said so" if said else "FAILED silent", what
         same = contents(result, BY_THE_CLOCK) == contents(
             run(CIRCLE.density(bump), kappa=3.0), BY_THE_CLOCK
         )
@@ -221,7 +218,7 @@ def main(name, folder, length="long"):
     print(json.dumps(list(found)))
 
 
-# Figures, movies and standard output ------------------------------------------------------------------
+# Figures, movies and standard output -------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -241,6 +238,10 @@ def limited(command, kibibytes, **options):
     )  # fmt: skip
 
 
+def said(done):
+    return f"exit code {done.returncode}, {done.stderr[-300:]}"
+
+
 @pytest.mark.parametrize("picture", ["figure.png", "movie.gif", "movie.mp4"])
 def test_a_figure_for_which_there_is_no_room_is_refused(attack, picture, result, tmp_path):
     if picture != "figure.png" and not attack.long:
@@ -249,7 +250,7 @@ def test_a_figure_for_which_there_is_no_room_is_refused(attack, picture, result,
     out.write_bytes(b"old")
     done = limited(["plot", result, "-o", out], 4)
     if done.returncode != 2 or "Traceback" in done.stderr or len(done.stderr.splitlines()) > 1:
-        attack.failed("not refused in one line", f"{picture}: {done.returncode} {done.stderr[-300:]}")
+        attack.failed("not refused in one line", f"{picture}: {said(done)}")
     elif out.read_bytes() != b"old" or len(list(tmp_path.iterdir())) > 1:
         attack.failed("half a figure", f"{picture}: {[p.name for p in tmp_path.iterdir()]}")
     else:
@@ -281,12 +282,12 @@ def test_a_command_on_a_full_disk_says_so(attack, work, tmp_path):
     (tmp_path / "run.toml").write_text(WORK[work])
     for room in (0, 8, 40) if attack.long else (8,):
         done = limited([work, "run.toml", "-q", "--force"], room, cwd=tmp_path)
-        left = [p.name for p in tmp_path.iterdir() if p.name not in ("run.toml", "run.nc.checkpoint")]
+        left = {p.name for p in tmp_path.iterdir()} - {"run.toml", "run.nc.checkpoint"}
         if "Traceback" in done.stderr or done.returncode not in (1, 2):
-            attack.failed("not said in words", f"{room} KiB: {done.returncode} {done.stderr[-300:]}")
+            attack.failed("not said in words", f"{room} KiB: {said(done)}")
         elif ".part" in done.stderr or not done.stderr.rstrip().endswith("."):
-            attack.failed("an unclear message", f"{room} KiB: {done.stderr[-300:]}")
-        elif left and left != ["run.nc"]:
+            attack.failed("an unclear message", f"{room} KiB: {said(done)}")
+        elif left - {"run.nc"}:
             attack.failed("something is left", f"{room} KiB: {left}")
         else:
             attack.saw("said in one line")
@@ -300,18 +301,17 @@ def test_standard_output_on_a_full_disk(attack, command, tmp_path):
     (tmp_path / "run.toml").write_text(WORK["solve"])
     for end in ("> /dev/full", ">&-", "| true") if attack.long else ("> /dev/full",):
         shell = f'"{sys.executable}" -m meanfield {command} {end}'
-        done = subprocess.run(
-            shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-        )
+        options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 120}
+        done = subprocess.run(shell, shell=True, check=False, **options)
         if "Traceback" in done.stderr or "Exception ignored" in done.stderr or done.returncode < 0:
-            attack.failed("traceback", f"{command} {end}: {done.returncode} {done.stderr[-300:]}")
+            attack.failed("traceback", f"{command} {end}: {said(done)}")
         elif "solve" in command and not mf.load(tmp_path / "run.nc").success:
             attack.failed("the result is lost", f"{command} {end}")
         else:
             attack.saw(f"exit code {done.returncode}")
 
 
-# Names to which nothing can be written, or something other than a file ---------------------------------
+# Names to which nothing can be written, or something other than a file ---------------------------
 
 
 def a_folder(tmp_path):
@@ -401,17 +401,13 @@ def test_what_cannot_be_written_is_refused(attack, bad, result, loader, tmp_path
     tried = [refused(lambda: found.save(path), f"save, {name}", good=good)]
     if bad in MAY_WORK:
         path.unlink(missing_ok=True)
-    kept = {"checkpoint": path}
-    tried.append(refused(lambda: run(CIRCLE.density(bump), **kept), f"checkpoint, {name}", good=good))
+    run_it = partial(run, CIRCLE.density(bump), checkpoint=path)
+    tried.append(refused(run_it, f"checkpoint, {name}", good=good))
     if "written" not in tried[-1]:
         outcome, what = loader.load("circle", path)
         outcome = outcome if outcome == "refused" else f"FAILED {outcome}"
         tried.append((outcome, f"load, {name}: {what}"))
-    for outcome, what in tried:
-        if outcome.startswith("FAILED"):
-            attack.failed(outcome.removeprefix("FAILED "), what)
-        else:
-            attack.saw(outcome)
+    attack.report(tried)
 
 
 def test_links_stay_and_what_they_point_to_is_written(result, tmp_path):

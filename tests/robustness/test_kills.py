@@ -1,7 +1,8 @@
 """Runs that are killed at any moment and resumed are the unbroken runs, to the last bit.
 
-As a program, ``python test_kills.py NAME FOLDER``, it is killed, or kills its own children, while it
-writes. It prints a list of [outcome, what was tried]; those that must not be begin with "FAILED".
+As a program, ``python test_kills.py NAME FOLDER``, it is killed, or kills its own children,
+while it writes. It prints a list of [outcome, what was tried]; those that must not be begin with
+"FAILED".
 """
 
 import io
@@ -18,7 +19,7 @@ import types
 from pathlib import Path
 
 import pytest
-from specimens import BY_THE_CLOCK, CIRCLE, LOAD, RESULTS, bump, contents, resumed, run
+from specimens import BY_THE_CLOCK, CIRCLE, LOAD, RESULTS, bump, contents, differences, resumed, run
 
 import meanfield as mf
 
@@ -29,7 +30,7 @@ CALLS = {
 FILES = (types.ModuleType, io.FileIO, io.BufferedWriter, io.BufferedRandom, io.TextIOWrapper)
 MOST = 400  # calls of one save, and then some
 
-# Configurations that run for a second or two ------------------------------------------------------
+# Configurations that run for a second or two -----------------------------------------------------
 
 SOLVE = "\n[solve]\ncheckpoint_every = 0\nt_eval = { kind = 'Linspace', count = 41 }\n"
 USA = "[model]\ndrift = { kind = 'USA', beta = 2.0 }\n"
@@ -129,10 +130,10 @@ def finished(attack, name, broken, expected):
             said = (broken.folder / "said.txt").read_text()
             return attack.failed("cannot be resumed", f"{name}: exit code {code}, {said}")
     found = broken.result()
-    different = sorted(key for key in {*expected, *found} if expected.get(key) != found.get(key))
+    different = differences(expected, found)
     left = sorted(p.name for p in broken.folder.iterdir())
     if different:
-        attack.failed("another result", f"{name}: {', '.join(different)}")
+        attack.failed("another result", f"{name}: {different}")
     elif set(left) - {"run.toml", "run.nc", "run.png", "said.txt"}:
         attack.failed("something is left", f"{name}: {left}")
     else:
@@ -153,11 +154,7 @@ def outcomes(attack, process):
     """Count what a program reports."""
     reported = process.communicate(timeout=300)[0]
     assert process.returncode == 0, reported
-    for outcome, what in json.loads(reported.splitlines()[-1]):
-        if outcome.startswith("FAILED"):
-            attack.failed(outcome.removeprefix("FAILED "), what)
-        else:
-            attack.saw(outcome)
+    attack.report(json.loads(reported.splitlines()[-1]))
 
 
 @pytest.mark.parametrize("name", ["kill", "full", "stop", "flush"])
@@ -374,7 +371,7 @@ def main(name, folder, length="long"):
     folder = Path(folder)
     if name in ("wait", "resume"):
         return as_process_one(name, folder)
-    kinds = ["checkpoint", "circle", "study", "diagram"] if length == "long" else ["checkpoint", "circle"]
+    kinds = ["checkpoint", "circle", *(["study", "diagram"] if length == "long" else [])]
     found = []
     for kind in kinds:
         written = Written(kind, folder)

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from specimens import BY_THE_CLOCK, CIRCLE, RESULTS, bump, contents, run, study
@@ -58,7 +57,7 @@ def plain():
     return contents(run(CIRCLE.density(bump), kappa=3.0), BY_THE_CLOCK)
 
 
-# What the programs do --------------------------------------------------------------------------------
+# What the programs do ----------------------------------------------------------------------------
 
 
 def hold(path):
@@ -97,7 +96,7 @@ if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])
 
 
-# Two runs on one checkpoint ----------------------------------------------------------------------------
+# Two runs on one checkpoint ----------------------------------------------------------------------
 
 
 def refusal(attack, what, second, holder):
@@ -224,7 +223,7 @@ def test_a_second_command_is_refused(attack, tmp_path):
         attack.failed("something is left", f"{third.returncode} {left} {third.stderr}")
 
 
-# Many that write and read one result ------------------------------------------------------------------
+# Many that write and read one result -------------------------------------------------------------
 
 
 def test_threads_that_save_to_one_path(attack, tmp_path):
