@@ -41,21 +41,21 @@ POINTS = "[[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [0.8, -0.6]]"
 ZONAL = "[space]\nkind = 'Zonal'\ndimension = 4\ndegree = 16\n"
 FOURIER = "[initial]\nkind = 'Fourier'\ncos = [0.3, 0.1]\n"
 CONFIGURATIONS = {
-    "noisy tokens": f"{SA}{NOISE}{UNIFORM}{SOLVE}t_span = [0, 8]\ndt = 0.02\nrng = 2\n",
+    "noisy tokens": f"{SA}{NOISE}{UNIFORM}{SOLVE}t_span = [0, 4]\ndt = 0.02\nrng = 2\n",
     "study": f"{USA}{NOISE}[space]\nkind = 'Circle'\ndegree = 16\n{FOURIER}"
-    "[chaos]\nsizes = [64, 256]\ntimes = [0.5, 4.0]\nreplicas = 24\nrng = 3\ndt = 0.02\n"
+    "[chaos]\nsizes = [64, 256]\ntimes = [0.5, 4.0]\nreplicas = 12\nrng = 3\ndt = 0.02\n"
     "checkpoint_every = 0\n",
     "circle": f"{SA}{NOISE}[space]\nkind = 'Circle'\ndegree = 128\n{FOURIER}"
     f"{SOLVE}t_span = [0, 2000]\nrtol = 1e-12\n",
     "sphere": f"{USA}{NOISE}[space]\nkind = 'Sphere'\ndegree = 16\n[initial]\nkind = 'Perturbed'\n"
-    f"amplitude = 0.01\nrng = 1\n{SOLVE}t_span = [0, 60]\nrtol = 1e-11\n",
+    f"amplitude = 0.01\nrng = 1\n{SOLVE}t_span = [0, 8]\nrtol = 1e-11\n",
     "zonal": f"{USA}{NOISE}{ZONAL}[initial]\nkind = 'Legendre'\ncoefficients = [0.5]\n"
     f"{SOLVE}t_span = [0, 60]\nrtol = 1e-12\n",
     "characteristics": f"{USA}{ZONAL}[initial]\nkind = 'AlongCharacteristics'\n"
     "law = { kind = 'Legendre', coefficients = [0.5] }\n"
-    f"{SOLVE}t_span = [0, 40]\nrtol = 1e-12\n",
+    f"{SOLVE}t_span = [0, 10]\nrtol = 1e-12\n",
     "tokens": f"{SA}{UNIFORM}{SOLVE}t_span = [0, 400]\nrtol = 1e-12\n",
-    "layers": f"{SA}{UNIFORM}{SOLVE}t_span = [0, 20]\ndt = 0.01\nscheme = 'Layers'\n".replace(
+    "layers": f"{SA}{UNIFORM}{SOLVE}t_span = [0, 20]\ndt = 0.1\nscheme = 'Layers'\n".replace(
         "t_eval = { kind = 'Linspace', count = 41 }\n", ""
     ),
     "merging": f"{SA}{UNIFORM}{SOLVE}t_span = [0, 400]\nrtol = 1e-10\nmerge = 1e-3\n",
@@ -63,7 +63,7 @@ CONFIGURATIONS = {
     f"{SOLVE}t_span = [0, 60]\nrtol = 1e-12\n",
     "gaussian": "[model.drift]\nkind = 'Attention'\nQ = [[0.6, 0.8]]\nK = [[-0.6, -0.8]]\n"
     "[initial]\nkind = 'Gaussian'\nmean = [0.5, 0.0]\ncov = [[1.0, 0.4], [0.4, 0.6]]\n"
-    f"{SOLVE}t_span = [0, 200]\nrtol = 1e-12\n",
+    f"{SOLVE}t_span = [0, 60]\nrtol = 1e-12\n",
     "equiangular": f"{SA}[initial]\nkind = 'Equiangular'\nn = [8, 1e3, 1e9]\nrho = 0.0\n"
     f"{SOLVE}t_span = [0, 1e4]\nrtol = 1e-13\n",
 }
