@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+from functools import partial
 
 import h5py
 import numpy as np
@@ -149,15 +150,24 @@ def is_variable(entry):
 
 
 def headers(file):
-    """The places of all texts in JSON: (entry, name of the attribute)."""
-    entries = [file, *(file[name] for name in variables(file))]
-    file.visititems(lambda _, e: entries.append(e) if isinstance(e, h5py.Group) else None)
-    return [
-        (entry, name)
-        for entry in entries
-        for name, value in entry.attrs.items()
-        if isinstance(value, str) and value[:1] == "{"
-    ]
+    """The texts in JSON, in attributes or in variables of characters, each with how to write it."""
+    found = []
+
+    def look(_name, entry):
+        for name, value in entry.attrs.items():
+            if isinstance(value, str) and value[:1] == "{":
+                found.append((name, value, partial(entry.attrs.__setitem__, name)))
+        if isinstance(entry, h5py.Dataset) and entry.dtype == "S1" and entry[:1].tobytes() == b"{":
+            found.append((entry.name, entry[...].tobytes(), partial(rewritten, file, entry.name)))
+
+    look("", file)
+    file.visititems(look)
+    return found
+
+
+def rewritten(file, name, text):
+    """A variable of characters with another text, of another length perhaps."""
+    replaced(file, name, np.frombuffer(text.encode(), "S1"), lambda scales: [[]])
 
 
 def leaves(data, path=()):
@@ -170,8 +180,8 @@ def leaves(data, path=()):
 
 def edit_a_header(file, chance, _other):
     """One value in a header of plain data: beta = 1 becomes 7."""
-    entry, name = chance.choice(headers(file))
-    data = json.loads(entry.attrs[name])
+    name, text, write_again = chance.choice(headers(file))
+    data = json.loads(text)
     path = chance.choice(leaves(data))
     table = data
     for key in path[:-1]:
@@ -183,19 +193,19 @@ def edit_a_header(file, chance, _other):
         table[path[-1]] = 7 * old + 1
     else:
         table[path[-1]] = f"{old}7" if isinstance(old, str) else [7]
-    entry.attrs[name] = json.dumps(data)
+    write_again(json.dumps(data))
     return f"{name}: {path} from {old!r} to {table[path[-1]]!r}"
 
 
 def remove_from_a_header(file, chance, _other):
-    entry, name = chance.choice(headers(file))
-    data = json.loads(entry.attrs[name])
+    name, text, write_again = chance.choice(headers(file))
+    data = json.loads(text)
     path = chance.choice(leaves(data))
     table = data
     for key in path[:-1]:
         table = table[key]
     del table[path[-1]]
-    entry.attrs[name] = json.dumps(data)
+    write_again(json.dumps(data))
     return f"{name}: {path}"
 
 
@@ -315,10 +325,13 @@ def replaced(file, name, values, order):
 
 
 def splice(file, _chance, other):
-    """The header of another file."""
+    """The headers of another file: its attributes and its variables of characters."""
     with h5py.File(other, "r") as source:
         for name, value in source.attrs.items():
             file.attrs[name] = value
+        for name, text, _ in headers(source):
+            if name in file and isinstance(file[name], h5py.Dataset):
+                rewritten(file, name, text.decode())
     return f"of {other.parent.name}"
 
 

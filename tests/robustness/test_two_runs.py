@@ -37,7 +37,8 @@ checkpoint_every = 0
 def program(*arguments):
     """Start this file as a program, which says in its first line that it is ready."""
     command = [sys.executable, __file__, *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+    pipes = dict.fromkeys(["stdin", "stdout", "stderr"], subprocess.PIPE)
+    process = subprocess.Popen(command, text=True, **pipes)
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -186,6 +187,21 @@ def test_a_run_that_fails_lets_go_of_its_checkpoint(attack, tmp_path):
     assert contents(solved(path), BY_THE_CLOCK) == plain()
 
 
+def test_long_names_that_begin_alike_are_different_checkpoints(attack, tmp_path):
+    names = ["x" * 200 + end for end in ("1.checkpoint", "2.checkpoint")]
+    outer, inner = (tmp_path / name for name in names)
+
+    def runs(_t, _state):
+        if not inner.exists():
+            solved(inner)
+
+    try:
+        solved(outer, callback=runs)
+        attack.saw("both ran")
+    except mf.CheckpointError as error:
+        attack.failed("refused", f"{error}")
+
+
 def test_a_run_inside_a_run_has_its_own_checkpoint(tmp_path):
     """A callback may run something else, with another checkpoint."""
     done = []
@@ -265,9 +281,10 @@ def test_processes_that_save_to_one_path_while_others_load_it(attack, tmp_path):
         process.stdin.flush()
     known = {contents(result)["states"] for result in both}
     for process in everybody:
-        said = process.communicate(timeout=120)[0].splitlines()
+        printed, problem = process.communicate(timeout=120)
+        said = printed.splitlines()
         if process.returncode:
-            attack.failed("a reader or a writer failed", f"{process.args[-3:]}")
+            attack.failed("a reader or a writer failed", problem.strip().splitlines()[-1])
         elif said != ["written"] and not set(json.loads(said[-1])) <= known:
             attack.failed("a mixture was read", f"{said}")
         else:
