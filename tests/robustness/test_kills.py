@@ -111,15 +111,17 @@ def test_a_command_that_is_killed_and_resumed_gives_the_same_file(attack, name, 
     began = time.monotonic()
     assert whole.start().wait(120) == 0, (whole.folder / "said.txt").read_text()
     length, expected = time.monotonic() - began, whole.result()
-    chance, kills = random.Random(name), 0
-    while kills < attack.rounds(1, 9):
-        broken = Command(name, tmp_path / f"broken{kills}")
-        while kills < attack.rounds(1, 9) and not broken.over:
-            if not broken.killed_after(chance.uniform(0.2, 0.95) * length):
-                break
+    chance, kills, asked = random.Random(name), 0, attack.rounds(1, 9)
+    for number in range(2 * asked):  # some end before they are killed
+        broken = Command(name, tmp_path / f"broken{number}")
+        while kills < asked and broken.killed_after(chance.uniform(0.2, 0.9) * length):
             kills += 1
             attack.saw("killed")
+            if broken.over:
+                break
         finished(attack, name, broken, expected)
+        if kills >= asked:
+            break
 
 
 def finished(attack, name, broken, expected):
