@@ -85,7 +85,9 @@ class KeptCode(caching.NullCache):
         name, origin = self._entry(sig, target_context.codegen())
         for folder in _folders(self._function):
             kept = _read(folder / name)
-            if kept is not None and kept[0] == origin:
+            if kept is None or kept[0] != origin:
+                continue
+            with suppress(ImportError, AttributeError):  # of what it refers to
                 return CompileResult._rebuild(target_context, *pickle.loads(kept[1]))
         return None
 

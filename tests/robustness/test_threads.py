@@ -2,25 +2,22 @@
 
 import hashlib
 import multiprocessing
-import os
 import pickle
 import random
-import subprocess
-import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from pathlib import Path
+from concurrent.futures import ProcessPoolExecutor
 
+import matplotlib
 import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.lowlevel import compilation, fourier
-from meanfield.lowlevel.blas import one_blas_thread
-from meanfield.lowlevel.fourier import RealTransform
+from meanfield.lowlevel.blas import _libraries, one_blas_thread
+from meanfield.lowlevel.compilation import COMPILING
+from meanfield.lowlevel.fourier import PLANNING, RealTransform
+from meanfield.plotting import theme
 
-ROOT = Path(__file__).parents[2]
 THREADS = 8
 USA, NOISY = mf.Transformer(mf.USA(beta=2.0)), mf.Transformer(mf.USA(beta=2.0), kappa=8.0)
 SA, NOISY_SA = mf.Transformer(mf.SA(beta=2.0)), mf.Transformer(mf.SA(beta=2.0), kappa=8.0)
@@ -132,10 +129,10 @@ def figure(k, folder):
     return job
 
 
-def jobs(folder):
-    """Name and function of everything that runs at the same time."""
+def jobs(folder, variants):
+    """Name and function of everything that runs at the same time, in some variants."""
     found = {}
-    for k in range(3):
+    for k in range(variants):
         for place in SPACES:
             found[f"density, {place} {k}"] = density(place, NOISY, k)
             found[f"SA, {place} {k}"] = density(place, NOISY_SA, k)
@@ -164,7 +161,7 @@ def jobs(folder):
         )
         found[f"distances {k}"] = distances(k)
         found[f"file {k}"] = file(k, folder)
-    for k in range(2):
+    for k in range(variants - 1):
         found[f"branches {k}"] = branch(k)
         found[f"figure {k}"] = figure(k, folder)
     found |= {f"one {place} for all": shared_state(place) for place in SPACES}
@@ -197,7 +194,7 @@ def all_at_once(tasks, threads=THREADS):
 
 def test_what_runs_at_the_same_time_comes_out_as_it_does_alone(attack, tmp_path):
     """Different things in eight threads, then the same in all of them: bits, no crash."""
-    rng, found = random.Random(0), jobs(tmp_path)
+    rng, found = random.Random(0), jobs(tmp_path, attack.rounds(2, 4))
     share()
     alone = {name: job() for name, job in found.items()}
     end = time.monotonic() + (1200 if attack.long else 0)
@@ -212,3 +209,148 @@ def test_what_runs_at_the_same_time_comes_out_as_it_does_alone(attack, tmp_path)
                 attack.failed("other bits or an error", f"{name}: {result}")
         if time.monotonic() > end:
             break
+
+
+# What threads share ----------------------------------------------------------------------------
+
+
+def blas_threads():
+    """The numbers of threads of all BLAS libraries."""
+    libraries = _libraries(True).select(user_api="blas").info()
+    return [library["num_threads"] for library in libraries]
+
+
+def test_blas_has_its_threads_again_when_the_last_block_is_left():
+    """Also where the first one to enter is the first one to leave."""
+    before, first, second = blas_threads(), threading.Event(), threading.Event()
+
+    def other():
+        with one_blas_thread():
+            first.set()
+            second.wait()
+
+    worker = threading.Thread(target=other)
+    worker.start()
+    first.wait()
+    with one_blas_thread(), one_blas_thread():
+        second.set()
+        worker.join()
+        assert set(blas_threads()) == {1}
+    assert blas_threads() == before
+
+
+def test_states_and_drifts_are_pickled_while_others_use_them():
+    """What they compute and keep on the way is not a part of them."""
+    for _ in range(5):
+        density = mf.Circle(24).von_mises(0.3, 1.0)
+        drift = mf.Interaction(np.sin, name="sine")
+        done = threading.Event()
+
+        def use(density=density, drift=drift, done=done):
+            for degree in range(1, 40):
+                drift.attraction(degree, 3)
+                density.__dict__.pop("values", None)
+                assert density.values.size
+            done.set()
+
+        user = threading.Thread(target=use)
+        user.start()
+        while not done.is_set():
+            pickle.dumps(drift)
+            copy = pickle.loads(pickle.dumps(density))
+            assert bits(copy) == bits(density) and not copy.coefficients.flags.writeable
+        user.join()
+
+
+def test_one_thread_at_a_time_draws_and_the_style_of_the_user_comes_back():
+    before = dict(matplotlib.rcParams)
+
+    def draw():
+        with theme.style():
+            time.sleep(0.01)
+            return matplotlib.rcParams["lines.linewidth"] == theme.STYLE["lines.linewidth"]
+
+    assert all_at_once([("draw", draw)] * 8, 4) == [True] * 8
+    assert dict(matplotlib.rcParams) == before
+
+
+# Processes -------------------------------------------------------------------------------------
+
+
+def run_of(k):
+    """A small run, as its bits, with threads of its own engine."""
+    tokens = mf.Tokens.uniform(300, 2, rng=k)
+    run = mf.solve(USA, tokens, (0, 0.1), t_eval=[0.1], engine=mf.engines.Modes(threads=2))
+    density = mf.Circle(20 + k).von_mises(0.3, 1.0)
+    return of_run(run), of_run(mf.solve(NOISY, density, (0, 0.1), t_eval=[0.1]))
+
+
+def solved(k):
+    """A result, to be pickled."""
+    return mf.solve(NOISY, mf.Circle(20 + k).von_mises(0.3, 1.0), (0, 0.1), t_eval=[0, 0.1])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_give_the_bits_of_this_one(method):
+    """Models, states and results travel to them and back; here numba and FFTW are in use."""
+    alone = [run_of(k) for k in range(2)]
+    with ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
+        assert list(pool.map(run_of, range(2))) == alone
+        assert of_run(pool.submit(solved, 1).result()) == of_run(solved(1))
+
+
+def plan_and_compile():
+    """What needs all the locks: 0 if they can be had."""
+    RealTransform(62, rows=1)
+    with COMPILING, one_blas_thread():
+        raise SystemExit(0)
+
+
+def test_a_fork_waits_for_what_another_thread_has_begun():
+    """Its child would find locks taken for ever, by a thread that it does not have."""
+    fork = multiprocessing.get_context("fork")
+    for lock in (PLANNING, COMPILING):
+        taken = threading.Event()
+
+        def hold(lock=lock, taken=taken):
+            with lock:
+                taken.set()
+                time.sleep(0.3)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        taken.wait()
+        child = fork.Process(target=plan_and_compile)
+        child.start()
+        child.join(10)
+        status = child.exitcode
+        child.kill()
+        holder.join()
+        assert status == 0
+
+
+def test_forks_while_threads_plan_and_solve(attack):
+    """Children that plan, compile and solve, of a process in which other threads do."""
+    fork, ended = multiprocessing.get_context("fork"), threading.Event()
+
+    def others():
+        for k in range(10**6):
+            RealTransform(32 + 2 * (k % 50), rows=2)
+            if ended.is_set():
+                return
+
+    workers = [threading.Thread(target=others) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for _ in range(attack.rounds(4, 200)):
+        child = fork.Process(target=solved, args=(1,))
+        child.start()
+        child.join(60)
+        if child.exitcode == 0:
+            attack.saw("a child that solved")
+        else:
+            attack.failed("a child that did not", str(child.exitcode))
+            child.kill()
+    ended.set()
+    for worker in workers:
+        worker.join()
