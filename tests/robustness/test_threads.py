@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 import matplotlib
 import numpy as np
@@ -265,12 +266,13 @@ def test_states_and_drifts_are_pickled_while_others_use_them():
 def test_one_thread_at_a_time_draws_and_the_style_of_the_user_comes_back():
     before = dict(matplotlib.rcParams)
 
-    def draw():
+    def draw(seconds):
         with theme.style():
-            time.sleep(0.01)
+            time.sleep(seconds)
             return matplotlib.rcParams["lines.linewidth"] == theme.STYLE["lines.linewidth"]
 
-    assert all_at_once([("draw", draw)] * 8, 4) == [True] * 8
+    tasks = [("draw", partial(draw, 0.01 * k)) for k in range(4)]
+    assert all_at_once(tasks, 4) == [True] * 4
     assert dict(matplotlib.rcParams) == before
 
 
