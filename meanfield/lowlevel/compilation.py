@@ -20,8 +20,8 @@ from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
-from ..core.errors import StorageWarning
-from ..core.files import write_atomically
+from ..core.errors import StorageError, StorageWarning
+from ..core.files import write_whole
 
 NOWHERE = (
     "Compiled code can be kept nowhere: not beside the sources, not at home, not among temporary "
@@ -99,9 +99,9 @@ class KeptCode(caching.NullCache):
         contents = pickle.dumps((origin, dumps(data._reduce())))
         contents = hashlib.sha256(contents).digest() + contents
         for folder in _folders(self._function, create=True):
-            with suppress(OSError):
+            with suppress(OSError, StorageError):
                 folder.mkdir(parents=True, exist_ok=True)
-                write_atomically(folder / name, lambda path: path.write_bytes(contents))
+                write_whole(folder / name, contents)
                 return
         if not KeptCode.told:
             KeptCode.told = True
