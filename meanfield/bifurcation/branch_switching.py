@@ -121,10 +121,10 @@ class Growth:
             if not np.isfinite(z).all():  # another degree has the same onset
                 z = np.append(size * row[:-1], onset.ahead(0.0))
             begun = curve.solved(z, row, size)
-            if not begun.converged:
+            if begun is None:
                 self._miss(f"the onset of degree {form.degree}", onset.value)
-            elif not self._known(curve, begun.x):
-                yield from self.followed(curve.point(begun.x, sign * row), curve, -1, form.degree)
+            elif not self._known(curve, begun):
+                yield from self.followed(curve.point(begun, sign * row), curve, -1, form.degree)
 
     def from_above(self, onset: Onset) -> Iterator[Branch]:
         """The branches of an onset above the range, from where they come down into it."""
@@ -132,6 +132,10 @@ class Growth:
         outside = Growth(self.curve, span, self.most)
         for branch in outside.from_uniform(onset):
             if self.stopped():
+                self.missing.append(
+                    f"the branches of degree {onset.form.degree} that begin above the range were "
+                    "interrupted; what would have come after is missing."
+                )
                 return
             values = [branch.points[-1].value, *(s.point.value for s in branch.specials[-1:])]
             if min(values) <= high:  # in its last step
@@ -205,8 +209,7 @@ class Growth:
         while True:
             for _ in self._traced(branch, start):
                 last = branch.points[-1]
-                equation, kappa = branch.curve.at(last.p)
-                if not equation.resolves(last.m, kappa, UNRESOLVED):
+                if not branch.curve.resolves(last, UNRESOLVED):
                     break
                 yield branch
             else:
@@ -220,11 +223,11 @@ class Growth:
             curve = branch.curve.finer(finer)
             branch.points.pop()
             z, row = curve.padded(last.z), curve.padded(last.tangent)
-            found = curve.solved(z, row, row @ z)
-            if not found.converged:
+            begun = curve.solved(z, row, row @ z)
+            if begun is None:
                 branch.end = "not continued"
                 return
-            branch.curve, start = curve, curve.point(found.x, row)
+            branch.curve, start = curve, curve.point(begun, row)
 
     def _traced(self, branch: Branch, start: Point) -> Iterator[None]:
         """Follow a branch from a point, stopping after every new one, until it ends.
@@ -302,10 +305,10 @@ class Growth:
         for sign in (1.0, -1.0):
             z = point.z + sign * change
             begun = curve.solved(z, direction, float(direction @ z))
-            if not begun.converged:
+            if begun is None:
                 self._miss(f"the bifurcation on branch {parent + 1}", point.value)
-            elif not self._known(curve, begun.x):
-                start = curve.point(begun.x, sign * direction)
+            elif not self._known(curve, begun):
+                start = curve.point(begun, sign * direction)
                 yield from self.followed(start, curve, parent, self.found[parent].degree)
 
     def _miss(self, where: str, value: float) -> None:
