@@ -24,6 +24,7 @@ SINGULAR = 1e-6
 UNRESOLVED = 1e-12
 CLOSE, SAME = 1e-5, 1e-2  # of the parameter, relative, and of moments, which differ more
 CROSSINGS = ("bifurcation", "symmetry breaking")
+INTERRUPTED = "{what} was interrupted; what would have come after it is missing."
 
 
 @dataclass(eq=False)
@@ -132,10 +133,8 @@ class Growth:
         outside = Growth(self.curve, span, self.most)
         for branch in outside.from_uniform(onset):
             if self.stopped():
-                self.missing.append(
-                    f"the branches of degree {onset.form.degree} that begin above the range were "
-                    "interrupted; what would have come after is missing."
-                )
+                what = f"a branch of degree {onset.form.degree} that begins above the range"
+                self.missing.append(INTERRUPTED.format(what=what))
                 return
             values = [branch.points[-1].value, *(s.point.value for s in branch.specials[-1:])]
             if min(values) <= high:  # in its last step

@@ -21,7 +21,7 @@ from ..solving.checkpoint import Keeper
 from ..solving.progress import Interruption, Progress
 from ..spaces import Geometry
 from .bases import AXISYMMETRIC, basis_on
-from .branch_switching import NEAR_UNIFORM, Branch, Growth
+from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, Growth
 from .continuation import Point, StationaryCurve, curve_of
 from .diagram import RESERVED, Diagram, SpecialPoint, states_on
 from .equation import with_parameter
@@ -343,10 +343,13 @@ class Search(NamedTuple):
             if self.following.at(branch, f"degree {branch.degree}", value) and not branch.end:
                 branch.end = "interrupted"
                 break
+        interrupted = any(branch.end == "interrupted" for branch in growth.found)
         growth.unify()
         if curve.kappa is None:
             growth.cut(high)
         found = growth.found
+        if interrupted and all(branch.end != "interrupted" for branch in found):
+            growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
         data = _table([_uniform(curve), *found], observables)
         named = drift.__name__ if isinstance(drift, type) else repr(drift)
         data.attrs = {curve.parameter: [low, high], "drift": named, "geometry": repr(self.geometry)}

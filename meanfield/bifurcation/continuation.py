@@ -77,9 +77,7 @@ class Curve(ABC):
         Where answers are kept.
     """
 
-    def __init__(
-        self, size: int, parameters: int, max_step: float, journal: Journal | None = None
-    ):
+    def __init__(self, size: int, parameters: int, max_step: float, journal: Journal | None = None):
         self.max_step, self.journal = max_step, journal
         self._lengths = np.append(np.full(size, 2.0), np.ones(parameters))
 

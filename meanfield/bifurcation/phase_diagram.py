@@ -25,8 +25,8 @@ from ..core.kinds import describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..results.files import read_dataset, write_dataset
-from ..spaces import Geometry
 from ..solving.checkpoint import Keeper
+from ..spaces import Geometry
 from .bases import AXISYMMETRIC, Harmonics, basis_on
 from .branches import Following, Search, asked_degrees, varied
 from .continuation import Curve, curve_of
