@@ -308,7 +308,6 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
 )
 def plot(result: Path, output: Path, kind: str | None) -> None:
     """Draw the figure, or the movie, of a result."""
-    from ..chaos import Study
     from ..results.files import load
 
     if output.is_dir() or not output.name:
@@ -319,7 +318,7 @@ def plot(result: Path, output: Path, kind: str | None) -> None:
         raise MeanfieldError(f"--kind is for figures; {output} is a movie: leave it out")
     if not output.absolute().parent.is_dir():
         raise MeanfieldError(f"{output}: there is no folder {output.absolute().parent}")
-    found: Any = load(result) if movie or not Study.is_in(result) else Study.load(result)
+    found: Any = load(result)
     drawn = [] if kind is None else [kind]
     if movie and not hasattr(found, "animate"):
         raise MeanfieldError(f"{result} holds a diagram, which has no movie: use -o FIGURE.png.")

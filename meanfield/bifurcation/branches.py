@@ -148,7 +148,7 @@ def branches(
         "diagram": (drift, geometry, symmetry, name, span, at_kappa, float(max_step)),
         "asked": (degrees, secondary, stability, at, own),
     }
-    with one_blas_thread(), Journal(keeper, identity) as journal:
+    with one_blas_thread(), keeper, Journal(keeper, identity) as journal:
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
             search = Search(geometry, symmetry, degrees, secondary, stability, most, following)

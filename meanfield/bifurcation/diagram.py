@@ -3,17 +3,16 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from warnings import warn
 
 import numpy as np
 
-from ..core.checks import finite, path_of
+from ..core.checks import finite
 from ..core.errors import MeanfieldError
 from ..core.kinds import build, describe
 from ..models import ZonalDrift
-from ..results.files import read_dataset, write_dataset
+from ..results.files import Contents, Result, contents_of, dataset_of
 from ..spaces import Geometry
 from .bases import Basis, basis_on
 from .branch_switching import NEAR_UNIFORM
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-HEADER = "meanfield_diagram"  # the name of the header of a file
 RESERVED = ("branch", "kappa", "beta", "order_parameter", "moments", "resolution", "free_energy",
             "growth", "unstable", "degree", "order", "point")  # fmt: skip
 CLOSE = 0.5  # of the guess: a smaller solution is the uniform state
@@ -129,7 +127,7 @@ class Transition(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagram:
+class Diagram(Result):
     """Branches of stationary states.
 
     Attributes
@@ -288,8 +286,8 @@ class Diagram:
         basis = basis if degree is None else basis.finer(degree)
         return curve_of(self.drift, basis, self.parameter, self.span, self.kappa)
 
-    def save(self, path: str | Path) -> Path:
-        """Write everything to a NetCDF file, atomically."""
+    def contents(self) -> Contents:
+        """What is kept: the points, and states by their moments."""
         described = {
             "drift": describe(self.drift),
             "special_points": [
@@ -298,12 +296,12 @@ class Diagram:
             "saved": [(number, self._described(state)) for number, state in self.saved],
         }
         header = {name: value for name, value in vars(self).items() if name != "data"} | described
-        return write_dataset(path_of("path", path), HEADER, self.data, header)
+        return contents_of(self.data, header)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Diagram":
-        """A diagram from its file; raises StorageError for other files."""
-        data, header = read_dataset(path_of("path", path), HEADER, "bifurcation diagram")
+    def made_of(cls, contents: Contents) -> "Diagram":
+        """The diagram from what was kept."""
+        data, header = dataset_of(contents)
         specials, saved = header.pop("special_points"), header.pop("saved")
         header["drift"] = drift_of(header["drift"])
         header["geometry"] = build(Geometry, header["geometry"])

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.checks import finite, path_of, positive, range_of
+from ..core.checks import finite, positive, range_of
 from ..core.errors import MeanfieldError
 from ..core.kinds import describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
-from ..results.files import read_dataset, write_dataset
+from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving.checkpoint import Keeper
 from ..spaces import Geometry
 from .bases import AXISYMMETRIC, Harmonics, basis_on
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-HEADER = "meanfield_phase_diagram"  # the name of the header of a file
 DEGREE = 64
 UNRESOLVED = 1e-11
 DOUBLINGS = 4
@@ -68,7 +67,7 @@ class Tricritical(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PhaseDiagram:
+class PhaseDiagram(Result):
     """Curves of special points in the plane of beta and kappa.
 
     Attributes
@@ -140,8 +139,8 @@ class PhaseDiagram:
                     found.append(f"{name} {CUT_SHORT[end].format(place=place)}.")
         return found
 
-    def save(self, path: str | Path) -> Path:
-        """Write everything to a NetCDF file, atomically; `kappa` works after `load`."""
+    def contents(self) -> Contents:
+        """What is kept: the points, and the curves, so that `kappa` works after `load`."""
         family = self.family
         header = {
             "drift": describe(family.drift),
@@ -156,14 +155,12 @@ class PhaseDiagram:
                 for name, locus in self.loci.items()
             },
         }
-        return write_dataset(path_of("path", path), HEADER, self.data, header)
+        return contents_of(self.data, header)
 
     @classmethod
-    def load(cls, path: str | Path) -> "PhaseDiagram":
-        """A phase diagram from its file, to the last bit; raises StorageError for other files."""
-        data, header = read_dataset(path_of("path", path), HEADER, "phase diagram")
-        data["curve"] = data.curve.astype("U")
-        data.attrs["beta"] = [float(beta) for beta in data.attrs["beta"]]
+    def made_of(cls, contents: Contents) -> "PhaseDiagram":
+        """The phase diagram from what was kept, to the last bit."""
+        data, header = dataset_of(contents)
         low, high = header["span"]
         basis = Harmonics(header["dimension"], 0, header["degree"])
         family = Family(drift_of(header["drift"]), header["parameter"], (low, high), basis)
@@ -263,6 +260,7 @@ def phase_diagram(
     identity = {"phase diagram": (drift, geometry, span, chosen, float(max_step))}
     with (
         one_blas_thread(),
+        keeper,
         Journal(keeper, identity) as journal,
         Following("beta", span, progress) as following,
     ):

@@ -447,7 +447,7 @@ def test_a_study_of_a_file_is_that_of_python(folder):
     assert parse_config(provenance["config"]).data == read_config("study.toml").data
     for kind in ([], ["--kind", "rates"], ["--kind", "spacetime"]):
         meanfield("plot", "study.nc", "-o", "again.png", *kind)
-    mf.load("study.nc").save("law.nc")
+    mf.load("study.nc").law.save("law.nc")
     assert "rates" in meanfield("plot", "law.nc", "-o", "a.png", "--kind", "rates", code=2)[1]
 
 
