@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..core.checks import boolean, path_of
+from ..core.checks import as_given, boolean, path_of
 from ..core.errors import ConfigError
 from ..core.forms import INVALID, Reading, nearest
 from ..core.kinds import describe
@@ -156,7 +156,9 @@ def schema(kind: str = "solve") -> dict[str, Any]:
         For another kind.
     """
     if kind not in TASKS:
-        raise ValueError(f"Configuration files are of kind {', '.join(TASKS)}; got {kind!r}.")
+        raise ValueError(
+            f"Configuration files are of kind {', '.join(TASKS)}; got {as_given(kind)}."
+        )
     chosen = TASKS[kind]
     definitions: dict[str, Any] = {}
     return {
@@ -215,7 +217,7 @@ def run_config(
     """
     resume, out = boolean("resume", resume), None if out is None else path_of("out", out)
     if not isinstance(config, Configuration):
-        raise TypeError(f"run_config needs a configuration from read_config; got {config!r}")
+        raise TypeError(f"config must be a configuration from read_config; got {as_given(config)}")
     if resume and out is None:
         raise ValueError("resume=True needs out, the result file whose checkpoint is continued")
     if resume and not config.resumable:

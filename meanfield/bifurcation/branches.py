@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import boolean, fitting, positive, range_of, real_array, whole_number
+from ..core.checks import as_given, boolean, fitting, positive, range_of, real_array, whole_number
 from ..core.forms import NATURAL, Many
+from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..solving.progress import Interruption, Progress
@@ -37,6 +38,7 @@ GROWING = 1e-9
 UNKNOWN = (float("nan"), float("nan"))
 
 
+@checked_call("drift", "kappa", "vary", "observables")
 def branches(
     drift: ZonalDrift | type[ZonalDrift],
     geometry: Geometry,
@@ -137,6 +139,7 @@ def branches(
     return found
 
 
+@checked_call("vary")
 def follow(
     state: StationaryState,
     *,
@@ -177,7 +180,7 @@ def follow(
         For arguments out of their range.
     """
     if not isinstance(state, StationaryState) or not state.converged:
-        raise TypeError(f"follow needs a converged StationaryState; got {state!r}.")
+        raise TypeError(f"follow needs a converged StationaryState; got {as_given(state)}.")
     if sum(asked is not None for asked in (kappa, beta, vary)) != 1:
         raise TypeError("follow needs the range of either kappa or beta, or one to vary.")
     positive(max_step=max_step)
@@ -216,14 +219,15 @@ def _asked_range(
         if getattr(drift, "is_absent", False):
             drift.as_zonal()  # says why there is none
         raise TypeError(
-            f"branches needs USA, SA, Kuramoto, Interaction or another zonal drift; got {drift!r}."
+            "drift must be USA, SA, Kuramoto, Interaction or another zonal drift; got "
+            f"{as_given(drift)}."
         )
     if not kind and drift.shape:
         raise ValueError(f"branches follows a single drift; got an ensemble {drift!r}.")
     if beta is not None and (vary is not None or not kind):
         raise ValueError(
             "To follow beta, give USA or SA itself as the drift and one range of beta; to follow a "
-            f"parameter of a drift, give vary={{name: range}}; got {drift!r}."
+            f"parameter of a drift, give vary={{name: range}}; got {as_given(drift)}."
         )
     if beta is None and vary is None:
         if kind:
@@ -282,7 +286,7 @@ def _checked_observables(
         if not isinstance(name, str) or "/" in name or name in (*RESERVED, parameter):
             raise ValueError(
                 f"A name of an observable is a string without / and none of {', '.join(RESERVED)}; "
-                f"got {name!r}."
+                f"got {as_given(name)}."
             )
         value = own[name](geometry.uniform())
         if np.shape(value) or np.asarray(value).dtype.kind not in "fiub":

@@ -209,11 +209,11 @@ class Diagram:
         ValueError
             For values outside the range.
         """
-        finite(**{self.parameter: value})
+        finite(value=value)
         low, high = self.span
         if not low <= value <= high:
             raise ValueError(
-                f"This diagram has {low:g} <= {self.parameter} <= {high:g}; got {value!r}."
+                f"This diagram has {low:g} <= {self.parameter} <= {high:g}; got value = {value}."
             )
         curve = self.curve()
         places = [(0, curve, curve.uniform(value)), *_crossings(self, float(value))]

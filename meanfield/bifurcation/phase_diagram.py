@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.checks import finite, path_of, positive, range_of
+from ..core.checks import as_given, finite, path_of, positive, range_of
 from ..core.errors import MeanfieldError
-from ..core.kinds import describe
+from ..core.kinds import checked_call, describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..results.files import read_dataset, write_dataset
@@ -98,7 +98,7 @@ class PhaseDiagram:
         if curve not in ("critical", "fold", "transition") or not low <= beta <= high:
             raise ValueError(
                 "Curves are critical, fold and transition, for "
-                f"{low:g} <= beta <= {high:g}; got {curve!r} at beta = {beta!r}."
+                f"{low:g} <= beta <= {high:g}; got {as_given(curve)} at beta = {beta!r}."
             )
         if curve == "critical":
             return critical(self.family, beta, degree)
@@ -179,10 +179,11 @@ class PhaseDiagram:
         from ..plotting import phases
 
         if kind not in (None, "relative"):
-            raise ValueError(f"A phase diagram has the kind relative; got {kind!r}.")
+            raise ValueError(f"A phase diagram has the kind relative; got {as_given(kind)}.")
         return phases(self, **{"relative": kind is not None, **options})
 
 
+@checked_call()
 def phase_diagram(
     drift: type[ZonalDrift],
     geometry: Geometry,
@@ -243,8 +244,6 @@ def phase_diagram(
     import xarray as xr
 
     basis = basis_on(geometry)
-    if not isinstance(drift, type) or not issubclass(drift, ZonalDrift):
-        raise TypeError(f"phase_diagram needs USA or SA itself, or another kind; got {drift!r}.")
     _, span = varied(drift, {"beta": range_of("beta", beta)})
     positive(max_step=max_step)
     chosen = asked_degrees(degrees, DEGREE // 2)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..core.checks import fitting
+from ..core.checks import as_given, fitting
 from ..distances import mmd, sobolev_distance, wasserstein
 from ..spaces import Circle, Density, Geometry, Sphere
 from ..states import Tokens
@@ -96,6 +96,6 @@ def chosen_of(
     names = list(default if chosen is None else chosen)
     for name in names:
         if not isinstance(name, str) or name not in known:
-            raise ValueError(f"Known {what} here are {', '.join(known)}; got {name!r}.")
+            raise ValueError(f"Known {what} here are {', '.join(known)}; got {as_given(name)}.")
     fitting(what, names, "names that differ from each other", len(set(names)) == len(names))
     return {name: known[name] for name in names}

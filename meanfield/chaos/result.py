@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import path_of
+from ..core.checks import as_given, path_of
 from ..core.errors import StorageError
 from ..core.files import write_result
 from ..results.files import load
@@ -127,7 +127,7 @@ class Study:
         """
         if name not in self.data.attrs["functionals"]:
             known = ", ".join(self.data.attrs["functionals"]) or "none"
-            raise ValueError(f"Functionals of this study are {known}; got {name!r}.")
+            raise ValueError(f"Functionals of this study are {known}; got {as_given(name)}.")
         errors = self._at(name, t) - float(self._selected(f"limit of {name}", t))
         return rate_of(self.data.n.values, errors, seen=SEEN)
 
@@ -192,7 +192,7 @@ class Study:
     def _at(self, name: str, t: float | None) -> np.ndarray:
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
         if name not in names:
-            raise ValueError(f"This study has {', '.join(names)}; got {name!r}.")
+            raise ValueError(f"This study has {', '.join(names)}; got {as_given(name)}.")
         return self._selected(name, t).transpose("n", "replica").values
 
     def _selected(self, name: str, t: float | None) -> "xr.DataArray":

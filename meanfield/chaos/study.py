@@ -11,6 +11,7 @@ import numpy as np
 from ..core.checks import boolean, fitting, positive, real_array, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many
+from ..core.kinds import checked_call
 from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..solving import solve
@@ -36,6 +37,7 @@ RESERVED = ("n", "t", "replica", "coupling", "coupling up to rotation")
 BLINK = 0.2  # seconds between looks at Ctrl-C
 
 
+@checked_call("sizes", "times", "rng", "distances", "functionals", "checkpoint")
 def propagation_of_chaos(
     model: Transformer,
     mu0: Density,
@@ -267,16 +269,11 @@ def _misses(law: Solution) -> np.ndarray:
 
 def _checked_problem(model: Any, mu0: Any) -> Measurements:
     """What is measured on the space of mu0; raises for what densities or tokens cannot follow."""
-    if not isinstance(model, Transformer) or not isinstance(mu0, Density):
-        raise TypeError(
-            "propagation_of_chaos expects a Transformer and a Density; got "
-            f"{type(model).__name__} and {type(mu0).__name__}."
-        )
     known = measurements_on(mu0.geometry)
     if known is None or mu0.shape or model.shape:
         spaces = " or ".join(space.__name__ for space in MEASUREMENTS)
         raise ValueError(
-            f"propagation_of_chaos expects a single density on {spaces} and a single model; got "
+            f"mu0 must be a single density on {spaces}, and model a single one; got "
             f"{mu0!r} and {model!r}."
         )
     return known

@@ -69,7 +69,7 @@ class Call(Reading):
     in_python = True
 
     def expected(self, at: str, what: str, found: Any, known: Any = ()) -> Any:
-        raise TypeError(f"{at} must be {what}; got {at} = {found!r}.")
+        raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(found)}.")
 
 
 class Form:
@@ -204,9 +204,10 @@ def _real(expected: str, fits: Callable[[float], bool], **schema: float) -> Leaf
     return Leaf(expected, accept, {**NUMBER, **schema})
 
 
-def _whole(expected: str, least: int, **schema: int) -> Leaf:
+def _whole(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> Leaf:
     def accept(name: str, value: Any) -> int:
-        return checks.whole_number(f"{name} must be a whole number", name, value, least=least)
+        wanted = f"{name} must be a whole number"
+        return checks.whole_number(wanted, name, value, least=least, most=most)
 
     return Leaf(expected, accept, {"type": "integer", **schema})
 
@@ -233,10 +234,12 @@ def choice(known: Mapping[str, Any]) -> Leaf:
     expected = " or ".join(f'"{name}"' for name in known)
 
     def accept(name: str, value: Any) -> Any:
-        if value not in known.values():
-            hint = nearest(value, known) if isinstance(value, str) else ""
-            raise ValueError(f"{name} must be {expected}; got {name} = {value!r}{hint or '.'}")
-        return value
+        for one in known.values():
+            if value is one or (isinstance(value, str) and value == one):
+                return one
+        hint = nearest(value, known) if isinstance(value, str) else ""
+        got = f"got {name} = {checks.as_given(value)}"
+        raise ValueError(f"{name} must be {expected}; {got}{hint or '.'}")
 
     return Leaf(expected, accept, {}, known)
 
@@ -246,7 +249,7 @@ POSITIVE = _real("a finite number > 0", lambda x: 0 < x < math.inf, exclusiveMin
 NON_NEGATIVE = _real("a finite number >= 0", lambda x: 0 <= x < math.inf, minimum=0)
 INTEGER = _whole("a whole number", -(2**63))
 NATURAL = _whole("a whole number >= 1", 1, minimum=1)
-INDEX = _whole("a whole number >= 0", 0, minimum=0)
+INDEX = _whole("a whole number >= 0", 0, 2**128 - 1, minimum=0)  # seeds have 128 bits at most
 FLAG = Leaf("true or false", checks.boolean, {"type": "boolean"})
 TEXT = _of_type("a string", lambda value: isinstance(value, str), {"type": "string"})
 ARRAY = Leaf("an array of finite numbers", checks.finite_array, NESTED)
@@ -293,6 +296,29 @@ LEAVES: dict[Any, Leaf] = {
     Callable: FUNCTION,
     Any: ANYTHING,
 }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Instance(Form):
+    """An object of a class, or, with `itself`, a class: files cannot give it."""
+
+    base: type
+    itself: bool = False
+
+    @property
+    def expected(self) -> str:  # type: ignore[override]
+        name = self.base.__name__
+        if self.itself:
+            return f"a class, {name} or one made from it"
+        return f"a{'n' if name[0] in 'AEIOU' else ''} {name}"
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        fits = isinstance(data, type) and issubclass(data, self.base)
+        fits = fits if self.itself else isinstance(data, self.base)
+        return data if fits else reading.expected(at, self.expected, data)
+
+    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"not": {}}
 
 
 # Forms that are made of others -------------------------------------------------------------------

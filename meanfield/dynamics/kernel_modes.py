@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from ..core.checks import positive
+from ..core.checks import as_given, positive
 from ..states import Tokens
 
 CELL = 0.25  # first cells, in units of the bandwidth
@@ -91,7 +91,7 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     if tokens.shape or tokens.dimension != dimension:
         raise ValueError(
             "kernel_modes takes a single set of tokens on the circle (d = 2) or the line (R^1); "
-            f"got {tokens!r}. Replicas: one by one."
+            f"got {as_given(tokens)}. Replicas: one by one."
         )
     positive(beta=beta)
     kept, circle = tokens.masses > 0, tokens.on_sphere

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import positive, whole_number
+from ..core.checks import as_given, check_memory, positive, whole_number
+from ..core.kinds import checked_call
 from ..models.transformer import Transformer
 from ..states import Gram, Tokens
 from ..states.clusters import LINKED
@@ -45,6 +46,7 @@ class Quantity:
 QUANTITIES: dict[tuple[str, bool], Quantity] = {}
 
 
+@checked_call()
 def declare(name: str, symbol: str, *, flat: bool = False, **scale: Any) -> None:
     """Tell how figures show the observable of this name.
 
@@ -81,6 +83,7 @@ declare("spread", "spread (r.m.s.)", log_from=100.0)
 declare("mass", r"mass drift $\int \mathrm{d}\mu_t - 1$", offset=1.0)
 
 
+@checked_call()
 def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndarray]:
     """Observables of a state under a model: see `measure` of the motion of its class.
 
@@ -196,7 +199,7 @@ def mean_cosine(state: Tokens | Gram) -> np.ndarray:
 
 def _check(state: Any, what: str = "Pairs") -> None:
     if not isinstance(state, TokenSet):
-        raise TypeError(f"{what} are those of Tokens or a Gram; got {state!r}.")
+        raise TypeError(f"{what} are those of a state of Tokens or a Gram; got {as_given(state)}.")
 
 
 # Clusters ------------------------------------------------------------
@@ -254,6 +257,7 @@ def merge_events(n: int, angle: float = LINKED) -> list[Callable]:
     """
     n = whole_number("merge_events needs a whole number n", "n", n)
     positive(angle=angle)
+    check_memory(f"n = {n}, an event for each", (32, n), "n")
     return [_falls_to(count, angle) for count in range(n - 1, 0, -1)]
 
 

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ..core.checks import as_given
 from . import theme
 from .labels import symbol_of
 from .layouts import panels_in
@@ -110,7 +111,7 @@ def _values(diagram: "Diagram", y: str) -> np.ndarray:
         return data.moments.values[:, np.flatnonzero(data.degree.values == int(y[7:]))[0]]
     if y not in data or data[y].dims != ("point",):
         names = [str(name) for name, table in data.items() if table.dims == ("point",)]
-        raise ValueError(f"bifurcation shows {', '.join(names)} or 'moment l'; got {y!r}.")
+        raise ValueError(f"bifurcation shows {', '.join(names)} or 'moment l'; got {as_given(y)}.")
     return data[y].values
 
 
@@ -280,7 +281,7 @@ def rates(study: "Study", *, t: float | None = None, name: str | None = None) ->
     if not names:
         raise ValueError("rates shows distances or the coupling, and this study has neither.")
     if name is not None and name not in known:
-        raise ValueError(f"rates shows one of {', '.join(known)}; got {name!r}.")
+        raise ValueError(f"rates shows one of {', '.join(known)}; got {as_given(name)}.")
     chosen = name or ("W2" if "W2" in names else names[0])
     with theme.style():
         figure = theme.figure(width=7.8, height=3.3)

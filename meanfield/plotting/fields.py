@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize, PowerNorm
 
-from ..core.checks import whole_number
+from ..core.checks import as_given, whole_number
 from ..dynamics.observables import inner_product_histogram
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
@@ -135,7 +135,9 @@ def choose_scale(values: np.ndarray, scale: str = "auto", *, heavy: str = "log")
         If the name is unknown, or no value is finite.
     """
     if scale not in NAMES:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, NAMES))}; got {scale!r}.")
+        raise ValueError(
+            f"scale must be one of {', '.join(map(repr, NAMES))}; got {as_given(scale)}."
+        )
     finite = values[np.isfinite(values)]
     if not finite.size:
         raise ValueError(

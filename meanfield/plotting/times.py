@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..core.checks import boolean, whole_number
+from ..core.checks import as_given, boolean, whole_number
 from ..results.solution import Solution
 from . import theme
 from .appearance import appearance_of
@@ -53,7 +53,7 @@ def pick_times(
     if not wanted.size or not ((wanted >= begin - slack) & (wanted <= end + slack)).all():
         raise ValueError(
             f"times must lie between {begin:g} and {end:g}, where this solution was saved; "
-            f"got {times!r}."
+            f"got {as_given(times)}."
         )
     shown = solution.t[: drawn_count(solution)]
     return np.unique(np.abs(shown[:, None] - wanted).argmin(axis=0))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import generator
+from ..core.checks import as_given, generator
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
@@ -61,7 +61,9 @@ class Arguments:
         if not 1e-13 <= self.rtol <= 1e-3:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {self.rtol!r}.")
         if scheme is not None and not isinstance(scheme, Scheme | Splitting):
-            raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
+            raise TypeError(
+                f"scheme must be one of meanfield.steppers.SCHEMES; got {as_given(scheme)}."
+            )
         layer = dt if scheme is Layers else None
         self.start, self.times = _times(given["t_span"], given["t_eval"], layer)
         if isinstance(state, State):
@@ -130,7 +132,9 @@ class Arguments:
 def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float, np.ndarray]:
     """The start, and the times of outputs; of every layer of this depth where none are given."""
     if len(t_span) != 2 or not t_span[0] < t_span[1]:
-        raise ValueError(f"t_span must be two times (start, end), start < end; got {t_span!r}.")
+        raise ValueError(
+            f"t_span must be two times (start, end), start < end; got {as_given(t_span)}."
+        )
     start, end = t_span
     if isinstance(t_eval, Times):
         times = t_eval.between(start, end)
@@ -145,7 +149,7 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
                 f"t_span = {t_span!r} has no room for {OUTPUTS} different times; let it start at 0."
             )
     if times.ndim != 1 or times.size == 0:
-        raise ValueError(f"t_eval must be a list of times; got {t_eval!r}.")
+        raise ValueError(f"t_eval must be a list of times; got {as_given(t_eval)}.")
     if not (np.diff(times) > 0).all():
         raise ValueError("t_eval must increase strictly.")
     if times[0] < start or times[-1] > end:
@@ -163,7 +167,7 @@ def _plain_data(provenance) -> dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise TypeError(f"provenance must be plain data that JSON can write: {error}.") from None
     if not isinstance(provenance, dict | None):
-        raise TypeError(f"provenance must be a dict of plain data; got {provenance!r}.")
+        raise TypeError(f"provenance must be a dict of plain data; got {as_given(provenance)}.")
     if reserved := sorted(RECORDED & set(provenance or {})):
         raise ValueError(f"provenance has {reserved} already, of the run itself; rename yours.")
     return provenance or {}

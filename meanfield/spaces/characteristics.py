@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import positive, real_array, whole_number
+from ..core.checks import as_given, positive, real_array, whole_number
 from ..states.contract import Arrays, State
 from ..states.points import check_unit
 from .clusters import Cluster
 from .contract import read_only
-from .density import Density
+from .density import Density, checked_degree
 
 if TYPE_CHECKING:
     from .chart import Chart
@@ -93,7 +93,7 @@ class Characteristics(State):
         self, density: Density, *, nodes: int | None = None, limit: np.ndarray | None = None
     ):
         if not isinstance(density, Density):
-            raise TypeError(f"Characteristics expects a Density; got {type(density).__name__}.")
+            raise TypeError(f"density must be a Density; got density = {as_given(density)}.")
         if density.shape:
             raise ValueError(
                 f"Characteristics expects a single density; got an ensemble {density.shape}. "
@@ -101,7 +101,9 @@ class Characteristics(State):
             )
         density.checked_positive()
         space = density.geometry
-        limit = space.mean_direction(density) if limit is None else space.checked_point(limit)
+        limit = (
+            space.mean_direction(density) if limit is None else space.checked_point(limit, "limit")
+        )
         chart = space.chart(limit)
         usual = chart.usual_nodes
         count = usual if nodes is None else whole_number("nodes must be a number", "nodes", nodes)
@@ -203,14 +205,14 @@ class Characteristics(State):
     def coefficients(self, degree: int) -> np.ndarray:
         """Harmonic coefficients up to `degree`, as a Density of that degree has them."""
         degree = whole_number("coefficients expects a degree", "degree", degree)
+        self.geometry.with_degree(degree)  # which memory may not hold
         return self.chart.moments(self.coordinates, self.masses, degree)
 
     def moment(self, k: int):
         """The moment of degree k, as of a Density."""
-        if not isinstance(k, int | np.integer) or isinstance(k, bool):
-            raise TypeError(f"moment expects a whole number k; got {k!r}.")
+        k = checked_degree(k)
         fine = self.geometry.with_degree(max(abs(int(k)), 1))
-        return fine.moment(self.coefficients(fine.degree), int(k))
+        return fine.moment(self.coefficients(fine.degree), k)
 
     # Where the mass is ---------------------------------------------------------------------
 
@@ -246,7 +248,7 @@ class Characteristics(State):
         """
         positive(radius=radius, least=least)
         if radius > np.pi / 2:
-            raise ValueError(f"radius must be <= pi/2; got {radius!r}.")
+            raise ValueError(f"radius must be <= pi/2; got radius = {as_given(radius)}.")
         return self.chart.clusters(self.coordinates, self.masses, radius=radius, least=least)
 
     # Judging -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from ..core.checks import real_array, whole_number
+from ..core.checks import complex_array, real_array, whole_number
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from .chart import Chart, Nodes, graded_rule
 from .circle_transport import CircleTransport
@@ -69,7 +69,7 @@ class Circle(Geometry):
     @staticmethod
     def embed(theta) -> np.ndarray:
         """Unit vectors (cos theta, sin theta), shape (..., 2), of angles in radians."""
-        theta = real_array("Angles", theta)
+        theta = real_array("theta", theta)
         return np.stack([np.cos(theta), np.sin(theta)], axis=-1)
 
     # Densities -----------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class Circle(Geometry):
             If there are more than degree + 1, c_0 is not 1, or the density is negative
             somewhere.
         """
-        given = self._padded("c", np.asarray(coefficients, dtype=complex))
+        given = self._padded("c", complex_array("coefficients", coefficients))
         return Density(self, given).checked_positive()
 
     def von_mises(self, mean: float, concentration: float) -> Density:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..core.checks import generator, positive, real_array
+from ..core.checks import as_given, fitting, generator, positive, real_array
 from ..core.kinds import Kind
 from ..states.points import UNIT, function_values
 from .clusters import mean_direction
@@ -31,7 +31,8 @@ def one_number(name: str, value: Any, wanted: str, least: float = -np.inf) -> fl
     number = real_array(name, value)
     if number.shape != () or not np.isfinite(number) or number < least:
         raise ValueError(
-            f"Expected one finite {wanted}; got {name} = {value!r}. For an ensemble: Density.stack."
+            f"Expected one finite {wanted}; got {name} = {as_given(value)}. For an ensemble: "
+            "Density.stack."
         )
     return float(number)
 
@@ -168,13 +169,14 @@ class Geometry(Kind, family=True):
         """The points at which values are free of rounding errors, so that their sign counts."""
         return slice(None)
 
-    def checked_point(self, point) -> np.ndarray:
+    def checked_point(self, point, name: str = "point") -> np.ndarray:
         """A point that has the symmetry of the space, as a unit vector (d,); else ValueError."""
-        point = real_array("A point", point)
+        point = real_array(name, point)
         d = self.dimension
         if point.shape != (d,) or not abs(np.linalg.norm(point) - 1) <= UNIT:
             raise ValueError(
-                f"Expected a unit vector of shape ({d},); got {point}. Divide it by its norm."
+                f"{name} must be a unit vector of shape ({d},); got {name} = {as_given(point)}. "
+                "Divide it by its norm."
             )
         return point / np.linalg.norm(point)
 
@@ -228,6 +230,7 @@ class Geometry(Kind, family=True):
         UnresolvedWarning
             If the highest modes are not small: f needs a higher degree.
         """
+        fitting("f", f, "a function", callable(f), TypeError)
         what = f"f({', '.join(self.arguments)})"
         given = f(*(argument.copy() for argument in self.arguments.values()))
         values = real_array(f"The values {what}", given)
@@ -269,7 +272,7 @@ class Geometry(Kind, family=True):
         ValueError
             If a degree is outside 1, ..., degree, or the density is negative somewhere.
         """
-        amplitude, rng = float(real_array("The amplitude", amplitude)), generator(rng)
+        amplitude, rng = one_number("amplitude", amplitude, "amplitude"), generator(rng)
         coefficients = self.uniform().coefficients.copy()
         for l in self._chosen_degrees(degrees):
             coefficients[self.degrees == l] = self._noise(l, amplitude, rng)
@@ -305,12 +308,16 @@ class Geometry(Kind, family=True):
 
     def _chosen_degrees(self, degrees) -> np.ndarray:
         """Degrees to perturb, 1 to 8 by default; raises ValueError for what is none."""
-        chosen = np.arange(1, min(8, self.degree) + 1) if degrees is None else np.array(degrees)
-        within = chosen.dtype.kind in "iuf" and np.isin(chosen, self.degrees[1:]).all()
+        chosen = (
+            np.arange(1, min(8, self.degree) + 1)
+            if degrees is None
+            else (real_array("degrees", degrees))
+        )
+        within = np.isin(chosen, self.degrees[1:]).all()
         if chosen.ndim != 1 or not within or not 0 < chosen.size == np.unique(chosen).size:
             raise ValueError(
                 f"perturbed expects different whole degrees between 1 and {self.degree}; got "
-                f"{degrees!r}."
+                f"{as_given(degrees)}."
             )
         return chosen.astype(int)
 

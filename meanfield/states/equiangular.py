@@ -171,7 +171,7 @@ class Equiangular(State):
         d = n if d is None else whole_number("to_tokens needs a whole number d", "d", d)
         if d < n:
             raise ValueError(f"{n} equiangular tokens are linearly independent; got d = {d} < n.")
-        check_memory(f"{n} tokens of R^{d}", (*self.shape, n, d))
+        check_memory(f"n = {n} tokens of R^{d}", (*self.shape, 3 * n, d), "n or d")
         a = np.sqrt(self.gap)[..., None, None]
         b = self.rho[..., None, None] / (a + np.sqrt(n * self.square)[..., None, None])
         x = np.zeros((*self.shape, n, d))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..core.checks import finite_array
+from ..core.checks import check_memory, finite_array
 from .contract import Held
 from .points import UNIT, Points
 from .tokens import Tokens, TokenSet, checked_masses
@@ -32,6 +32,7 @@ class Gram(TokenSet):
     def __init__(self, G: np.ndarray | Points, masses: np.ndarray | None = None):
         if isinstance(G, Points):
             x = G.draw()
+            check_memory("G, inner products", (*x.shape[:-1], 3 * x.shape[-2]), "n")
             G = x @ np.swapaxes(x, -1, -2)
         G = finite_array("The inner products of Gram", G)
         if G.ndim < 2 or G.shape[-1] != G.shape[-2] or min(G.shape) < 1:

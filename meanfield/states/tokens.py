@@ -1,12 +1,21 @@
 """Tokens: weighted points, the empirical measure sum_i masses_i delta_{x_i}."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from ..core.checks import boolean, finite_array, generator, real_array, whole_number
+from ..core.checks import (
+    as_given,
+    boolean,
+    check_memory,
+    finite_array,
+    generator,
+    real_array,
+    shape_of,
+    whole_number,
+)
 from ..core.errors import StorageError
 from ..core.files import read_numbers
 from .contract import Held, State
@@ -98,7 +107,7 @@ class Tokens(TokenSet):
                 f"{x.shape}."
             )
         if on_sphere:
-            check_unit("Tokens (unless on_sphere=False)", x)
+            check_unit("Tokens(x), unless on_sphere=False,", x)
         if radii is not None and not on_sphere:
             raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
         self._set(x=x, masses=checked_masses(masses, x.shape[:-1]), on_sphere=on_sphere)
@@ -178,15 +187,15 @@ class Tokens(TokenSet):
         """
         n = whole_number("uniform needs a whole number n", "n", n)
         d = whole_number("uniform needs a whole number d", "d", d)
-        sizes = shape if isinstance(shape, Iterable) else (shape,)
-        replicas = [whole_number("shape needs whole numbers", "shape", size) for size in sizes]
+        replicas = shape_of("shape", shape)
+        check_memory(f"n = {n} tokens of R^{d}", (*replicas, 2 * n, d), "n, d or shape")
         x = generator(rng).standard_normal((*replicas, n, d))
         return cls(x / np.linalg.norm(x, axis=-1, keepdims=True))
 
     @classmethod
     def on_circle(cls, angles, masses=None) -> "Tokens":
         """Tokens on the circle at these angles in radians, (*replicas, n)."""
-        return cls(vectors_of(real_array("Angles", angles)[..., None]), masses)
+        return cls(vectors_of(real_array("angles", angles)[..., None]), masses)
 
     @classmethod
     def orthonormal(cls, n: int, d: int | None = None) -> "Tokens":
@@ -229,7 +238,9 @@ class Tokens(TokenSet):
                 f"to_density takes a geometry, such as Sphere(32); got the class {geometry!r}."
             )
         if not hasattr(geometry, "estimate"):
-            raise ValueError(f"Densities are estimated on Circle and Sphere; got {geometry!r}.")
+            raise ValueError(
+                f"Densities are estimated on Circle and Sphere; got {as_given(geometry)}."
+            )
         if self.shape or not self.on_sphere:
             raise ValueError(
                 "A density is estimated from a single set of tokens on the sphere; got "
@@ -241,6 +252,7 @@ class Tokens(TokenSet):
         """Their inner products."""
         from .gram import Gram
 
+        check_memory("the inner products", (*self.shape, len(self), len(self)), "the tokens")
         if not self.on_sphere:
             raise ValueError("Gram holds inner products of unit vectors; these are in R^d.")
         return Gram(self.x @ np.swapaxes(self.x, -1, -2), self.masses)
