@@ -236,9 +236,9 @@ def _asked_range(
                 f"its range, and one kappa; or give {drift.__name__}(...)."
             )
         return "kappa", range_of("kappa", kappa), None
+    asked = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
     positive(kappa=kappa)
-    asked = {"beta": range_of("beta", beta)} if vary is None else vary
-    return *varied(drift, asked), float(kappa)
+    return *asked, float(kappa)
 
 
 def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
@@ -461,8 +461,8 @@ def chosen_onsets(
         if l not in there:
             below = f"{low:g} < " if low else ""
             raise ValueError(
-                f"The uniform state has no bifurcation of degree {l} for {below}{curve.parameter} "
-                f"< {high:g}; those of degree {there} are there."
+                f"degrees: the uniform state has no bifurcation of degree {l} for {below}"
+                f"{curve.parameter} < {high:g}; those of degree {there} are there."
             )
     return curve, [onset for onset in found if onset.form.degree in wanted], left_out
 

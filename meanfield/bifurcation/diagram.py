@@ -9,9 +9,9 @@ from warnings import warn
 
 import numpy as np
 
-from ..core.checks import finite, path_of
+from ..core.checks import check_memory, path_of, real, whole_number
 from ..core.errors import MeanfieldError
-from ..core.kinds import build, describe
+from ..core.kinds import build, checked_call, describe
 from ..models import ZonalDrift
 from ..results.files import read_dataset, write_dataset
 from ..spaces import Geometry
@@ -170,6 +170,7 @@ class Diagram:
         low, high = self.data.attrs[self.parameter]
         return float(low), float(high)
 
+    @checked_call()
     def special(self, kind: str, branch: int | None = None) -> list[SpecialPoint]:
         """The special points of a kind, on one branch if it is given."""
         here = [s for s in self.special_points if s.kind == kind]
@@ -209,7 +210,7 @@ class Diagram:
         ValueError
             For values outside the range.
         """
-        finite(value=value)
+        value = real("value", value, "a finite number", np.isfinite)
         low, high = self.span
         if not low <= value <= high:
             raise ValueError(
@@ -287,7 +288,10 @@ class Diagram:
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states in harmonics up to a degree, by default as branches begin."""
         basis = basis_on(self.geometry, self.symmetry)
-        basis = basis if degree is None else basis.finer(degree)
+        if degree is not None:
+            degree = whole_number("degree must be a whole number", "degree", degree)
+            check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")
+            basis = basis.finer(degree)
         return curve_of(self.drift, basis, self.parameter, self.span, self.kappa)
 
     def save(self, path: str | Path) -> Path:

@@ -1,6 +1,6 @@
 """What a study measures: named distances between tokens and densities, and functionals of both."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -91,7 +91,7 @@ def chosen_of(
     if isinstance(chosen, Mapping):
         good = all(isinstance(name, str) and callable(f) for name, f in chosen.items())
         return dict(fitting(what, chosen, "names with callables", good, TypeError))
-    a_sequence = isinstance(chosen, Iterable | None) and not isinstance(chosen, str)
+    a_sequence = isinstance(chosen, Sequence | set | None) and not isinstance(chosen, str | bytes)
     fitting(what, chosen, "a mapping, or a sequence of names", a_sequence, TypeError)
     names = list(default if chosen is None else chosen)
     for name in names:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_given, path_of
+from ..core.checks import fitting, path_of, real
 from ..core.errors import StorageError
 from ..core.files import write_result
 from ..results.files import load
@@ -125,9 +125,9 @@ class Study:
         ValueError
             For other names, and for times outside those of the study.
         """
-        if name not in self.data.attrs["functionals"]:
-            known = ", ".join(self.data.attrs["functionals"]) or "none"
-            raise ValueError(f"Functionals of this study are {known}; got {as_given(name)}.")
+        known = self.data.attrs["functionals"]
+        one = isinstance(name, str) and name in known
+        fitting("name", name, f"a functional of this study, {', '.join(known) or 'none'}", one)
         errors = self._at(name, t) - float(self._selected(f"limit of {name}", t))
         return rate_of(self.data.n.values, errors, seen=SEEN)
 
@@ -138,7 +138,8 @@ class Study:
         """
         from ..plotting import rates
 
-        return rates(self, **options) if kind == "rates" else self.law.plot(kind, **options)
+        rated = isinstance(kind, str) and kind == "rates"
+        return rates(self, **options) if rated else self.law.plot(kind, **options)
 
     def save(self, path: str | Path) -> Path:
         """Write the study and its densities to a NetCDF file, atomically: a group and a run.
@@ -191,8 +192,8 @@ class Study:
 
     def _at(self, name: str, t: float | None) -> np.ndarray:
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
-        if name not in names:
-            raise ValueError(f"This study has {', '.join(names)}; got {as_given(name)}.")
+        one = isinstance(name, str) and name in names
+        fitting("name", name, f"one of {', '.join(names)}", one)
         return self._selected(name, t).transpose("n", "replica").values
 
     def _selected(self, name: str, t: float | None) -> "xr.DataArray":
@@ -201,8 +202,8 @@ class Study:
         if t is None:
             return table.isel(t=-1)
         margin = 1e-9 * times[-1]
-        if not times[0] - margin <= t <= times[-1] + margin:
-            raise ValueError(f"Times of this study are {times[0]:g} to {times[-1]:g}; got t = {t}.")
+        wanted = f"from {times[0]:g} to {times[-1]:g}, the times of this study"
+        t = real("t", t, wanted, lambda t: times[0] - margin <= t <= times[-1] + margin)
         return table.sel(t=t, method="nearest")
 
 

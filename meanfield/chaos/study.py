@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import boolean, fitting, positive, real_array, whole_number
+from ..core.checks import boolean, check_memory, fitting, positive, real_array, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many
 from ..core.kinds import checked_call
@@ -140,6 +140,10 @@ def propagation_of_chaos(
     experiment = Experiment(model, mu0, law, at, *measured, coupling, floor, dt, seed)
     experiment.try_measurements()
     own = [isinstance(given, Mapping) for given in (distances, functionals)]
+    tables = sum(map(len, measured)) * (2 if floor else 1) + coupling
+    what = f"replicas = {replicas} of {len(chosen)} sizes at {len(at)} times"
+    numbers = (2 * tables, len(chosen), len(at), replicas)
+    check_memory(what, numbers, "replicas, sizes or times")
     identity = experiment.identity() | {"sizes": chosen, "replicas": replicas, "own": own}
     done, batches = keeper.opened(identity), batches_of(chosen, replicas)
     status = _run_batches(experiment, batches, done, keeper, threads, progress)

@@ -324,6 +324,10 @@ class Instance(Form):
 # Forms that are made of others -------------------------------------------------------------------
 
 
+def _is_iterable(data: Any) -> bool:
+    return hasattr(data, "__iter__") and getattr(data, "ndim", 1) > 0
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Many(Form):
     """Any number of values of one form."""
@@ -335,7 +339,7 @@ class Many(Form):
         return f"an array, each entry {self.form.expected}"
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if isinstance(data, str | bytes | Mapping) or not hasattr(data, "__iter__"):
+        if isinstance(data, str | bytes | bytearray | Mapping) or not _is_iterable(data):
             return reading.expected(at, self.expected, data)
         found = [self.form.read(entry, f"{at}[{i}]", reading) for i, entry in enumerate(data)]
         return INVALID if any(entry is INVALID for entry in found) else tuple(found)

@@ -37,7 +37,7 @@ from typing import (
 
 import numpy as np
 
-from .checks import as_given
+from .checks import as_given, fitting
 from .errors import ConfigError, MeanfieldError
 from .forms import (
     ANYTHING,
@@ -442,6 +442,7 @@ def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str
         valid name.
     """
     _check_family("build", family)
+    fitting("data", data, "a table or a name", isinstance(data, Mapping | str), TypeError)
     reading = Reading() if reading is None else reading
     value = KindOf(family).read(data, at, reading)
     if reading.problems:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import as_given, boolean, generator, real, whole_number
+from ..core.checks import as_given, boolean, check_memory, fitting, generator, real, whole_number
 from ..spaces.circle import evaluate
 from ..states import Gaussian, Tokens
 from .distance import Distance
@@ -347,6 +347,8 @@ def sliced_wasserstein(
         return wasserstein(a, b, p)
     for measure in (first, second):
         measure.check_divisible()
+    sizes = (4, count, first.dimension)
+    check_memory(f"projections = {count} in R^{first.dimension}", sizes, "projections")
     frames = np.linalg.qr(rng.standard_normal((count, first.dimension, 2)))[0]
     parts = []
     for begin in range(0, count, TOGETHER):
@@ -417,11 +419,9 @@ def conditional_wasserstein(
     Castin, Ablin and Peyre, arXiv:2312.14820 (masked attention).
     """
     p = checked_power(p)
-    for state in (a, b):
-        if not isinstance(state, Tokens) or state.shape:
-            raise TypeError(
-                f"conditional_wasserstein is between single sets of Tokens; got {as_given(state)}."
-            )
+    for name, state in (("a", a), ("b", b)):
+        single = isinstance(state, Tokens) and not state.shape
+        fitting(name, state, "a single set of Tokens", single, TypeError)
     if blocks is not None:
         return _of_blocks(a, b, p, whole_number("blocks must be a number", "blocks", blocks))
     if a.dimension != b.dimension or a.on_sphere != b.on_sphere:

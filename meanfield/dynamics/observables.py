@@ -173,6 +173,7 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
     bins = whole_number("bins must be a whole number", "bins", bins)
     if len(state) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")
+    check_memory(f"bins = {bins}", (8, bins), "bins")
     edges, shares = np.linspace(-1, 1, bins + 1), np.zeros(bins)
     masses = state.directed_masses
     for begin in range(0, len(state), ROWS):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import finite, finite_array, real_array
+from ..core.checks import finite, finite_array
 from ..core.forms import NonNegative
 from .drift import Drift
 from .parameters import InverseTemperature, Matrix, Parameter, changing
@@ -336,7 +336,7 @@ def rescaled(x, V, t: float) -> np.ndarray:
     ----------
     Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2305.05465.
     """
-    x, V = real_array("x", x), finite_array("V", V)
+    x, V = finite_array("x", x), finite_array("V", V)
     d = x.shape[-1] if x.ndim > 1 else None
     if d is None or V.shape not in [(), (d, d)]:
         raise ValueError(

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from ..core.forms import TEXT, Many
 from ..dynamics.observables import QUANTITIES, Quantity, quantity_of
 from ..results.solution import Solution
 from ..states.contract import member_dims
@@ -193,7 +194,7 @@ def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) ->
                 "of figure, or give some to solve with observe={name: function}."
             )
         return shown
-    wanted = [names] if isinstance(names, str) else list(names)
+    wanted = [names] if isinstance(names, str) else Many(TEXT).check("names", names)
     missing = [name for name in wanted if not is_present(solution, name)]
     if missing or not wanted:
         raise ValueError(

@@ -21,7 +21,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from PIL import Image
 
-from ..core.checks import path_of
+from ..core.checks import check_memory, path_of, positive
 from ..core.errors import MeanfieldError
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
@@ -219,9 +219,8 @@ def animate(
         For an option that there is not.
     """
     path = check_movie_path(path)
-    for name, value in (("fps", fps), ("dpi", dpi)):
-        if not 0 < value < np.inf:
-            raise ValueError(f"{name} must be positive and finite; got {name} = {value!r}.")
+    positive(fps=fps, dpi=dpi)
+    check_memory(f"frames of dpi = {dpi:g}", (round(8 * dpi), round(8 * dpi)), "dpi")
     draw = SCENES.of(solution)[""]
     known = options_of(draw)
     check_options(solution, "a movie", options, known)

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import as_given, generator
+from ..core.checks import as_given, check_memory, generator, real_array
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
 from ..models.parameters import Place
+from ..spaces.density import Density
 from ..states import State
 from ..steppers import Layers, Scheme, Splitting
 from .checkpoint import Keeper
@@ -72,6 +73,7 @@ class Arguments:
             model = model.resolve(Place(state.dimension, state.tokens))
         kind = motion_for(state)
         self.model, self.state = model, kind.prepared(model, state)
+        _check_outputs(len(self.times), self.state)
         until, tolerance = given["until"], given["steady_tolerance"]
         if until is None and tolerance != AT_REST:
             raise ValueError(
@@ -139,7 +141,7 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
     if isinstance(t_eval, Times):
         times = t_eval.between(start, end)
     elif t_eval is not None:
-        times = np.atleast_1d(t_eval)
+        times = np.atleast_1d(real_array("t_eval", t_eval))
     elif layer is not None:
         times = _layer_times(start, end, layer)
     else:
@@ -158,6 +160,16 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
             f"{times[0]} to {times[-1]}."
         )
     return start, times
+
+
+def _check_outputs(outputs: int, state: Any) -> None:
+    """Raise ValueError where memory cannot hold the states at all outputs."""
+    if isinstance(state, Density):
+        numbers = 2 * state.coefficients.size
+    else:
+        numbers = sum(np.size(array) for _, array in state.arrays().values())
+    what = f"t_eval: {outputs} outputs of {numbers} numbers"
+    check_memory(what, (outputs, numbers), "the number of outputs, or the size of the state")
 
 
 def _plain_data(provenance) -> dict[str, Any]:
@@ -264,6 +276,7 @@ class Linspace(Times):
     """
 
     def between(self, start: float, end: float) -> np.ndarray:
+        check_memory(f"count = {self.count} times", (4, self.count), "count")
         return np.linspace(start, end, self.count)
 
 
@@ -281,6 +294,7 @@ class Geomspace(Times):
     first: Positive
 
     def between(self, start: float, end: float) -> np.ndarray:
+        check_memory(f"count = {self.count} times", (4, self.count), "count")
         if not self.first < end - start:
             raise ValueError(
                 f"t_eval must lie within t_span, of length {end - start:g}; the first time after "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import as_given, positive, real_array, whole_number
+from ..core.checks import as_given, check_memory, positive, real_array, whole_number
 from ..states.contract import Arrays, State
 from ..states.points import check_unit
 from .clusters import Cluster
@@ -109,6 +109,7 @@ class Characteristics(State):
         count = usual if nodes is None else whole_number("nodes must be a number", "nodes", nodes)
         if count > MOST_NODES:
             raise ValueError(f"nodes must be at most {MOST_NODES}; got nodes = {count}.")
+        check_memory(f"nodes = {count}", (2 * space.dimension + 6, count), "nodes")
         degree = _degree_of(density)
         peak = max(1.0, float(density.values[..., space.judged].max()))
         coordinates, weights, halves = chart.nodes(count, degree, peak)

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from ..core.checks import complex_array, real_array, whole_number
+from ..core.checks import check_memory, complex_array, real_array, whole_number
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from .chart import Chart, Nodes, graded_rule
 from .circle_transport import CircleTransport
@@ -46,6 +46,8 @@ class Circle(Geometry):
 
     def __init__(self, degree: int):
         self.degree = whole_number("Circle needs a degree that is a whole number", "degree", degree)
+        what = f"degree = {self.degree}: a density and its values"
+        check_memory(what, (24, self.degree + 1), "degree")
         degrees = np.arange(self.degree + 1)
         self._set(degrees=degrees, parseval=np.where(degrees == 0, 1.0, 2.0))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..core.checks import as_given, fitting, generator, positive, real_array
+from ..core.checks import as_given, check_memory, fitting, generator, positive, real_array
 from ..core.kinds import Kind
 from ..states.points import UNIT, function_values
 from .clusters import mean_direction
@@ -338,8 +338,15 @@ class Geometry(Kind, family=True):
 
     def to_values(self, coefficients: np.ndarray) -> np.ndarray:
         """Values at `points`, (..., N), of expansions (..., modes)."""
+        self._check_values(coefficients.shape[:-1])
         values = self._values(coefficients.reshape(-1, self.degrees.size))
         return values.reshape(*coefficients.shape[:-1], -1)
+
+    def _check_values(self, shape: tuple[int, ...]) -> None:
+        """Raise ValueError where memory cannot hold the values of an ensemble of this shape."""
+        size = self.weights.size
+        what = f"values of a density of degree {self.degree} at {size} points"
+        check_memory(what, (*shape, 2, size), "degree" if not shape else "degree or the ensemble")
 
     def to_coefficients(self, values: np.ndarray) -> np.ndarray:
         """Projection of values at `points`, (..., N), on the harmonics kept, (..., modes)."""

@@ -71,8 +71,8 @@ class Density(State):
         error = np.abs(coefficients[..., 0] - 1).max(initial=0)
         if error > UNIT_MASS:
             raise ValueError(
-                f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
-                "Divide by the mass, or let the weights of a mixture sum to 1."
+                "A density has mass 1, the first of its coefficients; got a mass off by "
+                f"{error:.3g}. Divide by the mass, or let the weights of a mixture sum to 1."
             )
         imaginary = np.abs(coefficients[..., geometry.parseval == 1].imag).max(initial=0)
         if imaginary > 1e-12:

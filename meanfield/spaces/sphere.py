@@ -53,8 +53,12 @@ class Sphere(Geometry):
 
     def __init__(self, degree: int):
         self.degree = whole_number("Sphere needs a degree that is a whole number", "degree", degree)
-        orders, degrees = np.triu_indices(self.degree + 1)
+        what = f"degree = {self.degree}: a density and its values"
+        check_memory(what, (15, self.degree + 1, self.degree + 1), "degree")
+        orders = sphere_points.orders_of(self.degree)
         self.orders = read_only(orders)
+        first = np.cumsum(np.arange(self.degree + 2, 1, -1)) - (self.degree + 2)
+        degrees = np.arange(orders.size) - (first - np.arange(self.degree + 1))[orders]
         self._set(degrees=degrees, parseval=np.where(orders == 0, 1.0, 2.0))
 
     @cached_property
@@ -73,9 +77,12 @@ class Sphere(Geometry):
     @cached_property
     def points(self) -> np.ndarray:
         z, phi = self.z[:, None], self.longitudes
-        radius = np.sqrt((1 - z) * (1 + z))
-        parts = [radius * np.cos(phi), radius * np.sin(phi), np.broadcast_to(z, (z.size, phi.size))]
-        return read_only(np.stack(parts, axis=-1).reshape(-1, 3))
+        what = f"points of degree {self.degree}, {z.size} x {phi.size} of them"
+        check_memory(what, (6, z.size, phi.size), "degree")
+        radius, points = np.sqrt((1 - z) * (1 + z)), np.empty((z.size, phi.size, 3))
+        points[..., 0], points[..., 1] = radius * np.cos(phi), radius * np.sin(phi)
+        points[..., 2] = z
+        return read_only(points.reshape(-1, 3))
 
     @cached_property
     def weights(self) -> np.ndarray:

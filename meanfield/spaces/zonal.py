@@ -6,7 +6,7 @@ from math import lgamma, log
 import numpy as np
 from numba import njit
 
-from ..core.checks import as_given, real_array, whole_number
+from ..core.checks import as_given, check_memory, real_array, whole_number
 from ..lowlevel.legendre import recurrence
 from .chart import Chart, Nodes, graded_rule
 from .clusters import ROUNDING, Cluster, cap_at
@@ -72,6 +72,7 @@ class Zonal(Geometry):
         if not 2 <= self.dimension <= MOST:
             raise ValueError(f"Zonal needs a dimension from 2 to {MOST}; got {self.dimension}.")
         l, d = self.degree, self.dimension
+        check_memory(f"degree = {l}: a density and its values", (16, l + 1), "degree")
         if _overflows(d, l):
             raise ValueError(
                 f"Zonal(dimension={d}, degree={l}): the harmonics overflow. Use a lower degree."
@@ -90,7 +91,11 @@ class Zonal(Geometry):
 
     @cached_property
     def points(self) -> np.ndarray:
-        points = np.zeros((self.x.size, self.dimension))
+        shape = (self.x.size, self.dimension)
+        check_memory(
+            f"points of degree {self.degree} in R^{shape[1]}", shape, "degree or dimension"
+        )
+        points = np.zeros(shape)
         points[:, 0], points[:, -1] = np.sqrt((1 - self.x) * (1 + self.x)), self.x
         return read_only(points)
 

@@ -77,7 +77,9 @@ class Equiangular(State):
                 f"broadcast; got shapes {n.shape}, {given.shape} and {radius.shape}."
             ) from None
         if n.size == 0 or not ((n >= 2) & (n < np.inf)).all():
-            raise ValueError(f"Equiangular needs finite n >= 2 tokens; got n = {n.tolist()}.")
+            raise ValueError(
+                f"Equiangular needs finite n >= 2 tokens, and rho; got n = {n.tolist()}."
+            )
         if not ((radius > 0) & (radius < np.inf)).all():
             raise ValueError(f"Equiangular needs finite radius > 0; got {radius.tolist()}.")
         name, rho, gap = ("rho", given, 1 - given) if gap is None else ("gap", 1 - given, given)

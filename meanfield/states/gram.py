@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..core.checks import check_memory, finite_array
+from ..core.checks import check_memory, finite_array, positive
 from .contract import Held
 from .points import UNIT, Points
 from .tokens import Tokens, TokenSet, checked_masses
@@ -66,6 +66,7 @@ class Gram(TokenSet):
         return np.einsum("...i,...ij,...j->...", self.masses, off, self.masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
+        positive(angle=angle)
         from .clusters import labels_of_inner_products
 
         return labels_of_inner_products(self.G, angle)

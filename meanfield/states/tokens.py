@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from ..core.checks import (
-    as_given,
     boolean,
     check_memory,
     finite_array,
+    fitting,
     generator,
+    positive,
     real_array,
     shape_of,
     whole_number,
@@ -164,6 +165,7 @@ class Tokens(TokenSet):
         return sum_over_pairs(self._directions, self.directed_masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
+        positive(angle=angle)
         from .clusters import labels_of_points
 
         return labels_of_points(self.x, angle, self.on_sphere)
@@ -237,10 +239,8 @@ class Tokens(TokenSet):
             raise TypeError(
                 f"to_density takes a geometry, such as Sphere(32); got the class {geometry!r}."
             )
-        if not hasattr(geometry, "estimate"):
-            raise ValueError(
-                f"Densities are estimated on Circle and Sphere; got {as_given(geometry)}."
-            )
+        known = hasattr(geometry, "estimate")
+        fitting("geometry", geometry, "a Circle or a Sphere, where densities are estimated", known)
         if self.shape or not self.on_sphere:
             raise ValueError(
                 "A density is estimated from a single set of tokens on the sphere; got "
@@ -301,7 +301,7 @@ def _of_each_token(wanted: str, name: str, given, shape: tuple[int, ...], valid)
     fits = values.shape in (shape, shape[-1:], ())
     if not fits or not valid(np.broadcast_to(values, shape)):
         raise ValueError(
-            f"Tokens expects {wanted}; got shape {values.shape}, minimum "
+            f"Tokens expects {name}, {wanted}; got shape {values.shape}, minimum "
             f"{values.min(initial=np.inf)}, sums {values.sum(axis=-1) if values.ndim else values}."
         )
     return np.broadcast_to(values, shape).copy()

@@ -161,10 +161,18 @@ ANY = {
 }
 
 
+def numbers_of(good):
+    """The good value as an array; None if it is none."""
+    if not isinstance(good, list | tuple | np.ndarray):
+        return None
+    array = np.asarray(good)
+    return array if array.dtype.kind in "fi" and array.ndim and array.size else None
+
+
 def masked_like(good):
     """The good value with one entry masked; None if it is no array."""
-    array = np.asarray(good)
-    if array.dtype.kind not in "fi" or array.ndim == 0 or array.size == 0:
+    array = numbers_of(good)
+    if array is None:
         return None
     mask = np.zeros(array.shape, bool)
     mask.flat[0] = True
@@ -173,10 +181,8 @@ def masked_like(good):
 
 def _changed(change):
     def like(good):
-        array = np.asarray(good)
-        if array.dtype.kind not in "fi" or array.ndim == 0 or array.size == 0:
-            return None
-        return change(array)
+        array = numbers_of(good)
+        return None if array is None else change(array)
 
     return like
 
@@ -584,7 +590,7 @@ def nonsense(result):
     return "nan" if found.dtype.kind in "fc" and np.isnan(found).any() else ""
 
 
-def judged(name, argument, error):
+def judged(argument, given, error):
     """The outcome of a call that raised: whether the package refused it, in words that help."""
     from meanfield.core.errors import MeanfieldError
 
@@ -599,7 +605,9 @@ def judged(name, argument, error):
         return f"FAILED: foreign exception: {where}"
     if len(text) > 1000:
         return f"FAILED: a message of {len(text)} characters: {where}"
-    if not re.search(rf"(?<![a-zA-Z]){argument}", text, re.IGNORECASE):
+    named = rf"(?<![a-zA-Z]){argument.rstrip('s')}"
+    own_file = isinstance(error, MeanfieldError) and str(given)[:100] in text
+    if not own_file and not re.search(named, text, re.IGNORECASE):
         return f"FAILED: no name of the argument: {where}"
     return "refused"
 
@@ -607,7 +615,7 @@ def judged(name, argument, error):
 def outcome(number):
     """What comes of a call by its number; "" if there is no such value."""
     call, argument, value = all_calls()[number]
-    name, function, good = calls()[call]
+    _, function, good = calls()[call]
     given = hostile(value, good[argument])
     if given is None and value.startswith("like: "):
         return ""
@@ -616,7 +624,7 @@ def outcome(number):
         result = function(**{**good, argument: given})
         why = nonsense(result)
     except Exception as error:  # whatever it is
-        return judged(name, argument, error)
+        return judged(argument, given, error)
     finally:
         signal.alarm(0)
         _close_figures()
@@ -635,7 +643,7 @@ def _close_figures():
 
 @cache
 def all_calls():
-    """(call, argument, value) of every one, in an order in which any first part is a fair choice."""
+    """(call, argument, value) of every one; any first part of them is a fair choice."""
     found = [
         (call, argument, value)
         for call, (_, _, good) in enumerate(calls())
