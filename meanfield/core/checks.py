@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 SOURCES = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
+NAME_BYTES, PATH_BYTES = 255, 4095  # the longest names of files, of nearly all systems
 SMALL = 2**26  # bytes, for which nobody is asked
 FREE = ("MemAvailable", "SwapFree")
 CGROUPS = {  # by controller, "" for version 2: the mount, the limit, what is used, and what of it
@@ -262,7 +263,14 @@ def path_of(name: str, value: Any) -> Path:
     """`value` as a path; raises TypeError unless it is a string or a path."""
     a_path = isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str)
     fitting(name, value, "a string or a pathlib.Path", a_path, TypeError)
-    return Path(fitting(name, value, "without the character 0", "\0" not in os.fspath(value)))
+    path = Path(value)
+    try:
+        longest = max(len(os.fsencode(part)) for part in ("", *path.parts))
+        fits = longest <= NAME_BYTES and len(os.fsencode(path)) <= PATH_BYTES
+    except UnicodeEncodeError:  # half of a surrogate pair, which no file system holds
+        fits = False
+    wanted = f"a path of at most {PATH_BYTES} bytes whose names have at most {NAME_BYTES}, none 0"
+    return fitting(name, path, wanted, fits and "\0" not in str(path))
 
 
 def generator(rng: Any) -> np.random.Generator:

@@ -440,7 +440,10 @@ def toml(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list | tuple):
-        return f"an array of {len(value)}" if len(str(value)) > 60 else str(list(value))
+        short = len(value) < 60 and len(words := checks.as_given(list(value))) <= 60
+        return words if short else f"an array of {len(value)}"
+    if isinstance(value, int):
+        return checks.as_given(value, 60)
     return str(value)
 
 

@@ -62,6 +62,7 @@ from .identity import digest, of_library
 SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 F = TypeVar("F", bound=Callable)
 ENTRY_POINTS = "meanfield.kinds"
+DEEPEST = 100  # tables and lists in each other, as plain data
 SHORT = 16  # entries of an array that stands among other words
 SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n((?:(?!.*\n---).*\n?)*)", re.MULTILINE)
 ENTRY = re.compile(r"^(\S[^:\n]*).*\n?((?: .*\n?|\n)*)", re.MULTILINE)  # names, indented words
@@ -409,6 +410,8 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
         return describe(value.tolist(), arrays, at)
     if isinstance(value, Path) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
+    if at.count("[") + at.count(".") > DEEPEST:
+        raise ValueError(f"value is nested more than {DEEPEST} deep, at {at[:40]}...")
     if isinstance(value, list | tuple):
         return [describe(entry, arrays, f"{at}[{i}]") for i, entry in enumerate(value)]
     if isinstance(value, Mapping):

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..core.checks import as_given, boolean, fitting
+from ..core.checks import as_given, boolean, fitting, real
 from ..core.forms import TEXT, Many
 from . import theme
 from .labels import symbol_of
@@ -279,6 +279,7 @@ def rates(study: "Study", *, t: float | None = None, name: str | None = None) ->
     ValueError
         If there is no such distance.
     """
+    t = None if t is None else real("t", t, "a finite number", np.isfinite)
     fitting("study", study, "a Study", hasattr(type(study), "weak_rate"), TypeError)
     coupled = "coupling" in study.data
     names = [*study.data.attrs["distances"], *["coupling"] * coupled]

@@ -134,7 +134,7 @@ def choose_scale(values: np.ndarray, scale: str = "auto", *, heavy: str = "log")
     ValueError
         If the name is unknown, or no value is finite.
     """
-    if scale not in NAMES:
+    if not isinstance(scale, str) or scale not in NAMES:
         raise ValueError(
             f"scale must be one of {', '.join(map(repr, NAMES))}; got {as_given(scale)}."
         )

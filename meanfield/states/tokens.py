@@ -197,7 +197,7 @@ class Tokens(TokenSet):
     @classmethod
     def on_circle(cls, angles, masses=None) -> "Tokens":
         """Tokens on the circle at these angles in radians, (*replicas, n)."""
-        return cls(vectors_of(real_array("angles", angles)[..., None]), masses)
+        return cls(vectors_of(finite_array("angles", angles)[..., None]), masses)
 
     @classmethod
     def orthonormal(cls, n: int, d: int | None = None) -> "Tokens":
