@@ -126,7 +126,7 @@ def branches(
     """
     basis = basis_on(geometry, symmetry)
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
-    positive(max_step=max_step)
+    max_step = positive("max_step", max_step)
     most = whole_number("branches needs max_points", "max_points", max_points)
     secondary, stability = boolean("secondary", secondary), boolean("stability", stability)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
@@ -183,7 +183,7 @@ def follow(
         raise TypeError(f"follow needs a converged StationaryState; got {as_given(state)}.")
     if sum(asked is not None for asked in (kappa, beta, vary)) != 1:
         raise TypeError("follow needs the range of either kappa or beta, or one to vary.")
-    positive(max_step=max_step)
+    max_step = positive("max_step", max_step)
     most = whole_number("follow needs max_points", "max_points", max_points)
     boolean("decreasing", decreasing)
     drift, at_kappa = state.model.zonal, None
@@ -193,7 +193,7 @@ def follow(
         name, span = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
         at_kappa, start = state.kappa, float(drift.parameters[name])
     if not span[0] <= start <= span[1]:
-        raise ValueError(f"The state is at {start:g}, outside the range {span}.")
+        raise ValueError(f"{name} is {start:g} at this state, outside the range {span}.")
     curve = curve_of(drift, state.equation.basis, name, span, at_kappa, max_step)
     z = np.append(state.legendre_moments, curve.coordinate(start))
     begin = curve.point(z, np.append(np.zeros(len(z) - 1), -1.0 if decreasing else 1.0))
@@ -237,8 +237,8 @@ def _asked_range(
             )
         return "kappa", range_of("kappa", kappa), None
     asked = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
-    positive(kappa=kappa)
-    return *asked, float(kappa)
+    kappa = positive("kappa", kappa)
+    return *asked, kappa
 
 
 def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:

@@ -93,7 +93,7 @@ class PhaseDiagram:
         ValueError
             For other curves, and for beta outside the range.
         """
-        finite(beta=beta)
+        beta = finite("beta", beta)
         low, high = self.data.attrs["beta"]
         if curve not in ("critical", "fold", "transition") or not low <= beta <= high:
             raise ValueError(
@@ -245,7 +245,7 @@ def phase_diagram(
 
     basis = basis_on(geometry)
     _, span = varied(drift, {"beta": range_of("beta", beta)})
-    positive(max_step=max_step)
+    max_step = positive("max_step", max_step)
     chosen = asked_degrees(degrees, DEGREE // 2)
     with one_blas_thread(), Following("beta", span, progress) as following:
         for degree in max(DEGREE, geometry.degree) * 2 ** np.arange(DOUBLINGS):

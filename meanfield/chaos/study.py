@@ -303,7 +303,7 @@ def _checked_times(times: Any) -> np.ndarray:
 
 def _checked_seed(rng: Any) -> int:
     """A whole number that files can hold."""
-    number = isinstance(rng, Integral) and not isinstance(rng, bool)
+    number = isinstance(rng, Integral) and not isinstance(rng, bool | np.timedelta64)
     fits = number and 0 <= rng < LARGEST_SEED
     wanted = "a whole number 0 <= rng < 2^63, the seed from which those of batches are derived"
     return int(fitting("rng", rng, wanted, fits))
@@ -313,7 +313,7 @@ def _checked_dt(dt: Any, model: Transformer) -> float | None:
     """Positive, and for noise only."""
     if dt is None:
         return None
-    positive(dt=dt)
+    dt = positive("dt", dt)
     if not model.noisy:
         raise ValueError(
             f"dt is the step of tokens with noise, and this model has none; leave it out, got {dt}."

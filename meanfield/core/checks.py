@@ -3,7 +3,7 @@
 import math
 import numbers
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,8 @@ def complex_array(what: str, values: Any) -> np.ndarray:
 
 def shape_of(name: str, value: Any) -> tuple[int, ...]:
     """A whole number >= 1, or a sequence of them, as the shape of an array; else raises."""
-    sizes = value if isinstance(value, Iterable) else (value,)
+    sizes = value if isinstance(value, list | tuple | range | np.ndarray) else (value,)
+    fitting(name, value, "a whole number or a sequence of them", np.ndim(sizes) == 1, TypeError)
     wanted = f"{name} must be whole numbers"
     return tuple(whole_number(wanted, name, size) for size in sizes)
 
@@ -129,16 +130,14 @@ def real(name: str, value: Any, wanted: str, fits: Callable[[Any], bool]) -> flo
     return float(value)
 
 
-def finite(**values: Any) -> None:
-    """Raise ValueError for the first that is not a finite number."""
-    for name, value in values.items():
-        real(name, value, "a finite number", math.isfinite)
+def finite(name: str, value: Any) -> float:
+    """A finite number as a float; raises ValueError for others."""
+    return real(name, value, "a finite number", math.isfinite)
 
 
-def positive(**values: Any) -> None:
-    """Raise ValueError for the first number that is not finite and > 0."""
-    for name, value in values.items():
-        real(name, value, "a finite number > 0", lambda number: 0 < number < math.inf)
+def positive(name: str, value: Any) -> float:
+    """A finite number > 0 as a float; raises ValueError for others."""
+    return real(name, value, "a finite number > 0", lambda number: 0 < number < math.inf)
 
 
 def whole_number(

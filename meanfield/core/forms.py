@@ -19,6 +19,7 @@ from .errors import MeanfieldError
 from .files import NUMBER_FORMATS
 
 REFUSED = (TypeError, ValueError, MeanfieldError)
+MOST_OF_KEY = 200  # characters of a dotted key that messages show
 INVALID: Any = type("Invalid", (), {})()  # what is read where something was wrong
 INFINITIES = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # of which JSON has none
 
@@ -54,6 +55,7 @@ class Reading:
 
     def refuse(self, at: str, text: object) -> Any:
         """Note a problem with the value of a key."""
+        at = at if len(at) < MOST_OF_KEY else f"{at[:MOST_OF_KEY]}..."
         self.problems.append(f"{at}: {text}" if at else str(text))
         return INVALID
 

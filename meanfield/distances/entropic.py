@@ -72,7 +72,7 @@ def sinkhorn_divergence(
     Feydy, Sejourne, Vialard, Amari, Trouve and Peyre, AISTATS 2019.
     """
     p = checked_power(p)
-    positive(blur=blur)
+    blur = positive("blur", blur)
     cells = whole_number("sinkhorn_divergence needs a number of cells", "cells", cells)
     if cells > MOST_CELLS:
         raise ValueError(f"cells must be at most {MOST_CELLS}; got cells = {cells}.")

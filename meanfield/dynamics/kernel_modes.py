@@ -93,7 +93,7 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
             "kernel_modes takes a single set of tokens on the circle (d = 2) or the line (R^1); "
             f"got {as_given(tokens)}. Replicas: one by one."
         )
-    positive(beta=beta)
+    beta = positive("beta", beta)
     kept, circle = tokens.masses > 0, tokens.on_sphere
     x, masses, beta = tokens.x[kept], tokens.masses[kept], float(beta)
     x = np.arctan2(x[:, 1], x[:, 0]) if circle else x[:, 0]

@@ -240,7 +240,7 @@ def cluster_labels(state: Tokens | Gram, angle: float = LINKED) -> np.ndarray:
     _check(state, "Clusters")
     if state.shape:
         raise ValueError("Clusters are those of a single set of tokens; take replicas one by one.")
-    positive(angle=angle)
+    angle = positive("angle", angle)
     return state.cluster_labels(angle)
 
 
@@ -257,7 +257,7 @@ def merge_events(n: int, angle: float = LINKED) -> list[Callable]:
         As for `cluster_labels`.
     """
     n = whole_number("merge_events needs a whole number n", "n", n)
-    positive(angle=angle)
+    angle = positive("angle", angle)
     check_memory(f"n = {n}, an event for each", (32, n), "n")
     return [_falls_to(count, angle) for count in range(n - 1, 0, -1)]
 

@@ -343,7 +343,7 @@ def rescaled(x, V, t: float) -> np.ndarray:
             "rescaled expects x of shape (..., n, d) and V a number or of shape (d, d); got x "
             f"{x.shape} and V {V.shape}."
         )
-    finite(t=t)
+    t = finite("t", t)
     if V.ndim == 0:
         return x * np.exp(-t * V)
     from scipy.linalg import expm

@@ -74,7 +74,11 @@ class FeedForward(Kind, family=True):
     @property
     def dimension(self) -> int | None:
         """d; None where numbers fit any."""
-        of_rows = (*self.inner.shape[1:], *self.outer.shape[:1], *np.shape(self.bias))
+        of_rows = (
+            *self.inner.shape[1:],
+            *self.outer.shape[:1],
+            *(() if self.bias is None else self.bias.shape),
+        )
         return of_rows[0] if of_rows else None
 
     def __call__(self, x: np.ndarray) -> np.ndarray:

@@ -70,6 +70,7 @@ def bifurcation(
         least = int(diagram.data.degree[0])
         y = "order_parameter" if least == 1 else f"moment {least}"
     names = [y] if isinstance(y, str) else list(Many(TEXT).check("y, the kind of a diagram,", y))
+    fitting("y, the kind of a diagram,", y, "one name or more", bool(names))
     log = boolean("log", log)
     table = [(name, _values(diagram, name)) for name in names]
     with theme.style():

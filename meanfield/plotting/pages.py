@@ -219,7 +219,7 @@ def animate(
         For an option that there is not.
     """
     path = check_movie_path(path)
-    positive(fps=fps, dpi=dpi)
+    fps, dpi = positive("fps", fps), positive("dpi", dpi)
     check_memory(f"frames of dpi = {dpi:g}", (round(8 * dpi), round(8 * dpi)), "dpi")
     draw = SCENES.of(solution)[""]
     known = options_of(draw)
@@ -474,7 +474,7 @@ def check_movie_path(path: str | os.PathLike) -> Path:
     """The path, if a movie can be written there; else ValueError or MeanfieldError."""
     path = path_of("path", path)
     if path.suffix.lower() not in (".mp4", ".gif"):
-        raise ValueError(f"A movie is written to a name in .mp4 or .gif; got {str(path)!r}.")
+        raise ValueError(f"path: a movie is written to a name in .mp4 or .gif; got {str(path)!r}.")
     if not path.parent.is_dir():
         raise ValueError(f"The folder {str(path.parent)!r} does not exist; make it first.")
     if path.suffix.lower() == ".mp4":

@@ -247,7 +247,7 @@ class Characteristics(State):
         Those of an axisymmetric density are at the poles of its axis; mass that gathers at
         another latitude is a ring, not a cluster.
         """
-        positive(radius=radius, least=least)
+        radius, least = positive("radius", radius), positive("least", least)
         if radius > np.pi / 2:
             raise ValueError(f"radius must be <= pi/2; got radius = {as_given(radius)}.")
         return self.chart.clusters(self.coordinates, self.masses, radius=radius, least=least)

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from ..core.checks import check_memory, complex_array, real_array, whole_number
+from ..core.checks import check_memory, complex_array, finite_array, whole_number
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from .chart import Chart, Nodes, graded_rule
 from .circle_transport import CircleTransport
@@ -71,7 +71,7 @@ class Circle(Geometry):
     @staticmethod
     def embed(theta) -> np.ndarray:
         """Unit vectors (cos theta, sin theta), shape (..., 2), of angles in radians."""
-        theta = real_array("theta", theta)
+        theta = finite_array("theta", theta)
         return np.stack([np.cos(theta), np.sin(theta)], axis=-1)
 
     # Densities -----------------------------------------------------------------------------

@@ -276,7 +276,10 @@ class Geometry(Kind, family=True):
         coefficients = self.uniform().coefficients.copy()
         for l in self._chosen_degrees(degrees):
             coefficients[self.degrees == l] = self._noise(l, amplitude, rng)
-        return Density(self, coefficients).checked_positive()
+        try:
+            return Density(self, coefficients).checked_positive()
+        except ValueError as error:
+            raise ValueError(f"amplitude = {amplitude:g} is too large. {error}") from None
 
     @abstractmethod
     def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
@@ -303,8 +306,8 @@ class Geometry(Kind, family=True):
 
     def _smoothed(self, modes: np.ndarray, bandwidth: float) -> Density:
         """The density with these coefficients after a heat flow of time bandwidth^2 / 2."""
-        positive(bandwidth=bandwidth)
-        return Density(self, modes * np.exp(self.laplacian * bandwidth**2 / 2))
+        bandwidth = positive("bandwidth", bandwidth)
+        return Density(self, modes * np.exp(self.laplacian * min(bandwidth, 1e9) ** 2 / 2))
 
     def _chosen_degrees(self, degrees) -> np.ndarray:
         """Degrees to perturb, 1 to 8 by default; raises ValueError for what is none."""

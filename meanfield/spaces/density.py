@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import complex_array, fitting, generator, real, real_array, whole_number
+from ..core.checks import (
+    check_memory,
+    complex_array,
+    fitting,
+    generator,
+    real,
+    real_array,
+    whole_number,
+)
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Instance, Many
 from ..states.contract import Arrays, Held, State, member_dims
@@ -215,6 +223,7 @@ class Density(State):
         n = whole_number("sample expects a whole number n", "n", n)
         self.checked_positive(COMPUTED)
         rng = generator(rng)
+        check_memory(f"n = {n} tokens", (6, n, self.dimension), "n")
         return Tokens(self.geometry.sample(self.coefficients, n, rng))
 
     def rotate(self, rotation) -> "Density":

@@ -90,7 +90,7 @@ class Gaussian(State):
 
     def rank(self, negligible: float = NEGLIGIBLE) -> int:
         """How many of the `variances` exceed `negligible` times the largest."""
-        finite(negligible=negligible)
+        negligible = finite("negligible", negligible)
         if not 0 <= negligible < 1:
             raise ValueError(f"negligible is a share >= 0 and < 1; got negligible = {negligible}.")
         variances = self.variances

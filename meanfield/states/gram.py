@@ -66,7 +66,7 @@ class Gram(TokenSet):
         return np.einsum("...i,...ij,...j->...", self.masses, off, self.masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
-        positive(angle=angle)
+        angle = positive("angle", angle)
         from .clusters import labels_of_inner_products
 
         return labels_of_inner_products(self.G, angle)

@@ -165,7 +165,7 @@ class Tokens(TokenSet):
         return sum_over_pairs(self._directions, self.directed_masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
-        positive(angle=angle)
+        angle = positive("angle", angle)
         from .clusters import labels_of_points
 
         return labels_of_points(self.x, angle, self.on_sphere)
