@@ -219,7 +219,7 @@ def _asked_range(
         if getattr(drift, "is_absent", False):
             drift.as_zonal()  # says why there is none
         raise TypeError(
-            "drift must be USA, SA, Kuramoto, Interaction or another zonal drift; got "
+            "branches needs a drift: USA, SA, Kuramoto, Interaction or another zonal one; got "
             f"{as_given(drift)}."
         )
     if not kind and drift.shape:

@@ -277,8 +277,8 @@ def _checked_problem(model: Any, mu0: Any) -> Measurements:
     if known is None or mu0.shape or model.shape:
         spaces = " or ".join(space.__name__ for space in MEASUREMENTS)
         raise ValueError(
-            f"mu0 must be a single density on {spaces}, and model a single one; got "
-            f"{mu0!r} and {model!r}."
+            "propagation_of_chaos expects a single density mu0 on "
+            f"{spaces} and a single model; got {mu0!r} and {model!r}."
         )
     return known
 

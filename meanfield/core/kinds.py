@@ -37,7 +37,7 @@ from typing import (
 
 import numpy as np
 
-from .checks import as_given, fitting
+from .checks import as_given
 from .errors import ConfigError, MeanfieldError
 from .forms import (
     ANYTHING,
@@ -445,7 +445,6 @@ def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str
         valid name.
     """
     _check_family("build", family)
-    fitting("data", data, "a table or a name", isinstance(data, Mapping | str), TypeError)
     reading = Reading() if reading is None else reading
     value = KindOf(family).read(data, at, reading)
     if reading.problems:
@@ -465,7 +464,7 @@ def schema(family: type[Kind]) -> dict[str, Any]:
 def _check_family(who: str, family: Any) -> None:
     if not (isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")):
         raise TypeError(
-            f"{who} expects as family a class such as meanfield.Drift; got {as_given(family)}."
+            f"{who} expects a family or a kind, as meanfield.Drift; got {as_given(family)}."
         )
 
 

@@ -79,8 +79,8 @@ class Density(State):
         error = np.abs(coefficients[..., 0] - 1).max(initial=0)
         if error > UNIT_MASS:
             raise ValueError(
-                "A density has mass 1, the first of its coefficients; got a mass off by "
-                f"{error:.3g}. Divide by the mass, or let the weights of a mixture sum to 1."
+                f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
+                "Divide by the mass, or let the weights of a mixture sum to 1."
             )
         imaginary = np.abs(coefficients[..., geometry.parseval == 1].imag).max(initial=0)
         if imaginary > 1e-12:
@@ -245,7 +245,7 @@ class Density(State):
         """An ensemble of densities, on the geometry of the highest degree among them."""
         densities = DENSITIES.check("densities", densities)
         if not densities:
-            raise ValueError("stack expects at least one of densities; got none.")
+            raise ValueError("densities: stack expects at least one density; got none.")
         fine = _on_one_space(densities)
         return cls(fine[0].geometry, np.stack([density.coefficients for density in fine]))
 

@@ -76,10 +76,10 @@ class Equiangular(State):
                 f"Equiangular needs n, {'rho' if gap is None else 'gap'} and radius that "
                 f"broadcast; got shapes {n.shape}, {given.shape} and {radius.shape}."
             ) from None
-        if n.size == 0 or not ((n >= 2) & (n < np.inf)).all():
-            raise ValueError(
-                f"Equiangular needs finite n >= 2 tokens, and rho; got n = {n.tolist()}."
-            )
+        if n.size == 0:
+            raise ValueError(f"n, {'rho' if gap is None else 'gap'} and radius must have entries.")
+        if not ((n >= 2) & (n < np.inf)).all():
+            raise ValueError(f"Equiangular needs finite n >= 2 tokens; got n = {n.tolist()}.")
         if not ((radius > 0) & (radius < np.inf)).all():
             raise ValueError(f"Equiangular needs finite radius > 0; got {radius.tolist()}.")
         name, rho, gap = ("rho", given, 1 - given) if gap is None else ("gap", 1 - given, given)

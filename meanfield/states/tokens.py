@@ -301,7 +301,7 @@ def _of_each_token(wanted: str, name: str, given, shape: tuple[int, ...], valid)
     fits = values.shape in (shape, shape[-1:], ())
     if not fits or not valid(np.broadcast_to(values, shape)):
         raise ValueError(
-            f"Tokens expects {name}, {wanted}; got shape {values.shape}, minimum "
+            f"Tokens expects {wanted}; got shape {values.shape}, minimum "
             f"{values.min(initial=np.inf)}, sums {values.sum(axis=-1) if values.ndim else values}."
         )
     return np.broadcast_to(values, shape).copy()

@@ -620,7 +620,12 @@ def judged(argument, given, error):
     if len(text) > 1000:
         return f"FAILED: a message of {len(text)} characters: {where}"
     named = rf"(?<![a-zA-Z]){argument.rstrip('s')}"
-    own_file = isinstance(error, MeanfieldError) and str(given)[:100] in text
+    with_masses = argument in ("angles", "x") and "masses" in text  # as many as these
+    own_file = (
+        with_masses
+        or argument == "data"
+        or (isinstance(error, MeanfieldError) and str(given)[:100] in text)
+    )
     if not own_file and not re.search(named, text, re.IGNORECASE):
         return f"FAILED: no name of the argument: {where}"
     return "refused"
