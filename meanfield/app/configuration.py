@@ -237,6 +237,7 @@ def run_config(
         If `out` is not a path, `resume` or `progress` not a bool; for `resume` without `out`, and
         of a diagram.
     """
+    progress = None if progress is None else boolean("progress", progress)
     resume, out = boolean("resume", resume), None if out is None else path_of("out", out)
     if not isinstance(config, Configuration):
         raise TypeError(f"config must be a configuration from read_config; got {as_given(config)}")

@@ -70,7 +70,8 @@ def complex_array(what: str, values: Any) -> np.ndarray:
 def shape_of(name: str, value: Any) -> tuple[int, ...]:
     """A whole number >= 1, or a sequence of them, as the shape of an array; else raises."""
     sizes = value if isinstance(value, list | tuple | range | np.ndarray) else (value,)
-    fitting(name, value, "a whole number or a sequence of them", np.ndim(sizes) == 1, TypeError)
+    flat = not isinstance(sizes, np.ndarray) or sizes.ndim == 1
+    fitting(name, value, "a whole number or a sequence of them", flat, TypeError)
     wanted = f"{name} must be whole numbers"
     return tuple(whole_number(wanted, name, size) for size in sizes)
 

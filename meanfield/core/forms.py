@@ -446,7 +446,7 @@ def toml(value: Any) -> str:
         return words if short else f"an array of {len(value)}"
     if isinstance(value, int):
         return checks.as_given(value, 60)
-    return str(value)
+    return str(value)[:200]
 
 
 def shown(value: Any) -> str:

@@ -407,7 +407,8 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
         if arrays is not None and value.size > SHORT:
             arrays[at] = np.asarray(value)
             return {"array": at}
-        return describe(value.tolist(), arrays, at)
+        plain = float(value) if isinstance(value, np.longdouble) else value.tolist()
+        return describe(plain, arrays, at)
     if isinstance(value, Path) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
     if at.count("[") + at.count(".") > DEEPEST:

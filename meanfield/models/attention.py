@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import finite, finite_array
+from ..core.checks import finite, finite_array, fitting
 from ..core.forms import NonNegative
 from .drift import Drift
 from .parameters import InverseTemperature, Matrix, Parameter, changing
@@ -344,11 +344,12 @@ def rescaled(x, V, t: float) -> np.ndarray:
             f"{x.shape} and V {V.shape}."
         )
     t = finite("t", t)
-    if V.ndim == 0:
-        return x * np.exp(-t * V)
     from scipy.linalg import expm
 
-    return x @ expm(-t * V).T
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = x * np.exp(-t * V) if V.ndim == 0 else x @ expm(-t * V).T
+    fitting("t V", z, "so small that e^(-t V) x is finite", bool(np.isfinite(z).all()))
+    return z
 
 
 # Shapes of matrices ------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from PIL import Image
 
-from ..core.checks import check_memory, path_of, positive
+from ..core.checks import check_memory, path_of, real
 from ..core.errors import MeanfieldError
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
@@ -219,7 +219,8 @@ def animate(
         For an option that there is not.
     """
     path = check_movie_path(path)
-    fps, dpi = positive("fps", fps), positive("dpi", dpi)
+    fps = real("fps", fps, "from 0.01 to 1000", lambda number: 0.01 <= number <= 1000)
+    dpi = real("dpi", dpi, "from 10 to 10000", lambda number: 10 <= number <= 10_000)
     check_memory(f"frames of dpi = {dpi:g}", (round(8 * dpi), round(8 * dpi)), "dpi")
     draw = SCENES.of(solution)[""]
     known = options_of(draw)

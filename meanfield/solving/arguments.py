@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import as_given, check_memory, generator, real_array
+from ..core.checks import as_given, check_memory, fitting, generator, real_array
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
@@ -103,6 +103,7 @@ class Arguments:
         self.motion: Motion = motion
         self.scheme: Any
         self.scheme, self.dt = motion.chosen_scheme(scheme, dt, self.start)
+        _check_step(self.dt, self.start, float(self.times[-1]))
         self.degrees = _degrees(motion, options.get("min_degree"), options.get("max_degree"))
         self.merge = checked_distance(options.get("merge"), motion)
         self.rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
@@ -160,6 +161,13 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
             f"{times[0]} to {times[-1]}."
         )
     return start, times
+
+
+def _check_step(dt: float | None, start: float, end: float) -> None:
+    """Raise ValueError for steps that no time from `start` to `end` is moved by."""
+    least = np.spacing(max(abs(start), abs(end)))
+    wanted = f"at least {least:.3g}, by which numbers of the size of the times differ"
+    fitting("dt", dt, wanted, dt is None or dt >= least)
 
 
 def _check_outputs(outputs: int, state: Any) -> None:

@@ -212,6 +212,7 @@ class Characteristics(State):
     def moment(self, k: int):
         """The moment of degree k, as of a Density."""
         k = checked_degree(k)
+        check_memory(f"k = {k}: a moment by harmonics up to that", (24, abs(k)), "k")
         fine = self.geometry.with_degree(max(abs(int(k)), 1))
         return fine.moment(self.coefficients(fine.degree), k)
 

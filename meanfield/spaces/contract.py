@@ -302,6 +302,8 @@ class Geometry(Kind, family=True):
         wanted = f"concentration{' >= 0' if least == 0 else ''}"
         given = one_number("concentration", concentration, wanted, least)
         multipliers = exponential_multipliers(given, self.degree, self.dimension)
+        if not np.isfinite(multipliers / multipliers[0]).all():
+            raise ValueError(f"concentration = {given:g} is too large: its law is one point.")
         return multipliers / multipliers[0]
 
     def _smoothed(self, modes: np.ndarray, bandwidth: float) -> Density:

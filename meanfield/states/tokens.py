@@ -19,6 +19,7 @@ from ..core.checks import (
 )
 from ..core.errors import StorageError
 from ..core.files import read_numbers
+from ..core.forms import TEXT
 from .contract import Held, State
 from .points import UNIT, Orthonormal, Points, check_unit, function_values, vectors_of
 
@@ -108,7 +109,7 @@ class Tokens(TokenSet):
                 f"{x.shape}."
             )
         if on_sphere:
-            check_unit("Tokens(x), unless on_sphere=False,", x)
+            check_unit("Tokens (x, unless on_sphere=False)", x)
         if radii is not None and not on_sphere:
             raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
         self._set(x=x, masses=checked_masses(masses, x.shape[:-1]), on_sphere=on_sphere)
@@ -225,6 +226,7 @@ class Tokens(TokenSet):
         TypeError
             If `path` is not a path, or `on_sphere` not a bool.
         """
+        key = None if key is None else TEXT.check("key", key)
         on_sphere, array = boolean("on_sphere", on_sphere), read_numbers(path, key)
         try:
             return cls(vectors_of(array) if on_sphere else array, on_sphere=on_sphere)
