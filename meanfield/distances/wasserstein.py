@@ -123,7 +123,7 @@ def wasserstein(
 
 def checked_power(p: Any) -> float:
     """p as a float; raises ValueError outside [1, 20]."""
-    return real("p", p, f"from 1 to {LARGEST_POWER}", lambda p: 1 <= p <= LARGEST_POWER)
+    return real("p", p, f"a number, 1 <= p <= {LARGEST_POWER}", lambda p: 1 <= p <= LARGEST_POWER)
 
 
 def _bures(a: Any, b: Any, p: float, rotated: bool) -> Distance:

@@ -36,7 +36,7 @@ def test_states_of_one_space_are_needed(distance):
 )
 def test_powers_are_from_one_to_twenty(p):
     for distance in (mf.wasserstein, mf.sliced_wasserstein, mf.sinkhorn_divergence):
-        with pytest.raises(ValueError, match="p must be from 1 to 20; got p ="):
+        with pytest.raises(ValueError, match="1 <= p <= 20; got p ="):
             distance(TOKENS, TOKENS, p)
     with pytest.raises(ValueError, match="1 <= p <= 20"):
         mf.conditional_wasserstein(TOKENS, TOKENS, p)
