@@ -145,8 +145,10 @@ def propagation_of_chaos(
     numbers = (2 * tables, len(chosen), len(at), replicas)
     check_memory(what, numbers, "replicas, sizes or times")
     identity = experiment.identity() | {"sizes": chosen, "replicas": replicas, "own": own}
-    done, batches = keeper.opened(identity), batches_of(chosen, replicas)
-    status = _run_batches(experiment, batches, done, keeper, threads, progress)
+    batches = batches_of(chosen, replicas)
+    with keeper:
+        done = keeper.opened(identity)
+        status = _run_batches(experiment, batches, done, keeper, threads, progress)
     found: dict[str, np.ndarray] = {}
     for key, values in done.items():
         number, name = key.split(" ", 1)

@@ -14,10 +14,10 @@ from functools import cached_property, partial
 from itertools import cycle
 
 import numpy as np
-from numba import njit
 
 from ..core.checks import as_given
 from ..lowlevel.blas import one_blas_thread
+from ..lowlevel.compilation import njit
 from ..lowlevel.simd import exponential
 from ..models import ZonalDrift
 from .contract import ALONE, Engine, ThreadPool
