@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from ..core.checks import common_shape
+from ..core.checks import common_shape, fitting
 from ..core.errors import MeanfieldError
 from ..models import Drift
 from ..models.normalisation import PostLN, PreLN
@@ -439,11 +439,9 @@ def attend(drift: Drift, state: S) -> S:
     Cheng, "Mean shift, mode seeking, and clustering", IEEE Trans. Pattern Anal. Mach. Intell. 17
     (1995), for blurring mean-shift.
     """
-    if not isinstance(drift, Drift) or not isinstance(state, Tokens | Equiangular):
-        raise TypeError(
-            "attend takes a drift and Tokens or Equiangular ones; got "
-            f"{type(drift).__name__} and {type(state).__name__}."
-        )
+    fitting("drift", drift, "a Drift", isinstance(drift, Drift), TypeError)
+    tokens = isinstance(state, Tokens | Equiangular)
+    fitting("state", state, "Tokens or Equiangular", tokens, TypeError)
     sphere = getattr(state, "on_sphere", True)
     model = Transformer(drift, normalisation=PreLN() if sphere else PostLN())
     state = in_shape_of(model, state)

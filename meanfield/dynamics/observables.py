@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import positive, whole_number
+from ..core.checks import as_given, check_memory, positive, whole_number
+from ..core.kinds import checked_call
 from ..models.transformer import Transformer
 from ..states import Gram, Tokens
 from ..states.clusters import LINKED
@@ -45,6 +46,7 @@ class Quantity:
 QUANTITIES: dict[tuple[str, bool], Quantity] = {}
 
 
+@checked_call()
 def declare(name: str, symbol: str, *, flat: bool = False, **scale: Any) -> None:
     """Tell how figures show the observable of this name.
 
@@ -81,6 +83,7 @@ declare("spread", "spread (r.m.s.)", log_from=100.0)
 declare("mass", r"mass drift $\int \mathrm{d}\mu_t - 1$", offset=1.0)
 
 
+@checked_call()
 def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndarray]:
     """Observables of a state under a model: see `measure` of the motion of its class.
 
@@ -170,6 +173,7 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
     bins = whole_number("bins must be a whole number", "bins", bins)
     if len(state) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")
+    check_memory(f"bins = {bins}", (8, bins), "bins")
     edges, shares = np.linspace(-1, 1, bins + 1), np.zeros(bins)
     masses = state.directed_masses
     for begin in range(0, len(state), ROWS):
@@ -196,7 +200,7 @@ def mean_cosine(state: Tokens | Gram) -> np.ndarray:
 
 def _check(state: Any, what: str = "Pairs") -> None:
     if not isinstance(state, TokenSet):
-        raise TypeError(f"{what} are those of Tokens or a Gram; got {state!r}.")
+        raise TypeError(f"{what} are those of a state of Tokens or a Gram; got {as_given(state)}.")
 
 
 # Clusters ------------------------------------------------------------
@@ -236,7 +240,7 @@ def cluster_labels(state: Tokens | Gram, angle: float = LINKED) -> np.ndarray:
     _check(state, "Clusters")
     if state.shape:
         raise ValueError("Clusters are those of a single set of tokens; take replicas one by one.")
-    positive(angle=angle)
+    angle = positive("angle", angle)
     return state.cluster_labels(angle)
 
 
@@ -253,7 +257,8 @@ def merge_events(n: int, angle: float = LINKED) -> list[Callable]:
         As for `cluster_labels`.
     """
     n = whole_number("merge_events needs a whole number n", "n", n)
-    positive(angle=angle)
+    angle = positive("angle", angle)
+    check_memory(f"n = {n}, an event for each", (32, n), "n")
     return [_falls_to(count, angle) for count in range(n - 1, 0, -1)]
 
 

@@ -76,7 +76,9 @@ class Equiangular(State):
                 f"Equiangular needs n, {'rho' if gap is None else 'gap'} and radius that "
                 f"broadcast; got shapes {n.shape}, {given.shape} and {radius.shape}."
             ) from None
-        if n.size == 0 or not ((n >= 2) & (n < np.inf)).all():
+        if n.size == 0:
+            raise ValueError(f"n, {'rho' if gap is None else 'gap'} and radius must have entries.")
+        if not ((n >= 2) & (n < np.inf)).all():
             raise ValueError(f"Equiangular needs finite n >= 2 tokens; got n = {n.tolist()}.")
         if not ((radius > 0) & (radius < np.inf)).all():
             raise ValueError(f"Equiangular needs finite radius > 0; got {radius.tolist()}.")
@@ -171,7 +173,7 @@ class Equiangular(State):
         d = n if d is None else whole_number("to_tokens needs a whole number d", "d", d)
         if d < n:
             raise ValueError(f"{n} equiangular tokens are linearly independent; got d = {d} < n.")
-        check_memory(f"{n} tokens of R^{d}", (*self.shape, n, d))
+        check_memory(f"n = {n} tokens of R^{d}", (*self.shape, 3 * n, d), "n or d")
         a = np.sqrt(self.gap)[..., None, None]
         b = self.rho[..., None, None] / (a + np.sqrt(n * self.square)[..., None, None])
         x = np.zeros((*self.shape, n, d))
