@@ -56,7 +56,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     """
 
     example = "Characteristics(density)"
-    smallest_step = 1e-15
+    smallest_change = 1e-15
     unresolved_since: float | None
     last_to_arrive: list[float] | None
     _reason: str | None

@@ -217,8 +217,9 @@ class TokenMotion(Motion, moves=Tokens):
         return rates
 
     def reaction_rates(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """alpha Phi, by which the logarithms of masses grow, up to a common constant."""
-        return self.model.reaction * self._sums.potential(x, masses)
+        """alpha (Phi - int Phi dmu), by which the logarithms of masses grow."""
+        potential = self._sums.potential(x, masses)
+        return self.model.reaction * (potential - (masses * potential).sum(axis=1, keepdims=True))
 
     def feedforward_rates(self, y: np.ndarray, t: float) -> np.ndarray:
         """Those by the feed-forward map."""
@@ -366,11 +367,11 @@ class TokenMotion(Motion, moves=Tokens):
 
         Under a reaction with (d log m/dt)^2 added to |v|^2.
         """
-        squares, masses = (velocity[..., : self.dimension] ** 2).sum(axis=-1), self.masses(y)
+        speeds, masses = lengths(velocity[..., : self.dimension]), self.masses(y)
         if self.model.reaction:
             growth = velocity[..., -1]
-            squares += (growth - (masses * growth).sum(axis=1, keepdims=True)) ** 2
-        return float(np.sqrt((masses * squares).sum(axis=-1).max()))
+            speeds = np.hypot(speeds, growth - (masses * growth).sum(axis=1, keepdims=True))
+        return float(np.linalg.norm(np.sqrt(masses) * speeds, axis=-1).max())
 
     # In words ------------------------------------------------------------------------------
 

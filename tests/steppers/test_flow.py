@@ -40,7 +40,7 @@ START = np.array([-0.9, 0.0, 0.3, 0.8])
 
 def flow(motion=None, x=START, **options):
     """A flow with error control, unless it is switched off."""
-    options = {"rtol": 1e-10, "smallest_step": 1e-14, **options}
+    options = {"rtol": 1e-10, "smallest_change": 1e-14, **options}
     return ExplicitFlow(DormandPrince, motion or Riccati(), x, **options)
 
 
