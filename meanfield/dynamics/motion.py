@@ -243,7 +243,10 @@ class Motion(ABC):
 
     def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
         """The coordinates after one step of a splitting among `schemes`."""
-        raise NotImplementedError(f"{type(self).__name__} has no step of {scheme.name}.")
+        raise MeanfieldError(
+            f"{type(self).__name__} needs a method step(scheme, y, t, dt, rng) for steps of "
+            f"{scheme.name}, and has none. Define it, or choose another scheme."
+        )
 
     def projected(self, y: np.ndarray) -> np.ndarray:
         """Coordinates of a state next to y, which is off the space by the error of a step."""
@@ -341,7 +344,10 @@ class Motion(ABC):
 
     def attended(self, state: Any) -> Any:
         """What one layer of attention answers, for states that `attend` takes."""
-        raise NotImplementedError(f"{type(self).__name__} has no answer of attention alone.")
+        raise MeanfieldError(
+            f"{type(self).__name__} needs a method attended(state) for the answer of attention "
+            "alone, and has none. Define it."
+        )
 
     def measure(self, state: Any, t: float = 0.0) -> dict[str, Any]:
         """Observables of a state at the time t: names, and numbers or arrays.

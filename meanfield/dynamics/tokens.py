@@ -19,7 +19,7 @@ from ..states.clusters import MANY
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
 from .motion import AGAIN, WITH_RADII, Failure, Motion, in_shape_of
-from .observables import cluster_counts, declare, effective_rank, mean_cosine
+from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
 
 declare("mean_radius", "mean radius", log_from=100.0)
 
@@ -378,6 +378,10 @@ class TokenMotion(Motion, moves=Tokens):
     def size(self, y: np.ndarray) -> str:
         """The number of tokens that move."""
         return f"{y.shape[1]} tokens"
+
+    def doubt(self, state: Tokens, t: float, failure: Failure) -> str | None:
+        """Whether observables of pairs are nan."""
+        return pairless(state)
 
     def stats(self, state: Tokens, t: float) -> dict[str, Any]:
         """What sums over tokens."""

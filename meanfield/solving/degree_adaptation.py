@@ -8,6 +8,7 @@ from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
 from ..steppers.clock import replanned, restored, started
+from ..steppers.flow import UNHEARD
 from .arguments import Arguments
 from .integration import Integration
 from .policies import Policy
@@ -86,6 +87,7 @@ class SpectralIntegration(Integration):
     def follow(self, code: int) -> int | None:
         return self.consult(code)
 
+    @np.errstate(**UNHEARD)
     def step_from(self, state: Density, elapsed: float, dt: float) -> Density:
         fine = state.resample(self.geometry.degree)
         new, _ = self.stepper.step(fine.coefficients.reshape(self.stepper.state.shape), dt)
@@ -118,6 +120,7 @@ class SpectralIntegration(Integration):
             )
         return self._steppers[degree, scheme.name]
 
+    @np.errstate(**UNHEARD)
     def _first_step(self) -> float:
         """A step that changes the state by rtol^(1/4) / 20 in the norm of errors, at most.
 

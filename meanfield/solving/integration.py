@@ -18,7 +18,7 @@ from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import Clock, restored, started
-from ..steppers.flow import ExplicitFlow, Flow, Step
+from ..steppers.flow import UNHEARD, ExplicitFlow, Flow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
 from .merging import Merging
@@ -102,6 +102,7 @@ class Integration(ABC):
     def size(self) -> str:
         """How fine the representation is, for the progress bar."""
 
+    @np.errstate(**UNHEARD)
     def advance(self, output: float, limit: int) -> int:
         """Towards the time of an output, at most `limit` attempts; why it came back."""
         if not self.within:
@@ -147,6 +148,7 @@ class Integration(ABC):
         """Steps tried so far, accepted or rejected."""
         return sum(int(counts[0]) + int(counts[1]) for counts in self.tally.values())
 
+    @np.errstate(**UNHEARD)
     def stats(self, state: Any, t: float) -> dict[str, Any]:
         """Counts for a result that ends with a state, and what policies and the motion tell it."""
         names = "steps", "rejected", "evaluations"
@@ -262,10 +264,10 @@ class FlowIntegration(Integration):
         return self.flow.within(self.elapsed) if self.within else self.flow.x
 
     @property
+    @np.errstate(**UNHEARD)
     def rate(self) -> float:
-        with np.errstate(over="ignore", invalid="ignore"):
-            y = self._array
-            return self.rows.rate(y, self.rows.velocity(y, self.t))
+        y = self._array
+        return self.rows.rate(y, self.rows.velocity(y, self.t))
 
     @property
     def coordinates(self) -> np.ndarray:
@@ -329,6 +331,7 @@ class FlowIntegration(Integration):
         self.rows = rows
         self.flow.restart(y, self.start + self.clock.t, rows)
 
+    @np.errstate(**UNHEARD)
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
         merging: Any = self.policies.get("merging")
         rows = None
@@ -391,7 +394,7 @@ class FlowIntegration(Integration):
         TypeError, ValueError
             If they are not one real number for each coordinate.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(**UNHEARD):
             who = f"{type(self.motion).__name__}.velocity"
             velocity = returned(who, self.motion.velocity(y, self.start), y.shape)
             if not np.isfinite(velocity).all():

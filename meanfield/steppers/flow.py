@@ -11,6 +11,8 @@ from .dense_output import Interpolant, combined, row_of
 from .schemes import DenseOutput, Scheme
 
 MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
+UNHEARD: Any = dict.fromkeys(("over", "invalid", "divide"), "ignore")  # numpy.errstate(**UNHEARD)
+"""Numbers that exceed 1e308 reject a step or are found in a result: no warning beside that."""
 MOST_STALLED = 500  # steps in a row that neither become shorter nor add up to a longer time
 
 
@@ -100,7 +102,7 @@ class Flow(ABC):
     def step(self, x: np.ndarray, velocity: Any, elapsed: float, dt: float) -> tuple:
         """Positions and velocities one step after x, and the relative error."""
 
-    @np.errstate(over="ignore", invalid="ignore")  # steps that overflow are rejected
+    @np.errstate(**UNHEARD)
     def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
         """Step towards the time `target`, at most `limit` attempts; why it came back."""
         for _ in range(limit):
