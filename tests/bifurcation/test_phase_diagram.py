@@ -155,7 +155,7 @@ def test_curves_and_places_that_a_phase_diagram_does_not_have(place):
 
 
 def test_betas_whose_numbers_underflow_give_no_nan():
-    """kappa_1 = beta/I_1(beta) = 2; harmonics of degree 3 are attracted by beta^2/48, which is 0."""
+    """kappa_1 = beta/I_1(beta) = 2; that of degree 3, 48/beta^2, exceeds all numbers."""
     diagram = mf.phase_diagram(mf.USA, mf.Circle(16), (1e-300, 1e-299), progress=False)
     kappa = diagram.data.kappa.values
     assert not np.isnan(kappa).any() and not diagram.tricritical
