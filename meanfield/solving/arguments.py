@@ -227,9 +227,10 @@ def _layer_times(start: float, end: float, dt: float) -> np.ndarray:
 
 def check_layers(elapsed, dt: float | None, what: str) -> None:
     """Raise ValueError unless times since the start are whole numbers of layers."""
-    layers = np.asarray(elapsed) / (dt or np.nan)
-    off = np.abs(layers - np.round(layers)) / np.clip(layers, 1.0, MOST_LAYERS)
-    if layers.size and off.max() > WHOLE:
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond 1e308 are not whole
+        layers = np.asarray(elapsed) / (dt or np.nan)
+        off = np.abs(layers - np.round(layers)) / np.clip(layers, 1.0, MOST_LAYERS)
+    if layers.size and not off.max() <= WHOLE:
         worst = float(layers[off.argmax()])
         raise ValueError(
             f"steppers.Layers takes steps of exactly dt = {dt:g}, and {what} is {worst:g} layers "
