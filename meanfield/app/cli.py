@@ -128,14 +128,11 @@ def main(context: click.Context, modules: tuple[str, ...]) -> None:
 # Commands that run a configuration ---------------------------------------------------------------
 
 
-def task(metavar: str, resumed: str | None = None) -> Callable[[Callable], Callable]:
+def task(metavar: str, what: str) -> Callable[[Callable], Callable]:
     """A command that reads CONFIG.toml and writes a NetCDF file; its docstring is the help.
 
-    `resumed` names what goes on from its checkpoint, where it has one.
+    `what` names the result.
     """
-    resume = click.option(
-        "--resume", is_flag=True, help=f"Continue an interrupted {resumed} from its checkpoint."
-    )
     options = (
         click.argument("config", metavar="CONFIG.toml", type=FILE),
         click.option(
@@ -144,7 +141,9 @@ def task(metavar: str, resumed: str | None = None) -> Callable[[Callable], Calla
             help="NetCDF file to write; by default the name of the configuration, in this folder.",
             type=FILE,
         ),
-        *([resume] if resumed else []),
+        click.option(
+            "--resume", is_flag=True, help=f"Continue an interrupted {what} from its checkpoint."
+        ),
         click.option("--force", is_flag=True, help="Overwrite an existing result."),
         click.option("--quiet", "-q", is_flag=True, help="No progress bar and no table."),
     )
@@ -185,19 +184,19 @@ def chaos() -> None:
     """
 
 
-@task("DIAGRAM.nc")
+@task("DIAGRAM.nc", "diagram")
 def bifurcation() -> None:
     """Follow stationary states as kappa or beta changes, for the table [bifurcation] of a file.
 
     Writes branches, special points and states to DIAGRAM.nc and the figure to DIAGRAM.png.
 
     Exit code: 0 if all was found; 1 if something is missing, which is said, because a branch was
-    not continued, a point not located, or Ctrl-C pressed; 2 if the input is wrong and nothing was
-    run.
+    not continued, a point not located, or Ctrl-C pressed (--resume goes on); 2 if the input is
+    wrong and nothing was run.
     """
 
 
-@task("PLANE.nc")
+@task("PLANE.nc", "diagram")
 def phase_diagram() -> None:
     """Critical curves, folds and first-order lines, for the table [phase_diagram] of a file.
 
@@ -205,7 +204,7 @@ def phase_diagram() -> None:
     figure to PLANE.png.
 
     Exit code: 0 if all was found; 1 if something is missing, which is said, because a curve was not
-    continued or Ctrl-C pressed; 2 if the input is wrong and nothing was run.
+    continued or Ctrl-C pressed (--resume goes on); 2 if the input is wrong and nothing was run.
     """
 
 
@@ -216,7 +215,7 @@ def run_task(
     out: Path | None,
     force: bool,
     quiet: bool,
-    resume: bool = False,
+    resume: bool,
 ) -> None:
     """Read a configuration, check where its result goes, run it, and write, draw and tell."""
     from .configuration import read_config, run_config
@@ -226,8 +225,7 @@ def run_task(
         right = asked.work.replace("_", "-")
         raise MeanfieldError(f"{config} is for another command: use meanfield {right} {config}.")
     out = Path(config.with_suffix(".nc").name) if out is None else out
-    for file in asked.outputs(out):
-        check_out(file, config, resume, force)
+    check_outputs(asked.outputs(out), config, resume, force)
     picture = check_figure(out, metavar, resume or force) if asked.drawn else out
     with plain_warnings() as shown:
         result = run_config(asked, out, resume=resume, progress=False if quiet else None)
@@ -256,29 +254,35 @@ def check_figure(out: Path, metavar: str, replace: bool) -> Path:
     return figure
 
 
-def check_out(out: Path, config: Path, resume: bool, force: bool) -> None:
+def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) -> None:
     """Refuse before the run what would fail, or destroy something, after it."""
     from ..core.files import check_writable
-    from .configuration import checkpoint_of
+    from .tasks import checkpoint_of
 
-    checkpoint = checkpoint_of(out)
-    if not out.absolute().parent.is_dir():
-        raise MeanfieldError(f"{out}: there is no folder {out.absolute().parent}; make it first")
-    if out.is_dir() or out.resolve() == config.resolve():
-        raise MeanfieldError(f"{out}: expected a new name for the result (--out RUN.nc)")
-    if resume and not checkpoint.exists():
-        if out.exists() and not force:
+    for out in files:
+        if not out.absolute().parent.is_dir():
             raise MeanfieldError(
-                f"{out} exists and there is no checkpoint {checkpoint}: there is nothing to "
-                "resume. Use --force to run it again from the start."
+                f"{out}: there is no folder {out.absolute().parent}; make it first"
             )
-        click.echo(f"no checkpoint {checkpoint}: starting from the beginning", err=True)
-    elif not (resume or force) and (out.exists() or checkpoint.exists()):
+        if out.is_dir() or out.resolve() == config.resolve():
+            raise MeanfieldError(f"{out}: expected a new name for the result (--out RUN.nc)")
+    checkpoints = [path for path in map(checkpoint_of, files) if path.exists()]
+    there = [path for path in files if path.exists()]
+    if resume and not checkpoints:
+        if there and not force:
+            raise MeanfieldError(
+                f"{there[0]} exists and there is no checkpoint {checkpoint_of(there[0])}: there is "
+                "nothing to resume. Use --force to run it again from the start."
+            )
+        missing = checkpoint_of(files[0])
+        click.echo(f"no checkpoint {missing}: starting from the beginning", err=True)
+    elif not (resume or force) and (there or checkpoints):
         raise MeanfieldError(
-            f"{out if out.exists() else checkpoint} exists. Use --force to overwrite it, --out "
-            "for another name" + (", or --resume to continue it." if checkpoint.exists() else ".")
+            f"{[*there, *checkpoints][0]} exists. Use --force to overwrite it, --out for another "
+            "name" + (", or --resume to continue it." if checkpoints else ".")
         )
-    check_writable(out)
+    for out in files:
+        check_writable(out)
 
 
 # Other commands ----------------------------------------------------------------------------------
@@ -304,7 +308,6 @@ def check_out(out: Path, config: Path, resume: bool, force: bool) -> None:
 )
 def plot(result: Path, output: Path, kind: str | None) -> None:
     """Draw the figure, or the movie, of a result."""
-    from ..chaos import Study
     from ..results.files import load
 
     if output.is_dir() or not output.name:
@@ -315,7 +318,7 @@ def plot(result: Path, output: Path, kind: str | None) -> None:
         raise MeanfieldError(f"--kind is for figures; {output} is a movie: leave it out")
     if not output.absolute().parent.is_dir():
         raise MeanfieldError(f"{output}: there is no folder {output.absolute().parent}")
-    found: Any = load(result) if movie or not Study.is_in(result) else Study.load(result)
+    found: Any = load(result)
     drawn = [] if kind is None else [kind]
     if movie and not hasattr(found, "animate"):
         raise MeanfieldError(f"{result} holds a diagram, which has no movie: use -o FIGURE.png.")
@@ -337,7 +340,8 @@ def plot(result: Path, output: Path, kind: str | None) -> None:
 def doctor(compiles: bool) -> None:
     """Print versions, threads and licences, for a bug report.
 
-    Exit code: 0, or 1 if something that is required is missing.
+    Exit code: 0, or 1 if something that is required is missing, or if compiled code can be kept
+    nowhere.
     """
     from . import doctor as installation
 

@@ -15,13 +15,7 @@ from ..core.checks import boolean, path_of
 from ..core.errors import ConfigError
 from ..core.forms import INVALID, Reading, nearest
 from ..core.kinds import describe
-from .tasks import TASKS, Configuration, Run
-
-
-def checkpoint_of(out: str | PathLike[str]) -> Path:
-    """Where the checkpoint of a result file lies: beside it."""
-    return Path(f"{out}.checkpoint")
-
+from .tasks import TASKS, Configuration, Run, checkpoint_of
 
 # Reading -----------------------------------------------------------------------------------------
 
@@ -190,10 +184,11 @@ def run_config(
     out : path, optional
         NetCDF file to write; what is there is replaced. While the run lasts, checkpoints are
         kept beside it under the same name with ``.checkpoint`` added, which are removed when
-        the run succeeds. Of several phase diagrams each has its own file, OUT_USA.nc and
-        OUT_SA.nc. Without it nothing is written.
+        the run succeeds, or nothing is missing from a diagram. Of several phase diagrams each has
+        its own file, OUT_USA.nc and OUT_SA.nc, and its own checkpoint. Without `out` nothing is
+        written.
     resume : bool
-        Continue from the checkpoint beside `out`, if there is one; diagrams have none.
+        Continue from the checkpoints beside `out`, if there are any.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
@@ -210,27 +205,19 @@ def run_config(
     CheckpointError
         If the checkpoint is damaged or belongs to another run.
     TypeError, ValueError
-        If `out` is not a path, `resume` or `progress` not a bool; for `resume` without `out`, and
-        of a diagram.
+        If `out` is not a path, `resume` or `progress` not a bool; for `resume` without `out`.
     """
     resume, out = boolean("resume", resume), None if out is None else path_of("out", out)
     if not isinstance(config, Configuration):
         raise TypeError(f"run_config needs a configuration from read_config; got {config!r}")
     if resume and out is None:
         raise ValueError("resume=True needs out, the result file whose checkpoint is continued")
-    if resume and not config.resumable:
-        raise ValueError(
-            "resume is for runs and studies; diagrams have no checkpoint: leave it out"
-        )
-    options: dict[str, Any] = {"progress": progress}
-    checkpoint = None if out is None or not config.resumable else checkpoint_of(out)
-    if config.resumable:
-        options |= {"checkpoint": checkpoint, "resume": resume}
-    result = config.run(**options)
+    result = config.run(out=out, resume=resume, progress=progress)
     if out is not None:
-        parts = result if isinstance(result, tuple) else (result,)
-        for part, file in zip(parts, config.outputs(out), strict=False):
+        parts, files = result if isinstance(result, tuple) else (result,), config.outputs(out)
+        for part, file in zip(parts, files, strict=False):
             part.save(file)
-        if checkpoint is not None and result.success:
-            checkpoint.unlink(missing_ok=True)
+        if not config.problems(result):
+            for checkpoint in map(checkpoint_of, files):
+                checkpoint.unlink(missing_ok=True)
     return result

@@ -7,6 +7,8 @@ in kappa have there. `follow` follows the branch of one state.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,13 +17,15 @@ from ..core.checks import boolean, fitting, positive, range_of, real_array, whol
 from ..core.forms import NATURAL, Many
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
+from ..solving.checkpoint import Keeper
 from ..solving.progress import Interruption, Progress
 from ..spaces import Geometry
 from .bases import AXISYMMETRIC, basis_on
-from .branch_switching import NEAR_UNIFORM, Branch, Growth
+from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, Growth
 from .continuation import Point, StationaryCurve, curve_of
-from .diagram import RESERVED, Diagram, SpecialPoint
+from .diagram import RESERVED, Diagram, SpecialPoint, states_on
 from .equation import with_parameter
+from .journal import Journal
 from .normal_forms import Onset
 from .stationary import StationaryState, state_at
 
@@ -52,6 +56,9 @@ def branches(
     observables: Mapping[str, Callable[[Any], Any]] | None = None,
     max_step: float = 0.1,
     max_points: int = 500,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    resume: bool = False,
     progress: bool | None = None,
 ) -> Diagram:
     """Follow stationary states as one parameter changes: the bifurcation diagram of a drift.
@@ -96,6 +103,12 @@ def branches(
         of log kappa, or of the parameter.
     max_points : int
         Of one branch.
+    checkpoint : path, optional
+        Where to keep what was found, rewritten every `checkpoint_every` seconds of wall time, and
+        at the end, after Ctrl-C too.
+    resume : bool
+        Continue from the checkpoint if it exists: the result is that of an unbroken call, to the
+        last bit. `max_points` may differ.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
@@ -111,6 +124,8 @@ def branches(
         For arguments out of their range.
     MeanfieldError
         For drifts that are no gradient of a potential.
+    CheckpointError
+        If the checkpoint is damaged or belongs to another diagram.
 
     Notes
     -----
@@ -128,13 +143,25 @@ def branches(
     most = whole_number("branches needs max_points", "max_points", max_points)
     secondary, stability = boolean("secondary", secondary), boolean("stability", stability)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
-    with one_blas_thread(), Following(name, span, progress) as following:
-        search = Search(geometry, symmetry, degrees, secondary, stability, most, following)
-        curve = curve_of(drift, basis, name, span, at_kappa, max_step)
-        found = search.diagram(curve, own)
-    for value in at:
-        found.saved.extend(found.states_at(float(value)))
+    keeper = Keeper(checkpoint, checkpoint_every, resume)
+    identity = {
+        "diagram": (drift, geometry, symmetry, name, span, at_kappa, float(max_step)),
+        "asked": (degrees, secondary, stability, at, own),
+    }
+    with one_blas_thread(), keeper, Journal(keeper, identity) as journal:
+        curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
+        with Following(name, span, progress) as following:
+            search = Search(geometry, symmetry, degrees, secondary, stability, most, following)
+            found = search.diagram(curve, own)
+        curve_of_degree = cache(partial(_in_degree, curve))
+        for value in at:
+            found.saved.extend(states_on(found, float(value), curve_of_degree))
     return found
+
+
+def _in_degree(curve: StationaryCurve, degree: int | None = None) -> StationaryCurve:
+    """The curve itself, or in functions up to another degree."""
+    return curve if degree is None else curve.finer(degree)
 
 
 def follow(
@@ -316,10 +343,13 @@ class Search(NamedTuple):
             if self.following.at(branch, f"degree {branch.degree}", value) and not branch.end:
                 branch.end = "interrupted"
                 break
+        interrupted = any(branch.end == "interrupted" for branch in growth.found)
         growth.unify()
         if curve.kappa is None:
             growth.cut(high)
         found = growth.found
+        if interrupted and all(branch.end != "interrupted" for branch in found):
+            growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
         data = _table([_uniform(curve), *found], observables)
         named = drift.__name__ if isinstance(drift, type) else repr(drift)
         data.attrs = {curve.parameter: [low, high], "drift": named, "geometry": repr(self.geometry)}
@@ -349,12 +379,13 @@ class Search(NamedTuple):
         """The branches that come into the range of a parameter at one of its ends."""
         equation, kappa = growth.curve.at(value)
         basis, span = basis_on(self.geometry, self.symmetry), (kappa / ASIDE, ASIDE * kappa)
-        curve = curve_of(equation.drift, basis, "kappa", span, None, growth.curve.max_step)
+        curve = curve_of(equation.drift, basis, "kappa", span, None, growth.curve.max_step,
+                         growth.curve.journal)  # fmt: skip
         across = self.diagram(curve, {})
         doubts = across.data.attrs.get("missing", []) + across.cut_short(kappa)
         place = f"at {growth.curve.parameter} = {value:.6g}"
         growth.missing += [f"{place}, {doubt}" for doubt in doubts]
-        for _, state in across.states_at(kappa)[1:]:
+        for _, state in states_on(across, kappa, partial(_in_degree, curve))[1:]:
             curve, m = growth.curve.finer(state.equation.degree), state.legendre_moments
             degree = int(state.equation.degrees[np.abs(m).argmax()])
             yield from growth.from_edge(curve, np.append(m, value), value, degree)
@@ -400,8 +431,8 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.D
     """The points of all branches, the uniform one first."""
     import xarray as xr
 
-    rows = [(i, b.curve.basis, point) for i, b in enumerate(branches) for point in b.points]
-    finest = max((basis for _, basis, _ in rows), key=lambda basis: basis.degree)
+    rows = [(i, b.curve, point) for i, b in enumerate(branches) for point in b.points]
+    finest = max((branch.curve.basis for branch in branches), key=lambda basis: basis.degree)
     moments = np.stack([finest.padded(point.m) for _, _, point in rows])
     counts = np.full((len(rows), max(len(point.rates) for _, _, point in rows)), -1)
     for row, (_, _, point) in zip(counts, rows, strict=True):
@@ -413,15 +444,23 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.D
         branches[0].curve.parameter: ("point", [point.value for _, _, point in rows]),
         "order_parameter": ("point", np.abs(first)),
         "moments": (("point", "degree"), moments),
-        "resolution": ("point", [basis.degree for _, basis, _ in rows]),
+        "resolution": ("point", [curve.basis.degree for _, curve, _ in rows]),
         "free_energy": ("point", [point.tests["transition"] for _, _, point in rows]),
         "growth": ("point", growth),
         "unstable": (("point", "order"), counts),
     }
     for name, f in observables.items():
-        states = [basis.density(basis.padded(point.m), basis.axis) for _, basis, point in rows]
-        arrays[name] = ("point", [float(f(density)) for density in states])
+        values = [_observed(name, f, curve, point.m) for _, curve, point in rows]
+        arrays[name] = ("point", values)
     return xr.Dataset(arrays, {"degree": finest.degrees, "order": np.arange(counts.shape[1])})
+
+
+def _observed(name: str, f: Callable, curve: StationaryCurve, m: np.ndarray) -> float:
+    def find() -> float:
+        basis = curve.basis
+        return float(f(basis.density(basis.padded(m), basis.axis)))
+
+    return curve.recalled(f"observable {name}", (m,), find).item()
 
 
 def _begins(branch: Branch, onset: Onset) -> bool:

@@ -1,19 +1,18 @@
 """Bifurcation diagrams: labelled arrays, special points, states, and transitions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from warnings import warn
 
 import numpy as np
 
-from ..core.checks import finite, path_of
+from ..core.checks import finite
 from ..core.errors import MeanfieldError
 from ..core.kinds import build, describe
 from ..models import ZonalDrift
-from ..results.files import read_dataset, write_dataset
+from ..results.files import Contents, Result, contents_of, dataset_of
 from ..spaces import Geometry
 from .bases import Basis, basis_on
 from .branch_switching import NEAR_UNIFORM
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-HEADER = "meanfield_diagram"  # the name of the header of a file
 RESERVED = ("branch", "kappa", "beta", "order_parameter", "moments", "resolution", "free_energy",
             "growth", "unstable", "degree", "order", "point")  # fmt: skip
 CLOSE = 0.5  # of the guess: a smaller solution is the uniform state
@@ -129,7 +127,7 @@ class Transition(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagram:
+class Diagram(Result):
     """Branches of stationary states.
 
     Attributes
@@ -215,9 +213,7 @@ class Diagram:
             raise ValueError(
                 f"This diagram has {low:g} <= {self.parameter} <= {high:g}; got {value!r}."
             )
-        curve = self.curve()
-        places = [(0, curve, curve.uniform(value)), *_crossings(self, float(value))]
-        return [(number, state_at(curve, z)) for number, curve, z in places]
+        return states_on(self, float(value), self.curve)
 
     def ground_state(self, value: float) -> StationaryState:
         """The state of least free energy among those on the branches and the uniform one.
@@ -290,8 +286,8 @@ class Diagram:
         basis = basis if degree is None else basis.finer(degree)
         return curve_of(self.drift, basis, self.parameter, self.span, self.kappa)
 
-    def save(self, path: str | Path) -> Path:
-        """Write everything to a NetCDF file, atomically."""
+    def contents(self) -> Contents:
+        """What is kept: the points, and states by their moments."""
         described = {
             "drift": describe(self.drift),
             "special_points": [
@@ -300,12 +296,12 @@ class Diagram:
             "saved": [(number, self._described(state)) for number, state in self.saved],
         }
         header = {name: value for name, value in vars(self).items() if name != "data"} | described
-        return write_dataset(path_of("path", path), HEADER, self.data, header)
+        return contents_of(self.data, header)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Diagram":
-        """A diagram from its file; raises StorageError for other files."""
-        data, header = read_dataset(path_of("path", path), HEADER, "bifurcation diagram")
+    def made_of(cls, contents: Contents) -> "Diagram":
+        """The diagram from what was kept."""
+        data, header = dataset_of(contents)
         specials, saved = header.pop("special_points"), header.pop("saved")
         header["drift"] = drift_of(header["drift"])
         header["geometry"] = build(Geometry, header["geometry"])
@@ -340,6 +336,18 @@ class Diagram:
         return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
 
+def states_on(
+    diagram: Diagram, value: float, curve_of_degree: Callable[..., StationaryCurve]
+) -> list[tuple[int, StationaryState]]:
+    """Branch and state of all that a diagram has at a value of the parameter.
+
+    Curves are those that `curve_of_degree` gives: by default as branches begin, or of a degree.
+    """
+    curve = curve_of_degree()
+    places = [(0, curve, curve.uniform(value)), *_crossings(diagram, value, curve_of_degree)]
+    return [(number, state_at(curve, z)) for number, curve, z in places]
+
+
 class _Node(NamedTuple):
     """A point of a branch; moments leave it as this power of the change of the parameter."""
 
@@ -349,7 +357,7 @@ class _Node(NamedTuple):
 
 
 def _crossings(
-    diagram: "Diagram", value: float
+    diagram: "Diagram", value: float, curve_of_degree: Callable[..., StationaryCurve]
 ) -> Iterator[tuple[int, StationaryCurve, np.ndarray]]:
     """Branch, curve and (m, p) of every state on a branch, by Newton's method from near points.
 
@@ -357,7 +365,8 @@ def _crossings(
     parameter, or linearly where the onset is transcritical.
     """
     for number in range(1, len(diagram.ends) + 1):
-        curve = diagram.curve(int(diagram.data.resolution[diagram.data.branch == number].max()))
+        here = diagram.data.branch.values == number
+        curve = curve_of_degree(int(diagram.data.resolution.values[here].max()))
         for one, other in pairwise(_nodes(diagram, number, curve.basis)):
             inside = min(one.value, other.value) <= value <= max(one.value, other.value)
             if not inside or value == other.value:

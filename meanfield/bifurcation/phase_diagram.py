@@ -19,31 +19,34 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.checks import finite, path_of, positive, range_of
+from ..core.checks import finite, positive, range_of
 from ..core.errors import MeanfieldError
 from ..core.kinds import describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
-from ..results.files import read_dataset, write_dataset
+from ..results.files import Contents, Result, contents_of, dataset_of
+from ..solving.checkpoint import Keeper
 from ..spaces import Geometry
-from .bases import Harmonics, basis_on
-from .branches import Following, asked_degrees, branches, varied
-from .continuation import Curve
+from .bases import AXISYMMETRIC, Harmonics, basis_on
+from .branches import Following, Search, asked_degrees, varied
+from .continuation import Curve, curve_of
 from .diagram import CUT_SHORT
 from .equation import Equation, Family, Mean, drift_of
+from .journal import Journal, recalled
 from .normal_forms import normal_form, zeros
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-HEADER = "meanfield_phase_diagram"  # the name of the header of a file
 DEGREE = 64
 UNRESOLVED = 1e-11
 DOUBLINGS = 4
 GRID = 81  # values of beta on critical curves, between which changes of character are looked for
 SMALL = 0.03  # amplitude in L^2 at which a curve has come to its tricritical point
 MOST = 2000  # points of a curve
+ON_BRANCH = 500  # points of the branch on which curves begin, and its longest step
+STEP_ON_BRANCH = 0.1
 
 Condition = tuple[float, Callable[[], np.ndarray]]  # a function of z, and its gradient if needed
 Ends = dict[str, tuple[str, str]]
@@ -64,7 +67,7 @@ class Tricritical(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PhaseDiagram:
+class PhaseDiagram(Result):
     """Curves of special points in the plane of beta and kappa.
 
     Attributes
@@ -136,8 +139,8 @@ class PhaseDiagram:
                     found.append(f"{name} {CUT_SHORT[end].format(place=place)}.")
         return found
 
-    def save(self, path: str | Path) -> Path:
-        """Write everything to a NetCDF file, atomically; `kappa` works after `load`."""
+    def contents(self) -> Contents:
+        """What is kept: the points, and the curves, so that `kappa` works after `load`."""
         family = self.family
         header = {
             "drift": describe(family.drift),
@@ -152,14 +155,12 @@ class PhaseDiagram:
                 for name, locus in self.loci.items()
             },
         }
-        return write_dataset(path_of("path", path), HEADER, self.data, header)
+        return contents_of(self.data, header)
 
     @classmethod
-    def load(cls, path: str | Path) -> "PhaseDiagram":
-        """A phase diagram from its file, to the last bit; raises StorageError for other files."""
-        data, header = read_dataset(path_of("path", path), HEADER, "phase diagram")
-        data["curve"] = data.curve.astype("U")
-        data.attrs["beta"] = [float(beta) for beta in data.attrs["beta"]]
+    def made_of(cls, contents: Contents) -> "PhaseDiagram":
+        """The phase diagram from what was kept, to the last bit."""
+        data, header = dataset_of(contents)
         low, high = header["span"]
         basis = Harmonics(header["dimension"], 0, header["degree"])
         family = Family(drift_of(header["drift"]), header["parameter"], (low, high), basis)
@@ -190,6 +191,9 @@ def phase_diagram(
     *,
     degrees: tuple[int, ...] = (1, 2, 3),
     max_step: float = 0.2,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    resume: bool = False,
     progress: bool | None = None,
 ) -> PhaseDiagram:
     """Where the uniform state becomes unstable, and where it stops being the ground state.
@@ -220,6 +224,8 @@ def phase_diagram(
         transitions too.
     max_step : float
         Longest step in sqrt(2) times the Legendre moments, log kappa and beta.
+    checkpoint, checkpoint_every, resume
+        As for `branches`: where to keep what was found, and to continue from.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
@@ -234,6 +240,8 @@ def phase_diagram(
         For arguments out of their range.
     MeanfieldError
         If a curve cannot be followed, or needs too many moments.
+    CheckpointError
+        If the checkpoint is damaged or belongs to another diagram.
 
     References
     ----------
@@ -248,12 +256,20 @@ def phase_diagram(
     _, span = varied(drift, {"beta": range_of("beta", beta)})
     positive(max_step=max_step)
     chosen = asked_degrees(degrees, DEGREE // 2)
-    with one_blas_thread(), Following("beta", span, progress) as following:
-        for degree in max(DEGREE, geometry.degree) * 2 ** np.arange(DOUBLINGS):
-            family = Family(drift, "beta", span, basis.finer(int(degree)))
-            corners = [point for l in chosen for point in tricritical_points(family, l)]
+    keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, GRID)
+    identity = {"phase diagram": (drift, geometry, span, chosen, float(max_step))}
+    with (
+        one_blas_thread(),
+        keeper,
+        Journal(keeper, identity) as journal,
+        Following("beta", span, progress) as following,
+    ):
+        for degree in (max(DEGREE, geometry.degree) << i for i in range(DOUBLINGS)):
+            family = Family(drift, "beta", span, basis.finer(degree))
+            onsets = [_onsets(family, l, grid, journal) for l in chosen]
+            corners = [corner for _, found in onsets for corner in found]
             loci, ends = (
-                _first_order_curves(family, geometry, corners, max_step, following)
+                _first_order_curves(family, geometry, corners, max_step, following, journal)
                 if 1 in chosen else ({}, {})
             )  # fmt: skip
             resolved = {name: locus for name, locus in loci.items() if locus.resolved}
@@ -263,8 +279,9 @@ def phase_diagram(
             raise MeanfieldError(
                 f"The curves need more than {degree} moments. Take a smaller range of beta."
             )
-    grid = np.linspace(*span, GRID)
-    rows = [("critical", l, b, critical(family, b, l), 0.0) for l in chosen for b in grid]
+    rows: list[tuple] = []
+    for l, (values, _) in zip(chosen, onsets, strict=True):
+        rows += [("critical", l, b, kappa, 0.0) for b, kappa in zip(grid, values, strict=True)]
     for name, locus in resolved.items():
         rows += [(name, 1, z[-1], np.exp(z[-2]), abs(z[0])) for z in locus.points]
     names = ("curve", "degree", "beta", "kappa", "order_parameter")
@@ -280,6 +297,21 @@ def _near_corner(first: np.ndarray, corner: Tricritical, beta: float) -> np.ndar
     l = np.arange(1, len(first) - 1)
     log = (1 - part) * np.log(corner.kappa) + part * first[-2]
     return np.concatenate([first[:-2] * part ** (l / 2), [log, beta]])
+
+
+def _onsets(
+    family: Family, degree: int, grid: np.ndarray, journal: Journal | None
+) -> tuple[np.ndarray, list[Tricritical]]:
+    """The critical curve of a degree on a grid of beta, and its tricritical points."""
+
+    def find() -> list[float]:
+        values = [critical(family, beta, degree) for beta in grid]
+        corners = tricritical_points(family, degree)
+        return values + [x for corner in corners for x in (corner.beta, corner.kappa)]
+
+    found = recalled(journal, ("onsets", family.basis.degree, degree), find)
+    corners = found[len(grid) :].reshape(-1, 2).tolist()
+    return found[: len(grid)], [Tricritical(degree, *corner) for corner in corners]
 
 
 def critical(family: Family, beta: float, degree: int) -> float:
@@ -330,16 +362,22 @@ class Locus(Curve):
         About the null vector of dR/dm at a fold, of length about 1.
     points : ndarray, (n, N + 2)
         From its tricritical point, or the lowest beta, to the highest.
+    journal : Journal, optional
+        Where answers are kept.
     """
 
     name: str
 
     def __init__(
-        self, family: Family, max_step: float, null: np.ndarray, points: np.ndarray | None = None
-    ):
-        super().__init__(len(family.basis.degrees), 2, max_step)
+        self, family: Family, max_step: float, null: np.ndarray, points: np.ndarray | None = None,
+        journal: Journal | None = None,
+    ):  # fmt: skip
+        super().__init__(len(family.basis.degrees), 2, max_step, journal)
         self.family, self.null = family, null
         self.points = np.zeros((0, len(family.basis.degrees) + 2)) if points is None else points
+
+    def identity(self) -> tuple:
+        return self.family.basis.degree, self.null
 
     @property
     def resolved(self) -> bool:
@@ -463,6 +501,7 @@ def _first_order_curves(
     corners: list[Tricritical],
     max_step: float,
     following: Following,
+    journal: Journal | None,
 ) -> tuple[dict[str, Locus], Ends]:
     """The fold and the first-order line, and why they end.
 
@@ -475,11 +514,12 @@ def _first_order_curves(
     form = normal_form(member, 1)
     if form.kind != "subcritical":
         return {}, {}
-    diagram = branches(
-        member.drift, geometry, (form.kappa / 20, 1.2 * form.kappa), degrees=[1],
-        stability=False, secondary=False, progress=False,
-    )  # fmt: skip
-    cut = "interrupted" if following.stopped or "interrupted" in diagram.ends else "not located"
+    basis, span = basis_on(geometry), (form.kappa / 20, 1.2 * form.kappa)
+    curve = curve_of(member.drift, basis, "kappa", span, None, STEP_ON_BRANCH, journal)
+    with Following("kappa", span, False) as on_branch:
+        search = Search(geometry, AXISYMMETRIC, [1], False, False, ON_BRANCH, on_branch)
+        diagram = search.diagram(curve, {})
+    cut = "interrupted" if following.stopped or on_branch.stopped else "not located"
     loci: dict[str, Locus] = {}
     ends = {name: (cut, cut) for name in LOCI if name == "fold" or member.gradient_flow}
     for name in ends if cut == "not located" else ():
@@ -487,7 +527,7 @@ def _first_order_curves(
             kappa, size = special.state.kappa, len(member.degrees)
             m = np.pad(special.state.legendre_moments, (0, size))[:size]
             null = np.linalg.svd(member.jacobian(member.mean(m, kappa)))[2][-1]
-            locus = LOCI[name](family, max_step, null)
+            locus = LOCI[name](family, max_step, null, journal=journal)
             start = locus.at_value(np.append(m, [np.log(kappa), beta]), beta)
             if start is None:
                 raise MeanfieldError(f"The special point at beta = {beta:g} was not found again.")

@@ -4,15 +4,11 @@ Powers are fitted by least squares of logarithms, with bootstrap intervals.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import path_of
-from ..core.errors import StorageError
-from ..core.files import write_result
-from ..results.files import load
+from ..results.files import Contents, Result, contents_of, dataset_of
 from ..results.solution import Solution
 from .experiment import Experiment
 
@@ -20,7 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-GROUP = "study"  # of a file
+LAW = "law"  # the group of a file in which the densities are
 SEEN = 3.0  # standard errors
 DRAWS = 1000
 LEVEL = 0.95
@@ -47,7 +43,7 @@ class Rate(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Study:
+class Study(Result):
     """Distances of n tokens from the mean field, for several n, times and replicas.
 
     Attributes
@@ -140,54 +136,16 @@ class Study:
 
         return rates(self, **options) if kind == "rates" else self.law.plot(kind, **options)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the study and its densities to a NetCDF file, atomically: a group and a run.
-
-        Raises
-        ------
-        StorageError
-            If there is no such folder, or it is not writable.
-        """
-
-        def fill(temporary: Path) -> None:
-            self.law.save(temporary)
-            self.data.to_netcdf(temporary, mode="a", group=GROUP, engine="h5netcdf")
-
-        return write_result(path_of("path", path), fill)
+    def contents(self) -> Contents:
+        """What is kept: the tables, and the densities in a group."""
+        own, law = contents_of(self.data, {}), self.law.contents().inside(LAW)
+        return Contents(own.header | law.header, own.arrays | law.arrays, law.long,
+                        own.words | law.words)  # fmt: skip
 
     @classmethod
-    def load(cls, path: str | Path) -> "Study":
-        """A study from its file; `meanfield.load` of the same file returns the densities alone.
-
-        Raises
-        ------
-        StorageError
-            For other files.
-        """
-        import xarray as xr
-
-        law = load(path)
-        if not cls.is_in(path):
-            raise StorageError(f"{path} holds no study, but a run: use meanfield.load.")
-        try:
-            with xr.open_dataset(path, group=GROUP, engine="h5netcdf") as file:
-                data = file.load()
-        except (OSError, KeyError, ValueError) as error:
-            raise StorageError(f"{path} holds no study that can be read: {error}") from error
-        for key in ("distances", "functionals"):  # one name is a string there, none are numbers
-            data.attrs[key] = [str(name) for name in np.atleast_1d(data.attrs[key])]
-        return cls(data, law)
-
-    @staticmethod
-    def is_in(path: str | Path) -> bool:
-        """Whether a file of the package holds a study."""
-        import h5netcdf
-
-        try:
-            with h5netcdf.File(path_of("path", path), "r") as file:
-                return GROUP in file.groups
-        except OSError:
-            return False
+    def made_of(cls, contents: Contents) -> "Study":
+        """The study from what was kept."""
+        return cls(dataset_of(contents)[0], Solution.made_of(contents.below(LAW)))
 
     def _at(self, name: str, t: float | None) -> np.ndarray:
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]

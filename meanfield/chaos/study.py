@@ -139,8 +139,10 @@ def propagation_of_chaos(
     experiment.try_measurements()
     own = [isinstance(given, Mapping) for given in (distances, functionals)]
     identity = experiment.identity() | {"sizes": chosen, "replicas": replicas, "own": own}
-    done, batches = keeper.opened(identity), batches_of(chosen, replicas)
-    status = _run_batches(experiment, batches, done, keeper, threads, progress)
+    batches = batches_of(chosen, replicas)
+    with keeper:
+        done = keeper.opened(identity)
+        status = _run_batches(experiment, batches, done, keeper, threads, progress)
     found: dict[str, np.ndarray] = {}
     for key, values in done.items():
         number, name = key.split(" ", 1)

@@ -1,61 +1,168 @@
-"""Files: results that are written whole or not at all, and arrays of numbers that are read."""
+"""Files: written whole or not at all, held by one run at a time, and arrays of numbers read."""
 
+import errno
+import fcntl
 import hashlib
 import os
-from collections.abc import Callable
+import secrets
+import socket
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
 from .checks import path_of
-from .errors import StorageError
+from .errors import StorageError, StorageWarning
 
 NUMBER_FORMATS = (".npy", ".npz", ".csv")
+PART = ".part"  # how temporary names end
+SHOWN = 40  # characters of a name that its temporary name begins with
+NEW = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
-def write_result(path: Path, write: Callable[[Path], object]) -> Path:
-    """`write_atomically` into a folder that exists; raises StorageError where that fails."""
-    if not path.absolute().parent.is_dir():
-        raise StorageError(f"The folder {path.parent} does not exist; create it first.")
-    check_writable(path)
-    try:
-        return write_atomically(path, write)
-    except OSError as error:
-        raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
+def write_whole(path: Path, *pieces: bytes | memoryview) -> Path:
+    """Write these bytes as a file, which is there whole, flushed to disk, or not at all.
 
+    They go to a temporary file beside it, which is then renamed. If anything fails, a full disk for
+    instance, the old file stays. Temporary files that runs left which were killed are removed.
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it.
-
-    If anything fails, a full disk for instance, the old file stays and the temporary one goes.
+    Raises
+    ------
+    StorageError
+        If there is no such folder, or the file cannot be written.
     """
-    path = path.resolve()  # what a link points to is written, the link stays
-    temporary = _beside(path)
-    try:
-        write(temporary)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+    with _written(path) as target, _temporary(target) as (temporary, file):
+        for piece in pieces:
+            left = memoryview(piece).cast("B")
+            while left:
+                left = left[os.write(file, left) :]
+        os.fsync(file)
+        os.replace(temporary, target)
+        with suppress(OSError), _opened(target.parent, os.O_RDONLY) as folder:
+            os.fsync(folder)  # not every file system has that
+    return target
 
 
 def check_writable(path: Path) -> None:
-    """Raise StorageError, with the reason, if `write_atomically` could not write `path`."""
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        raise StorageError(f"{path} is not a file: expected the name of a file to write.")
+    """Raise StorageError, with the reason, if `write_whole` could not write `path`."""
+    with _written(path) as target, _temporary(target):
+        pass
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[Path]:
+    """The file behind `path`, a link perhaps; what goes wrong becomes a StorageError."""
     try:
-        with open(_beside(path), "xb"):
-            pass
-        _beside(path).unlink()
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+        target = path.resolve()  # what a link points to is written, the link stays
+        if not target.parent.is_dir():
+            raise StorageError(f"The folder {path.parent} does not exist; create it first.")
+        if target.exists() and not target.is_file():
+            raise StorageError(f"{path} is not a file: expected the name of a file to write.")
+        yield target
+    except (OSError, RuntimeError, ValueError) as error:  # links in a circle; a name with a NUL
+        if isinstance(error, StorageError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(f"{path} could not be written: {reason}.") from error
 
 
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.part")
+@contextmanager
+def _temporary(target: Path) -> Iterator[tuple[Path, int]]:
+    """A new file beside the target, locked as long as it is there: its path and descriptor."""
+    begin = f".{target.name[:SHOWN]}."
+    _remove_abandoned(target.parent, begin)
+    while True:
+        path = target.with_name(f"{begin}{secrets.token_hex(8)}{PART}")
+        with _opened(path, NEW | os.O_EXCL) as file:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file).st_nlink == 0:  # taken for abandoned before it was locked
+                continue
+            try:
+                yield path, file
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _remove_abandoned(folder: Path, begin: str) -> None:
+    """Remove temporary files that nobody holds: those of processes that are dead."""
+    with suppress(OSError):  # what cannot be removed stays
+        for name in os.listdir(folder):
+            if name.startswith(begin) and name.endswith(PART):
+                with suppress(OSError), _opened(folder / name, os.O_RDWR) as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    (folder / name).unlink()
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    file = os.open(path, flags | os.O_CLOEXEC, 0o666)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+class Lock:
+    """Keeps a file for one run at a time, of this process or another.
+
+    The lock is on a file of its own beside it, and ends with its process.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is kept, which may be replaced meanwhile.
+
+    Raises
+    ------
+    StorageError
+        If another run keeps it; the message says which.
+
+    Warns
+    -----
+    StorageWarning
+        On a file system without locks, where two runs on one file are not noticed.
+    """
+
+    def __init__(self, path: Path):
+        with _written(path.with_name(f".{path.name[:SHOWN]}.lock")) as self._path:
+            while True:
+                self._file = os.open(self._path, NEW, 0o666)
+                self._take(path)
+                if self._is_there():
+                    break
+                os.close(self._file)  # removed by the run that had it before
+            os.truncate(self._file, 0)
+            os.pwrite(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+
+    def _take(self, path: Path) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno != errno.EWOULDBLOCK:
+                words = "cannot be locked on this file system: let one run only write to it."
+                warnings.warn(f"{path} {words}", StorageWarning, stacklevel=6)
+                return
+            holder = os.pread(self._file, 200, 0).decode(errors="replace") or "another process"
+            os.close(self._file)
+            raise StorageError(
+                f"{path} is in use by another run, of {holder}. Let it end, or use another file."
+            ) from None
+
+    def _is_there(self) -> bool:
+        """Whether the file that was opened still has its name."""
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(self._file), os.stat(self._path))
+        return False
+
+    def release(self) -> None:
+        """Let others have the file."""
+        if self._is_there():
+            self._path.unlink()
+        os.close(self._file)
 
 
 def checksum(path: Path) -> str:

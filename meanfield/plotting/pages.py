@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import matplotlib
@@ -23,6 +24,7 @@ from PIL import Image
 
 from ..core.checks import path_of
 from ..core.errors import MeanfieldError
+from ..core.files import check_writable, write_whole
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
@@ -215,10 +217,13 @@ def animate(
         If the name ends otherwise, fps or dpi is not positive, or the member does not exist.
     MeanfieldError
         If there is no ffmpeg for an .mp4, or it fails.
+    StorageError
+        If the movie cannot be written.
     TypeError
         For an option that there is not.
     """
     path = check_movie_path(path)
+    check_writable(path)
     for name, value in (("fps", fps), ("dpi", dpi)):
         if not 0 < value < np.inf:
             raise ValueError(f"{name} must be positive and finite; got {name} = {value!r}.")
@@ -234,8 +239,10 @@ def animate(
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once: nothing moves but the states
         write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
-        write(figure, show, drawn_count(solution), path, fps)
-    return path
+        with TemporaryDirectory() as folder:
+            scratch = Path(folder, f"movie{path.suffix}")
+            write(figure, show, drawn_count(solution), scratch, fps)
+            return write_whole(path, scratch.read_bytes())
 
 
 def _stage(

@@ -1,13 +1,20 @@
 """The look of every figure: one style, one palette, one figure class."""
 
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
+from os import PathLike
+from pathlib import Path
 
 import matplotlib
 import numpy as np
 from cycler import cycler
+from matplotlib import rcParams
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from ..core.files import write_whole
 
 # Okabe and Ito's colours, which stay apart under every common form of colour blindness.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -56,18 +63,40 @@ STYLE = {
 }
 
 
-def style() -> AbstractContextManager:
-    """Context in which matplotlib draws in the style of the package; undone on leaving."""
-    return matplotlib.rc_context(STYLE)
+DRAWING = threading.RLock()  # matplotlib has one style at a time, for all threads
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Context in which matplotlib draws in the style of the package; undone on leaving.
+
+    One thread at a time draws in it, and others wait.
+    """
+    with DRAWING, matplotlib.rc_context(STYLE):
+        yield
 
 
 class PaperFigure(Figure):
     """A matplotlib Figure that is written in the package's style, at 300 dots per inch."""
 
     def savefig(self, fname, **options) -> None:
-        """Write the figure, as `matplotlib.figure.Figure.savefig`; dpi is 300 if not given."""
+        """Write the figure, as `matplotlib.figure.Figure.savefig`; dpi is 300 if not given.
+
+        A file is written whole or not at all.
+
+        Raises
+        ------
+        StorageError
+            If it cannot be written.
+        """
         with style():
-            super().savefig(fname, **options)
+            if not isinstance(fname, str | PathLike):
+                super().savefig(fname, **options)
+                return
+            path, buffer = Path(fname), BytesIO()
+            kind = options.pop("format", None) or path.suffix[1:] or rcParams["savefig.format"]
+            super().savefig(buffer, format=kind, **options)
+            write_whole(path if path.suffix else path.with_suffix(f".{kind}"), buffer.getbuffer())
 
     def _repr_png_(self) -> bytes:
         buffer = BytesIO()

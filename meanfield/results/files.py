@@ -1,100 +1,118 @@
-"""Results as NetCDF files: solutions, and datasets with a header, such as diagrams.
+"""Results as files: NetCDF that any program reads, under a seal that `load` checks.
 
-A file of a solution holds its labelled arrays, and what `load` needs to give them back.
+The variables of a file are for everyone. Its group "meanfield" says how a result is made of them: a
+header, which is plain data as JSON, the long arrays that the header names, and the seal: the
+SHA-256 of the header and of all arrays. The header lists the variables with their axes, so that
+what other programs add is not read; strings are kept in it, since HDF5 may not come to an end when
+it reads strings, or axes, out of a damaged file.
 
-The attribute "meanfield" of a file is a header of plain data: the model as `describe` describes it,
-what states are made of, options, status and provenance. Long arrays of the model are variables
-of the file. The SHA-256 of all variables and of the header shows whether anything was altered.
-
-It is written with h5netcdf and read as HDF5, so that neither waits for xarray to be imported.
+A file is made in memory, then written: HDF5 does not survive a full disk.
 """
 
+import hashlib
+import io
 import json
-import platform
-import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from importlib import metadata
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ..core.checks import path_of
-from ..core.errors import ConfigError, StorageError
-from ..core.files import write_result
-from ..core.forms import Reading
-from ..core.identity import digest
-from ..core.kinds import build, describe
-from ..models.transformer import Transformer
-from ..spaces import Geometry
-from ..states import Start, State
+from ..core.errors import StorageError
+from ..core.files import write_whole
+from ..core.kinds import describe
 from ..states.contract import Arrays
-from .solution import Solution, observable_arrays, words
 
 if TYPE_CHECKING:
     import xarray as xr
 
-FORMAT = 3
-LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")
-OTHERS = {"meanfield_diagram": "Diagram", "meanfield_phase_diagram": "PhaseDiagram"}  # by header
-AS_THEY_ARE = ("status", "message", "stats", "rtol", "options")  # attributes of a solution
-MODEL = "model."  # what the names of the model's arrays begin with
-UNREADABLE = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError, ConfigError)
+FORMAT = 4
+GROUP = "meanfield"
+PACKAGE = __name__.split(".")[0]
 
 
-def save(solution: Solution, path: Path) -> Path:
-    """Write a solution to `path`; an existing file is replaced atomically.
+@dataclass
+class Contents:
+    """What a file holds of a result.
 
-    Raises
-    ------
-    StorageError
-        If there is no such folder, it is not writable, or the disk is full.
+    Attributes
+    ----------
+    header : dict
+        Plain data that JSON can write.
+    arrays : dict of str to (tuple of str, ndarray)
+        The names of the axes, and the values, of every variable; "group/name" stands in a group.
+    long : dict of str to ndarray
+        Arrays that the header names.
+    words : dict of str to dict
+        Attributes of variables, by name, and of groups, by "" and "group/", for other programs.
     """
-    return write_result(path, lambda temporary: _write(solution, temporary))
+
+    header: dict[str, Any]
+    arrays: Arrays
+    long: dict[str, np.ndarray] = field(default_factory=dict)
+    words: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def below(self, group: str) -> "Contents":
+        """The part in a group of the file, as `inside` put it there."""
+        begin = f"{group}/"
+        arrays = {n.removeprefix(begin): v for n, v in self.arrays.items() if n.startswith(begin)}
+        return Contents(self.header[group], arrays, self.long)
+
+    def inside(self, group: str) -> "Contents":
+        """The same in a group of a file."""
+        arrays = {f"{group}/{name}": entry for name, entry in self.arrays.items()}
+        words = {f"{group}/{name}": entry for name, entry in self.words.items()}
+        return Contents({group: self.header}, arrays, self.long, words)
 
 
-def _write(solution: Solution, path: Path) -> None:
-    import h5netcdf
+class Result(ABC):
+    """What a computation gives back, and a file keeps: `load` makes it again, bit for bit.
 
-    state: Any = type(solution.final)
-    long: dict[str, np.ndarray] = {}
-    held = state.stacked(solution.states)
-    measured = observable_arrays(solution)
-    arrays = measured | held
-    model = describe(solution.model, long)
-    for name, values in long.items():
-        dims = tuple(f"{MODEL}{name}_{axis}" for axis in range(values.ndim))
-        arrays[MODEL + name] = dims, values
-    plain = {
-        "format": FORMAT,
-        "state": state.__name__,
-        "of": describe(solution.final.header()),
-        "model": model,
-        "held": list(held),
-        "measured": list(measured),
-        "observed": list(solution.stored.get("observed", {})),
-        "t_events": [times.tolist() for times in solution.t_events],
-        "provenance": solution.provenance,
-        **{name: getattr(solution, name) for name in AS_THEY_ARE},
-    }
-    header = json.loads(json.dumps(plain))  # as it is read
-    header["sha256"] = digest([header, arrays])
-    with h5netcdf.File(path, "w") as file:
-        file.attrs["Conventions"] = "CF-1.11"
-        file.attrs["title"] = f"{state.__name__} under {solution.model!r}"
-        file.attrs["source"] = "meanfield"
-        file.attrs["references"] = "Rigollet, arXiv:2512.01868"
-        file.attrs["meanfield"] = json.dumps(header)
-        file.attrs["coordinates"] = " ".join(solution.model.parameters)
-        for name, (dims, values) in arrays.items():
-            for dim, size in zip(dims, values.shape, strict=True):
-                if dim not in file.dimensions:
-                    file.dimensions[dim] = size
-            checked = {"fletcher32": True} if values.size > 1 else {}  # refused if altered
-            variable = file.create_variable(name, dims, data=values, **checked)
-            for attribute, text in words(name, state).items():
-                variable.attrs[attribute] = text
+    A class of results is found by its name, which is one of the package's public names.
+    """
+
+    @abstractmethod
+    def contents(self) -> Contents:
+        """What is kept."""
+
+    @classmethod
+    @abstractmethod
+    def made_of(cls, contents: Contents) -> Self:
+        """The result from what was kept."""
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to a NetCDF file, atomically; read it back with `meanfield.load`.
+
+        Raises
+        ------
+        StorageError
+            If there is no such folder, it is not writable, or the disk is full.
+        TypeError
+            If `path` is not a path.
+        """
+        contents = self.contents()
+        contents.header["result"] = type(self).__name__
+        return write_whole(path_of("path", path), _netcdf(contents))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a result of this kind: see `meanfield.load`, which reads one of any kind.
+
+        Raises
+        ------
+        StorageError
+            For other files.
+        """
+        found = load(path)
+        if not isinstance(found, cls):
+            raise StorageError(
+                f"{path} holds no {cls.__name__}, but a {type(found).__name__}: use meanfield.load."
+            )
+        return found
 
 
 def load(path: str | Path) -> Any:
@@ -102,8 +120,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    Solution, Diagram or PhaseDiagram
-        Of a study the run of its densities; `Study.load` gives the study itself.
+    Solution, Study, Diagram or PhaseDiagram
 
     Raises
     ------
@@ -112,164 +129,169 @@ def load(path: str | Path) -> Any:
     TypeError
         If `path` is not a path.
     """
-    import h5py
-
     path = path_of("path", path)
     if path.is_dir():
         raise StorageError(f"{path} is a folder; expected a file that `save` wrote.")
     if not path.exists():
         raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
     try:
-        with h5py.File(path, "r") as file:
-            other = next((OTHERS[name] for name in file.attrs if name in OTHERS), None)
-            if other is None:
-                header = json.loads(file.attrs["meanfield"])
-                arrays = _variables(file)
-    except UNREADABLE as error:
-        raise _damaged(path, error) from error
-    if other is not None:
-        from .. import bifurcation
-
-        return getattr(bifurcation, other).load(path)
-    if header.get("format") != FORMAT:
-        theirs = header.get("provenance", {}).get("versions", {}).get("meanfield", "unknown")
-        raise StorageError(
-            f"{path} has the format {header.get('format')} of meanfield {theirs}; this version "
-            f"reads the format {FORMAT}."
-        )
-    try:
-        if header.pop("sha256") != digest([header, arrays]):
-            raise ValueError("its numbers were altered")
-        return _solution(header, arrays)
-    except StorageError:
+        contents = _read(path)
+        kind = getattr(import_module(PACKAGE), contents.header["result"])
+        return kind.made_of(contents)
+    except (StorageError, MemoryError):
         raise
-    except UNREADABLE as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: Path, error: Exception) -> StorageError:
-    return StorageError(
-        f"{path} is not an intact result of meanfield ({error!r}). Expected a NetCDF file that "
-        "`save` wrote."
-    )
-
-
-def _variables(file) -> Arrays:
-    """All variables of a file: the names of their axes, and their values."""
-    found: Arrays = {}
-    variables = {name: entry for name, entry in file.items() if hasattr(entry, "dims")}
-    for name, variable in variables.items():  # not groups, as of a study
-        if b"but not a netCDF variable" not in variable.attrs.get("NAME", b""):
-            scales = [] if variable.is_scale else variable.dims
-            dims = tuple(scale[0].name.lstrip("/") for scale in scales)
-            found[name] = (name,) if variable.is_scale else dims, variable[...]
-    return found
-
-
-def _solution(header: dict[str, Any], arrays: Arrays) -> Solution:
-    """The solution with this header and these arrays."""
-    state: Any = Start.kinds.get(header["state"])
-    if state is None or not issubclass(state, State):
+    except Exception as error:  # whatever HDF5 finds in a damaged file
         raise StorageError(
-            f"Its states are {header['state']}, which is not known here: import the module "
-            "that defines them."
-        )
-    long = {n.removeprefix(MODEL): v for n, (_, v) in arrays.items() if n.startswith(MODEL)}
-    reading = Reading(arrays=long, result=True)
-    model = build(Transformer, header["model"], reading)
-    rest = {name: entry for name, entry in arrays.items() if not name.startswith(MODEL)}
-    held = {name: rest[name] for name in header["held"]}
-    kept = {}
-    if reading.lost:  # which cannot be measured again
-        kept["observables"] = {name: rest[name] for name in header["measured"]}
-    kept["observed"] = {name: rest[name] for name in header["observed"]}
-    return Solution(
-        t=rest["t"][1],
-        states=tuple(state.unstacked(held, _made_of(header["of"]))),
-        model=model,
-        t_events=[np.array(times) for times in header["t_events"]],
-        stored={"provenance": header["provenance"], **kept},
-        **{name: header[name] for name in AS_THEY_ARE},
-    )
+            f"{path} is not an intact result of meanfield ({error!r}). Expected a NetCDF file that "
+            "`save` wrote."
+        ) from error
 
 
-def _made_of(of: dict[str, Any]) -> dict[str, Any]:
-    """The header of a state: plain data, and its space."""
-    spaces = {name for name, value in of.items() if isinstance(value, dict) and "kind" in value}
-    return {n: build(Geometry, value) if n in spaces else value for n, value in of.items()}
+# Written -----------------------------------------------------------------------------------------
 
 
-# Where a result comes from -----------------------------------------------------------------------
+def _netcdf(contents: Contents) -> memoryview:
+    """The bytes of a file with these contents."""
+    import h5netcdf
 
-
-def versions() -> dict[str, str]:
-    """Versions of Python, of this package and of the libraries that results depend on."""
-    found = {"python": platform.python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    from ..lowlevel.fourier import fftw_version
-
-    return {**found, "fftw": fftw_version()}
-
-
-def provenance(solution: Solution) -> dict[str, Any]:
-    """Model, options, versions, machine and command line of a run, as plain data."""
-    return {
-        "model": describe(solution.model),
-        "options": solution.options,
-        "versions": versions(),
-        "machine": platform.machine(),
-        "command_line": sys.argv,
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        **solution.stored.get("extra", {}),
+    texts = {n: a for n, a in contents.arrays.items() if a[1].dtype.kind in "OU"}
+    numbers = {n: a for n, a in contents.arrays.items() if n not in texts}
+    header = {
+        "format": FORMAT,
+        **contents.header,
+        "variables": {n: (dims, *_form(values)) for n, (dims, values) in numbers.items()},
+        "texts": {n: (dims, values.tolist()) for n, (dims, values) in texts.items()},
+        "long": {name: _form(values) for name, values in contents.long.items()},
     }
+    text = json.dumps(header).encode()
+    buffer = io.BytesIO()
+    with h5netcdf.File(buffer, "w") as file:
+        for name, (dims, values) in contents.arrays.items():
+            _add(file, name, dims, values, contents.words.get(name, {}))
+        for name, values in contents.long.items():
+            _add(file, f"{GROUP}/{name}", [f"{name}_{i}" for i in range(values.ndim)], values)
+        _add(file, f"{GROUP}/header", ["characters"], np.frombuffer(text, "S1"))
+        seal = np.array(list(_seal(text, numbers, contents.long)), "S1")
+        _add(file, f"{GROUP}/sha256", ["digits"], seal)
+        for name, words in contents.words.items():
+            if name.endswith("/") or not name:
+                _group(file, name).attrs.update(words)
+    return buffer.getbuffer()
 
 
-# Diagrams of all kinds ---------------------------------------------------------------------------
+def _form(values: np.ndarray) -> tuple[str, tuple[int, ...]]:
+    return values.dtype.str, values.shape
 
 
-def write_dataset(path: Path, name: str, data: "xr.Dataset", header: Mapping[str, Any]) -> Path:
-    """Write a dataset, atomically, and a header as its attribute `name`.
+def _seal(text: bytes, arrays: Arrays, long: Mapping[str, np.ndarray]) -> str:
+    """The checksum of a header, as it stands in the file, and of the arrays that it lists."""
+    checksum = hashlib.sha256(text)
+    for values in [*(values for _, values in arrays.values()), *long.values()]:
+        checksum.update(np.ascontiguousarray(values).data)
+    return checksum.hexdigest()
 
-    Parameters
-    ----------
-    header : mapping
-        Plain data and arrays; long arrays are variables of the group `name`.
 
-    Raises
-    ------
-    StorageError
-        If there is no such folder, or it is not writable.
-    """
+def _add(file, name: str, dims, values: np.ndarray, words: Mapping[str, Any] | None = None) -> None:
+    """A variable of a file, and its axes."""
+    folder, _, last = name.rpartition("/")
+    group = _group(file, folder)
+    for dim, size in zip(dims, values.shape, strict=True):
+        if dim not in group.dimensions:
+            group.dimensions[dim] = size
+    options: dict[str, Any] = {"fletcher32": True} if values.size > 1 else {}
+    if values.dtype.kind in "OU":
+        import h5py
+
+        values, options = values.astype(object), {"dtype": h5py.string_dtype()}
+    values = values.view(np.int8) if values.dtype.kind == "b" else values
+    variable = group.create_variable(last, dims, data=values, **options)
+    variable.attrs.update(words or {})
+
+
+def _group(file, name: str) -> Any:
+    for part in filter(None, name.split("/")):
+        file = file.groups[part] if part in file.groups else file.create_group(part)
+    return file
+
+
+# Read --------------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> Contents:
+    """The contents of a file; raises any exception unless its seal is unbroken."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        if GROUP not in file and any(name.startswith(PACKAGE) for name in file.attrs):
+            raise StorageError(
+                f"{path} has a format of an earlier meanfield; this version reads the format "
+                f"{FORMAT}. Make the result again, or read it with the version that wrote it."
+            )
+        text = file[f"{GROUP}/header"][...].tobytes()
+        header = json.loads(text)
+        if header["format"] != FORMAT:
+            theirs = header.get("provenance", {}).get("versions", {}).get("meanfield", "unknown")
+            raise StorageError(
+                f"{path} has the format {header['format']} of meanfield {theirs}; this version "
+                f"reads the format {FORMAT}."
+            )
+        arrays: Arrays = {
+            name: (tuple(dims), _values(file, name, *form))
+            for name, (dims, *form) in header.pop("variables").items()
+        }
+        long = {
+            name: _values(file, f"{GROUP}/{name}", *form)
+            for name, form in header.pop("long").items()
+        }
+        if file[f"{GROUP}/sha256"][...].tobytes().decode() != _seal(text, arrays, long):
+            raise ValueError("its numbers were altered")
+    for name, (dims, values) in header.pop("texts").items():
+        arrays[name] = tuple(dims), np.array(values, "U")
+    return Contents(header, arrays, long)
+
+
+def _values(file, name: str, form: str, shape: list[int]) -> np.ndarray:
+    """A variable, which has this type and shape."""
+    variable = file[name]
+    if variable.shape != tuple(shape):
+        raise ValueError(f"{name} has shape {variable.shape} instead of {shape}")
+    return np.asarray(variable[...]).astype(form, copy=False)
+
+
+# Datasets ----------------------------------------------------------------------------------------
+
+
+def contents_of(data: "xr.Dataset", header: Mapping[str, Any]) -> Contents:
+    """A dataset with its attributes, and a header, in which there may be kinds and long arrays."""
+    long: dict[str, np.ndarray] = {}
+    variables = data.variables.items()
+    arrays: Arrays = {str(name): (tuple(map(str, v.dims)), v.values) for name, v in variables}
+    own = {"attributes": data.attrs, "coordinates": [str(name) for name in data.coords]}
+    return Contents({**describe(header, long), **own}, arrays, long, {"": dict(data.attrs)})
+
+
+def dataset_of(contents: Contents) -> tuple["xr.Dataset", dict[str, Any]]:
+    """What `contents_of` was given, but for kinds, which are as `describe` has them."""
     import xarray as xr
 
-    arrays: dict[str, Any] = {}
-    plain = {name: json.dumps(describe(header, arrays))}
-    long = {key: ([f"{key}_{i}" for i in range(v.ndim)], v) for key, v in arrays.items()}
-
-    def fill(temporary: Path) -> None:
-        data.assign_attrs(plain).to_netcdf(temporary, engine="h5netcdf")
-        xr.Dataset(long).to_netcdf(temporary, mode="a", group=name, engine="h5netcdf")
-
-    return write_result(path, fill)
-
-
-def read_dataset(path: Path, name: str, what: str) -> tuple["xr.Dataset", dict[str, Any]]:
-    """The dataset of a file and its header, with arrays; raises StorageError for other files."""
-    import xarray as xr
-
-    try:
-        with xr.open_dataset(path, engine="h5netcdf") as file:
-            data = file.load()
-        with xr.open_dataset(path, group=name, engine="h5netcdf") as file:
-            arrays = file.load()
-        header = json.loads(
-            data.attrs.pop(name),
-            object_hook=lambda d: arrays[d["array"]].values if set(d) == {"array"} else d,
-        )
-    except (OSError, KeyError, ValueError) as error:
-        raise StorageError(f"{path} holds no {what}: {error}") from error
+    header = _with_arrays(contents.header, contents.long)
+    attributes, coordinates = header.pop("attributes"), header.pop("coordinates")
+    variables: Any = {n: entry for n, entry in contents.arrays.items() if "/" not in n}
+    data = xr.Dataset(
+        {name: entry for name, entry in variables.items() if name not in coordinates},
+        {name: variables[name] for name in coordinates},
+        attributes,
+    )
+    del header["format"], header["result"]
     return data, header
+
+
+def _with_arrays(value: Any, long: Mapping[str, np.ndarray]) -> Any:
+    """A header with the arrays that it names."""
+    if isinstance(value, list):
+        return [_with_arrays(entry, long) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"array"}:
+        return long[value["array"]]
+    return {name: _with_arrays(entry, long) for name, entry in value.items()}

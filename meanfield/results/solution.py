@@ -14,12 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import path_of
+from ..core.errors import StorageError
+from ..core.forms import Reading
+from ..core.kinds import build, describe
 from ..dynamics.observables import MOMENTS, measure_all
 from ..models.transformer import Transformer
+from ..spaces import Geometry
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
-from ..states import Equiangular, Gaussian, Gram, Tokens
+from ..states import Equiangular, Gaussian, Gram, Start, Tokens
+from ..states import State as AnyState
 from ..states.contract import Arrays, member_dims
+from .files import Contents, Result
+from .provenance import provenance
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,6 +46,8 @@ WORDS = {
 }
 UNITS = {"theta": "radian", "phi": "radian", "w2_to_dirac": "radian"}
 AXES = ("t", "theta", "z", "phi", "x", "k", "mode", "l", "m", "masses")
+AS_THEY_ARE = ("status", "message", "stats", "rtol", "options")  # plain data, in files
+MODEL = "model"  # what the names of the model's long arrays begin with
 MORE_DIMENSIONS = {
     "limit_point": ("component",),
     "cluster_mass": ("cluster",),
@@ -47,7 +56,7 @@ MORE_DIMENSIONS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Solution:
+class Solution(Result):
     """States of a run at the times `t`, and how they were obtained.
 
     Attributes
@@ -158,9 +167,7 @@ class Solution:
         """Parameters, options, versions and command line: what is needed to do it again."""
         if "provenance" in self.stored:
             return self.stored["provenance"]
-        from .files import provenance
-
-        return provenance(self)
+        return provenance(self.model, self.options, self.stored.get("extra", {}))
 
     # Elsewhere -----------------------------------------------------------------------------
 
@@ -175,11 +182,58 @@ class Solution:
         }
         return dataset
 
-    def save(self, path: str | Path) -> Path:
-        """Write everything to a NetCDF file, atomically; read it back with `load`."""
-        from .files import save
+    def contents(self) -> Contents:
+        """What is kept: states, and what was measured, as arrays."""
+        state: Any = type(self.final)
+        long: dict[str, np.ndarray] = {}
+        held, measured = state.stacked(self.states), observable_arrays(self)
+        arrays = measured | held
+        header = {
+            "state": state.__name__,
+            "of": describe(self.final.header()),
+            "model": describe(self.model, long, MODEL),
+            "held": list(held),
+            "measured": list(measured),
+            "observed": list(self.stored.get("observed", {})),
+            "t_events": [times.tolist() for times in self.t_events],
+            "provenance": self.provenance,
+            **{name: getattr(self, name) for name in AS_THEY_ARE},
+        }
+        about = {
+            "Conventions": "CF-1.11",
+            "title": f"{state.__name__} under {self.model!r}",
+            "source": "meanfield",
+            "references": "Rigollet, arXiv:2512.01868",
+            "coordinates": " ".join(self.model.parameters),
+        }
+        each = {name: words(name, state) for name in arrays}
+        return Contents(header, arrays, long, {"": about, **each})
 
-        return save(self, path_of("path", path))
+    @classmethod
+    def made_of(cls, contents: Contents) -> "Solution":
+        """The solution from what was kept."""
+        header, arrays = contents.header, contents.arrays
+        state: Any = Start.kinds.get(header["state"])
+        if state is None or not issubclass(state, AnyState):
+            raise StorageError(
+                f"Its states are {header['state']}, which is not known here: import the module "
+                "that defines them."
+            )
+        reading = Reading(arrays=contents.long, result=True)
+        model = build(Transformer, header["model"], reading)
+        kept = {}
+        if reading.lost:  # which cannot be measured again
+            kept["observables"] = {name: arrays[name] for name in header["measured"]}
+        kept["observed"] = {name: arrays[name] for name in header["observed"]}
+        held = {name: arrays[name] for name in header["held"]}
+        return cls(
+            t=arrays["t"][1],
+            states=tuple(state.unstacked(held, _made_of(header["of"]))),
+            model=model,
+            t_events=[np.array(times) for times in header["t_events"]],
+            stored={"provenance": header["provenance"], **kept},
+            **{name: header[name] for name in AS_THEY_ARE},
+        )
 
     def plot(self, kind: str = "overview", **options) -> "Figure":
         """A figure of the run: "overview", "observables", or a kind that its states have.
@@ -199,6 +253,12 @@ class Solution:
         from ..plotting import animate
 
         return animate(self, path_of("path", path), **options)
+
+
+def _made_of(of: dict[str, Any]) -> dict[str, Any]:
+    """The header of a state: plain data, and its space."""
+    spaces = {name for name, value in of.items() if isinstance(value, dict) and "kind" in value}
+    return {n: build(Geometry, value) if n in spaces else value for n, value in of.items()}
 
 
 def _squeezed(values: np.ndarray) -> np.ndarray:

@@ -13,13 +13,13 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ..core.checks import boolean, path_of
-from ..core.errors import CheckpointError, StorageWarning
-from ..core.files import check_writable, write_atomically
+from ..core.errors import CheckpointError, StorageError, StorageWarning
+from ..core.files import Lock, check_writable, write_whole
 from ..core.forms import NON_NEGATIVE
 from ..core.identity import digest
 
@@ -28,6 +28,8 @@ MAGIC = b"meanfield ckpt 7"
 
 class Keeper:
     """Writes and reads the checkpoint of one run, if there is to be one.
+
+    Within a ``with`` block, no other run may use the same file.
 
     Parameters
     ----------
@@ -50,6 +52,14 @@ class Keeper:
         if self._resume and checkpoint is None:
             raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")
         self.path = None if checkpoint is None else path_of("checkpoint", checkpoint)
+        self._lock: Lock | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._lock is not None:
+            self._lock.release()
 
     def opened(self, identity: dict[str, Any]) -> dict[str, np.ndarray]:
         """The arrays to go on from, none at the beginning of a run.
@@ -62,22 +72,23 @@ class Keeper:
         Raises
         ------
         CheckpointError
-            Where nothing can be written, or what is there does not belong to this run.
+            If the file is damaged, belongs to another run, is no checkpoint, cannot be written, or
+            is in use by another run; if `identity` cannot be told from others.
         """
         path = self.path
         if path is None:
             return {}
-        if not path.absolute().parent.is_dir() or (path.exists() and not path.is_file()):
-            raise CheckpointError(
-                f"No checkpoint can be written to {path}: expected a file in an existing folder."
-            )
+        try:
+            check_writable(path)
+            self._lock = Lock(path)
+        except StorageError as error:
+            raise CheckpointError(f"No checkpoint can be kept: {error}") from error
         there = path.exists()
         if there and not self._resume and not _may_be_overwritten(path):
             raise CheckpointError(
                 f"{path} exists and is not a checkpoint: it would be overwritten. Choose another "
                 "name, or remove it."
             )
-        check_writable(path)
         try:
             self._identity = digest(identity)
         except TypeError as error:
@@ -96,21 +107,20 @@ class Keeper:
     def save(self, arrays: Callable[[], dict[str, Any]]) -> None:
         """Write a checkpoint of what `arrays` returns, replacing the previous one atomically.
 
-        Where that fails, on a full disk for instance, the run is worth more than its
-        checkpoint: it goes on, with a warning.
+        Where that fails, on a full disk for instance, the run is worth more than its checkpoint: it
+        goes on, with a warning, and the previous checkpoint stays.
         """
         if self.path is None:
             return
         buffer = io.BytesIO()
         np.savez(buffer, identity=np.array(self._identity), **arrays())
-        payload = buffer.getvalue()
-        sealed = MAGIC + hashlib.sha256(payload).digest() + payload
+        payload = buffer.getbuffer()
         try:
-            write_atomically(self.path, lambda path: path.write_bytes(sealed))
-        except OSError as error:
+            write_whole(self.path, MAGIC, hashlib.sha256(payload).digest(), payload)
+        except StorageError as error:
             warnings.warn(
-                f"The checkpoint {self.path} could not be written "
-                f"({error.strerror or error}); the run goes on without it.",
+                f"{error} The run goes on; the last checkpoint that could be written stays, and "
+                f"the next is tried in {self._every:g} s.",
                 StorageWarning,
                 stacklevel=2,
             )
@@ -118,7 +128,10 @@ class Keeper:
 
     def _load(self, path: Path) -> dict[str, np.ndarray]:
         """The arrays that were saved; raises CheckpointError unless all is well."""
-        sealed = path.read_bytes()
+        try:
+            sealed = path.read_bytes()
+        except OSError as error:
+            raise CheckpointError(f"{path} could not be read: {error.strerror}.") from error
         payload = sealed[48:]
         if sealed[:16] != MAGIC or hashlib.sha256(payload).digest() != sealed[16:48]:
             raise CheckpointError(

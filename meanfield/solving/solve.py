@@ -182,7 +182,7 @@ def solve(
     """
     arguments = Arguments(checked(solve, locals(), *CHECKED_WHERE_USED))
     observables = checked_observables(observe, _start(arguments))
-    with Progress("solve", arguments.progress) as progress_bar:
+    with arguments.keeper, Progress("solve", arguments.progress) as progress_bar:
         record = _Run(arguments, progress_bar).to_the_end()
     run = _solution(arguments, record)
     run.stored["observed"] = observed(observables, run)

@@ -204,8 +204,8 @@ def test_a_study_is_kept_in_a_file(tmp_path):
     again = mf.Study.load(path)
     assert again.data.identical(SMALL.data)
     np.testing.assert_array_equal(again.law.final.coefficients, SMALL.law.final.coefficients)
-    assert mf.load(path).t[-1] == 0.5
-    with pytest.raises(mf.StorageError, match="holds no study"):
+    assert mf.load(path).data.attrs == SMALL.data.attrs and again.law.t[-1] == 0.5
+    with pytest.raises(mf.StorageError, match="holds no Study, but a Solution"):
         mf.Study.load(SMALL.law.save(tmp_path / "law.nc"))
     with pytest.raises(mf.StorageError, match=r"folder .* does not exist"):
         SMALL.save(tmp_path / "nowhere" / "study.nc")

@@ -257,7 +257,9 @@ def test_a_run_outlives_a_checkpoint_that_cannot_be_written(tmp_path, unbroken, 
         raise OSError(28, "no space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.warns(mf.StorageWarning, match=r"run.ckpt could not be written \(no space left"):
+    with pytest.warns(
+        mf.StorageWarning, match=r"run.ckpt could not be written: no space.* goes on; "
+    ):
         assert_same_bits(solve(checkpoint=tmp_path / "run.ckpt"), unbroken)
     assert list(tmp_path.iterdir()) == []
 
@@ -275,9 +277,28 @@ def test_the_time_spent_is_that_of_all_sessions(tmp_path):
 
 
 def test_what_a_killed_process_left_half_written_does_no_harm(tmp_path, unbroken):
-    """Temporary files are never read, and a run that ends well leaves none of its own."""
+    """Temporary files are never read, and those that nobody holds are removed."""
     path, litter = tmp_path / "run.ckpt", tmp_path / ".run.ckpt.12345.part"
     litter.write_bytes(b"half of a checkpoint")
+    (tmp_path / ".run.ckpt.lock").write_text("process 1 on a machine that is no more")
     solve(checkpoint=path, max_steps=100)
     assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
-    assert sorted(file.name for file in tmp_path.iterdir()) == [litter.name, path.name]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_checkpoint_belongs_to_one_run_at_a_time(tmp_path):
+    """The second is told by whom it is used, and leaves the first alone."""
+    path, refused = tmp_path / "run.ckpt", []
+
+    def try_again(_t, _density):
+        with pytest.raises(
+            mf.CheckpointError, match=rf"in use by .* process {os.getpid()} on "
+        ) as e:
+            solve(checkpoint=path, resume=True)
+        refused.append(e)
+        return True
+
+    solve(checkpoint=path, callback=try_again)
+    assert len(refused) == 1
+    solve(checkpoint=path, resume=True, callback=None, max_steps=120)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]

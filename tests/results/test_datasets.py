@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.results.files import read_dataset, write_dataset
+from meanfield.results.files import contents_of, dataset_of
 
 USA = mf.phase_diagram(mf.USA, mf.Circle(16), (1.0, 4.0), degrees=(1, 2))
 SPACES = {
@@ -46,9 +46,9 @@ def test_load_knows_what_a_file_holds(tmp_path):
     diagram = mf.branches(mf.Kuramoto(), circle, (1.5, 2.5), stability=False)
     for found in (run, diagram, USA):
         assert type(mf.load(found.save(tmp_path / "any.nc"))) is type(found)
-    with pytest.raises(mf.StorageError, match="holds no phase diagram"):
+    with pytest.raises(mf.StorageError, match="holds no PhaseDiagram, but a Diagram"):
         mf.PhaseDiagram.load(diagram.save(tmp_path / "diagram.nc"))
-    with pytest.raises(mf.StorageError, match="holds no bifurcation diagram"):
+    with pytest.raises(mf.StorageError, match="holds no Diagram, but a PhaseDiagram"):
         mf.Diagram.load(USA.save(tmp_path / "plane.nc"))
     with pytest.raises(mf.StorageError, match="does not exist"):
         mf.load(tmp_path / "gone.nc")
@@ -59,19 +59,24 @@ def test_load_knows_what_a_file_holds(tmp_path):
         mf.load(3)
 
 
-def test_a_damaged_header_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["kappa", "meanfield/header", "meanfield/loci.fold.points"])
+def test_a_phase_diagram_is_sealed(tmp_path, name):
     path = USA.save(tmp_path / "plane.nc")
     with h5py.File(path, "r+") as file:
-        file.attrs["meanfield_phase_diagram"] = "{"
-    with pytest.raises(mf.StorageError, match="holds no phase diagram"):
+        values = file[name][...]
+        raw = values.view(np.uint8).reshape(-1)
+        raw[raw.size // 2] ^= 1
+        file[name][...] = values
+    with pytest.raises(mf.StorageError, match=r"plane\.nc is not an intact result"):
         mf.load(path)
 
 
-def test_long_arrays_are_variables_and_come_back(tmp_path):
+def test_long_arrays_are_variables_and_come_back():
     header = {"long": np.arange(40.0), "short": [1, "a", None], "in": [{"long": np.eye(9)}]}
-    data = USA.data[["beta"]]
-    path = write_dataset(tmp_path / "any.nc", "meanfield_any", data, header)
-    again, found = read_dataset(path, "meanfield_any", "such thing")
-    assert again.identical(data) and found["short"] == header["short"]
+    contents = contents_of(USA.data, header)
+    assert set(contents.long) == {"long", "in[0].long"}
+    contents.header |= {"format": 0, "result": "PhaseDiagram"}
+    again, found = dataset_of(contents)
+    assert again.identical(USA.data) and found["short"] == header["short"]
     np.testing.assert_array_equal(found["long"], header["long"])
     np.testing.assert_array_equal(found["in"][0]["long"], np.eye(9))

@@ -1,0 +1,40 @@
+"""Where a result comes from: versions, machine and command line."""
+
+import platform
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from ..core.kinds import describe
+from ..models.transformer import Transformer
+
+LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, of this package and of the libraries that results depend on."""
+    found = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    from ..lowlevel.fourier import fftw_version
+
+    return {**found, "fftw": fftw_version()}
+
+
+def provenance(
+    model: Transformer, options: dict[str, Any], extra: dict[str, Any]
+) -> dict[str, Any]:
+    """Model, options, versions, machine and command line of a run, as plain data."""
+    return {
+        "model": describe(model),
+        "options": options,
+        "versions": versions(),
+        "machine": platform.machine(),
+        "command_line": sys.argv,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        **extra,
+    }
