@@ -321,15 +321,32 @@ def critical(family: Family, beta: float, degree: int) -> float:
 
 
 def tricritical_points(family: Family, degree: int) -> Iterator[Tricritical]:
-    """Zeros of the quadratic term of the normal form in a family's range, without linear one."""
+    """Zeros of the quadratic term of the normal form in a family's range, without linear one.
+
+    Raises
+    ------
+    MeanfieldError
+        Where numbers exceed 1e308.
+    """
 
     def quadratic(beta: float) -> float:
-        return float(normal_form(family.at(beta), degree).quadratic)
+        if not critical(family, beta, degree) < np.inf:
+            return np.nan
+        with np.errstate(all="ignore"):
+            found = float(normal_form(family.at(beta), degree).quadratic)
+        if not np.isfinite(found):
+            raise MeanfieldError(
+                f"Expected a range of beta in which normal forms are finite; at beta = {beta:.3g} "
+                f"that of degree {degree} exceeds 1e308. Take another range."
+            )
+        return found
 
     grid = np.linspace(*family.span, GRID)
-    if normal_form(family.at(grid[0]), degree).kind == "transcritical":
+    values = np.array([quadratic(b) for b in grid])
+    attracted = grid[np.isfinite(values)]
+    if not attracted.size or normal_form(family.at(attracted[0]), degree).kind == "transcritical":
         return
-    for beta in zeros(quadratic, grid, np.array([quadratic(b) for b in grid])):
+    for beta in zeros(quadratic, grid, values):
         yield Tricritical(degree, beta, critical(family, beta, degree))
 
 

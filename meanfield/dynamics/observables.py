@@ -12,6 +12,7 @@ from ..models.transformer import Transformer
 from ..states import Gram, Tokens
 from ..states.clusters import LINKED
 from ..states.tokens import TokenSet, sum_over_pairs
+from ..steppers.flow import UNHEARD
 from .motion import motion_for
 
 MOMENTS = 8
@@ -99,7 +100,8 @@ def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndar
     dict of ndarray
         By name; of ensembles and replicas one entry each.
     """
-    found = motion_for(state)(model, state).measure(state, t)
+    with np.errstate(**UNHEARD):
+        found = motion_for(state)(model, state).measure(state, t)
     return {name: np.asarray(value) for name, value in found.items()}
 
 
@@ -196,6 +198,16 @@ def mean_cosine(state: Tokens | Gram) -> np.ndarray:
     masses = state.directed_masses
     with np.errstate(invalid="ignore"):
         return state.sum_of_inner_products / sum_over_pairs(np.ones((*masses.shape, 1)), masses)
+
+
+def pairless(state: Tokens | Gram) -> str | None:
+    """What to warn of where no pair of tokens has a mass; None if one has in every replica."""
+    if (np.count_nonzero(state.masses, axis=-1) > 1).all():
+        return None
+    return (
+        "All masses but one are 0, so that no pair of tokens has a mass, and the mean over pairs, "
+        "mean_cosine, is nan. Give two tokens a mass > 0."
+    )
 
 
 def _check(state: Any, what: str = "Pairs") -> None:

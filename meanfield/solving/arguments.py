@@ -139,6 +139,10 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
             f"t_span must be two times (start, end), start < end; got {as_given(t_span)}."
         )
     start, end = t_span
+    if not np.isfinite(end - start):
+        raise ValueError(
+            f"t_span must be of a length below {np.finfo(float).max:.2g}; got t_span = {t_span!r}."
+        )
     if isinstance(t_eval, Times):
         times = t_eval.between(start, end)
     elif t_eval is not None:
@@ -149,7 +153,8 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
         times = np.linspace(start, end, OUTPUTS)
         if not (np.diff(times) > 0).all():
             raise ValueError(
-                f"t_span = {t_span!r} has no room for {OUTPUTS} different times; let it start at 0."
+                f"t_span = {t_span!r} has no room for {OUTPUTS} different times: let it start at "
+                "0, or give t_eval."
             )
     if times.ndim != 1 or times.size == 0:
         raise ValueError(f"t_eval must be a list of times; got {as_given(t_eval)}.")
@@ -246,9 +251,10 @@ def _layer_times(start: float, end: float, dt: float) -> np.ndarray:
 
 def check_layers(elapsed, dt: float | None, what: str) -> None:
     """Raise ValueError unless times since the start are whole numbers of layers."""
-    layers = np.asarray(elapsed) / (dt or np.nan)
-    off = np.abs(layers - np.round(layers))
-    if layers.size and off.max() > WHOLE * max(1.0, layers.max()):
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond 1e308 are not whole
+        layers = np.asarray(elapsed) / (dt or np.nan)
+        off = np.abs(layers - np.round(layers)) / np.clip(layers, 1.0, MOST_LAYERS)
+    if layers.size and not off.max() <= WHOLE:
         worst = float(layers[off.argmax()])
         raise ValueError(
             f"steppers.Layers takes steps of exactly dt = {dt:g}, and {what} is {worst:g} layers "

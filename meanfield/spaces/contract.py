@@ -274,8 +274,9 @@ class Geometry(Kind, family=True):
         """
         amplitude, rng = one_number("amplitude", amplitude, "amplitude"), generator(rng)
         coefficients = self.uniform().coefficients.copy()
-        for l in self._chosen_degrees(degrees):
-            coefficients[self.degrees == l] = self._noise(l, amplitude, rng)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            for l in self._chosen_degrees(degrees):
+                coefficients[self.degrees == l] = self._noise(l, amplitude, rng)
         try:
             return Density(self, coefficients).checked_positive()
         except ValueError as error:

@@ -203,8 +203,8 @@ def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray, given: str) -
 
 def _logit(n: np.ndarray, rho: np.ndarray, gap: np.ndarray) -> np.ndarray:
     """log((1 + (n - 1) rho)/gap) = log(1 + n rho/gap), where n rho/gap may overflow."""
-    near = np.log1p(n * np.minimum(rho, 0) / gap)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
+        near = np.log1p(n * np.minimum(rho, 0) / gap)
         far = np.logaddexp(0, np.log(n) + np.log(np.maximum(rho, 0)) - np.log(gap))
-    small = np.log1p(np.minimum(n * np.maximum(rho, 0), gap) / gap)
-    return np.where(rho < 0, near, np.where(n * rho < gap, small, far))
+        small = np.log1p(np.minimum(n * np.maximum(rho, 0), gap) / gap)
+        return np.where(rho < 0, near, np.where(n * rho < gap, small, far))
