@@ -340,7 +340,8 @@ def plot(result: Path, output: Path, kind: str | None) -> None:
 def doctor(compiles: bool) -> None:
     """Print versions, threads and licences, for a bug report.
 
-    Exit code: 0, or 1 if something that is required is missing.
+    Exit code: 0, or 1 if something that is required is missing, or if compiled code can be kept
+    nowhere.
     """
     from . import doctor as installation
 

@@ -53,7 +53,7 @@ from .forms import (
     shown,
     without_name,
 )
-from .identity import digest, of_library
+from .identity import digest, is_cached, of_library
 
 ENTRY_POINTS = "meanfield.kinds"
 SHORT = 16  # entries of an array that stands among other words
@@ -154,6 +154,14 @@ class Kind(ABC):
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made of, not what it has computed: another thread may be at that."""
+        held = vars(self).copy()
+        return {name: value for name, value in held.items() if not is_cached(type(self), name)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._set(**state)
 
     def validate(self) -> None:  # noqa: B027
         """Raise ValueError or TypeError where parameters do not fit together; by default never."""

@@ -12,9 +12,9 @@ from math import factorial, pi
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..core.checks import boolean, positive, whole_number
+from ..lowlevel.compilation import njit
 from ..spaces import Circle, Geometry, Sphere, Zonal
 from ..spaces.kernels import exponential_multipliers
 from .distance import Distance

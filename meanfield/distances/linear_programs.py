@@ -8,9 +8,9 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ..core.errors import MeanfieldError, UnresolvedWarning
+from ..lowlevel.compilation import njit
 
 NEAR = 0.01  # angles closer than this to 0 or pi lose digits in an inner product
 MOST_PAIRS = 2**28  # their costs and the plan are 4 GiB

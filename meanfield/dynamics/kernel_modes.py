@@ -12,9 +12,9 @@ the place of the sums |s| grows by at most h, and q by at most the factor exp(be
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from ..core.checks import positive
+from ..lowlevel.compilation import njit
 from ..states import Tokens
 
 CELL = 0.25  # first cells, in units of the bandwidth

@@ -7,12 +7,11 @@ normalisation has one, then the logarithm of the mass where the model has a reac
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
-from ..lowlevel.compilation import WITHIN
+from ..lowlevel.compilation import WITHIN, njit
 from ..models.transformer import Transformer
 from ..states import Tokens
 from ..states.clusters import MANY

@@ -14,9 +14,9 @@ from functools import cached_property, partial
 from itertools import cycle
 
 import numpy as np
-from numba import njit
 
 from ..lowlevel.blas import one_blas_thread
+from ..lowlevel.compilation import njit
 from ..lowlevel.simd import exponential
 from ..models import ZonalDrift
 from .contract import ALONE, Engine, ThreadPool

@@ -1,6 +1,5 @@
 """Bifurcation diagrams, phase diagrams in the plane of beta and kappa, and studies of chaos."""
 
-import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -337,6 +336,7 @@ def _mean(table) -> tuple[np.ndarray, np.ndarray]:
     """Mean over replicas and its standard error."""
     values = table.values
     count = np.isfinite(values).sum(axis=-1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # sizes that were not begun
-        return np.nanmean(values, axis=-1), np.nanstd(values, axis=-1, ddof=1) / count**0.5
+    with np.errstate(divide="ignore", invalid="ignore"):  # sizes that were not begun
+        mean = np.nansum(values, axis=-1) / count
+        squares = np.nansum((values - mean[..., None]) ** 2, axis=-1)
+        return mean, np.sqrt(squares / (count - 1) / count)

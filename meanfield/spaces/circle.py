@@ -3,9 +3,9 @@
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
 from ..core.checks import real_array, whole_number
+from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from .chart import Chart, Nodes, graded_rule
 from .circle_transport import CircleTransport

@@ -8,9 +8,9 @@ from functools import cached_property
 from math import lgamma
 
 import numpy as np
-from numba import njit
 
 from ..lowlevel import legendre
+from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import BLOCK, analyse, fold, synthesise, unfold
 from ..lowlevel.simd import LANES, aligned
 from .contract import read_only

@@ -4,9 +4,9 @@ from functools import cached_property
 from math import lgamma, log
 
 import numpy as np
-from numba import njit
 
 from ..core.checks import real_array, whole_number
+from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence
 from .chart import Chart, Nodes, graded_rule
 from .clusters import ROUNDING, Cluster, cap_at

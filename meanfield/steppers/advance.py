@@ -6,8 +6,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..lowlevel.compilation import njit
 from .attempt import STEP, attempt, norm, weigh
 from .clock import accepted, planned_to, rejected, replanned
 

@@ -6,7 +6,8 @@ Nothing but the clock is remembered, so where a run pauses has no influence on i
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ..lowlevel.compilation import njit
 
 MANY = 2.0**53  # steps: a plan for as many is never carried out to its end
 

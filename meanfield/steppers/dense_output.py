@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
+from ..lowlevel.compilation import njit
 from .attempt import HIGHEST, phi_functions
 from .schemes import DenseOutput, ParabolicOutput
 
