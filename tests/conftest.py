@@ -1,5 +1,7 @@
 """Kinds that one test module defines are not known in the others; `--attack`, and its table."""
 
+from collections import Counter
+
 import pytest
 
 from meanfield.core.kinds import Kind
@@ -37,13 +39,24 @@ def pytest_addoption(parser):
 
 
 def pytest_terminal_summary(terminalreporter, config):
+    """What came of the attacks, as a table that is kept in out/attack.md too."""
     if not config.getoption("--attack"):
         return
+    found: dict[str, Counter] = {}
+    for report in (r for reports in terminalreporter.stats.values() for r in reports):
+        if getattr(report, "when", "") == "teardown":
+            name = report.nodeid.removeprefix("tests/robustness/").split("[")[0]
+            for outcomes in (v for n, v in report.user_properties if n == "attack"):
+                found.setdefault(name, Counter()).update(outcomes)
+    table = ["| attack | tried | outcomes |", "|---|---|---|"]
+    for name, outcomes in sorted(found.items()):
+        file, claim = name.removesuffix("()").split("::")
+        words = claim.removeprefix("test_").replace("_", " ")
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items()))
+        table.append(f"| `{file}`: {words} | {outcomes.total()} | {counts} |")
+    path = config.rootpath / "out" / "attack.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join([*table, ""]), encoding="utf-8")
     terminalreporter.section("attacks: outcomes")
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if getattr(report, "when", "") == "teardown":
-                for outcomes in (v for n, v in report.user_properties if n == "attack"):
-                    name = report.nodeid.removeprefix("tests/robustness/")
-                    counts = ", ".join(f"{count} {what}" for what, count in outcomes.items())
-                    terminalreporter.line(f"{name}: {counts}")
+    for line in table:
+        terminalreporter.line(line)

@@ -1,14 +1,16 @@
 """The command line: `meanfield solve`, `meanfield plot`, `meanfield chaos` and the others.
 
-Errors are one message on stderr, and exit code 2. What only one command needs is imported when it
-runs.
+Errors are one message on stderr, and an exit code: 2 for what the user can mend, 1 for what ended
+early, 70 for a defect of the package. What only one command needs is imported when it runs.
 """
 
+import errno
 import json
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,12 +20,25 @@ from typing import Any
 
 import click
 
+from ..core.checks import path_of
 from ..core.errors import MeanfieldError, StorageWarning, UnresolvedWarning
 
-NOT_SUCCESSFUL, BAD_INPUT = 1, 2
+NOT_SUCCESSFUL, BAD_INPUT, DEFECT = 1, 2, 70
 MOVIES = (".mp4", ".gif")
 KINDS = ["solve", "chaos", "bifurcation", "phase_diagram"]
-FILE = click.Path(path_type=Path)
+
+
+class File(click.Path):
+    """The name of a file, which the file system may have."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path:
+        try:
+            return path_of("the name of a file", value)
+        except (TypeError, ValueError) as error:
+            self.fail(str(error), param, ctx)
+
+
+FILE = File()
 IMPORT: dict[str, Any] = {
     "metavar": "MODULE_OR_FILE",
     "multiple": True,
@@ -32,10 +47,17 @@ IMPORT: dict[str, Any] = {
 
 
 class Commands(click.Group):
-    """Commands whose errors are one message on stderr, and exit code 2.
+    """Commands whose errors are one message on stderr, and an exit code.
 
     ``--import`` may stand before or after the name of a command.
     """
+
+    def main(self, *given: Any, **named: Any) -> Any:
+        """Run a command; what a terminal cannot write, names that are no UTF-8 too, is escaped."""
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, ValueError):  # of another kind, or closed
+                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        return super().main(*given, **named)
 
     def add_command(self, command: click.Command, name: str | None = None) -> None:
         def import_more(context: click.Context, _option: Any, modules: tuple[str, ...]) -> None:
@@ -48,9 +70,46 @@ class Commands(click.Group):
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
-        except MeanfieldError as error:
-            click.echo(f"{error}", err=True)
-            sys.exit(BAD_INPUT)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise  # click says what it is
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(NOT_SUCCESSFUL)
+        except Exception as error:
+            if getattr(error, "errno", None) == errno.EPIPE:
+                raise  # nobody reads what is printed: click ends with 1
+            if context.params.get("shows_traceback"):
+                traceback.print_exception(error)
+            code, text = in_words(error, context.obj or {})
+            click.echo(text, err=True)
+            sys.exit(code)
+
+
+def in_words(error: Exception, imports: dict[str, str]) -> tuple[int, str]:
+    """The exit code of an error that ends a command, and what is said of it."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, MeanfieldError):
+        return BAD_INPUT, text
+    if isinstance(error, MemoryError):
+        return BAD_INPUT, f"there is not enough memory: {text}"
+    if isinstance(error, OSError):
+        name = "" if error.filename is None else f"{error.filename}: "
+        return BAD_INPUT, f"{name}{error.strerror or text}"
+    one_line = f"{type(error).__name__}: {' '.join(text.split())[:300]}"
+    own = {str(path): name for name, path in map(_file_of, imports)}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in own:
+            return BAD_INPUT, f"--import {own[frame.filename]}, line {frame.lineno}: {one_line}"
+    return DEFECT, (
+        f"{one_line}\nThis is a defect of meanfield: please report it, with what "
+        "`meanfield --traceback ...` shows and `meanfield doctor`."
+    )
+
+
+def _file_of(name: str) -> tuple[str, Any]:
+    """A module that was imported, and its file."""
+    module = sys.modules.get(Path(name).stem if name.endswith(".py") else name)
+    return name, getattr(module, "__file__", None)
 
 
 @contextmanager
@@ -118,9 +177,16 @@ def _import_file(path: Path) -> ModuleType:
     callback=_print_version,
     help="Print the version and exit.",
 )
+@click.option(
+    "--traceback",
+    "shows_traceback",
+    is_flag=True,
+    envvar="MEANFIELD_TRACEBACK",
+    help="Show where an error arose, for a bug report.",
+)
 @click.option("--import", "modules", **IMPORT)
 @click.pass_context
-def main(context: click.Context, modules: tuple[str, ...]) -> None:
+def main(context: click.Context, shows_traceback: bool, modules: tuple[str, ...]) -> None:
     """Mean-field dynamics of attention: densities of tokens under the noisy Transformer."""
     context.obj = {name: import_kinds(name) for name in modules}
 

@@ -47,6 +47,11 @@ MOST_ROWS = 20
 ROWS = 6  # values of beta in the table of a phase diagram
 
 
+def printable(name: object) -> str:
+    """A name of a file as text: bytes in it that are no UTF-8 are escaped."""
+    return str(name).encode(errors="backslashreplace").decode()
+
+
 def checkpoint_of(out: Path) -> Path:
     """Where the checkpoint of a result file lies: beside it."""
     return Path(f"{out}.checkpoint")
@@ -177,10 +182,10 @@ class Configuration:
         """Plain data that a result keeps, from which it can be computed again."""
         return {
             "config": self.data,
-            "config_file": None if self.source is None else str(self.source),
-            "data_files": {str(path): {"sha256": checksum(path)} for path in self.files.values()},
+            "config_file": None if self.source is None else printable(self.source),
+            "data_files": {printable(p): {"sha256": checksum(p)} for p in self.files.values()},
             "imports": dict(self.imports),
-            "command_line": list(sys.argv),
+            "command_line": list(map(printable, sys.argv)),
         }
 
     @contextmanager

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import boolean, fitting, positive, range_of, real_array, whole_number
+from ..core.checks import as_given, boolean, fitting, positive, range_of, real_array, whole_number
 from ..core.forms import NATURAL, Many
+from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..solving.checkpoint import Keeper
@@ -41,6 +42,7 @@ GROWING = 1e-9
 UNKNOWN = (float("nan"), float("nan"))
 
 
+@checked_call("drift", "kappa", "vary", "observables")
 def branches(
     drift: ZonalDrift | type[ZonalDrift],
     geometry: Geometry,
@@ -139,7 +141,7 @@ def branches(
     """
     basis = basis_on(geometry, symmetry)
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
-    positive(max_step=max_step)
+    max_step = positive("max_step", max_step)
     most = whole_number("branches needs max_points", "max_points", max_points)
     secondary, stability = boolean("secondary", secondary), boolean("stability", stability)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
@@ -164,6 +166,7 @@ def _in_degree(curve: StationaryCurve, degree: int | None = None) -> StationaryC
     return curve if degree is None else curve.finer(degree)
 
 
+@checked_call("vary")
 def follow(
     state: StationaryState,
     *,
@@ -204,10 +207,10 @@ def follow(
         For arguments out of their range.
     """
     if not isinstance(state, StationaryState) or not state.converged:
-        raise TypeError(f"follow needs a converged StationaryState; got {state!r}.")
+        raise TypeError(f"follow needs a converged StationaryState; got {as_given(state)}.")
     if sum(asked is not None for asked in (kappa, beta, vary)) != 1:
         raise TypeError("follow needs the range of either kappa or beta, or one to vary.")
-    positive(max_step=max_step)
+    max_step = positive("max_step", max_step)
     most = whole_number("follow needs max_points", "max_points", max_points)
     boolean("decreasing", decreasing)
     drift, at_kappa = state.model.zonal, None
@@ -217,7 +220,7 @@ def follow(
         name, span = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
         at_kappa, start = state.kappa, float(drift.parameters[name])
     if not span[0] <= start <= span[1]:
-        raise ValueError(f"The state is at {start:g}, outside the range {span}.")
+        raise ValueError(f"{name} is {start:g} at this state, outside the range {span}.")
     curve = curve_of(drift, state.equation.basis, name, span, at_kappa, max_step)
     z = np.append(state.legendre_moments, curve.coordinate(start))
     begin = curve.point(z, np.append(np.zeros(len(z) - 1), -1.0 if decreasing else 1.0))
@@ -243,14 +246,15 @@ def _asked_range(
         if getattr(drift, "is_absent", False):
             drift.as_zonal()  # says why there is none
         raise TypeError(
-            f"branches needs USA, SA, Kuramoto, Interaction or another zonal drift; got {drift!r}."
+            "branches needs a drift: USA, SA, Kuramoto, Interaction or another zonal one; got "
+            f"{as_given(drift)}."
         )
     if not kind and drift.shape:
         raise ValueError(f"branches follows a single drift; got an ensemble {drift!r}.")
     if beta is not None and (vary is not None or not kind):
         raise ValueError(
             "To follow beta, give USA or SA itself as the drift and one range of beta; to follow a "
-            f"parameter of a drift, give vary={{name: range}}; got {drift!r}."
+            f"parameter of a drift, give vary={{name: range}}; got {as_given(drift)}."
         )
     if beta is None and vary is None:
         if kind:
@@ -259,9 +263,9 @@ def _asked_range(
                 f"its range, and one kappa; or give {drift.__name__}(...)."
             )
         return "kappa", range_of("kappa", kappa), None
-    positive(kappa=kappa)
-    asked = {"beta": range_of("beta", beta)} if vary is None else vary
-    return *varied(drift, asked), float(kappa)
+    asked = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
+    kappa = positive("kappa", kappa)
+    return *asked, kappa
 
 
 def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
@@ -309,7 +313,7 @@ def _checked_observables(
         if not isinstance(name, str) or "/" in name or name in (*RESERVED, parameter):
             raise ValueError(
                 f"A name of an observable is a string without / and none of {', '.join(RESERVED)}; "
-                f"got {name!r}."
+                f"got {as_given(name)}."
             )
         value = own[name](geometry.uniform())
         if np.shape(value) or np.asarray(value).dtype.kind not in "fiub":
@@ -496,8 +500,8 @@ def chosen_onsets(
         if l not in there:
             below = f"{low:g} < " if low else ""
             raise ValueError(
-                f"The uniform state has no bifurcation of degree {l} for {below}{curve.parameter} "
-                f"< {high:g}; those of degree {there} are there."
+                f"degrees: the uniform state has no bifurcation of degree {l} for {below}"
+                f"{curve.parameter} < {high:g}; those of degree {there} are there."
             )
     return curve, [onset for onset in found if onset.form.degree in wanted], left_out
 

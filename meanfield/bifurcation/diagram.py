@@ -8,9 +8,9 @@ from warnings import warn
 
 import numpy as np
 
-from ..core.checks import finite
+from ..core.checks import check_memory, real, whole_number
 from ..core.errors import MeanfieldError
-from ..core.kinds import build, describe
+from ..core.kinds import build, checked_call, describe
 from ..models import ZonalDrift
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..spaces import Geometry
@@ -168,6 +168,7 @@ class Diagram(Result):
         low, high = self.data.attrs[self.parameter]
         return float(low), float(high)
 
+    @checked_call()
     def special(self, kind: str, branch: int | None = None) -> list[SpecialPoint]:
         """The special points of a kind, on one branch if it is given."""
         here = [s for s in self.special_points if s.kind == kind]
@@ -207,11 +208,11 @@ class Diagram(Result):
         ValueError
             For values outside the range.
         """
-        finite(**{self.parameter: value})
+        value = real("value", value, "a finite number", np.isfinite)
         low, high = self.span
         if not low <= value <= high:
             raise ValueError(
-                f"This diagram has {low:g} <= {self.parameter} <= {high:g}; got {value!r}."
+                f"This diagram has {low:g} <= {self.parameter} <= {high:g}; got value = {value}."
             )
         return states_on(self, float(value), self.curve)
 
@@ -283,7 +284,10 @@ class Diagram(Result):
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states in harmonics up to a degree, by default as branches begin."""
         basis = basis_on(self.geometry, self.symmetry)
-        basis = basis if degree is None else basis.finer(degree)
+        if degree is not None:
+            degree = whole_number("degree must be a whole number", "degree", degree)
+            check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")
+            basis = basis.finer(degree)
         return curve_of(self.drift, basis, self.parameter, self.span, self.kappa)
 
     def contents(self) -> Contents:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.checks import finite, positive, range_of
+from ..core.checks import as_given, finite, positive, range_of
 from ..core.errors import MeanfieldError
-from ..core.kinds import describe
+from ..core.kinds import checked_call, describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..results.files import Contents, Result, contents_of, dataset_of
@@ -96,12 +96,12 @@ class PhaseDiagram(Result):
         ValueError
             For other curves, and for beta outside the range.
         """
-        finite(beta=beta)
+        beta = finite("beta", beta)
         low, high = self.data.attrs["beta"]
         if curve not in ("critical", "fold", "transition") or not low <= beta <= high:
             raise ValueError(
                 "Curves are critical, fold and transition, for "
-                f"{low:g} <= beta <= {high:g}; got {curve!r} at beta = {beta!r}."
+                f"{low:g} <= beta <= {high:g}; got {as_given(curve)} at beta = {beta!r}."
             )
         if curve == "critical":
             return critical(self.family, beta, degree)
@@ -180,10 +180,11 @@ class PhaseDiagram(Result):
         from ..plotting import phases
 
         if kind not in (None, "relative"):
-            raise ValueError(f"A phase diagram has the kind relative; got {kind!r}.")
+            raise ValueError(f"A phase diagram has the kind relative; got {as_given(kind)}.")
         return phases(self, **{"relative": kind is not None, **options})
 
 
+@checked_call()
 def phase_diagram(
     drift: type[ZonalDrift],
     geometry: Geometry,
@@ -251,10 +252,8 @@ def phase_diagram(
     import xarray as xr
 
     basis = basis_on(geometry)
-    if not isinstance(drift, type) or not issubclass(drift, ZonalDrift):
-        raise TypeError(f"phase_diagram needs USA or SA itself, or another kind; got {drift!r}.")
     _, span = varied(drift, {"beta": range_of("beta", beta)})
-    positive(max_step=max_step)
+    max_step = positive("max_step", max_step)
     chosen = asked_degrees(degrees, DEGREE // 2)
     keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, GRID)
     identity = {"phase diagram": (drift, geometry, span, chosen, float(max_step))}
@@ -322,15 +321,32 @@ def critical(family: Family, beta: float, degree: int) -> float:
 
 
 def tricritical_points(family: Family, degree: int) -> Iterator[Tricritical]:
-    """Zeros of the quadratic term of the normal form in a family's range, without linear one."""
+    """Zeros of the quadratic term of the normal form in a family's range, without linear one.
+
+    Raises
+    ------
+    MeanfieldError
+        Where numbers exceed 1e308.
+    """
 
     def quadratic(beta: float) -> float:
-        return float(normal_form(family.at(beta), degree).quadratic)
+        if not critical(family, beta, degree) < np.inf:
+            return np.nan
+        with np.errstate(all="ignore"):
+            found = float(normal_form(family.at(beta), degree).quadratic)
+        if not np.isfinite(found):
+            raise MeanfieldError(
+                f"Expected a range of beta in which normal forms are finite; at beta = {beta:.3g} "
+                f"that of degree {degree} exceeds 1e308. Take another range."
+            )
+        return found
 
     grid = np.linspace(*family.span, GRID)
-    if normal_form(family.at(grid[0]), degree).kind == "transcritical":
+    values = np.array([quadratic(b) for b in grid])
+    attracted = grid[np.isfinite(values)]
+    if not attracted.size or normal_form(family.at(attracted[0]), degree).kind == "transcritical":
         return
-    for beta in zeros(quadratic, grid, np.array([quadratic(b) for b in grid])):
+    for beta in zeros(quadratic, grid, values):
         yield Tricritical(degree, beta, critical(family, beta, degree))
 
 

@@ -596,16 +596,18 @@ def test_ctrl_c_keeps_the_curves_that_were_found(folder, monkeypatch, number):
 
 def test_a_drift_whose_phase_diagram_is_finished_is_not_followed_again(folder, monkeypatch):
     """That of SA died at once; that of USA is taken from its checkpoint."""
-    from meanfield.bifurcation.phase_diagram import critical
+    from meanfield.bifurcation.phase_diagram import tricritical_points
 
     write("plane.toml", PLANE.replace("[1.0, 3.5]", "[2.0, 3.0]"))
 
     def only_of(name):
         def checked(family, *where):
             assert family.drift.__name__ == name
-            return critical(family, *where)
+            return tricritical_points(family, *where)
 
-        monkeypatch.setattr(sys.modules[critical.__module__], "critical", checked)
+        monkeypatch.setattr(
+            sys.modules[tricritical_points.__module__], "tricritical_points", checked
+        )
 
     only_of("USA")
     with pytest.raises(AssertionError):

@@ -31,6 +31,11 @@ class Attack:
         """How many things to try in the suite, and by `make attack`."""
         return long if self.long else short
 
+    def skip(self, reason: str) -> None:
+        """Skip the test, which then tries nothing."""
+        self.outcomes["skipped"] += 1
+        pytest.skip(reason)
+
     def saw(self, outcome: str) -> None:
         """Count an outcome that may be."""
         self.outcomes[outcome] += 1
@@ -39,6 +44,14 @@ class Attack:
         """Count an outcome that must not be; the test fails at its end and says which they were."""
         self.outcomes[f"FAILED: {outcome}"] += 1
         self.failures.append(f"{outcome}: {what}")
+
+    def report(self, outcomes) -> None:
+        """Count pairs (outcome, what was tried); "FAILED outcome" must not be."""
+        for outcome, what in outcomes:
+            if outcome.startswith("FAILED "):
+                self.failed(outcome.removeprefix("FAILED "), what)
+            else:
+                self.saw(outcome)
 
 
 @pytest.fixture
