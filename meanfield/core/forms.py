@@ -6,6 +6,7 @@ this module defines, such as `Positive` and `Numbers`. ``tuple[X, ...]``, unions
 made of others.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -438,7 +439,7 @@ def toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return f'"{value}"' if len(value) < 60 else "a long string"
+        return json.dumps(value, ensure_ascii=False) if len(value) < 60 else "a long string"
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list | tuple):

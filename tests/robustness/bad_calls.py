@@ -532,7 +532,6 @@ def calls():
         ("Study.rate", study.rate, {"name": "W1", "t": 0.05}),
         ("Study.weak_rate", study.weak_rate, {"name": "x_1", "t": 0.05}),
         ("Study.save", study.save, {"path": folder / "study.nc"}),
-        ("Study.is_in", mf.Study.is_in, {"path": file}),
         ("Study.load", mf.Study.load, {"path": study.save(folder / "study.nc")}),
         ("Study.plot", study.plot, {"kind": "rates"}),
         ("Diagram.load", mf.Diagram.load, {"path": diagram.save(folder / "diagram.nc")}),
