@@ -60,7 +60,7 @@ def print_steps(repeats: int) -> None:
 
 def _steps(evolution: DensityEvolution, density: mf.Density, steps: int) -> Callable[[], None]:
     stepper, dt = _stepper(Krogstad, evolution, density), 1e-6
-    rules = Rules(0.0, 4.0, 0.0, 0.0, np.inf, 0.0, np.inf, 0.0)
+    rules = Rules(0.0, 4.0, 0.0, np.inf, 0.0, np.inf, 0.0)
 
     def run() -> None:
         clock = Clock(0.0, 0.0, 0.0, 0, 0, dt, 1.0)
@@ -120,7 +120,7 @@ def _meanfield(degree: int) -> Iterator[tuple[str, str, Run]]:
             def run(scheme=scheme, rtol=rtol) -> np.ndarray:
                 stepper = _stepper(scheme, evolution, density)
                 order = scheme.estimate_order + 1.0
-                rules = Rules(rtol, order, 0.0, 0.0, np.inf, 0.0, np.inf, 0.0)
+                rules = Rules(rtol, order, 0.0, np.inf, 0.0, np.inf, 0.0)
                 stepper.advance(Clock(0.0, 0.0, 0.0, 0, 0, 1e-3, 1.0), rules, T_END, 10**7)
                 return stepper.state[0]
 

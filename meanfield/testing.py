@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .core.checks import as_given
 from .core.forms import Reading
 from .core.identity import digest
 from .core.kinds import Kind, build, describe, schema
@@ -68,7 +69,7 @@ def check(kind: Any) -> list[str]:
     Takes some seconds: runs of 20 tokens and of densities of degree 16 for 0.1 units of time.
     """
     if not isinstance(kind, Kind):
-        raise TypeError(f"check expects a kind, an object such as USA(4.0); got {kind!r}.")
+        raise TypeError(f"check expects a kind, an object such as USA(4.0); got {as_given(kind)}.")
     done = []
     for family, law in CHECKS:
         if isinstance(kind, family):

@@ -1,14 +1,16 @@
 """The command line: `meanfield solve`, `meanfield plot`, `meanfield chaos` and the others.
 
-Errors are one message on stderr, and exit code 2. What only one command needs is imported when it
-runs.
+Errors are one message on stderr, and an exit code: 2 for what the user can mend, 1 for what ended
+early, 70 for a defect of the package. What only one command needs is imported when it runs.
 """
 
+import errno
 import json
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,12 +20,25 @@ from typing import Any
 
 import click
 
+from ..core.checks import path_of
 from ..core.errors import MeanfieldError, StorageWarning, UnresolvedWarning
 
-NOT_SUCCESSFUL, BAD_INPUT = 1, 2
+NOT_SUCCESSFUL, BAD_INPUT, DEFECT = 1, 2, 70
 MOVIES = (".mp4", ".gif")
 KINDS = ["solve", "chaos", "bifurcation", "phase_diagram"]
-FILE = click.Path(path_type=Path)
+
+
+class File(click.Path):
+    """The name of a file, which the file system may have."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path:
+        try:
+            return path_of("the name of a file", value)
+        except (TypeError, ValueError) as error:
+            self.fail(str(error), param, ctx)
+
+
+FILE = File()
 IMPORT: dict[str, Any] = {
     "metavar": "MODULE_OR_FILE",
     "multiple": True,
@@ -32,10 +47,17 @@ IMPORT: dict[str, Any] = {
 
 
 class Commands(click.Group):
-    """Commands whose errors are one message on stderr, and exit code 2.
+    """Commands whose errors are one message on stderr, and an exit code.
 
     ``--import`` may stand before or after the name of a command.
     """
+
+    def main(self, *given: Any, **named: Any) -> Any:
+        """Run a command; what a terminal cannot write, names that are no UTF-8 too, is escaped."""
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, ValueError):  # of another kind, or closed
+                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        return super().main(*given, **named)
 
     def add_command(self, command: click.Command, name: str | None = None) -> None:
         def import_more(context: click.Context, _option: Any, modules: tuple[str, ...]) -> None:
@@ -48,9 +70,46 @@ class Commands(click.Group):
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
-        except MeanfieldError as error:
-            click.echo(f"{error}", err=True)
-            sys.exit(BAD_INPUT)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise  # click says what it is
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(NOT_SUCCESSFUL)
+        except Exception as error:
+            if getattr(error, "errno", None) == errno.EPIPE:
+                raise  # nobody reads what is printed: click ends with 1
+            if context.params.get("shows_traceback"):
+                traceback.print_exception(error)
+            code, text = in_words(error, context.obj or {})
+            click.echo(text, err=True)
+            sys.exit(code)
+
+
+def in_words(error: Exception, imports: dict[str, str]) -> tuple[int, str]:
+    """The exit code of an error that ends a command, and what is said of it."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, MeanfieldError):
+        return BAD_INPUT, text
+    if isinstance(error, MemoryError):
+        return BAD_INPUT, f"there is not enough memory: {text}"
+    if isinstance(error, OSError):
+        name = "" if error.filename is None else f"{error.filename}: "
+        return BAD_INPUT, f"{name}{error.strerror or text}"
+    one_line = f"{type(error).__name__}: {' '.join(text.split())[:300]}"
+    own = {str(path): name for name, path in map(_file_of, imports)}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in own:
+            return BAD_INPUT, f"--import {own[frame.filename]}, line {frame.lineno}: {one_line}"
+    return DEFECT, (
+        f"{one_line}\nThis is a defect of meanfield: please report it, with what "
+        "`meanfield --traceback ...` shows and `meanfield doctor`."
+    )
+
+
+def _file_of(name: str) -> tuple[str, Any]:
+    """A module that was imported, and its file."""
+    module = sys.modules.get(Path(name).stem if name.endswith(".py") else name)
+    return name, getattr(module, "__file__", None)
 
 
 @contextmanager
@@ -118,9 +177,16 @@ def _import_file(path: Path) -> ModuleType:
     callback=_print_version,
     help="Print the version and exit.",
 )
+@click.option(
+    "--traceback",
+    "shows_traceback",
+    is_flag=True,
+    envvar="MEANFIELD_TRACEBACK",
+    help="Show where an error arose, for a bug report.",
+)
 @click.option("--import", "modules", **IMPORT)
 @click.pass_context
-def main(context: click.Context, modules: tuple[str, ...]) -> None:
+def main(context: click.Context, shows_traceback: bool, modules: tuple[str, ...]) -> None:
     """Mean-field dynamics of attention: densities of tokens under the noisy Transformer."""
     context.obj = {name: import_kinds(name) for name in modules}
 
@@ -128,14 +194,11 @@ def main(context: click.Context, modules: tuple[str, ...]) -> None:
 # Commands that run a configuration ---------------------------------------------------------------
 
 
-def task(metavar: str, resumed: str | None = None) -> Callable[[Callable], Callable]:
+def task(metavar: str, what: str) -> Callable[[Callable], Callable]:
     """A command that reads CONFIG.toml and writes a NetCDF file; its docstring is the help.
 
-    `resumed` names what goes on from its checkpoint, where it has one.
+    `what` names the result.
     """
-    resume = click.option(
-        "--resume", is_flag=True, help=f"Continue an interrupted {resumed} from its checkpoint."
-    )
     options = (
         click.argument("config", metavar="CONFIG.toml", type=FILE),
         click.option(
@@ -144,7 +207,9 @@ def task(metavar: str, resumed: str | None = None) -> Callable[[Callable], Calla
             help="NetCDF file to write; by default the name of the configuration, in this folder.",
             type=FILE,
         ),
-        *([resume] if resumed else []),
+        click.option(
+            "--resume", is_flag=True, help=f"Continue an interrupted {what} from its checkpoint."
+        ),
         click.option("--force", is_flag=True, help="Overwrite an existing result."),
         click.option("--quiet", "-q", is_flag=True, help="No progress bar and no table."),
     )
@@ -185,19 +250,19 @@ def chaos() -> None:
     """
 
 
-@task("DIAGRAM.nc")
+@task("DIAGRAM.nc", "diagram")
 def bifurcation() -> None:
     """Follow stationary states as kappa or beta changes, for the table [bifurcation] of a file.
 
     Writes branches, special points and states to DIAGRAM.nc and the figure to DIAGRAM.png.
 
     Exit code: 0 if all was found; 1 if something is missing, which is said, because a branch was
-    not continued, a point not located, or Ctrl-C pressed; 2 if the input is wrong and nothing was
-    run.
+    not continued, a point not located, or Ctrl-C pressed (--resume goes on); 2 if the input is
+    wrong and nothing was run.
     """
 
 
-@task("PLANE.nc")
+@task("PLANE.nc", "diagram")
 def phase_diagram() -> None:
     """Critical curves, folds and first-order lines, for the table [phase_diagram] of a file.
 
@@ -205,7 +270,7 @@ def phase_diagram() -> None:
     figure to PLANE.png.
 
     Exit code: 0 if all was found; 1 if something is missing, which is said, because a curve was not
-    continued or Ctrl-C pressed; 2 if the input is wrong and nothing was run.
+    continued or Ctrl-C pressed (--resume goes on); 2 if the input is wrong and nothing was run.
     """
 
 
@@ -216,7 +281,7 @@ def run_task(
     out: Path | None,
     force: bool,
     quiet: bool,
-    resume: bool = False,
+    resume: bool,
 ) -> None:
     """Read a configuration, check where its result goes, run it, and write, draw and tell."""
     from .configuration import read_config, run_config
@@ -226,8 +291,7 @@ def run_task(
         right = asked.work.replace("_", "-")
         raise MeanfieldError(f"{config} is for another command: use meanfield {right} {config}.")
     out = Path(config.with_suffix(".nc").name) if out is None else out
-    for file in asked.outputs(out):
-        check_out(file, config, resume, force)
+    check_outputs(asked.outputs(out), config, resume, force)
     picture = check_figure(out, metavar, resume or force) if asked.drawn else out
     with plain_warnings() as shown:
         result = run_config(asked, out, resume=resume, progress=False if quiet else None)
@@ -256,29 +320,35 @@ def check_figure(out: Path, metavar: str, replace: bool) -> Path:
     return figure
 
 
-def check_out(out: Path, config: Path, resume: bool, force: bool) -> None:
+def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) -> None:
     """Refuse before the run what would fail, or destroy something, after it."""
     from ..core.files import check_writable
-    from .configuration import checkpoint_of
+    from .tasks import checkpoint_of
 
-    checkpoint = checkpoint_of(out)
-    if not out.absolute().parent.is_dir():
-        raise MeanfieldError(f"{out}: there is no folder {out.absolute().parent}; make it first")
-    if out.is_dir() or out.resolve() == config.resolve():
-        raise MeanfieldError(f"{out}: expected a new name for the result (--out RUN.nc)")
-    if resume and not checkpoint.exists():
-        if out.exists() and not force:
+    for out in files:
+        if not out.absolute().parent.is_dir():
             raise MeanfieldError(
-                f"{out} exists and there is no checkpoint {checkpoint}: there is nothing to "
-                "resume. Use --force to run it again from the start."
+                f"{out}: there is no folder {out.absolute().parent}; make it first"
             )
-        click.echo(f"no checkpoint {checkpoint}: starting from the beginning", err=True)
-    elif not (resume or force) and (out.exists() or checkpoint.exists()):
+        if out.is_dir() or out.resolve() == config.resolve():
+            raise MeanfieldError(f"{out}: expected a new name for the result (--out RUN.nc)")
+    checkpoints = [path for path in map(checkpoint_of, files) if path.exists()]
+    there = [path for path in files if path.exists()]
+    if resume and not checkpoints:
+        if there and not force:
+            raise MeanfieldError(
+                f"{there[0]} exists and there is no checkpoint {checkpoint_of(there[0])}: there is "
+                "nothing to resume. Use --force to run it again from the start."
+            )
+        missing = checkpoint_of(files[0])
+        click.echo(f"no checkpoint {missing}: starting from the beginning", err=True)
+    elif not (resume or force) and (there or checkpoints):
         raise MeanfieldError(
-            f"{out if out.exists() else checkpoint} exists. Use --force to overwrite it, --out "
-            "for another name" + (", or --resume to continue it." if checkpoint.exists() else ".")
+            f"{[*there, *checkpoints][0]} exists. Use --force to overwrite it, --out for another "
+            "name" + (", or --resume to continue it." if checkpoints else ".")
         )
-    check_writable(out)
+    for out in files:
+        check_writable(out)
 
 
 # Other commands ----------------------------------------------------------------------------------
@@ -336,7 +406,8 @@ def plot(result: Path, output: Path, kind: str | None) -> None:
 def doctor(compiles: bool) -> None:
     """Print versions, threads and licences, for a bug report.
 
-    Exit code: 0, or 1 if something that is required is missing.
+    Exit code: 0, or 1 if something that is required is missing, or if compiled code can be kept
+    nowhere.
     """
     from . import doctor as installation
 

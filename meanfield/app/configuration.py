@@ -5,23 +5,21 @@ The tables [model], [space] and [initial] are kinds; [solve], [chaos], [bifurcat
 says of which kind the file is: see `tasks`.
 """
 
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..core.checks import boolean, path_of
+from ..core.checks import as_given, boolean, check_memory, path_of
 from ..core.errors import ConfigError
 from ..core.forms import INVALID, Reading, nearest
 from ..core.kinds import describe
-from .tasks import TASKS, Configuration, Run
+from .tasks import TASKS, Configuration, Run, checkpoint_of
 
-
-def checkpoint_of(out: str | PathLike[str]) -> Path:
-    """Where the checkpoint of a result file lies: beside it."""
-    return Path(f"{out}.checkpoint")
-
+DEEPEST = 60  # tables and arrays in each other
+TOO_DEEP = f"expected tables and arrays at most {DEEPEST} deep in each other; these are deeper."
 
 # Reading -----------------------------------------------------------------------------------------
 
@@ -129,7 +127,10 @@ def _seeds(data: Any, at: str, group: str) -> Iterator[tuple[str, int, str]]:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_bytes().decode())
+        if not (stat.S_ISREG(path.stat().st_mode) or path.is_dir()):
+            raise ConfigError(f"{path}: expected a file; it is a pipe or a device")
+        check_memory(f"{path}", (2, path.stat().st_size), "its length")
+        data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: there is no such configuration file; looked for {path.absolute()}"
@@ -141,8 +142,23 @@ def _read_toml(path: Path) -> dict[str, Any]:
             f"{path}: expected a TOML file, which is UTF-8 text; byte {error.start} is not. "
             "Give the configuration file, not a result file."
         ) from None
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise ConfigError(f"{path}: {TOO_DEEP}") from None
+    except ValueError as error:  # also for integers of more than 4300 digits
         raise ConfigError(f"{path}: not TOML: {error}.") from None
+    if _deeper_than(DEEPEST, [data]):
+        raise ConfigError(f"{path}: {TOO_DEEP}")
+    return data
+
+
+def _deeper_than(most: int, data: Any) -> bool:
+    """Whether there are tables and arrays in each other beyond this depth."""
+    for _ in range(most):
+        entries = (v.values() if isinstance(v, Mapping) else v for v in data)
+        data = [v for some in entries for v in some if isinstance(v, Mapping | list)]
+        if not data:
+            return False
+    return True
 
 
 def schema(kind: str = "solve") -> dict[str, Any]:
@@ -156,7 +172,9 @@ def schema(kind: str = "solve") -> dict[str, Any]:
         For another kind.
     """
     if kind not in TASKS:
-        raise ValueError(f"Configuration files are of kind {', '.join(TASKS)}; got {kind!r}.")
+        raise ValueError(
+            f"Configuration files are of kind {', '.join(TASKS)}; got {as_given(kind)}."
+        )
     chosen = TASKS[kind]
     definitions: dict[str, Any] = {}
     return {
@@ -190,10 +208,11 @@ def run_config(
     out : path, optional
         NetCDF file to write; what is there is replaced. While the run lasts, checkpoints are
         kept beside it under the same name with ``.checkpoint`` added, which are removed when
-        the run succeeds. Of several phase diagrams each has its own file, OUT_USA.nc and
-        OUT_SA.nc. Without it nothing is written.
+        the run succeeds, or nothing is missing from a diagram. Of several phase diagrams each has
+        its own file, OUT_USA.nc and OUT_SA.nc, and its own checkpoint. Without `out` nothing is
+        written.
     resume : bool
-        Continue from the checkpoint beside `out`, if there is one; diagrams have none.
+        Continue from the checkpoints beside `out`, if there are any.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
@@ -210,27 +229,20 @@ def run_config(
     CheckpointError
         If the checkpoint is damaged or belongs to another run.
     TypeError, ValueError
-        If `out` is not a path, `resume` or `progress` not a bool; for `resume` without `out`, and
-        of a diagram.
+        If `out` is not a path, `resume` or `progress` not a bool; for `resume` without `out`.
     """
+    progress = None if progress is None else boolean("progress", progress)
     resume, out = boolean("resume", resume), None if out is None else path_of("out", out)
     if not isinstance(config, Configuration):
-        raise TypeError(f"run_config needs a configuration from read_config; got {config!r}")
+        raise TypeError(f"config must be a configuration from read_config; got {as_given(config)}")
     if resume and out is None:
         raise ValueError("resume=True needs out, the result file whose checkpoint is continued")
-    if resume and not config.resumable:
-        raise ValueError(
-            "resume is for runs and studies; diagrams have no checkpoint: leave it out"
-        )
-    options: dict[str, Any] = {"progress": progress}
-    checkpoint = None if out is None or not config.resumable else checkpoint_of(out)
-    if config.resumable:
-        options |= {"checkpoint": checkpoint, "resume": resume}
-    result = config.run(**options)
+    result = config.run(out=out, resume=resume, progress=progress)
     if out is not None:
-        parts = result if isinstance(result, tuple) else (result,)
-        for part, file in zip(parts, config.outputs(out), strict=False):
+        parts, files = result if isinstance(result, tuple) else (result,), config.outputs(out)
+        for part, file in zip(parts, files, strict=False):
             part.save(file)
-        if checkpoint is not None and result.success:
-            checkpoint.unlink(missing_ok=True)
+        if not config.problems(result):
+            for checkpoint in map(checkpoint_of, files):
+                checkpoint.unlink(missing_ok=True)
     return result

@@ -47,22 +47,29 @@ def doctor() -> dict[str, Any]:
         ``meanfield``, ``python``, ``platform`` and ``ffmpeg`` (where it is, or None);
         ``packages``, for each its version (None if missing), licence, whether it is required,
         and why it cannot be imported (None if it can); ``problems``, one line for each required
-        package that is missing or broken; ``fftw``, ``numba``, ``threads`` and ``licences``.
+        package that is missing or broken, and one if compiled code can be kept nowhere;
+        ``fftw``, ``numba``, ``threads`` and ``licences``.
     """
     packages = {name: _package(name, licence, True) for name, licence in REQUIRED.items()}
     packages |= {name: _package(name, licence, False) for name, licence in OPTIONAL.items()}
+    numba = _numba() if not packages["numba"]["broken"] else None
+    problems = [
+        f"{name} {package['broken'] or 'is not installed'}: pip install {name}"
+        for name, package in packages.items()
+        if package["required"] and (package["broken"] or not package["version"])
+    ]
+    if numba and not numba["cache"]:
+        from ..lowlevel.compilation import NOWHERE
+
+        problems.append(NOWHERE)
     return {
         "meanfield": version_of("meanfield"),
         "python": f"{platform.python_version()} ({sys.implementation.name})",
         "platform": platform.platform(),
         "packages": packages,
-        "problems": [
-            f"{name} {package['broken'] or 'is not installed'}: pip install {name}"
-            for name, package in packages.items()
-            if package["required"] and (package["broken"] or not package["version"])
-        ],
+        "problems": problems,
         "fftw": _fftw() if not packages["pyfftw"]["broken"] else None,
-        "numba": _numba() if not packages["numba"]["broken"] else None,
+        "numba": numba,
         "threads": _threads(),
         "ffmpeg": _ffmpeg(),
         "licences": LICENCE_NOTE,
@@ -98,21 +105,16 @@ def _fftw() -> str | None:
         return None
 
 
-def _probe() -> None:
-    """Never compiled: numba is only asked where it would keep the result."""
-
-
 def _numba() -> dict[str, Any]:
-    import numba
+    from numba import config
 
-    try:
-        cache = numba.njit(cache=True)(_probe).stats.cache_path
-    except RuntimeError:  # no folder can be written
-        cache = None
+    from ..lowlevel.compilation import folder_for
+
+    folder = folder_for(_numba)
     return {
-        "cache": cache,
-        "threading_layer": numba.config.THREADING_LAYER,
-        "threads": numba.get_num_threads(),
+        "cache": None if folder is None else str(folder),
+        "threading_layer": config.THREADING_LAYER,
+        "threads": config.NUMBA_NUM_THREADS,
     }
 
 
@@ -147,7 +149,7 @@ def in_words(report: dict[str, Any]) -> str:
         f"fftw         {report['fftw'] or 'not found'}",
     ]
     if numba:
-        kept = numba["cache"] or "nowhere: compiled again in every process (set NUMBA_CACHE_DIR)"
+        kept = numba["cache"] or "nowhere, see below"
         lines += [
             f"numba        {numba['threads']} threads, layer {numba['threading_layer']}",
             f"             compiled code is kept in {kept}",

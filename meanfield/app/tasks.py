@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,6 +45,16 @@ SHOWN = (
 )  # fmt: skip
 MOST_ROWS = 20
 ROWS = 6  # values of beta in the table of a phase diagram
+
+
+def printable(name: object) -> str:
+    """A name of a file as text: bytes in it that are no UTF-8 are escaped."""
+    return str(name).encode(errors="backslashreplace").decode()
+
+
+def checkpoint_of(out: Path) -> Path:
+    """Where the checkpoint of a result file lies: beside it."""
+    return Path(f"{out}.checkpoint")
 
 
 # Tables of a file --------------------------------------------------------------------------------
@@ -129,7 +140,6 @@ class Configuration:
     work: ClassVar[str] = ""  # the table that says what is to be done
     objects: ClassVar[dict[str, Form]] = {}  # the tables that it needs besides
     optional: ClassVar[dict[str, Form]] = {}
-    resumable: ClassVar[bool] = False
     drawn: ClassVar[bool] = True  # whether a figure is kept beside the result
 
     @staticmethod
@@ -149,7 +159,7 @@ class Configuration:
 
     @abstractmethod
     def run(self, **options: Any) -> Any:
-        """Do the work; `options` are progress, checkpoint and resume."""
+        """Do the work; `options` are progress, resume and out, the file of the result, or None."""
 
     def outputs(self, out: Path) -> list[Path]:
         """The files that a result is written to."""
@@ -172,10 +182,10 @@ class Configuration:
         """Plain data that a result keeps, from which it can be computed again."""
         return {
             "config": self.data,
-            "config_file": None if self.source is None else str(self.source),
-            "data_files": {str(path): {"sha256": checksum(path)} for path in self.files.values()},
+            "config_file": None if self.source is None else printable(self.source),
+            "data_files": {printable(p): {"sha256": checksum(p)} for p in self.files.values()},
             "imports": dict(self.imports),
-            "command_line": list(sys.argv),
+            "command_line": list(map(printable, sys.argv)),
         }
 
     @contextmanager
@@ -206,11 +216,12 @@ class Configuration:
         with self.blaming("initial", parameters_of(kind)):
             return law.begin(self.tables.get("space"))
 
-    def call(self, *objects: Any, **options: Any) -> Any:
-        """The function of the table `work`, with the arguments of that table."""
-        function = self.function()
+    def call(self, *objects: Any, out: Path | None, **options: Any) -> Any:
+        """The function of the table `work`, with its arguments, and a checkpoint beside `out`."""
+        function, options = self.function(), self.tables[self.work] | options
+        checkpoint = None if out is None else checkpoint_of(out)
         with self.blaming(self.work, parameters_of(function)):
-            return function(*objects, **self.tables[self.work], **options)
+            return function(*objects, checkpoint=checkpoint, **options)
 
     def recorded(self, result: Any) -> Any:
         """A study or a diagram that keeps its provenance."""
@@ -221,7 +232,7 @@ class Configuration:
 class Run(Configuration):
     """One run: a model, a state at the start, and how to solve."""
 
-    work, resumable, drawn = "solve", True, False
+    work, drawn = "solve", False
     objects: ClassVar = {"model": KindOf(Transformer), "initial": KindOf(Start)}
     optional: ClassVar = {"space": KindOf(Geometry)}
 
@@ -275,7 +286,7 @@ class Run(Configuration):
 class ChaosStudy(Configuration):
     """A study of propagation of chaos: a model, the law of the tokens at the start, and sizes."""
 
-    work, resumable = "chaos", True
+    work = "chaos"
     objects: ClassVar = {
         "model": KindOf(Transformer),
         "space": KindOf(Geometry),
@@ -382,8 +393,10 @@ class PhaseDiagrams(Configuration):
 
     def run(self, **options: Any) -> tuple["PhaseDiagram", ...]:
         found: list[PhaseDiagram] = []
-        for drift in self.tables["drifts"]:
-            found.append(self.recorded(self.call(drift, self.tables["space"], **options)))
+        out, space = options.pop("out"), self.tables["space"]
+        files = repeat(None) if out is None else self.outputs(out)
+        for drift, file in zip(self.tables["drifts"], files, strict=False):
+            found.append(self.recorded(self.call(drift, space, out=file, **options)))
             if any("interrupted" in ends for ends in found[-1].ends.values()):
                 break
         return tuple(found)

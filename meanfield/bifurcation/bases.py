@@ -38,6 +38,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.checks import as_given
 from ..lowlevel.legendre import gauss, recurrence
 from ..spaces import Circle, Geometry, Sphere, Zonal
 from ..spaces.contract import dimension_of_harmonics
@@ -163,12 +164,10 @@ def basis_on(geometry: Any, name: str = AXISYMMETRIC) -> Basis:
         here |= {known: found for (known, space), found in Basis.kinds.items() if space is kind}
     if not here:
         *names, last = sorted({space.__name__ for _, space in Basis.kinds})
-        raise TypeError(
-            f"Stationary states are known on {', '.join(names)} or {last}; got {geometry!r}."
-        )
+        raise TypeError(f"geometry must be {', '.join(names)} or {last}; got {as_given(geometry)}.")
     if name not in here:
         raise ValueError(
-            f"symmetry is {' or '.join(map(repr, here))} on {geometry!r}; got {name!r}."
+            f"symmetry is {' or '.join(map(repr, here))} on {geometry!r}; got {as_given(name)}."
         )
     return here[name].on(geometry, name)
 

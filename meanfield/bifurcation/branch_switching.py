@@ -24,6 +24,7 @@ SINGULAR = 1e-6
 UNRESOLVED = 1e-12
 CLOSE, SAME = 1e-5, 1e-2  # of the parameter, relative, and of moments, which differ more
 CROSSINGS = ("bifurcation", "symmetry breaking")
+INTERRUPTED = "{what} was interrupted; what would have come after it is missing."
 
 
 @dataclass(eq=False)
@@ -121,10 +122,10 @@ class Growth:
             if not np.isfinite(z).all():  # another degree has the same onset
                 z = np.append(size * row[:-1], onset.ahead(0.0))
             begun = curve.solved(z, row, size)
-            if not begun.converged:
+            if begun is None:
                 self._miss(f"the onset of degree {form.degree}", onset.value)
-            elif not self._known(curve, begun.x):
-                yield from self.followed(curve.point(begun.x, sign * row), curve, -1, form.degree)
+            elif not self._known(curve, begun):
+                yield from self.followed(curve.point(begun, sign * row), curve, -1, form.degree)
 
     def from_above(self, onset: Onset) -> Iterator[Branch]:
         """The branches of an onset above the range, from where they come down into it."""
@@ -132,6 +133,8 @@ class Growth:
         outside = Growth(self.curve, span, self.most)
         for branch in outside.from_uniform(onset):
             if self.stopped():
+                what = f"a branch of degree {onset.form.degree} that begins above the range"
+                self.missing.append(INTERRUPTED.format(what=what))
                 return
             values = [branch.points[-1].value, *(s.point.value for s in branch.specials[-1:])]
             if min(values) <= high:  # in its last step
@@ -205,8 +208,7 @@ class Growth:
         while True:
             for _ in self._traced(branch, start):
                 last = branch.points[-1]
-                equation, kappa = branch.curve.at(last.p)
-                if not equation.resolves(last.m, kappa, UNRESOLVED):
+                if not branch.curve.resolves(last, UNRESOLVED):
                     break
                 yield branch
             else:
@@ -220,11 +222,11 @@ class Growth:
             curve = branch.curve.finer(finer)
             branch.points.pop()
             z, row = curve.padded(last.z), curve.padded(last.tangent)
-            found = curve.solved(z, row, row @ z)
-            if not found.converged:
+            begun = curve.solved(z, row, row @ z)
+            if begun is None:
                 branch.end = "not continued"
                 return
-            branch.curve, start = curve, curve.point(found.x, row)
+            branch.curve, start = curve, curve.point(begun, row)
 
     def _traced(self, branch: Branch, start: Point) -> Iterator[None]:
         """Follow a branch from a point, stopping after every new one, until it ends.
@@ -302,10 +304,10 @@ class Growth:
         for sign in (1.0, -1.0):
             z = point.z + sign * change
             begun = curve.solved(z, direction, float(direction @ z))
-            if not begun.converged:
+            if begun is None:
                 self._miss(f"the bifurcation on branch {parent + 1}", point.value)
-            elif not self._known(curve, begun.x):
-                start = curve.point(begun.x, sign * direction)
+            elif not self._known(curve, begun):
+                start = curve.point(begun, sign * direction)
                 yield from self.followed(start, curve, parent, self.found[parent].degree)
 
     def _miss(self, where: str, value: float) -> None:

@@ -7,21 +7,26 @@ in kappa have there. `follow` follows the branch of one state.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import boolean, fitting, positive, range_of, real_array, whole_number
+from ..core.checks import as_given, boolean, fitting, positive, range_of, real_array, whole_number
 from ..core.forms import NATURAL, Many
+from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
+from ..solving.checkpoint import Keeper
 from ..solving.progress import Interruption, Progress
 from ..spaces import Geometry
 from .bases import AXISYMMETRIC, basis_on
-from .branch_switching import NEAR_UNIFORM, Branch, Growth
+from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, Growth
 from .continuation import Point, StationaryCurve, curve_of
-from .diagram import RESERVED, Diagram, SpecialPoint
+from .diagram import RESERVED, Diagram, SpecialPoint, states_on
 from .equation import with_parameter
+from .journal import Journal
 from .normal_forms import Onset
 from .stationary import StationaryState, state_at
 
@@ -37,6 +42,7 @@ GROWING = 1e-9
 UNKNOWN = (float("nan"), float("nan"))
 
 
+@checked_call("drift", "kappa", "vary", "observables")
 def branches(
     drift: ZonalDrift | type[ZonalDrift],
     geometry: Geometry,
@@ -52,6 +58,9 @@ def branches(
     observables: Mapping[str, Callable[[Any], Any]] | None = None,
     max_step: float = 0.1,
     max_points: int = 500,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    resume: bool = False,
     progress: bool | None = None,
 ) -> Diagram:
     """Follow stationary states as one parameter changes: the bifurcation diagram of a drift.
@@ -96,6 +105,12 @@ def branches(
         of log kappa, or of the parameter.
     max_points : int
         Of one branch.
+    checkpoint : path, optional
+        Where to keep what was found, rewritten every `checkpoint_every` seconds of wall time, and
+        at the end, after Ctrl-C too.
+    resume : bool
+        Continue from the checkpoint if it exists: the result is that of an unbroken call, to the
+        last bit. `max_points` may differ.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
@@ -111,6 +126,8 @@ def branches(
         For arguments out of their range.
     MeanfieldError
         For drifts that are no gradient of a potential.
+    CheckpointError
+        If the checkpoint is damaged or belongs to another diagram.
 
     Notes
     -----
@@ -124,19 +141,32 @@ def branches(
     """
     basis = basis_on(geometry, symmetry)
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
-    positive(max_step=max_step)
+    max_step = positive("max_step", max_step)
     most = whole_number("branches needs max_points", "max_points", max_points)
     secondary, stability = boolean("secondary", secondary), boolean("stability", stability)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
-    with one_blas_thread(), Following(name, span, progress) as following:
-        search = Search(geometry, symmetry, degrees, secondary, stability, most, following)
-        curve = curve_of(drift, basis, name, span, at_kappa, max_step)
-        found = search.diagram(curve, own)
-    for value in at:
-        found.saved.extend(found.states_at(float(value)))
+    keeper = Keeper(checkpoint, checkpoint_every, resume)
+    identity = {
+        "diagram": (drift, geometry, symmetry, name, span, at_kappa, float(max_step)),
+        "asked": (degrees, secondary, stability, at, own),
+    }
+    with one_blas_thread(), keeper, Journal(keeper, identity) as journal:
+        curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
+        with Following(name, span, progress) as following:
+            search = Search(geometry, symmetry, degrees, secondary, stability, most, following)
+            found = search.diagram(curve, own)
+        curve_of_degree = cache(partial(_in_degree, curve))
+        for value in at:
+            found.saved.extend(states_on(found, float(value), curve_of_degree))
     return found
 
 
+def _in_degree(curve: StationaryCurve, degree: int | None = None) -> StationaryCurve:
+    """The curve itself, or in functions up to another degree."""
+    return curve if degree is None else curve.finer(degree)
+
+
+@checked_call("vary")
 def follow(
     state: StationaryState,
     *,
@@ -177,10 +207,10 @@ def follow(
         For arguments out of their range.
     """
     if not isinstance(state, StationaryState) or not state.converged:
-        raise TypeError(f"follow needs a converged StationaryState; got {state!r}.")
+        raise TypeError(f"follow needs a converged StationaryState; got {as_given(state)}.")
     if sum(asked is not None for asked in (kappa, beta, vary)) != 1:
         raise TypeError("follow needs the range of either kappa or beta, or one to vary.")
-    positive(max_step=max_step)
+    max_step = positive("max_step", max_step)
     most = whole_number("follow needs max_points", "max_points", max_points)
     boolean("decreasing", decreasing)
     drift, at_kappa = state.model.zonal, None
@@ -190,7 +220,7 @@ def follow(
         name, span = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
         at_kappa, start = state.kappa, float(drift.parameters[name])
     if not span[0] <= start <= span[1]:
-        raise ValueError(f"The state is at {start:g}, outside the range {span}.")
+        raise ValueError(f"{name} is {start:g} at this state, outside the range {span}.")
     curve = curve_of(drift, state.equation.basis, name, span, at_kappa, max_step)
     z = np.append(state.legendre_moments, curve.coordinate(start))
     begin = curve.point(z, np.append(np.zeros(len(z) - 1), -1.0 if decreasing else 1.0))
@@ -216,14 +246,15 @@ def _asked_range(
         if getattr(drift, "is_absent", False):
             drift.as_zonal()  # says why there is none
         raise TypeError(
-            f"branches needs USA, SA, Kuramoto, Interaction or another zonal drift; got {drift!r}."
+            "branches needs a drift: USA, SA, Kuramoto, Interaction or another zonal one; got "
+            f"{as_given(drift)}."
         )
     if not kind and drift.shape:
         raise ValueError(f"branches follows a single drift; got an ensemble {drift!r}.")
     if beta is not None and (vary is not None or not kind):
         raise ValueError(
             "To follow beta, give USA or SA itself as the drift and one range of beta; to follow a "
-            f"parameter of a drift, give vary={{name: range}}; got {drift!r}."
+            f"parameter of a drift, give vary={{name: range}}; got {as_given(drift)}."
         )
     if beta is None and vary is None:
         if kind:
@@ -232,9 +263,9 @@ def _asked_range(
                 f"its range, and one kappa; or give {drift.__name__}(...)."
             )
         return "kappa", range_of("kappa", kappa), None
-    positive(kappa=kappa)
-    asked = {"beta": range_of("beta", beta)} if vary is None else vary
-    return *varied(drift, asked), float(kappa)
+    asked = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
+    kappa = positive("kappa", kappa)
+    return *asked, kappa
 
 
 def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
@@ -282,7 +313,7 @@ def _checked_observables(
         if not isinstance(name, str) or "/" in name or name in (*RESERVED, parameter):
             raise ValueError(
                 f"A name of an observable is a string without / and none of {', '.join(RESERVED)}; "
-                f"got {name!r}."
+                f"got {as_given(name)}."
             )
         value = own[name](geometry.uniform())
         if np.shape(value) or np.asarray(value).dtype.kind not in "fiub":
@@ -316,10 +347,13 @@ class Search(NamedTuple):
             if self.following.at(branch, f"degree {branch.degree}", value) and not branch.end:
                 branch.end = "interrupted"
                 break
+        interrupted = any(branch.end == "interrupted" for branch in growth.found)
         growth.unify()
         if curve.kappa is None:
             growth.cut(high)
         found = growth.found
+        if interrupted and all(branch.end != "interrupted" for branch in found):
+            growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
         data = _table([_uniform(curve), *found], observables)
         named = drift.__name__ if isinstance(drift, type) else repr(drift)
         data.attrs = {curve.parameter: [low, high], "drift": named, "geometry": repr(self.geometry)}
@@ -349,12 +383,13 @@ class Search(NamedTuple):
         """The branches that come into the range of a parameter at one of its ends."""
         equation, kappa = growth.curve.at(value)
         basis, span = basis_on(self.geometry, self.symmetry), (kappa / ASIDE, ASIDE * kappa)
-        curve = curve_of(equation.drift, basis, "kappa", span, None, growth.curve.max_step)
+        curve = curve_of(equation.drift, basis, "kappa", span, None, growth.curve.max_step,
+                         growth.curve.journal)  # fmt: skip
         across = self.diagram(curve, {})
         doubts = across.data.attrs.get("missing", []) + across.cut_short(kappa)
         place = f"at {growth.curve.parameter} = {value:.6g}"
         growth.missing += [f"{place}, {doubt}" for doubt in doubts]
-        for _, state in across.states_at(kappa)[1:]:
+        for _, state in states_on(across, kappa, partial(_in_degree, curve))[1:]:
             curve, m = growth.curve.finer(state.equation.degree), state.legendre_moments
             degree = int(state.equation.degrees[np.abs(m).argmax()])
             yield from growth.from_edge(curve, np.append(m, value), value, degree)
@@ -400,8 +435,8 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.D
     """The points of all branches, the uniform one first."""
     import xarray as xr
 
-    rows = [(i, b.curve.basis, point) for i, b in enumerate(branches) for point in b.points]
-    finest = max((basis for _, basis, _ in rows), key=lambda basis: basis.degree)
+    rows = [(i, b.curve, point) for i, b in enumerate(branches) for point in b.points]
+    finest = max((branch.curve.basis for branch in branches), key=lambda basis: basis.degree)
     moments = np.stack([finest.padded(point.m) for _, _, point in rows])
     counts = np.full((len(rows), max(len(point.rates) for _, _, point in rows)), -1)
     for row, (_, _, point) in zip(counts, rows, strict=True):
@@ -413,15 +448,23 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.D
         branches[0].curve.parameter: ("point", [point.value for _, _, point in rows]),
         "order_parameter": ("point", np.abs(first)),
         "moments": (("point", "degree"), moments),
-        "resolution": ("point", [basis.degree for _, basis, _ in rows]),
+        "resolution": ("point", [curve.basis.degree for _, curve, _ in rows]),
         "free_energy": ("point", [point.tests["transition"] for _, _, point in rows]),
         "growth": ("point", growth),
         "unstable": (("point", "order"), counts),
     }
     for name, f in observables.items():
-        states = [basis.density(basis.padded(point.m), basis.axis) for _, basis, point in rows]
-        arrays[name] = ("point", [float(f(density)) for density in states])
+        values = [_observed(name, f, curve, point.m) for _, curve, point in rows]
+        arrays[name] = ("point", values)
     return xr.Dataset(arrays, {"degree": finest.degrees, "order": np.arange(counts.shape[1])})
+
+
+def _observed(name: str, f: Callable, curve: StationaryCurve, m: np.ndarray) -> float:
+    def find() -> float:
+        basis = curve.basis
+        return float(f(basis.density(basis.padded(m), basis.axis)))
+
+    return curve.recalled(f"observable {name}", (m,), find).item()
 
 
 def _begins(branch: Branch, onset: Onset) -> bool:
@@ -457,8 +500,8 @@ def chosen_onsets(
         if l not in there:
             below = f"{low:g} < " if low else ""
             raise ValueError(
-                f"The uniform state has no bifurcation of degree {l} for {below}{curve.parameter} "
-                f"< {high:g}; those of degree {there} are there."
+                f"degrees: the uniform state has no bifurcation of degree {l} for {below}"
+                f"{curve.parameter} < {high:g}; those of degree {there} are there."
             )
     return curve, [onset for onset in found if onset.form.degree in wanted], left_out
 

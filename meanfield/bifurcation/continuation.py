@@ -8,14 +8,17 @@ with the work of Newton's method. Lengths are ds^2 = 2 sum dm_l^2 + dp^2.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.identity import digest
 from .bases import Basis
 from .equation import Equation, Family, Mean, OutsideDomain
-from .newton import Iteration, newton
+from .journal import Journal
+from .newton import newton
 from .normal_forms import Onset, normal_form, zeros
 
 TOLERANCE = 1e-12
@@ -70,11 +73,27 @@ class Curve(ABC):
         N and k.
     max_step : float
         Longest step in z.
+    journal : Journal, optional
+        Where answers are kept.
     """
 
-    def __init__(self, size: int, parameters: int, max_step: float):
-        self.max_step = max_step
+    def __init__(self, size: int, parameters: int, max_step: float, journal: Journal | None = None):
+        self.max_step, self.journal = max_step, journal
         self._lengths = np.append(np.full(size, 2.0), np.ones(parameters))
+
+    @abstractmethod
+    def identity(self) -> tuple:
+        """What tells this curve from others of one search."""
+
+    @cached_property
+    def _digest(self) -> str:
+        return digest((type(self), *self.identity()))
+
+    def recalled(self, what: str, given: tuple, find: Callable[[], Any]) -> np.ndarray:
+        """The numbers that `find` gives, in one row, unless the journal has them."""
+        if self.journal is None:
+            return np.ravel(find())
+        return self.journal.recall((self._digest, what, *given), find)
 
     @abstractmethod
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
@@ -98,8 +117,13 @@ class Curve(ABC):
         """dF/dz, (N + k - 1, N + k)."""
         return self.system(z)[1]()
 
-    def solved(self, start: np.ndarray, row: np.ndarray, value: float) -> Iteration:
-        """F(z) = 0 and <row, z> = value, from a start."""
+    def solved(
+        self, start: np.ndarray, row: np.ndarray, value: float, most: int | None = None
+    ) -> np.ndarray | None:
+        """The solution of F(z) = 0 and <row, z> = value near a start.
+
+        None where Newton's method finds none in `most` steps.
+        """
 
         def bordered(z: np.ndarray):
             try:
@@ -109,13 +133,23 @@ class Curve(ABC):
                 return np.full(len(z), np.inf), lambda: np.eye(len(z))
             return np.append(residual, row @ z - value), lambda: np.vstack([jacobian(), row])
 
-        return newton(bordered, start, TOLERANCE)
+        def find() -> np.ndarray:
+            found = newton(bordered, start, TOLERANCE)
+            good = found.converged and not (most and len(found.residuals) > most)
+            return found.x if good else np.zeros(0)
+
+        z = self.recalled("solved", (start, row, value, most), find)
+        return z if z.size else None
 
     def point(self, z: np.ndarray, direction: np.ndarray) -> Point:
         """The point with its tangent, which does not go against `direction`."""
-        matrix = np.vstack([self.jacobian(z), self._lengths * direction])
-        tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
-        return Point(z, tangent / np.sqrt(self._lengths @ tangent**2), self.value(z[-1]))
+
+        def find() -> np.ndarray:
+            matrix = np.vstack([self.jacobian(z), self._lengths * direction])
+            tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
+            return tangent / np.sqrt(self._lengths @ tangent**2)
+
+        return Point(z, self.recalled("tangent", (z, direction), find), self.value(z[-1]))
 
     def distance(self, point: Point, other: Point) -> float:
         """How far ahead of a point another one lies, along its tangent."""
@@ -124,17 +158,14 @@ class Curve(ABC):
     def ahead(self, point: Point, step: float, most: int | None = None) -> Point | None:
         """The point a step further, or None where Newton's method finds none in `most` steps."""
         start, row = point.z + step * point.tangent, self._lengths * point.tangent
-        found = self.solved(start, row, float(row @ start))
-        if not found.converged or (most and len(found.residuals) > most):
-            return None
-        return self.point(found.x, point.tangent)
+        z = self.solved(start, row, float(row @ start), most)
+        return None if z is None else self.point(z, point.tangent)
 
     def at_value(self, near: np.ndarray, value: float) -> np.ndarray | None:
         """The solution near z at which the last parameter stands for this value, or None."""
         p = self.coordinate(value)
         row = np.append(np.zeros(len(near) - 1), 1.0)
-        found = self.solved(np.append(near[:-1], p), row, p)
-        return found.x if found.converged else None
+        return self.solved(np.append(near[:-1], p), row, p)
 
     def stepped(self, point: Point, step: float) -> tuple[Point, float, float] | None:
         """The next point, the step that led to it, at most `step`, and a proposal for the next one.
@@ -173,6 +204,8 @@ class StationaryCurve(Curve):
         Where it is the same everywhere.
     max_step : float
         Longest step in (m, p).
+    journal : Journal, optional
+        Where answers are kept.
 
     Attributes
     ----------
@@ -184,9 +217,9 @@ class StationaryCurve(Curve):
 
     def __init__(
         self, drift: Any, basis: Basis, parameter: str, span: tuple[float, float],
-        kappa: float | None, max_step: float,
+        kappa: float | None, max_step: float, journal: Journal | None,
     ):  # fmt: skip
-        super().__init__(len(basis.degrees), 1, max_step)
+        super().__init__(len(basis.degrees), 1, max_step, journal)
         self.drift, self.basis, self.parameter = drift, basis, parameter
         self.span, self.kappa = span, kappa
 
@@ -211,7 +244,11 @@ class StationaryCurve(Curve):
     def finer(self, degree: int) -> "StationaryCurve":
         """The same curve in more functions."""
         basis = self.basis.finer(degree)
-        return curve_of(self.drift, basis, self.parameter, self.span, self.kappa, self.max_step)
+        return curve_of(self.drift, basis, self.parameter, self.span, self.kappa, self.max_step,
+                        self.journal)  # fmt: skip
+
+    def identity(self) -> tuple:
+        return self.drift, self.parameter, self.span, self.kappa, self.basis.degree
 
     def uniform(self, value: float) -> np.ndarray:
         """The uniform state at a value of the parameter, (m, p)."""
@@ -233,12 +270,30 @@ class StationaryCurve(Curve):
 
     def singular(self, z: np.ndarray, row: np.ndarray) -> float:
         """det (dR/dz, row), zero where another curve crosses, for any row along the tangent."""
-        return float(np.linalg.det(np.vstack([self.jacobian(z), row])))
+
+        def find() -> float:
+            return float(np.linalg.det(np.vstack([self.jacobian(z), row])))
+
+        return self.recalled("singular", (z, row), find).item()
 
     def kernel(self, z: np.ndarray) -> tuple[np.ndarray, float]:
         """Two orthonormal directions (2, N + 1) that change R least, and by how much at most."""
-        _, sizes, rows = np.linalg.svd(self.jacobian(z))
-        return rows[-2:], float(sizes[-1])
+
+        def find() -> np.ndarray:
+            _, sizes, rows = np.linalg.svd(self.jacobian(z))
+            return np.append(rows[-2:], sizes[-1])
+
+        *rows, size = np.split(self.recalled("kernel", (z,), find), [len(z), 2 * len(z)])
+        return np.array(rows), size.item()
+
+    def resolves(self, point: Point, tail: float) -> bool:
+        """Whether the last moments are below `tail` and rounding."""
+
+        def find() -> float:
+            equation, kappa = self.at(point.p)
+            return equation.resolves(point.m, kappa, tail)
+
+        return bool(self.recalled("resolves", (point.z, tail), find).item())
 
 
 class InKappa(StationaryCurve):
@@ -309,8 +364,8 @@ class InParameter(StationaryCurve):
 
 def curve_of(
     drift: Any, basis: Basis, parameter: str, span: tuple[float, float], kappa: float | None,
-    max_step: float = 1.0,
+    max_step: float = 1.0, journal: Journal | None = None,
 ) -> StationaryCurve:  # fmt: skip
     """In kappa for a drift; or in one of its parameters, with its range, at one kappa."""
     kind = InKappa if kappa is None else InParameter
-    return kind(drift, basis, parameter, span, kappa, max_step)
+    return kind(drift, basis, parameter, span, kappa, max_step, journal)

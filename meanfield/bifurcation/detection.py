@@ -9,7 +9,7 @@ the point is located on it.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -142,14 +142,14 @@ def meeting(curve: StationaryCurve, first: Point, last: Point) -> Special | None
     way = np.append(before / np.linalg.norm(before), 0.0)
     symmetric = np.append((nearer.m + signs * nearer.m) / 2, nearer.p)
     direction = across(curve.kernel(symmetric)[0], way)
-    found = curve.solved(symmetric, direction, float(direction @ symmetric))
-    if not found.converged:
+    z = curve.solved(symmetric, direction, float(direction @ symmetric))
+    if z is None:
         return Special(nearer, _interval(first, last), "not located")
 
     def singular(point: Point) -> float:
         return curve.singular(point.z, direction)
 
-    start, length = curve.point(found.x, direction), NEAREST
+    start, length = curve.point(z, direction), NEAREST
     at_start = singular(start)
     while length < FARTHEST:
         for step in (length, -length):
@@ -181,13 +181,13 @@ class TestFunctions:
     __test__ = False  # not a class of tests
 
     def __init__(self, curve: StationaryCurve, orders: int):
-        count = min(orders, curve.basis.orders)
-        self._curve, self._bases = curve, [curve.basis.of_order(order) for order in range(count)]
+        self._curve, self._count = curve, min(orders, curve.basis.orders)
+        self._of_order = cache(curve.basis.of_order)
 
     def at(self, point: Point, watched: bool) -> Point:
         """The point with the values of the functions, and with its rates if it is `watched`."""
         tests = {kind: f(point) for kind, f in self._functions(point).items()}
-        orders = range(len(self._bases)) if watched else ()
+        orders = range(self._count) if watched else ()
         return point._replace(tests=tests, rates=[self._rates(order, point) for order in orders])
 
     def between(
@@ -219,12 +219,18 @@ class TestFunctions:
         }
 
     def _energy(self, point: Point) -> float:
-        equation, kappa = self._curve.at(point.p)
-        return equation.free_energy(equation.mean(point.m, kappa))
+        def find() -> float:
+            equation, kappa = self._curve.at(point.p)
+            return equation.free_energy(equation.mean(point.m, kappa))
+
+        return self._curve.recalled("free energy", (point.z,), find).item()
 
     def _rates(self, order: int, point: Point) -> np.ndarray:
-        equation, kappa = self._curve.at(point.p)
-        return growth_rates(equation, point.m, kappa, self._bases[order])
+        def find() -> np.ndarray:
+            equation, kappa = self._curve.at(point.p)
+            return growth_rates(equation, point.m, kappa, self._of_order(order))
+
+        return self._curve.recalled("rates", (point.z, order), find)
 
     def _rate(self, order: int, i: int, point: Point) -> float:
         return float(self._rates(order, point)[i])

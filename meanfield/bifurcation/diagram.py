@@ -1,6 +1,6 @@
 """Bifurcation diagrams: labelled arrays, special points, states, and transitions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -8,9 +8,9 @@ from warnings import warn
 
 import numpy as np
 
-from ..core.checks import finite
+from ..core.checks import check_memory, real, whole_number
 from ..core.errors import MeanfieldError
-from ..core.kinds import build, describe
+from ..core.kinds import build, checked_call, describe
 from ..models import ZonalDrift
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..spaces import Geometry
@@ -168,6 +168,7 @@ class Diagram(Result):
         low, high = self.data.attrs[self.parameter]
         return float(low), float(high)
 
+    @checked_call()
     def special(self, kind: str, branch: int | None = None) -> list[SpecialPoint]:
         """The special points of a kind, on one branch if it is given."""
         here = [s for s in self.special_points if s.kind == kind]
@@ -207,15 +208,13 @@ class Diagram(Result):
         ValueError
             For values outside the range.
         """
-        finite(**{self.parameter: value})
+        value = real("value", value, "a finite number", np.isfinite)
         low, high = self.span
         if not low <= value <= high:
             raise ValueError(
-                f"This diagram has {low:g} <= {self.parameter} <= {high:g}; got {value!r}."
+                f"This diagram has {low:g} <= {self.parameter} <= {high:g}; got value = {value}."
             )
-        curve = self.curve()
-        places = [(0, curve, curve.uniform(value)), *_crossings(self, float(value))]
-        return [(number, state_at(curve, z)) for number, curve, z in places]
+        return states_on(self, float(value), self.curve)
 
     def ground_state(self, value: float) -> StationaryState:
         """The state of least free energy among those on the branches and the uniform one.
@@ -285,7 +284,10 @@ class Diagram(Result):
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states in harmonics up to a degree, by default as branches begin."""
         basis = basis_on(self.geometry, self.symmetry)
-        basis = basis if degree is None else basis.finer(degree)
+        if degree is not None:
+            degree = whole_number("degree must be a whole number", "degree", degree)
+            check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")
+            basis = basis.finer(degree)
         return curve_of(self.drift, basis, self.parameter, self.span, self.kappa)
 
     def contents(self) -> Contents:
@@ -338,6 +340,18 @@ class Diagram(Result):
         return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
 
+def states_on(
+    diagram: Diagram, value: float, curve_of_degree: Callable[..., StationaryCurve]
+) -> list[tuple[int, StationaryState]]:
+    """Branch and state of all that a diagram has at a value of the parameter.
+
+    Curves are those that `curve_of_degree` gives: by default as branches begin, or of a degree.
+    """
+    curve = curve_of_degree()
+    places = [(0, curve, curve.uniform(value)), *_crossings(diagram, value, curve_of_degree)]
+    return [(number, state_at(curve, z)) for number, curve, z in places]
+
+
 class _Node(NamedTuple):
     """A point of a branch; moments leave it as this power of the change of the parameter."""
 
@@ -347,7 +361,7 @@ class _Node(NamedTuple):
 
 
 def _crossings(
-    diagram: "Diagram", value: float
+    diagram: "Diagram", value: float, curve_of_degree: Callable[..., StationaryCurve]
 ) -> Iterator[tuple[int, StationaryCurve, np.ndarray]]:
     """Branch, curve and (m, p) of every state on a branch, by Newton's method from near points.
 
@@ -355,7 +369,8 @@ def _crossings(
     parameter, or linearly where the onset is transcritical.
     """
     for number in range(1, len(diagram.ends) + 1):
-        curve = diagram.curve(int(diagram.data.resolution[diagram.data.branch == number].max()))
+        here = diagram.data.branch.values == number
+        curve = curve_of_degree(int(diagram.data.resolution.values[here].max()))
         for one, other in pairwise(_nodes(diagram, number, curve.basis)):
             inside = min(one.value, other.value) <= value <= max(one.value, other.value)
             if not inside or value == other.value:

@@ -14,22 +14,25 @@ at the tricritical point and are found from special points on one branch beyond 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.checks import finite, positive, range_of
+from ..core.checks import as_given, finite, positive, range_of
 from ..core.errors import MeanfieldError
-from ..core.kinds import describe
+from ..core.kinds import checked_call, describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..results.files import Contents, Result, contents_of, dataset_of
+from ..solving.checkpoint import Keeper
 from ..spaces import Geometry
-from .bases import Harmonics, basis_on
-from .branches import Following, asked_degrees, branches, varied
-from .continuation import Curve
+from .bases import AXISYMMETRIC, Harmonics, basis_on
+from .branches import Following, Search, asked_degrees, varied
+from .continuation import Curve, curve_of
 from .diagram import CUT_SHORT
 from .equation import Equation, Family, Mean, drift_of
+from .journal import Journal, recalled
 from .normal_forms import normal_form, zeros
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ DOUBLINGS = 4
 GRID = 81  # values of beta on critical curves, between which changes of character are looked for
 SMALL = 0.03  # amplitude in L^2 at which a curve has come to its tricritical point
 MOST = 2000  # points of a curve
+ON_BRANCH = 500  # points of the branch on which curves begin, and its longest step
+STEP_ON_BRANCH = 0.1
 
 Condition = tuple[float, Callable[[], np.ndarray]]  # a function of z, and its gradient if needed
 Ends = dict[str, tuple[str, str]]
@@ -91,12 +96,12 @@ class PhaseDiagram(Result):
         ValueError
             For other curves, and for beta outside the range.
         """
-        finite(beta=beta)
+        beta = finite("beta", beta)
         low, high = self.data.attrs["beta"]
         if curve not in ("critical", "fold", "transition") or not low <= beta <= high:
             raise ValueError(
                 "Curves are critical, fold and transition, for "
-                f"{low:g} <= beta <= {high:g}; got {curve!r} at beta = {beta!r}."
+                f"{low:g} <= beta <= {high:g}; got {as_given(curve)} at beta = {beta!r}."
             )
         if curve == "critical":
             return critical(self.family, beta, degree)
@@ -175,10 +180,11 @@ class PhaseDiagram(Result):
         from ..plotting import phases
 
         if kind not in (None, "relative"):
-            raise ValueError(f"A phase diagram has the kind relative; got {kind!r}.")
+            raise ValueError(f"A phase diagram has the kind relative; got {as_given(kind)}.")
         return phases(self, **{"relative": kind is not None, **options})
 
 
+@checked_call()
 def phase_diagram(
     drift: type[ZonalDrift],
     geometry: Geometry,
@@ -186,6 +192,9 @@ def phase_diagram(
     *,
     degrees: tuple[int, ...] = (1, 2, 3),
     max_step: float = 0.2,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    resume: bool = False,
     progress: bool | None = None,
 ) -> PhaseDiagram:
     """Where the uniform state becomes unstable, and where it stops being the ground state.
@@ -216,6 +225,8 @@ def phase_diagram(
         transitions too.
     max_step : float
         Longest step in sqrt(2) times the Legendre moments, log kappa and beta.
+    checkpoint, checkpoint_every, resume
+        As for `branches`: where to keep what was found, and to continue from.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
@@ -230,6 +241,8 @@ def phase_diagram(
         For arguments out of their range.
     MeanfieldError
         If a curve cannot be followed, or needs too many moments.
+    CheckpointError
+        If the checkpoint is damaged or belongs to another diagram.
 
     References
     ----------
@@ -239,17 +252,23 @@ def phase_diagram(
     import xarray as xr
 
     basis = basis_on(geometry)
-    if not isinstance(drift, type) or not issubclass(drift, ZonalDrift):
-        raise TypeError(f"phase_diagram needs USA or SA itself, or another kind; got {drift!r}.")
     _, span = varied(drift, {"beta": range_of("beta", beta)})
-    positive(max_step=max_step)
+    max_step = positive("max_step", max_step)
     chosen = asked_degrees(degrees, DEGREE // 2)
-    with one_blas_thread(), Following("beta", span, progress) as following:
-        for degree in max(DEGREE, geometry.degree) * 2 ** np.arange(DOUBLINGS):
-            family = Family(drift, "beta", span, basis.finer(int(degree)))
-            corners = [point for l in chosen for point in tricritical_points(family, l)]
+    keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, GRID)
+    identity = {"phase diagram": (drift, geometry, span, chosen, float(max_step))}
+    with (
+        one_blas_thread(),
+        keeper,
+        Journal(keeper, identity) as journal,
+        Following("beta", span, progress) as following,
+    ):
+        for degree in (max(DEGREE, geometry.degree) << i for i in range(DOUBLINGS)):
+            family = Family(drift, "beta", span, basis.finer(degree))
+            onsets = [_onsets(family, l, grid, journal) for l in chosen]
+            corners = [corner for _, found in onsets for corner in found]
             loci, ends = (
-                _first_order_curves(family, geometry, corners, max_step, following)
+                _first_order_curves(family, geometry, corners, max_step, following, journal)
                 if 1 in chosen else ({}, {})
             )  # fmt: skip
             resolved = {name: locus for name, locus in loci.items() if locus.resolved}
@@ -259,8 +278,9 @@ def phase_diagram(
             raise MeanfieldError(
                 f"The curves need more than {degree} moments. Take a smaller range of beta."
             )
-    grid = np.linspace(*span, GRID)
-    rows = [("critical", l, b, critical(family, b, l), 0.0) for l in chosen for b in grid]
+    rows: list[tuple] = []
+    for l, (values, _) in zip(chosen, onsets, strict=True):
+        rows += [("critical", l, b, kappa, 0.0) for b, kappa in zip(grid, values, strict=True)]
     for name, locus in resolved.items():
         rows += [(name, 1, z[-1], np.exp(z[-2]), abs(z[0])) for z in locus.points]
     names = ("curve", "degree", "beta", "kappa", "order_parameter")
@@ -278,6 +298,21 @@ def _near_corner(first: np.ndarray, corner: Tricritical, beta: float) -> np.ndar
     return np.concatenate([first[:-2] * part ** (l / 2), [log, beta]])
 
 
+def _onsets(
+    family: Family, degree: int, grid: np.ndarray, journal: Journal | None
+) -> tuple[np.ndarray, list[Tricritical]]:
+    """The critical curve of a degree on a grid of beta, and its tricritical points."""
+
+    def find() -> list[float]:
+        values = [critical(family, beta, degree) for beta in grid]
+        corners = tricritical_points(family, degree)
+        return values + [x for corner in corners for x in (corner.beta, corner.kappa)]
+
+    found = recalled(journal, ("onsets", family.basis.degree, degree), find)
+    corners = found[len(grid) :].reshape(-1, 2).tolist()
+    return found[: len(grid)], [Tricritical(degree, *corner) for corner in corners]
+
+
 def critical(family: Family, beta: float, degree: int) -> float:
     """kappa_l = 1/w_l; inf where harmonics of this degree are not attracted."""
     member = family.at(beta)
@@ -286,15 +321,32 @@ def critical(family: Family, beta: float, degree: int) -> float:
 
 
 def tricritical_points(family: Family, degree: int) -> Iterator[Tricritical]:
-    """Zeros of the quadratic term of the normal form in a family's range, without linear one."""
+    """Zeros of the quadratic term of the normal form in a family's range, without linear one.
+
+    Raises
+    ------
+    MeanfieldError
+        Where numbers exceed 1e308.
+    """
 
     def quadratic(beta: float) -> float:
-        return float(normal_form(family.at(beta), degree).quadratic)
+        if not critical(family, beta, degree) < np.inf:
+            return np.nan
+        with np.errstate(all="ignore"):
+            found = float(normal_form(family.at(beta), degree).quadratic)
+        if not np.isfinite(found):
+            raise MeanfieldError(
+                f"Expected a range of beta in which normal forms are finite; at beta = {beta:.3g} "
+                f"that of degree {degree} exceeds 1e308. Take another range."
+            )
+        return found
 
     grid = np.linspace(*family.span, GRID)
-    if normal_form(family.at(grid[0]), degree).kind == "transcritical":
+    values = np.array([quadratic(b) for b in grid])
+    attracted = grid[np.isfinite(values)]
+    if not attracted.size or normal_form(family.at(attracted[0]), degree).kind == "transcritical":
         return
-    for beta in zeros(quadratic, grid, np.array([quadratic(b) for b in grid])):
+    for beta in zeros(quadratic, grid, values):
         yield Tricritical(degree, beta, critical(family, beta, degree))
 
 
@@ -309,16 +361,22 @@ class Locus(Curve):
         About the null vector of dR/dm at a fold, of length about 1.
     points : ndarray, (n, N + 2)
         From its tricritical point, or the lowest beta, to the highest.
+    journal : Journal, optional
+        Where answers are kept.
     """
 
     name: str
 
     def __init__(
-        self, family: Family, max_step: float, null: np.ndarray, points: np.ndarray | None = None
-    ):
-        super().__init__(len(family.basis.degrees), 2, max_step)
+        self, family: Family, max_step: float, null: np.ndarray, points: np.ndarray | None = None,
+        journal: Journal | None = None,
+    ):  # fmt: skip
+        super().__init__(len(family.basis.degrees), 2, max_step, journal)
         self.family, self.null = family, null
         self.points = np.zeros((0, len(family.basis.degrees) + 2)) if points is None else points
+
+    def identity(self) -> tuple:
+        return self.family.basis.degree, self.null
 
     @property
     def resolved(self) -> bool:
@@ -442,6 +500,7 @@ def _first_order_curves(
     corners: list[Tricritical],
     max_step: float,
     following: Following,
+    journal: Journal | None,
 ) -> tuple[dict[str, Locus], Ends]:
     """The fold and the first-order line, and why they end.
 
@@ -454,11 +513,12 @@ def _first_order_curves(
     form = normal_form(member, 1)
     if form.kind != "subcritical":
         return {}, {}
-    diagram = branches(
-        member.drift, geometry, (form.kappa / 20, 1.2 * form.kappa), degrees=[1],
-        stability=False, secondary=False, progress=False,
-    )  # fmt: skip
-    cut = "interrupted" if following.stopped or "interrupted" in diagram.ends else "not located"
+    basis, span = basis_on(geometry), (form.kappa / 20, 1.2 * form.kappa)
+    curve = curve_of(member.drift, basis, "kappa", span, None, STEP_ON_BRANCH, journal)
+    with Following("kappa", span, False) as on_branch:
+        search = Search(geometry, AXISYMMETRIC, [1], False, False, ON_BRANCH, on_branch)
+        diagram = search.diagram(curve, {})
+    cut = "interrupted" if following.stopped or on_branch.stopped else "not located"
     loci: dict[str, Locus] = {}
     ends = {name: (cut, cut) for name in LOCI if name == "fold" or member.gradient_flow}
     for name in ends if cut == "not located" else ():
@@ -466,7 +526,7 @@ def _first_order_curves(
             kappa, size = special.state.kappa, len(member.degrees)
             m = np.pad(special.state.legendre_moments, (0, size))[:size]
             null = np.linalg.svd(member.jacobian(member.mean(m, kappa)))[2][-1]
-            locus = LOCI[name](family, max_step, null)
+            locus = LOCI[name](family, max_step, null, journal=journal)
             start = locus.at_value(np.append(m, [np.log(kappa), beta]), beta)
             if start is None:
                 raise MeanfieldError(f"The special point at beta = {beta:g} was not found again.")

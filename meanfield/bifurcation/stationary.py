@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import fitting, real, whole_number
+from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..models.transformer import Transformer
@@ -116,6 +117,7 @@ def state_at(curve: StationaryCurve, z: np.ndarray, axis: Any = None) -> Station
     )
 
 
+@checked_call()
 def stationary(
     model: Transformer,
     guess: Density,
@@ -192,6 +194,7 @@ def stationary(
     return StationaryState(model, status, text, residuals, m, equation, axis)
 
 
+@checked_call()
 def stationary_states(
     model: Transformer, geometry: Geometry, *, symmetry: str = AXISYMMETRIC, most: int = 20
 ) -> list[StationaryState]:
@@ -236,6 +239,7 @@ def stationary_states(
     return [found[i] for i in np.argsort(energies, kind="stable")]
 
 
+@checked_call()
 def stability(
     model: Transformer, density: Density, *, symmetry: str = AXISYMMETRIC, count: int = 6
 ) -> Stability:
@@ -274,12 +278,7 @@ def stability(
     return stability_of(equation, m, kappa, count)
 
 
-def _checked(model: Any, density: Any) -> ZonalDrift:
-    if not isinstance(model, Transformer) or not isinstance(density, Density):
-        raise TypeError(
-            "Stationary states need a Transformer and a Density; got "
-            f"{type(model).__name__} and {type(density).__name__}."
-        )
+def _checked(model: Transformer, density: Density) -> ZonalDrift:
     if model.shape or density.shape:
         raise ValueError(
             "Stationary states are found one at a time; got ensembles of shape "

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.checks import check_memory
 from ..core.errors import MeanfieldError
 from ..models import MeanField
 from ..models.transformer import Transformer
@@ -14,6 +15,7 @@ from ..spaces import Density
 from ..states import Tokens
 from .measurements import Functional, Measured
 
+BATCH = 256  # numbers that take as much memory as what is known of a batch
 TOGETHER = 2**14  # tokens in a batch, about
 MOST = 64  # replicas in a batch
 
@@ -60,6 +62,8 @@ class Batch(NamedTuple):
 def batches_of(sizes: list[int], replicas: int) -> list[Batch]:
     """All batches of a study, small sizes first."""
     together = {n: min(max(TOGETHER // n, 1), MOST) for n in sizes}
+    count = sum(-(-replicas // size) for size in together.values())
+    check_memory(f"replicas = {replicas}, in {count} batches", (BATCH, count), "replicas or sizes")
     return [
         Batch(n, begin // size, size, min(size, replicas - begin))
         for n, size in together.items()

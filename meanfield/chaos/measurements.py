@@ -1,10 +1,10 @@
 """What a study measures: named distances between tokens and densities, and functionals of both."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..core.checks import fitting
+from ..core.checks import as_given, fitting
 from ..distances import mmd, sobolev_distance, wasserstein
 from ..spaces import Circle, Density, Geometry, Sphere
 from ..states import Tokens
@@ -91,11 +91,11 @@ def chosen_of(
     if isinstance(chosen, Mapping):
         good = all(isinstance(name, str) and callable(f) for name, f in chosen.items())
         return dict(fitting(what, chosen, "names with callables", good, TypeError))
-    a_sequence = isinstance(chosen, Iterable | None) and not isinstance(chosen, str)
+    a_sequence = isinstance(chosen, Sequence | set | None) and not isinstance(chosen, str | bytes)
     fitting(what, chosen, "a mapping, or a sequence of names", a_sequence, TypeError)
     names = list(default if chosen is None else chosen)
     for name in names:
         if not isinstance(name, str) or name not in known:
-            raise ValueError(f"Known {what} here are {', '.join(known)}; got {name!r}.")
+            raise ValueError(f"Known {what} here are {', '.join(known)}; got {as_given(name)}.")
     fitting(what, names, "names that differ from each other", len(set(names)) == len(names))
     return {name: known[name] for name in names}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..core.checks import fitting, real
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..results.solution import Solution
 from .experiment import Experiment
@@ -121,9 +122,9 @@ class Study(Result):
         ValueError
             For other names, and for times outside those of the study.
         """
-        if name not in self.data.attrs["functionals"]:
-            known = ", ".join(self.data.attrs["functionals"]) or "none"
-            raise ValueError(f"Functionals of this study are {known}; got {name!r}.")
+        known = self.data.attrs["functionals"]
+        one = isinstance(name, str) and name in known
+        fitting("name", name, f"a functional of this study, {', '.join(known) or 'none'}", one)
         errors = self._at(name, t) - float(self._selected(f"limit of {name}", t))
         return rate_of(self.data.n.values, errors, seen=SEEN)
 
@@ -134,7 +135,8 @@ class Study(Result):
         """
         from ..plotting import rates
 
-        return rates(self, **options) if kind == "rates" else self.law.plot(kind, **options)
+        rated = isinstance(kind, str) and kind == "rates"
+        return rates(self, **options) if rated else self.law.plot(kind, **options)
 
     def contents(self) -> Contents:
         """What is kept: the tables, and the densities in a group."""
@@ -149,8 +151,8 @@ class Study(Result):
 
     def _at(self, name: str, t: float | None) -> np.ndarray:
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
-        if name not in names:
-            raise ValueError(f"This study has {', '.join(names)}; got {name!r}.")
+        one = isinstance(name, str) and name in names
+        fitting("name", name, f"one of {', '.join(names)}", one)
         return self._selected(name, t).transpose("n", "replica").values
 
     def _selected(self, name: str, t: float | None) -> "xr.DataArray":
@@ -159,8 +161,8 @@ class Study(Result):
         if t is None:
             return table.isel(t=-1)
         margin = 1e-9 * times[-1]
-        if not times[0] - margin <= t <= times[-1] + margin:
-            raise ValueError(f"Times of this study are {times[0]:g} to {times[-1]:g}; got t = {t}.")
+        wanted = f"from {times[0]:g} to {times[-1]:g}, the times of this study"
+        t = real("t", t, wanted, lambda t: times[0] - margin <= t <= times[-1] + margin)
         return table.sel(t=t, method="nearest")
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import boolean, fitting, positive, real_array, whole_number
+from ..core.checks import boolean, check_memory, fitting, positive, real_array, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many
+from ..core.kinds import checked_call
 from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..solving import solve
@@ -36,6 +37,7 @@ RESERVED = ("n", "t", "replica", "coupling", "coupling up to rotation")
 BLINK = 0.2  # seconds between looks at Ctrl-C
 
 
+@checked_call("sizes", "times", "rng", "distances", "functionals", "checkpoint")
 def propagation_of_chaos(
     model: Transformer,
     mu0: Density,
@@ -138,6 +140,10 @@ def propagation_of_chaos(
     experiment = Experiment(model, mu0, law, at, *measured, coupling, floor, dt, seed)
     experiment.try_measurements()
     own = [isinstance(given, Mapping) for given in (distances, functionals)]
+    tables = sum(map(len, measured)) * (2 if floor else 1) + coupling
+    what = f"replicas = {replicas} of {len(chosen)} sizes at {len(at)} times"
+    numbers = (2 * tables, len(chosen), len(at), replicas)
+    check_memory(what, numbers, "replicas, sizes or times")
     identity = experiment.identity() | {"sizes": chosen, "replicas": replicas, "own": own}
     batches = batches_of(chosen, replicas)
     with keeper:
@@ -269,17 +275,12 @@ def _misses(law: Solution) -> np.ndarray:
 
 def _checked_problem(model: Any, mu0: Any) -> Measurements:
     """What is measured on the space of mu0; raises for what densities or tokens cannot follow."""
-    if not isinstance(model, Transformer) or not isinstance(mu0, Density):
-        raise TypeError(
-            "propagation_of_chaos expects a Transformer and a Density; got "
-            f"{type(model).__name__} and {type(mu0).__name__}."
-        )
     known = measurements_on(mu0.geometry)
     if known is None or mu0.shape or model.shape:
         spaces = " or ".join(space.__name__ for space in MEASUREMENTS)
         raise ValueError(
-            f"propagation_of_chaos expects a single density on {spaces} and a single model; got "
-            f"{mu0!r} and {model!r}."
+            "propagation_of_chaos expects a single density mu0 on "
+            f"{spaces} and a single model; got {mu0!r} and {model!r}."
         )
     return known
 
@@ -304,7 +305,7 @@ def _checked_times(times: Any) -> np.ndarray:
 
 def _checked_seed(rng: Any) -> int:
     """A whole number that files can hold."""
-    number = isinstance(rng, Integral) and not isinstance(rng, bool)
+    number = isinstance(rng, Integral) and not isinstance(rng, bool | np.timedelta64)
     fits = number and 0 <= rng < LARGEST_SEED
     wanted = "a whole number 0 <= rng < 2^63, the seed from which those of batches are derived"
     return int(fitting("rng", rng, wanted, fits))
@@ -314,7 +315,7 @@ def _checked_dt(dt: Any, model: Transformer) -> float | None:
     """Positive, and for noise only."""
     if dt is None:
         return None
-    positive(dt=dt)
+    dt = positive("dt", dt)
     if not model.noisy:
         raise ValueError(
             f"dt is the step of tokens with noise, and this model has none; leave it out, got {dt}."

@@ -3,12 +3,25 @@
 import math
 import numbers
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+SOURCES = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
+NAME_BYTES, PATH_BYTES = 255, 4095  # the longest names of files, of nearly all systems
+SMALL = 2**26  # bytes, for which nobody is asked
+FREE = ("MemAvailable", "SwapFree")
+CGROUPS = {  # by controller, "" for version 2: the mount, the limit, what is used, and what of it
+    # would be given back
+    "": ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    "memory": (
+        *("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+        "total_inactive_file",
+    ),
+}
 
 
 def real_array(what: str, values: Any) -> np.ndarray:
@@ -17,28 +30,66 @@ def real_array(what: str, values: Any) -> np.ndarray:
     Raises
     ------
     TypeError
-        "`what` must be real numbers", for others.
+        "`what` must be real numbers", for others, entries that are masked among them.
     ValueError
-        "`what` must have rows of equal length", where they differ.
+        "`what` must have rows of equal length", where they differ; and for numbers beyond floats.
     """
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise ValueError(
-            f"{what} must have rows of equal length; got {repr(values)[:200]}."
-        ) from None
+    array = plain_array(what, values)
     if array.dtype.kind in "fiub":
         return array.astype(float)
-    if array.dtype.kind == "O":  # long integers, fractions; None has no float
-        with suppress(TypeError, ValueError):
-            return np.array([float(value) for value in array.flat]).reshape(array.shape)
-    raise TypeError(f"{what} must be real numbers; got {_not_real(values, array)}.")
+    if array.dtype.kind != "O" or not all(_is_real(number) for number in array.flat):
+        raise TypeError(f"{what} must be real numbers; got {_not_real(values, array)}.")
+    try:  # long integers, fractions
+        return np.array([float(number) for number in array.flat]).reshape(array.shape)
+    except OverflowError:
+        raise ValueError(f"{what} must be below 1.8e308; got {as_given(values)}.") from None
+
+
+def plain_array(what: str, values: Any) -> np.ndarray:
+    """`values` as an array of any kind; raises as `real_array` for rows that differ, and masks."""
+    rows = values if isinstance(values, list | tuple) else [values]
+    if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
+        raise TypeError(
+            f"{what} must be real numbers; got a masked array, some entries of which are masked. "
+            "Leave them out, or fill them, first."
+        )
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        raise ValueError(
+            f"{what} must have rows of equal length; got {as_given(values)}."
+        ) from None
+
+
+def complex_array(what: str, values: Any) -> np.ndarray:
+    """`values` as a new array of complex numbers; raises as `real_array` for others."""
+    array = plain_array(what, values)
+    return (array if array.dtype.kind == "c" else real_array(what, array)).astype(complex)
+
+
+def shape_of(name: str, value: Any) -> tuple[int, ...]:
+    """A whole number >= 1, or a sequence of them, as the shape of an array; else raises."""
+    sizes = value if isinstance(value, list | tuple | range | np.ndarray) else (value,)
+    flat = not isinstance(sizes, np.ndarray) or sizes.ndim == 1
+    fitting(name, value, "a whole number or a sequence of them", flat, TypeError)
+    wanted = f"{name} must be whole numbers"
+    return tuple(whole_number(wanted, name, size) for size in sizes)
 
 
 def _not_real(values: Any, array: np.ndarray) -> str:
     """What is no array of real numbers, in words."""
-    found = repr(values) if array.dtype.kind in "SUO" else f"an array of {array.dtype}"
-    return found[:200]
+    return as_given(values) if array.dtype.kind in "SUO" else f"an array of {array.dtype}"
+
+
+def as_given(value: Any, most: int = 200) -> str:
+    """A value in a message: its `repr`, as far as there is one, and not the whole of a long one."""
+    if isinstance(value, np.generic):  # as users write it
+        value = value.item()
+    try:
+        text = repr(value)
+    except Exception:  # whatever a class of the caller's does; integers of 4300 digits
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def finite_array(what: str, values: Any) -> np.ndarray:
@@ -69,45 +120,126 @@ def fitting(
 ) -> Any:
     """`value`; raises an error, "`name` must be `wanted`; got `name` = ...", unless it fits."""
     if not fits:
-        raise error(f"{name} must be {wanted}; got {name} = {_plain(value)!r}.")
+        raise error(f"{name} must be {wanted}; got {name} = {as_given(value)}.")
     return value
 
 
 def real(name: str, value: Any, wanted: str, fits: Callable[[Any], bool]) -> float:
     """`value` as a float; raises ValueError, "`name` must be `wanted`", unless it fits."""
-    return float(fitting(name, value, wanted, _is_real(value) and fits(value)))
+    number = _float_of(value)
+    fitting(name, value, wanted, number is not None and fits(number))
+    return float(value)
 
 
-def finite(**values: Any) -> None:
-    """Raise ValueError for the first that is not a finite number."""
-    for name, value in values.items():
-        real(name, value, "a finite number", math.isfinite)
+def finite(name: str, value: Any) -> float:
+    """A finite number as a float; raises ValueError for others."""
+    return real(name, value, "a finite number", math.isfinite)
 
 
-def positive(**values: Any) -> None:
-    """Raise ValueError for the first number that is not finite and > 0."""
-    for name, value in values.items():
-        real(name, value, "a finite number > 0", lambda number: 0 < number < math.inf)
+def positive(name: str, value: Any) -> float:
+    """A finite number > 0 as a float; raises ValueError for others."""
+    return real(name, value, "a finite number > 0", lambda number: 0 < number < math.inf)
 
 
-def whole_number(wanted: str, name: str, value: Any, *, least: int = 1) -> int:
+def whole_number(
+    wanted: str, name: str, value: Any, *, least: int = 1, most: int = 2**63 - 1
+) -> int:
     """`value` as an int; raises ValueError, "`wanted` >= `least`; got `name` = ...", unless so."""
-    finite = _is_real(value) and math.isfinite(value)
-    if not finite or value != int(value) or value < least:
+    number = value if isinstance(value, Integral) and _is_real(value) else _float_of(value)
+    whole = number is not None and (number == number // 1)  # neither for nan nor for inf
+    if not whole or not least <= value <= most:
         bound = f" >= {least}" if least > -(2**63) else ""
-        raise ValueError(f"{wanted}{bound}; got {name} = {_plain(value)!r}.")
+        bound += f" and below 2^{most.bit_length()}" if whole and value > most else ""
+        raise ValueError(f"{wanted}{bound}; got {name} = {as_given(value)}.")
     return int(value)
 
 
-def check_memory(what: str, shape: tuple[int, ...]) -> None:
-    """Raise ValueError for an array of floats of this shape that memory cannot hold."""
+# Sizes -------------------------------------------------------------------------------------------
+
+
+def check_memory(what: str, shape: Sequence[int], reduce: str) -> None:
+    """Raise ValueError for an array of floats of this shape that memory cannot hold now.
+
+    Parameters
+    ----------
+    what : str
+        What takes it: "1000 tokens". Beginning with the name of the argument that counts it.
+    shape : sequence of int
+        Of all numbers that are needed at one time.
+    reduce : str
+        What to reduce: "n".
+    """
     needed = 8 * math.prod(shape)
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed < SMALL:
+        return
+    there = available_memory()
     if needed > there:
         raise ValueError(
-            f"{what} take {needed / 1e9:.3g} GB, for {' x '.join(map(str, shape))} numbers, and "
-            f"this machine has {there // 10**9} GB; expected a smaller n"
+            f"{what}: {needed} bytes ({needed / 1e9:.3g} GB) are needed and {there / 1e9:.3g} GB "
+            f"are available; reduce {reduce}."
         )
+
+
+def available_memory(system: Path = Path("/")) -> int:
+    """Bytes that this process can still take: of the machine, of its container, of its ulimits.
+
+    `system` is where /proc and /sys are.
+    """
+    limits = [_of_machine(system), *_of_containers(system), *_of_process(system)]
+    return max(int(min(limits)), 0)
+
+
+def _of_machine(system: Path) -> float:
+    """Memory and swap that are free, or can be made so; all there is where it is not told."""
+    told = dict(line.split(":", 1) for line in _lines(system / "proc/meminfo") if ":" in line)
+    if "MemAvailable" in told:
+        return 1024 * sum(int(told.get(name, "0").split()[0]) for name in FREE)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # no such question on this system
+        return math.inf
+
+
+def _of_containers(system: Path) -> Iterator[float]:
+    """What the control groups of this process, and those above them, leave: versions 1 and 2."""
+    for line in _lines(system / "proc/self/cgroup"):
+        _, controllers, place = line.split(":", 2)
+        names = CGROUPS.get("memory" if "memory" in controllers.split(",") else controllers)
+        if names is None:
+            continue
+        mount, most, used, cached = names
+        group = system / mount / place.lstrip("/")
+        for folder in (group, *group.parents):
+            if not folder.is_relative_to(system / mount):
+                break
+            limit, use = _lines(folder / most), _lines(folder / used)
+            if limit and use and limit[0].isdigit():
+                stat = dict(entry.split() for entry in _lines(folder / "memory.stat"))
+                yield int(limit[0]) - int(use[0]) + int(stat.get(cached, "0"))
+
+
+def _of_process(system: Path) -> Iterator[float]:
+    """What ulimit -v and -d leave."""
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return
+    pages = [int(count) for line in _lines(system / "proc/self/statm") for count in line.split()]
+    for name, place in (("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)):
+        limit = resource.getrlimit(getattr(resource, name))[0]
+        if limit != resource.RLIM_INFINITY:
+            yield limit - (pages[place] * resource.getpagesize() if pages else 0)
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file of the system; none if it cannot be read."""
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
+# Others ------------------------------------------------------------------------------------------
 
 
 def common_shape(
@@ -129,18 +261,29 @@ def boolean(name: str, value: Any) -> bool:
 
 def path_of(name: str, value: Any) -> Path:
     """`value` as a path; raises TypeError unless it is a string or a path."""
-    a_path = isinstance(value, str | os.PathLike)
-    return Path(fitting(name, value, "a string or a pathlib.Path", a_path, TypeError))
+    a_path = isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str)
+    fitting(name, value, "a string or a pathlib.Path", a_path, TypeError)
+    path = Path(value)
+    try:
+        longest = max(len(os.fsencode(part)) for part in ("", *path.parts))
+        fits = longest <= NAME_BYTES and len(os.fsencode(path)) <= PATH_BYTES
+    except UnicodeEncodeError:  # half of a surrogate pair, which no file system holds
+        fits = False
+    wanted = f"a path of at most {PATH_BYTES} bytes whose names have at most {NAME_BYTES}, none 0"
+    return fitting(name, path, wanted, fits and "\0" not in str(path))
 
 
 def generator(rng: Any) -> np.random.Generator:
     """The Generator, or one for this seed (SPEC 7); raises TypeError or ValueError for others."""
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"rng is a numpy Generator, or a seed: a whole number >= 0; got rng = {rng!r}."
-        ) from None
+    many = isinstance(rng, list | tuple) or (isinstance(rng, np.ndarray) and rng.ndim)
+    seeds = list(rng) if many else [rng]
+    given = rng is None or isinstance(rng, SOURCES)
+    wanted = "a numpy Generator, or a seed: a whole number >= 0"
+    a_seed = given or (bool(seeds) and all(isinstance(seed, Integral) for seed in seeds))
+    a_seed = a_seed and not isinstance(rng, np.timedelta64 | np.ma.MaskedArray)
+    fitting("rng", rng, wanted, a_seed, TypeError)
+    fitting("rng", rng, wanted, given or all(seed >= 0 for seed in seeds))
+    return np.random.default_rng(rng)
 
 
 def range_of(name: str, value: Any, above: float = 0.0) -> tuple[float, float]:
@@ -158,14 +301,17 @@ def range_of(name: str, value: Any, above: float = 0.0) -> tuple[float, float]:
 def values_of(f: Any, points: np.ndarray) -> np.ndarray:
     """The values of a function of points, whose copy it gets; raises TypeError for others."""
     if not callable(f):
-        raise TypeError(f"expect takes a function of points (..., d); got {f!r}.")
-    return np.asarray(f(points.copy()))
+        raise TypeError(f"f must be a function of points (..., d); got f = {as_given(f)}.")
+    return plain_array("What f returns", f(points.copy()))
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
 
 
-def _plain(value: Any) -> Any:
-    """A number of numpy as one of Python, which is how users write it."""
-    return value.item() if isinstance(value, np.generic) else value
+def _float_of(value: Any) -> float | None:
+    """A real number as a float; None for what is none, and what no float holds."""
+    try:
+        return float(value) if _is_real(value) else None
+    except OverflowError:
+        return None

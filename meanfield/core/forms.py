@@ -6,6 +6,7 @@ this module defines, such as `Positive` and `Numbers`. ``tuple[X, ...]``, unions
 made of others.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from .errors import MeanfieldError
 from .files import NUMBER_FORMATS
 
 REFUSED = (TypeError, ValueError, MeanfieldError)
+MOST_OF_KEY = 200  # characters of a dotted key that messages show
 INVALID: Any = type("Invalid", (), {})()  # what is read where something was wrong
 INFINITIES = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # of which JSON has none
 
@@ -54,6 +56,7 @@ class Reading:
 
     def refuse(self, at: str, text: object) -> Any:
         """Note a problem with the value of a key."""
+        at = at if len(at) < MOST_OF_KEY else f"{at[:MOST_OF_KEY]}..."
         self.problems.append(f"{at}: {text}" if at else str(text))
         return INVALID
 
@@ -69,7 +72,7 @@ class Call(Reading):
     in_python = True
 
     def expected(self, at: str, what: str, found: Any, known: Any = ()) -> Any:
-        raise TypeError(f"{at} must be {what}; got {at} = {found!r}.")
+        raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(found)}.")
 
 
 class Form:
@@ -204,9 +207,10 @@ def _real(expected: str, fits: Callable[[float], bool], **schema: float) -> Leaf
     return Leaf(expected, accept, {**NUMBER, **schema})
 
 
-def _whole(expected: str, least: int, **schema: int) -> Leaf:
+def _whole(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> Leaf:
     def accept(name: str, value: Any) -> int:
-        return checks.whole_number(f"{name} must be a whole number", name, value, least=least)
+        wanted = f"{name} must be a whole number"
+        return checks.whole_number(wanted, name, value, least=least, most=most)
 
     return Leaf(expected, accept, {"type": "integer", **schema})
 
@@ -233,10 +237,12 @@ def choice(known: Mapping[str, Any]) -> Leaf:
     expected = " or ".join(f'"{name}"' for name in known)
 
     def accept(name: str, value: Any) -> Any:
-        if value not in known.values():
-            hint = nearest(value, known) if isinstance(value, str) else ""
-            raise ValueError(f"{name} must be {expected}; got {name} = {value!r}{hint or '.'}")
-        return value
+        for one in known.values():
+            if value is one or (isinstance(value, str) and value == one):
+                return one
+        hint = nearest(value, known) if isinstance(value, str) else ""
+        got = f"got {name} = {checks.as_given(value)}"
+        raise ValueError(f"{name} must be {expected}; {got}{hint or '.'}")
 
     return Leaf(expected, accept, {}, known)
 
@@ -246,7 +252,7 @@ POSITIVE = _real("a finite number > 0", lambda x: 0 < x < math.inf, exclusiveMin
 NON_NEGATIVE = _real("a finite number >= 0", lambda x: 0 <= x < math.inf, minimum=0)
 INTEGER = _whole("a whole number", -(2**63))
 NATURAL = _whole("a whole number >= 1", 1, minimum=1)
-INDEX = _whole("a whole number >= 0", 0, minimum=0)
+INDEX = _whole("a whole number >= 0", 0, 2**128 - 1, minimum=0)  # seeds have 128 bits at most
 FLAG = Leaf("true or false", checks.boolean, {"type": "boolean"})
 TEXT = _of_type("a string", lambda value: isinstance(value, str), {"type": "string"})
 ARRAY = Leaf("an array of finite numbers", checks.finite_array, NESTED)
@@ -295,7 +301,34 @@ LEAVES: dict[Any, Leaf] = {
 }
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Instance(Form):
+    """An object of a class, or, with `itself`, a class: files cannot give it."""
+
+    base: type
+    itself: bool = False
+
+    @property
+    def expected(self) -> str:  # type: ignore[override]
+        name = self.base.__name__
+        if self.itself:
+            return f"a class, {name} or one made from it"
+        return f"a{'n' if name[0] in 'AEIOU' else ''} {name}"
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        fits = isinstance(data, type) and issubclass(data, self.base)
+        fits = fits if self.itself else isinstance(data, self.base)
+        return data if fits else reading.expected(at, self.expected, data)
+
+    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        return {"not": {}}
+
+
 # Forms that are made of others -------------------------------------------------------------------
+
+
+def _is_iterable(data: Any) -> bool:
+    return hasattr(data, "__iter__") and getattr(data, "ndim", 1) > 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -309,7 +342,7 @@ class Many(Form):
         return f"an array, each entry {self.form.expected}"
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if isinstance(data, str | bytes | Mapping) or not hasattr(data, "__iter__"):
+        if isinstance(data, str | bytes | bytearray | Mapping) or not _is_iterable(data):
             return reading.expected(at, self.expected, data)
         found = [self.form.read(entry, f"{at}[{i}]", reading) for i, entry in enumerate(data)]
         return INVALID if any(entry is INVALID for entry in found) else tuple(found)
@@ -406,12 +439,15 @@ def toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return f'"{value}"' if len(value) < 60 else "a long string"
+        return json.dumps(value, ensure_ascii=False) if len(value) < 60 else "a long string"
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list | tuple):
-        return f"an array of {len(value)}" if len(str(value)) > 60 else str(list(value))
-    return str(value)
+        short = len(value) < 60 and len(words := checks.as_given(list(value))) <= 60
+        return words if short else f"an array of {len(value)}"
+    if isinstance(value, int):
+        return checks.as_given(value, 60)
+    return str(value)[:200]
 
 
 def shown(value: Any) -> str:

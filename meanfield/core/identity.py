@@ -123,7 +123,8 @@ class _Reader:
             self.read(python)
         elif hasattr(value, "__dict__"):
             self.read(type(value))
-            kept = {n: v for n, v in vars(value).items() if not _is_cached(type(value), n)}
+            own = vars(value).copy()  # to which another thread may add what it computes
+            kept = {n: v for n, v in own.items() if not is_cached(type(value), n)}
             self.read(kept)
         else:
             raise TypeError(f"{value!r} has no contents that can be told from others")
@@ -203,7 +204,7 @@ def _is_own_module(value: Any) -> bool:
     return not of_library(value.__name__)
 
 
-def _is_cached(cls: type, name: str) -> bool:
+def is_cached(cls: type, name: str) -> bool:
     """Whether an attribute is what a property computed, and kept."""
     return isinstance(inspect.getattr_static(cls, name, None), functools.cached_property)
 

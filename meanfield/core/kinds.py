@@ -26,7 +26,9 @@ from typing import (
     ClassVar,
     Literal,
     Self,
+    TypeVar,
     Union,
+    cast,
     dataclass_transform,
     get_args,
     get_origin,
@@ -35,6 +37,7 @@ from typing import (
 
 import numpy as np
 
+from .checks import as_given
 from .errors import ConfigError, MeanfieldError
 from .forms import (
     ANYTHING,
@@ -45,6 +48,7 @@ from .forms import (
     Call,
     Either,
     Form,
+    Instance,
     Many,
     Named,
     Reading,
@@ -53,9 +57,12 @@ from .forms import (
     shown,
     without_name,
 )
-from .identity import digest, of_library
+from .identity import digest, is_cached, of_library
 
+SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+F = TypeVar("F", bound=Callable)
 ENTRY_POINTS = "meanfield.kinds"
+DEEPEST = 100  # tables and lists in each other, as plain data
 SHORT = 16  # entries of an array that stands among other words
 SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n((?:(?!.*\n---).*\n?)*)", re.MULTILINE)
 ENTRY = re.compile(r"^(\S[^:\n]*).*\n?((?: .*\n?|\n)*)", re.MULTILINE)  # names, indented words
@@ -154,6 +161,14 @@ class Kind(ABC):
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made of, not what it has computed: another thread may be at that."""
+        held = vars(self).copy()
+        return {name: value for name, value in held.items() if not is_cached(type(self), name)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._set(**state)
 
     def validate(self) -> None:  # noqa: B027
         """Raise ValueError or TypeError where parameters do not fit together; by default never."""
@@ -338,6 +353,10 @@ def form_of(hint: Any, special: Mapping[Any, Form], otherwise: Form | None = ANY
     if isinstance(hint, type) and issubclass(hint, Kind):
         return KindOf(hint)
     form = {**LEAVES, **special}.get(origin or hint, otherwise)
+    if form is ANYTHING and origin is type and isinstance(inner[0], type):
+        return Instance(inner[0], itself=True)
+    if form is ANYTHING and isinstance(hint, type) and hint not in (object, Any):
+        return Instance(hint)
     if form is None:
         raise TypeError(
             f"{getattr(hint, '__name__', hint)!r} is no annotation of a parameter: expected float, "
@@ -396,9 +415,12 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
         if arrays is not None and value.size > SHORT:
             arrays[at] = np.asarray(value)
             return {"array": at}
-        return describe(value.tolist(), arrays, at)
+        plain = float(value) if isinstance(value, np.longdouble) else value.tolist()
+        return describe(plain, arrays, at)
     if isinstance(value, Path) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
+    if at.count("[") + at.count(".") > DEEPEST:
+        raise ValueError(f"value is nested more than {DEEPEST} deep, at {at[:40]}...")
     if isinstance(value, list | tuple):
         return [describe(entry, arrays, f"{at}[{i}]") for i, entry in enumerate(value)]
     if isinstance(value, Mapping):
@@ -451,7 +473,7 @@ def schema(family: type[Kind]) -> dict[str, Any]:
 def _check_family(who: str, family: Any) -> None:
     if not (isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")):
         raise TypeError(
-            f"{who} expects a family or a kind, a class such as meanfield.Drift; got {family!r}."
+            f"{who} expects a family or a kind, as meanfield.Drift; got {as_given(family)}."
         )
 
 
@@ -480,7 +502,8 @@ class KindOf(Form):
 
     @property
     def expected(self) -> str:  # type: ignore[override]
-        return f"one of {', '.join(f'{name}(...)' for name in self.names)}"
+        some = ", ".join(f"{name}(...)" for name in self.names)
+        return f"one of {some}" if "," in some else some or f"a {self.base.__name__}"
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if reading.in_python:
@@ -582,6 +605,28 @@ def checked(function: Callable, given: Mapping[str, Any], *without: str) -> dict
         name: value if name in without else known[name].read(value, name, Call())
         for name, value in given.items()
     }
+
+
+def checked_call(*without: str) -> Callable[[F], F]:
+    """A function whose arguments are `checked` when it is called, `without` some of these names."""
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(*given: Any, **named: Any) -> Any:
+            bound = signature.bind(*given, **named)
+            known = parameters_of(function)
+            bound.arguments |= {
+                name: value if name in without else known[name].read(value, name, Call())
+                for name, value in bound.arguments.items()
+                if name in known and signature.parameters[name].kind not in SEVERAL
+            }
+            return function(*bound.args, **bound.kwargs)
+
+        return cast(F, call)
+
+    return decorate
 
 
 def call_json(

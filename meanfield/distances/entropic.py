@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import positive, whole_number
+from ..core.checks import check_memory, positive, whole_number
 from ..core.errors import UnresolvedWarning
 from .distance import Distance
 from .linear_programs import Points, pairwise_distances
 from .measures import checked_pair
-from .wasserstein import checked_power
+from .wasserstein import MOST_CELLS, checked_power
 
 MARGINAL = 1e-10  # total error of a marginal at which the iteration is done
 ROUNDS = 100  # of Newton's method, at the last strength
@@ -72,8 +72,10 @@ def sinkhorn_divergence(
     Feydy, Sejourne, Vialard, Amari, Trouve and Peyre, AISTATS 2019.
     """
     p = checked_power(p)
-    positive(blur=blur)
+    blur = positive("blur", blur)
     cells = whole_number("sinkhorn_divergence needs a number of cells", "cells", cells)
+    if cells > MOST_CELLS:
+        raise ValueError(f"cells must be at most {MOST_CELLS}; got cells = {cells}.")
     a, b, shape, pairs = checked_pair("sinkhorn_divergence", a, b)
     for measure in (a, b):
         measure.check_divisible()
@@ -108,6 +110,8 @@ def _with_mass(points: Points) -> Points:
 
 def _cost(a: Points, b: Points, p: float, strength: float, curved: bool) -> tuple[float, float]:
     """A lower bound of S(a, b), and by how much it may be too small."""
+    sizes = (5, len(a.x), len(b.x))
+    check_memory(f"costs between {len(a.x)} and {len(b.x)} points", sizes, "cells, or the tokens")
     costs = pairwise_distances(a.x, b.x, p, curved)
     back = np.ascontiguousarray(costs.T)
     g = np.zeros(len(b.x))

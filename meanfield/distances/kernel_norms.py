@@ -12,9 +12,9 @@ from math import factorial, pi
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..core.checks import boolean, positive, whole_number
+from ..lowlevel.compilation import njit
 from ..spaces import Circle, Geometry, Sphere, Zonal
 from ..spaces.kernels import exponential_multipliers
 from .distance import Distance
@@ -77,7 +77,7 @@ def sobolev_distance(
     ----------
     Peyre, Comparison between W_2 distance and H^-1 norm, ESAIM: COCV 24 (2018).
     """
-    positive(s=s)
+    s = positive("s", s)
     a, b, shape, pairs = checked_pair("sobolev_distance", a, b)
     rotated = boolean("up_to_rotation", up_to_rotation)
     smooth = a.smooth + b.smooth
@@ -150,7 +150,7 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
     ----------
     Gretton, Borgwardt, Rasch, Scholkopf and Smola, J. Mach. Learn. Res. 13 (2012).
     """
-    positive(beta=beta)
+    beta = positive("beta", beta)
     a, b, shape, pairs = checked_pair("mmd", a, b)
     d = a.dimension
     pointwise = a.pointwise and b.pointwise

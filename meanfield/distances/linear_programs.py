@@ -8,9 +8,10 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..core.checks import check_memory
 from ..core.errors import MeanfieldError, UnresolvedWarning
+from ..lowlevel.compilation import njit
 
 NEAR = 0.01  # angles closer than this to 0 or pi lose digits in an inner product
 MOST_PAIRS = 2**28  # their costs and the plan are 4 GiB
@@ -96,6 +97,8 @@ def optimal_plan(x, a, y, b, p: float, on_sphere: bool = True) -> Plan:
             f"{MOST_PAIRS}. Take fewer tokens, or sliced_wasserstein, sobolev_distance or mmd, "
             "which are made for many."
         )
+    sizes = (4, len(x), len(y))
+    check_memory(f"costs between {len(x)} and {len(y)} points", sizes, "cells, or the tokens")
     costs, scale = _scaled_costs(x, y, p, on_sphere)
     options = {"numItermax": PIVOTS, "center_dual": False, "check_marginals": False}
     plan, log = emd(a / a.sum(), b / b.sum(), costs, log=True, **options)

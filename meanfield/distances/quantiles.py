@@ -31,10 +31,10 @@ from collections.abc import Callable
 from math import pi
 
 import numpy as np
-from numba import njit
 from numpy.polynomial import chebyshev
 
 from ..core.errors import MeanfieldError
+from ..lowlevel.compilation import njit
 
 LEVEL, PLACE, WIDTH, RISE = range(4)  # columns of a curve
 CHEBYSHEV = 14  # nodes of the polynomial on one piece

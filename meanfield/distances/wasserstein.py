@@ -6,12 +6,11 @@ Also averaged over great circles, and over positions in a sequence.
 from collections.abc import Callable
 from functools import cache
 from math import pi
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import boolean, generator, whole_number
+from ..core.checks import as_given, boolean, check_memory, fitting, generator, real, whole_number
 from ..spaces.circle import evaluate
 from ..states import Gaussian, Tokens
 from .distance import Distance
@@ -124,11 +123,7 @@ def wasserstein(
 
 def checked_power(p: Any) -> float:
     """p as a float; raises ValueError outside [1, 20]."""
-    if isinstance(p, bool) or not isinstance(p, Real) or not 1 <= float(p) <= LARGEST_POWER:
-        raise ValueError(
-            f"A Wasserstein distance needs 1 <= p <= {LARGEST_POWER}, a number; got p = {p!r}."
-        )
-    return float(p)
+    return real("p", p, f"a number, 1 <= p <= {LARGEST_POWER}", lambda p: 1 <= p <= LARGEST_POWER)
 
 
 def _bures(a: Any, b: Any, p: float, rotated: bool) -> Distance:
@@ -352,6 +347,8 @@ def sliced_wasserstein(
         return wasserstein(a, b, p)
     for measure in (first, second):
         measure.check_divisible()
+    sizes = (4, count, first.dimension)
+    check_memory(f"projections = {count} in R^{first.dimension}", sizes, "projections")
     frames = np.linalg.qr(rng.standard_normal((count, first.dimension, 2)))[0]
     parts = []
     for begin in range(0, count, TOGETHER):
@@ -422,15 +419,13 @@ def conditional_wasserstein(
     Castin, Ablin and Peyre, arXiv:2312.14820 (masked attention).
     """
     p = checked_power(p)
-    for state in (a, b):
-        if not isinstance(state, Tokens) or state.shape:
-            raise TypeError(
-                f"conditional_wasserstein is between single sets of Tokens; got {state!r}."
-            )
+    for name, state in (("a", a), ("b", b)):
+        single = isinstance(state, Tokens) and not state.shape
+        fitting(name, state, "a single set of Tokens", single, TypeError)
     if blocks is not None:
         return _of_blocks(a, b, p, whole_number("blocks must be a number", "blocks", blocks))
     if a.dimension != b.dimension or a.on_sphere != b.on_sphere:
-        raise ValueError(f"Both need to be tokens of one space; got {a!r} and {b!r}.")
+        raise ValueError(f"Both need to be tokens of one space; got {as_given(a)} and {b!r}.")
     ends = [levels_of(tokens.masses[None])[0, 1:] for tokens in (a, b)]
     edges = np.union1d(*ends)
     middles = (edges + np.concatenate([[0.0], edges[:-1]])) / 2
@@ -452,7 +447,7 @@ def _of_blocks(a: Tokens, b: Tokens, p: float, blocks: int) -> Distance:
         if len(tokens) % blocks or np.ptp(tokens.masses) > 0:
             raise ValueError(
                 f"{blocks} blocks of equal mass need a number of tokens that they divide, of equal "
-                f"masses; got {tokens!r}."
+                f"masses; got {as_given(tokens)}."
             )
     first, second = (
         Tokens(t.x.reshape(blocks, -1, t.dimension), on_sphere=t.on_sphere) for t in (a, b)

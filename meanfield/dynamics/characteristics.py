@@ -56,7 +56,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     """
 
     example = "Characteristics(density)"
-    smallest_step = 1e-15
+    smallest_change = 1e-15
     unresolved_since: float | None
     last_to_arrive: list[float] | None
     _reason: str | None
@@ -91,7 +91,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     def begin(self, y: np.ndarray, t: float) -> None:
         """Raise ValueError if the nodes do not resolve the interaction to begin with."""
         error = self.halved_error(y, self.like.halves)
-        if error > INTERACTION:
+        if not error <= INTERACTION:
             raise ValueError(
                 f"{len(self.like)} nodes do not resolve this interaction: half of them change the "
                 f"velocities by {error:.1e}, expected <= {INTERACTION:.0e}. Use more nodes: "
@@ -116,16 +116,17 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         Relative to W'(1) / Z(1), the rate at which points move towards a Dirac next to them.
         """
         l, d = np.arange(self.degree + 1), self.chart.geometry.dimension
-        harmonics = np.array([dimension_of_harmonics(int(k), d) for k in l])
-        scale = (np.abs(self.attraction) * harmonics * l * (l + d - 2) / (d - 1)).sum()
-        if self.normaliser is not None:
-            scale /= np.abs(self.normaliser * harmonics).sum()
+        with np.errstate(over="ignore", invalid="ignore"):
+            harmonics = np.array([dimension_of_harmonics(int(k), d) for k in l])
+            scale = (np.abs(self.attraction) * harmonics * l * (l + d - 2) / (d - 1)).sum()
+            if self.normaliser is not None:
+                scale /= np.abs(self.normaliser * harmonics).sum()
         velocity, change = self.velocity(x), 0.0
         for half in halves:
             masses = np.where(half, 2 * self.masses, 0.0)
             other = self.chart.velocity(x, masses, self.attraction, self.normaliser)
             change = max(change, float(self.chart.lengths(x, other - velocity).max()))
-        return change / scale if scale > 0 else 0.0
+        return change / scale if scale != 0 else 0.0
 
     def rounding(self, state: Characteristics) -> float:
         """Relative error of velocities by rounding, where there is least mass around.

@@ -54,7 +54,8 @@ class DensityEvolution:
         normaliser = model.zonal.normaliser(degree, dimension)
 
         self.geometry, self.shape, self.members = geometry, shape, members
-        self.linear = rows(geometry.laplacian / model.kappa[..., None])
+        with np.errstate(over="ignore"):  # no step is finite then
+            self.linear = rows(geometry.laplacian / model.kappa[..., None])
         self.nonlinear = geometry.transport(
             rows(model.zonal.attraction(degree, dimension)),
             None if normaliser is None else rows(normaliser),

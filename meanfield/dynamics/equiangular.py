@@ -183,7 +183,8 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
         What may be rounding of the coordinates is none: no shorter step would have less of it.
         """
-        return float(np.abs(error).max(initial=0.0, where=np.abs(error) > ROUNDED * np.abs(y)))
+        rounded = np.abs(error) <= ROUNDED * np.abs(y)
+        return float(np.abs(error).max(initial=0.0, where=~rounded))  # nan, where it is no number
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """The speed of the tokens, of the fastest member; radii do not count."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import real_array
+from ..core.checks import as_given, real_array
 from ..core.errors import MeanfieldError
+from ..core.kinds import checked_call
 from ..models.attention import Head
 from ..models.transformer import Transformer
 from ..states import Gaussian
@@ -88,7 +89,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         if known.iterates and weights != type(weights)():
             raise MeanfieldError(
                 "A Gaussian takes Sinkhorn weights in closed form, without iterations: tolerance "
-                f"and most_iterations have no effect. Use Sinkhorn(); got {weights!r}."
+                f"and most_iterations have no effect. Use Sinkhorn(); got {as_given(weights)}."
             )
         if drift.causal:
             raise MeanfieldError(
@@ -319,18 +320,14 @@ class ClosedCovariance:
     Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, section 4.
     """
 
+    @checked_call()
     def __init__(self, model: Transformer, state: Gaussian):
-        if not isinstance(model, Transformer) or not isinstance(state, Gaussian):
-            raise TypeError(
-                "Expected a Transformer and a Gaussian, such as Transformer(Attention()) and "
-                f"Gaussian(mean, cov); got {type(model).__name__} and {type(state).__name__}."
-            )
         motion = GaussianMotion(model, state)
         drift = motion._drift
         if not (motion._weights.closed and drift.constant):
             raise MeanfieldError(
                 "The covariance is known in closed form under softmax weights with constant "
-                f"parameters; got {drift!r}. Use solve."
+                f"parameters; got {as_given(drift)}. Use solve."
             )
         root, heads, drive = state.root, drift.on(0.0, state.dimension), np.zeros(())
         with np.errstate(over="ignore", invalid="ignore"):
@@ -361,7 +358,9 @@ class ClosedCovariance:
         """
         times = real_array("t", t)
         if not ((times >= 0) & (times < self.blow_up_time)).all():
-            raise ValueError(f"t must be >= 0 and < {self.blow_up_time:.10g}; got t = {t!r}.")
+            raise ValueError(
+                f"t must be >= 0 and < {self.blow_up_time:.10g}; got t = {as_given(t)}."
+            )
         left = 1 - times[..., None, None] * self._values
         return self._columns / left @ self._columns.T
 

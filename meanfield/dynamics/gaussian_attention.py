@@ -50,7 +50,8 @@ def lengths(array: np.ndarray) -> np.ndarray:
     largest = np.abs(array).max(axis=0, initial=0.0)
     scale = np.where((largest > 0) & (largest < np.inf), largest, 1.0)
     shares = array / scale
-    return scale * np.sqrt((shares * shares).sum(axis=0))
+    with np.errstate(over="ignore"):
+        return scale * np.sqrt((shares * shares).sum(axis=0))
 
 
 class Affine(NamedTuple):

@@ -8,8 +8,8 @@ from ..core.errors import MeanfieldError
 from ..core.forms import shown
 from ..models.transformer import Transformer
 from ..states import Gram
-from .motion import Motion, in_shape_of
-from .observables import cluster_counts, declare, mean_cosine, rank_of
+from .motion import Failure, Motion, in_shape_of
+from .observables import cluster_counts, declare, mean_cosine, pairless, rank_of
 
 declare("least_cosine", "least cosine")
 
@@ -93,6 +93,10 @@ class GramMotion(Motion, moves=Gram):
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """Why velocities at these coordinates are not finite, and what to do about it."""
         return self.model.drift.why_not_finite(1.0)
+
+    def doubt(self, state: Gram, t: float, failure: Failure) -> str | None:
+        """Whether observables of pairs are nan."""
+        return pairless(state)
 
     def stats(self, state: Gram, t: float) -> dict[str, Any]:
         """What sums over tokens."""

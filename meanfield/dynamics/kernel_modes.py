@@ -12,9 +12,9 @@ the place of the sums |s| grows by at most h, and q by at most the factor exp(be
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
-from ..core.checks import positive
+from ..core.checks import as_given, positive
+from ..lowlevel.compilation import njit
 from ..states import Tokens
 
 CELL = 0.25  # first cells, in units of the bandwidth
@@ -91,9 +91,9 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     if tokens.shape or tokens.dimension != dimension:
         raise ValueError(
             "kernel_modes takes a single set of tokens on the circle (d = 2) or the line (R^1); "
-            f"got {tokens!r}. Replicas: one by one."
+            f"got {as_given(tokens)}. Replicas: one by one."
         )
-    positive(beta=beta)
+    beta = positive("beta", beta)
     kept, circle = tokens.masses > 0, tokens.on_sphere
     x, masses, beta = tokens.x[kept], tokens.masses[kept], float(beta)
     x = np.arctan2(x[:, 1], x[:, 0]) if circle else x[:, 0]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from ..core.checks import common_shape
+from ..core.checks import common_shape, fitting
 from ..core.errors import MeanfieldError
 from ..models import Drift
 from ..models.normalisation import PostLN, PreLN
@@ -15,8 +15,6 @@ from ..models.transformer import Transformer
 from ..states import Equiangular, State, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
 
-INSIDE = 1e-13  # of the time between two jumps
-ROUNDED = 32 * np.finfo(float).eps  # of that time, where it is long after 0
 ONE_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 S = TypeVar("S", Tokens, Equiangular)
 WITH_RADII = (
@@ -94,8 +92,9 @@ class Motion(ABC):
         Which of the options engine, merge, rng, min_degree and max_degree of `solve` apply.
     refusals : mapping
         Words in which an option that does not apply is refused, where the usual ones do not do.
-    smallest_step : float
-        Error control gives up below it, relative to the duration of a run.
+    smallest_change : float
+        Error control gives up after a step that it rejects although nothing moves by more, as
+        `relative_error` measures it: such an error is rounding.
     semilinear : bool
         Whether states are expansions in modes that follow L c + N(c), see `DensityMotion`, rather
         than coordinates that have a velocity.
@@ -117,7 +116,7 @@ class Motion(ABC):
     schemes: ClassVar[tuple[Scheme | Splitting, ...]] = (DormandPrince,)
     options: ClassVar[frozenset[str]] = frozenset()
     refusals: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    smallest_step: ClassVar[float] = 0.0
+    smallest_change: ClassVar[float] = 0.0
     semilinear: ClassVar[bool] = False
     implicit: ClassVar[bool] = False
     detects_blow_up: ClassVar[bool] = False
@@ -244,7 +243,10 @@ class Motion(ABC):
 
     def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
         """The coordinates after one step of a splitting among `schemes`."""
-        raise NotImplementedError(f"{type(self).__name__} has no step of {scheme.name}.")
+        raise MeanfieldError(
+            f"{type(self).__name__} needs a method step(scheme, y, t, dt, rng) for steps of "
+            f"{scheme.name}, and has none. Define it, or choose another scheme."
+        )
 
     def projected(self, y: np.ndarray) -> np.ndarray:
         """Coordinates of a state next to y, which is off the space by the error of a step."""
@@ -274,14 +276,13 @@ class Motion(ABC):
         return distinct([*found, *(float(t) for t in self.model.drift.breakpoints(start, end))])
 
     def enter(self, start: float, end: float) -> None:
-        """Between two breakpoints; at either the model is taken as it is in between."""
+        """Between two times that are between two breakpoints: at all others as at the nearer."""
         self._ends = start, end
 
     def inside(self, t: float) -> float:
-        """The time t, or one next to it that is certainly between the two."""
+        """The time t, or one next to it that is certainly between two breakpoints."""
         start, end = self._ends
-        margin = max(INSIDE * (end - start), ROUNDED * max(abs(start), abs(end)))
-        return t if np.isinf(margin) else min(max(t, start + margin), end - margin)
+        return min(max(t, start), end)
 
     # Along a run ---------------------------------------------------------------------------
 
@@ -343,7 +344,10 @@ class Motion(ABC):
 
     def attended(self, state: Any) -> Any:
         """What one layer of attention answers, for states that `attend` takes."""
-        raise NotImplementedError(f"{type(self).__name__} has no answer of attention alone.")
+        raise MeanfieldError(
+            f"{type(self).__name__} needs a method attended(state) for the answer of attention "
+            "alone, and has none. Define it."
+        )
 
     def measure(self, state: Any, t: float = 0.0) -> dict[str, Any]:
         """Observables of a state at the time t: names, and numbers or arrays.
@@ -439,11 +443,9 @@ def attend(drift: Drift, state: S) -> S:
     Cheng, "Mean shift, mode seeking, and clustering", IEEE Trans. Pattern Anal. Mach. Intell. 17
     (1995), for blurring mean-shift.
     """
-    if not isinstance(drift, Drift) or not isinstance(state, Tokens | Equiangular):
-        raise TypeError(
-            "attend takes a drift and Tokens or Equiangular ones; got "
-            f"{type(drift).__name__} and {type(state).__name__}."
-        )
+    fitting("drift", drift, "a Drift", isinstance(drift, Drift), TypeError)
+    tokens = isinstance(state, Tokens | Equiangular)
+    fitting("state", state, "Tokens or Equiangular", tokens, TypeError)
     sphere = getattr(state, "on_sphere", True)
     model = Transformer(drift, normalisation=PreLN() if sphere else PostLN())
     state = in_shape_of(model, state)

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import positive, whole_number
+from ..core.checks import as_given, check_memory, positive, whole_number
+from ..core.kinds import checked_call
 from ..models.transformer import Transformer
 from ..states import Gram, Tokens
 from ..states.clusters import LINKED
 from ..states.tokens import TokenSet, sum_over_pairs
+from ..steppers.flow import UNHEARD
 from .motion import motion_for
 
 MOMENTS = 8
@@ -45,6 +47,7 @@ class Quantity:
 QUANTITIES: dict[tuple[str, bool], Quantity] = {}
 
 
+@checked_call()
 def declare(name: str, symbol: str, *, flat: bool = False, **scale: Any) -> None:
     """Tell how figures show the observable of this name.
 
@@ -81,6 +84,7 @@ declare("spread", "spread (r.m.s.)", log_from=100.0)
 declare("mass", r"mass drift $\int \mathrm{d}\mu_t - 1$", offset=1.0)
 
 
+@checked_call()
 def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndarray]:
     """Observables of a state under a model: see `measure` of the motion of its class.
 
@@ -96,7 +100,8 @@ def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndar
     dict of ndarray
         By name; of ensembles and replicas one entry each.
     """
-    found = motion_for(state)(model, state).measure(state, t)
+    with np.errstate(**UNHEARD):
+        found = motion_for(state)(model, state).measure(state, t)
     return {name: np.asarray(value) for name, value in found.items()}
 
 
@@ -170,6 +175,7 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
     bins = whole_number("bins must be a whole number", "bins", bins)
     if len(state) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")
+    check_memory(f"bins = {bins}", (8, bins), "bins")
     edges, shares = np.linspace(-1, 1, bins + 1), np.zeros(bins)
     masses = state.directed_masses
     for begin in range(0, len(state), ROWS):
@@ -194,9 +200,19 @@ def mean_cosine(state: Tokens | Gram) -> np.ndarray:
         return state.sum_of_inner_products / sum_over_pairs(np.ones((*masses.shape, 1)), masses)
 
 
+def pairless(state: Tokens | Gram) -> str | None:
+    """What to warn of where no pair of tokens has a mass; None if one has in every replica."""
+    if (np.count_nonzero(state.masses, axis=-1) > 1).all():
+        return None
+    return (
+        "All masses but one are 0, so that no pair of tokens has a mass, and the mean over pairs, "
+        "mean_cosine, is nan. Give two tokens a mass > 0."
+    )
+
+
 def _check(state: Any, what: str = "Pairs") -> None:
     if not isinstance(state, TokenSet):
-        raise TypeError(f"{what} are those of Tokens or a Gram; got {state!r}.")
+        raise TypeError(f"{what} are those of a state of Tokens or a Gram; got {as_given(state)}.")
 
 
 # Clusters ------------------------------------------------------------
@@ -236,7 +252,7 @@ def cluster_labels(state: Tokens | Gram, angle: float = LINKED) -> np.ndarray:
     _check(state, "Clusters")
     if state.shape:
         raise ValueError("Clusters are those of a single set of tokens; take replicas one by one.")
-    positive(angle=angle)
+    angle = positive("angle", angle)
     return state.cluster_labels(angle)
 
 
@@ -253,7 +269,8 @@ def merge_events(n: int, angle: float = LINKED) -> list[Callable]:
         As for `cluster_labels`.
     """
     n = whole_number("merge_events needs a whole number n", "n", n)
-    positive(angle=angle)
+    angle = positive("angle", angle)
+    check_memory(f"n = {n}, an event for each", (32, n), "n")
     return [_falls_to(count, angle) for count in range(n - 1, 0, -1)]
 
 

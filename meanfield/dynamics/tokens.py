@@ -7,19 +7,18 @@ normalisation has one, then the logarithm of the mass where the model has a reac
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
-from ..lowlevel.compilation import WITHIN
+from ..lowlevel.compilation import WITHIN, njit
 from ..models.transformer import Transformer
 from ..states import Tokens
 from ..states.clusters import MANY
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
 from .motion import AGAIN, WITH_RADII, Failure, Motion, in_shape_of
-from .observables import cluster_counts, declare, effective_rank, mean_cosine
+from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
 
 declare("mean_radius", "mean radius", log_from=100.0)
 
@@ -144,7 +143,13 @@ class TokenMotion(Motion, moves=Tokens):
                 "a normalisation, reaction, feed-forward map, changing parameters or a noise of "
                 "its own decide how fast tokens move. Try one and half of it."
             )
-        return float(CAREFUL / np.max(model.drift.rate(start) + (self.dimension - 1) / model.kappa))
+        with np.errstate(over="ignore"):
+            fastest = np.max(model.drift.rate(start) + (self.dimension - 1) / model.kappa)
+        if not 0 < CAREFUL / fastest < np.inf:
+            raise ValueError(
+                f"This model needs dt, the length of its steps with noise: its rates are {fastest}."
+            )
+        return float(CAREFUL / fastest)
 
     # Coordinates ---------------------------------------------------------------------------
 
@@ -217,8 +222,9 @@ class TokenMotion(Motion, moves=Tokens):
         return rates
 
     def reaction_rates(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """alpha Phi, by which the logarithms of masses grow, up to a common constant."""
-        return self.model.reaction * self._sums.potential(x, masses)
+        """alpha (Phi - int Phi dmu), by which the logarithms of masses grow."""
+        potential = self._sums.potential(x, masses)
+        return self.model.reaction * (potential - (masses * potential).sum(axis=1, keepdims=True))
 
     def feedforward_rates(self, y: np.ndarray, t: float) -> np.ndarray:
         """Those by the feed-forward map."""
@@ -366,17 +372,32 @@ class TokenMotion(Motion, moves=Tokens):
 
         Under a reaction with (d log m/dt)^2 added to |v|^2.
         """
-        squares, masses = (velocity[..., : self.dimension] ** 2).sum(axis=-1), self.masses(y)
+        speeds = self._speeds(velocity)
         if self.model.reaction:
             growth = velocity[..., -1]
-            squares += (growth - (masses * growth).sum(axis=1, keepdims=True)) ** 2
-        return float(np.sqrt((masses * squares).sum(axis=-1).max()))
+            mean = (self.masses(y) * growth).sum(axis=1, keepdims=True)
+            speeds = np.hypot(speeds, growth - mean)
+        return float(self._mean_speed(y, speeds).max())
+
+    def _speeds(self, velocity: np.ndarray) -> np.ndarray:
+        """|v| of every token (replicas, n), whose square may overflow."""
+        largest = float(np.abs(velocity).max(initial=0.0)) or 1.0
+        return largest * lengths(velocity[..., : self.dimension] / largest)
+
+    def _mean_speed(self, y: np.ndarray, speeds: np.ndarray) -> np.ndarray:
+        """The root of the mean square of speeds, of every replica."""
+        largest = float(speeds.max(initial=0.0)) or 1.0
+        return largest * np.linalg.norm(np.sqrt(self.masses(y)) * (speeds / largest), axis=-1)
 
     # In words ------------------------------------------------------------------------------
 
     def size(self, y: np.ndarray) -> str:
         """The number of tokens that move."""
         return f"{y.shape[1]} tokens"
+
+    def doubt(self, state: Tokens, t: float, failure: Failure) -> str | None:
+        """Whether observables of pairs are nan."""
+        return pairless(state)
 
     def stats(self, state: Tokens, t: float) -> dict[str, Any]:
         """What sums over tokens."""
@@ -472,13 +493,13 @@ class TokenMotion(Motion, moves=Tokens):
         Cost: that of a velocity, and n d min(n, d) operations.
         """
         y = self.coordinates(state)
-        squares = (self.velocity(y, t)[..., : self.dimension] ** 2).sum(axis=-1)
+        speed = self._mean_speed(y, self._speeds(self.velocity(y, t)))
         mean = np.einsum("...i,...id->...d", state.masses, state.x)
         known = len(state) <= MANY or self.dimension <= 3
         found = {
             "order_parameter": np.linalg.norm(mean, axis=-1),
             "mean_cosine": mean_cosine(state),
-            "speed": np.sqrt((self.masses(y) * squares).sum(axis=-1)).reshape(state.shape),
+            "speed": speed.reshape(state.shape),
             "cluster_count": cluster_counts(state) if known else np.full(state.shape, np.nan),
             "interaction_energy": self.energy(y),
             "effective_rank": effective_rank(state),

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.checks import as_given
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
@@ -193,7 +194,7 @@ def engine_for(drift: Any, asked: Any, n: int, d: int, *, whole_for: str = "") -
     """
     if asked is not None and not isinstance(asked, Summation):
         names = ", ".join(f"engines.{name}(...)" for name in Summation.kinds)
-        raise TypeError(f"engine must be one of {names}; got {asked!r}.")
+        raise TypeError(f"engine must be one of {names}; got {as_given(asked)}.")
     asked, name = Automatic() if asked is None else asked, type(drift).__name__
     known: list[Any] = [ZonalDrift, *SUMS]
     kind = next((c for c in type(drift).__mro__ if c in known), None)
@@ -212,6 +213,8 @@ def engine_for(drift: Any, asked: Any, n: int, d: int, *, whole_for: str = "") -
         return SUMS[kind](drift, threads=asked.threads)
     if whole_for:
         if not asked.whole:
-            raise ValueError(f"{whole_for}, which engines.Direct gives; got engine = {asked!r}.")
+            raise ValueError(
+                f"{whole_for}, which engines.Direct gives; got engine = {as_given(asked)}."
+            )
         asked = Direct(threads=asked.threads)
     return asked.build(drift, n, d)

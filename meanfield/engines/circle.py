@@ -12,9 +12,8 @@ transforms of ducc0 for scattered points.
 from functools import partial
 
 import numpy as np
-from numba import njit
 
-from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN
+from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
 from ..models import ZonalDrift
 from .harmonics import PART, HarmonicEngine, parts_of
 

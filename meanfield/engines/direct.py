@@ -14,9 +14,10 @@ from functools import cached_property, partial
 from itertools import cycle
 
 import numpy as np
-from numba import njit
 
+from ..core.checks import as_given
 from ..lowlevel.blas import one_blas_thread
+from ..lowlevel.compilation import njit
 from ..lowlevel.simd import exponential
 from ..models import ZonalDrift
 from .contract import ALONE, Engine, ThreadPool
@@ -68,7 +69,7 @@ class DirectSums(Engine):
 
     def __init__(self, drift: ZonalDrift, threads: int = 1):
         if not isinstance(drift, ZonalDrift):
-            raise TypeError(f"Sums over pairs expect a ZonalDrift, as USA(beta); got {drift!r}.")
+            raise TypeError(f"drift must be a ZonalDrift, as USA(beta); got {as_given(drift)}.")
         super().__init__(drift)
         self._threads = ThreadPool(threads)
         if drift.exponent is None:

@@ -14,9 +14,8 @@ circle, and the loops are unrolled.
 """
 
 import numpy as np
-from numba import njit
 
-from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN
+from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
 from ..lowlevel.simd import exponential
 
 BLOCK = 256

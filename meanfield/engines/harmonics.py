@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
+from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
 from ..models.zonal import kernel_degree
 from ..spaces.contract import dimension_of_harmonics

@@ -1,8 +1,8 @@
 """Tokens on S^2, by the spherical harmonics of their measure."""
 
 import numpy as np
-from numba import njit
 
+from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
 from ..spaces.sphere_points import factors
 from .harmonics import HarmonicEngine, parts_of

@@ -9,9 +9,8 @@ ones. The algorithm is Stockham's, which needs no reordering, with factors 8, 5,
 """
 
 import numpy as np
-from numba import njit
 
-from .compilation import INNER
+from .compilation import INNER, njit
 from .simd import LANES, load, store
 
 PLANE = 8 * LANES

@@ -1,19 +1,49 @@
 """How many threads BLAS uses."""
 
+import sys
+import threading
+from contextlib import ExitStack
 from functools import cache
+
+from .compilation import hold_at_fork
 
 
 @cache
-def _libraries():
+def _libraries(_with_scipy: bool):
+    """Those that are loaded; scipy has one of its own."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()  # looks for them, which takes milliseconds
 
 
-def one_blas_thread():
-    """A context in which BLAS uses one thread.
+class _OneThread:
+    """A limit of the whole process: it begins with the first block and ends with the last one."""
+
+    def __init__(self):
+        self._lock, self._blocks, self._limit = threading.Lock(), 0, ExitStack()
+        hold_at_fork(self._lock)
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._blocks == 0:
+                libraries = _libraries("scipy.linalg" in sys.modules)
+                self._limit.enter_context(libraries.limit(limits=1, user_api="blas"))
+            self._blocks += 1
+
+    def __exit__(self, *_) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if self._blocks == 0:
+                self._limit.close()
+
+
+_one_thread = _OneThread()
+
+
+def one_blas_thread() -> _OneThread:
+    """A context in which BLAS uses one thread, in the whole process.
 
     For where threads of our own share the work, and for small matrices, for which it is slower with
-    more.
+    more. Blocks may overlap, in one thread or in several.
     """
-    return _libraries().limit(limits=1, user_api="blas")
+    return _one_thread

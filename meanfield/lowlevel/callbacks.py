@@ -9,8 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import carray, types
 from numba.extending import intrinsic
+
+from .compilation import COMPILING, njit
 
 
 def _codegen(context, builder, _signature, arguments):
@@ -76,8 +78,9 @@ class CompiledFunction:
     @property
     def address(self) -> int:
         """Where the compiled function begins, for `evaluate`."""
-        result = self._compiled.get_compile_result(types.void(*[types.int64] * 4))
-        return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+        with COMPILING:
+            result = self._compiled.get_compile_result(types.void(*[types.int64] * 4))
+            return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 
     def __call__(self, context: int, member: int, source: int, target: int) -> None:
         self._compiled(context, member, source, target)

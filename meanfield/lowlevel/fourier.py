@@ -15,10 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import MeanfieldError
+from .compilation import hold_at_fork
 from .simd import aligned
 
 ESTIMATE, MEASURE = 1 << 6, 0
-PLANNING = threading.RLock()  # FFTW plans and frees plans in one thread at a time
+PLANNING = threading.Lock()  # FFTW plans and frees plans in one thread at a time
+UNUSED: list[int] = []  # plans that are to be freed
+hold_at_fork(PLANNING)
 
 # Even lengths that no longer one beats when FFTW plans by ESTIMATE: benchmarks/lengths.py.
 # fmt: off
@@ -119,7 +122,7 @@ class RealTransform:
             _plan(library.fftw_plan_many_dft_r2c, length, 1, values, spectrum, flags),
         )
         for _, plan in (self.inverse, self.forward):
-            weakref.finalize(self, _destroy, library, plan).atexit = False
+            weakref.finalize(self, _destroy, plan).atexit = False
 
 
 def _plan(planner, length, rows, source, target, flags) -> int:
@@ -133,14 +136,25 @@ def _plan(planner, length, rows, source, target, flags) -> int:
             *(ctypes.c_void_p(target.ctypes.data), None, 1, target_stride),
             ctypes.c_uint(flags),
         )
+        _free()
     if not plan:
         raise MeanfieldError(f"FFTW could not plan a transform of length {length}.")
     return plan
 
 
-def _destroy(library: ctypes.CDLL, plan: int) -> None:
-    with PLANNING:
-        library.fftw_destroy_plan(ctypes.c_void_p(plan))
+def _destroy(plan: int) -> None:
+    """Free a plan, now or with the next one: whoever waits for memory to be cleared has locks."""
+    UNUSED.append(plan)
+    if PLANNING.acquire(blocking=False):
+        try:
+            _free()
+        finally:
+            PLANNING.release()
+
+
+def _free() -> None:
+    while UNUSED:
+        _library().fftw_destroy_plan(ctypes.c_void_p(UNUSED.pop()))
 
 
 def _address(function) -> int:

@@ -17,9 +17,8 @@ and `unfold` turn coefficients of the p_l into those of E and O, and sums back.
 """
 
 import numpy as np
-from numba import njit
 
-from .compilation import INNER
+from .compilation import INNER, njit
 from .simd import LANES, address_of, load, spread, store, sums_of
 
 BLOCK = 4  # pairs of degrees that `synthesise` takes in one pass over the latitudes

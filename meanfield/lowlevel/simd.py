@@ -13,10 +13,10 @@ import operator
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
-from .compilation import WITHIN
+from .compilation import WITHIN, njit
 
 LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)

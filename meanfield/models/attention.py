@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import finite, finite_array, real_array
+from ..core.checks import finite, finite_array, fitting
 from ..core.forms import NonNegative
 from .drift import Drift
 from .parameters import InverseTemperature, Matrix, Parameter, changing
@@ -336,19 +336,20 @@ def rescaled(x, V, t: float) -> np.ndarray:
     ----------
     Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2305.05465.
     """
-    x, V = real_array("x", x), finite_array("V", V)
+    x, V = finite_array("x", x), finite_array("V", V)
     d = x.shape[-1] if x.ndim > 1 else None
     if d is None or V.shape not in [(), (d, d)]:
         raise ValueError(
             "rescaled expects x of shape (..., n, d) and V a number or of shape (d, d); got x "
             f"{x.shape} and V {V.shape}."
         )
-    finite(t=t)
-    if V.ndim == 0:
-        return x * np.exp(-t * V)
+    t = finite("t", t)
     from scipy.linalg import expm
 
-    return x @ expm(-t * V).T
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = x * np.exp(-t * V) if V.ndim == 0 else x @ expm(-t * V).T
+    fitting("t V", z, "so small that e^(-t V) x is finite", bool(np.isfinite(z).all()))
+    return z
 
 
 # Shapes of matrices ------------------------------------------------------------------------------

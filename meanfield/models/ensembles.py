@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..core.checks import generator, whole_number
+from ..core.checks import check_memory, generator, shape_of, whole_number
 from ..core.forms import Index, Natural
 from .parameters import GivenMatrix, Place
 
@@ -45,7 +45,9 @@ def ginibre(dimension: int, rng, shape: tuple[int, ...] = (), *, rows: int | Non
     """
     d = whole_number("A random matrix needs a dimension", "dimension", dimension)
     k = d if rows is None else whole_number("A random matrix needs rows", "rows", rows)
-    return generator(rng).standard_normal((*shape, k, d))
+    sizes = (*shape_of("shape", shape), k, d)
+    check_memory(f"matrices of dimension {d}", (*sizes, 2), "dimension, rows or shape")
+    return generator(rng).standard_normal(sizes)
 
 
 def ginibre_product(dimension: int, rng, shape: tuple[int, ...] = ()):
@@ -53,7 +55,7 @@ def ginibre_product(dimension: int, rng, shape: tuple[int, ...] = ()):
 
     Entries have mean 0 and variance 1; eigenvalues fill the disc of radius sqrt(d), denser at 0.
     """
-    first, second = np.moveaxis(ginibre(dimension, rng, (*shape, 2)), -3, 0)
+    first, second = np.moveaxis(ginibre(dimension, rng, (*shape_of("shape", shape), 2)), -3, 0)
     return first @ second / np.sqrt(dimension)
 
 

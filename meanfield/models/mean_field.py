@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import as_given
 from ..core.errors import MeanfieldError
 from ..spaces.density import Density
 from .drift import Drift
@@ -48,7 +49,7 @@ class MeanField(Drift):
         first = states[0] if len(states) else None
         if not isinstance(first, Density) or first.geometry.axisymmetric:
             raise TypeError(
-                f"MeanField expects a run of densities on the circle or S^2; got {run!r}."
+                f"MeanField expects a run of densities on the circle or S^2; got {as_given(run)}."
             )
         if first.shape or len(states) < FEWEST:
             raise ValueError(

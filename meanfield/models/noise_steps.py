@@ -6,11 +6,11 @@ Imported when the first step is taken: it needs numba and scipy.
 from functools import cache, lru_cache
 
 import numpy as np
-from numba import njit
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import gammainc
 
 from ..core.errors import MeanfieldError
+from ..lowlevel.compilation import njit
 
 NODES = 128  # of the chi-square law; exact to rounding for every D >= 2 and s
 

@@ -141,7 +141,7 @@ class NGPT(Normalisation):
 
     def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         alpha = self.alpha(t) if callable(self.alpha) else self.alpha
-        positive(**{f"alpha({t:g})": alpha})
+        positive(f"alpha({t:g})", alpha)
         return alpha * _unit(A, size)
 
 

@@ -65,8 +65,12 @@ class _Exponential(ZonalDrift):
             return exponential_multipliers(self.beta, degree, dimension) * scale
 
     def _over_beta(self, multipliers: np.ndarray, dimension: int) -> np.ndarray:
-        """multipliers / beta in degrees >= 1, and at beta = 0 the limit 1/d in degree 1."""
-        beta = np.broadcast_to(self.beta[..., None], multipliers.shape)
+        """multipliers / beta in degrees >= 1, and at beta = 0 the limit 1/d in degree 1.
+
+        It is taken below 1e-300 too, where multipliers have lost their digits.
+        """
+        beta = np.where(np.abs(self.beta) < 1e-300, 0.0, self.beta)[..., None]
+        beta = np.broadcast_to(beta, multipliers.shape)
         quotient = np.zeros_like(multipliers)
         np.divide(multipliers, beta, out=quotient, where=beta != 0)
         quotient[..., 0] = 0
@@ -158,7 +162,9 @@ class SA(_Exponential):
 
     def normaliser(self, degree: int, dimension: int) -> np.ndarray:
         multipliers = exponential_multipliers(self.beta, degree, dimension)
-        return multipliers / multipliers[..., :1]
+        first = multipliers[..., :1]  # which underflows in high dimension where beta is huge
+        ratio = np.copysign(1.0, multipliers)
+        return np.divide(multipliers, first, out=ratio, where=first > 0)
 
 
 class Kuramoto(ZonalDrift):

@@ -32,9 +32,9 @@ class FeedForward(Kind, family=True):
 
     Parameters
     ----------
-    inner : array, (k, d)
-        First matrix.
-    outer : array, (d, k)
+    inner : array, (k, d), or number
+        First matrix; a number is that multiple of the identity.
+    outer : array, (d, k), or number
         Second matrix.
     bias : array, (k,), optional
         0 by default.
@@ -57,23 +57,37 @@ class FeedForward(Kind, family=True):
     def validate(self) -> None:
         if self.inner.shape is None or self.outer.shape is None:  # not known yet
             return
-        width = self.inner.shape[:1]
+        inner, outer = self.inner.shape, self.outer.shape[::-1]
+        fit = {len(inner), len(outer)} <= {0, 2} and (inner == outer or not (inner and outer))
+        shape = inner or outer
+        fit = fit and (bool(inner and outer) or len(set(shape)) <= 1)  # a number is square
+        width = shape[:1]
         bias: Any = np.zeros(width) if self.bias is None else self.bias
-        fit = self.inner.ndim == 2 and self.outer.shape == self.inner.shape[::-1]
-        if not fit or bias.shape != width:
+        if not fit or (bias.shape != width and (shape or bias.ndim > 1)):
             raise ValueError(
-                "FeedForward expects inner (k, d), outer (d, k) and bias (k,); got "
+                "FeedForward expects inner (k, d), outer (d, k) and bias (k,), where a number "
+                "stands for a square matrix; got "
                 f"{self.inner.shape}, {self.outer.shape} and {bias.shape}."
             )
         self._set(bias=bias)
 
     @property
-    def dimension(self) -> int:
-        """d."""
-        return self.inner.shape[1]
+    def dimension(self) -> int | None:
+        """d; None where numbers fit any."""
+        of_rows = (
+            *self.inner.shape[1:],
+            *self.outer.shape[:1],
+            *(() if self.bias is None else self.bias.shape),
+        )
+        return of_rows[0] if of_rows else None
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        return self.activation(x @ self.inner.T + self.bias) @ self.outer.T
+        return _times(self.outer, self.activation(_times(self.inner, x) + self.bias))
+
+
+def _times(matrix: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Each row of x times a matrix, or a number."""
+    return x @ matrix.T if matrix.ndim else matrix * x
 
 
 class Transformer(Kind, family=True):

@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..core.checks import returned
+from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
 
@@ -69,7 +70,10 @@ class Weights(Kind, family=True):
 
     def potential(self, products: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """W at <Qx, Ky>, of which k is the derivative."""
-        raise NotImplementedError(f"{type(self).__name__} weights have no potential.")
+        raise MeanfieldError(
+            f"{type(self).__name__} needs a method potential(products, beta) for the energy of "
+            "these weights, and has none. Define it."
+        )
 
     def attend(self, head) -> np.ndarray:
         """sum_j m_j k_ij v_j, divided by Z_i where `normalised`, shape (R, n, k).

@@ -41,10 +41,11 @@ def remembered(compute: Callable) -> Callable:
 
     @functools.wraps(compute)
     def multipliers(self, degree: int, dimension: int) -> np.ndarray | None:
-        known = self.__dict__.setdefault("_multipliers", {})
+        known = self.__dict__.get("_multipliers", {})
         key = compute.__name__, degree, dimension
-        if key not in known:
-            known[key] = compute(self, degree, dimension)
+        if key not in known:  # a new mapping, as another thread may be reading this one
+            known = {**known, key: compute(self, degree, dimension)}
+            self.__dict__["_multipliers"] = known
         return None if known[key] is None else known[key].copy()
 
     return multipliers

@@ -1,6 +1,5 @@
 """Bifurcation diagrams, phase diagrams in the plane of beta and kappa, and studies of chaos."""
 
-import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -10,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ..core.checks import as_given, boolean, fitting, real
+from ..core.forms import TEXT, Many
 from . import theme
 from .labels import symbol_of
 from .layouts import panels_in
@@ -63,10 +64,13 @@ def bifurcation(
     ValueError
         If there is no such variable.
     """
+    fitting("diagram", diagram, "a Diagram", hasattr(type(diagram), "ground_state"), TypeError)
     if y is None:
         least = int(diagram.data.degree[0])
         y = "order_parameter" if least == 1 else f"moment {least}"
-    names = [y] if isinstance(y, str) else list(y)
+    names = [y] if isinstance(y, str) else list(Many(TEXT).check("y, the kind of a diagram,", y))
+    fitting("y, the kind of a diagram,", y, "one name or more", bool(names))
+    log = boolean("log", log)
     table = [(name, _values(diagram, name)) for name in names]
     with theme.style():
         figure = theme.figure(width=4.6 if len(names) == 1 else 3.5 * len(names), height=3.2)
@@ -110,7 +114,8 @@ def _values(diagram: "Diagram", y: str) -> np.ndarray:
         return data.moments.values[:, np.flatnonzero(data.degree.values == int(y[7:]))[0]]
     if y not in data or data[y].dims != ("point",):
         names = [str(name) for name, table in data.items() if table.dims == ("point",)]
-        raise ValueError(f"bifurcation shows {', '.join(names)} or 'moment l'; got {y!r}.")
+        known = f"{', '.join(names)} or 'moment l'"
+        raise ValueError(f"y, the kind of a diagram, must be {known}; got {as_given(y)}.")
     return data[y].values
 
 
@@ -274,13 +279,15 @@ def rates(study: "Study", *, t: float | None = None, name: str | None = None) ->
     ValueError
         If there is no such distance.
     """
+    t = None if t is None else real("t", t, "a finite number", np.isfinite)
+    fitting("study", study, "a Study", hasattr(type(study), "weak_rate"), TypeError)
     coupled = "coupling" in study.data
     names = [*study.data.attrs["distances"], *["coupling"] * coupled]
     known = [*names, *["coupling up to rotation"] * coupled]
     if not names:
         raise ValueError("rates shows distances or the coupling, and this study has neither.")
-    if name is not None and name not in known:
-        raise ValueError(f"rates shows one of {', '.join(known)}; got {name!r}.")
+    one = name is None or (isinstance(name, str) and name in known)
+    fitting("name", name, f"one of {', '.join(known)}", one)
     chosen = name or ("W2" if "W2" in names else names[0])
     with theme.style():
         figure = theme.figure(width=7.8, height=3.3)
@@ -337,6 +344,7 @@ def _mean(table) -> tuple[np.ndarray, np.ndarray]:
     """Mean over replicas and its standard error."""
     values = table.values
     count = np.isfinite(values).sum(axis=-1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # sizes that were not begun
-        return np.nanmean(values, axis=-1), np.nanstd(values, axis=-1, ddof=1) / count**0.5
+    with np.errstate(divide="ignore", invalid="ignore"):  # sizes that were not begun
+        mean = np.nansum(values, axis=-1) / count
+        squares = np.nansum((values - mean[..., None]) ** 2, axis=-1)
+        return mean, np.sqrt(squares / (count - 1) / count)

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize, PowerNorm
 
-from ..core.checks import whole_number
+from ..core.checks import as_given, whole_number
 from ..dynamics.observables import inner_product_histogram
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
@@ -134,8 +134,10 @@ def choose_scale(values: np.ndarray, scale: str = "auto", *, heavy: str = "log")
     ValueError
         If the name is unknown, or no value is finite.
     """
-    if scale not in NAMES:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, NAMES))}; got {scale!r}.")
+    if not isinstance(scale, str) or scale not in NAMES:
+        raise ValueError(
+            f"scale must be one of {', '.join(map(repr, NAMES))}; got {as_given(scale)}."
+        )
     finite = values[np.isfinite(values)]
     if not finite.size:
         raise ValueError(

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axis import Axis
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
+from ..core.checks import as_given
 from ..results.solution import Solution
 
 Member = tuple[int, ...]
@@ -95,7 +96,7 @@ def _checked(member: int | Member, shape: Member) -> Member:
     index = member if isinstance(member, tuple) else (member,)
     if not shape:
         raise ValueError(
-            f"member = {member} was asked for, but this solution is a single run, not an "
+            f"member = {as_given(member)} was asked for, but this solution is a single run, not an "
             "ensemble. Leave `member` out."
         )
     try:
@@ -103,7 +104,7 @@ def _checked(member: int | Member, shape: Member) -> Member:
     except (IndexError, TypeError, ValueError):
         last = shape[0] - 1 if len(shape) == 1 else tuple(n - 1 for n in shape)
         raise ValueError(
-            f"member = {member} is not in an ensemble of shape {shape}; "
+            f"member = {as_given(member)} is not in an ensemble of shape {shape}; "
             f"the last member is member={last}."
         ) from None
 

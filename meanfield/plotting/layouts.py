@@ -15,6 +15,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
+from ..core.checks import as_given
 from ..results.solution import Solution
 from . import theme
 from .labels import Member, choose_members, describe_model, distinct, label_of_member
@@ -235,7 +236,7 @@ def sheet(
     shown = pick_times(solution, members, times, usual if count is None else count)
     if ax is not None:
         if len(shown) > 1:
-            raise ValueError(f"One `ax` holds one time; got times = {times!r}. Give one time.")
+            raise ValueError(f"One `ax` holds one time; got times = {as_given(times)}.")
         return titled(Panels(ax.figure, [ax], members, 1, shown, inside=True), solution)
     upright = ratio < 1 and len(members) == 1 and len(shown) > 1
     ratio = 2.0 if ratio < 1 and not upright else ratio

@@ -16,6 +16,8 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from ..core.checks import as_given
+from ..core.forms import TEXT, Many
 from ..dynamics.observables import QUANTITIES, Quantity, quantity_of
 from ..results.solution import Solution
 from ..states.contract import member_dims
@@ -193,12 +195,12 @@ def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) ->
                 "of figure, or give some to solve with observe={name: function}."
             )
         return shown
-    wanted = [names] if isinstance(names, str) else list(names)
+    wanted = [names] if isinstance(names, str) else Many(TEXT).check("names", names)
     missing = [name for name in wanted if not is_present(solution, name)]
     if missing or not wanted:
         raise ValueError(
             f"names must be observables of this solution, some of {', '.join(names_of(solution))}; "
-            f"got {', '.join(map(repr, missing)) or 'none'}. The free energy and its dissipation "
+            f"got {as_given(missing)}. The free energy and its dissipation "
             "exist only for gradient flows (USA, Kuramoto, Interaction)."
         )
     if "moments" in wanted and not single:

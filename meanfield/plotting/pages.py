@@ -22,7 +22,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from PIL import Image
 
-from ..core.checks import path_of
+from ..core.checks import check_memory, path_of, real
 from ..core.errors import MeanfieldError
 from ..core.files import check_writable, write_whole
 from ..results.solution import Solution
@@ -224,9 +224,9 @@ def animate(
     """
     path = check_movie_path(path)
     check_writable(path)
-    for name, value in (("fps", fps), ("dpi", dpi)):
-        if not 0 < value < np.inf:
-            raise ValueError(f"{name} must be positive and finite; got {name} = {value!r}.")
+    fps = real("fps", fps, "from 0.01 to 1000", lambda number: 0.01 <= number <= 1000)
+    dpi = real("dpi", dpi, "from 10 to 10000", lambda number: 10 <= number <= 10_000)
+    check_memory(f"frames of dpi = {dpi:g}", (round(8 * dpi), round(8 * dpi)), "dpi")
     draw = SCENES.of(solution)[""]
     known = options_of(draw)
     check_options(solution, "a movie", options, known)
@@ -482,7 +482,7 @@ def check_movie_path(path: str | os.PathLike) -> Path:
     """The path, if a movie can be written there; else ValueError or MeanfieldError."""
     path = path_of("path", path)
     if path.suffix.lower() not in (".mp4", ".gif"):
-        raise ValueError(f"A movie is written to a name in .mp4 or .gif; got {str(path)!r}.")
+        raise ValueError(f"path: a movie is written to a name in .mp4 or .gif; got {str(path)!r}.")
     if not path.parent.is_dir():
         raise ValueError(f"The folder {str(path.parent)!r} does not exist; make it first.")
     if path.suffix.lower() == ".mp4":

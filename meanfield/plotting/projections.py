@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.checks import as_given
+
 GAP = 0.06  # between the discs of a pair, whose radius is 1
 TURN = np.linspace(0.0, 2 * np.pi, 361)
 STEP = np.pi / 6  # of the graticule
@@ -28,7 +30,7 @@ def frame_of(direction) -> np.ndarray:
     towards = np.asarray(direction, dtype=float)
     if towards.shape != (3,) or not 0 < np.linalg.norm(towards) < np.inf:
         raise ValueError(
-            f"seen_from must be a direction, three numbers that are not all 0; got {direction!r}."
+            f"seen_from must be a direction, three numbers, not all 0; got {as_given(direction)}."
         )
     towards = towards / np.linalg.norm(towards)
     right = np.array([-towards[1], towards[0], 0.0])

@@ -16,6 +16,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from ..core.checks import as_given, fitting
 from ..core.forms import nearest
 from ..results.solution import Solution
 from . import layouts, theme
@@ -153,6 +154,8 @@ def figure(
 
 def expect(solution: Solution, drawn: list[tuple[type, type]]) -> None:
     """Raise TypeError unless the states of a solution and their space are among the pairs."""
+    fits = isinstance(solution, Solution)
+    fitting("solution", solution, "a Solution, which solve returns", fits, TypeError)
     final, space = solution.final, space_of(solution)
     if any(isinstance(final, state) and issubclass(space, where) for state, where in drawn):
         return
@@ -184,11 +187,11 @@ def kinds_of(solution: Solution) -> dict[str, Draw]:
 def find_figure(solution: Solution, kind: str) -> Draw:
     """The function that draws a kind, or ValueError with the kinds there are."""
     kinds = kinds_of(solution)
-    if kind in kinds:
+    if isinstance(kind, str) and kind in kinds:
         return kinds[kind]
     raise ValueError(
         f"kind must be one of {', '.join(map(repr, kinds))} for {describe_states(solution)}; "
-        f"got {kind!r}{nearest(kind, kinds) or '.'}"
+        f"got {as_given(kind)}{nearest(as_given(kind), kinds) or '.'}"
     )
 
 

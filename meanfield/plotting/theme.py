@@ -1,6 +1,8 @@
 """The look of every figure: one style, one palette, one figure class."""
 
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
@@ -61,9 +63,17 @@ STYLE = {
 }
 
 
-def style() -> AbstractContextManager:
-    """Context in which matplotlib draws in the style of the package; undone on leaving."""
-    return matplotlib.rc_context(STYLE)
+DRAWING = threading.RLock()  # matplotlib has one style at a time, for all threads
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Context in which matplotlib draws in the style of the package; undone on leaving.
+
+    One thread at a time draws in it, and others wait.
+    """
+    with DRAWING, matplotlib.rc_context(STYLE):
+        yield
 
 
 class PaperFigure(Figure):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..core.checks import boolean, whole_number
+from ..core.checks import as_given, boolean, real_array, whole_number
 from ..results.solution import Solution
 from . import theme
 from .appearance import appearance_of
@@ -47,13 +47,13 @@ def pick_times(
     if times is None:
         count = whole_number("count must be a whole number", "count", count)
         return story(solution, members, count)
-    wanted = np.atleast_1d(np.asarray(times, dtype=float))
+    wanted = np.atleast_1d(real_array("times", times))
     begin, end = solution.t[0], solution.t[-1]
     slack = 1e-9 * max(abs(begin), abs(end))
     if not wanted.size or not ((wanted >= begin - slack) & (wanted <= end + slack)).all():
         raise ValueError(
             f"times must lie between {begin:g} and {end:g}, where this solution was saved; "
-            f"got {times!r}."
+            f"got {as_given(times)}."
         )
     shown = solution.t[: drawn_count(solution)]
     return np.unique(np.abs(shown[:, None] - wanted).argmin(axis=0))

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import generator
+from ..core.checks import as_given, check_memory, fitting, generator, real_array
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
 from ..models.parameters import Place
+from ..spaces.density import Density
 from ..states import State
 from ..steppers import Layers, Scheme, Splitting
 from .checkpoint import Keeper
@@ -61,7 +62,9 @@ class Arguments:
         if not 1e-13 <= self.rtol <= 1e-3:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {self.rtol!r}.")
         if scheme is not None and not isinstance(scheme, Scheme | Splitting):
-            raise TypeError(f"scheme must be one of meanfield.steppers.SCHEMES; got {scheme!r}.")
+            raise TypeError(
+                f"scheme must be one of meanfield.steppers.SCHEMES; got {as_given(scheme)}."
+            )
         layer = dt if scheme is Layers else None
         self.start, self.times = _times(given["t_span"], given["t_eval"], layer)
         if isinstance(state, State):
@@ -70,6 +73,7 @@ class Arguments:
             model = model.resolve(Place(state.dimension, state.tokens))
         kind = motion_for(state)
         self.model, self.state = model, kind.prepared(model, state)
+        _check_outputs(len(self.times), self.state)
         until, tolerance = given["until"], given["steady_tolerance"]
         if until is None and tolerance != AT_REST:
             raise ValueError(
@@ -99,6 +103,7 @@ class Arguments:
         self.motion: Motion = motion
         self.scheme: Any
         self.scheme, self.dt = motion.chosen_scheme(scheme, dt, self.start)
+        _check_step(self.dt, self.start, float(self.times[-1]))
         self.degrees = _degrees(motion, options.get("min_degree"), options.get("max_degree"))
         self.merge = checked_distance(options.get("merge"), motion)
         self.rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
@@ -130,22 +135,29 @@ class Arguments:
 def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float, np.ndarray]:
     """The start, and the times of outputs; of every layer of this depth where none are given."""
     if len(t_span) != 2 or not t_span[0] < t_span[1]:
-        raise ValueError(f"t_span must be two times (start, end), start < end; got {t_span!r}.")
+        raise ValueError(
+            f"t_span must be two times (start, end), start < end; got {as_given(t_span)}."
+        )
     start, end = t_span
+    if not np.isfinite(end - start):
+        raise ValueError(
+            f"t_span must be of a length below {np.finfo(float).max:.2g}; got t_span = {t_span!r}."
+        )
     if isinstance(t_eval, Times):
         times = t_eval.between(start, end)
     elif t_eval is not None:
-        times = np.atleast_1d(t_eval)
+        times = np.atleast_1d(real_array("t_eval", t_eval))
     elif layer is not None:
         times = _layer_times(start, end, layer)
     else:
         times = np.linspace(start, end, OUTPUTS)
         if not (np.diff(times) > 0).all():
             raise ValueError(
-                f"t_span = {t_span!r} has no room for {OUTPUTS} different times; let it start at 0."
+                f"t_span = {t_span!r} has no room for {OUTPUTS} different times: let it start at "
+                "0, or give t_eval."
             )
     if times.ndim != 1 or times.size == 0:
-        raise ValueError(f"t_eval must be a list of times; got {t_eval!r}.")
+        raise ValueError(f"t_eval must be a list of times; got {as_given(t_eval)}.")
     if not (np.diff(times) > 0).all():
         raise ValueError("t_eval must increase strictly.")
     if times[0] < start or times[-1] > end:
@@ -156,6 +168,23 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
     return start, times
 
 
+def _check_step(dt: float | None, start: float, end: float) -> None:
+    """Raise ValueError for steps that no time from `start` to `end` is moved by."""
+    least = np.spacing(max(abs(start), abs(end)))
+    wanted = f"at least {least:.3g}, by which numbers of the size of the times differ"
+    fitting("dt", dt, wanted, dt is None or dt >= least)
+
+
+def _check_outputs(outputs: int, state: Any) -> None:
+    """Raise ValueError where memory cannot hold the states at all outputs."""
+    if isinstance(state, Density):
+        numbers = 2 * state.coefficients.size
+    else:
+        numbers = sum(np.size(array) for _, array in state.arrays().values())
+    what = f"t_eval: {outputs} outputs of {numbers} numbers"
+    check_memory(what, (outputs, numbers), "the number of outputs, or the size of the state")
+
+
 def _plain_data(provenance) -> dict[str, Any]:
     """`provenance`, or nothing for None; it must be a dict JSON can write, without our keys."""
     try:
@@ -163,7 +192,7 @@ def _plain_data(provenance) -> dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise TypeError(f"provenance must be plain data that JSON can write: {error}.") from None
     if not isinstance(provenance, dict | None):
-        raise TypeError(f"provenance must be a dict of plain data; got {provenance!r}.")
+        raise TypeError(f"provenance must be a dict of plain data; got {as_given(provenance)}.")
     if reserved := sorted(RECORDED & set(provenance or {})):
         raise ValueError(f"provenance has {reserved} already, of the run itself; rename yours.")
     return provenance or {}
@@ -222,9 +251,10 @@ def _layer_times(start: float, end: float, dt: float) -> np.ndarray:
 
 def check_layers(elapsed, dt: float | None, what: str) -> None:
     """Raise ValueError unless times since the start are whole numbers of layers."""
-    layers = np.asarray(elapsed) / (dt or np.nan)
-    off = np.abs(layers - np.round(layers))
-    if layers.size and off.max() > WHOLE * max(1.0, layers.max()):
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond 1e308 are not whole
+        layers = np.asarray(elapsed) / (dt or np.nan)
+        off = np.abs(layers - np.round(layers)) / np.clip(layers, 1.0, MOST_LAYERS)
+    if layers.size and not off.max() <= WHOLE:
         worst = float(layers[off.argmax()])
         raise ValueError(
             f"steppers.Layers takes steps of exactly dt = {dt:g}, and {what} is {worst:g} layers "
@@ -260,6 +290,7 @@ class Linspace(Times):
     """
 
     def between(self, start: float, end: float) -> np.ndarray:
+        check_memory(f"count = {self.count} times", (4, self.count), "count")
         return np.linspace(start, end, self.count)
 
 
@@ -277,6 +308,7 @@ class Geomspace(Times):
     first: Positive
 
     def between(self, start: float, end: float) -> np.ndarray:
+        check_memory(f"count = {self.count} times", (4, self.count), "count")
         if not self.first < end - start:
             raise ValueError(
                 f"t_eval must lie within t_span, of length {end - start:g}; the first time after "

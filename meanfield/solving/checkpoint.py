@@ -142,8 +142,8 @@ class Keeper:
             content = {name: arrays[name] for name in arrays.files}
         if str(content.pop("identity")) != self._identity:
             raise CheckpointError(
-                f"{path} belongs to another run: its model, initial state, times "
-                "or options differ. Resume with the same arguments, or use another file."
+                f"{path} belongs to another run, whose arguments differ: a model, a start, times "
+                "or options. Resume with the same ones, or use another file."
             )
         return content
 

@@ -8,6 +8,7 @@ from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
 from ..steppers.clock import replanned, restored, started
+from ..steppers.flow import UNHEARD
 from .arguments import Arguments
 from .integration import Integration
 from .policies import Policy
@@ -86,6 +87,7 @@ class SpectralIntegration(Integration):
     def follow(self, code: int) -> int | None:
         return self.consult(code)
 
+    @np.errstate(**UNHEARD)
     def step_from(self, state: Density, elapsed: float, dt: float) -> Density:
         fine = state.resample(self.geometry.degree)
         new, _ = self.stepper.step(fine.coefficients.reshape(self.stepper.state.shape), dt)
@@ -118,10 +120,18 @@ class SpectralIntegration(Integration):
             )
         return self._steppers[degree, scheme.name]
 
+    @np.errstate(**UNHEARD)
     def _first_step(self) -> float:
-        """A step that changes the state by rtol^(1/4) / 20 in the norm of errors."""
-        changes = max(1.0, self.stepper.rate_in_metric * self.duration)
-        return self.duration * min(1.0, 0.05 * self.rtol**0.25 / changes)
+        """A step that changes the state by rtol^(1/4) / 20 in the norm of errors, at most.
+
+        The rate of change of a state that is almost at rest may grow: it has ten times as long to
+        change as much. Of a state that is at rest nothing but the length of the run is known.
+        """
+        part, rate = 0.05 * self.rtol**0.25, self.stepper.rate_in_metric
+        if not 0 < rate < np.inf:
+            return part * self.duration
+        growth = self.stepper.growth(part)
+        return part / max(rate, 0.1 * growth if np.isfinite(growth) else 0.0)
 
     # The result, and a checkpoint ----------------------------------------------------------
 
@@ -190,7 +200,6 @@ class DegreeAdaptation(Policy):
         return Rules(
             rtol=0.0 if run.dt else run.rtol,
             error_order=run.scheme.estimate_order + 1.0,
-            smallest_step=1e-15 * run.duration,
             tail=tail,
             tail_degree=tail_start(degree),
             coarse_tail=COARSE_TAIL * tail if fewer < degree else 0.0,
@@ -226,8 +235,8 @@ class SchemeSelection(Policy):
     """The scheme for a density, compared with the others now and then.
 
     Reviews come at the same steps wherever a run pauses. Schemes are compared by the time that they
-    advance per evaluation of the right-hand side, in equal steps to the end: first with the longest
-    step that is stable, then by trying one.
+    advance per evaluation of the right-hand side: first with the longest step that is stable, then
+    by trying one.
 
     Attributes
     ----------
@@ -255,8 +264,8 @@ class SchemeSelection(Policy):
 
     def _review(self, run: SpectralIntegration) -> bool:
         """Take another scheme if it is better from here; whether it is."""
-        density, state, step = run.state, run.stepper.state, run.clock.proposal
-        left = run.duration - run.clock.t
+        density, state, left = run.state, run.stepper.state, run.duration - run.clock.t
+        step = min(run.clock.proposal, left)
         enough = WORTHWHILE * _reach(run.scheme, step, left)
         for scheme in run.schemes:
             longest = run.stepper.longest_step(scheme)
@@ -273,10 +282,8 @@ class SchemeSelection(Policy):
 
 
 def _reach(scheme: Scheme, step: float, left: float) -> float:
-    """The time that is advanced per evaluation in equal steps of at most this size to the end."""
-    if not step > 0:
-        return 0.0
-    return left / max(1.0, -(-left // step)) / scheme.evaluations
+    """The time that is advanced per evaluation in steps of this size, or in one to the end."""
+    return min(step, left) / scheme.evaluations if step > 0 else 0.0
 
 
 def finer(degree: int, halfway: bool) -> int:

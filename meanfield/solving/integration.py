@@ -18,14 +18,15 @@ from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import Clock, restored, started
-from ..steppers.flow import ExplicitFlow, Flow, Step
+from ..steppers.flow import UNHEARD, ExplicitFlow, Flow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
 from .merging import Merging
 from .policies import BlowUp, Policy, Stiffness
 
 STALLED = 101  # a step was too short for the clock to show
-ONE_TIME = 8 * np.finfo(float).eps
+ONE_TIME = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
+BESIDE = 32 * np.finfo(float).eps  # of a time: so far from a jump it is certainly before or after
 
 
 class Integration(ABC):
@@ -101,6 +102,7 @@ class Integration(ABC):
     def size(self) -> str:
         """How fine the representation is, for the progress bar."""
 
+    @np.errstate(**UNHEARD)
     def advance(self, output: float, limit: int) -> int:
         """Towards the time of an output, at most `limit` attempts; why it came back."""
         if not self.within:
@@ -146,6 +148,7 @@ class Integration(ABC):
         """Steps tried so far, accepted or rejected."""
         return sum(int(counts[0]) + int(counts[1]) for counts in self.tally.values())
 
+    @np.errstate(**UNHEARD)
     def stats(self, state: Any, t: float) -> dict[str, Any]:
         """Counts for a result that ends with a state, and what policies and the motion tell it."""
         names = "steps", "rejected", "evaluations"
@@ -237,7 +240,7 @@ class FlowIntegration(Integration):
         """How steps of a flow are controlled."""
         return {
             "rtol": 0.0 if self.dt else self.rtol,
-            "smallest_step": self.motion.smallest_step * self.duration,
+            "smallest_change": self.motion.smallest_change,
             "start": self.start,
         }
 
@@ -261,10 +264,10 @@ class FlowIntegration(Integration):
         return self.flow.within(self.elapsed) if self.within else self.flow.x
 
     @property
+    @np.errstate(**UNHEARD)
     def rate(self) -> float:
-        with np.errstate(over="ignore", invalid="ignore"):
-            y = self._array
-            return self.rows.rate(y, self.rows.velocity(y, self.t))
+        y = self._array
+        return self.rows.rate(y, self.rows.velocity(y, self.t))
 
     @property
     def coordinates(self) -> np.ndarray:
@@ -302,12 +305,16 @@ class FlowIntegration(Integration):
         """Tell motions between which jumps a time is; whether they are other ones."""
         edges = [0.0, *self._jumps, self.duration]
         i = int(np.searchsorted(self._jumps, elapsed, side="right"))
-        piece = self.start + edges[i], self.start + edges[i + 1]
-        if not self._jumps or piece == self._piece:
+        start, end = self.start + edges[i], self.start + edges[i + 1]
+        if not self._jumps or (start, end) == self._piece:
             return False
-        self._piece = piece
+        self._piece = start, end
+        before, after = (
+            min(BESIDE * max(abs(self.start), abs(edge)), (end - start) / 4)
+            for edge in (start, end)
+        )
         for motion in (self.motion, self.rows):
-            motion.enter(*piece)
+            motion.enter(start + before, end - after)
         return True
 
     def follow(self, code: int) -> int | None:
@@ -324,6 +331,7 @@ class FlowIntegration(Integration):
         self.rows = rows
         self.flow.restart(y, self.start + self.clock.t, rows)
 
+    @np.errstate(**UNHEARD)
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
         merging: Any = self.policies.get("merging")
         rows = None
@@ -373,7 +381,11 @@ class FlowIntegration(Integration):
         self.flow.stalls.numbers[:] = snapshot["stalls"]
 
     def _first_step(self, y: np.ndarray) -> float:
-        """A step in which the state changes by about rtol^(1/8) / 10, relative.
+        """A step in which the state changes by about rtol^(1/8) / 10, relative, at most.
+
+        The velocities of a state that is almost at rest may grow: they have ten times as long to
+        change as much, by their growth a short way along them. Of a state that is at rest nothing
+        but the length of the run is known.
 
         Raises
         ------
@@ -382,7 +394,7 @@ class FlowIntegration(Integration):
         TypeError, ValueError
             If they are not one real number for each coordinate.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(**UNHEARD):
             who = f"{type(self.motion).__name__}.velocity"
             velocity = returned(who, self.motion.velocity(y, self.start), y.shape)
             if not np.isfinite(velocity).all():
@@ -391,18 +403,24 @@ class FlowIntegration(Integration):
                 raise MeanfieldError(
                     f"The velocities under {model!r} are not finite at the start: {reason}"
                 )
-        fastest = float(np.abs(velocity).max())  # squares of velocities may overflow
-        rate = self.motion.relative_error(velocity / fastest, y) * fastest if fastest else 0.0
-        return 0.1 * self.rtol**0.125 * min(self.duration, 1 / rate if rate else np.inf)
+            part, fastest = 0.1 * self.rtol**0.125, float(np.abs(velocity).max())
+            direction = velocity / (fastest or 1.0)  # squares of velocities may overflow
+            size = self.motion.relative_error(direction, y)
+            if not size > 0:
+                return part * self.duration
+            moved = y + part / size * direction
+            change = self.motion.velocity(moved, self.start) - velocity
+            growth = self.motion.relative_error(change, y) / part
+            rate = max(size * fastest, 0.1 * growth if np.isfinite(growth) else 0.0)
+        return part / rate
 
 
 def _jumps(motion: Motion, start: float, outputs: np.ndarray) -> list[float]:
     """Times since the start at which a model jumps; one next to an output is that output."""
-    duration = float(outputs[-1])
-    end, jumps = start + duration, []
+    end, jumps = start + float(outputs[-1]), []
     for t in motion.breakpoints(start, float(np.nextafter(end, np.inf))):
         elapsed = min(t, end) - start
         nearest = float(outputs[np.abs(outputs - elapsed).argmin()])
-        same = abs(nearest - elapsed) <= ONE_TIME * (abs(start) + duration)
+        same = abs(nearest - elapsed) <= ONE_TIME * max(abs(start), abs(start + elapsed))
         jumps.append(nearest if same else elapsed)
     return jumps

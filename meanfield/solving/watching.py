@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import real_array
+from ..core.checks import as_given, real_array
 from ..results.solution import AXES, Solution, State, axes_of, observable_arrays
 from ..states.contract import Arrays
 from .integration import Integration
@@ -80,7 +80,9 @@ def asks_to_stop(answer) -> bool:
     """Whether a callback's answer ends the run: True does, None and False do not."""
     if answer is None or isinstance(answer, bool | np.bool_):
         return bool(answer)
-    raise TypeError(f"A callback returns True to end the run, else None or False; got {answer!r}.")
+    raise TypeError(
+        f"A callback returns True to end the run, else None or False; got {as_given(answer)}."
+    )
 
 
 def checked_observables(observe: Any, start: Solution) -> Observables:
@@ -96,7 +98,9 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
         return {}
     named = isinstance(observe, Mapping) and all(isinstance(name, str) for name in observe)
     if not named or not all(map(callable, observe.values())):
-        raise TypeError(f"observe is a mapping of names to functions of a state; got {observe!r}.")
+        raise TypeError(
+            f"observe is a mapping of names to functions of a state; got {as_given(observe)}."
+        )
     tried = {name: (f, _value(name, f, start.final).shape) for name, f in observe.items()}
     state: Any = start.final
     arrays = observable_arrays(start) | state.stacked(start.states)
@@ -107,7 +111,7 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
         if not name.isidentifier():
             raise ValueError(
                 "observe: names consist of letters, digits and underscores, and begin with none of "
-                f"the digits; got {name!r}."
+                f"the digits; got {as_given(name)}."
             )
         if name in taken:
             raise ValueError(

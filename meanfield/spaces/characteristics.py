@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import positive, real_array, whole_number
+from ..core.checks import as_given, check_memory, positive, real_array, whole_number
 from ..states.contract import Arrays, State
 from ..states.points import check_unit
 from .clusters import Cluster
 from .contract import read_only
-from .density import Density
+from .density import Density, checked_degree
 
 if TYPE_CHECKING:
     from .chart import Chart
@@ -93,7 +93,7 @@ class Characteristics(State):
         self, density: Density, *, nodes: int | None = None, limit: np.ndarray | None = None
     ):
         if not isinstance(density, Density):
-            raise TypeError(f"Characteristics expects a Density; got {type(density).__name__}.")
+            raise TypeError(f"density must be a Density; got density = {as_given(density)}.")
         if density.shape:
             raise ValueError(
                 f"Characteristics expects a single density; got an ensemble {density.shape}. "
@@ -101,12 +101,15 @@ class Characteristics(State):
             )
         density.checked_positive()
         space = density.geometry
-        limit = space.mean_direction(density) if limit is None else space.checked_point(limit)
+        limit = (
+            space.mean_direction(density) if limit is None else space.checked_point(limit, "limit")
+        )
         chart = space.chart(limit)
         usual = chart.usual_nodes
         count = usual if nodes is None else whole_number("nodes must be a number", "nodes", nodes)
         if count > MOST_NODES:
             raise ValueError(f"nodes must be at most {MOST_NODES}; got nodes = {count}.")
+        check_memory(f"nodes = {count}", (2 * space.dimension + 6, count), "nodes")
         degree = _degree_of(density)
         peak = max(1.0, float(density.values[..., space.judged].max()))
         coordinates, weights, halves = chart.nodes(count, degree, peak)
@@ -203,14 +206,15 @@ class Characteristics(State):
     def coefficients(self, degree: int) -> np.ndarray:
         """Harmonic coefficients up to `degree`, as a Density of that degree has them."""
         degree = whole_number("coefficients expects a degree", "degree", degree)
+        self.geometry.with_degree(degree)  # which memory may not hold
         return self.chart.moments(self.coordinates, self.masses, degree)
 
     def moment(self, k: int):
         """The moment of degree k, as of a Density."""
-        if not isinstance(k, int | np.integer) or isinstance(k, bool):
-            raise TypeError(f"moment expects a whole number k; got {k!r}.")
+        k = checked_degree(k)
+        check_memory(f"k = {k}: a moment by harmonics up to that", (24, abs(k)), "k")
         fine = self.geometry.with_degree(max(abs(int(k)), 1))
-        return fine.moment(self.coefficients(fine.degree), int(k))
+        return fine.moment(self.coefficients(fine.degree), k)
 
     # Where the mass is ---------------------------------------------------------------------
 
@@ -244,9 +248,9 @@ class Characteristics(State):
         Those of an axisymmetric density are at the poles of its axis; mass that gathers at
         another latitude is a ring, not a cluster.
         """
-        positive(radius=radius, least=least)
+        radius, least = positive("radius", radius), positive("least", least)
         if radius > np.pi / 2:
-            raise ValueError(f"radius must be <= pi/2; got {radius!r}.")
+            raise ValueError(f"radius must be <= pi/2; got radius = {as_given(radius)}.")
         return self.chart.clusters(self.coordinates, self.masses, radius=radius, least=least)
 
     # Judging -------------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
-from ..core.checks import real_array, whole_number
+from ..core.checks import check_memory, complex_array, finite_array, whole_number
+from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from .chart import Chart, Nodes, graded_rule
 from .circle_transport import CircleTransport
@@ -46,6 +46,8 @@ class Circle(Geometry):
 
     def __init__(self, degree: int):
         self.degree = whole_number("Circle needs a degree that is a whole number", "degree", degree)
+        what = f"degree = {self.degree}: a density and its values"
+        check_memory(what, (24, self.degree + 1), "degree")
         degrees = np.arange(self.degree + 1)
         self._set(degrees=degrees, parseval=np.where(degrees == 0, 1.0, 2.0))
 
@@ -69,7 +71,7 @@ class Circle(Geometry):
     @staticmethod
     def embed(theta) -> np.ndarray:
         """Unit vectors (cos theta, sin theta), shape (..., 2), of angles in radians."""
-        theta = real_array("Angles", theta)
+        theta = finite_array("theta", theta)
         return np.stack([np.cos(theta), np.sin(theta)], axis=-1)
 
     # Densities -----------------------------------------------------------------------------
@@ -83,7 +85,7 @@ class Circle(Geometry):
             If there are more than degree + 1, c_0 is not 1, or the density is negative
             somewhere.
         """
-        given = self._padded("c", np.asarray(coefficients, dtype=complex))
+        given = self._padded("c", complex_array("coefficients", coefficients))
         return Density(self, given).checked_positive()
 
     def von_mises(self, mean: float, concentration: float) -> Density:

@@ -8,10 +8,9 @@ by Z * mu on the grid; with 3 degree + 1 points the aliases are those of the quo
 """
 
 import numpy as np
-from numba import njit
 
 from ..lowlevel.callbacks import CompiledFunction, call, complex_array, float_array, integer_array
-from ..lowlevel.compilation import INNER
+from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.fourier import RealTransform, good_length
 from ..lowlevel.simd import as_bits, from_bits
 from .contract import Transport

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..core.checks import generator, positive, real_array
+from ..core.checks import as_given, check_memory, fitting, generator, positive, real_array
 from ..core.kinds import Kind
 from ..states.points import UNIT, function_values
 from .clusters import mean_direction
@@ -31,7 +31,8 @@ def one_number(name: str, value: Any, wanted: str, least: float = -np.inf) -> fl
     number = real_array(name, value)
     if number.shape != () or not np.isfinite(number) or number < least:
         raise ValueError(
-            f"Expected one finite {wanted}; got {name} = {value!r}. For an ensemble: Density.stack."
+            f"Expected one finite {wanted}; got {name} = {as_given(value)}. For an ensemble: "
+            "Density.stack."
         )
     return float(number)
 
@@ -168,13 +169,14 @@ class Geometry(Kind, family=True):
         """The points at which values are free of rounding errors, so that their sign counts."""
         return slice(None)
 
-    def checked_point(self, point) -> np.ndarray:
+    def checked_point(self, point, name: str = "point") -> np.ndarray:
         """A point that has the symmetry of the space, as a unit vector (d,); else ValueError."""
-        point = real_array("A point", point)
+        point = real_array(name, point)
         d = self.dimension
         if point.shape != (d,) or not abs(np.linalg.norm(point) - 1) <= UNIT:
             raise ValueError(
-                f"Expected a unit vector of shape ({d},); got {point}. Divide it by its norm."
+                f"{name} must be a unit vector of shape ({d},); got {name} = {as_given(point)}. "
+                "Divide it by its norm."
             )
         return point / np.linalg.norm(point)
 
@@ -228,6 +230,7 @@ class Geometry(Kind, family=True):
         UnresolvedWarning
             If the highest modes are not small: f needs a higher degree.
         """
+        fitting("f", f, "a function", callable(f), TypeError)
         what = f"f({', '.join(self.arguments)})"
         given = f(*(argument.copy() for argument in self.arguments.values()))
         values = real_array(f"The values {what}", given)
@@ -269,11 +272,15 @@ class Geometry(Kind, family=True):
         ValueError
             If a degree is outside 1, ..., degree, or the density is negative somewhere.
         """
-        amplitude, rng = float(real_array("The amplitude", amplitude)), generator(rng)
+        amplitude, rng = one_number("amplitude", amplitude, "amplitude"), generator(rng)
         coefficients = self.uniform().coefficients.copy()
-        for l in self._chosen_degrees(degrees):
-            coefficients[self.degrees == l] = self._noise(l, amplitude, rng)
-        return Density(self, coefficients).checked_positive()
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            for l in self._chosen_degrees(degrees):
+                coefficients[self.degrees == l] = self._noise(l, amplitude, rng)
+        try:
+            return Density(self, coefficients).checked_positive()
+        except ValueError as error:
+            raise ValueError(f"amplitude = {amplitude:g} is too large. {error}") from None
 
     @abstractmethod
     def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
@@ -296,21 +303,27 @@ class Geometry(Kind, family=True):
         wanted = f"concentration{' >= 0' if least == 0 else ''}"
         given = one_number("concentration", concentration, wanted, least)
         multipliers = exponential_multipliers(given, self.degree, self.dimension)
+        if not np.isfinite(multipliers / multipliers[0]).all():
+            raise ValueError(f"concentration = {given:g} is too large: its law is one point.")
         return multipliers / multipliers[0]
 
     def _smoothed(self, modes: np.ndarray, bandwidth: float) -> Density:
         """The density with these coefficients after a heat flow of time bandwidth^2 / 2."""
-        positive(bandwidth=bandwidth)
-        return Density(self, modes * np.exp(self.laplacian * bandwidth**2 / 2))
+        bandwidth = positive("bandwidth", bandwidth)
+        return Density(self, modes * np.exp(self.laplacian * min(bandwidth, 1e9) ** 2 / 2))
 
     def _chosen_degrees(self, degrees) -> np.ndarray:
         """Degrees to perturb, 1 to 8 by default; raises ValueError for what is none."""
-        chosen = np.arange(1, min(8, self.degree) + 1) if degrees is None else np.array(degrees)
-        within = chosen.dtype.kind in "iuf" and np.isin(chosen, self.degrees[1:]).all()
+        chosen = (
+            np.arange(1, min(8, self.degree) + 1)
+            if degrees is None
+            else (real_array("degrees", degrees))
+        )
+        within = np.isin(chosen, self.degrees[1:]).all()
         if chosen.ndim != 1 or not within or not 0 < chosen.size == np.unique(chosen).size:
             raise ValueError(
                 f"perturbed expects different whole degrees between 1 and {self.degree}; got "
-                f"{degrees!r}."
+                f"{as_given(degrees)}."
             )
         return chosen.astype(int)
 
@@ -331,8 +344,15 @@ class Geometry(Kind, family=True):
 
     def to_values(self, coefficients: np.ndarray) -> np.ndarray:
         """Values at `points`, (..., N), of expansions (..., modes)."""
+        self._check_values(coefficients.shape[:-1])
         values = self._values(coefficients.reshape(-1, self.degrees.size))
         return values.reshape(*coefficients.shape[:-1], -1)
+
+    def _check_values(self, shape: tuple[int, ...]) -> None:
+        """Raise ValueError where memory cannot hold the values of an ensemble of this shape."""
+        size = self.weights.size
+        what = f"values of a density of degree {self.degree} at {size} points"
+        check_memory(what, (*shape, 2, size), "degree" if not shape else "degree or the ensemble")
 
     def to_coefficients(self, values: np.ndarray) -> np.ndarray:
         """Projection of values at `points`, (..., N), on the harmonics kept, (..., modes)."""

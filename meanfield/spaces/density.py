@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import generator, real_array, whole_number
+from ..core.checks import (
+    check_memory,
+    complex_array,
+    fitting,
+    generator,
+    real,
+    real_array,
+    whole_number,
+)
 from ..core.errors import UnresolvedWarning
+from ..core.forms import Instance, Many
 from ..states.contract import Arrays, Held, State, member_dims
 from ..states.points import check_unit
 from ..states.tokens import Tokens
@@ -52,12 +61,12 @@ class Density(State):
     }
 
     def __init__(self, geometry: Any, coefficients: Any):
-        coefficients = np.array(coefficients)
-        if geometry.dtype.kind == "f" or coefficients.dtype.kind not in "fiubc":
-            coefficients = real_array(
-                f"The coefficients of a density on {geometry!r}", coefficients
-            )
-        coefficients = coefficients.astype(geometry.dtype)
+        from .contract import Geometry
+
+        a_space = isinstance(geometry, Geometry)
+        fitting("geometry", geometry, "a space, such as Circle(64)", a_space, TypeError)
+        read = real_array if geometry.dtype.kind == "f" else complex_array
+        coefficients = read(f"The coefficients of a density on {geometry!r}", coefficients)
         modes = geometry.degrees.size
         if coefficients.shape[-1:] != (modes,) or coefficients.size == 0:
             raise ValueError(
@@ -156,10 +165,10 @@ class Density(State):
         d = self.geometry.dimension
         if points.shape[-1:] != (d,):
             raise ValueError(
-                f"at() expects unit vectors of shape (..., {d}); got shape {points.shape}. "
+                f"points must be unit vectors of shape (..., {d}); got shape {points.shape}. "
                 "Angles on the circle: at(circle.embed(theta))."
             )
-        check_unit("at()", points)
+        check_unit("at(points)", points)
         return self.geometry.at(self.coefficients, points)
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -173,9 +182,7 @@ class Density(State):
 
     def moment(self, k: int):
         """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle."""
-        if not isinstance(k, int | np.integer) or isinstance(k, bool):
-            raise TypeError(f"moment expects a whole number k; got {k!r}.")
-        return self.geometry.moment(self.coefficients, int(k))
+        return self.geometry.moment(self.coefficients, checked_degree(k))
 
     @property
     def mass(self) -> np.ndarray:
@@ -216,6 +223,7 @@ class Density(State):
         n = whole_number("sample expects a whole number n", "n", n)
         self.checked_positive(COMPUTED)
         rng = generator(rng)
+        check_memory(f"n = {n} tokens", (6, n, self.dimension), "n")
         return Tokens(self.geometry.sample(self.coefficients, n, rng))
 
     def rotate(self, rotation) -> "Density":
@@ -235,15 +243,17 @@ class Density(State):
     @classmethod
     def stack(cls, densities: Sequence["Density"]) -> "Density":
         """An ensemble of densities, on the geometry of the highest degree among them."""
+        densities = DENSITIES.check("densities", densities)
         if not densities:
-            raise ValueError("stack expects at least one density; got none.")
+            raise ValueError("densities: stack expects at least one density; got none.")
         fine = _on_one_space(densities)
         return cls(fine[0].geometry, np.stack([density.coefficients for density in fine]))
 
     @classmethod
     def mixture(cls, weights: Sequence[float], densities: Sequence["Density"]) -> "Density":
         """sum_i weights_i densities_i, weights >= 0 of sum 1; also ``0.3 * a + 0.7 * b``."""
-        weights = [float(weight) for weight in weights]
+        densities = DENSITIES.check("densities", densities)
+        weights = real_array("weights", weights).ravel().tolist()
         valid = len(weights) == len(densities) > 0 and all(weight >= 0 for weight in weights)
         if not valid or abs(sum(weights) - 1) > UNIT_MASS:
             raise ValueError(
@@ -270,6 +280,7 @@ class Density(State):
 
         Values down to -`tolerance` times the maximum pass as rounding or integration errors.
         """
+        real("tolerance", tolerance, "a number >= 0", lambda number: 0 <= number < np.inf)
         allowed = tolerance * float(self.values[..., self.geometry.judged].max())
         worst = float(self.minimum.min())
         if worst < -allowed:
@@ -282,6 +293,7 @@ class Density(State):
 
     def warn_if_unresolved(self, tolerance: float = NOT_SMALL) -> "Density":
         """This density; warns when the spectral tail exceeds `tolerance`."""
+        real("tolerance", tolerance, "a number >= 0", lambda number: number >= 0)
         tail = float(self.spectral_tail.max())
         if tail > tolerance:
             warnings.warn(
@@ -291,6 +303,9 @@ class Density(State):
                 stacklevel=3,
             )
         return self
+
+
+DENSITIES = Many(Instance(Density))
 
 
 class _Term:
@@ -320,6 +335,13 @@ def _on_one_space(densities: Sequence[Density]) -> list[Density]:
         different = sorted({repr(density.geometry) for density in densities})
         raise ValueError(f"These densities live on different spaces: {', '.join(different)}.")
     return [density.resample(degree) for density in densities]
+
+
+def checked_degree(k: Any) -> int:
+    """The degree of a moment; raises TypeError for what is no whole number."""
+    whole = isinstance(k, int | np.integer) and not isinstance(k, bool | np.timedelta64)
+    fitting("k", k, "a whole number", whole, TypeError)
+    return whole_number("k must be a whole number", "k", k, least=-(2**63))
 
 
 def tail_start(degree: int) -> float:

@@ -10,6 +10,8 @@ from ..lowlevel.legendre import gauss
 
 FEWEST = 128  # nodes of the first rule
 
+FAR = 1e300  # beyond it scaled Bessel functions are (2 pi x)^(-1/2), and scipy's are not finite
+
 
 def exponential_multipliers(beta, degree: int, dimension: int) -> np.ndarray:
     """Multipliers of exp(beta t) divided by exp(|beta|), for degrees 0, ..., `degree`.
@@ -43,7 +45,8 @@ def exponential_multipliers(beta, degree: int, dimension: int) -> np.ndarray:
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         small = size**2 <= 0.4 * half
         large, constant = np.where(small, 1.0, size), gammaln(dimension / 2)
-        bessel = np.log(_scaled_bessel(l + order, large))
+        near = np.minimum(large, FAR)
+        bessel = np.log(_scaled_bessel(l + order, near)) + 0.5 * np.log(near / large)
         closed = np.exp(constant + order * np.log(2 / large) + bessel)
         small |= np.isneginf(bessel)  # I_l underflows, the multiplier need not
         x = np.where(small, size, 0.0)

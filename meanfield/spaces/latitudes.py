@@ -8,9 +8,10 @@ from functools import cached_property
 from math import lgamma
 
 import numpy as np
-from numba import njit
 
+from ..core.checks import check_memory
 from ..lowlevel import legendre
+from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import BLOCK, analyse, fold, synthesise, unfold
 from ..lowlevel.simd import LANES, aligned
 from .contract import read_only
@@ -44,6 +45,8 @@ class Latitudes:
     """
 
     def __init__(self, half: int, degree: int, orders: int = 0, dimension: int = 3):
+        sizes = (5, orders + 1, half)
+        check_memory(f"{half} latitudes for functions of degree {degree}", sizes, "degree")
         nodes, weights = legendre.gauss(2 * half, dimension)
         self.degree, self.orders, self.dimension = degree, orders, dimension
         self.x, self.weights = read_only(nodes[:half].copy()), read_only(weights[:half].copy())
@@ -51,8 +54,7 @@ class Latitudes:
         order = np.arange(1, orders + 1)[:, None]
         steps = np.vstack([np.ones_like(sine), np.sqrt((2 * order + 1) / (2 * order)) * sine])
         self.start = aligned_copy(np.cumprod(steps, axis=0))
-        first = np.array([self._first(m) for m in range(orders + 1)], dtype=np.int64)
-        self.first = np.minimum.accumulate(first[::-1])[::-1].copy()
+        self.first = self._first_seen()
 
     def pairs(self, order: int) -> int:
         """Number of pairs of degrees of an order, rounded up to a multiple of BLOCK."""
@@ -121,13 +123,18 @@ class Latitudes:
             _analyse_all(self.x, rules, self.degree, function * weights, found)
         return series
 
-    def _first(self, order: int) -> int:
-        if order == 0:
-            return 0
-        e = legendre.recurrence(self.degree + 1, order, self.dimension)[order:]
-        largest = _largest(self.x, self.start[order], e)
-        seen = np.flatnonzero(largest > NEGLIGIBLE)
-        return int(seen[0]) // LANES * LANES if seen.size else -(-self.x.size // LANES) * LANES
+    def _first_seen(self) -> np.ndarray:
+        """`first`: |p_l| grows from the pole to where it oscillates, and falls with the order.
+
+        So from the highest order on, one goes back to the pole, as far as there is something.
+        """
+        first = np.zeros(self.orders + 1, dtype=np.int64)
+        at = self.x.size
+        for order in range(self.orders, 0, -1):
+            e = legendre.recurrence(self.degree + 1, order, self.dimension)[order:]
+            at = _back_to(at, self.x, self.start[order], e)
+            first[order] = (at // LANES if at < self.x.size else -(-at // LANES)) * LANES
+        return first
 
 
 def aligned_copy(array: np.ndarray) -> np.ndarray:
@@ -138,16 +145,17 @@ def aligned_copy(array: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _largest(x, start, e):
-    """The largest |p_l| over the degrees, at every latitude."""
-    largest, a, b = np.empty(x.size), 1 / e[1:-1], e[:-2] / e[1:-1]
-    for j in range(x.size):
-        before, p, size = 0.0, start[j], abs(start[j])
-        for i in range(a.size):
+def _back_to(at, x, start, e):
+    """The first latitude before `at` from which on some |p_l| is more than negligible."""
+    a, b = 1 / e[1:-1], e[:-2] / e[1:-1]
+    for j in range(at - 1, -1, -1):
+        before, p, i = 0.0, start[j], 0
+        while abs(p) <= NEGLIGIBLE and i < a.size:
             before, p = p, a[i] * x[j] * p - b[i] * before
-            size = max(size, abs(p))
-        largest[j] = size
-    return largest
+            i += 1
+        if abs(p) <= NEGLIGIBLE:
+            return j + 1
+    return 0
 
 
 @njit(cache=True)

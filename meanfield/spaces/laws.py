@@ -323,7 +323,8 @@ class SampledTokens(Law):
     def begin(self, space: Geometry | None) -> Tokens:
         density = self.law.begin(space)
         shape = () if self.replicas is None else (self.replicas,)
-        check_memory(f"{self.n} tokens", (*shape, self.n, density.geometry.dimension))
+        dimension = density.geometry.dimension
+        check_memory(f"n = {self.n} tokens", (*shape, 3 * self.n, dimension), "n or replicas")
         drawn = density.sample(self.n * (self.replicas or 1), rng=self.rng)
         return Tokens(drawn.x.reshape(*shape, self.n, drawn.dimension), self.masses, self.radii)
 

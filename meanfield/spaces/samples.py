@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.checks import finite_array, real_array
+from ..core.checks import finite_array, path_of, real_array
 from ..core.files import read_numbers
 from ..states import Tokens
 from ..states.points import check_unit
@@ -25,7 +25,7 @@ def checked_sample(sample, dimension: int) -> np.ndarray:
         or tokens of different masses.
     """
     if isinstance(sample, str | Path):
-        sample = read_numbers(sample)
+        sample = read_numbers(path_of("sample", sample))
     if isinstance(sample, Tokens):
         if np.ptp(sample.masses) > EQUAL:
             raise ValueError(

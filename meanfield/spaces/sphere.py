@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.checks import real_array, whole_number
+from ..core.checks import as_given, check_memory, real_array, whole_number
 from ..lowlevel.fourier import good_length
 from . import sphere_points
 from .chart import Chart, Nodes, graded_rule
@@ -53,8 +53,12 @@ class Sphere(Geometry):
 
     def __init__(self, degree: int):
         self.degree = whole_number("Sphere needs a degree that is a whole number", "degree", degree)
-        orders, degrees = np.triu_indices(self.degree + 1)
+        what = f"degree = {self.degree}: a density and its values"
+        check_memory(what, (15, self.degree + 1, self.degree + 1), "degree")
+        orders = sphere_points.orders_of(self.degree)
         self.orders = read_only(orders)
+        first = np.cumsum(np.arange(self.degree + 2, 1, -1)) - (self.degree + 2)
+        degrees = np.arange(orders.size) - (first - np.arange(self.degree + 1))[orders]
         self._set(degrees=degrees, parseval=np.where(orders == 0, 1.0, 2.0))
 
     @cached_property
@@ -73,9 +77,12 @@ class Sphere(Geometry):
     @cached_property
     def points(self) -> np.ndarray:
         z, phi = self.z[:, None], self.longitudes
-        radius = np.sqrt((1 - z) * (1 + z))
-        parts = [radius * np.cos(phi), radius * np.sin(phi), np.broadcast_to(z, (z.size, phi.size))]
-        return read_only(np.stack(parts, axis=-1).reshape(-1, 3))
+        what = f"points of degree {self.degree}, {z.size} x {phi.size} of them"
+        check_memory(what, (6, z.size, phi.size), "degree")
+        radius, points = np.sqrt((1 - z) * (1 + z)), np.empty((z.size, phi.size, 3))
+        points[..., 0], points[..., 1] = radius * np.cos(phi), radius * np.sin(phi)
+        points[..., 2] = z
+        return read_only(points.reshape(-1, 3))
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -113,7 +120,9 @@ class Sphere(Geometry):
             the density is negative somewhere.
         """
         a = self._padded("a", real_array("The coefficients", coefficients))
-        return self._around(axis, a / (2 * np.arange(self.degree + 1) + 1)).checked_positive()
+        return self._around(
+            "axis", axis, a / (2 * np.arange(self.degree + 1) + 1)
+        ).checked_positive()
 
     def von_mises_fisher(self, mean=(0.0, 0.0, 1.0), concentration: float = 0.0) -> Density:
         """concentration / sinh(concentration) exp(concentration <x, mean>).
@@ -125,7 +134,7 @@ class Sphere(Geometry):
         concentration : float
             >= 0; 0 is the uniform density.
         """
-        return self._around(mean, self._exponential(concentration, 0)).warn_if_unresolved()
+        return self._around("mean", mean, self._exponential(concentration, 0)).warn_if_unresolved()
 
     def estimate(self, sample, bandwidth: float | None = None) -> Density:
         """A smooth density from data: the empirical measure after a short heat flow.
@@ -165,9 +174,9 @@ class Sphere(Geometry):
             bandwidth = cross_validated_bandwidth(power, len(points))
         return self._smoothed(modes, bandwidth).warn_if_unresolved()
 
-    def _around(self, axis, multipliers: np.ndarray) -> Density:
+    def _around(self, name: str, axis, multipliers: np.ndarray) -> Density:
         """sum_l multipliers_l sum_m conj(Y_lm(axis)) Y_lm."""
-        at_axis = sphere_points.harmonics_at(self.checked_point(axis), self.degree)
+        at_axis = sphere_points.harmonics_at(self.checked_point(axis, name), self.degree)
         return Density(self, multipliers[..., self.degrees] * np.conj(at_axis))
 
     # The contract --------------------------------------------------------------------------
@@ -210,15 +219,19 @@ class Sphere(Geometry):
         if not 0 <= k <= self.degree:
             if k < 0:
                 raise ValueError(f"A moment has a degree k >= 0; got k = {k}.")
-            return np.zeros((*coefficients.shape[:-1], k + 1), dtype=complex)
+            shape = (*coefficients.shape[:-1], k + 1)
+            check_memory(f"k = {k}, of which a moment has {k + 1} numbers", (*shape, 2), "k")
+            return np.zeros(shape, dtype=complex)
         return coefficients[..., self.degrees == k] / np.sqrt(2 * k + 1)
 
     def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
         """Rotation by an orthogonal matrix (3, 3), or a scipy Rotation."""
         matrix = rotation.as_matrix() if hasattr(rotation, "as_matrix") else rotation
-        matrix = real_array("A rotation", matrix)
+        matrix = real_array("rotation", matrix)
         if matrix.shape != (3, 3) or not np.abs(matrix @ matrix.T - np.eye(3)).max() <= 1e-12:
-            raise ValueError(f"rotate expects an orthogonal matrix (3, 3); got {matrix}.")
+            raise ValueError(
+                f"rotation must be an orthogonal matrix (3, 3); got {as_given(matrix)}."
+            )
         members = coefficients.reshape(-1, self.degrees.size)
         rotated = [sphere_points.rotate(member, self.degree, matrix) for member in members]
         return np.reshape(rotated, coefficients.shape)
@@ -330,7 +343,7 @@ def to_pyshtools(density: Density) -> "pyshtools.SHCoeffs":
 
     sphere = density.geometry if isinstance(density, Density) else None
     if not isinstance(sphere, Sphere) or density.shape:
-        raise TypeError(f"to_pyshtools expects a single density on a Sphere; got {density!r}.")
+        raise TypeError(f"density must be a single one on a Sphere; got {as_given(density)}.")
     real = np.zeros((2, sphere.degree + 1, sphere.degree + 1))
     scale = np.where(sphere.orders == 0, 1, np.sqrt(2))
     real[0, sphere.degrees, sphere.orders] = scale * density.coefficients.real

@@ -8,8 +8,8 @@ scattered points are accurate to 1e-12 of the norm.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence
 from .latitudes import sample_heights
 

@@ -12,7 +12,6 @@ longitudes. SA divides by Z * mu on the grid, with 3 degree + 1 longitudes.
 """
 
 import numpy as np
-from numba import njit
 
 from ..lowlevel.batched_fft import (
     ROW,
@@ -24,7 +23,7 @@ from ..lowlevel.batched_fft import (
     write_row,
 )
 from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
-from ..lowlevel.compilation import INNER
+from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.legendre import analyse, fold, recurrence, synthesise
 from ..lowlevel.simd import (
     LANES,

@@ -4,9 +4,9 @@ from functools import cached_property
 from math import lgamma, log
 
 import numpy as np
-from numba import njit
 
-from ..core.checks import real_array, whole_number
+from ..core.checks import as_given, check_memory, real_array, whole_number
+from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence
 from .chart import Chart, Nodes, graded_rule
 from .clusters import ROUNDING, Cluster, cap_at
@@ -70,8 +70,9 @@ class Zonal(Geometry):
         self.dimension = whole_number("Zonal needs a dimension", "dimension", dimension)
         self.degree = whole_number("Zonal needs a degree that is a whole number", "degree", degree)
         if not 2 <= self.dimension <= MOST:
-            raise ValueError(f"Zonal needs a dimension from 2 to {MOST}; got {dimension!r}.")
+            raise ValueError(f"Zonal needs a dimension from 2 to {MOST}; got {self.dimension}.")
         l, d = self.degree, self.dimension
+        check_memory(f"degree = {l}: a density and its values", (16, l + 1), "degree")
         if _overflows(d, l):
             raise ValueError(
                 f"Zonal(dimension={d}, degree={l}): the harmonics overflow. Use a lower degree."
@@ -90,7 +91,11 @@ class Zonal(Geometry):
 
     @cached_property
     def points(self) -> np.ndarray:
-        points = np.zeros((self.x.size, self.dimension))
+        shape = (self.x.size, self.dimension)
+        check_memory(
+            f"points of degree {self.degree} in R^{shape[1]}", shape, "degree or dimension"
+        )
+        points = np.zeros(shape)
         points[:, 0], points[:, -1] = np.sqrt((1 - self.x) * (1 + self.x)), self.x
         return read_only(points)
 
@@ -184,10 +189,10 @@ class Zonal(Geometry):
 
     def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
         """Refused but for the reflection x -> -x, rotation = -1, or 1: the axis is fixed."""
-        if np.ndim(rotation) or rotation not in (1, -1):
+        if real_array("rotation", rotation).ndim or rotation not in (1, -1):
             raise ValueError(
                 "Zonal densities are symmetric about the fixed axis e_d: rotate takes 1 or -1, "
-                f"the reflection of the axis; got {rotation!r}. In d = 3, use Sphere."
+                f"the reflection of the axis; got {as_given(rotation)}. In d = 3, use Sphere."
             )
         return coefficients * float(rotation) ** self.degrees
 
@@ -198,10 +203,10 @@ class Zonal(Geometry):
         radius = np.sqrt((1 - x) * (1 + x))[:, None]
         return np.concatenate([radius * across, x[:, None]], axis=1)
 
-    def checked_point(self, point) -> np.ndarray:
-        point = super().checked_point(point)
+    def checked_point(self, point, name: str = "point") -> np.ndarray:
+        point = super().checked_point(point, name)
         if abs(point[-1]) < 1:
-            raise ValueError(f"For axisymmetric densities a point is e_d or -e_d; got {point}.")
+            raise ValueError(f"{name} of axisymmetric densities is e_d or -e_d; got {point}.")
         return point
 
     def mean_direction(self, density: Density) -> np.ndarray:

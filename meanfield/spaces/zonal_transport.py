@@ -9,10 +9,9 @@ The weak form of `sphere_transport` with the order m = 0 only, for any d:
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
-from ..lowlevel.compilation import INNER
+from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold
 from ..lowlevel.simd import LANES, aligned
 from .circle_transport import NO_MASS

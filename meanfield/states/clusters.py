@@ -1,7 +1,8 @@
 """Clusters of tokens: single linkage, by angles on the sphere and by distances in R^d."""
 
 import numpy as np
-from numba import njit
+
+from ..lowlevel.compilation import njit
 
 LINKED = float(np.arccos(0.9999))  # radians
 MANY = 20_000  # tokens beyond which all pairs are too many

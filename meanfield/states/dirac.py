@@ -33,10 +33,10 @@ class Dirac(State):
         point = real_array("The point of a Dirac", point)
         if point.ndim != 1 or point.size < 2:
             raise ValueError(
-                f"Dirac expects one unit vector (d,), d >= 2; got shape {point.shape}. On the "
-                "circle: Dirac([cos(theta), sin(theta)]). For several points: Tokens."
+                f"The point of a Dirac is a unit vector (d,), d >= 2; got shape {point.shape}. On "
+                "the circle: Dirac([cos(theta), sin(theta)]). For several points: Tokens."
             )
-        check_unit("Dirac", point)
+        check_unit("Dirac(point)", point)
         self._set(point=point)
 
     def __repr__(self) -> str:

@@ -76,7 +76,9 @@ class Equiangular(State):
                 f"Equiangular needs n, {'rho' if gap is None else 'gap'} and radius that "
                 f"broadcast; got shapes {n.shape}, {given.shape} and {radius.shape}."
             ) from None
-        if n.size == 0 or not ((n >= 2) & (n < np.inf)).all():
+        if n.size == 0:
+            raise ValueError(f"n, {'rho' if gap is None else 'gap'} and radius must have entries.")
+        if not ((n >= 2) & (n < np.inf)).all():
             raise ValueError(f"Equiangular needs finite n >= 2 tokens; got n = {n.tolist()}.")
         if not ((radius > 0) & (radius < np.inf)).all():
             raise ValueError(f"Equiangular needs finite radius > 0; got {radius.tolist()}.")
@@ -171,7 +173,7 @@ class Equiangular(State):
         d = n if d is None else whole_number("to_tokens needs a whole number d", "d", d)
         if d < n:
             raise ValueError(f"{n} equiangular tokens are linearly independent; got d = {d} < n.")
-        check_memory(f"{n} tokens of R^{d}", (*self.shape, n, d))
+        check_memory(f"n = {n} tokens of R^{d}", (*self.shape, 3 * n, d), "n or d")
         a = np.sqrt(self.gap)[..., None, None]
         b = self.rho[..., None, None] / (a + np.sqrt(n * self.square)[..., None, None])
         x = np.zeros((*self.shape, n, d))
@@ -201,8 +203,8 @@ def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray, given: str) -
 
 def _logit(n: np.ndarray, rho: np.ndarray, gap: np.ndarray) -> np.ndarray:
     """log((1 + (n - 1) rho)/gap) = log(1 + n rho/gap), where n rho/gap may overflow."""
-    near = np.log1p(n * np.minimum(rho, 0) / gap)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
+        near = np.log1p(n * np.minimum(rho, 0) / gap)
         far = np.logaddexp(0, np.log(n) + np.log(np.maximum(rho, 0)) - np.log(gap))
-    small = np.log1p(np.minimum(n * np.maximum(rho, 0), gap) / gap)
-    return np.where(rho < 0, near, np.where(n * rho < gap, small, far))
+        small = np.log1p(np.minimum(n * np.maximum(rho, 0), gap) / gap)
+        return np.where(rho < 0, near, np.where(n * rho < gap, small, far))

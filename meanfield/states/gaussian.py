@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..core.checks import finite, finite_array, generator, whole_number
+from ..core.checks import check_memory, finite, finite_array, generator, whole_number
 from .contract import Held, State
 from .tokens import Tokens
 
@@ -90,9 +90,9 @@ class Gaussian(State):
 
     def rank(self, negligible: float = NEGLIGIBLE) -> int:
         """How many of the `variances` exceed `negligible` times the largest."""
-        finite(negligible=negligible)
+        negligible = finite("negligible", negligible)
         if not 0 <= negligible < 1:
-            raise ValueError(f"negligible is a share >= 0 and < 1; got {negligible!r}.")
+            raise ValueError(f"negligible is a share >= 0 and < 1; got negligible = {negligible}.")
         variances = self.variances
         return int((variances > negligible * variances[0]).sum())
 
@@ -105,6 +105,7 @@ class Gaussian(State):
         rng : numpy.random.Generator or seed
         """
         n = whole_number("sample needs a whole number n", "n", n)
+        check_memory(f"n = {n} tokens", (3 * n, self.dimension), "n")
         normal = generator(rng).standard_normal((n, self.dimension))
         return Tokens(self.mean + normal @ self.root.T, on_sphere=False)
 

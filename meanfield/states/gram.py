@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..core.checks import finite_array
+from ..core.checks import check_memory, finite_array, positive
 from .contract import Held
 from .points import UNIT, Points
 from .tokens import Tokens, TokenSet, checked_masses
@@ -32,6 +32,7 @@ class Gram(TokenSet):
     def __init__(self, G: np.ndarray | Points, masses: np.ndarray | None = None):
         if isinstance(G, Points):
             x = G.draw()
+            check_memory("G, inner products", (*x.shape[:-1], 3 * x.shape[-2]), "n")
             G = x @ np.swapaxes(x, -1, -2)
         G = finite_array("The inner products of Gram", G)
         if G.ndim < 2 or G.shape[-1] != G.shape[-2] or min(G.shape) < 1:
@@ -65,6 +66,7 @@ class Gram(TokenSet):
         return np.einsum("...i,...ij,...j->...", self.masses, off, self.masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
+        angle = positive("angle", angle)
         from .clusters import labels_of_inner_products
 
         return labels_of_inner_products(self.G, angle)

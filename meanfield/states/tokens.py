@@ -1,14 +1,25 @@
 """Tokens: weighted points, the empirical measure sum_i masses_i delta_{x_i}."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from ..core.checks import boolean, finite_array, generator, real_array, whole_number
+from ..core.checks import (
+    boolean,
+    check_memory,
+    finite_array,
+    fitting,
+    generator,
+    positive,
+    real_array,
+    shape_of,
+    whole_number,
+)
 from ..core.errors import StorageError
 from ..core.files import read_numbers
+from ..core.forms import TEXT
 from .contract import Held, State
 from .points import UNIT, Orthonormal, Points, check_unit, function_values, vectors_of
 
@@ -98,7 +109,7 @@ class Tokens(TokenSet):
                 f"{x.shape}."
             )
         if on_sphere:
-            check_unit("Tokens (unless on_sphere=False)", x)
+            check_unit("Tokens (x, unless on_sphere=False)", x)
         if radii is not None and not on_sphere:
             raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
         self._set(x=x, masses=checked_masses(masses, x.shape[:-1]), on_sphere=on_sphere)
@@ -155,6 +166,7 @@ class Tokens(TokenSet):
         return sum_over_pairs(self._directions, self.directed_masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
+        angle = positive("angle", angle)
         from .clusters import labels_of_points
 
         return labels_of_points(self.x, angle, self.on_sphere)
@@ -178,15 +190,15 @@ class Tokens(TokenSet):
         """
         n = whole_number("uniform needs a whole number n", "n", n)
         d = whole_number("uniform needs a whole number d", "d", d)
-        sizes = shape if isinstance(shape, Iterable) else (shape,)
-        replicas = [whole_number("shape needs whole numbers", "shape", size) for size in sizes]
+        replicas = shape_of("shape", shape)
+        check_memory(f"n = {n} tokens of R^{d}", (*replicas, 2 * n, d), "n, d or shape")
         x = generator(rng).standard_normal((*replicas, n, d))
         return cls(x / np.linalg.norm(x, axis=-1, keepdims=True))
 
     @classmethod
     def on_circle(cls, angles, masses=None) -> "Tokens":
         """Tokens on the circle at these angles in radians, (*replicas, n)."""
-        return cls(vectors_of(real_array("Angles", angles)[..., None]), masses)
+        return cls(vectors_of(finite_array("angles", angles)[..., None]), masses)
 
     @classmethod
     def orthonormal(cls, n: int, d: int | None = None) -> "Tokens":
@@ -214,6 +226,7 @@ class Tokens(TokenSet):
         TypeError
             If `path` is not a path, or `on_sphere` not a bool.
         """
+        key = None if key is None else TEXT.check("key", key)
         on_sphere, array = boolean("on_sphere", on_sphere), read_numbers(path, key)
         try:
             return cls(vectors_of(array) if on_sphere else array, on_sphere=on_sphere)
@@ -228,8 +241,8 @@ class Tokens(TokenSet):
             raise TypeError(
                 f"to_density takes a geometry, such as Sphere(32); got the class {geometry!r}."
             )
-        if not hasattr(geometry, "estimate"):
-            raise ValueError(f"Densities are estimated on Circle and Sphere; got {geometry!r}.")
+        known = hasattr(geometry, "estimate")
+        fitting("geometry", geometry, "a Circle or a Sphere, where densities are estimated", known)
         if self.shape or not self.on_sphere:
             raise ValueError(
                 "A density is estimated from a single set of tokens on the sphere; got "
@@ -241,6 +254,7 @@ class Tokens(TokenSet):
         """Their inner products."""
         from .gram import Gram
 
+        check_memory("the inner products", (*self.shape, len(self), len(self)), "the tokens")
         if not self.on_sphere:
             raise ValueError("Gram holds inner products of unit vectors; these are in R^d.")
         return Gram(self.x @ np.swapaxes(self.x, -1, -2), self.masses)

@@ -6,13 +6,14 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..lowlevel.compilation import njit
 from .attempt import STEP, attempt, norm, weigh
-from .clock import accepted, planned_to, rejected, replanned
+from .clock import NO_STEP, accepted, planned_to, rejected, replanned, shows
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
+ROUNDING = 1e-15  # a step in which nothing moves by more has no error but that of rounding
 CLOSE = 1 + 1e-6  # parts of a step within which an output may turn out to be
 TAIL_ERROR = 0.5  # how much of the last coefficients allowed may be the error of a step
 
@@ -22,7 +23,6 @@ class Rules(NamedTuple):
 
     rtol : relative error of a step; 0 for a fixed step
     error_order : order in the step size of the error estimate
-    smallest_step : error control below it gives up
     tail, tail_degree : coefficients beyond this degree must stay below `tail`
     coarse_tail, coarse_degree : once all beyond this degree are below it, fewer modes will do
     steady : rate of change that counts as none; 0 never
@@ -30,7 +30,6 @@ class Rules(NamedTuple):
 
     rtol: float
     error_order: float
-    smallest_step: float
     tail: float
     tail_degree: float
     coarse_tail: float
@@ -46,7 +45,7 @@ def advance(problem, table, work, clock, rules, target, output, limit):
     """
     before = clock
     for _ in range(limit):
-        clock = planned_to(clock, target)
+        clock = planned_to(clock, target, not rules.rtol > 0)
         if clock.step != work.weighed_step[0]:
             weigh(problem.linear, table, clock.step, work)
         keep = clock.t + CLOSE * clock.step >= output and output < target
@@ -67,17 +66,18 @@ def advance(problem, table, work, clock, rules, target, output, limit):
             verdict = _look_around(problem, work, rules, coarse_tail, clock.t == target)
             if verdict == PAUSED and clock.t >= output:
                 verdict = REACHED
-            if clock.t == before.t:  # steps too short for the clock to show
+            if not shows(before.t, before.step) and clock.t != target:
                 verdict = TOO_SMALL
             if verdict == COARSER:
                 clock = replanned(clock, clock.proposal)
         elif verdict == FINER:
             clock = replanned(clock, clock.proposal)
         else:
+            hopeless = _hopeless(problem, work, clock.step, rate)
             clock = rejected(clock, error / rules.rtol, rules.error_order)
             work.counts[1] += 1
             if verdict == _REJECTED:
-                verdict = TOO_SMALL if clock.proposal < rules.smallest_step else PAUSED
+                verdict = TOO_SMALL if hopeless or clock.proposal < NO_STEP else PAUSED
         if verdict != PAUSED:
             return verdict, clock, before
     return PAUSED, clock, before
@@ -92,6 +92,22 @@ def _judge(rules, error, tail):
     if rules.tail > 0 and tail > rules.tail:
         return FINER
     return _ACCEPTED
+
+
+@njit(**STEP)
+def _hopeless(problem, work, step, rate):
+    """After a step that was rejected: whether a shorter one would be too.
+
+    It is if nothing moved but for rounding, or if the state has no rate of change.
+    """
+    if 0 < step * max(rate, problem.speed[0] * problem.degrees.max()) < ROUNDING:
+        return True
+    slope = work.slope[work.front[0]]
+    for member in range(len(slope)):
+        for k in range(slope.shape[1]):
+            if not np.isfinite(slope[member, k]):
+                return True
+    return False
 
 
 @njit(**STEP)
@@ -116,5 +132,7 @@ def rate_of_change(linear, u, slope, total, weights):
         row = member if rows > 1 else 0
         for k in range(total.size):
             total[k] = linear[row, k if columns > 1 else 0] * u[member, k] + slope[member, k]
-        worst = max(worst, norm(total, weights))
+        found = norm(total, weights)
+        if np.isfinite(worst) and not found <= worst:
+            worst = found
     return worst

@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ..lowlevel.callbacks import evaluate
-from ..lowlevel.compilation import INNER, WITHIN
+from ..lowlevel.compilation import INNER, WITHIN, njit
 from ..lowlevel.simd import address_of, as_bits, from_bits
 
 # Explicit loops instead of slice assignments, which would compile NumPy's error messages too.

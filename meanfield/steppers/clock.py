@@ -1,4 +1,8 @@
-"""The clock of a run and its step sizes: a plan of equal steps to the next time that is due.
+"""The clock of a run and its step sizes: a plan of equal steps.
+
+Steps of a given length are equal up to the next time that is due. Steps with error control are as
+long as it asks for, until the time that is due is at most two of them away: before that, they do
+not depend on it.
 
 Nothing but the clock is remembered, so where a run pauses has no influence on its steps.
 """
@@ -6,9 +10,12 @@ Nothing but the clock is remembered, so where a run pauses has no influence on i
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ..lowlevel.compilation import njit
 
 MANY = 2.0**53  # steps: a plan for as many is never carried out to its end
+NO_STEP = np.finfo(float).tiny
+LAST = 2  # steps of a run with error control that are made equal
 
 
 class Clock(NamedTuple):
@@ -38,18 +45,23 @@ def restored(values: np.ndarray) -> Clock:
 
 
 @njit(cache=True, error_model="numpy")
-def _steps_to(target, t, step):
-    """The number of equal steps, each at most `step` long, from t to the target."""
+def _steps_to(target, t, step, fixed):
+    """The number of equal steps, each at most `step` long, from t to the target.
+
+    With error control MANY, where they are more than LAST.
+    """
     count = np.ceil((target - t) / step * (1 - 1e-12))
+    if not fixed and count > LAST:
+        return int(MANY)
     return int(min(max(1.0, count), MANY))
 
 
 @njit(cache=True, error_model="numpy")
-def planned_to(clock, target):
-    """The clock with a plan: a new one if the old one is done."""
+def planned_to(clock, target, fixed):
+    """The clock with a plan: a new one if the old one is done. `fixed` without error control."""
     if clock.taken < clock.planned:
         return clock
-    planned = _steps_to(target, clock.t, clock.proposal)
+    planned = _steps_to(target, clock.t, clock.proposal, fixed)
     step = (target - clock.t) / planned if planned < MANY else clock.proposal
     return Clock(clock.t, clock.t, step, planned, 0, clock.proposal, clock.previous_error)
 
@@ -58,6 +70,12 @@ def planned_to(clock, target):
 def replanned(clock, proposal):
     """The clock without a plan, about to make one with steps of the proposed size."""
     return Clock(clock.t, clock.t, clock.step, 0, 0, proposal, clock.previous_error)
+
+
+@njit(cache=True, error_model="numpy")
+def shows(t, step):
+    """Whether a step is long enough for the clock to show at t, rather than round it up or off."""
+    return t + step / 2 > t
 
 
 @njit(cache=True, error_model="numpy")
@@ -73,7 +91,7 @@ def rejected(clock, relative, error_order):
 def accepted(clock, relative, error_order, target):
     """One step on; `relative` error as for `rejected`, or < 0 where steps are fixed.
 
-    The plan changes only if its number of steps would.
+    The plan changes only if its steps would.
     """
     taken, planned = clock.taken + 1, clock.planned
     t = target if taken == planned else clock.start + taken * clock.step
@@ -87,6 +105,8 @@ def accepted(clock, relative, error_order, target):
             proposal = max(proposal, factor * clock.step)
         elif factor < 0.9:
             proposal = max(0.2, factor) * clock.step
-    if taken < planned and _steps_to(target, t, proposal) != planned - taken:
+    left = planned - taken if planned < MANY else planned
+    same = left == _steps_to(target, t, proposal, relative < 0)
+    if taken < planned and not (same and (planned < MANY or proposal == clock.step)):
         return Clock(t, t, clock.step, 0, 0, proposal, previous)
     return Clock(t, clock.start, clock.step, planned, taken, proposal, previous)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
+from ..lowlevel.compilation import njit
 from .attempt import HIGHEST, phi_functions
 from .schemes import DenseOutput, ParabolicOutput
 
@@ -160,7 +160,10 @@ def _combine(x, weights, slopes, dt, result):
             part[i] = 0.0
         for j in range(weights.size):
             weight, slope = dt * weights[j], slopes[j, begin : begin + BLOCK]
-            if weight != 0.0:
+            if not np.isfinite(weight):  # where dt is, and the slope is as small
+                for i in range(part.size):
+                    part[i] += weights[j] * (dt * slope[i])
+            elif weight != 0.0:
                 for i in range(part.size):
                     part[i] += weight * slope[i]
         if x.size > 0:

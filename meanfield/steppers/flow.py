@@ -6,13 +6,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .advance import NOT_FINITE, PAUSED, REACHED, TOO_SMALL
-from .clock import Clock, accepted, planned_to, rejected
+from .clock import NO_STEP, Clock, accepted, planned_to, rejected, shows
 from .dense_output import Interpolant, combined, row_of
 from .schemes import DenseOutput, Scheme
 
 MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
-MOST_STALLED = 2000  # steps in a row that neither become shorter nor add up to a longer time
-NO_STEP = np.finfo(float).tiny
+UNHEARD: Any = dict.fromkeys(("over", "invalid", "divide"), "ignore")  # numpy.errstate(**UNHEARD)
+"""Numbers that exceed 1e308 reject a step or are found in a result: no warning beside that."""
+MOST_STALLED = 500  # steps in a row that neither become shorter nor add up to a longer time
 
 
 class VelocityField(Protocol):
@@ -51,8 +52,9 @@ class Flow(ABC):
         The first positions.
     rtol : float
         Bound of `relative_error` for a step; 0 for fixed steps.
-    smallest_step : float
-        Error control below it gives up.
+    smallest_change : float
+        Error control gives up after a step that it rejects, and that moves nothing by more, as
+        `relative_error` measures it.
     start : float
         The time at which the clock starts.
 
@@ -80,12 +82,12 @@ class Flow(ABC):
         x: np.ndarray,
         *,
         rtol: float = 0.0,
-        smallest_step: float = 0.0,
+        smallest_change: float = 0.0,
         start: float = 0.0,
     ):
         self.scheme, self._field, self._rtol = scheme, field, rtol
         self._error_order = scheme.estimate_order + 1.0
-        self._smallest_step, self._start = smallest_step, start
+        self._smallest_change, self._start = smallest_change, start
         self.stalls = StallDetector()
         self.counts = np.zeros(3, dtype=np.int64)
         self.restart(x, start)
@@ -100,19 +102,20 @@ class Flow(ABC):
     def step(self, x: np.ndarray, velocity: Any, elapsed: float, dt: float) -> tuple:
         """Positions and velocities one step after x, and the relative error."""
 
-    @np.errstate(over="ignore", invalid="ignore")  # steps that overflow are rejected
+    @np.errstate(**UNHEARD)
     def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
         """Step towards the time `target`, at most `limit` attempts; why it came back."""
         for _ in range(limit):
-            clock = Clock(*planned_to(clock, target))
+            clock = Clock(*planned_to(clock, target, not self._rtol))
             new, velocity, error = self.step(self.x, self.velocity, clock.t, clock.step)
-            relative = error / self._rtol if self._rtol else -1.0
-            if not np.isfinite(error) and not self._rtol:
+            lost = not (np.isfinite(error) and np.isfinite(new).all())
+            if lost and not self._rtol:
                 return NOT_FINITE, clock
+            relative = np.inf if lost else error / self._rtol if self._rtol else -1.0
             if not relative <= 1:
                 self.counts[1] += 1
                 clock = Clock(*rejected(clock, relative, self._error_order))
-                if self.stalls.rejected() or clock.proposal < self._smallest_step:
+                if self.stalls.rejected() or self._rounds(new):
                     return TOO_SMALL, clock
                 continue
             before, step = clock.t, clock.step
@@ -120,11 +123,16 @@ class Flow(ABC):
             self.before = Step(self.x, self.t, before, step)
             self.x, self.velocity, self.t = new, velocity, self._start + before + step
             clock = Clock(*accepted(clock, relative, self._error_order, target))
-            if self.stalls.accepted(step, clock.t > before):
+            if self.stalls.accepted(step, clock.t == target or shows(before, step)):
                 return TOO_SMALL, clock
             if clock.t == target:
                 return REACHED, clock
         return PAUSED, clock
+
+    def _rounds(self, new: np.ndarray) -> bool:
+        """Whether a rejected step is so short that its error is rounding."""
+        least = self._smallest_change
+        return least > 0 and self._field.relative_error(new - self.x, self.x) <= least
 
 
 class ExplicitFlow(Flow):
@@ -134,7 +142,7 @@ class ExplicitFlow(Flow):
     ----------
     scheme : Scheme
         Explicit, as `DormandPrince`.
-    field, x, rtol, smallest_step, start
+    field, x, rtol, smallest_change, start
         As for `Flow`.
     """
 

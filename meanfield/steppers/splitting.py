@@ -72,7 +72,7 @@ class FixedSteps(Flow):
         """Positions one step after x, with no velocity and no error."""
         self.counts[2] += self.scheme.evaluations
         new = self._step(x, self._start + elapsed, dt)
-        return new, velocity, 0.0 if np.isfinite(new).all() else np.nan
+        return new, velocity, 0.0
 
 
 def kutta_step(

@@ -11,7 +11,7 @@ from .clock import Clock, started
 from .dense_output import Interpolant, ParabolicInterpolant
 from .schemes import ParabolicOutput, Scheme, Table
 
-FIXED_STEP = Rules(0.0, 1.0, 0.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # whatever its error is
+FIXED_STEP = Rules(0.0, 1.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # whatever its error is
 
 
 class _Nonlinear(Protocol):
@@ -163,6 +163,17 @@ class Stepper:
         u, slope, scratch = work.u[front], work.slope[front], np.empty_like(work.stage)
         return float(rate_of_change(self._problem.linear, u, slope, scratch, weights))
 
+    def growth(self, way: float) -> float:
+        """How fast N changes along du/dt, relative: from the present state so far along, by norms.
+
+        In the norm of errors; the largest over the members, which move by `way` at most.
+        """
+        work, front = self._work, self._work.front[0]
+        u, slope = work.u[front], work.slope[front]
+        moved = u + way / self.rate_in_metric * (self._problem.linear * u + slope)
+        change = self.nonlinear(moved) - slope
+        return float(np.sqrt((self._problem.metric * np.abs(change) ** 2).sum(axis=1).max())) / way
+
     def longest_step(self, scheme: Scheme) -> float:
         """The longest step of a scheme that is stable at the speed that the last step met."""
         problem = _for_scheme(self._problem, scheme, self._linear)
@@ -172,7 +183,7 @@ class Stepper:
 
     def expected_step(self, u: np.ndarray, dt: float, rtol: float) -> float:
         """The step that error control would take from u, by the error of one of size dt."""
-        _, error = self.step(u, dt)
+        _, error = self._attempted(u, dt)
         if not np.isfinite(error):
             return 0.1 * dt
         relative = max(error / rtol, 1e-10)
@@ -181,6 +192,12 @@ class Stepper:
 
     def step(self, u: np.ndarray, dt: float) -> tuple[np.ndarray, float]:
         """The state one step after u, and the relative error estimate. Leaves `state` alone."""
+        speed = self._problem.speed.copy()  # that of the last step, which the next review looks at
+        found = self._attempted(u, dt)
+        self._problem.speed[:] = speed
+        return found
+
+    def _attempted(self, u: np.ndarray, dt: float) -> tuple[np.ndarray, float]:
         work = _work(self._table, self._problem.linear, self._work.u[0])
         work.u[0] = u
         work.slope[0] = self.nonlinear(u)

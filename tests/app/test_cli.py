@@ -549,6 +549,9 @@ def test_what_is_missing_is_said_and_the_exit_code_is_1():
     assert "ends: max_points" in out and "branch 1 ends at kappa" in err
     assert mf.load("cut.nc").ends == ["max_points"]
     assert "raise max_points" in meanfield("bifurcation", "cut.toml", "-q", "--force", code=1)[1]
+    write("cut.toml", BRANCHES + "max_points = 100\n")
+    meanfield("bifurcation", "cut.toml", "-q", "--resume")
+    assert mf.load("cut.nc").ends == ["range"] and not Path("cut.nc.checkpoint").exists()
 
 
 def after(number, monkeypatch):
@@ -566,12 +569,18 @@ def after(number, monkeypatch):
     monkeypatch.setattr(Following, "at", interrupted)
 
 
-def test_ctrl_c_keeps_the_branches_that_were_found(monkeypatch):
+def test_ctrl_c_keeps_the_branches_that_were_found(folder, monkeypatch):
     after(4, monkeypatch)
     out, err = meanfield("bifurcation", "diagram.toml", code=1)
     diagram = mf.load("diagram.nc")
     assert diagram.ends == ["interrupted"] and int((diagram.data.branch == 1).sum()) == 4
     assert "branch 1 was interrupted at kappa" in err and "wrote diagram.nc" in out
+    assert "--resume to continue" in meanfield("bifurcation", "diagram.toml", code=2)[1]
+    meanfield("bifurcation", "diagram.toml", "--resume", "-q")
+    meanfield("bifurcation", "diagram.toml", "--out", "unbroken.nc", "-q")
+    resumed, unbroken = mf.load("diagram.nc"), mf.load("unbroken.nc")
+    assert resumed.data.equals(unbroken.data) and resumed.ends == unbroken.ends == ["range"]
+    assert not (folder / "diagram.nc.checkpoint").exists()
 
 
 @pytest.mark.parametrize("number", [2, 60])  # on the branch, and on a curve
@@ -580,6 +589,35 @@ def test_ctrl_c_keeps_the_curves_that_were_found(folder, monkeypatch, number):
     _, err = meanfield("phase-diagram", "plane.toml", code=1)
     assert "USA: fold was interrupted" in err or "USA: transition was interrupted" in err
     assert not (folder / "plane_SA.nc").exists() and mf.load("plane_USA.nc").doubts
+    meanfield("phase-diagram", "plane.toml", "--resume", "-q")
+    assert not mf.load("plane_USA.nc").doubts and mf.load("plane_SA.nc").data.sizes["point"] > 80
+    assert not list(folder.glob("*.checkpoint"))
+
+
+def test_a_drift_whose_phase_diagram_is_finished_is_not_followed_again(folder, monkeypatch):
+    """That of SA died at once; that of USA is taken from its checkpoint."""
+    from meanfield.bifurcation.phase_diagram import tricritical_points
+
+    write("plane.toml", PLANE.replace("[1.0, 3.5]", "[2.0, 3.0]"))
+
+    def only_of(name):
+        def checked(family, *where):
+            assert family.drift.__name__ == name
+            return tricritical_points(family, *where)
+
+        monkeypatch.setattr(
+            sys.modules[tricritical_points.__module__], "tricritical_points", checked
+        )
+
+    only_of("USA")
+    with pytest.raises(AssertionError):
+        meanfield("phase-diagram", "plane.toml", "-q")
+    assert {file.name for file in folder.glob("plane_*")} == {
+        "plane_USA.nc.checkpoint", "plane_SA.nc.checkpoint"
+    }  # fmt: skip
+    only_of("SA")
+    meanfield("phase-diagram", "plane.toml", "--resume", "-q")
+    assert not list(folder.glob("*.checkpoint")) and not mf.load("plane_USA.nc").doubts
 
 
 def test_diagrams_are_not_overwritten(folder):

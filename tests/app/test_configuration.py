@@ -8,7 +8,6 @@ from configurations import (
     FOURIER,
     GOE,
     NOISY,
-    PLANE,
     SA,
     SPAN,
     UNIFORM,
@@ -117,8 +116,6 @@ def test_a_run_needs_a_configuration_and_a_file_to_resume():
         run_config({"solve": {}})
     with pytest.raises(ValueError, match="resume"):
         run_config(config, resume=True)
-    with pytest.raises(ValueError, match="resume"):
-        run_config(parse_config(PLANE), "plane.nc", resume=True)
 
 
 def test_what_is_left_out_is_as_in_python():

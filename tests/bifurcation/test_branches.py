@@ -151,7 +151,7 @@ def test_branches_begin_as_their_normal_form_says(drift, d, degree):
         row[degree - 1] = 1.0
         z = np.append(size * row[:-1], np.log(form.kappa))
         curve = curve_of(drift, equation.basis, "kappa", (1.0, 2.0), None)
-        kappa = np.exp(curve.solved(z, row, size).x[-1])
+        kappa = np.exp(curve.solved(z, row, size)[-1])
         series = 1 + form.linear * amplitude + form.quadratic * amplitude**2
         errors.append(abs(kappa / form.kappa - series))
     assert errors[0] < 1e-4 and errors[1] < errors[0] / 6

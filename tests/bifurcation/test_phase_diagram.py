@@ -152,3 +152,12 @@ def test_bad_input(arguments, error, match):
 def test_curves_and_places_that_a_phase_diagram_does_not_have(place):
     with pytest.raises(ValueError, match="Curves are critical"):
         CIRCLE.kappa(*place)
+
+
+def test_betas_whose_numbers_underflow_give_no_nan():
+    """kappa_1 = beta/I_1(beta) = 2; that of degree 3, 48/beta^2, exceeds all numbers."""
+    diagram = mf.phase_diagram(mf.USA, mf.Circle(16), (1e-300, 1e-299), progress=False)
+    kappa = diagram.data.kappa.values
+    assert not np.isnan(kappa).any() and not diagram.tricritical
+    assert diagram.kappa("critical", 5e-300) == pytest.approx(2, rel=1e-12)
+    assert diagram.kappa("critical", 5e-300, 3) == np.inf

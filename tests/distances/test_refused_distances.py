@@ -36,7 +36,7 @@ def test_states_of_one_space_are_needed(distance):
 )
 def test_powers_are_from_one_to_twenty(p):
     for distance in (mf.wasserstein, mf.sliced_wasserstein, mf.sinkhorn_divergence):
-        with pytest.raises(ValueError, match="1 <= p <= 20, a number; got p ="):
+        with pytest.raises(ValueError, match="1 <= p <= 20; got p ="):
             distance(TOKENS, TOKENS, p)
     with pytest.raises(ValueError, match="1 <= p <= 20"):
         mf.conditional_wasserstein(TOKENS, TOKENS, p)
@@ -108,7 +108,7 @@ def test_other_arguments_are_checked():
         mf.mmd(TOKENS, TOKENS, -1.0)
     with pytest.raises(ValueError, match="projections >= 2"):
         mf.sliced_wasserstein(TOKENS, TOKENS, projections=1)
-    with pytest.raises(ValueError, match="rng is a numpy Generator"):
+    with pytest.raises(ValueError, match="rng must be a numpy Generator"):
         mf.sliced_wasserstein(TOKENS, TOKENS, rng=-1)
     with pytest.raises(TypeError, match="single sets of Tokens"):
         mf.conditional_wasserstein(TOKENS, SPHERE)

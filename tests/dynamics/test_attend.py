@@ -103,7 +103,7 @@ def test_general_attention_answers_tokens():
 
 
 def test_what_has_no_answer_is_refused():
-    with pytest.raises(TypeError, match="attend takes a drift and Tokens"):
+    with pytest.raises(TypeError, match="state must be Tokens or Equiangular"):
         mf.attend(mf.SA(1.0), mf.Circle(8).uniform())
     with pytest.raises(mf.MeanfieldError, match="answers 0 to 2 tokens"):
         mf.attend(mf.Kuramoto(), mf.Tokens([[1.0, 0], [-1.0, 0]]))

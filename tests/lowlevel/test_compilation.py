@@ -2,13 +2,10 @@
 
 import ast
 import os
-import pickle
-import runpy
 import subprocess
 import sys
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 from numba import njit
@@ -89,7 +86,6 @@ def test_functions_without_an_entry_from_python_are_called_by_compiled_code():
 
 
 MOVE_TOKENS = """
-import numba
 import numpy as np
 import meanfield as mf
 x = np.random.default_rng(0).standard_normal((300, 5))
@@ -125,18 +121,3 @@ def test_what_may_be_rounded_in_several_ways_is_a_part_of_its_caller():
         private = name.startswith("_")
         if "fastmath" in options and (module in callers if private else callers):
             assert "WITHIN" in options, f"{module}.{name} is called by compiled code."
-
-
-def test_a_cache_that_names_what_has_moved_counts_as_none(tmp_path):
-    """As after an update in place: the index is read before the source is looked at."""
-    path = tmp_path / "cached.py"
-    path.write_text(
-        "from numba import njit\n\n@njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
-    )
-    assert runpy.run_path(str(path))["twice"](3) == 6
-    (index,) = tmp_path.rglob("*.nbi")
-    version = pickle.dumps(numba.__version__)
-    for moved in (b"cmeanfield.gone\nClock\n.", b"cmeanfield\nGone\n."):
-        index.write_bytes(version + moved)
-        assert runpy.run_path(str(path))["twice"](3) == 6
-        assert index.read_bytes() != version + moved

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meanfield import SA, USA, CommonNoise, Isotropic, Kuramoto, Transformer
+from meanfield import SA, USA, CommonNoise, FeedForward, Isotropic, Kuramoto, Transformer
 from meanfield.core.kinds import describe
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=50)
@@ -81,3 +81,38 @@ def test_a_noise_of_another_kind_needs_a_finite_kappa():
     assert Transformer(USA(1.0), [np.inf, 2.0], noise=CommonNoise()).noisy
     deterministic = Transformer(USA(1.0), noise=Isotropic())
     assert replace(deterministic, drift=SA(1.0)).noise == Isotropic()
+
+
+SWAP = [[0.0, 1.0], [1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "bias"),
+    [
+        (0.5, 2.0, None),
+        (0.5, 2.0, [0.1, 0.2]),
+        (0.5, [[0, 1], [1, 0]], None),
+        ([[1, 2], [3, 4]], 2, None),
+    ],
+)
+def test_a_number_in_a_perceptron_is_a_multiple_of_the_identity(inner, outer, bias):
+    x = np.array([[0.6, 0.8], [1.0, 0.0]])
+    written_out = [m * np.eye(2) if np.ndim(m) == 0 else np.array(m) for m in (inner, outer)]
+    found, wanted = FeedForward(inner, outer, bias), FeedForward(*written_out, bias)
+    np.testing.assert_allclose(found(x), wanted(x), rtol=1e-15)
+    told = np.ndim(outer) or np.ndim(inner) or bias is not None
+    assert found.dimension == (2 if told else None)
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "bias"),
+    [
+        (0.5, np.ones((2, 3)), None),
+        (np.eye(2), 1.0, [1.0]),
+        (1.0, 1.0, np.eye(2)),
+        (1.0, [1.0], None),
+    ],
+)
+def test_a_number_stands_for_square_matrices_only(inner, outer, bias):
+    with pytest.raises(ValueError, match="a number stands for a square matrix"):
+        FeedForward(inner, outer, bias)

@@ -84,7 +84,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("changed", OTHERS.values(), ids=OTHERS)
 def test_a_checkpoint_of_another_run_is_refused(checkpoint, changed):
-    refuse(checkpoint, "run.ckpt belongs to another run: its model", **changed)
+    refuse(checkpoint, "run.ckpt belongs to another run, whose arguments differ", **changed)
 
 
 def test_the_same_numbers_in_another_shape_are_another_run(tmp_path):

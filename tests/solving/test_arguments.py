@@ -257,7 +257,7 @@ def test_perturbed_degrees_are_different_whole_numbers(degrees):
 def test_numbers_beyond_all_measure_are_refused_like_others():
     huge = mf.Circle(4).density(lambda theta: 1e308 * (1 + 0.1 * np.cos(theta)))
     assert huge.moment(1) == pytest.approx(0.05)
-    with pytest.raises(ValueError, match="min_degree <= max_degree"):
+    with pytest.raises(ValueError, match=r"min_degree .* below 2\^63"):
         mf.solve(MODEL, START, (0, 1), min_degree=10**30)
     with pytest.raises(TypeError, match="whole number k"):
         START.moment(1.0)

@@ -163,8 +163,8 @@ def test_hardmax_follows_the_nearest():
 
 @pytest.mark.parametrize("state", [X, X.gram()], ids=repr)
 def test_a_seed_is_checked_also_where_it_is_not_read(state):
-    refused("rng is a numpy Generator, or a seed", state=state, error=TypeError, rng="abc")
-    refused("rng is a numpy Generator, or a seed", state=state, rng=-3)
+    refused("rng must be a numpy Generator, or a seed", state=state, error=TypeError, rng="abc")
+    refused("rng must be a numpy Generator, or a seed", state=state, rng=-3)
     assert mf.solve(SA, state, (0, 0.1), t_eval=[0.1], rng=3).success
 
 

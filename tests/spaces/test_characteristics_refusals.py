@@ -23,11 +23,11 @@ def refused(error, match, density=CIRCLE, **options):
     ids=["None", "array", "space", "function", "characteristics"],
 )
 def test_a_density_is_expected(density):
-    refused(TypeError, f"expects a Density; got {type(density).__name__}", density)
+    refused(TypeError, "density must be a Density; got", density)
 
 
 def test_tokens_are_no_density():
-    refused(TypeError, "expects a Density; got Tokens", CIRCLE.sample(10, rng=0))
+    refused(TypeError, "must be a Density; got density = Tokens", CIRCLE.sample(10, rng=0))
 
 
 @pytest.mark.parametrize("members", [1, 3])
@@ -107,7 +107,7 @@ LIMITS = {
 
 @pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS)
 def test_the_limit_is_a_unit_vector(limit):
-    match = r"Expected a unit vector of shape \(2,\); got "
+    match = r"(limit|point) must be a unit vector of shape \(2,\); got "
     refused(ValueError, match, limit=limit)
     with pytest.raises(ValueError, match=match):
         mf.Characteristics(CIRCLE).w2_to_dirac(limit)
@@ -115,12 +115,12 @@ def test_the_limit_is_a_unit_vector(limit):
 
 @pytest.mark.parametrize("limit", [[1j, 0], "north", [None, 1.0]], ids=str)
 def test_of_real_numbers(limit):
-    refused(TypeError, "A point must be real numbers; got ", limit=limit)
+    refused(TypeError, "limit must be real numbers; got ", limit=limit)
 
 
 @pytest.mark.parametrize("limit", [[1.0, 0, 0, 0], [0, 0, 0.6, 0.8]], ids=str)
 def test_axisymmetric_densities_have_it_on_the_axis(limit):
-    match = "For axisymmetric densities a point is e_d or -e_d; got "
+    match = "of axisymmetric densities is e_d or -e_d; got "
     refused(ValueError, match, ZONAL, limit=limit)
     with pytest.raises(ValueError, match=match):
         mf.Characteristics(ZONAL).w2_to_dirac(limit)
@@ -128,7 +128,7 @@ def test_axisymmetric_densities_have_it_on_the_axis(limit):
 
 @pytest.mark.parametrize("k", [1.0, "1", True, None], ids=repr)
 def test_a_moment_has_a_whole_degree(k):
-    with pytest.raises(TypeError, match="moment expects a whole number k; got "):
+    with pytest.raises(TypeError, match="k must be a whole number; got "):
         mf.Characteristics(CIRCLE).moment(k)
 
 

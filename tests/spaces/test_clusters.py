@@ -187,7 +187,7 @@ def test_those_of_axisymmetric_densities_are_at_the_poles():
     ("options", "match"),
     [
         ({"radius": 0.0}, "radius must be a finite number > 0; got radius = 0.0"),
-        ({"radius": 1.6}, r"radius must be <= pi/2; got 1\.6"),
+        ({"radius": 1.6}, r"radius must be <= pi/2; got radius = 1\.6"),
         ({"radius": "0.1"}, "radius must be a finite number"),
         ({"least": 0}, "least must be a finite number > 0"),
         ({"least": float("nan")}, "least must be"),

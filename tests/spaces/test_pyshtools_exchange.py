@@ -44,9 +44,9 @@ def test_a_grid_becomes_a_density(grid):
 
 
 def test_what_is_no_density_on_the_sphere_is_refused():
-    with pytest.raises(TypeError, match="a single density on a Sphere"):
+    with pytest.raises(TypeError, match="a single one on a Sphere"):
         mf.to_pyshtools(mf.Circle(4).uniform())
-    with pytest.raises(TypeError, match="a single density on a Sphere"):
+    with pytest.raises(TypeError, match="a single one on a Sphere"):
         mf.to_pyshtools(mf.Density.stack([lopsided(), lopsided()]))
     with pytest.raises(TypeError, match="Expected pyshtools"):
         mf.from_pyshtools(np.zeros((2, 4, 4)))

@@ -278,5 +278,5 @@ def test_expectations_are_those_of_functions():
         mf.Characteristics(mf.Circle(4).uniform()),
     )
     for state in states:
-        with pytest.raises(TypeError, match=r"a function of points \(..., d\); got 3"):
+        with pytest.raises(TypeError, match=r"a function of points \(..., d\); got f = 3"):
             state.expect(3)

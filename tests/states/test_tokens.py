@@ -187,7 +187,7 @@ def test_a_density_is_estimated_from_tokens():
     assert np.abs(density.coefficients - exact).max() < 0.02
     with pytest.raises(ValueError, match="one by one"):
         Tokens.uniform(5, 2, rng=0, shape=(2,)).to_density(circle)
-    with pytest.raises(ValueError, match="on Circle and Sphere"):
+    with pytest.raises(ValueError, match="a Circle or a Sphere"):
         tokens.to_density(Zonal(3, 8))
 
 
@@ -218,7 +218,7 @@ def test_counts_are_whole_numbers():
         with pytest.raises(ValueError, match="must be a whole number"):
             Tokens.orthonormal(n, d)
     for shape in (2.5, None, (2, 0), "ab"):
-        with pytest.raises(ValueError, match="shape needs whole numbers >= 1; got shape ="):
+        with pytest.raises(ValueError, match="shape must be whole numbers >= 1; got shape ="):
             Tokens.uniform(4, 3, rng=0, shape=shape)
 
 

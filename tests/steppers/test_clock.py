@@ -10,16 +10,16 @@ from meanfield.steppers import clock as clocks
 ORDER = 8.0
 
 
-def planned(proposal, target):
+def planned(proposal, target, fixed=True):
     """A clock that has just planned its way to the target."""
-    return clocks.planned_to(clocks.started(proposal), target)
+    return clocks.planned_to(clocks.started(proposal), target, fixed)
 
 
 def walked(clock, target, relative=-1.0):
     """The clock at the target, and the times on the way."""
     times = []
     while clock.t != target:
-        clock = clocks.planned_to(clock, target)
+        clock = clocks.planned_to(clock, target, relative < 0)
         clock = clocks.accepted(clock, relative, ORDER, target)
         times.append(clock.t)
     return clock, times
@@ -50,9 +50,9 @@ def test_the_target_is_hit_exactly(target):
 
 def test_a_plan_is_kept_until_it_is_done():
     clock = planned(0.3, 1.0)
-    assert clocks.planned_to(clock, 5.0) == clock
+    assert clocks.planned_to(clock, 5.0, True) == clock
     clock, _ = walked(clock, 1.0)
-    assert clocks.planned_to(clock, 5.0).start == 1.0
+    assert clocks.planned_to(clock, 5.0, True).start == 1.0
 
 
 def test_a_small_error_lengthens_the_steps_at_most_threefold():
@@ -69,10 +69,10 @@ def test_an_error_that_has_grown_shortens_them_in_time():
 
 def test_a_good_size_is_left_alone():
     """No factor between 0.9 and 1.2 changes the plan."""
-    clock = planned(0.01, 1.0)
+    clock = planned(0.01, 1.0, fixed=False)
     for relative in (0.15, 0.4, 0.9):
         after = clocks.accepted(clock._replace(previous_error=relative), relative, ORDER, 1.0)
-        assert after.proposal == clock.proposal and after.planned == 100
+        assert after.proposal == clock.proposal and after.planned == clocks.MANY
 
 
 @pytest.mark.parametrize("relative", [1.001, 10.0, 1e6, np.inf, np.nan])
@@ -82,6 +82,20 @@ def test_a_rejected_step_is_shortened(relative):
     assert after.t == clock.t and after.planned == 0
     expected = 0.25 if not np.isfinite(relative) else max(0.2, 0.9 * relative ** (-1 / ORDER))
     assert after.proposal == pytest.approx(0.1 * expected)
+
+
+@pytest.mark.parametrize("target", [0.1999, 0.2, 0.25, 0.3001, 0.35, 7.77, 1e6, 1e300])
+def test_with_error_control_only_the_last_two_steps_depend_on_the_target(target):
+    """They are equal, and none is longer than the error control allows."""
+    if target > 10:
+        clock = planned(0.1, target, fixed=False)
+        assert clock.step == 0.1
+        return
+    _, times = walked(clocks.started(0.1), target, relative=0.5)
+    steps = np.diff([0.0, *times])
+    assert times[-1] == target and (steps <= 0.1 * (1 + 1e-9)).all()
+    np.testing.assert_allclose(steps[:-2], 0.1, rtol=1e-12)
+    np.testing.assert_allclose(steps[-2], steps[-1], rtol=1e-9)
 
 
 def test_fixed_steps_stay_fixed():

@@ -15,7 +15,7 @@ from meanfield.steppers.clock import started
 from meanfield.steppers.dense_output import ParabolicInterpolant
 from meanfield.steppers.stepper import FIXED_STEP
 
-RULES = Rules(1e-7, 4.0, 1e-15, 0.0, np.inf, 0.0, np.inf, 0.0)
+RULES = Rules(1e-7, 4.0, 0.0, np.inf, 0.0, np.inf, 0.0)
 LINEAR = np.array([[0.0, -1.0, -20.0 + 3j], [0.0, -0.1, 5j]])
 START = np.array([[1.0, 0.3 - 0.2j, 0.5], [1.0, -0.4, 0.6j]])
 

@@ -40,7 +40,7 @@ START = np.array([-0.9, 0.0, 0.3, 0.8])
 
 def flow(motion=None, x=START, **options):
     """A flow with error control, unless it is switched off."""
-    options = {"rtol": 1e-10, "smallest_step": 1e-14, **options}
+    options = {"rtol": 1e-10, "smallest_change": 1e-14, **options}
     return ExplicitFlow(DormandPrince, motion or Riccati(), x, **options)
 
 
@@ -134,3 +134,18 @@ def test_velocities_that_are_no_numbers_end_the_run():
     moved = flow(Broken(), x, rtol=0.0)
     code, clock = moved.advance(started(0.1), 2.0, 10**6)
     assert code == NOT_FINITE and clock.t < np.arctanh(0.5) and np.isfinite(moved.x).all()
+
+
+def test_a_state_that_is_not_finite_is_rejected_whatever_its_error():
+    """A measure of errors may overlook numbers that are none."""
+
+    class Blind(Riccati):
+        def velocity(self, x, t):
+            return np.where(t > 0.5, np.inf, 1.0) * np.ones_like(x)
+
+        def relative_error(self, error, x):
+            return 0.0
+
+    moved = flow(Blind(), np.array([0.0]))
+    code, _ = moved.advance(started(0.1), 2.0, 10**5)
+    assert code == TOO_SMALL and np.isfinite(moved.x).all()

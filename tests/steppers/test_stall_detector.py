@@ -23,11 +23,11 @@ def test_a_collapse_of_600_orders_of_magnitude_is_waited_for():
 
 
 def test_steps_that_stay_as_short_as_they_are_are_not():
-    """However they vary: after at most two times 2000 steps, and a few."""
+    """However they vary: after at most two times 500 steps, and a few."""
     rng = np.random.default_rng(0)
     for steps in (itertools.repeat(1e-30), iter(lambda: 1e-30 * rng.uniform(0.2, 3), None)):
         count = given_up(itertools.islice(steps, 10_000))
-        assert count is not None and 2000 < count < 7000
+        assert count is not None and 500 < count < 1800
 
 
 def test_a_clock_that_moves_is_never_too_slow():
@@ -36,10 +36,10 @@ def test_a_clock_that_moves_is_never_too_slow():
 
 def test_a_step_that_moves_the_clock_ends_the_wait():
     stalls = StallDetector()
-    assert not any(stalls.accepted(1.0, moved=False) for _ in range(1900))
+    assert not any(stalls.accepted(1.0, moved=False) for _ in range(480))
     assert stalls.stalled and not stalls.accepted(1.0, moved=True)
     assert not stalls.stalled
-    assert not any(stalls.accepted(1.0, moved=False) for _ in range(1900))
+    assert not any(stalls.accepted(1.0, moved=False) for _ in range(480))
 
 
 def test_sixty_rejections_in_a_row_are_enough():
