@@ -185,12 +185,14 @@ def written_to_a_read_only_disk(folder):
     yield refused(lambda: run(CIRCLE.density(bump), checkpoint=folder / "x"), "checkpoint")
 
 
-def refused(work, what, errors=(mf.StorageError,), good=()):
+def refused(work, what, good=()):
     """How a refusal came out, in one line; or what worked, if it may."""
     began = time.monotonic()
     try:
         work()
-    except errors as error:
+    except ValueError as error:  # of the package, or one that names the argument
+        if not (isinstance(error, mf.StorageError) or " must be a path " in str(error)):
+            return f"FAILED {type(error).__name__}", f"{what}: {error}"
         line = "\n" not in str(error)
         outcome = "refused" if line else "FAILED a message of several lines"
         return outcome, f"{what}: {error}"
@@ -405,7 +407,8 @@ def test_what_cannot_be_written_is_refused(attack, bad, result, loader, tmp_path
     tried.append(refused(run_it, f"checkpoint, {name}", good=good))
     if "written" not in tried[-1]:
         outcome, what = loader.load("circle", path)
-        outcome = outcome if outcome == "refused" else f"FAILED {outcome}"
+        named = what.startswith("ValueError: path must be a path ")
+        outcome = "refused" if outcome == "refused" or named else f"FAILED {outcome}"
         tried.append((outcome, f"load, {name}: {what}"))
     attack.report(tried)
 
