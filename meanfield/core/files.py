@@ -18,7 +18,7 @@ from .errors import StorageError, StorageWarning
 
 NUMBER_FORMATS = (".npy", ".npz", ".csv")
 PART = ".part"  # how temporary names end
-SHOWN = 40  # characters of a name that its temporary name begins with
+LONG = 230  # bytes of a name; file systems have 255
 NEW = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -33,13 +33,14 @@ def write_whole(path: Path, *pieces: bytes | memoryview) -> Path:
     StorageError
         If there is no such folder, or the file cannot be written.
     """
-    with _written(path) as target, _temporary(target) as (temporary, file):
-        for piece in pieces:
-            left = memoryview(piece).cast("B")
-            while left:
-                left = left[os.write(file, left) :]
-        os.fsync(file)
-        os.replace(temporary, target)
+    with _written(path) as target:
+        with _temporary(target) as (temporary, file):
+            for piece in pieces:
+                left = memoryview(piece).cast("B")
+                while left:
+                    left = left[os.write(file, left) :]
+            os.fsync(file)
+            os.replace(temporary, target)
         with suppress(OSError), _opened(target.parent, os.O_RDONLY) as folder:
             os.fsync(folder)  # not every file system has that
     return target
@@ -71,14 +72,18 @@ def _written(path: Path) -> Iterator[Path]:
 @contextmanager
 def _temporary(target: Path) -> Iterator[tuple[Path, int]]:
     """A new file beside the target, locked as long as it is there: its path and descriptor."""
-    begin = f".{target.name[:SHOWN]}."
+    begin = f".{_short(target.name)}."
     _remove_abandoned(target.parent, begin)
     while True:
         path = target.with_name(f"{begin}{secrets.token_hex(8)}{PART}")
         with _opened(path, NEW | os.O_EXCL) as file:
-            with suppress(OSError):  # a file system without locks
+            try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(file).st_nlink == 0:  # taken for abandoned before it was locked
+            except BlockingIOError:  # taken for abandoned before it was locked
+                continue
+            except OSError:  # a file system without locks
+                pass
+            if os.fstat(file).st_nlink == 0:  # abandoned, and removed
                 continue
             try:
                 yield path, file
@@ -95,6 +100,11 @@ def _remove_abandoned(folder: Path, begin: str) -> None:
                 with suppress(OSError), _opened(folder / name, os.O_RDWR) as file:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     (folder / name).unlink()
+
+
+def _short(name: str) -> str:
+    """A name to which something can be added, different for different names."""
+    return name if len(os.fsencode(name)) < LONG else hashlib.sha256(os.fsencode(name)).hexdigest()
 
 
 @contextmanager
@@ -128,13 +138,15 @@ class Lock:
     """
 
     def __init__(self, path: Path):
-        with _written(path.with_name(f".{path.name[:SHOWN]}.lock")) as self._path:
+        with _written(path.with_name(f".{_short(path.name)}.lock")) as self._path:
             while True:
                 self._file = os.open(self._path, NEW, 0o666)
                 self._take(path)
                 if self._is_there():
                     break
                 os.close(self._file)  # removed by the run that had it before
+        LOCKS.add(self)
+        with suppress(OSError):  # a full disk
             os.truncate(self._file, 0)
             os.pwrite(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 
@@ -160,9 +172,26 @@ class Lock:
 
     def release(self) -> None:
         """Let others have the file."""
-        if self._is_there():
+        if self in LOCKS and self._is_there():
             self._path.unlink()
-        os.close(self._file)
+        self.forget()
+
+    def forget(self) -> None:
+        """Have no part in it any more, as a forked process, which the lock must not outlive."""
+        if self in LOCKS:
+            LOCKS.remove(self)
+            os.close(self._file)
+
+
+LOCKS: set[Lock] = set()  # of this process
+
+
+def _forget_all() -> None:
+    for lock in list(LOCKS):
+        lock.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def checksum(path: Path) -> str:
@@ -192,8 +221,6 @@ def read_numbers(path: str | Path, key: str | None = None) -> np.ndarray:
     -----
     One header line is allowed in .csv, which is separated by commas.
     """
-    import zipfile
-
     path = path_of("path", path)
     if not path.is_file():
         raise StorageError(f"The file {path} does not exist (looked in {Path.cwd()}).")
@@ -207,7 +234,7 @@ def read_numbers(path: str | Path, key: str | None = None) -> np.ndarray:
         if path.suffix == ".npz":
             return _named(path, key)
         return _numbers(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # whatever numpy finds in a damaged file
         raise StorageError(f"{path} could not be read as numbers: {error}") from error
 
 

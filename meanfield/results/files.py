@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 FORMAT = 4
 GROUP = "meanfield"
+VERSIONS = ("v110", "v110")  # of HDF5, lowest and highest: what says where things are is sealed too
 PACKAGE = __name__.split(".")[0]
 
 
@@ -130,8 +131,9 @@ def load(path: str | Path) -> Any:
         If `path` is not a path.
     """
     path = path_of("path", path)
-    if path.is_dir():
-        raise StorageError(f"{path} is a folder; expected a file that `save` wrote.")
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "no file"
+        raise StorageError(f"{path} is {what}; expected a file that `save` wrote.")
     if not path.exists():
         raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
     try:
@@ -165,7 +167,7 @@ def _netcdf(contents: Contents) -> memoryview:
     }
     text = json.dumps(header).encode()
     buffer = io.BytesIO()
-    with h5netcdf.File(buffer, "w") as file:
+    with h5netcdf.File(buffer, "w", libver=VERSIONS) as file:
         for name, (dims, values) in contents.arrays.items():
             _add(file, name, dims, values, contents.words.get(name, {}))
         for name, values in contents.long.items():
@@ -198,7 +200,7 @@ def _add(file, name: str, dims, values: np.ndarray, words: Mapping[str, Any] | N
     for dim, size in zip(dims, values.shape, strict=True):
         if dim not in group.dimensions:
             group.dimensions[dim] = size
-    options: dict[str, Any] = {"fletcher32": True} if values.size > 1 else {}
+    options: dict[str, Any] = {}
     if values.dtype.kind in "OU":
         import h5py
 
@@ -221,7 +223,7 @@ def _read(path: Path) -> Contents:
     """The contents of a file; raises any exception unless its seal is unbroken."""
     import h5py
 
-    with h5py.File(path, "r") as file:
+    with h5py.File(path, "r", locking=False) as file:  # it is replaced, never changed
         if GROUP not in file and any(name.startswith(PACKAGE) for name in file.attrs):
             raise StorageError(
                 f"{path} has a format of an earlier meanfield; this version reads the format "

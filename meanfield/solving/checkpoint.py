@@ -9,6 +9,7 @@ initial state or options is refused.
 
 import hashlib
 import io
+import json
 import time
 import warnings
 from collections.abc import Callable
@@ -22,8 +23,9 @@ from ..core.errors import CheckpointError, StorageError, StorageWarning
 from ..core.files import Lock, check_writable, write_whole
 from ..core.forms import NON_NEGATIVE
 from ..core.identity import digest
+from ..results.provenance import versions
 
-MAGIC = b"meanfield ckpt 7"
+MAGIC = b"meanfield ckpt 8"
 
 
 class Keeper:
@@ -96,7 +98,7 @@ class Keeper:
                 f"{error}: no run with it can be resumed. Leave checkpoint out, or write it as a "
                 "Python function."
             ) from error
-        self._last = time.monotonic()
+        self._versions, self._last = json.dumps(versions()), time.monotonic()
         return self._load(path) if there and self._resume else {}
 
     def save_now_and_then(self, arrays: Callable[[], dict[str, Any]]) -> None:
@@ -113,7 +115,8 @@ class Keeper:
         if self.path is None:
             return
         buffer = io.BytesIO()
-        np.savez(buffer, identity=np.array(self._identity), **arrays())
+        content: dict[str, Any] = {"identity": self._identity, "versions": self._versions}
+        np.savez(buffer, **content, **arrays())
         payload = buffer.getbuffer()
         try:
             write_whole(self.path, MAGIC, hashlib.sha256(payload).digest(), payload)
@@ -144,6 +147,15 @@ class Keeper:
             raise CheckpointError(
                 f"{path} belongs to another run, whose arguments differ: a model, a start, times "
                 "or options. Resume with the same ones, or use another file."
+            )
+        then, now = json.loads(str(content.pop("versions"))), json.loads(self._versions)
+        changed = [f"{n} {then.get(n)} -> {now[n]}" for n in now if now[n] != then.get(n)]
+        if changed:
+            warnings.warn(
+                f"{path} was written with other versions, {', '.join(changed)}: the last bits of "
+                "the result may not be those of an unbroken run.",
+                StorageWarning,
+                stacklevel=2,
             )
         return content
 

@@ -147,3 +147,37 @@ def test_the_lock_of_a_run_that_ends_is_not_that_of_the_next(tmp_path):
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(take_and_leave, range(400))) > 0
+
+
+def test_files_whose_long_names_begin_alike_have_locks_of_their_own(tmp_path):
+    locks = [Lock(tmp_path / f"{'x' * 245}{i}") for i in range(3)]
+    for lock in locks:
+        lock.release()
+    assert names(tmp_path) == []
+
+
+FORK = """
+import os, sys
+from pathlib import Path
+from meanfield.core.files import Lock
+lock = Lock(Path(sys.argv[1]))
+if os.fork() == 0:
+    lock.release()
+    os._exit(0)
+os.wait()
+try:
+    Lock(Path(sys.argv[1]))
+except Exception as error:
+    print(error)
+os.kill(os.getpid(), 9) if os.fork() else sys.stdin.read()
+"""
+
+
+def test_a_fork_has_no_part_in_a_lock(tmp_path):
+    """It neither lets others have the file, nor keeps it when the process that locked it ends."""
+    path = tmp_path / "run.ckpt"
+    command = [sys.executable, "-u", "-c", FORK, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.wait() == -9 and b"in use by another run" in process.stdout.readline()
+        Lock(path).release()
+    assert names(tmp_path) == []

@@ -302,3 +302,13 @@ def test_a_checkpoint_belongs_to_one_run_at_a_time(tmp_path):
     assert len(refused) == 1
     solve(checkpoint=path, resume=True, callback=None, max_steps=120)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_other_versions_are_said(tmp_path, unbroken, monkeypatch):
+    """The same code of this package is not the same bits with another numpy."""
+    path = tmp_path / "run.ckpt"
+    with monkeypatch.context() as patched:
+        patched.setattr("meanfield.solving.checkpoint.versions", lambda: {"numpy": "1.0"})
+        solve(checkpoint=path, max_steps=100)
+    with pytest.warns(mf.StorageWarning, match=rf"other versions.* numpy 1.0 -> {np.__version__}"):
+        assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
