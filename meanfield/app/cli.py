@@ -326,12 +326,9 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
     from .tasks import checkpoint_of
 
     for out in files:
-        if not out.absolute().parent.is_dir():
-            raise MeanfieldError(
-                f"{out}: there is no folder {out.absolute().parent}; make it first"
-            )
-        if out.is_dir() or out.resolve() == config.resolve():
+        if out.resolve() == config.resolve():
             raise MeanfieldError(f"{out}: expected a new name for the result (--out RUN.nc)")
+        check_writable(out)
     checkpoints = [path for path in map(checkpoint_of, files) if path.exists()]
     there = [path for path in files if path.exists()]
     if resume and not checkpoints:
@@ -347,8 +344,6 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
             f"{[*there, *checkpoints][0]} exists. Use --force to overwrite it, --out for another "
             "name" + (", or --resume to continue it." if checkpoints else ".")
         )
-    for out in files:
-        check_writable(out)
 
 
 # Other commands ----------------------------------------------------------------------------------
@@ -374,16 +369,14 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
 )
 def plot(result: Path, output: Path, kind: str | None) -> None:
     """Draw the figure, or the movie, of a result."""
+    from ..core.files import check_writable
     from ..results.files import load
 
-    if output.is_dir() or not output.name:
-        raise MeanfieldError(f"{output}: expected the name of a figure (-o FIGURE.png)")
+    check_writable(output)
     output = output if output.suffix else output.with_suffix(".png")
     movie = output.suffix.lower() in MOVIES
     if movie and kind is not None:
         raise MeanfieldError(f"--kind is for figures; {output} is a movie: leave it out")
-    if not output.absolute().parent.is_dir():
-        raise MeanfieldError(f"{output}: there is no folder {output.absolute().parent}")
     found: Any = load(result)
     drawn = [] if kind is None else [kind]
     if movie and not hasattr(found, "animate"):

@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..core.checks import as_given, boolean, check_memory, path_of
+from ..core.checks import as_given, boolean, check_memory, fitting, path_of
 from ..core.errors import ConfigError
 from ..core.forms import INVALID, Reading, nearest
 from ..core.kinds import describe
@@ -171,10 +171,8 @@ def schema(kind: str = "solve") -> dict[str, Any]:
     ValueError
         For another kind.
     """
-    if kind not in TASKS:
-        raise ValueError(
-            f"Configuration files are of kind {', '.join(TASKS)}; got {as_given(kind)}."
-        )
+    known = isinstance(kind, str) and kind in TASKS
+    fitting("kind", kind, f"one of {', '.join(TASKS)}", known)
     chosen = TASKS[kind]
     definitions: dict[str, Any] = {}
     return {

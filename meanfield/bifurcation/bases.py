@@ -38,7 +38,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import as_given
+from ..core.checks import as_given, fitting
 from ..lowlevel.legendre import gauss, recurrence
 from ..spaces import Circle, Geometry, Sphere, Zonal
 from ..spaces.contract import dimension_of_harmonics
@@ -165,10 +165,8 @@ def basis_on(geometry: Any, name: str = AXISYMMETRIC) -> Basis:
     if not here:
         *names, last = sorted({space.__name__ for _, space in Basis.kinds})
         raise TypeError(f"geometry must be {', '.join(names)} or {last}; got {as_given(geometry)}.")
-    if name not in here:
-        raise ValueError(
-            f"symmetry is {' or '.join(map(repr, here))} on {geometry!r}; got {as_given(name)}."
-        )
+    wanted = f"{' or '.join(map(repr, here))} on {geometry!r}"
+    fitting("symmetry", name, wanted, name in here)
     return here[name].on(geometry, name)
 
 

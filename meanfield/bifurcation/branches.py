@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_given, boolean, fitting, positive, range_of, real_array, whole_number
-from ..core.forms import NATURAL, Many
+from ..core.checks import as_given, fitting, positive, range_of, real_array
+from ..core.forms import NATURAL, Many, Natural, Positive
 from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
@@ -56,8 +56,8 @@ def branches(
     stability: bool = True,
     save_at: Sequence[float] = (),
     observables: Mapping[str, Callable[[Any], Any]] | None = None,
-    max_step: float = 0.1,
-    max_points: int = 500,
+    max_step: Positive = 0.1,
+    max_points: Natural = 500,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
@@ -141,19 +141,18 @@ def branches(
     """
     basis = basis_on(geometry, symmetry)
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
-    max_step = positive("max_step", max_step)
-    most = whole_number("branches needs max_points", "max_points", max_points)
-    secondary, stability = boolean("secondary", secondary), boolean("stability", stability)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
-        "diagram": (drift, geometry, symmetry, name, span, at_kappa, float(max_step)),
+        "diagram": (drift, geometry, symmetry, name, span, at_kappa, max_step),
         "asked": (degrees, secondary, stability, at, own),
     }
     with one_blas_thread(), keeper, Journal(keeper, identity) as journal:
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
-            search = Search(geometry, symmetry, degrees, secondary, stability, most, following)
+            search = Search(
+                geometry, symmetry, degrees, secondary, stability, max_points, following
+            )
             found = search.diagram(curve, own)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in at:
@@ -174,8 +173,8 @@ def follow(
     beta: tuple[float, float] | None = None,
     vary: Mapping[str, tuple[float, float]] | None = None,
     decreasing: bool = False,
-    max_step: float = 0.1,
-    max_points: int = 500,
+    max_step: Positive = 0.1,
+    max_points: Natural = 500,
 ) -> Iterator[StationaryState]:
     """Follow the branch of one state, lazily, through its folds.
 
@@ -210,9 +209,6 @@ def follow(
         raise TypeError(f"follow needs a converged StationaryState; got {as_given(state)}.")
     if sum(asked is not None for asked in (kappa, beta, vary)) != 1:
         raise TypeError("follow needs the range of either kappa or beta, or one to vary.")
-    max_step = positive("max_step", max_step)
-    most = whole_number("follow needs max_points", "max_points", max_points)
-    boolean("decreasing", decreasing)
     drift, at_kappa = state.model.zonal, None
     if kappa is not None:
         name, span, start = "kappa", range_of("kappa", kappa), state.kappa
@@ -224,7 +220,7 @@ def follow(
     curve = curve_of(drift, state.equation.basis, name, span, at_kappa, max_step)
     z = np.append(state.legendre_moments, curve.coordinate(start))
     begin = curve.point(z, np.append(np.zeros(len(z) - 1), -1.0 if decreasing else 1.0))
-    return _states(state, Growth(curve, span, most).followed(begin, curve))
+    return _states(state, Growth(curve, span, max_points).followed(begin, curve))
 
 
 def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[StationaryState]:
@@ -310,11 +306,9 @@ def _checked_observables(
     functions = isinstance(own, Mapping) and all(map(callable, own.values()))
     fitting("observables", own, "names with functions of a density", functions, TypeError)
     for name in own:
-        if not isinstance(name, str) or "/" in name or name in (*RESERVED, parameter):
-            raise ValueError(
-                f"A name of an observable is a string without / and none of {', '.join(RESERVED)}; "
-                f"got {as_given(name)}."
-            )
+        wanted = f"a string without / and none of {', '.join(RESERVED)}"
+        free = isinstance(name, str) and "/" not in name and name not in (*RESERVED, parameter)
+        fitting("a name of observables", name, wanted, free)
         value = own[name](geometry.uniform())
         if np.shape(value) or np.asarray(value).dtype.kind not in "fiub":
             raise TypeError(

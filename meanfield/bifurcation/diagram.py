@@ -208,13 +208,10 @@ class Diagram(Result):
         ValueError
             For values outside the range.
         """
-        value = real("value", value, "a finite number", np.isfinite)
         low, high = self.span
-        if not low <= value <= high:
-            raise ValueError(
-                f"This diagram has {low:g} <= {self.parameter} <= {high:g}; got value = {value}."
-            )
-        return states_on(self, float(value), self.curve)
+        wanted = f"from {low:g} to {high:g}, where this diagram has {self.parameter}"
+        value = real("value", value, wanted, lambda number: low <= number <= high)
+        return states_on(self, value, self.curve)
 
     def ground_state(self, value: float) -> StationaryState:
         """The state of least free energy among those on the branches and the uniform one.
@@ -285,7 +282,7 @@ class Diagram(Result):
         """The curve of states in harmonics up to a degree, by default as branches begin."""
         basis = basis_on(self.geometry, self.symmetry)
         if degree is not None:
-            degree = whole_number("degree must be a whole number", "degree", degree)
+            degree = whole_number("degree", degree)
             check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")
             basis = basis.finer(degree)
         return curve_of(self.drift, basis, self.parameter, self.span, self.kappa)

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_given, finite, positive, range_of
+from ..core.checks import as_given, finite, fitting, range_of
 from ..core.errors import MeanfieldError
+from ..core.forms import Positive
 from ..core.kinds import checked_call, describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
@@ -98,11 +99,8 @@ class PhaseDiagram(Result):
         """
         beta = finite("beta", beta)
         low, high = self.data.attrs["beta"]
-        if curve not in ("critical", "fold", "transition") or not low <= beta <= high:
-            raise ValueError(
-                "Curves are critical, fold and transition, for "
-                f"{low:g} <= beta <= {high:g}; got {as_given(curve)} at beta = {beta!r}."
-            )
+        fitting("curve", curve, "critical, fold or transition", curve in ("critical", *LOCI))
+        fitting("beta", beta, f"from {low:g} to {high:g}, as of this diagram", low <= beta <= high)
         if curve == "critical":
             return critical(self.family, beta, degree)
         if curve not in self.loci or degree != 1:
@@ -191,7 +189,7 @@ def phase_diagram(
     beta: tuple[float, float],
     *,
     degrees: tuple[int, ...] = (1, 2, 3),
-    max_step: float = 0.2,
+    max_step: Positive = 0.2,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
@@ -253,10 +251,9 @@ def phase_diagram(
 
     basis = basis_on(geometry)
     _, span = varied(drift, {"beta": range_of("beta", beta)})
-    max_step = positive("max_step", max_step)
     chosen = asked_degrees(degrees, DEGREE // 2)
     keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, GRID)
-    identity = {"phase diagram": (drift, geometry, span, chosen, float(max_step))}
+    identity = {"phase diagram": (drift, geometry, span, chosen, max_step)}
     with (
         one_blas_thread(),
         keeper,

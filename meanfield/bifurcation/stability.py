@@ -58,7 +58,7 @@ class Stability(NamedTuple):
 
 def stability_of(equation: Equation, m: np.ndarray, kappa: float, count: int) -> Stability:
     """The `count` eigenvalues of largest real part, of all orders."""
-    count = whole_number("stability needs a count", "count", count)
+    count = whole_number("count", count)
     found: list[tuple[complex, int, bool, np.ndarray]] = []
     kept = count + 1  # one may be a rotation, and the gap is that of another
     for order in range(equation.basis.orders):

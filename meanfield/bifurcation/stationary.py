@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import fitting, real, whole_number
+from ..core.forms import Natural
 from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
@@ -196,7 +197,7 @@ def stationary(
 
 @checked_call()
 def stationary_states(
-    model: Transformer, geometry: Geometry, *, symmetry: str = AXISYMMETRIC, most: int = 20
+    model: Transformer, geometry: Geometry, *, symmetry: str = AXISYMMETRIC, most: Natural = 20
 ) -> list[StationaryState]:
     """Many stationary states of a model: those that deflation finds from a few guesses.
 
@@ -226,7 +227,6 @@ def stationary_states(
         As `stationary`.
     """
     uniform = geometry.uniform()
-    most = whole_number("stationary_states needs most", "most", most)
     found = [stationary(model, uniform, symmetry=symmetry)]
     with one_blas_thread():
         for guess in _guesses(model, basis_on(geometry, symmetry)):
@@ -294,12 +294,7 @@ def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
     wanted = f"from {FINEST:g} to {COARSEST:g}"
     real("tolerance", tolerance, wanted, lambda number: FINEST <= number <= COARSEST)
     most = 2 * basis.most if max_degree is None else max_degree
-    most = whole_number("stationary needs a max_degree", "max_degree", most)
-    if most < basis.degree:
-        raise ValueError(
-            f"stationary begins at degree {basis.degree} here; got max_degree = {most}."
-        )
-    return most
+    return whole_number("max_degree", most, least=basis.degree)
 
 
 def _checked_states(apart_from: Any, geometry: Geometry) -> list[StationaryState]:

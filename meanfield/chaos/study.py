@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import boolean, check_memory, fitting, positive, real_array, whole_number
+from ..core.checks import check_memory, fitting, positive, real_array, whole_number
 from ..core.errors import MeanfieldError
-from ..core.forms import NATURAL, Many
+from ..core.forms import NATURAL, Many, Natural
 from ..core.kinds import checked_call
 from ..models.transformer import Transformer
 from ..results.solution import Solution
@@ -52,7 +52,7 @@ def propagation_of_chaos(
     coupling: bool = True,
     floor: bool = True,
     rtol: float = 1e-8,
-    threads: int = 1,
+    threads: Natural = 1,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
@@ -125,12 +125,9 @@ def propagation_of_chaos(
     """
     known = _checked_problem(model, mu0)
     chosen, at = _checked_sizes(sizes), _checked_times(times)
-    replicas = whole_number("Errors of means need replicas", "replicas", replicas, least=2)
-    threads = whole_number("propagation_of_chaos needs threads", "threads", threads)
+    replicas = whole_number("replicas", replicas, least=2)
     keeper = Keeper(checkpoint, checkpoint_every, resume)
-    progress = None if progress is None else boolean("progress", progress)
     seed, dt = _checked_seed(rng), _checked_dt(dt, model)
-    coupling, floor = boolean("coupling", coupling), boolean("floor", floor)
     measured = (
         chosen_of("distances", distances, known.distances, known.default),
         chosen_of("functionals", functionals, known.functionals, known.functionals),

@@ -72,8 +72,7 @@ def shape_of(name: str, value: Any) -> tuple[int, ...]:
     sizes = value if isinstance(value, list | tuple | range | np.ndarray) else (value,)
     flat = not isinstance(sizes, np.ndarray) or sizes.ndim == 1
     fitting(name, value, "a whole number or a sequence of them", flat, TypeError)
-    wanted = f"{name} must be whole numbers"
-    return tuple(whole_number(wanted, name, size) for size in sizes)
+    return tuple(whole_number(name, size) for size in sizes)
 
 
 def _not_real(values: Any, array: np.ndarray) -> str:
@@ -116,11 +115,13 @@ def returned(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def fitting(
-    name: str, value: Any, wanted: str, fits: bool, error: type[Exception] = ValueError
-) -> Any:
+    name: str, value: Any, wanted: str, fits: Any, error: type[Exception] = ValueError,
+    advice: str = "",
+) -> Any:  # fmt: skip
     """`value`; raises an error, "`name` must be `wanted`; got `name` = ...", unless it fits."""
     if not fits:
-        raise error(f"{name} must be {wanted}; got {name} = {as_given(value)}.")
+        got = f"{name} must be {wanted}; got {name} = {as_given(value)}."
+        raise error(f"{got} {advice}".rstrip())
     return value
 
 
@@ -141,17 +142,14 @@ def positive(name: str, value: Any) -> float:
     return real(name, value, "a finite number > 0", lambda number: 0 < number < math.inf)
 
 
-def whole_number(
-    wanted: str, name: str, value: Any, *, least: int = 1, most: int = 2**63 - 1
-) -> int:
-    """`value` as an int; raises ValueError, "`wanted` >= `least`; got `name` = ...", unless so."""
+def whole_number(name: str, value: Any, *, least: int = 1, most: int = 2**63 - 1) -> int:
+    """`value` as an int; raises ValueError unless it is one from `least` to `most`."""
     number = value if isinstance(value, Integral) and _is_real(value) else _float_of(value)
     whole = number is not None and (number == number // 1)  # neither for nan nor for inf
-    if not whole or not least <= value <= most:
-        bound = f" >= {least}" if least > -(2**63) else ""
-        bound += f" and below 2^{most.bit_length()}" if whole and value > most else ""
-        raise ValueError(f"{wanted}{bound}; got {name} = {as_given(value)}.")
-    return int(value)
+    wanted = f"a whole number >= {least}" if least > -(2**63) else "a whole number"
+    if whole and value > most:
+        wanted += f" and at most {most}" if most < 2**53 else f" and below 2^{most.bit_length()}"
+    return int(fitting(name, value, wanted, whole and least <= value <= most))
 
 
 # Sizes -------------------------------------------------------------------------------------------

@@ -209,8 +209,7 @@ def _real(expected: str, fits: Callable[[float], bool], **schema: float) -> Leaf
 
 def _whole(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> Leaf:
     def accept(name: str, value: Any) -> int:
-        wanted = f"{name} must be a whole number"
-        return checks.whole_number(wanted, name, value, least=least, most=most)
+        return checks.whole_number(name, value, least=least, most=most)
 
     return Leaf(expected, accept, {"type": "integer", **schema})
 

@@ -73,9 +73,7 @@ def sinkhorn_divergence(
     """
     p = checked_power(p)
     blur = positive("blur", blur)
-    cells = whole_number("sinkhorn_divergence needs a number of cells", "cells", cells)
-    if cells > MOST_CELLS:
-        raise ValueError(f"cells must be at most {MOST_CELLS}; got cells = {cells}.")
+    cells = whole_number("cells", cells, most=MOST_CELLS)
     a, b, shape, pairs = checked_pair("sinkhorn_divergence", a, b)
     for measure in (a, b):
         measure.check_divisible()

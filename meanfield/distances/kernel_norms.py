@@ -116,11 +116,7 @@ def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, known:
         )
     if degree is None:
         return max((x.state.geometry.degree for x in (a, b) if x.smooth), default=1)
-    degree = whole_number("sobolev_distance needs a degree", "degree", degree)
-    most = MOST.get(a.dimension, LARGEST)
-    if degree > most:
-        raise ValueError(f"degree must be at most {most}; got {degree}.")
-    return degree
+    return whole_number("degree", degree, most=MOST.get(a.dimension, LARGEST))
 
 
 def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:

@@ -110,9 +110,7 @@ def wasserstein(
     J. Appl. Math. 70 (2010).
     """
     p = checked_power(p)
-    cells = whole_number("wasserstein needs a number of cells", "cells", cells)
-    if cells > MOST_CELLS:
-        raise ValueError(f"cells must be at most {MOST_CELLS}; got cells = {cells}.")
+    cells = whole_number("cells", cells, most=MOST_CELLS)
     rotated = boolean("up_to_rotation", up_to_rotation)
     if isinstance(a, Gaussian) or isinstance(b, Gaussian):
         return _bures(a, b, p, rotated)
@@ -333,9 +331,7 @@ def sliced_wasserstein(
     Bonet, Berg, Courty, Septier, Drumetz and Pham, Spherical sliced-Wasserstein, ICLR 2023.
     """
     p = checked_power(p)
-    count = whole_number("projections must be a number", "projections", projections)
-    if count < 2:
-        raise ValueError("sliced_wasserstein needs projections >= 2 for an error; got 1.")
+    count = whole_number("projections", projections, least=2)
     first, second, shape, _ = checked_pair("sliced_wasserstein", a, b)
     if shape or not first.on_sphere:
         raise ValueError(
@@ -423,7 +419,7 @@ def conditional_wasserstein(
         single = isinstance(state, Tokens) and not state.shape
         fitting(name, state, "a single set of Tokens", single, TypeError)
     if blocks is not None:
-        return _of_blocks(a, b, p, whole_number("blocks must be a number", "blocks", blocks))
+        return _of_blocks(a, b, p, whole_number("blocks", blocks))
     if a.dimension != b.dimension or a.on_sphere != b.on_sphere:
         raise ValueError(f"Both need to be tokens of one space; got {as_given(a)} and {b!r}.")
     ends = [levels_of(tokens.masses[None])[0, 1:] for tokens in (a, b)]
@@ -444,11 +440,9 @@ def conditional_wasserstein(
 
 def _of_blocks(a: Tokens, b: Tokens, p: float, blocks: int) -> Distance:
     for tokens in (a, b):
-        if len(tokens) % blocks or np.ptp(tokens.masses) > 0:
-            raise ValueError(
-                f"{blocks} blocks of equal mass need a number of tokens that they divide, of equal "
-                f"masses; got {as_given(tokens)}."
-            )
+        divides = not len(tokens) % blocks and np.ptp(tokens.masses) == 0
+        wanted = f"of equal masses and a number of them that {blocks} blocks divide"
+        fitting("tokens", tokens, wanted, divides)
     first, second = (
         Tokens(t.x.reshape(blocks, -1, t.dimension), on_sphere=t.on_sphere) for t in (a, b)
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import as_given, real_array
+from ..core.checks import as_given, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..core.kinds import checked_call
 from ..models.attention import Head
@@ -357,10 +357,8 @@ class ClosedCovariance:
         Raises TypeError for what is no time, ValueError unless 0 <= t < `blow_up_time`.
         """
         times = real_array("t", t)
-        if not ((times >= 0) & (times < self.blow_up_time)).all():
-            raise ValueError(
-                f"t must be >= 0 and < {self.blow_up_time:.10g}; got t = {as_given(t)}."
-            )
+        early = ((times >= 0) & (times < self.blow_up_time)).all()
+        fitting("t", t, f">= 0 and < {self.blow_up_time:.10g}", early)
         left = 1 - times[..., None, None] * self._values
         return self._columns / left @ self._columns.T
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.checks import as_given, positive
+from ..core.checks import fitting, positive
 from ..lowlevel.compilation import njit
 from ..states import Tokens
 
@@ -88,11 +88,9 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     if not isinstance(tokens, Tokens):
         raise TypeError(f"kernel_modes takes Tokens; got {type(tokens).__name__}.")
     dimension = 2 if tokens.on_sphere else 1
-    if tokens.shape or tokens.dimension != dimension:
-        raise ValueError(
-            "kernel_modes takes a single set of tokens on the circle (d = 2) or the line (R^1); "
-            f"got {as_given(tokens)}. Replicas: one by one."
-        )
+    wanted = "a single set of tokens on the circle (d = 2) or the line (R^1)"
+    fits = not tokens.shape and tokens.dimension == dimension
+    fitting("tokens", tokens, wanted, fits, advice="Replicas: one by one.")
     beta = positive("beta", beta)
     kept, circle = tokens.masses > 0, tokens.on_sphere
     x, masses, beta = tokens.x[kept], tokens.masses[kept], float(beta)

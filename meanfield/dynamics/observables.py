@@ -172,7 +172,7 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
     _check(state)
     if state.shape:
         raise ValueError("The histogram is that of a single set; take replicas one by one.")
-    bins = whole_number("bins must be a whole number", "bins", bins)
+    bins = whole_number("bins", bins)
     if len(state) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")
     check_memory(f"bins = {bins}", (8, bins), "bins")
@@ -268,7 +268,7 @@ def merge_events(n: int, angle: float = LINKED) -> list[Callable]:
     angle : float
         As for `cluster_labels`.
     """
-    n = whole_number("merge_events needs a whole number n", "n", n)
+    n = whole_number("n", n)
     angle = positive("angle", angle)
     check_memory(f"n = {n}, an event for each", (32, n), "n")
     return [_falls_to(count, angle) for count in range(n - 1, 0, -1)]

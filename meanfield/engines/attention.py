@@ -45,9 +45,7 @@ class AttentionSums:
 
     def __init__(self, drift: Attention | Hardmax, threads: int = 1):
         self.drift = drift
-        self._threads = ThreadPool(
-            whole_number("AttentionSums expects threads", "threads", threads)
-        )
+        self._threads = ThreadPool(whole_number("threads", threads))
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """A (R, n, d) at time t, of tokens x (R, n, d) with masses >= 0 (R, n).

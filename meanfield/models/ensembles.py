@@ -43,8 +43,8 @@ def ginibre(dimension: int, rng, shape: tuple[int, ...] = (), *, rows: int | Non
     -------
     ndarray, shape (*shape, rows, d)
     """
-    d = whole_number("A random matrix needs a dimension", "dimension", dimension)
-    k = d if rows is None else whole_number("A random matrix needs rows", "rows", rows)
+    d = whole_number("dimension", dimension)
+    k = d if rows is None else whole_number("rows", rows)
     sizes = (*shape_of("shape", shape), k, d)
     check_memory(f"matrices of dimension {d}", (*sizes, 2), "dimension, rows or shape")
     return generator(rng).standard_normal(sizes)

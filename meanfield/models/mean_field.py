@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import as_given
+from ..core.checks import fitting
 from ..core.errors import MeanfieldError
 from ..spaces.density import Density
 from .drift import Drift
@@ -46,11 +46,9 @@ class MeanField(Drift):
 
     def __init__(self, run: Any):
         states: Any = getattr(run, "states", [])
-        first = states[0] if len(states) else None
-        if not isinstance(first, Density) or first.geometry.axisymmetric:
-            raise TypeError(
-                f"MeanField expects a run of densities on the circle or S^2; got {as_given(run)}."
-            )
+        first: Any = states[0] if len(states) else None
+        fits = isinstance(first, Density) and not first.geometry.axisymmetric
+        fitting("run", run, "one of densities on the circle or S^2", fits, TypeError)
         if first.shape or len(states) < FEWEST:
             raise ValueError(
                 f"MeanField expects a run of a single density with {FEWEST} outputs or more; got "

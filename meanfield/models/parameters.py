@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_given, finite_array
+from ..core.checks import finite_array, fitting
 from ..core.errors import MeanfieldError
 from ..core.files import read_numbers
 from ..core.forms import ARRAY, NESTED, NUMBERS, DataFile, Either, Leaf, Many, Positive, Reading
@@ -93,11 +93,11 @@ class FromFile(GivenMatrix, GivenNumber):
 
 def _layers(name: str, value: Any) -> np.ndarray:
     array = finite_array(f"The {name} of PerLayer (one for each layer, all of one shape)", value)
-    if array.ndim == 0 or array.size == 0:
-        raise ValueError(
-            f"PerLayer expects a sequence of values, one for each layer; got {as_given(value)}. "
-            "A parameter that never changes needs no PerLayer."
-        )
+    wanted, constant = (
+        "a sequence with an entry for each layer",
+        "One that never changes needs none.",
+    )
+    fitting(f"The {name} of PerLayer", value, wanted, array.ndim and array.size, advice=constant)
     return array
 
 

@@ -46,7 +46,7 @@ def power(n, d: int, factor=1.0) -> np.ndarray:
     ----------
     arXiv:2605.08505.
     """
-    d = whole_number("power needs a dimension d of the keys", "d", d, least=2)
+    d = whole_number("d", d, least=2)
     n, factor = _together(n=n, factor=factor)
     with np.errstate(over="ignore"):
         beta = factor * n ** (2 / (d - 1))

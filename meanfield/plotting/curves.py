@@ -274,7 +274,7 @@ def histogram(
     TypeError
         If the states are not tokens on the circle, or those of `density` are not densities there.
     """
-    bins = whole_number("bins must be a whole number", "bins", bins)
+    bins = whole_number("bins", bins)
     if density is not None:
         expect(density, [(Density, Circle)])
         if density.shape:
@@ -429,7 +429,7 @@ def trajectories(
     log_time = is_logarithmic(solution, log_time)
     look = appearance_of(solution.final)
     most = look.most_curves if count is None else count
-    most = whole_number("count must be a whole number", "count", most)
+    most = whole_number("count", most)
     for member, (ax, bottom, left) in zip(target.members, target.outer, strict=True):
         sample = sample_of(solution, member, most)
         places = look.coordinates(solution, member)[:, sample.indices]

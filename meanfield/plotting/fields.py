@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize, PowerNorm
 
-from ..core.checks import as_given, whole_number
+from ..core.checks import fitting, whole_number
 from ..dynamics.observables import inner_product_histogram
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
@@ -134,10 +134,8 @@ def choose_scale(values: np.ndarray, scale: str = "auto", *, heavy: str = "log")
     ValueError
         If the name is unknown, or no value is finite.
     """
-    if not isinstance(scale, str) or scale not in NAMES:
-        raise ValueError(
-            f"scale must be one of {', '.join(map(repr, NAMES))}; got {as_given(scale)}."
-        )
+    known = isinstance(scale, str) and scale in NAMES
+    fitting("scale", scale, f"one of {', '.join(map(repr, NAMES))}", known)
     finite = values[np.isfinite(values)]
     if not finite.size:
         raise ValueError(
@@ -285,7 +283,7 @@ def token_spacetime(
     """
     log_time = is_logarithmic(solution, log_time)
     need_two_times(solution, "A space-time map", "histogram")
-    bins = whole_number("bins must be a whole number", "bins", bins)
+    bins = whole_number("bins", bins)
     kept, times = columns_of_times(solution, MOST_TOKEN_COLUMNS, log_time=log_time)
     fields = [
         np.array([angle_histogram(member_of(solution[i], member), bins)[0] for i in kept])

@@ -223,7 +223,6 @@ def animate(
         For an option that there is not.
     """
     path = check_movie_path(path)
-    check_writable(path)
     fps = real("fps", fps, "from 0.01 to 1000", lambda number: 0.01 <= number <= 1000)
     dpi = real("dpi", dpi, "from 10 to 10000", lambda number: 10 <= number <= 10_000)
     check_memory(f"frames of dpi = {dpi:g}", (round(8 * dpi), round(8 * dpi)), "dpi")
@@ -483,8 +482,7 @@ def check_movie_path(path: str | os.PathLike) -> Path:
     path = path_of("path", path)
     if path.suffix.lower() not in (".mp4", ".gif"):
         raise ValueError(f"path: a movie is written to a name in .mp4 or .gif; got {str(path)!r}.")
-    if not path.parent.is_dir():
-        raise ValueError(f"The folder {str(path.parent)!r} does not exist; make it first.")
+    check_writable(path)
     if path.suffix.lower() == ".mp4":
         ffmpeg_program()  # refuse before the frames are drawn
     return path

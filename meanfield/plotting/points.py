@@ -273,7 +273,7 @@ def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.m
     TypeError
         If the states are not tokens in more than one dimension.
     """
-    count = whole_number("count must be a whole number", "count", count)
+    count = whole_number("count", count)
     for panel, index in zip(target.axes, target.members, strict=True):
         plane, sample = plane_of(solution, index), sample_of(solution, index, count)
         seen = [plane.place(member_of(state, index).x) for state in solution]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.checks import as_given
+from ..core.checks import fitting
 
 GAP = 0.06  # between the discs of a pair, whose radius is 1
 TURN = np.linspace(0.0, 2 * np.pi, 361)
@@ -28,10 +28,8 @@ def frame_of(direction) -> np.ndarray:
         If the direction is not a finite vector (3,) other than 0.
     """
     towards = np.asarray(direction, dtype=float)
-    if towards.shape != (3,) or not 0 < np.linalg.norm(towards) < np.inf:
-        raise ValueError(
-            f"seen_from must be a direction, three numbers, not all 0; got {as_given(direction)}."
-        )
+    some = towards.shape == (3,) and 0 < np.linalg.norm(towards) < np.inf
+    fitting("seen_from", direction, "a direction, three numbers, not all 0", some)
     towards = towards / np.linalg.norm(towards)
     right = np.array([-towards[1], towards[0], 0.0])
     length = np.linalg.norm(right)

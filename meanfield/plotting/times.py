@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..core.checks import as_given, boolean, real_array, whole_number
+from ..core.checks import boolean, fitting, real_array, whole_number
 from ..results.solution import Solution
 from . import theme
 from .appearance import appearance_of
@@ -45,16 +45,13 @@ def pick_times(
         If a time lies outside the solution, or `count` is not positive.
     """
     if times is None:
-        count = whole_number("count must be a whole number", "count", count)
+        count = whole_number("count", count)
         return story(solution, members, count)
     wanted = np.atleast_1d(real_array("times", times))
     begin, end = solution.t[0], solution.t[-1]
     slack = 1e-9 * max(abs(begin), abs(end))
-    if not wanted.size or not ((wanted >= begin - slack) & (wanted <= end + slack)).all():
-        raise ValueError(
-            f"times must lie between {begin:g} and {end:g}, where this solution was saved; "
-            f"got {as_given(times)}."
-        )
+    saved = wanted.size and ((wanted >= begin - slack) & (wanted <= end + slack)).all()
+    fitting("times", times, f"between {begin:g} and {end:g}, where this solution was saved", saved)
     shown = solution.t[: drawn_count(solution)]
     return np.unique(np.abs(shown[:, None] - wanted).argmin(axis=0))
 

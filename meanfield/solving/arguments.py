@@ -61,10 +61,8 @@ class Arguments:
         self.rtol, self.max_steps = given["rtol"], given["max_steps"]
         if not 1e-13 <= self.rtol <= 1e-3:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {self.rtol!r}.")
-        if scheme is not None and not isinstance(scheme, Scheme | Splitting):
-            raise TypeError(
-                f"scheme must be one of meanfield.steppers.SCHEMES; got {as_given(scheme)}."
-            )
+        known = isinstance(scheme, Scheme | Splitting | None)
+        fitting("scheme", scheme, "one of meanfield.steppers.SCHEMES", known, TypeError)
         layer = dt if scheme is Layers else None
         self.start, self.times = _times(given["t_span"], given["t_eval"], layer)
         if isinstance(state, State):
@@ -134,15 +132,11 @@ class Arguments:
 
 def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float, np.ndarray]:
     """The start, and the times of outputs; of every layer of this depth where none are given."""
-    if len(t_span) != 2 or not t_span[0] < t_span[1]:
-        raise ValueError(
-            f"t_span must be two times (start, end), start < end; got {as_given(t_span)}."
-        )
+    increase = len(t_span) == 2 and t_span[0] < t_span[1]
+    fitting("t_span", t_span, "two times (start, end), start < end", increase)
     start, end = t_span
-    if not np.isfinite(end - start):
-        raise ValueError(
-            f"t_span must be of a length below {np.finfo(float).max:.2g}; got t_span = {t_span!r}."
-        )
+    shorter = f"of a length below {np.finfo(float).max:.2g}"
+    fitting("t_span", t_span, shorter, np.isfinite(end - start))
     if isinstance(t_eval, Times):
         times = t_eval.between(start, end)
     elif t_eval is not None:
@@ -160,11 +154,8 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
         raise ValueError(f"t_eval must be a list of times; got {as_given(t_eval)}.")
     if not (np.diff(times) > 0).all():
         raise ValueError("t_eval must increase strictly.")
-    if times[0] < start or times[-1] > end:
-        raise ValueError(
-            f"t_eval must lie within t_span = [{start}, {end}]; got times from "
-            f"{times[0]} to {times[-1]}."
-        )
+    within = start <= times[0] and times[-1] <= end
+    fitting("t_eval", t_eval, f"within t_span = [{start}, {end}]", within)
     return start, times
 
 

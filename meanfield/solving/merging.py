@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import fitting
 from ..dynamics.motion import Motion
 from ..states import Tokens
 from .policies import Policy
@@ -18,11 +19,7 @@ def checked_distance(merge: float | None, motion: Motion) -> float | None:
     """The distance below which tokens merge, None for never; ValueError where they cannot."""
     if merge is None:
         return None
-    if merge > NEAR:
-        raise ValueError(
-            f"merge is a distance > 0 and <= {NEAR:g}, below which tokens are taken for one; got "
-            f"merge = {merge!r}."
-        )
+    fitting("merge", merge, f"a distance > 0 and <= {NEAR:g}, to be taken for none", merge <= NEAR)
     if motion.model.drift.parts_tokens:
         raise ValueError(
             "Merging is for drifts that move tokens at the same place alike; under Hardmax, where "

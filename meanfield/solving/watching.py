@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import as_given, real_array
+from ..core.checks import as_given, fitting, real_array
 from ..results.solution import AXES, Solution, State, axes_of, observable_arrays
 from ..states.contract import Arrays
 from .integration import Integration
@@ -97,10 +97,8 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
     if observe is None:
         return {}
     named = isinstance(observe, Mapping) and all(isinstance(name, str) for name in observe)
-    if not named or not all(map(callable, observe.values())):
-        raise TypeError(
-            f"observe is a mapping of names to functions of a state; got {as_given(observe)}."
-        )
+    fits = named and all(map(callable, observe.values()))
+    fitting("observe", observe, "a mapping of names to functions of a state", fits, TypeError)
     tried = {name: (f, _value(name, f, start.final).shape) for name, f in observe.items()}
     state: Any = start.final
     arrays = observable_arrays(start) | state.stacked(start.states)
@@ -108,11 +106,8 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
     axes += [axes_of(name, shape, start.shape) for name, (_, shape) in tried.items()]
     taken = {*arrays, *AXES, *start.parameters}.union(*axes)
     for name in observe:
-        if not name.isidentifier():
-            raise ValueError(
-                "observe: names consist of letters, digits and underscores, and begin with none of "
-                f"the digits; got {as_given(name)}."
-            )
+        wanted = "made of letters, digits and underscores, none of the digits first"
+        fitting("a name in observe", name, wanted, name.isidentifier())
         if name in taken:
             raise ValueError(
                 f"observe: {name!r} is an observable, an array, a parameter or an axis of a run "

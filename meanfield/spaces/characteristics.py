@@ -106,9 +106,7 @@ class Characteristics(State):
         )
         chart = space.chart(limit)
         usual = chart.usual_nodes
-        count = usual if nodes is None else whole_number("nodes must be a number", "nodes", nodes)
-        if count > MOST_NODES:
-            raise ValueError(f"nodes must be at most {MOST_NODES}; got nodes = {count}.")
+        count = usual if nodes is None else whole_number("nodes", nodes, most=MOST_NODES)
         check_memory(f"nodes = {count}", (2 * space.dimension + 6, count), "nodes")
         degree = _degree_of(density)
         peak = max(1.0, float(density.values[..., space.judged].max()))
@@ -205,7 +203,7 @@ class Characteristics(State):
 
     def coefficients(self, degree: int) -> np.ndarray:
         """Harmonic coefficients up to `degree`, as a Density of that degree has them."""
-        degree = whole_number("coefficients expects a degree", "degree", degree)
+        degree = whole_number("degree", degree)
         self.geometry.with_degree(degree)  # which memory may not hold
         return self.chart.moments(self.coordinates, self.masses, degree)
 

@@ -45,7 +45,7 @@ class Circle(Geometry):
     dimension = 2
 
     def __init__(self, degree: int):
-        self.degree = whole_number("Circle needs a degree that is a whole number", "degree", degree)
+        self.degree = whole_number("degree", degree)
         what = f"degree = {self.degree}: a density and its values"
         check_memory(what, (24, self.degree + 1), "degree")
         degrees = np.arange(self.degree + 1)

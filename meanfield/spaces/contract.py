@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..core.checks import as_given, check_memory, fitting, generator, positive, real_array
+from ..core.checks import check_memory, fitting, generator, positive, real_array
 from ..core.kinds import Kind
 from ..states.points import UNIT, function_values
 from .clusters import mean_direction
@@ -29,11 +29,8 @@ def read_only(array: np.ndarray) -> np.ndarray:
 def one_number(name: str, value: Any, wanted: str, least: float = -np.inf) -> float:
     """The value as a number; raises ValueError unless it is one, finite and >= `least`."""
     number = real_array(name, value)
-    if number.shape != () or not np.isfinite(number) or number < least:
-        raise ValueError(
-            f"Expected one finite {wanted}; got {name} = {as_given(value)}. For an ensemble: "
-            "Density.stack."
-        )
+    fits = number.shape == () and np.isfinite(number) and number >= least
+    fitting(name, value, f"one finite {wanted}", fits, advice="For an ensemble: Density.stack.")
     return float(number)
 
 
@@ -173,11 +170,9 @@ class Geometry(Kind, family=True):
         """A point that has the symmetry of the space, as a unit vector (d,); else ValueError."""
         point = real_array(name, point)
         d = self.dimension
-        if point.shape != (d,) or not abs(np.linalg.norm(point) - 1) <= UNIT:
-            raise ValueError(
-                f"{name} must be a unit vector of shape ({d},); got {name} = {as_given(point)}. "
-                "Divide it by its norm."
-            )
+        unit = point.shape == (d,) and abs(np.linalg.norm(point) - 1) <= UNIT
+        wanted = f"a unit vector of shape ({d},)"
+        fitting(name, point, wanted, unit, advice="Divide it by its norm.")
         return point / np.linalg.norm(point)
 
     def mean_direction(self, density: Density) -> np.ndarray:
@@ -314,17 +309,12 @@ class Geometry(Kind, family=True):
 
     def _chosen_degrees(self, degrees) -> np.ndarray:
         """Degrees to perturb, 1 to 8 by default; raises ValueError for what is none."""
-        chosen = (
-            np.arange(1, min(8, self.degree) + 1)
-            if degrees is None
-            else (real_array("degrees", degrees))
-        )
+        usual = range(1, min(8, self.degree) + 1)
+        chosen = real_array("degrees", usual if degrees is None else degrees)
         within = np.isin(chosen, self.degrees[1:]).all()
-        if chosen.ndim != 1 or not within or not 0 < chosen.size == np.unique(chosen).size:
-            raise ValueError(
-                f"perturbed expects different whole degrees between 1 and {self.degree}; got "
-                f"{as_given(degrees)}."
-            )
+        fits = chosen.ndim == 1 and within and 0 < chosen.size == np.unique(chosen).size
+        wanted = f"different whole numbers between 1 and {self.degree}"
+        fitting("degrees", degrees, wanted, fits)
         return chosen.astype(int)
 
     def with_degree(self, degree: int) -> Self:

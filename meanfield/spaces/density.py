@@ -220,7 +220,7 @@ class Density(State):
         """
         if self.shape:
             raise ValueError("Sample the members of an ensemble one by one: density[i].sample(n).")
-        n = whole_number("sample expects a whole number n", "n", n)
+        n = whole_number("n", n)
         self.checked_positive(COMPUTED)
         rng = generator(rng)
         check_memory(f"n = {n} tokens", (6, n, self.dimension), "n")
@@ -255,11 +255,9 @@ class Density(State):
         densities = DENSITIES.check("densities", densities)
         weights = real_array("weights", weights).ravel().tolist()
         valid = len(weights) == len(densities) > 0 and all(weight >= 0 for weight in weights)
-        if not valid or abs(sum(weights) - 1) > UNIT_MASS:
-            raise ValueError(
-                "A mixture expects one weight >= 0 for each density, of sum 1; got weights "
-                f"{weights} for {len(densities)} densities."
-            )
+        valid = valid and abs(sum(weights) - 1) <= UNIT_MASS
+        wanted = f"{len(densities)} numbers >= 0 of sum 1, one for each density"
+        fitting("weights", weights, wanted, valid)
         fine = _on_one_space(densities)
         total = sum(w * density.coefficients for w, density in zip(weights, fine, strict=True))
         return cls(fine[0].geometry, total)
@@ -341,7 +339,7 @@ def checked_degree(k: Any) -> int:
     """The degree of a moment; raises TypeError for what is no whole number."""
     whole = isinstance(k, int | np.integer) and not isinstance(k, bool | np.timedelta64)
     fitting("k", k, "a whole number", whole, TypeError)
-    return whole_number("k must be a whole number", "k", k, least=-(2**63))
+    return whole_number("k", k, least=-(2**63))
 
 
 def tail_start(degree: int) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.checks import as_given, check_memory, real_array, whole_number
+from ..core.checks import as_given, check_memory, fitting, real_array, whole_number
 from ..lowlevel.fourier import good_length
 from . import sphere_points
 from .chart import Chart, Nodes, graded_rule
@@ -52,7 +52,7 @@ class Sphere(Geometry):
     halfway = True
 
     def __init__(self, degree: int):
-        self.degree = whole_number("Sphere needs a degree that is a whole number", "degree", degree)
+        self.degree = whole_number("degree", degree)
         what = f"degree = {self.degree}: a density and its values"
         check_memory(what, (15, self.degree + 1, self.degree + 1), "degree")
         orders = sphere_points.orders_of(self.degree)
@@ -228,10 +228,8 @@ class Sphere(Geometry):
         """Rotation by an orthogonal matrix (3, 3), or a scipy Rotation."""
         matrix = rotation.as_matrix() if hasattr(rotation, "as_matrix") else rotation
         matrix = real_array("rotation", matrix)
-        if matrix.shape != (3, 3) or not np.abs(matrix @ matrix.T - np.eye(3)).max() <= 1e-12:
-            raise ValueError(
-                f"rotation must be an orthogonal matrix (3, 3); got {as_given(matrix)}."
-            )
+        orthogonal = matrix.shape == (3, 3) and np.abs(matrix @ matrix.T - np.eye(3)).max() <= 1e-12
+        fitting("rotation", matrix, "an orthogonal matrix (3, 3)", orthogonal)
         members = coefficients.reshape(-1, self.degrees.size)
         rotated = [sphere_points.rotate(member, self.degree, matrix) for member in members]
         return np.reshape(rotated, coefficients.shape)

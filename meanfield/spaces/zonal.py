@@ -5,7 +5,7 @@ from math import lgamma, log
 
 import numpy as np
 
-from ..core.checks import as_given, check_memory, real_array, whole_number
+from ..core.checks import check_memory, fitting, real_array, whole_number
 from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence
 from .chart import Chart, Nodes, graded_rule
@@ -67,10 +67,8 @@ class Zonal(Geometry):
     axisymmetric = True
 
     def __init__(self, dimension: int, degree: int):
-        self.dimension = whole_number("Zonal needs a dimension", "dimension", dimension)
-        self.degree = whole_number("Zonal needs a degree that is a whole number", "degree", degree)
-        if not 2 <= self.dimension <= MOST:
-            raise ValueError(f"Zonal needs a dimension from 2 to {MOST}; got {self.dimension}.")
+        self.dimension = whole_number("dimension", dimension, least=2, most=MOST)
+        self.degree = whole_number("degree", degree)
         l, d = self.degree, self.dimension
         check_memory(f"degree = {l}: a density and its values", (16, l + 1), "degree")
         if _overflows(d, l):
@@ -189,11 +187,9 @@ class Zonal(Geometry):
 
     def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
         """Refused but for the reflection x -> -x, rotation = -1, or 1: the axis is fixed."""
-        if real_array("rotation", rotation).ndim or rotation not in (1, -1):
-            raise ValueError(
-                "Zonal densities are symmetric about the fixed axis e_d: rotate takes 1 or -1, "
-                f"the reflection of the axis; got {as_given(rotation)}. In d = 3, use Sphere."
-            )
+        wanted = "1 or -1, the reflection of the axis, which is fixed"
+        fits = real_array("rotation", rotation).ndim == 0 and rotation in (1, -1)
+        fitting("rotation", rotation, wanted, fits, advice="In d = 3, use Sphere.")
         return coefficients * float(rotation) ** self.degrees
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:

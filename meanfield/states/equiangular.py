@@ -162,15 +162,14 @@ class Equiangular(State):
             Unless n is whole, and d >= n: n equiangular tokens are linearly independent; and for
             more tokens than memory holds.
         """
-        wanted = "to_tokens needs a whole number n"
-        count = {whole_number(wanted, "n", n, least=2) for n in self.n.flat}
+        count = {whole_number("n", n, least=2) for n in self.n.flat}
         if len(count) > 1:
             raise ValueError(
                 f"Tokens of an ensemble have one n; got {sorted(count)}. Convert members one by "
                 "one: state[i].to_tokens()."
             )
         (n,) = count
-        d = n if d is None else whole_number("to_tokens needs a whole number d", "d", d)
+        d = n if d is None else whole_number("d", d)
         if d < n:
             raise ValueError(f"{n} equiangular tokens are linearly independent; got d = {d} < n.")
         check_memory(f"n = {n} tokens of R^{d}", (*self.shape, 3 * n, d), "n or d")

@@ -104,7 +104,7 @@ class Gaussian(State):
         n : int
         rng : numpy.random.Generator or seed
         """
-        n = whole_number("sample needs a whole number n", "n", n)
+        n = whole_number("n", n)
         check_memory(f"n = {n} tokens", (3 * n, self.dimension), "n")
         normal = generator(rng).standard_normal((n, self.dimension))
         return Tokens(self.mean + normal @ self.root.T, on_sphere=False)

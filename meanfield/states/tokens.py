@@ -188,8 +188,8 @@ class Tokens(TokenSet):
         ValueError, TypeError
             For numbers that are not whole and >= 1, d = 1, or an rng that is none.
         """
-        n = whole_number("uniform needs a whole number n", "n", n)
-        d = whole_number("uniform needs a whole number d", "d", d)
+        n = whole_number("n", n)
+        d = whole_number("d", d)
         replicas = shape_of("shape", shape)
         check_memory(f"n = {n} tokens of R^{d}", (*replicas, 2 * n, d), "n, d or shape")
         x = generator(rng).standard_normal((*replicas, n, d))
@@ -237,11 +237,7 @@ class Tokens(TokenSet):
 
     def to_density(self, geometry, bandwidth: float | None = None) -> "Density":
         """The kernel estimate `geometry.estimate` of the density of these tokens."""
-        if isinstance(geometry, type):
-            raise TypeError(
-                f"to_density takes a geometry, such as Sphere(32); got the class {geometry!r}."
-            )
-        known = hasattr(geometry, "estimate")
+        known = hasattr(geometry, "estimate") and not isinstance(geometry, type)
         fitting("geometry", geometry, "a Circle or a Sphere, where densities are estimated", known)
         if self.shape or not self.on_sphere:
             raise ValueError(
