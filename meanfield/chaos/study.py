@@ -313,11 +313,7 @@ def _checked_dt(dt: Any, model: Transformer) -> float | None:
     if dt is None:
         return None
     dt = positive("dt", dt)
-    if not model.noisy:
-        raise ValueError(
-            f"dt is the step of tokens with noise, and this model has none; leave it out, got {dt}."
-        )
-    return float(dt)
+    return fitting("dt", dt, "left out, as steps are of noise and this model has none", model.noisy)
 
 
 def _check_names(distances: Iterable[str], functionals: Iterable[str]) -> None:

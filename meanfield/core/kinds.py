@@ -37,7 +37,7 @@ from typing import (
 
 import numpy as np
 
-from .checks import as_given
+from .checks import fitting
 from .errors import ConfigError, MeanfieldError
 from .forms import (
     ANYTHING,
@@ -453,7 +453,7 @@ def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str
         One line for each problem: the dotted key, what was expected, what came, and the nearest
         valid name.
     """
-    _check_family("build", family)
+    _check_family(family)
     reading = Reading() if reading is None else reading
     value = KindOf(family).read(data, at, reading)
     if reading.problems:
@@ -463,18 +463,16 @@ def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str
 
 def schema(family: type[Kind]) -> dict[str, Any]:
     """The JSON schema of all kinds of a family that are known now, installed packages included."""
-    _check_family("schema", family)
+    _check_family(family)
     _read_entry_points()
     definitions: dict[str, Any] = {}
     root = KindOf(family).json(definitions)
     return {**root, "$defs": definitions}
 
 
-def _check_family(who: str, family: Any) -> None:
-    if not (isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")):
-        raise TypeError(
-            f"{who} expects a family or a kind, as meanfield.Drift; got {as_given(family)}."
-        )
+def _check_family(family: Any) -> None:
+    fits = isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")
+    fitting("family", family, "a family or a kind, as meanfield.Drift", fits, TypeError)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -612,16 +610,12 @@ def checked_call(*without: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
+        several = [n for n, one in signature.parameters.items() if one.kind in SEVERAL]
 
         @functools.wraps(function)
         def call(*given: Any, **named: Any) -> Any:
             bound = signature.bind(*given, **named)
-            known = parameters_of(function)
-            bound.arguments |= {
-                name: value if name in without else known[name].read(value, name, Call())
-                for name, value in bound.arguments.items()
-                if name in known and signature.parameters[name].kind not in SEVERAL
-            }
+            bound.arguments |= checked(function, bound.arguments, "self", *several, *without)
             return function(*bound.args, **bound.kwargs)
 
         return cast(F, call)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_memory, positive, whole_number
+from ..core.checks import check_memory, fitting, positive, whole_number
 from ..core.errors import UnresolvedWarning
 from .distance import Distance
 from .linear_programs import Points, pairwise_distances
@@ -93,10 +93,8 @@ def sinkhorn_divergence(
 
 def _strength(blur: float, p: float) -> float:
     """blur^p; raises ValueError where it would overflow or underflow."""
-    if not -100 < p * np.log10(blur) < 100:
-        raise ValueError(
-            f"blur^p must be between 1e-100 and 1e100; got blur = {blur:g}, p = {p:g}."
-        )
+    wanted = f"between 1e-100 and 1e100 to the power p = {p:g}"
+    fitting("blur", blur, wanted, -100 < p * np.log10(blur) < 100)
     return float(blur**p)
 
 

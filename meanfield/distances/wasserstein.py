@@ -138,11 +138,8 @@ def _bures(a: Any, b: Any, p: float, rotated: bool) -> Distance:
             f"Gaussian has a distance from Gaussian only; got {type(a).__name__} and "
             f"{type(b).__name__}. Compare a sample: gaussian.sample(n, rng=0)."
         )
-    if a.dimension != b.dimension:
-        raise ValueError(
-            "wasserstein needs two Gaussians of one dimension; got "
-            f"dimensions {a.dimension} and {b.dimension}."
-        )
+    dimensions = a.dimension, b.dimension
+    fitting("dimensions", dimensions, "equal, of two Gaussians", a.dimension == b.dimension)
     if p != 2 or rotated:
         raise ValueError(
             "Gaussians have a closed distance for p = 2, not up to rotation; got "

@@ -338,11 +338,8 @@ def rescaled(x, V, t: float) -> np.ndarray:
     """
     x, V = finite_array("x", x), finite_array("V", V)
     d = x.shape[-1] if x.ndim > 1 else None
-    if d is None or V.shape not in [(), (d, d)]:
-        raise ValueError(
-            "rescaled expects x of shape (..., n, d) and V a number or of shape (d, d); got x "
-            f"{x.shape} and V {V.shape}."
-        )
+    shapes, fits = (x.shape, V.shape), d is not None and V.shape in [(), (d, d)]
+    fitting("x.shape, V.shape", shapes, "(..., n, d), () or (d, d)", fits)
     t = finite("t", t)
     from scipy.linalg import expm
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.checks import fitting
 from ..core.forms import Array, Positive
 from ..spaces.kernels import (
     exponential_multipliers,
@@ -318,11 +319,8 @@ class CosineSeries(_OfPotential, hides=("derivative",)):
     derivative: Callable | None = None  # type: ignore[misc]
 
     def validate(self) -> None:
-        if self.coefficients.ndim != 1 or self.coefficients.size == 0:
-            raise ValueError(
-                "A series expects a sequence of finite coefficients, [w_0, w_1, ...]; got shape "
-                f"{self.coefficients.shape}."
-            )
+        shape = self.coefficients.shape
+        fitting("coefficients.shape", shape, "(n,), n >= 1", len(shape) == 1 and shape[0])
 
     @cached_property
     def _potential(self) -> np.polynomial.Chebyshev:

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ..core.checks import as_given
+from ..core.checks import as_given, fitting
 from ..core.forms import TEXT, Many
 from ..dynamics.observables import QUANTITIES, Quantity, quantity_of
 from ..results.solution import Solution
@@ -168,10 +168,7 @@ def observables(
     members = all_members(solution, member)
     with theme.style():
         if ax is not None:
-            if len(names) != 1:
-                raise ValueError(
-                    f"One `ax` holds one observable; got names = {names}. Give one name."
-                )
+            fitting("names", names, "of one observable, as `ax` holds no more", len(names) == 1)
             target = Panels(ax.figure, [ax], members, 1, inside=True)
         else:
             columns = columns_for(len(names))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import as_given, check_memory, positive, real_array, whole_number
+from ..core.checks import as_given, check_memory, fitting, positive, real_array, whole_number
 from ..states.contract import Arrays, State
 from ..states.points import check_unit
 from .clusters import Cluster
@@ -167,11 +167,9 @@ class Characteristics(State):
     def moved(self, coordinates) -> "Characteristics":
         """The same masses at other places, given by their coordinates."""
         coordinates = real_array("coordinates", coordinates)
-        if coordinates.shape != self.coordinates.shape or not np.isfinite(coordinates).all():
-            raise ValueError(
-                f"moved expects finite coordinates of shape {self.coordinates.shape}; got shape "
-                f"{coordinates.shape}."
-            )
+        fits = coordinates.shape == self.coordinates.shape and np.isfinite(coordinates).all()
+        wanted = f"finite, of shape {self.coordinates.shape}"
+        fitting("coordinates", coordinates, wanted, fits)
         if coordinates.ndim > 1:
             check_unit("moved", coordinates)
         return self.of_nodes(self.geometry, self.limit, coordinates, self.masses, self.halves)

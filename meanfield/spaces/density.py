@@ -68,11 +68,8 @@ class Density(State):
         read = real_array if geometry.dtype.kind == "f" else complex_array
         coefficients = read(f"The coefficients of a density on {geometry!r}", coefficients)
         modes = geometry.degrees.size
-        if coefficients.shape[-1:] != (modes,) or coefficients.size == 0:
-            raise ValueError(
-                f"A density on {geometry!r} has {modes} coefficients on the last axis; got shape "
-                f"{coefficients.shape}."
-            )
+        shape, wanted = coefficients.shape, f"(..., {modes}) on {geometry!r}"
+        fitting("coefficients.shape", shape, wanted, shape[-1:] == (modes,) and coefficients.size)
         if not np.isfinite(coefficients).all():
             bad = np.count_nonzero(~np.isfinite(coefficients))
             raise ValueError(f"A density needs finite coefficients; {bad} are not.")

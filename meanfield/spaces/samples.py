@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.checks import finite_array, path_of, real_array
+from ..core.checks import finite_array, fitting, path_of, real_array
 from ..core.files import read_numbers
 from ..states import Tokens
 from ..states.points import check_unit
@@ -192,10 +192,8 @@ def principal_sphere(tokens: np.ndarray) -> np.ndarray:
 
 def _principal(tokens, count: int, name: str) -> np.ndarray:
     tokens = real_array("Tokens", tokens)
-    if tokens.ndim != 2 or min(tokens.shape) < count:
-        raise ValueError(
-            f"{name} expects tokens of shape (n, d), n and d >= {count}; got {tokens.shape}."
-        )
+    wanted, fits = f"(n, d), n and d >= {count}", tokens.ndim == 2 and min(tokens.shape) >= count
+    fitting("tokens.shape", tokens.shape, wanted, fits)
     norms = np.linalg.norm(tokens, axis=1, keepdims=True)
     if not np.isfinite(norms).all() or (norms == 0).any():
         raise ValueError(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..core.checks import check_memory, finite, finite_array, generator, whole_number
+from ..core.checks import check_memory, finite, finite_array, fitting, generator, whole_number
 from .contract import Held, State
 from .tokens import Tokens
 
@@ -43,11 +43,9 @@ class Gaussian(State):
 
     def __init__(self, mean: np.ndarray, cov: np.ndarray):
         mean, cov = finite_array("The mean", mean), finite_array("The covariance", cov)
-        if mean.ndim != 1 or mean.size < 1 or cov.shape != (mean.size, mean.size):
-            raise ValueError(
-                f"Gaussian expects a mean (d,) and a covariance (d, d); got {mean.shape} and "
-                f"{cov.shape}."
-            )
+        shapes = mean.shape, cov.shape
+        fits = mean.ndim == 1 and mean.size and cov.shape == 2 * mean.shape
+        fitting("mean.shape, cov.shape", shapes, "(d,), (d, d)", fits)
         self._set(mean=mean, covariance=cov, root=_symmetric_root(cov))
 
     @classmethod

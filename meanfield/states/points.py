@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.checks import check_memory, generator, real_array, values_of
+from ..core.checks import check_memory, fitting, generator, real_array, values_of
 from ..core.files import read_numbers
 from ..core.forms import DataFile, Index, Natural
 from ..core.kinds import Kind
@@ -89,10 +89,8 @@ class Orthonormal(Points):
     d: Natural | None = None
 
     def validate(self) -> None:
-        if not 2 <= self.n <= (self.d or self.n):
-            raise ValueError(
-                f"Orthonormal tokens need 2 <= n <= d; got n = {self.n}, d = {self.d}."
-            )
+        most = self.d or self.n
+        fitting("n", self.n, f"from 2 to d = {most}", 2 <= self.n <= most)
 
     def draw(self) -> np.ndarray:
         shape = (self.n, self.d or self.n)

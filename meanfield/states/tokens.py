@@ -103,11 +103,9 @@ class Tokens(TokenSet):
         x = x.draw() if isinstance(x, Points) else x
         x = real_array("x", x) if on_sphere else finite_array("x", x)
         least = 2 if on_sphere else 1
-        if x.ndim < 2 or min(x.shape) < 1 or x.shape[-1] < least:
-            raise ValueError(
-                f"Tokens expects x of shape (n, d) with d >= {least}, or (*replicas, n, d); got "
-                f"{x.shape}."
-            )
+        wanted = f"(n, d) with d >= {least}, or (*replicas, n, d)"
+        fits = x.ndim >= 2 and min(x.shape) >= 1 and x.shape[-1] >= least
+        fitting("x.shape", x.shape, wanted, fits)
         if on_sphere:
             check_unit("Tokens (x, unless on_sphere=False)", x)
         if radii is not None and not on_sphere:

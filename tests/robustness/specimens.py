@@ -103,7 +103,6 @@ def phase_diagram(**options):
 
 
 RESULTS = {**RUNS, "study": study, "diagram": diagram, "phase diagram": phase_diagram}
-LOAD = {"study": mf.Study.load, "diagram": mf.Diagram.load, "phase diagram": mf.PhaseDiagram.load}
 
 
 # Checkpoints: what is loaded is the run that goes on from there ----------------------------------
@@ -176,7 +175,7 @@ def load(kind, path):
     if kind in CHECKPOINTS:
         return contents(CHECKPOINTS[kind][0](path), BY_THE_CLOCK)
     if kind in RESULTS:
-        return contents(LOAD.get(kind, mf.load)(path))
+        return contents(mf.load(path))
     return {"points": digest(numbers(path))}
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from specimens import BY_THE_CLOCK, CIRCLE, LOAD, RESULTS, Loader, bump, contents, run
+from specimens import BY_THE_CLOCK, CIRCLE, RESULTS, Loader, bump, contents, run
 
 import meanfield as mf
 
@@ -116,9 +116,8 @@ def saved_on_a_full_disk(disk, kinds, rooms):
     elsewhere = disk.folder.parent / "elsewhere.nc"
     for kind in kinds:
         result, path = RESULTS[kind](), disk.folder / "result.nc"
-        load = LOAD.get(kind, mf.load)
         result.save(path)
-        old, before = path.read_bytes(), contents(load(path))
+        old, before = path.read_bytes(), contents(mf.load(path))
         for room in rooms:
             what = f"{kind}, {room} KiB"
             with disk.full(room):
@@ -134,7 +133,7 @@ def saved_on_a_full_disk(disk, kinds, rooms):
             if path.read_bytes() != old or sorted(disk.folder.iterdir()) != [path]:
                 yield "FAILED the old file is lost, or something is left", what
             result.save(elsewhere)
-            good = contents(load(elsewhere)) == before
+            good = contents(mf.load(elsewhere)) == before
             yield "saved elsewhere" if good else "FAILED the result is lost", what
             elsewhere.unlink()
         path.unlink()
