@@ -22,4 +22,4 @@ class UnresolvedWarning(UserWarning):
 
 
 class StorageWarning(UserWarning):
-    """A file could not be written, and the run went on without it."""
+    """A checkpoint or compiled code could not be kept, locked or trusted; the run went on."""

@@ -138,7 +138,8 @@ class Lock:
     """
 
     def __init__(self, path: Path):
-        with _written(path.with_name(f".{_short(path.name)}.lock")) as self._path:
+        with _written(path) as target:
+            self._path = target.with_name(f".{_short(target.name)}.lock")
             while True:
                 self._file = os.open(self._path, NEW, 0o666)
                 self._take(path)

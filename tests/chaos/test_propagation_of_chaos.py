@@ -252,7 +252,7 @@ def test_a_figure_has_rates_and_times():
         ({"functionals": {"s": lambda mu: "1.5"}}, "a real number"),
         (
             {"model": mf.Transformer(mf.Kuramoto()), "dt": 0.1},
-            "dt is the step of tokens",
+            "dt must be left out",
         ),
         ({"dt": -1.0}, "dt must be a finite number > 0"),
         ({"rng": np.random.default_rng(0)}, "a whole number 0 <= rng"),

@@ -330,9 +330,9 @@ def test_what_files_cannot_hold_is_kept_in_words():
 
 @pytest.mark.parametrize("what", [int, mf.USA(1.0), "USA", Kind])
 def test_what_is_no_family_has_no_schema(what):
-    with pytest.raises(TypeError, match=r"schema expects a family .* got"):
+    with pytest.raises(TypeError, match=r"family must be a family .* got"):
         schema(what)
-    with pytest.raises(TypeError, match=r"build expects a family .* got"):
+    with pytest.raises(TypeError, match=r"family must be a family .* got"):
         build(what, {"kind": "USA"})
 
 

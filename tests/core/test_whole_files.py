@@ -108,6 +108,16 @@ def test_a_file_is_kept_by_one_at_a_time(tmp_path):
     assert names(tmp_path) == []
 
 
+def test_a_file_and_a_link_to_it_have_one_lock(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "run.ckpt")
+    lock = Lock(tmp_path / "link")
+    with pytest.raises(StorageError, match="in use by another run"):
+        Lock(tmp_path / "there" / "run.ckpt")
+    lock.release()
+    assert names(tmp_path / "there") == []
+
+
 HOLDER = """
 import sys, time
 from pathlib import Path

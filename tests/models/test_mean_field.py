@@ -90,9 +90,9 @@ def test_a_file_does_not_hold_the_densities(tmp_path):
 def test_what_is_no_field_is_refused():
     start = STARTS["circle"]
     _, model = solved(start, mf.SA(2.0))
-    with pytest.raises(TypeError, match="expects a run of densities on the circle or S"):
+    with pytest.raises(TypeError, match="run must be one of densities on the circle or S"):
         mf.MeanField(mf.solve(mf.Transformer(mf.SA(1.0)), start.sample(5, rng=0), (0, 1)))
-    with pytest.raises(TypeError, match="expects a run of densities"):
+    with pytest.raises(TypeError, match="run must be one of densities"):
         mf.MeanField(start)
     with pytest.raises(ValueError, match=r"4 outputs or more; got ensemble shape .*, 2 outputs"):
         solved(start, mf.SA(2.0), times=[0, 1.0])

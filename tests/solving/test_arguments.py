@@ -137,7 +137,7 @@ def test_output_times_increase(t_eval):
 
 @pytest.mark.parametrize("t_eval", [[-0.1, 0.5], [0.5, 1.1], [2.0]], ids=repr)
 def test_output_times_lie_within_the_span(t_eval):
-    refused(r"must lie within t_span = \[0.0, 1.0\]; got times from", t_eval=t_eval)
+    refused(r"t_eval must be within t_span = \[0.0, 1.0\]; got t_eval", t_eval=t_eval)
 
 
 # Accuracy ----------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ def test_expect_takes_functions_of_arrays():
     "coordinates", [np.zeros(255), np.zeros((256, 1)), np.full(256, NAN), 0.0], ids=np.shape
 )
 def test_nodes_move_to_finite_places_in_the_same_number(coordinates):
-    with pytest.raises(ValueError, match=r"moved expects finite coordinates of shape \(256,\)"):
+    with pytest.raises(ValueError, match=r"coordinates must be finite, of shape \(256,\)"):
         mf.Characteristics(ZONAL, nodes=256).moved(coordinates)
 
 

@@ -70,7 +70,7 @@ def test_angles_start_at_zero_and_points_are_unit_vectors():
 
 @pytest.mark.parametrize("degree", [0, -3, 1.5, True, "8", None, np.nan, np.inf], ids=repr)
 def test_a_degree_is_a_whole_number_from_one(degree):
-    message = "Circle needs a degree that is a whole number >= 1; got degree = "
+    message = "degree must be a whole number >= 1; got degree = "
     with pytest.raises((ValueError, TypeError), match=message):
         Circle(degree)
 
@@ -223,7 +223,7 @@ def test_only_the_chosen_degrees_are_perturbed():
 @pytest.mark.parametrize("degrees", [[0, 1], [9], [], [-1]], ids=str)
 def test_a_perturbation_stays_within_the_degrees(degrees):
     with pytest.raises(
-        ValueError, match=r"perturbed expects different whole degrees between 1 and 8; got \["
+        ValueError, match=r"degrees must be different whole numbers between 1 and 8"
     ):
         Circle(8).perturbed(1e-2, rng=0, degrees=degrees)
 

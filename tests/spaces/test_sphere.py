@@ -244,7 +244,7 @@ def test_what_is_no_rotation_is_refused(rotation):
 
 @pytest.mark.parametrize("degree", [0, -3, 1.5, True, "8", None, np.nan, np.inf], ids=repr)
 def test_a_degree_is_a_whole_number_from_one(degree):
-    message = "Sphere needs a degree that is a whole number >= 1; got degree = "
+    message = "degree must be a whole number >= 1; got degree = "
     with pytest.raises(ValueError, match=message):
         Sphere(degree)
 
