@@ -150,7 +150,7 @@ def test_bad_input(arguments, error, match):
 
 @pytest.mark.parametrize("place", [("spinodal", 3.0), ("fold", 30.0)])
 def test_curves_and_places_that_a_phase_diagram_does_not_have(place):
-    with pytest.raises(ValueError, match="(curve|beta) must be"):
+    with pytest.raises(ValueError, match=r"(curve|beta) must be"):
         CIRCLE.kappa(*place)
 
 

@@ -58,9 +58,7 @@ def test_masked_arrays_without_masks_are_arrays():
     "value", [HUGE, 10**5000, 2**63], ids=["401 digits", "5001 digits", "2^63"]
 )
 def test_counts_have_63_bits(value):
-    with pytest.raises(
-        ValueError, match=r"n must be a whole number >= 1 and below 2\^63; got n = .{,220}$"
-    ):
+    with pytest.raises(ValueError, match=r"n must be .* >= 1 and below 2\^63; got n = .{,220}$"):
         checks.whole_number("n", value)
 
 

@@ -104,9 +104,9 @@ def test_plans_that_are_nearly_permutations_end_without_a_traceback():
 
 def test_what_would_not_fit_is_refused():
     a = mf.Tokens.uniform(4, 3, rng=0)
-    with pytest.raises(ValueError, match="degree must be .* at most 2048"):
+    with pytest.raises(ValueError, match=r"degree must be .* at most 2048"):
         mf.sobolev_distance(a, a, degree=10**6)
-    with pytest.raises(ValueError, match="cells must be .* at most 20000"):
+    with pytest.raises(ValueError, match=r"cells must be .* at most 20000"):
         mf.wasserstein(mf.Sphere(8).uniform(), a, cells=10**12)
     with pytest.raises(ValueError, match="on a sphere; got tokens in R"):
         mf.sobolev_distance(in_space(np.eye(2)), in_space(np.eye(2)))

@@ -68,7 +68,7 @@ def test_a_sum_without_end_needs_a_degree():
         mf.sobolev_distance(TOKENS, SPHERE, 2)
     with pytest.raises(ValueError, match=r"S\^1.*s = 1.5"):
         mf.sobolev_distance(mf.Tokens.uniform(3, 2, rng=0), CIRCLE, 1.5)
-    with pytest.raises(ValueError, match="degree >= 1; got degree = 0"):
+    with pytest.raises(ValueError, match="degree must be a whole number >= 1; got degree = 0"):
         mf.sobolev_distance(TOKENS, SPHERE, degree=0)
 
 
@@ -100,7 +100,7 @@ def test_a_plan_that_is_not_optimal_says_so(monkeypatch):
 
 
 def test_other_arguments_are_checked():
-    with pytest.raises(ValueError, match="number of cells >= 1"):
+    with pytest.raises(ValueError, match="cells must be a whole number >= 1"):
         mf.wasserstein(SPHERE, TOKENS, cells=0)
     with pytest.raises(ValueError, match="blur must be a finite number > 0"):
         mf.sinkhorn_divergence(TOKENS, TOKENS, blur=0)
@@ -112,7 +112,7 @@ def test_other_arguments_are_checked():
         mf.sliced_wasserstein(TOKENS, TOKENS, rng=-1)
     with pytest.raises(TypeError, match="single sets of Tokens"):
         mf.conditional_wasserstein(TOKENS, SPHERE)
-    with pytest.raises(ValueError, match="tokens must be of equal masses .* 3 blocks"):
+    with pytest.raises(ValueError, match=r"tokens must be of equal masses .* 3 blocks"):
         mf.conditional_wasserstein(TOKENS, TOKENS, blocks=3)
     with pytest.raises(ValueError, match="one space"):
         mf.conditional_wasserstein(TOKENS, mf.Tokens.uniform(4, 2, rng=0))
@@ -131,7 +131,7 @@ def test_gaussians():
     normal = mf.Gaussian([0.0, 0.0], np.eye(2))
     with pytest.raises(ValueError, match="closed distance for p = 2"):
         mf.wasserstein(normal, normal, 1)
-    with pytest.raises(ValueError, match=r"dimensions must be equal.*\\(2, 1\\)"):
+    with pytest.raises(ValueError, match=r"dimensions must be equal.*\(2, 1\)"):
         mf.wasserstein(normal, mf.Gaussian([0.0], [[1.0]]))
     with pytest.raises(TypeError, match="Gaussian only; got Gaussian and Tokens"):
         mf.wasserstein(normal, TOKENS)

@@ -256,5 +256,5 @@ def test_refusals_of_the_sums():
         attention(Hardmax(), x[:1])
     with np.errstate(over="ignore"):
         assert not np.isfinite(attention(Attention(beta=1e4, weights=Unnormalised()), x)).all()
-    with pytest.raises(ValueError, match="threads >= 1; got threads = 0"):
+    with pytest.raises(ValueError, match="threads must be a whole number >= 1; got threads = 0"):
         AttentionSums(Attention(), threads=0)

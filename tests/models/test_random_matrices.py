@@ -14,14 +14,16 @@ def test_a_seed_and_its_generator_give_the_same_matrices(draw):
     assert draw(5, 3).shape == (5, 5)
     assert draw(5, 3, (4, 2)).shape == (4, 2, 5, 5)
     assert not np.allclose(*draw(5, 3, (2,)))
-    with pytest.raises(ValueError, match="dimension >= 1; got dimension = 0"):
+    with pytest.raises(
+        ValueError, match="dimension must be a whole number >= 1; got dimension = 0"
+    ):
         draw(0, 3)
 
 
 def test_heads_have_fewer_rows():
     Q, K = ensembles.ginibre(8, 1, (2, 4), rows=2)
     assert Attention(Q, K).dimension == 8
-    with pytest.raises(ValueError, match="rows >= 1; got rows = 0"):
+    with pytest.raises(ValueError, match="rows must be a whole number >= 1; got rows = 0"):
         ensembles.ginibre(8, 1, rows=0)
 
 

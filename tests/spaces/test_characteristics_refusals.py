@@ -47,7 +47,7 @@ def test_a_negative_density_is_refused():
 @pytest.mark.parametrize("nodes", [0, -5, 2.5, True, False, NAN, INF, "64", [64]], ids=repr)
 @pytest.mark.parametrize("density", [CIRCLE, SPHERE, ZONAL], ids=["circle", "sphere", "zonal"])
 def test_nodes_is_a_whole_number(density, nodes):
-    refused(ValueError, r"nodes must be a number >= 1; got nodes = ", density, nodes=nodes)
+    refused(ValueError, r"nodes must be a whole number >= 1; got nodes = ", density, nodes=nodes)
 
 
 def test_whole_numbers_of_any_kind_are_numbers_of_nodes():

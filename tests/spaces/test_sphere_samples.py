@@ -61,7 +61,7 @@ def test_the_height_and_the_longitude_follow_their_laws():
 def test_samples_are_refused_where_they_make_no_sense():
     with pytest.raises(ValueError, match="one by one"):
         Density.stack([lumpy(), lumpy()]).sample(3, rng=0)
-    with pytest.raises(ValueError, match="whole number n >= 1"):
+    with pytest.raises(ValueError, match="n must be a whole number >= 1"):
         lumpy().sample(0, rng=0)
     c = np.zeros(6)
     c[:2] = 1, 2

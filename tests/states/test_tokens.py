@@ -220,7 +220,7 @@ def test_counts_are_whole_numbers():
         with pytest.raises(ValueError, match="must be a whole number"):
             Tokens.orthonormal(n, d)
     for shape in (2.5, None, (2, 0), "ab"):
-        with pytest.raises(ValueError, match="shape must be whole numbers >= 1; got shape ="):
+        with pytest.raises(ValueError, match="shape must be a whole number >= 1; got shape ="):
             Tokens.uniform(4, 3, rng=0, shape=shape)
 
 
