@@ -235,7 +235,8 @@ class Tokens(TokenSet):
 
     def to_density(self, geometry, bandwidth: float | None = None) -> "Density":
         """The kernel estimate `geometry.estimate` of the density of these tokens."""
-        known = hasattr(geometry, "estimate") and not isinstance(geometry, type)
+        fitting("geometry", geometry, "a space itself", not isinstance(geometry, type), TypeError)
+        known = hasattr(geometry, "estimate")
         fitting("geometry", geometry, "a Circle or a Sphere, where densities are estimated", known)
         if self.shape or not self.on_sphere:
             raise ValueError(

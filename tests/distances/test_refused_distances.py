@@ -110,7 +110,7 @@ def test_other_arguments_are_checked():
         mf.sliced_wasserstein(TOKENS, TOKENS, projections=1)
     with pytest.raises(ValueError, match="rng must be a numpy Generator"):
         mf.sliced_wasserstein(TOKENS, TOKENS, rng=-1)
-    with pytest.raises(TypeError, match="single sets of Tokens"):
+    with pytest.raises(TypeError, match="must be a single set of Tokens"):
         mf.conditional_wasserstein(TOKENS, SPHERE)
     with pytest.raises(ValueError, match=r"tokens must be of equal masses .* 3 blocks"):
         mf.conditional_wasserstein(TOKENS, TOKENS, blocks=3)
@@ -136,7 +136,7 @@ def test_gaussians():
     with pytest.raises(TypeError, match="Gaussian only; got Gaussian and Tokens"):
         mf.wasserstein(normal, TOKENS)
     for mean, cov, match in (
-        ([0.0], np.eye(2), r"\(1,\) and \(2, 2\)"),
+        ([0.0], np.eye(2), r"\(\(1,\), \(2, 2\)\)"),
         ([0.0, 0.0], [[1, 1], [0, 1]], "off by 1"),
         ([0.0, 0.0], [[1, 0], [0, -1]], "eigenvalue -1"),
         ([0.0, np.inf], np.eye(2), "finite"),

@@ -14,9 +14,7 @@ def test_a_seed_and_its_generator_give_the_same_matrices(draw):
     assert draw(5, 3).shape == (5, 5)
     assert draw(5, 3, (4, 2)).shape == (4, 2, 5, 5)
     assert not np.allclose(*draw(5, 3, (2,)))
-    with pytest.raises(
-        ValueError, match="dimension must be a whole number >= 1; got dimension = 0"
-    ):
+    with pytest.raises(ValueError, match="dimension must be a whole number >= 1; got"):
         draw(0, 3)
 
 

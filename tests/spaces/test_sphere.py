@@ -287,7 +287,7 @@ def test_coefficients_of_a_real_function_have_real_ones_of_order_zero():
     ("change", "message"),
     [
         (lambda c: c[:-1], r"coefficients.shape must be \(..., 10\) on .*\(9,\)"),
-        (lambda c: np.append(c, 0), r"got shape \(11,\)"),
+        (lambda c: np.append(c, 0), r"coefficients.shape = \(11,\)"),
         (lambda c: c * np.nan, "finite coefficients; 10 are not"),
         (lambda c: 0.5 * c, "mass off by 0.5"),
     ],

@@ -225,5 +225,5 @@ def test_counts_are_whole_numbers():
 
 
 def test_a_class_is_no_geometry():
-    with pytest.raises(TypeError, match=r"such as Sphere\(32\); got the class"):
+    with pytest.raises(TypeError, match=r"geometry must be a space itself"):
         Tokens(points(5, 2)).to_density(Circle)
