@@ -285,7 +285,7 @@ def test_what_a_study_does_not_have():
         SMALL.rate("W3")
     with pytest.raises(ValueError, match="name must be a functional of this study, x_1"):
         SMALL.weak_rate("W2")
-    with pytest.raises(ValueError, match=r"Times of this study are 0 to 0\.5"):
+    with pytest.raises(ValueError, match=r"t must be from 0 to 0\.5, the times of this study"):
         SMALL.rate("W2", t=100)
 
 
