@@ -311,7 +311,9 @@ class Instance(Form):
     def expected(self) -> str:  # type: ignore[override]
         name = self.base.__name__
         if self.itself:
-            return f"a class, {name} or one made from it"
+            known = getattr(self.base, "kinds", {name: self.base})
+            names = [name for name, kind in known.items() if issubclass(kind, self.base)]
+            return f"a class itself: {', '.join(names)}"
         return f"a{'n' if name[0] in 'AEIOU' else ''} {name}"
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:

@@ -8,7 +8,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import shown
 from ..models.transformer import Transformer
 from ..states import Gram
-from .motion import Failure, Motion, in_shape_of
+from .motion import Motion, in_shape_of
 from .observables import cluster_counts, declare, mean_cosine, pairless, rank_of
 
 declare("least_cosine", "least cosine")
@@ -94,7 +94,7 @@ class GramMotion(Motion, moves=Gram):
         """Why velocities at these coordinates are not finite, and what to do about it."""
         return self.model.drift.why_not_finite(1.0)
 
-    def doubt(self, state: Gram, t: float, failure: Failure) -> str | None:
+    def remark(self, state: Gram) -> str | None:
         """Whether observables of pairs are nan."""
         return pairless(state)
 

@@ -308,6 +308,10 @@ class Motion(ABC):
         """What to warn of if the run ends with this state, at t; None if all is well."""
         return None
 
+    def remark(self, state: Any) -> str | None:
+        """What the message of a run that ends with this state adds, without a warning."""
+        return None
+
     def failure(self, status: str, at: Failure) -> str:
         """Why a run could not go on, and what to do, in words."""
         if status == "not_finite":

@@ -201,12 +201,12 @@ def mean_cosine(state: Tokens | Gram) -> np.ndarray:
 
 
 def pairless(state: Tokens | Gram) -> str | None:
-    """What to warn of where no pair of tokens has a mass; None if one has in every replica."""
+    """What to say where no pair of tokens has a mass; None if one has in every replica."""
     if (np.count_nonzero(state.masses, axis=-1) > 1).all():
         return None
     return (
         "All masses but one are 0, so that no pair of tokens has a mass, and the mean over pairs, "
-        "mean_cosine, is nan. Give two tokens a mass > 0."
+        "mean_cosine, is nan."
     )
 
 

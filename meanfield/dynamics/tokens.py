@@ -395,7 +395,7 @@ class TokenMotion(Motion, moves=Tokens):
         """The number of tokens that move."""
         return f"{y.shape[1]} tokens"
 
-    def doubt(self, state: Tokens, t: float, failure: Failure) -> str | None:
+    def remark(self, state: Tokens) -> str | None:
         """Whether observables of pairs are nan."""
         return pairless(state)
 

@@ -345,9 +345,10 @@ def _ending(cause: str, run: Integration, record: _Record, steady: float) -> dic
     text = run.motion.failure(cause, at) if stuck else _message(cause, run, steady)
     failed = stuck and cause != "blow-up"
     doubt = None if failed else run.motion.doubt(*last, at)
+    remark = run.motion.remark(last[0])
     return {
         "status": STATUS.get(cause, cause),
-        "message": f"{text} {doubt}" if doubt else text,
+        "message": " ".join(filter(None, (text, doubt, remark))),
         "warning": text if failed else doubt,
         "stats": stats | {"rate_of_change": run.rate},
     }

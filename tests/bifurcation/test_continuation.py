@@ -105,7 +105,7 @@ def test_bad_input_of_follow(options, error, match):
 
 
 def test_what_is_followed_is_a_state():
-    with pytest.raises(TypeError, match="converged StationaryState"):
+    with pytest.raises(TypeError, match="state must be a StationaryState; got"):
         mf.follow(CIRCLE.uniform(), kappa=(1.0, 2.0))
 
 

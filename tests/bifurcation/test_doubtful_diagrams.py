@@ -144,7 +144,7 @@ def test_questions_that_a_diagram_cannot_answer():
     found = mf.branches(mf.USA, CIRCLE, 1.0, beta=(0.5, 2.0), stability=False)
     with pytest.raises(ValueError, match="has beta as its parameter"):
         found.transition()
-    with pytest.raises(ValueError, match="beta must be a finite number"):
+    with pytest.raises(ValueError, match="value must be a finite number"):
         found.states_at("a")
     empty = mf.branches(mf.Kuramoto(), CIRCLE, (0.5, 1.5), stability=False)
     with pytest.raises(ValueError, match=r"no onset for 0\.5 < kappa < 1\.5"):

@@ -18,7 +18,7 @@ POLAR = mf.Interaction.chebyshev([0, 1, 1.5])
 LEGENDRE = mf.Interaction(lambda t: np.polynomial.legendre.Legendre.basis(4)(t), name="P_4")
 
 
-class Tilted(mf.ZonalDrift):
+class Slanted(mf.ZonalDrift):
     """W' = 1 + b t."""
 
     b: float
@@ -41,7 +41,7 @@ CASES = {
     "beta": partial(
         mf.branches, mf.USA, CIRCLE, 0.42, beta=(3.8, 4.2), degrees=[1], max_step=0.5
     ),
-    "vary": partial(mf.branches, Tilted(b=1.0), CIRCLE, 2.5, vary={"b": (0, 3)}, max_step=0.5),
+    "vary": partial(mf.branches, Slanted(b=1.0), CIRCLE, 2.5, vary={"b": (0, 3)}, max_step=0.5),
     "secondary": partial(mf.branches, POLAR, CIRCLE, (1.2, 1.8), save_at=[1.6], max_step=0.3),
     "octahedral": partial(
         mf.branches, LEGENDRE, mf.Sphere(16), (8.0, 9.05), symmetry="octahedral", max_points=6

@@ -281,16 +281,16 @@ def test_functionals_are_tried_before_anything_is_run():
 
 
 def test_what_a_study_does_not_have():
-    with pytest.raises(ValueError, match="This study has W1"):
+    with pytest.raises(ValueError, match="name must be one of W1"):
         SMALL.rate("W3")
-    with pytest.raises(ValueError, match="Functionals of this study are x_1"):
+    with pytest.raises(ValueError, match="name must be a functional of this study, x_1"):
         SMALL.weak_rate("W2")
-    with pytest.raises(ValueError, match=r"Times of this study are 0 to 0\.5"):
+    with pytest.raises(ValueError, match=r"t must be from 0 to 0\.5, the times of this study"):
         SMALL.rate("W2", t=100)
 
 
 def test_other_states_and_models_are_refused():
-    with pytest.raises(TypeError, match="expects a Transformer and a Density"):
+    with pytest.raises(TypeError, match=r"must be (a Density|Transformer)"):
         mf.propagation_of_chaos(MODEL, mf.Tokens.uniform(3, 2, rng=0), [4], [1.0], rng=0)
     with pytest.raises(ValueError, match=r"Circle or Sphere.*Zonal"):
         mf.propagation_of_chaos(MODEL, mf.Zonal(3, 8).uniform(), [4], [1.0], rng=0)

@@ -187,9 +187,10 @@ def test_where_the_closed_form_does_not_hold_it_says_so():
     times = np.array([[0.0, 0.1, 0.4]])
     assert closed.at(times).shape == (1, 3, 2, 2)
     np.testing.assert_array_equal(closed.at(times)[0, 2], closed.at(0.4))
-    for wrong in ((mf.Attention(), law), (mf.Transformer(mf.Attention()), law.sample(4, rng=0))):
-        with pytest.raises(TypeError, match="Expected a Transformer and a Gaussian"):
-            mf.ClosedCovariance(*wrong)
+    with pytest.raises(TypeError, match=r"model must be Transformer\(...\); got model = Attention"):
+        mf.ClosedCovariance(mf.Attention(), law)
+    with pytest.raises(TypeError, match=r"Gaussian.*; got .* = Tokens"):
+        mf.ClosedCovariance(mf.Transformer(mf.Attention()), law.sample(4, rng=0))
 
 
 @pytest.mark.parametrize("Q", [1e200, -1e200])

@@ -33,7 +33,7 @@ def test_each_quantity_has_its_panel(tmp_path):
     (fold,) = SHORT.special("fold")
     markers = [tuple(np.ravel(line.get_xydata())) for line in second.lines]
     assert (fold.kappa, fold.state.free_energy) in markers
-    with pytest.raises(ValueError, match="bifurcation shows"):
+    with pytest.raises(ValueError, match="y, the kind of a diagram, must be branch"):
         SHORT.plot(y=["order_parameter", "momentum"])
 
 
