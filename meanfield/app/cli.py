@@ -21,7 +21,7 @@ from typing import Any
 import click
 
 from ..core.checks import path_of
-from ..core.errors import MeanfieldError, StorageWarning, UnresolvedWarning
+from ..core.errors import MeanfieldError, StorageError, StorageWarning, UnresolvedWarning
 
 NOT_SUCCESSFUL, BAD_INPUT, DEFECT = 1, 2, 70
 MOVIES = (".mp4", ".gif")
@@ -297,7 +297,11 @@ def run_task(
         result = run_config(asked, out, resume=resume, progress=False if quiet else None)
         figure = asked.figure(result)
         if figure is not None:
-            figure.savefig(picture)
+            try:
+                figure.savefig(picture)
+            except StorageError as error:
+                again = f"meanfield plot {asked.outputs(out)[0]} -o {picture}"
+                raise StorageError(f"{error} The result is written: draw it by {again}") from error
     if not quiet:
         count = len(result) if isinstance(result, tuple) else 1
         wrote = f"wrote {', '.join(map(str, asked.outputs(out)[:count]))}"
@@ -335,7 +339,7 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
         if there and not force:
             raise MeanfieldError(
                 f"{there[0]} exists and there is no checkpoint {checkpoint_of(there[0])}: there is "
-                "nothing to resume. Use --force to run it again from the start."
+                "nothing to resume. `meanfield plot` draws it; --force runs it again."
             )
         missing = checkpoint_of(files[0])
         click.echo(f"no checkpoint {missing}: starting from the beginning", err=True)

@@ -8,12 +8,14 @@ says of which kind the file is: see `tasks`.
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ..core.checks import as_given, boolean, check_memory, fitting, path_of
 from ..core.errors import ConfigError
+from ..core.files import Lock
 from ..core.forms import INVALID, Reading, nearest
 from ..core.kinds import describe
 from .tasks import TASKS, Configuration, Run, checkpoint_of
@@ -226,6 +228,8 @@ def run_config(
         If the density or the model cannot be built.
     CheckpointError
         If the checkpoint is damaged or belongs to another run.
+    StorageError
+        If `out` cannot be written, or is in use by another run.
     TypeError, ValueError
         If `out` is not a path, `resume` or `progress` not a bool; for `resume` without `out`.
     """
@@ -235,9 +239,12 @@ def run_config(
         raise TypeError(f"config must be a configuration from read_config; got {as_given(config)}")
     if resume and out is None:
         raise ValueError("resume=True needs out, the result file whose checkpoint is continued")
-    result = config.run(out=out, resume=resume, progress=progress)
-    if out is not None:
-        parts, files = result if isinstance(result, tuple) else (result,), config.outputs(out)
+    files = [] if out is None else config.outputs(out)
+    with ExitStack() as locks:
+        for file in files:
+            locks.enter_context(Lock(file))
+        result = config.run(out=out, resume=resume, progress=progress)
+        parts = result if isinstance(result, tuple) else (result,)
         for part, file in zip(parts, files, strict=False):
             part.save(file)
         if not config.problems(result):

@@ -32,12 +32,13 @@ an eigenvalue is the product of those of its eigenfunction and of the adjoint on
 """
 
 from abc import ABC, abstractmethod
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import exp, lgamma
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import as_given, fitting
 from ..lowlevel.legendre import gauss, recurrence
 from ..spaces import Circle, Geometry, Sphere, Zonal

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_given, fitting, positive, range_of, real_array
+from ..core.checks import as_given, fitting, is_variable_name, positive, range_of, real_array
 from ..core.forms import NATURAL, Many, Natural, Positive
 from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
@@ -306,9 +306,9 @@ def _checked_observables(
     functions = isinstance(own, Mapping) and all(map(callable, own.values()))
     fitting("observables", own, "names with functions of a density", functions, TypeError)
     for name in own:
-        wanted = f"a string without / and none of {', '.join(RESERVED)}"
-        free = isinstance(name, str) and "/" not in name and name not in (*RESERVED, parameter)
-        fitting("a name of observables", name, wanted, free)
+        wanted = f"printable text without / and none of {', '.join(RESERVED)}"
+        free = isinstance(name, str) and name not in (*RESERVED, parameter)
+        fitting("a name of observables", name, wanted, free and is_variable_name(name))
         value = own[name](geometry.uniform())
         if np.shape(value) or np.asarray(value).dtype.kind not in "fiub":
             raise TypeError(

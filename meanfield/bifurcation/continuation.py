@@ -8,12 +8,12 @@ with the work of Newton's method. Lengths are ds^2 = 2 sum dm_l^2 + dp^2.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.identity import digest
 from .bases import Basis
 from .equation import Equation, Family, Mean, OutsideDomain

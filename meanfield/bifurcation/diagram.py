@@ -12,7 +12,7 @@ from ..core.checks import check_memory, real, whole_number
 from ..core.errors import MeanfieldError
 from ..core.kinds import build, checked_call, describe
 from ..models import ZonalDrift
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import GROUP, Contents, Result, contents_of, dataset_of
 from ..spaces import Geometry
 from .bases import Basis, basis_on
 from .branch_switching import NEAR_UNIFORM
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-RESERVED = ("branch", "kappa", "beta", "order_parameter", "moments", "resolution", "free_energy",
-            "growth", "unstable", "degree", "order", "point")  # fmt: skip
+RESERVED = (GROUP, "branch", "kappa", "beta", "order_parameter", "moments", "resolution",
+            "free_energy", "growth", "unstable", "degree", "order", "point")  # fmt: skip
 CLOSE = 0.5  # of the guess: a smaller solution is the uniform state
 PRESENT = 1e-10  # of a moment
 CUT_SHORT = {  # ends of branches and curves for want of points, in words

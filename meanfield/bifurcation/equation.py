@@ -18,11 +18,12 @@ w_l the multipliers of W over the constant term of Z, g = log(1 + c s)/c and g' 
 """
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
 from ..core.kinds import absent, build

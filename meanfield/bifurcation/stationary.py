@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import fitting, real, whole_number
 from ..core.forms import Natural
 from ..core.kinds import checked_call

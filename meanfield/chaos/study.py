@@ -8,11 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_memory, fitting, positive, real_array, whole_number
+from ..core.checks import (
+    check_memory,
+    fitting,
+    is_variable_name,
+    positive,
+    real_array,
+    whole_number,
+)
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many, Natural
 from ..core.kinds import checked_call
 from ..models.transformer import Transformer
+from ..results.files import GROUP
 from ..results.solution import Solution
 from ..solving import solve
 from ..solving.checkpoint import Keeper
@@ -27,13 +35,13 @@ from .measurements import (
     chosen_of,
     measurements_on,
 )
-from .result import Study
+from .result import LAW, Study
 
 FIRST, ROUNDS = 64, 16  # intervals between outputs at first, and rounds of halving
 ACCURATE = 1e-7  # error of coefficients half way between outputs, in H^-1
 NEAR = 1e-9  # least distance of times from each other, relative to the last
 LARGEST_SEED = 2**63  # what files hold
-RESERVED = ("n", "t", "replica", "coupling", "coupling up to rotation")
+RESERVED = (GROUP, LAW, "n", "t", "replica", "coupling", "coupling up to rotation")
 BLINK = 0.2  # seconds between looks at Ctrl-C
 
 
@@ -321,9 +329,9 @@ def _check_names(distances: Iterable[str], functionals: Iterable[str]) -> None:
     taken: set[str] = set()
     for name in [*distances, *functionals]:
         kept = name in RESERVED or name.startswith(("floor of ", "limit of "))
-        if kept or name in taken or not name or "/" in name:
+        if kept or name in taken or not is_variable_name(name):
             raise ValueError(
-                "Names of distances and functionals differ from each other, from "
+                "Names of distances and functionals are printable, differ from each other, from "
                 f"{', '.join(RESERVED)}, 'floor of ...' and 'limit of ...', and have no '/'; got "
                 f"{name!r}."
             )

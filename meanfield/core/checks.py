@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
-SOURCES = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
+SOURCES = (
+    *(np.random.Generator, np.random.BitGenerator, np.random.SeedSequence),
+    np.random.RandomState,
+)
 NAME_BYTES, PATH_BYTES = 255, 4095  # the longest names of files, of nearly all systems
 SMALL = 2**26  # bytes, for which nobody is asked
 FREE = ("MemAvailable", "SwapFree")
@@ -127,9 +130,9 @@ def fitting(
 
 def real(name: str, value: Any, wanted: str, fits: Callable[[Any], bool]) -> float:
     """`value` as a float; raises ValueError, "`name` must be `wanted`", unless it fits."""
-    number = _float_of(value)
+    number = _float_of(_scalar(value))
     fitting(name, value, wanted, number is not None and fits(number))
-    return float(value)
+    return number  # type: ignore[return-value]
 
 
 def finite(name: str, value: Any) -> float:
@@ -144,6 +147,7 @@ def positive(name: str, value: Any) -> float:
 
 def whole_number(name: str, value: Any, *, least: int = 1, most: int = 2**63 - 1) -> int:
     """`value` as an int; raises ValueError unless it is one from `least` to `most`."""
+    value = _scalar(value)
     number = value if isinstance(value, Integral) and _is_real(value) else _float_of(value)
     whole = number is not None and (number == number // 1)  # neither for nan nor for inf
     wanted = f"a whole number >= {least}" if least > -(2**63) else "a whole number"
@@ -271,17 +275,21 @@ def path_of(name: str, value: Any) -> Path:
     return fitting(name, path, wanted, fits and "\0" not in str(path))
 
 
+def is_variable_name(name: str) -> bool:
+    """Whether a variable of a file can have this name."""
+    return name.isprintable() and "/" not in name and name not in ("", ".", "..")
+
+
 def generator(rng: Any) -> np.random.Generator:
     """The Generator, or one for this seed (SPEC 7); raises TypeError or ValueError for others."""
-    many = isinstance(rng, list | tuple) or (isinstance(rng, np.ndarray) and rng.ndim)
-    seeds = list(rng) if many else [rng]
-    given = rng is None or isinstance(rng, SOURCES)
     wanted = "a numpy Generator, or a seed: a whole number >= 0"
-    a_seed = given or (bool(seeds) and all(isinstance(seed, Integral) for seed in seeds))
-    a_seed = a_seed and not isinstance(rng, np.timedelta64 | np.ma.MaskedArray)
-    fitting("rng", rng, wanted, a_seed, TypeError)
-    fitting("rng", rng, wanted, given or all(seed >= 0 for seed in seeds))
-    return np.random.default_rng(rng)
+    if rng is None or isinstance(rng, SOURCES):
+        return np.random.default_rng(rng)
+    seeds = plain_array("rng", rng)
+    whole = all(isinstance(s, Integral) and _is_real(s) for s in seeds.flat) and seeds.size > 0
+    fitting("rng", rng, wanted, whole and seeds.dtype.kind != "b", TypeError)
+    fitting("rng", rng, wanted, all(seed >= 0 for seed in seeds.flat))
+    return np.random.default_rng(rng if seeds.ndim else seeds.item())
 
 
 def range_of(name: str, value: Any, above: float = 0.0) -> tuple[float, float]:
@@ -301,6 +309,12 @@ def values_of(f: Any, points: np.ndarray) -> np.ndarray:
     if not callable(f):
         raise TypeError(f"f must be a function of points (..., d); got f = {as_given(f)}.")
     return plain_array("What f returns", f(points.copy()))
+
+
+def _scalar(value: Any) -> Any:
+    """The one entry of an array without axes; others as they are."""
+    masked = isinstance(value, np.ma.MaskedArray)
+    return value.item() if getattr(value, "shape", None) == () and not masked else value
 
 
 def _is_real(value: Any) -> bool:

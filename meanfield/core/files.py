@@ -4,12 +4,15 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import secrets
 import socket
+import stat
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -35,6 +38,8 @@ def write_whole(path: Path, *pieces: bytes | memoryview) -> Path:
     """
     with _written(path) as target:
         with _temporary(target) as (temporary, file):
+            if target.exists():
+                os.fchmod(file, stat.S_IMODE(target.stat().st_mode))
             for piece in pieces:
                 left = memoryview(piece).cast("B")
                 while left:
@@ -58,9 +63,11 @@ def _written(path: Path) -> Iterator[Path]:
     try:
         target = path.resolve()  # what a link points to is written, the link stays
         if not target.parent.is_dir():
-            raise StorageError(f"The folder {path.parent} does not exist; create it first.")
+            raise StorageError(f"The folder {target.parent} does not exist; create it first.")
         if target.exists() and not target.is_file():
             raise StorageError(f"{path} is not a file: expected the name of a file to write.")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise StorageError(f"{path} is write-protected: choose another name, or unlock it.")
         yield target
     except (OSError, RuntimeError, ValueError) as error:  # links in a circle; a name with a NUL
         if isinstance(error, StorageError):
@@ -94,9 +101,10 @@ def _temporary(target: Path) -> Iterator[tuple[Path, int]]:
 
 def _remove_abandoned(folder: Path, begin: str) -> None:
     """Remove temporary files that nobody holds: those of processes that are dead."""
+    ours = re.compile(re.escape(begin) + rf"[0-9a-f]{{16}}\{PART}")
     with suppress(OSError):  # what cannot be removed stays
         for name in os.listdir(folder):
-            if name.startswith(begin) and name.endswith(PART):
+            if ours.fullmatch(name):
                 with suppress(OSError), _opened(folder / name, os.O_RDWR) as file:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     (folder / name).unlink()
@@ -170,6 +178,12 @@ class Lock:
         with suppress(FileNotFoundError):
             return os.path.samestat(os.fstat(self._file), os.stat(self._path))
         return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.release()
 
     def release(self) -> None:
         """Let others have the file."""

@@ -10,11 +10,12 @@ weight, hides forces that are smaller still.
 """
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from itertools import cycle
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import as_given
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.compilation import njit

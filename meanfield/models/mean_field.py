@@ -1,10 +1,10 @@
 """The field of densities that were solved before: tokens that follow it do not see each other."""
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import fitting
 from ..core.errors import MeanfieldError
 from ..spaces.density import Density

@@ -6,11 +6,11 @@ when the first step is taken, so that models are made quickly.
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
 from ..core.forms import Array

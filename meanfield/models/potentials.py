@@ -11,11 +11,12 @@ with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import fitting
 from ..core.forms import Array, Positive
 from ..spaces.kernels import (

@@ -4,11 +4,11 @@ import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import returned
 from ..core.errors import MeanfieldError
 from ..spaces.kernels import quadrature_multipliers, values_at

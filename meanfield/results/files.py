@@ -59,13 +59,20 @@ class Contents:
 
     def below(self, group: str) -> "Contents":
         """The part in a group of the file, as `inside` put it there."""
-        begin = f"{group}/"
-        arrays = {n.removeprefix(begin): v for n, v in self.arrays.items() if n.startswith(begin)}
+        begin, mark = f"{group}/", f"{group}_"
+        arrays = {
+            name.removeprefix(begin): (tuple(dim.removeprefix(mark) for dim in dims), values)
+            for name, (dims, values) in self.arrays.items()
+            if name.startswith(begin)
+        }
         return Contents(self.header[group], arrays, self.long)
 
     def inside(self, group: str) -> "Contents":
-        """The same in a group of a file."""
-        arrays = {f"{group}/{name}": entry for name, entry in self.arrays.items()}
+        """The same in a group of a file, with axes of its own."""
+        arrays = {
+            f"{group}/{name}": (tuple(f"{group}_{dim}" for dim in dims), values)
+            for name, (dims, values) in self.arrays.items()
+        }
         words = {f"{group}/{name}": entry for name, entry in self.words.items()}
         return Contents({group: self.header}, arrays, self.long, words)
 
@@ -165,7 +172,10 @@ def _netcdf(contents: Contents) -> memoryview:
         "texts": {n: (dims, values.tolist()) for n, (dims, values) in texts.items()},
         "long": {name: _form(values) for name, values in contents.long.items()},
     }
-    text = json.dumps(header).encode()
+    try:
+        text = json.dumps(header).encode()
+    except (TypeError, ValueError) as error:
+        raise StorageError(f"Attributes must be plain data, which JSON has: {error}.") from None
     buffer = io.BytesIO()
     with h5netcdf.File(buffer, "w", libver=VERSIONS) as file:
         for name, (dims, values) in contents.arrays.items():
@@ -177,7 +187,8 @@ def _netcdf(contents: Contents) -> memoryview:
         _add(file, f"{GROUP}/sha256", ["digits"], seal)
         for name, words in contents.words.items():
             if name.endswith("/") or not name:
-                _group(file, name).attrs.update(words)
+                about = {key: _for_others(value) for key, value in words.items()}
+                _group(file, name).attrs.update(about)
     return buffer.getbuffer()
 
 
@@ -207,7 +218,16 @@ def _add(file, name: str, dims, values: np.ndarray, words: Mapping[str, Any] | N
         values, options = values.astype(object), {"dtype": h5py.string_dtype()}
     values = values.view(np.int8) if values.dtype.kind == "b" else values
     variable = group.create_variable(last, dims, data=values, **options)
-    variable.attrs.update(words or {})
+    variable.attrs.update({key: _for_others(value) for key, value in (words or {}).items()})
+
+
+def _for_others(value: Any) -> Any:
+    """An attribute as NetCDF may have it: numbers as they are, text without what it cannot hold."""
+    plain = isinstance(value, float | np.number | np.ndarray | list | tuple)
+    if plain or (type(value) is int and abs(value) < 2**63):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
 
 
 def _group(file, name: str) -> Any:

@@ -7,12 +7,12 @@ datasets.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import path_of
 from ..core.errors import StorageError
 from ..core.forms import Reading

@@ -24,6 +24,7 @@ OUTPUTS = 101
 AT_REST = 1e-10  # a rate of change, the default of steady_tolerance
 FEWEST_MODES = 16
 WHOLE = 1e-9
+LONGEST = 1e300  # a span, so that steps times weights of a scheme are numbers
 MOST_LAYERS = 10**6
 RECORDED = {"model", "options", "versions", "machine", "written"}
 OF_STATES = ("min_degree", "max_degree", "engine", "merge", "rng")  # see `Motion.options`
@@ -135,8 +136,8 @@ def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float,
     increase = len(t_span) == 2 and t_span[0] < t_span[1]
     fitting("t_span", t_span, "two times (start, end), start < end", increase)
     start, end = t_span
-    shorter = f"of a length below {np.finfo(float).max:.2g}"
-    fitting("t_span", t_span, shorter, np.isfinite(end - start))
+    shorter = f"of a length of at most {LONGEST:g}"
+    fitting("t_span", t_span, shorter, end - start <= LONGEST)
     if isinstance(t_eval, Times):
         times = t_eval.between(start, end)
     elif t_eval is not None:

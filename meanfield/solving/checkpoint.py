@@ -53,7 +53,7 @@ class Keeper:
         self._resume = boolean("resume", resume)
         if self._resume and checkpoint is None:
             raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")
-        self.path = None if checkpoint is None else path_of("checkpoint", checkpoint)
+        self.path = None if checkpoint is None else path_of("checkpoint", checkpoint).absolute()
         self._lock: Lock | None = None
 
     def __enter__(self) -> Self:

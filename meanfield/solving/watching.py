@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import as_given, fitting, real_array
+from ..results.files import GROUP
 from ..results.solution import AXES, Solution, State, axes_of, observable_arrays
 from ..states.contract import Arrays
 from .integration import Integration
@@ -104,7 +105,7 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
     arrays = observable_arrays(start) | state.stacked(start.states)
     axes = [dims for dims, _ in arrays.values()]
     axes += [axes_of(name, shape, start.shape) for name, (_, shape) in tried.items()]
-    taken = {*arrays, *AXES, *start.parameters}.union(*axes)
+    taken = {GROUP, *arrays, *AXES, *start.parameters}.union(*axes)
     for name in observe:
         wanted = "made of letters, digits and underscores, none of the digits first"
         fitting("a name in observe", name, wanted, name.isidentifier())

@@ -1,11 +1,11 @@
 """Densities followed along characteristics: nodes of a quadrature that the flow carries."""
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import as_given, check_memory, fitting, positive, real_array, whole_number
 from ..states.contract import Arrays, State
 from ..states.points import check_unit

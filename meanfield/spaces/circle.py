@@ -1,9 +1,8 @@
 """The circle S^1: Fourier coefficients c_k = int e^{-ik theta} dmu, k = 0, ..., degree."""
 
-from functools import cached_property
-
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import check_memory, complex_array, finite_array, whole_number
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values

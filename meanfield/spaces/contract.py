@@ -2,11 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import check_memory, fitting, generator, positive, real_array
 from ..core.kinds import Kind
 from ..states.points import UNIT, function_values

@@ -2,11 +2,11 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import (
     check_memory,
     complex_array,

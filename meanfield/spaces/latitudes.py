@@ -4,11 +4,11 @@ On S^2 a function is sum_m f_m(x) e^{im phi}, x = cos(polar angle); axisymmetric
 S^(d-1) have the order m = 0 only.
 """
 
-from functools import cached_property
 from math import lgamma
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..lowlevel import legendre
 from ..lowlevel.compilation import njit

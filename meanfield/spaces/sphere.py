@@ -1,11 +1,11 @@
 """The 2-sphere: coefficients c_lm = int conj(Y_lm) dmu of orders m >= 0."""
 
-from functools import cached_property
 from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import as_given, check_memory, fitting, real_array, whole_number
 from ..lowlevel.fourier import good_length
 from . import sphere_points
@@ -54,7 +54,7 @@ class Sphere(Geometry):
     def __init__(self, degree: int):
         self.degree = whole_number("degree", degree)
         what = f"degree = {self.degree}: a density and its values"
-        check_memory(what, (15, self.degree + 1, self.degree + 1), "degree")
+        check_memory(what, (50, self.degree + 1, self.degree + 1), "degree")
         orders = sphere_points.orders_of(self.degree)
         self.orders = read_only(orders)
         first = np.cumsum(np.arange(self.degree + 2, 1, -1)) - (self.degree + 2)
@@ -78,7 +78,7 @@ class Sphere(Geometry):
     def points(self) -> np.ndarray:
         z, phi = self.z[:, None], self.longitudes
         what = f"points of degree {self.degree}, {z.size} x {phi.size} of them"
-        check_memory(what, (6, z.size, phi.size), "degree")
+        check_memory(what, (8, z.size, phi.size), "degree")
         radius, points = np.sqrt((1 - z) * (1 + z)), np.empty((z.size, phi.size, 3))
         points[..., 0], points[..., 1] = radius * np.cos(phi), radius * np.sin(phi)
         points[..., 2] = z

@@ -1,10 +1,10 @@
 """Axisymmetric densities on the unit sphere of R^d, for any d."""
 
-from functools import cached_property
 from math import lgamma, log
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import check_memory, fitting, real_array, whole_number
 from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence

@@ -1,10 +1,10 @@
 """Equiangular tokens: all inner products of different tokens are the same number rho."""
 
-from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import check_memory, real_array, whole_number
 from ..core.forms import Numbers, PositiveNumbers
 from .contract import Held, State

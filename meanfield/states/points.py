@@ -94,7 +94,7 @@ class Orthonormal(Points):
 
     def draw(self) -> np.ndarray:
         shape = (self.n, self.d or self.n)
-        check_memory(f"n = {self.n} tokens", shape, "n or d")
+        check_memory(f"n = {self.n} tokens", (2, *shape), "n or d")
         return np.eye(*shape)
 
 
@@ -121,7 +121,7 @@ class _Drawn(Points):
     def normal(self) -> np.ndarray:
         """Independent standard normal vectors."""
         shape = () if self.replicas is None else (self.replicas,)
-        check_memory(f"n = {self.n} tokens", (*shape, 2 * self.n, self.d), "n, d or replicas")
+        check_memory(f"n = {self.n} tokens", (*shape, 5 * self.n, self.d), "n, d or replicas")
         return generator(self.rng).standard_normal((*shape, self.n, self.d))
 
 

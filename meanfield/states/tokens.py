@@ -189,7 +189,7 @@ class Tokens(TokenSet):
         n = whole_number("n", n)
         d = whole_number("d", d)
         replicas = shape_of("shape", shape)
-        check_memory(f"n = {n} tokens of R^{d}", (*replicas, 2 * n, d), "n, d or shape")
+        check_memory(f"n = {n} tokens of R^{d}", (*replicas, 5 * n, d), "n, d or shape")
         x = generator(rng).standard_normal((*replicas, n, d))
         return cls(x / np.linalg.norm(x, axis=-1, keepdims=True))
 

@@ -35,8 +35,8 @@ def test_threads_that_write_one_file_all_succeed(tmp_path):
 
 
 def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
-    others = [".whole.mine", ".other.123.part", "whole.part"]
-    for name in [*others, ".whole.1.part", ".whole.0123456789abcdef.part"]:
+    others = [".whole.mine", ".other.0123456789abcdef.part", "whole.part", ".whole.my.part"]
+    for name in [*others, ".whole.00000000000000ff.part", ".whole.0123456789abcdef.part"]:
         (tmp_path / name).write_bytes(b"half")
     write_whole(tmp_path / "whole", b"content")
     assert names(tmp_path) == sorted([*others, "whole"])
@@ -170,7 +170,7 @@ FORK = """
 import os, sys
 from pathlib import Path
 from meanfield.core.files import Lock
-lock = Lock(Path(sys.argv[1]))
+lock, (ready, begun) = Lock(Path(sys.argv[1])), os.pipe()
 if os.fork() == 0:
     lock.release()
     os._exit(0)
@@ -179,7 +179,11 @@ try:
     Lock(Path(sys.argv[1]))
 except Exception as error:
     print(error)
-os.kill(os.getpid(), 9) if os.fork() else sys.stdin.read()
+if os.fork() == 0:
+    os.write(begun, b".")
+    sys.stdin.read()
+elif os.read(ready, 1):
+    os.kill(os.getpid(), 9)
 """
 
 
@@ -191,3 +195,10 @@ def test_a_fork_has_no_part_in_a_lock(tmp_path):
         assert process.wait() == -9 and b"in use by another run" in process.stdout.readline()
         Lock(path).release()
     assert names(tmp_path) == []
+
+
+def test_a_file_keeps_its_permissions(tmp_path):
+    path = write_whole(tmp_path / "whole", b"old")
+    path.chmod(0o600)
+    write_whole(path, b"new")
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -7,7 +7,7 @@ import pytest
 
 import meanfield as mf
 
-HUGE = 1.7e308
+HUGE = 1e300
 DENSITY = mf.Circle(32).density(lambda a: 1 + 0.3 * np.cos(a) + 0.1 * np.sin(2 * a))
 THREE = mf.Tokens([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
 BETA = mf.PerLayer([[[1.0, 0.0], [0.0, 1.0]], [[0.0, -1.0], [1.0, 0.5]]], 0.3)
