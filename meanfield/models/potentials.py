@@ -60,6 +60,7 @@ class _Exponential(ZonalDrift):
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         return self.potential(t)
 
+    @remembered
     def _of_exponential(self, degree: int, dimension: int) -> np.ndarray:
         """Multipliers of exp(beta t), infinite where exp(|beta|) overflows."""
         with np.errstate(over="ignore"):
@@ -162,6 +163,7 @@ class SA(_Exponential):
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         return self._over_beta(self.normaliser(degree, dimension), dimension)
 
+    @remembered
     def normaliser(self, degree: int, dimension: int) -> np.ndarray:
         multipliers = exponential_multipliers(self.beta, degree, dimension)
         first = multipliers[..., :1]  # which underflows in high dimension where beta is huge

@@ -72,10 +72,27 @@ def test_what_has_no_repr_is_named_by_its_type():
     assert len(checks.as_given("x" * 5000)) < 210
 
 
-@pytest.mark.parametrize("rng", [-1, [1, -1], "3", 1.0, [[1]], [], np.ma.masked])
+@pytest.mark.parametrize("rng", [-1, [1, -1], "3", 1.0, [1, 2.5], [], True])
 def test_seeds_are_whole_numbers(rng):
     with pytest.raises((TypeError, ValueError), match="rng must be a numpy Generator, or a seed"):
         checks.generator(rng)
+
+
+@pytest.mark.parametrize(
+    "rng", [np.random.RandomState(1), [[1], [2]], np.arange(4).reshape(2, 2), np.array(1), 2**80]
+)
+def test_what_numpy_takes_as_a_seed_is_one(rng):
+    checks.generator(rng)
+
+
+def test_masked_seeds_are_refused():
+    with pytest.raises(TypeError, match=r"rng must be .* masked"):
+        checks.generator(np.ma.masked)
+
+
+def test_arrays_without_axes_are_numbers():
+    assert checks.positive("x", np.array(0.5)) == 0.5
+    assert checks.whole_number("n", np.array(3)) == 3
 
 
 @pytest.mark.parametrize("name", ["x" * 256, "x/" * 2500, "a\0b", "\ud800", b"x", 3], ids=ascii)
