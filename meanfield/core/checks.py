@@ -123,8 +123,8 @@ def fitting(
 ) -> Any:  # fmt: skip
     """`value`; raises an error, "`name` must be `wanted`; got `name` = ...", unless it fits."""
     if not fits:
-        got = f"{name} must be {wanted}; got {name} = {as_given(value)}."
-        raise error(f"{got} {advice}".rstrip())
+        given = as_given(value) if " " in name else f"{name} = {as_given(value)}"
+        raise error(f"{name} must be {wanted}; got {given}. {advice}".rstrip())
     return value
 
 

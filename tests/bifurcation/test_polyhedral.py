@@ -115,9 +115,9 @@ def test_a_polyhedral_diagram_is_kept_in_a_file_and_drawn(tmp_path):
 
 
 def test_symmetries_that_a_space_has_not_got():
-    with pytest.raises(ValueError, match="symmetry is 'axisymmetric'"):
+    with pytest.raises(ValueError, match="symmetry must be 'axisymmetric'"):
         mf.branches(P4, mf.Circle(16), (8.0, 9.5), symmetry="octahedral")
-    with pytest.raises(ValueError, match="symmetry is 'axisymmetric'"):
+    with pytest.raises(ValueError, match="symmetry must be 'axisymmetric'"):
         mf.branches(P4, SPHERE, (8.0, 9.5), symmetry="cubic")
     with pytest.raises(ValueError, match="no bifurcation of degree 5"):
         mf.branches(P4, SPHERE, (8.0, 9.5), symmetry="octahedral", degrees=[5])

@@ -121,7 +121,7 @@ def test_scalings():
     for bad in (1, np.inf, []):
         with pytest.raises(ValueError, match=r"n >= 2|n must be finite"):
             logarithmic(bad)
-    with pytest.raises(ValueError, match="d of the keys >= 2"):
+    with pytest.raises(ValueError, match="d must be a whole number >= 2"):
         mf.scalings.power(10, 1)
     with pytest.raises(ValueError, match="gamma must be finite"):
         logarithmic(10, np.nan)

@@ -35,8 +35,8 @@ def test_numbers_times_and_replicas():
 @pytest.mark.parametrize(
     ("x", "V", "t", "message"),
     [
-        (np.ones((4, 3)), np.eye(2), 1.0, r"x \(4, 3\) and V \(2, 2\)"),
-        (np.ones(3), np.eye(3), 1.0, r"x \(3,\)"),
+        (np.ones((4, 3)), np.eye(2), 1.0, r"x.shape, V.shape must be .*got \(\(4, 3\), \(2, 2\)\)"),
+        (np.ones(3), np.eye(3), 1.0, r"x.shape, V.shape must be .*got \(\(3,\)"),
         (np.ones((4, 3)), np.nan, 1.0, "V must be finite"),
         (np.ones((4, 3)), 1.0, np.inf, "t must be a finite number"),
     ],
