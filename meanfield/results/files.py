@@ -61,19 +61,24 @@ class Contents:
         """The part in a group of the file, as `inside` put it there."""
         begin, mark = f"{group}/", f"{group}_"
         arrays = {
-            name.removeprefix(begin): (tuple(dim.removeprefix(mark) for dim in dims), values)
+            name.removeprefix(begin).removeprefix(mark): (
+                tuple(dim.removeprefix(mark) for dim in dims),
+                values,
+            )
             for name, (dims, values) in self.arrays.items()
             if name.startswith(begin)
         }
         return Contents(self.header[group], arrays, self.long)
 
     def inside(self, group: str) -> "Contents":
-        """The same in a group of a file, with axes of its own."""
+        """The same in a group of a file, with axes of its own: "t" is "law/law_t"."""
+        axes = {dim for dims, _ in self.arrays.values() for dim in dims}
+        names = {name: f"{group}/{group}_{name}" for name in axes}
         arrays = {
-            f"{group}/{name}": (tuple(f"{group}_{dim}" for dim in dims), values)
+            names.get(name, f"{group}/{name}"): (tuple(f"{group}_{dim}" for dim in dims), values)
             for name, (dims, values) in self.arrays.items()
         }
-        words = {f"{group}/{name}": entry for name, entry in self.words.items()}
+        words = {names.get(n, f"{group}/{n}"): entry for n, entry in self.words.items()}
         return Contents({group: self.header}, arrays, self.long, words)
 
 

@@ -159,3 +159,21 @@ def test_a_run_can_be_repeated_from_its_result_alone(data, tmp_path):
     assert np.array_equal(run.t, again.t) and run.model == again.model
     assert [digest(state) for state in run.states] == [digest(state) for state in again.states]
     assert not (tmp_path / "run.nc.checkpoint").exists()
+
+
+def test_a_result_belongs_to_one_command_until_all_is_written(tmp_path, monkeypatch):
+    """Another one would lose its checkpoint, which the first removes in the end."""
+    config, out, refused = parse_config(density()), tmp_path / "run.nc", []
+    save = mf.Solution.save
+
+    def save_while_another_begins(run, path):
+        with pytest.raises(mf.StorageError, match=r"run\.nc is in use by another run, of process"):
+            run_config(config, out, progress=False)
+        refused.append(path)
+        return save(run, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mf.Solution, "save", save_while_another_begins)
+        run_config(config, out, progress=False)
+    run_config(config, out, progress=False)
+    assert refused == [out] and [file.name for file in tmp_path.iterdir()] == ["run.nc"]

@@ -312,3 +312,12 @@ def test_other_versions_are_said(tmp_path, unbroken, monkeypatch):
         solve(checkpoint=path, max_steps=100)
     with pytest.warns(mf.StorageWarning, match=rf"other versions.* numpy 1.0 -> {np.__version__}"):
         assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
+
+
+def test_a_checkpoint_stays_where_it_was_although_the_folder_changes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    options = {"checkpoint": "run.ckpt", "checkpoint_every": 0.0, "max_steps": 50}
+    solve(**options, callback=lambda *_: os.chdir(tmp_path / "other"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "run.ckpt"]
+    assert not any((tmp_path / "other").iterdir())

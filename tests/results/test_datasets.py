@@ -1,8 +1,11 @@
 """Datasets with a header: phase diagrams come back to the last bit, and `load` knows a file."""
 
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
+import xarray as xr
 
 import meanfield as mf
 from meanfield.results.files import contents_of, dataset_of
@@ -80,3 +83,38 @@ def test_long_arrays_are_variables_and_come_back():
     assert again.identical(USA.data) and found["short"] == header["short"]
     np.testing.assert_array_equal(found["long"], header["long"])
     np.testing.assert_array_equal(found["in"][0]["long"], np.eye(9))
+
+
+def test_a_study_is_a_tree_of_datasets(tmp_path):
+    """Its densities have axes of their own, as they are at other times."""
+    model, mu0 = mf.Transformer(mf.Kuramoto(), 3.0), mf.Circle(16).von_mises(0, 1.0)
+    study = mf.propagation_of_chaos(model, mu0, [4, 8], [0.1], 2, rng=0, coupling=False)
+    path = study.save(tmp_path / "study.nc")
+    with xr.open_datatree(path, engine="h5netcdf") as tree:
+        assert dict(tree.sizes) == {"n": 2, "t": 1, "replica": 2}
+        np.testing.assert_array_equal(tree["law"]["law_t"], study.law.t)
+    assert mf.load(path).data.identical(study.data)
+
+
+def test_attributes_that_netcdf_has_not_come_back(tmp_path):
+    data = USA.data.assign_attrs(
+        note=None, flag=True, large=10**30, text="a\0b\udc80", tree={"a": [1]}
+    )
+    again = mf.load(replace(USA, data=data).save(tmp_path / "plane.nc"))
+    assert again.data.attrs == data.attrs
+    data.attrs["note"] = object()
+    with pytest.raises(mf.StorageError, match="Attributes must be plain data"):
+        replace(USA, data=data).save(tmp_path / "plane.nc")
+
+
+@pytest.mark.parametrize("name", ["meanfield", "law", ".", "a/b", "x\0", "\udc80", ""])
+def test_names_that_a_file_cannot_hold_are_refused_at_once(name):
+    circle = mf.Circle(16)
+    model, mu0, own = mf.Transformer(mf.Kuramoto(), 3.0), circle.von_mises(0, 1.0), {name: len}
+    with pytest.raises(ValueError, match="Names of distances and functionals"):
+        mf.propagation_of_chaos(model, mu0, [4], [0.1], 2, rng=0, functionals=own)
+    if name != "law":
+        with pytest.raises(ValueError, match="name of observables"):
+            mf.branches(mf.Kuramoto(), circle, (1.5, 2.5), observables=own)
+        with pytest.raises(ValueError, match="observe"):
+            mf.solve(model, mu0, (0, 1), observe={name: lambda _: 1.0})
