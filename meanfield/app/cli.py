@@ -57,7 +57,12 @@ class Commands(click.Group):
         for stream in (sys.stdout, sys.stderr):
             with suppress(AttributeError, ValueError):  # of another kind, or closed
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-        return super().main(*given, **named)
+        try:
+            return super().main(*given, **named)
+        except OSError as error:  # of what click prints itself, as help on a full disk
+            code, text = in_words(error, {})
+            click.echo(text, err=True)
+            sys.exit(code)
 
     def add_command(self, command: click.Command, name: str | None = None) -> None:
         def import_more(context: click.Context, _option: Any, modules: tuple[str, ...]) -> None:

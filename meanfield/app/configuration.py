@@ -20,6 +20,7 @@ from ..core.forms import INVALID, Reading, nearest
 from ..core.kinds import describe
 from .tasks import TASKS, Configuration, Run, checkpoint_of
 
+MOST_PROBLEMS = 50  # that one message lists
 DEEPEST = 60  # tables and arrays in each other
 TOO_DEEP = f"expected tables and arrays at most {DEEPEST} deep in each other; these are deeper."
 
@@ -75,8 +76,10 @@ def parse_config(
     if not reading.problems:
         reading.problems += _repeated_seeds(data)
     if reading.problems:
-        prefix = "" if path is None else f"{path}: "
-        raise ConfigError("\n".join(prefix + line for line in reading.problems))
+        prefix, lines = "" if path is None else f"{path}: ", reading.problems[:MOST_PROBLEMS]
+        if left := len(reading.problems) - len(lines):
+            lines = [*lines, f"and {left} more problems"]
+        raise ConfigError("\n".join(prefix + line for line in lines))
     return kind(describe(dict(data)), path, tables, reading.files)
 
 

@@ -285,6 +285,7 @@ def generator(rng: Any) -> np.random.Generator:
     wanted = "a numpy Generator, or a seed: a whole number >= 0"
     if rng is None or isinstance(rng, SOURCES):
         return np.random.default_rng(rng)
+    fitting("rng", rng, wanted, not isinstance(rng, bytes | bytearray | memoryview), TypeError)
     seeds = plain_array("rng", rng)
     whole = all(isinstance(s, Integral) and _is_real(s) for s in seeds.flat) and seeds.size > 0
     fitting("rng", rng, wanted, whole and seeds.dtype.kind != "b", TypeError)

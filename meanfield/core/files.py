@@ -63,7 +63,9 @@ def _written(path: Path) -> Iterator[Path]:
     try:
         target = path.resolve()  # what a link points to is written, the link stays
         if not target.parent.is_dir():
-            raise StorageError(f"The folder {target.parent} does not exist; create it first.")
+            raise StorageError(
+                f"{path}: the folder {target.parent} does not exist; create it first."
+            )
         if target.exists() and not target.is_file():
             raise StorageError(f"{path} is not a file: expected the name of a file to write.")
         if target.exists() and not os.access(target, os.W_OK):

@@ -322,6 +322,7 @@ def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PR
     TypeError
         If the states are not inner products.
     """
+    bins = whole_number("bins", bins)
     edges = np.linspace(*fields.PRODUCTS.limits, bins + 1)
     style = {"baseline": ROUNDING, "fill": True, "color": theme.PALETTE[5], "alpha": 0.75}
 

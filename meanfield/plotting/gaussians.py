@@ -8,7 +8,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..core.checks import boolean
+from ..core.checks import boolean, whole_number
 from ..results.solution import Solution
 from ..states import Gaussian
 from . import theme
@@ -104,6 +104,7 @@ def ellipses(
         If the states are not Gaussians in the plane.
     """
     (ax,), states = target.axes, solution.states[: drawn_count(solution)]
+    count = whole_number("count", count)
     shown, last = target.pick(solution, times, count), len(states) - 1
     outlines = [ellipse(state) for state in states]
     if times is None and target.film is None:

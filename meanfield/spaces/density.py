@@ -250,6 +250,7 @@ class Density(State):
     def mixture(cls, weights: Sequence[float], densities: Sequence["Density"]) -> "Density":
         """sum_i weights_i densities_i, weights >= 0 of sum 1; also ``0.3 * a + 0.7 * b``."""
         densities = DENSITIES.check("densities", densities)
+        fitting("densities", densities, "one density at least", len(densities) > 0)
         weights = real_array("weights", weights).ravel().tolist()
         valid = len(weights) == len(densities) > 0 and all(weight >= 0 for weight in weights)
         valid = valid and abs(sum(weights) - 1) <= UNIT_MASS

@@ -230,7 +230,7 @@ def test_a_file_of_another_program_is_refused(tmp_path):
 
 
 def test_saving_into_a_folder_that_does_not_exist_is_refused(tmp_path, run):
-    with pytest.raises(mf.StorageError, match=r"The folder .*missing does not exist"):
+    with pytest.raises(mf.StorageError, match=r"the folder .*missing does not exist"):
         run.save(tmp_path / "missing" / "run.nc")
 
 
