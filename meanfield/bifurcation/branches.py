@@ -269,7 +269,7 @@ def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
     one_range = isinstance(vary, Mapping) and len(vary) == 1
     fitting("vary", vary, 'one parameter and its range, {"b": (-1, 3)}', one_range, TypeError)
     ((name, span),) = vary.items()
-    low, high = range_of(name, span, -np.inf)
+    low, high = range_of(f"vary: {name}", span, -np.inf)
     try:
         one = with_parameter(drift, name, low) if isinstance(drift, type) else drift
     except TypeError as error:

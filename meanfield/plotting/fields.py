@@ -334,6 +334,7 @@ def inner_products(
     TypeError
         If the states are neither tokens in more than one dimension nor inner products.
     """
+    bins = whole_number("bins", bins)
     log_time = is_logarithmic(solution, log_time)
     if len(solution.final) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")

@@ -196,7 +196,9 @@ class Tokens(TokenSet):
     @classmethod
     def on_circle(cls, angles, masses=None) -> "Tokens":
         """Tokens on the circle at these angles in radians, (*replicas, n)."""
-        return cls(vectors_of(finite_array("angles", angles)[..., None]), masses)
+        array = finite_array("angles", angles)
+        fitting("angles", angles, "an array (*replicas, n) of at least one", array.size > 0)
+        return cls(vectors_of(array[..., None]), masses)
 
     @classmethod
     def orthonormal(cls, n: int, d: int | None = None) -> "Tokens":
