@@ -20,7 +20,7 @@ from ..core.forms import INVALID, Reading, nearest
 from ..core.kinds import describe
 from .tasks import TASKS, Configuration, Run, checkpoint_of
 
-MOST_PROBLEMS = 50  # that one message lists
+MOST_PROBLEMS = 20  # that one message lists
 DEEPEST = 60  # tables and arrays in each other
 TOO_DEEP = f"expected tables and arrays at most {DEEPEST} deep in each other; these are deeper."
 
