@@ -11,7 +11,8 @@ Compared, in this order, with
 4. the heat equation: a potential of 0 leaves exp(-l(l + d - 2) t/kappa). Asked: 1e-12, relative.
 5. growth and decay of degrees 1 to 6 on the uniform state for d = 2, 3 (`Sphere`), 5, 64, USA and
    SA, beta = 1 and 5, with noise and without. Asked: 1e-6, relative.
-6. `Zonal(2, .)` and `Circle`, and `Zonal(3, .)` and `Sphere`, from the same density. Asked: 1e-13.
+6. `Zonal(2, .)` and `Circle`, and `Zonal(3, .)` and `Sphere`, from the same density, in the same
+   steps and degree. Asked: 1e-13.
 
     python validation/spheres.py    # 5 s; exit code 1 on failure
 
@@ -174,7 +175,11 @@ def same(report: Report) -> None:
     }
     for name, starts in pairs.items():
         for drift in (mf.USA(2.0), mf.SA(4.0)):
-            ends = [final(mf.Transformer(drift, 6.0), start, 1.0) for start in starts]
+            model, same = (
+                mf.Transformer(drift, 6.0),
+                {"dt": 1 / 64, "min_degree": 64, "max_degree": 64},
+            )
+            ends = [final(model, start, 1.0, **same) for start in starts]
             difference = max(
                 abs(end[0] - end[1])
                 for k in range(1, 12)
