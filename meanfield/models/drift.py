@@ -34,6 +34,10 @@ class Drift(Kind, family=True):
         Whether tokens at the same place may part.
     constant : bool
         Whether no parameter depends on time.
+    is_zonal : bool
+        Whether it depends on inner products alone, see `as_zonal`.
+    why_no_density : str
+        Why densities cannot follow it, in words; empty if they can.
     """
 
     leaves: ClassVar[dict[Any, Form]] = {float: ENSEMBLE}
@@ -41,6 +45,13 @@ class Drift(Kind, family=True):
     on_sphere_only: ClassVar[bool] = False
     parts_tokens: ClassVar[bool] = False
     constant: ClassVar[bool] = True
+    is_zonal: ClassVar[bool] = False
+    why_no_density: ClassVar[str] = ""
+
+    @property
+    def terms(self) -> "tuple[tuple[float, Drift], ...]":
+        """The drifts of which it is the sum, with factors."""
+        return ((1.0, self),)
 
     @property
     def dimension(self) -> int | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import common_shape
+from ..core.checks import common_shape, real_array
 from ..core.errors import MeanfieldError
 from ..core.forms import ARRAY, FUNCTION, Array, Either, Leaf, PositiveNumbers
 from ..core.kinds import Kind, KindOf
@@ -192,6 +192,24 @@ class Transformer(Kind, family=True):
             "feedforward": self.feedforward is not None,
         }
         return [name for name, present in parts.items() if present]
+
+    @property
+    def is_zonal(self) -> bool:
+        """Whether all that it does depends on inner products, and its noise is isotropic."""
+        return self.drift.is_zonal and not self.extras
+
+    def feedforward_at(self, x: np.ndarray) -> np.ndarray:
+        """Values of the feed-forward map at points (..., d), checked."""
+        assert self.feedforward is not None
+        shown = x.view()
+        shown.setflags(write=False)  # it may be the state itself
+        values = real_array("What feedforward returns", self.feedforward(shown))
+        if values.shape != x.shape:
+            raise ValueError(
+                "feedforward takes points (..., d) and returns as many vectors; got shape "
+                f"{values.shape} for {x.shape}."
+            )
+        return values
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:

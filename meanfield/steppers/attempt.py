@@ -127,7 +127,8 @@ def weigh(linear, table, step, work):
 def attempt(problem, table, work, elapsed, tail_degree, coarse_degree, keep):
     """One step with the weights at hand, from the front of u and slope to their back.
 
-    The clock shows `elapsed` at its beginning. `keep` the slopes of every member where the state within the step is asked for.
+    The clock shows `elapsed` at its beginning. `keep` the slopes of every member where the state
+    within the step is asked for.
 
     Returns
     -------
@@ -145,9 +146,7 @@ def attempt(problem, table, work, elapsed, tail_degree, coarse_degree, keep):
     for member in range(work.u.shape[1]):
         slopes = work.slopes[member if keep else 0]
         t = problem.start + elapsed
-        found, found_in_tail = _attempt_member(
-            problem, table, work, member, slopes, t, tail_degree
-        )
+        found, found_in_tail = _attempt_member(problem, table, work, member, slopes, t, tail_degree)
         if np.isfinite(error) and not found <= error:
             error = found
         tail_error = max(tail_error, found_in_tail)

@@ -205,9 +205,7 @@ class Stepper:
         step = 0.9 * dt * relative ** (-1 / (self.scheme.estimate_order + 1))
         return min(step, 10 * dt, self.longest_step(self.scheme))
 
-    def step(
-        self, u: np.ndarray, dt: float, elapsed: float = 0.0
-    ) -> tuple[np.ndarray, float]:
+    def step(self, u: np.ndarray, dt: float, elapsed: float = 0.0) -> tuple[np.ndarray, float]:
         """The state one step after u, and the relative error estimate. Leaves `state` alone.
 
         The clock shows `elapsed` at u.
