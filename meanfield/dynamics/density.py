@@ -10,7 +10,7 @@ from ..spaces import Geometry
 from ..spaces.contract import Transport
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
-from .field_transport import FieldTransport
+from .field_transport import transport_of
 from .motion import Failure, Motion, in_shape_of
 from .observables import MOMENTS, declare
 
@@ -75,7 +75,7 @@ class DensityEvolution:
             )
         else:
             single = model.replace(drift=model.drift.broadcast(shape))
-            self.nonlinear = FieldTransport(single, geometry, members, inside)
+            self.nonlinear = transport_of(single, geometry, members, inside)
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
 
 

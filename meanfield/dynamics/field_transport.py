@@ -10,7 +10,17 @@ from ..engines.fields import DensityField, Grid, fields_of
 from ..lowlevel.callbacks import PythonFunction
 from ..models.transformer import Transformer
 from ..spaces import Geometry
+from ..spaces.circle_transport import Table, TableTransport, merged
 from ..spaces.contract import Transport
+
+
+def transport_of(
+    model: Transformer, geometry: Geometry, members: int, inside: Callable = float
+) -> Transport:
+    """N under any drift: compiled where tables say it all, which are made for good."""
+    general = FieldTransport(model, geometry, members, inside)
+    tables = general.tables()
+    return general if tables is None else TableTransport(tables, geometry.degree, members)
 
 
 class FieldTransport(Transport):
@@ -59,6 +69,22 @@ class FieldTransport(Transport):
 
     def _feedforward(self) -> np.ndarray:
         return self._model.feedforward_at(self._geometry.points)
+
+    def tables(self) -> list[list[Table]] | None:
+        """Tables of the velocities of each member; None where something else is needed."""
+        model, found = self._model, []
+        if model.reaction or not model.normalisation.is_identity:
+            return None
+        for fields in self._fields:
+            parts = [(factor, field.tables()) for factor, field in fields]
+            if any(tables is None for _, tables in parts):
+                return None
+            mine = [table.scaled(factor) for factor, tables in parts for table in tables or ()]
+            if self._forward is not None:
+                along = self._tangential(self._forward)[0]
+                mine.append(Table(np.stack([along, np.zeros_like(along)])))
+            found.append(merged(mine))
+        return found
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
         geometry, t = self._geometry, self._inside(float(self.time[0]))
