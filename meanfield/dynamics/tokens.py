@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import real_array
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
 from ..lowlevel.compilation import WITHIN, njit
+from ..models.pointwise import vectors_at
 from ..models.transformer import Transformer
 from ..states import Tokens
 from ..states.clusters import MANY
@@ -239,15 +239,7 @@ class TokenMotion(Motion, moves=Tokens):
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
         assert self.model.feedforward is not None
-        shown = x.view()
-        shown.setflags(write=False)  # it may be the state itself
-        values = real_array("What feedforward returns", self.model.feedforward(shown))
-        if values.shape != x.shape:
-            raise ValueError(
-                "feedforward takes points (..., d) and returns as many vectors; got shape "
-                f"{values.shape} for {x.shape}."
-            )
-        return self._normalised(t, values)
+        return self._normalised(t, vectors_at("feedforward", self.model.feedforward, x))
 
     def _normalised(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         if not self.on_sphere:
