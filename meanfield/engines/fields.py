@@ -14,6 +14,7 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models import Attention, Drift, ZonalDrift
+from ..models.pointwise import Pointwise
 from ..spaces.circle_transport import Table
 from .attention import AttentionSums
 from .choice import engine_for
@@ -133,7 +134,7 @@ class PointField(DensityField):
 
     @cached_property
     def _values(self) -> np.ndarray:
-        return self.drift.values(self.geometry.points)
+        return self.drift.vectors(self.geometry.points)
 
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
@@ -351,7 +352,11 @@ def _smooth(kernel: Kernel | None) -> Kernel:
 
 # Which field a drift has -----------------------------------------------------------------------
 
-FIELDS: dict[type[Drift], type[DensityField]] = {ZonalDrift: ZonalField, Attention: AttentionField}
+FIELDS: dict[type[Drift], type[DensityField]] = {
+    ZonalDrift: ZonalField,
+    Attention: AttentionField,
+    Pointwise: PointField,
+}
 
 
 def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
