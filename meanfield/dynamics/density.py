@@ -10,7 +10,7 @@ from ..spaces import Geometry
 from ..spaces.contract import Transport
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
-from .field_transport import transport_of
+from .field_transport import potentials_of, transport_of
 from .motion import Failure, Motion, in_shape_of
 from .observables import MOMENTS, declare
 
@@ -175,7 +175,9 @@ class DensityMotion(Motion, moves=Density):
             order_parameter : |moment 1|, the length of the mean of the tokens
             entropy : int mu log |mu| dsigma
             interaction_energy : E = (1/2) int int W dmu dmu, W = e^(beta t)/beta for USA and SA
-            free_energy : F = entropy/kappa - E (USA, Kuramoto and Interaction; nan for SA)
+            free_energy : F = entropy/kappa - E where v is the gradient of W * mu, as under USA,
+                Kuramoto, Interaction and `Attention` that increases E, with isotropic noise and
+                nothing else; nan elsewhere, as for SA
             dissipation : -dF/dt = int mu |grad (log mu / kappa - W * mu)|^2 dsigma >= 0; or nan
             spectral_tail : largest coefficient in the last eighth of the degrees
 
@@ -187,16 +189,16 @@ class DensityMotion(Motion, moves=Density):
         parts, which does not divide by the density.
         """
         model, geometry = self.model, state.geometry
-        energy = interaction_energy(model, geometry, state.coefficients)
+        energy, potential = self._energy(state, t)
         entropy = _mean(state, state.values * _log(state.values))
         moments = [geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENTS + 1)]
         unknown = np.full(state.shape, np.nan)
-        gradient_flow = model.drift.gradient_flow
+        gradient_flow = potential is not None and not model.extras
         return {
             "moment": np.stack(moments, axis=-1).astype(complex),
             "order_parameter": np.abs(moments[0]),
             "free_energy": entropy / model.kappa - energy if gradient_flow else unknown,
-            "dissipation": self._dissipation(state) if gradient_flow else unknown,
+            "dissipation": self._dissipation(state, potential, t) if gradient_flow else unknown,
             "interaction_energy": energy,
             "entropy": entropy,
             "minimum": state.minimum,
@@ -209,11 +211,23 @@ class DensityMotion(Motion, moves=Density):
         """The degree of the expansion."""
         return {"degree": state.geometry.degree}
 
-    def _dissipation(self, state: Density) -> np.ndarray:
+    def _energy(self, state: Density, t: float) -> tuple[np.ndarray, np.ndarray | None]:
+        """E, and the coefficients of the potential of which v is the gradient; nan and None."""
+        model, geometry, coefficients = self.model, state.geometry, state.coefficients
+        if model.drift.is_zonal:
+            drift = model.drift.as_zonal()
+            weights = drift.attraction(geometry.degree, geometry.dimension)[..., geometry.degrees]
+            energy = interaction_energy(model, geometry, coefficients)
+            return energy, weights * coefficients if drift.gradient_flow else None
+        potentials = potentials_of(model, geometry, state.shape, coefficients, self.inside(t))
+        if potentials is None:
+            return np.full(state.shape, np.nan), None
+        return _mean(state, potentials * state.values) / 2, geometry.to_coefficients(potentials)
+
+    def _dissipation(self, state: Density, potential: Any, t: float) -> np.ndarray:
         geometry, coefficients = state.geometry, state.coefficients
-        change = self.velocity(coefficients)
-        weights = self.model.zonal.attraction(geometry.degree, geometry.dimension)
-        pairing = change * np.conj(weights[..., geometry.degrees] * coefficients)
+        change = self.velocity(coefficients, t)
+        pairing = change * np.conj(potential)
         gain = (geometry.parseval * pairing.real).sum(axis=-1)
         loss = _mean(state, geometry.to_values(change) * _log(state.values))
         return gain - loss / self.model.kappa
@@ -231,6 +245,7 @@ def interaction_energy(
     model: Transformer, geometry: Geometry, coefficients: np.ndarray
 ) -> np.ndarray:
     """(1/2) int int W dmu dmu of measures with these coefficients."""
-    weights = model.zonal.interaction(geometry.degree, geometry.dimension)
+    drift = model.drift.as_zonal()
+    weights = drift.interaction(geometry.degree, geometry.dimension)
     power = geometry.parseval * np.abs(coefficients) ** 2
     return 0.5 * (weights[..., geometry.degrees] * power).sum(axis=-1)

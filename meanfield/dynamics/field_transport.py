@@ -23,6 +23,26 @@ def transport_of(
     return general if tables is None else TableTransport(tables, geometry.degree, members)
 
 
+def potentials_of(
+    model: Transformer,
+    geometry: Geometry,
+    shape: tuple[int, ...],
+    coefficients: np.ndarray,
+    t: float,
+) -> np.ndarray | None:
+    """Values of the potentials (*shape, N) whose gradients are the velocities; None if none are."""
+    drift = model.drift.broadcast(shape)
+    members = coefficients.reshape(-1, coefficients.shape[-1])
+    found = []
+    for i, series in enumerate(members):
+        density = Grid(geometry, series, geometry.to_values(series))
+        fields = fields_of(drift.member(i) if drift.shape else drift, geometry)
+        if not all(field.is_gradient(t) for _, field in fields):
+            return None
+        found.append(sum(factor * field.potential(t, density) for factor, field in fields))
+    return np.reshape(found, (*shape, -1))
+
+
 class FieldTransport(Transport):
     """mu -> -div(mu P u) + alpha mu (Phi - int Phi dmu), u by attention and feed-forward map.
 

@@ -74,8 +74,12 @@ class DensityField(ABC):
         """Of the velocity on the circle, as a sum; None where it is no such sum."""
         return None
 
+    def is_gradient(self, t: float) -> bool:
+        """Whether the velocity is the gradient of `potential`, and E half of its mean."""
+        return False
+
     def potential(self, t: float, density: Grid) -> np.ndarray:
-        """Phi, (N,), up to a constant, of which the velocity is the gradient."""
+        """Phi, (N,), of which the velocity is the gradient; that of a reaction."""
         raise MeanfieldError(
             f"A reaction needs the potential of which the velocity is the gradient; that of "
             f"{self.drift!r} is not one. Use a zonal drift or, with V = Q^T K symmetric, "
@@ -124,6 +128,9 @@ class ZonalField(DensityField):
     def _sums(self) -> Any:
         size = self.geometry.points.shape
         return engine_for(self.drift, None, *size, whole_for="A normalisation")
+
+    def is_gradient(self, t: float) -> bool:
+        return self.drift.gradient_flow
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
         return self.geometry.to_values(self._multipliers[0] * density.coefficients)
@@ -188,6 +195,9 @@ class AttentionField(DensityField):
         except (NotSmooth, TypeError):  # weights may do what tables cannot
             return None
         return answers if all(isinstance(answer, Table) for answer in answers) else None
+
+    def is_gradient(self, t: float) -> bool:
+        return self.drift.gradient_at(t, self.geometry.dimension) is not None
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
         slope = self.drift.gradient_at(t, self.geometry.dimension)
