@@ -8,8 +8,12 @@ from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
+from ..steppers.eigenbasis import Eigenbasis
 from .motion import Failure, Motion, in_shape_of
 from .observables import MOMENTS, declare
+
+TAIL = 0.1  # how large the last coefficients may be, in units of rtol
+SMALLEST_TAIL = 1e-13
 
 declare("moments", r"moments $|m_k|$")
 declare("free_energy", r"free energy $F(\mu_t)$")
@@ -33,7 +37,9 @@ class DensityEvolution:
     Attributes
     ----------
     linear : ndarray, (1 or members, modes)
-        Eigenvalues of (1/kappa) Lap.
+        Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`.
+    basis : Eigenbasis or None
+        Of another noise than isotropic noise: see `Noise.on_densities`.
     nonlinear : Transport
         Coefficients of -div(mu v[mu]).
     metric : ndarray, (modes,)
@@ -54,14 +60,25 @@ class DensityEvolution:
         normaliser = model.zonal.normaliser(degree, dimension)
 
         self.geometry, self.shape, self.members = geometry, shape, members
+        noise = model.noise.on_densities(geometry)
+        rates: np.ndarray
+        self.basis: Eigenbasis | None
+        rates, self.basis = (geometry.laplacian, None) if noise is None else noise.eigenbasis
         with np.errstate(over="ignore"):  # no step is finite then
-            self.linear = rows(geometry.laplacian / model.kappa[..., None])
+            self.linear = rows(rates / model.kappa[..., None])
         self.nonlinear = geometry.transport(
             rows(model.zonal.attraction(degree, dimension)),
             None if normaliser is None else rows(normaliser),
             members,
         )
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
+
+    def diffused(self, coefficients: np.ndarray) -> np.ndarray:
+        """L c, for coefficients (members, modes)."""
+        if self.basis is None:
+            return self.linear * coefficients
+        modal = self.basis.into(np.ascontiguousarray(coefficients).view(float))
+        return self.basis.out_of(self.linear * modal).view(coefficients.dtype)
 
 
 class DensityMotion(Motion, moves=Density):
@@ -82,8 +99,9 @@ class DensityMotion(Motion, moves=Density):
         return in_shape_of(model, state)
 
     def check(self) -> None:
-        """Raise MeanfieldError for a drift that has no harmonics."""
+        """Raise MeanfieldError for a drift that has no harmonics, or noise that has none."""
         self.model.zonal  # noqa: B018  (raises)
+        self.model.noise.check_densities(self.like.geometry)
 
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
@@ -105,11 +123,16 @@ class DensityMotion(Motion, moves=Density):
         """The density with these coefficients."""
         return Density(self.like.geometry.with_modes(y.shape[-1]), y)
 
+    def least_degree(self, most: int) -> int:
+        """The degree that the noise needs at least, of `most`."""
+        needed = max(TAIL * self.rtol, SMALLEST_TAIL)
+        return self.model.noise.least_degree(self.like.geometry, needed, most)
+
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the coefficients."""
         evolution = self.evolution(self.like.geometry.with_modes(y.shape[-1]))
         coefficients = y.reshape(evolution.members, -1)
-        change = evolution.linear * coefficients + evolution.nonlinear(coefficients)
+        change = evolution.diffused(coefficients) + evolution.nonlinear(coefficients)
         return change.reshape(y.shape)
 
     def doubt(self, state: Density, t: float, failure: Failure) -> str | None:
@@ -158,7 +181,8 @@ class DensityMotion(Motion, moves=Density):
             order_parameter : |moment 1|, the length of the mean of the tokens
             entropy : int mu log |mu| dsigma
             interaction_energy : E = (1/2) int int W dmu dmu, W = e^(beta t)/beta for USA and SA
-            free_energy : F = entropy/kappa - E (USA, Kuramoto and Interaction; nan for SA)
+            free_energy : F = entropy/kappa - E (USA, Kuramoto and Interaction under isotropic
+                noise; nan for SA, and under other noise)
             dissipation : -dF/dt = int mu |grad (log mu / kappa - W * mu)|^2 dsigma >= 0; or nan
             spectral_tail : largest coefficient in the last eighth of the degrees
 
@@ -174,7 +198,7 @@ class DensityMotion(Motion, moves=Density):
         entropy = _mean(state, state.values * _log(state.values))
         moments = [geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENTS + 1)]
         unknown = np.full(state.shape, np.nan)
-        gradient_flow = model.drift.gradient_flow
+        gradient_flow = model.drift.gradient_flow and model.noise.laplacian
         return {
             "moment": np.stack(moments, axis=-1).astype(complex),
             "order_parameter": np.abs(moments[0]),
