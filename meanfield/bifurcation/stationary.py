@@ -287,6 +287,10 @@ def _checked(model: Transformer, density: Density) -> ZonalDrift:
         )
     if not model.noisy:
         raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
+    if not model.steady_noise:
+        raise MeanfieldError(
+            f"Stationary densities need a kappa that does not change; got {model.kappa!r}."
+        )
     if not model.noise.laplacian:
         raise MeanfieldError(
             f"Stationary states are found for isotropic noise; got {model.noise!r}. Solve for the "

@@ -11,7 +11,7 @@ from ..spaces.contract import Transport
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
-from .field_transport import FieldTransport, in_members, potentials_of, transport_of
+from .field_transport import ChangingNoise, FieldTransport, in_members, potentials_of, transport_of
 from .motion import Failure, Motion, in_shape_of
 from .observables import MOMENTS, declare
 
@@ -42,11 +42,12 @@ class DensityEvolution:
     Attributes
     ----------
     linear : ndarray, (1 or members, modes)
-        Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`.
+        Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`. Where kappa depends on
+        time, at that of the last call of `freeze`.
     basis : Eigenbasis or None
         Of another noise than isotropic noise: see `Noise.on_densities`.
     nonlinear : Transport
-        Coefficients of -div(mu v[mu]), and of the reaction.
+        Coefficients of -div(mu v[mu]), and of the reaction; and what L misses since `freeze`.
     metric : ndarray, (modes,)
         Weights of the H^-1 norm, with the mass added: sum |c_k|^2 metric_k. It is W2 to
         leading order at the uniform state, and errors are measured in it.
@@ -70,11 +71,10 @@ class DensityEvolution:
 
         self.geometry, self.shape, self.members = geometry, shape, members
         noise = model.noise.on_densities(geometry)
-        rates: np.ndarray
         self.basis: Eigenbasis | None
-        rates, self.basis = (geometry.laplacian, None) if noise is None else noise.eigenbasis
-        with np.errstate(over="ignore"):  # no step is finite then
-            self.linear = rows(rates / model.kappa[..., None])
+        self._rates, self.basis = (geometry.laplacian, None) if noise is None else noise.eigenbasis
+        self._rows, self._model, self._inside = rows, model, inside
+        self.freeze(0.0)
         self.nonlinear: Transport
         if model.is_zonal:
             normaliser = model.zonal.normaliser(degree, dimension)
@@ -85,7 +85,24 @@ class DensityEvolution:
             )
         else:
             self.nonlinear = transport_of(in_members(model, shape), geometry, members, inside)
+        if model.smooth_noise:
+            self.nonlinear = ChangingNoise(self.nonlinear, self._missed)
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
+
+    def freeze(self, t: float) -> None:
+        """Let L be that at the time t."""
+        kappa = self._model.kappa_at(self._inside(t))
+        with np.errstate(over="ignore"):  # no step is finite then
+            self.linear = self._rows(self._rates / kappa[..., None])
+        self._frozen = kappa
+
+    def _missed(self, t: float, coefficients: np.ndarray) -> np.ndarray:
+        """What L at the time t makes of a single density beyond the frozen one."""
+        excess = 1 / self._model.kappa_at(self._inside(t)) - 1 / self._frozen
+        if self.basis is None:
+            return excess * self._rates * coefficients
+        modal = self.basis.into(coefficients.view(float)[None])
+        return excess * self.basis.out_of(self._rates * modal)[0].view(coefficients.dtype)
 
     def diffused(self, coefficients: np.ndarray) -> np.ndarray:
         """L c, for coefficients (members, modes)."""
@@ -148,6 +165,7 @@ class DensityMotion(Motion, moves=Density):
         """Rates of change of the coefficients."""
         evolution = self.evolution(self.like.geometry.with_modes(y.shape[-1]))
         coefficients = y.reshape(evolution.members, -1)
+        evolution.freeze(t)
         evolution.nonlinear.time[0] = t
         change = evolution.diffused(coefficients) + evolution.nonlinear(coefficients)
         return change.reshape(y.shape)
@@ -216,11 +234,12 @@ class DensityMotion(Motion, moves=Density):
         entropy = _mean(state, state.values * _log(state.values))
         moments = [geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENTS + 1)]
         unknown = np.full(state.shape, np.nan)
+        kappa = model.kappa_at(self.inside(t))
         gradient_flow = potential is not None and not model.extras and model.noise.laplacian
         return {
             "moment": np.stack(moments, axis=-1).astype(complex),
             "order_parameter": np.abs(moments[0]),
-            "free_energy": entropy / model.kappa - energy if gradient_flow else unknown,
+            "free_energy": entropy / kappa - energy if gradient_flow else unknown,
             "dissipation": self._dissipation(state, potential, t) if gradient_flow else unknown,
             "interaction_energy": energy,
             "entropy": entropy,
@@ -253,7 +272,7 @@ class DensityMotion(Motion, moves=Density):
         pairing = change * np.conj(potential)
         gain = (geometry.parseval * pairing.real).sum(axis=-1)
         loss = _mean(state, geometry.to_values(change) * _log(state.values))
-        return gain - loss / self.model.kappa
+        return gain - loss / self.model.kappa_at(self.inside(t))
 
 
 def _mean(density: Density, values: np.ndarray) -> np.ndarray:

@@ -140,3 +140,31 @@ class FieldTransport(Transport):
 
     def _tangential(self, vectors: np.ndarray) -> np.ndarray:
         return np.einsum("fnd,nd->fn", self._frame, vectors)
+
+
+class ChangingNoise(Transport):
+    """N of another transport, and the part of the noise that is not in L.
+
+    Parameters
+    ----------
+    transport : Transport
+    missed : callable
+        (t, coefficients) -> coefficients (modes,).
+    """
+
+    def __init__(self, transport: Transport, missed: Callable):
+        self._transport, self._missed = transport, missed
+        self.speed, self.time = transport.speed, transport.time
+        self.degree, self.points, self.dtype = transport.degree, transport.points, transport.dtype
+        self._shape, self.context = transport._shape, 0
+        self.compiled = PythonFunction(self._evaluate, self._shape[1], self.dtype)
+        self.address = self.compiled.address
+
+    def check(self) -> None:
+        self.compiled.check()
+
+    def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
+        addresses = source.ctypes.data, target.ctypes.data
+        self._transport.compiled(self._transport.context, member, *addresses)
+        self._transport.check()
+        target += self._missed(float(self.time[0]), source)

@@ -272,8 +272,7 @@ class Motion(ABC):
 
     def breakpoints(self, start: float, end: float) -> list[float]:
         """Times between start and end at which the model changes at once; one for jumps in one."""
-        found = [t for t in self.model.normalisation.breakpoints() if start < t < end]
-        return distinct([*found, *(float(t) for t in self.model.drift.breakpoints(start, end))])
+        return distinct(self.model.breakpoints(start, end))
 
     def enter(self, start: float, end: float) -> None:
         """Between two times that are between two breakpoints: at all others as at the nearer."""

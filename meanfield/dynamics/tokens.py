@@ -76,7 +76,6 @@ class TokenMotion(Motion, moves=Tokens):
                 "reaction=0."
             )
         self._exact = self._sums.tangential and tangential
-        self.kappa = np.broadcast_to(model.kappa, state.shape).ravel()
 
     @classmethod
     def prepared(cls, model: Transformer, state: Tokens) -> Tokens:
@@ -135,7 +134,7 @@ class TokenMotion(Motion, moves=Tokens):
         """
         model = self.model
         known = model.noise.known_rate and model.drift.known_rate(self.on_sphere)
-        known = known and model.normalisation.is_identity
+        known = known and model.normalisation.is_identity and model.steady_noise
         if not known or model.reaction or model.feedforward:
             raise ValueError(
                 "This model needs dt, the length of its steps with noise: it has no default where "
@@ -143,7 +142,8 @@ class TokenMotion(Motion, moves=Tokens):
                 "its own decide how fast tokens move. Try one and half of it."
             )
         with np.errstate(over="ignore"):
-            fastest = np.max(model.drift.rate(start) + (self.dimension - 1) / model.kappa)
+            noise = (self.dimension - 1) / model.kappa_at(start)
+            fastest = np.max(model.drift.rate(start) + noise)
         if not 0 < CAREFUL / fastest < np.inf:
             raise ValueError(
                 f"This model needs dt, the length of its steps with noise: its rates are {fastest}."
@@ -309,13 +309,14 @@ class TokenMotion(Motion, moves=Tokens):
 
     def strang(self, y: np.ndarray, t: float, dt: float, rng: np.random.Generator) -> np.ndarray:
         """Noise for dt/2, the drift for dt, noise for dt/2; weak order 2."""
-        y = self.shaken(y, dt / 2, rng)
+        y = self.shaken(y, t, dt / 2, rng)
         y = self.projected(kutta_step(self.velocity, y, t, dt))
-        return self.shaken(y, dt / 2, rng)
+        return self.shaken(y, t + dt / 2, dt / 2, rng)
 
-    def shaken(self, y: np.ndarray, dt: float, rng: np.random.Generator) -> np.ndarray:
-        """The tokens after noise for a time dt."""
-        x, strength = self.points(y), dt / self.kappa
+    def shaken(self, y: np.ndarray, t: float, dt: float, rng: np.random.Generator) -> np.ndarray:
+        """The tokens after noise for a time dt, of its strength in the middle."""
+        kappa = self.model.kappa_at(self.inside(t + dt / 2))
+        x, strength = self.points(y), dt / np.broadcast_to(kappa, self.like.shape).ravel()
         new = y.copy()
         if self.on_sphere:
             noise = self.model.noise

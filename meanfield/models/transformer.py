@@ -8,11 +8,11 @@ import numpy as np
 
 from ..core.checks import common_shape
 from ..core.errors import MeanfieldError
-from ..core.forms import PositiveNumbers
 from ..core.kinds import Kind
 from .drift import Drift
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
+from .parameters import NoiseParameter, at
 from .pointwise import FeedForward, vectors_at
 from .zonal import ZonalDrift
 
@@ -28,10 +28,11 @@ class Transformer(Kind, family=True):
         `USA(beta)`, `SA(beta)`, `Kuramoto()` or `Interaction(potential)`; for tokens also
         `Attention(Q, K, V, beta)`, `Hardmax()`, `FeedForward(inner, outer)` and `Field(f)`; or a
         sum, as ``SA(4.0) + 0.5 * Field(f)``.
-    kappa : float or array
+    kappa : float, array, PerLayer or callable
         Noise parameter, > 0: increments have variance 2 dt/kappa in each tangent direction.
         Infinity, the default, is the deterministic flow. An array makes an ensemble, by
-        broadcasting with the drift's parameters.
+        broadcasting with the drift's parameters. For tokens and densities it may change with time:
+        a `PerLayer` of numbers, or a function of t.
     normalisation : Normalisation
         Where the hidden states are put back on the sphere: `PostLN()`, the flow above, or
         `PreLN()`, `MixLN(tau)`, `PeriLN()`, `NGPT(alpha)`, `SqrtScaling()`. Others than PostLN
@@ -64,7 +65,7 @@ class Transformer(Kind, family=True):
     default_kind: ClassVar[str | None] = "Transformer"
 
     drift: Drift
-    kappa: PositiveNumbers = np.inf
+    kappa: NoiseParameter = np.inf
     _: KW_ONLY
     normalisation: Normalisation = PostLN()
     noise: Noise = Isotropic()
@@ -84,15 +85,36 @@ class Transformer(Kind, family=True):
         """Ensemble shape: that of the drift's parameters broadcast with kappa; () if single."""
         return common_shape(
             "The drift's parameters and kappa",
-            {"drift": self.drift.shape, "kappa": self.kappa.shape},
+            {"drift": self.drift.shape, "kappa": self.kappa.shape or ()},
             "For a table of both, give beta a trailing axis: USA(beta[:, None]) with kappa of "
             "shape (n,).",
         )
 
     @property
     def noisy(self) -> bool:
-        """Whether there is noise in some member."""
-        return bool(np.isfinite(self.kappa).any())
+        """Whether there is noise in some member, at some time."""
+        values = getattr(self.kappa, "values", self.kappa)  # those of all layers
+        return not isinstance(values, np.ndarray) or bool(np.isfinite(values).any())
+
+    @property
+    def steady_noise(self) -> bool:
+        """Whether kappa does not depend on time."""
+        return isinstance(self.kappa, np.ndarray)
+
+    @property
+    def smooth_noise(self) -> bool:
+        """Whether kappa changes otherwise than by jumps."""
+        return not self.steady_noise and not self.kappa.piecewise_constant
+
+    def kappa_at(self, t: float) -> np.ndarray:
+        """kappa at the time t."""
+        return at(self.kappa, t)
+
+    def breakpoints(self, start: float, end: float) -> list[float]:
+        """Times strictly between `start` and `end` at which something jumps."""
+        found = [t for t in self.normalisation.breakpoints() if start < t < end]
+        found += self.drift.breakpoints(start, end).tolist()
+        return found if self.steady_noise else found + self.kappa.breakpoints(start, end).tolist()
 
     @property
     def zonal(self) -> ZonalDrift:
@@ -135,8 +157,8 @@ class Transformer(Kind, family=True):
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
-        """beta, where the drift has one, and kappa."""
-        return {**self.drift.parameters, "kappa": self.kappa}
+        """beta, where the drift has one, and kappa, if it does not depend on time."""
+        return {**self.drift.parameters, **({"kappa": self.kappa} if self.steady_noise else {})}
 
     def __repr__(self) -> str:
         name, _, rest = super().__repr__().partition("drift=")
