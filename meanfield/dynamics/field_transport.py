@@ -24,7 +24,7 @@ def transport_of(
 ) -> Transport:
     """N under any drift: compiled where tables say it all, which are made for good."""
     general = FieldTransport(model, geometry, members, inside)
-    tables = general.tables()
+    tables = general.tabulated()
     return general if tables is None else TableTransport(tables, geometry.degree, members)
 
 
@@ -38,14 +38,14 @@ def potentials_of(
     """Values of the potentials (*shape, N) whose gradients are the velocities; None if none are."""
     drift = model.drift.broadcast(shape)
     members = coefficients.reshape(-1, coefficients.shape[-1])
-    found = []
+    found: list[Any] = []
     for i, series in enumerate(members):
         density = Grid(geometry, series, geometry.to_values(series))
         fields = fields_of(drift.member(i) if drift.shape else drift, geometry)
         if not all(field.is_gradient(t) for _, field in fields):
             return None
         found.append(sum(factor * field.potential(t, density) for factor, field in fields))
-    return np.reshape(found, (*shape, -1))
+    return np.array(found).reshape(*shape, -1)
 
 
 class FieldTransport(Transport):
@@ -95,7 +95,7 @@ class FieldTransport(Transport):
     def _feedforward(self) -> np.ndarray:
         return self._model.feedforward_at(self._geometry.points)
 
-    def tables(self) -> list[list[Table]] | None:
+    def tabulated(self) -> list[list[Table]] | None:
         """Tables of the velocities of each member; None where something else is needed."""
         model, found = self._model, []
         if model.reaction or not model.normalisation.is_identity:
@@ -121,7 +121,7 @@ class FieldTransport(Transport):
         target[:] = geometry.minus_divergence(velocity * density.values)
         alpha = self._model.reaction
         if alpha:
-            potential = sum(factor * field.potential(t, density) for factor, field in fields)
+            potential: Any = sum(c * field.potential(t, density) for c, field in fields)
             mean = density.mean(potential) / density.mean(np.ones_like(potential))
             target += geometry.to_coefficients(alpha * density.values * (potential - mean))
 

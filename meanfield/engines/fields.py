@@ -178,7 +178,8 @@ class AttentionField(DensityField):
 
     def attention(self, t: float, density: Grid) -> np.ndarray:
         try:
-            return sum(self.drift.attend(head) for head in self.heads(t, density))
+            pulls: list[Any] = [self.drift.attend(head) for head in self.heads(t, density)]
+            return sum(pulls[1:], pulls[0])
         except NotSmooth:
             points = self.geometry.points[None]
             return self._sums.attention(t, points, density.masses[None])[0]
@@ -191,7 +192,7 @@ class AttentionField(DensityField):
         parts = np.eye(modes).view(complex)
         functions = Grid(geometry, parts, geometry.to_values(parts))
         try:
-            answers = [self.drift.attend(h) for h in self.heads(0.0, functions, TableHead)]
+            answers: Any = [self.drift.attend(h) for h in self.heads(0.0, functions, TableHead)]
         except (NotSmooth, TypeError):  # weights may do what tables cannot
             return None
         return answers if all(isinstance(answer, Table) for answer in answers) else None
@@ -362,7 +363,7 @@ def _smooth(kernel: Kernel | None) -> Kernel:
 
 # Which field a drift has -----------------------------------------------------------------------
 
-FIELDS: dict[type[Drift], type[DensityField]] = {
+FIELDS: dict[Any, type[DensityField]] = {
     ZonalDrift: ZonalField,
     Attention: AttentionField,
     Pointwise: PointField,

@@ -219,7 +219,7 @@ class Attention(_QKV):
         return None if c is None else (c, A, beta)
 
     @property
-    def why_no_density(self) -> str:
+    def why_no_density(self) -> str:  # type: ignore[override]
         if not self.causal:
             return ""
         return "causal attention goes by the order of the tokens, which a density has not."

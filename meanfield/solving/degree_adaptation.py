@@ -30,6 +30,10 @@ class SpectralIntegration(Integration):
     goes.
     """
 
+    scheme: Any
+    stepper: Stepper
+    _rules: Rules
+
     def __init__(self, arguments: Arguments):
         super().__init__(arguments)
         scheme, density = arguments.scheme, arguments.state
