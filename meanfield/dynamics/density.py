@@ -1,13 +1,16 @@
 """Densities: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]) by harmonics, and what is measured."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..models.transformer import Transformer
 from ..spaces import Geometry
+from ..spaces.contract import Transport
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
+from .field_transport import FieldTransport
 from .motion import Failure, Motion, in_shape_of
 from .observables import MOMENTS, declare
 
@@ -21,7 +24,7 @@ declare("degree", "degree", steps=True)
 
 
 class DensityEvolution:
-    """The equation of an ensemble of densities as L c + N(c), L diagonal.
+    """The equation of an ensemble of densities as L c + N(c, t), L diagonal.
 
     Parameters
     ----------
@@ -29,19 +32,27 @@ class DensityEvolution:
     geometry : Geometry
     shape : tuple of int
         Ensemble shape, to which the model's own shape broadcasts.
+    inside : callable
+        t -> the time, or one next to it that is between two jumps of the model.
 
     Attributes
     ----------
     linear : ndarray, (1 or members, modes)
         Eigenvalues of (1/kappa) Lap.
     nonlinear : Transport
-        Coefficients of -div(mu v[mu]).
+        Coefficients of -div(mu v[mu]), and of the reaction.
     metric : ndarray, (modes,)
         Weights of the H^-1 norm, with the mass added: sum |c_k|^2 metric_k. It is W2 to
         leading order at the uniform state, and errors are measured in it.
     """
 
-    def __init__(self, model: Transformer, geometry: Geometry, shape: tuple[int, ...] = ()):
+    def __init__(
+        self,
+        model: Transformer,
+        geometry: Geometry,
+        shape: tuple[int, ...] = (),
+        inside: Callable[[float], float] = float,
+    ):
         members = int(np.prod(shape))
         degree, dimension = geometry.degree, geometry.dimension
 
@@ -51,16 +62,20 @@ class DensityEvolution:
                 return table[None]
             return np.broadcast_to(table, (*shape, table.shape[-1])).reshape(members, -1)
 
-        normaliser = model.zonal.normaliser(degree, dimension)
-
         self.geometry, self.shape, self.members = geometry, shape, members
         with np.errstate(over="ignore"):  # no step is finite then
             self.linear = rows(geometry.laplacian / model.kappa[..., None])
-        self.nonlinear = geometry.transport(
-            rows(model.zonal.attraction(degree, dimension)),
-            None if normaliser is None else rows(normaliser),
-            members,
-        )
+        self.nonlinear: Transport
+        if model.is_zonal:
+            normaliser = model.zonal.normaliser(degree, dimension)
+            self.nonlinear = geometry.transport(
+                rows(model.zonal.attraction(degree, dimension)),
+                None if normaliser is None else rows(normaliser),
+                members,
+            )
+        else:
+            single = model.replace(drift=model.drift.broadcast(shape))
+            self.nonlinear = FieldTransport(single, geometry, members, inside)
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
 
 
@@ -82,8 +97,9 @@ class DensityMotion(Motion, moves=Density):
         return in_shape_of(model, state)
 
     def check(self) -> None:
-        """Raise MeanfieldError for a drift that has no harmonics."""
-        self.model.zonal  # noqa: B018  (raises)
+        """Raise MeanfieldError, with the reason, for a model that no density can follow."""
+        if not self.model.is_zonal:
+            self.evolution(self.like.geometry.with_degree(1))
 
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
@@ -95,7 +111,7 @@ class DensityMotion(Motion, moves=Density):
 
     def evolution(self, geometry: Geometry) -> DensityEvolution:
         """The equation on the modes of a geometry."""
-        return DensityEvolution(self.model, geometry, self.like.shape)
+        return DensityEvolution(self.model, geometry, self.like.shape, self.inside)
 
     def coordinates(self, state: Density) -> np.ndarray:
         """The coefficients."""
@@ -109,6 +125,7 @@ class DensityMotion(Motion, moves=Density):
         """Rates of change of the coefficients."""
         evolution = self.evolution(self.like.geometry.with_modes(y.shape[-1]))
         coefficients = y.reshape(evolution.members, -1)
+        evolution.nonlinear.time[0] = t
         change = evolution.linear * coefficients + evolution.nonlinear(coefficients)
         return change.reshape(y.shape)
 

@@ -11,7 +11,6 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
 from ..lowlevel.compilation import WITHIN, njit
-from ..models.pointwise import vectors_at
 from ..models.transformer import Transformer
 from ..states import Tokens
 from ..states.clusters import MANY
@@ -238,8 +237,7 @@ class TokenMotion(Motion, moves=Tokens):
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
-        assert self.model.feedforward is not None
-        return self._normalised(t, vectors_at("feedforward", self.model.feedforward, x))
+        return self._normalised(t, self.model.feedforward_at(x))
 
     def _normalised(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         if not self.on_sphere:

@@ -35,6 +35,10 @@ class Drift(Kind, family=True):
         Whether tokens at the same place may part.
     constant : bool
         Whether no parameter depends on time.
+    is_zonal : bool
+        Whether it depends on inner products alone, see `as_zonal`.
+    why_no_density : str
+        Why densities cannot follow it, in words; empty if they can.
     """
 
     leaves: ClassVar[dict[Any, Form]] = {float: ENSEMBLE}
@@ -42,6 +46,8 @@ class Drift(Kind, family=True):
     on_sphere_only: ClassVar[bool] = False
     parts_tokens: ClassVar[bool] = False
     constant: ClassVar[bool] = True
+    is_zonal: ClassVar[bool] = False
+    why_no_density: ClassVar[str] = ""
 
     __array_ufunc__ = None  # a numpy array times a drift is a drift
 

@@ -13,7 +13,7 @@ from ..core.kinds import Kind
 from .drift import Drift
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
-from .pointwise import FeedForward
+from .pointwise import FeedForward, values_at
 from .zonal import ZonalDrift
 
 
@@ -121,6 +121,16 @@ class Transformer(Kind, family=True):
             "feedforward": self.feedforward is not None,
         }
         return [name for name, present in parts.items() if present]
+
+    @property
+    def is_zonal(self) -> bool:
+        """Whether all that it does depends on inner products, and its noise is isotropic."""
+        return self.drift.is_zonal and not self.extras
+
+    def feedforward_at(self, x: np.ndarray) -> np.ndarray:
+        """Values of the feed-forward map at points (..., d), checked."""
+        assert self.feedforward is not None
+        return values_at("feedforward", self.feedforward, x)
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
