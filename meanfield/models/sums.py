@@ -179,9 +179,10 @@ class Sum(Drift):
             if np.ndim(factor) or isinstance(factor, Given):
                 part = f"{shown(factor)}*{part}"
             else:
-                sign = "-" if factor < 0 else "+"
+                sign = "-" if np.signbit(factor) else "+"
                 size = np.abs(factor).item()
-                part = part if size == 1 else f"{shown(size)}*{part}"
+                alone = sign == "+" and len(self.drifts) == 1  # which is no sum
+                part = part if size == 1 and not alone else f"{shown(size)}*{part}"
             text += f" {sign} {part}" if text else part if sign == "+" else f"-{part}"
         return text
 
