@@ -13,8 +13,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
-from ..models import Attention, Drift, ZonalDrift
-from ..models.pointwise import Pointwise
+from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..spaces.circle_transport import Table
 from .attention import AttentionSums
 from .choice import engine_for

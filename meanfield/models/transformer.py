@@ -13,7 +13,7 @@ from .drift import Drift
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
 from .parameters import NoiseParameter, at
-from .pointwise import FeedForward, vectors_at
+from .pointwise import FeedForward, values_at
 from .zonal import ZonalDrift
 
 
@@ -153,7 +153,7 @@ class Transformer(Kind, family=True):
     def feedforward_at(self, x: np.ndarray) -> np.ndarray:
         """Values of the feed-forward map at points (..., d), checked."""
         assert self.feedforward is not None
-        return vectors_at("feedforward", self.feedforward, x)
+        return values_at("feedforward", self.feedforward, x)
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
