@@ -70,12 +70,8 @@ class TokenMotion(Motion, moves=Tokens):
             needs = "A reaction needs potentials"
         sizes = len(state), self.dimension
         self._sums = engine_for(self._drift, self._engine, *sizes, whole_for=needs)
-        if model.reaction and not self._sums.tangential:
-            raise MeanfieldError(
-                "reaction needs the potential of a zonal drift; "
-                f"{type(self._drift).__name__} has none. Use USA, SA, Kuramoto or Interaction, or "
-                "reaction=0."
-            )
+        if model.reaction:
+            self._drift.check_potential(self.dimension)
         self._exact = self._sums.tangential and tangential
         self.kappa = np.broadcast_to(model.kappa, state.shape).ravel()
 

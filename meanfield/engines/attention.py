@@ -83,6 +83,10 @@ class AttentionSums:
         """The interaction energies (R,); nan for drifts that increase none."""
         return self.drift.interaction_energy(x, masses)
 
+    def potential(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """The potentials (R, n) whose gradients are the velocities; MeanfieldError without."""
+        return self.drift.interaction_potential(x, masses)
+
 
 @dataclass(frozen=True)
 class Head:

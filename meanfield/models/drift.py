@@ -34,6 +34,8 @@ class Drift(Kind, family=True):
         Whether tokens at the same place may part.
     constant : bool
         Whether no parameter depends on time.
+    needs_tokens : str
+        Why it moves tokens and no density, in words; empty if it moves both.
     """
 
     leaves: ClassVar[dict[Any, Form]] = {float: ENSEMBLE}
@@ -41,6 +43,7 @@ class Drift(Kind, family=True):
     on_sphere_only: ClassVar[bool] = False
     parts_tokens: ClassVar[bool] = False
     constant: ClassVar[bool] = True
+    needs_tokens: ClassVar[str] = ""
 
     @property
     def dimension(self) -> int | None:
@@ -98,6 +101,20 @@ class Drift(Kind, family=True):
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """E of tokens (..., n, d) with masses (..., n), (...); nan where the drift has none."""
         return np.full(x.shape[:-2], np.nan)
+
+    def check_potential(self, d: int) -> None:
+        """Raise MeanfieldError, with the reason, unless a model may have a reaction on R^d."""
+        if missing := self.without_potential(d):
+            raise MeanfieldError(
+                f"reaction needs a potential: {missing}. Use such a drift, or reaction=0."
+            )
+
+    def without_potential(self, d: int) -> str:
+        """Why there is no Phi for the reaction of a model on R^d, in words; empty if there is one."""
+        return (
+            "Phi = W * mu of a zonal drift, or of Attention that follows its gradient; "
+            f"{type(self).__name__} has none"
+        )
 
     @property
     def undefined(self) -> str:
