@@ -94,7 +94,9 @@ def test_multiples_of_the_identity_are_the_zonal_drift(d, beta, zonal):
         for drift in (mf.Attention(beta=beta, weights=weights), zonal(beta))
     )
     scale = np.abs(harmonics).max()
-    np.testing.assert_allclose(pairs / scale, harmonics / scale, rtol=0, atol={2: 1e-13, 3: 5e-12}[d])
+    np.testing.assert_allclose(
+        pairs / scale, harmonics / scale, rtol=0, atol={2: 1e-13, 3: 5e-12}[d]
+    )
 
 
 @both
