@@ -6,13 +6,12 @@ m' = alpha m (Phi(x) - int Phi dmu).
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
-from ..models import Transformer, ZonalDrift
+from ..models import Sum, Transformer, ZonalDrift
 from ..models.zonal import kernel_degree
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
@@ -34,6 +33,45 @@ ROUNDING = 0.01  # of velocities, relative
 AT_THE_ANTIPODE = 1e-12
 
 
+class Harmonics(NamedTuple):
+    """A zonal term of a drift, by its harmonics up to the degree where they have decayed.
+
+    Attributes
+    ----------
+    factor : float
+    drift : ZonalDrift
+    degree : int
+    attraction, normaliser : ndarray, and ndarray or None
+        Multipliers of W and Z, (degree + 1,), which may have a factor in common.
+    interaction : ndarray
+        Those of W in Phi = W * mu.
+    size : float
+        W'(1) / Z(1), the rate at which points move towards a Dirac next to them.
+    """
+
+    factor: float
+    drift: ZonalDrift
+    degree: int
+    attraction: np.ndarray
+    normaliser: np.ndarray | None
+    interaction: np.ndarray
+    size: float
+
+    @classmethod
+    def of(cls, factor: float, drift: ZonalDrift, d: int) -> "Harmonics":
+        """Those of a drift in R^d."""
+        degree = kernel_degree(drift, d)
+        attraction, normaliser = drift.attraction(degree, d), drift.normaliser(degree, d)
+        l = np.arange(degree + 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            dimensions = np.array([dimension_of_harmonics(int(k), d) for k in l])
+            size = (np.abs(attraction) * dimensions * l * (l + d - 2) / (d - 1)).sum()
+            if normaliser is not None:
+                size /= np.abs(normaliser * dimensions).sum()
+        interaction = drift.interaction(degree, d)
+        return cls(float(factor), drift, degree, attraction, normaliser, interaction, float(size))
+
+
 class CharacteristicsMotion(Motion, moves=Characteristics):
     """Velocities of the nodes of a quadrature under a deterministic model.
 
@@ -50,10 +88,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     Attributes
     ----------
-    zonal : ZonalDrift or None
-        The drift, where velocities are summed by harmonics.
+    harmonics : list of Harmonics
+        The zonal terms of the drift, which are summed by harmonics.
     pairs : TokenMotion or None
-        What sums over pairs, and evaluates the feed-forward map.
+        The other terms, by sums over pairs of nodes.
     unresolved_since : float or None
         The first time at which the nodes did not resolve the density.
     last_to_arrive : list of float or None
@@ -84,16 +122,17 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """Multipliers up to the degree where those of the kernel have decayed, or sums of pairs."""
         model, state, drift = self.model, self.like, self.model.drift
         self.chart, self.pairs = state.chart, None
+        terms = [(1.0, drift.as_zonal())] if drift.is_zonal else drift.terms
         plain = model.normalisation.is_identity
-        self.zonal = drift if plain and isinstance(drift, ZonalDrift) else None
-        if self.zonal is not None:
-            dimension = state.geometry.dimension
-            self.degree = kernel_degree(self.zonal, dimension)
-            self.attraction = self.zonal.attraction(self.degree, dimension)
-            self.normaliser = self.zonal.normaliser(self.degree, dimension)
-        if self.zonal is None or model.feedforward is not None:
+        zonal = [(factor, part) for factor, part in terms if plain and part.is_zonal]
+        others = [(factor, part) for factor, part in terms if not (plain and part.is_zonal)]
+        self.harmonics = [Harmonics.of(*term, state.dimension) for term in zonal]
+        if others or model.feedforward is not None:
             self.chart.rates(state.coordinates, np.zeros_like(state.points))  # refused on an axis
-            self.pairs = TokenMotion(model, self._tokens(state))
+        if others:
+            factors, parts = zip(*others, strict=True)
+            rest = model.replace(drift=Sum(parts, factors) if zonal else drift)
+            self.pairs = TokenMotion(rest, self._tokens(state))
         self._finest = max(FINEST, 1e-15 / self.rtol)
         self.restore(dict.fromkeys(("unresolved_since", "reason", "last_to_arrive")))
 
@@ -106,9 +145,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
                 f"{model.kappa.tolist()}. Solve for the density itself, or for Tokens."
             )
         self.prepared(model, self.like)  # refuses ensembles
-        if drift.needs_tokens:
+        self.check_dimensions()
+        if drift.why_no_density:
             raise MeanfieldError(
-                f"Characteristics cannot follow {drift!r}: {drift.needs_tokens}. Solve for Tokens."
+                f"{drift!r} moves no Characteristics: {drift.why_no_density} Solve for Tokens."
             )
         if model.normalisation.has_radii:
             raise MeanfieldError(
@@ -185,49 +225,40 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the coordinates."""
-        x, masses = self.places(y), self.masses(y)
-        rates = self._attention_rates(x, masses, t)[0]
-        if self.model.feedforward is not None:
-            vectors = self.pairs.feedforward_update(self.chart.points(x)[None], t)[0]
-            rates = rates + self.chart.rates(x, vectors)
-        if not self.model.reaction:
-            return rates
-        return np.column_stack([rates, self._growth(x, masses)])
+        model, x, masses = self.model, self.places(y), self.masses(y)
+        rates, _ = self._attention_rates(x, masses, t)
+        if model.feedforward is not None:
+            vectors = model.feedforward_at(self.chart.points(x))
+            rates = rates + self.chart.rates(
+                x, model.normalisation.updated(self.inside(t), vectors)
+            )
+        return np.column_stack([rates, self._growth(x, masses, t)]) if model.reaction else rates
 
-    def _attention_rates(self, x, masses, t) -> tuple[np.ndarray, float]:
-        """Rates of change of places by attention, and the size of velocities next to a Dirac."""
-        if self.zonal is None:
+    def _attention_rates(
+        self, x: np.ndarray, masses: np.ndarray, t: float
+    ) -> tuple[np.ndarray, float]:
+        """Rates of change of places by attention, and the size that errors are relative to."""
+        rates, size = np.zeros_like(x), 0.0
+        for term in self.harmonics:
+            own = self.chart.velocity(x, masses, term.attraction, term.normaliser)
+            rates = rates + term.factor * own
+            size += abs(term.factor) * term.size
+        if self.pairs is not None:
             u = self.pairs.attention_update(self.chart.points(x)[None], masses[None], t)[0]
-            return self.chart.rates(x, u), float(np.linalg.norm(u, axis=1).max())
-        rates = self.chart.velocity(x, masses, self.attraction, self.normaliser)
-        return rates, self._size_by_harmonics
+            rates = rates + self.chart.rates(x, u)
+            size += float(np.linalg.norm(u, axis=1).max())
+        return rates, size
 
-    def _growth(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def _growth(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """alpha (Phi - int Phi dmu / int dmu), by which the logarithms of masses grow."""
-        points = self.chart.points(x)
-        if self.zonal is None:
-            growth = self.pairs.reaction_rates(points[None], masses[None])[0]
-        else:
-            fine = self.like.geometry.with_degree(self.degree)
-            series = self._interaction[fine.degrees] * self.chart.moments(x, masses, self.degree)
-            growth = self.model.reaction * fine.at(series, points)
+        points, growth = self.chart.points(x), np.zeros(masses.shape)
+        for term in self.harmonics:
+            fine = self.like.geometry.with_degree(term.degree)
+            series = term.interaction[fine.degrees] * self.chart.moments(x, masses, term.degree)
+            growth = growth + self.model.reaction * term.factor * fine.at(series, points)
+        if self.pairs is not None:
+            growth = growth + self.pairs.reaction_rates(points[None], masses[None], t)[0]
         return growth - masses @ growth / masses.sum()
-
-    @cached_property
-    def _interaction(self) -> np.ndarray:
-        """Multipliers of W in Phi = W * mu; those of `attraction` may have a factor."""
-        return self.zonal.interaction(self.degree, self.like.dimension)
-
-    @cached_property
-    def _size_by_harmonics(self) -> float:
-        """W'(1) / Z(1), the rate at which points move towards a Dirac next to them."""
-        l, d = np.arange(self.degree + 1), self.like.dimension
-        with np.errstate(over="ignore", invalid="ignore"):
-            harmonics = np.array([dimension_of_harmonics(int(k), d) for k in l])
-            size = (np.abs(self.attraction) * harmonics * l * (l + d - 2) / (d - 1)).sum()
-            if self.normaliser is not None:
-                size /= np.abs(self.normaliser * harmonics).sum()
-        return float(size)
 
     def halved_error(self, y: np.ndarray, halves: Sequence[np.ndarray], t: float = 0.0) -> float:
         """Change of the velocities if only every second node is used.
@@ -248,12 +279,15 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         v = grad (W * mu) / (Z * mu) by harmonics: both have the absolute accuracy of their largest
         values.
         """
-        if self.zonal is None or self.normaliser is None:
-            return EPSILON
-        fine = state.geometry.with_degree(self.degree)
-        level = self.normaliser[fine.degrees] * state.coefficients(self.degree)
-        values = fine.at(level, state.points)
-        return float(EPSILON * values.max() / max(values.min(), np.finfo(float).tiny))
+        found = EPSILON
+        for term in self.harmonics:
+            if term.normaliser is not None:
+                fine = state.geometry.with_degree(term.degree)
+                level = term.normaliser[fine.degrees] * state.coefficients(term.degree)
+                values = fine.at(level, state.points)
+                least = max(values.min(), np.finfo(float).tiny)
+                found = max(found, float(EPSILON * values.max() / least))
+        return found
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """As `Chart.relative_error`, or the largest relative error of a mass."""
@@ -349,22 +383,30 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         failed = self._unresolved_at(t)
         return {
             "nodes": len(self.like),
-            **({"kernel_degree": self.degree} if self.zonal else self.pairs.stats(state, t)),
+            **self._sums(),
             "quadrature_error": state.quadrature_error,
             "unresolved_since": self.unresolved_since if failed else None,
             "last_to_arrive": self.last_to_arrive if failed else None,
         }
 
+    def _sums(self) -> dict[str, Any]:
+        """By what velocities are summed."""
+        degrees = [term.degree for term in self.harmonics]
+        found: dict[str, Any] = {"kernel_degree": max(degrees)} if degrees else {}
+        return found if self.pairs is None else found | self.pairs.stats(self.pairs.like, 0.0)
+
     def why_rejected(self, at: Failure) -> str:
         """Why no step was short enough."""
-        if self.pairs is None:
+        if self.pairs is None and self.model.feedforward is None:
             return "rounding errors are larger. Use a larger rtol."
         return super().why_rejected(at)
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """Why velocities at these coordinates are not finite, and what to do about it."""
         if self.pairs is None:
-            return super().why_not_finite(y, t)
+            if self.model.feedforward is None:
+                return super().why_not_finite(y, t)
+            return "feedforward returned vectors that are not finite. Look at what it does."
         return self.pairs.why_not_finite(self.pairs.coordinates(self._tokens(self.state_of(y))), t)
 
     # Measured ------------------------------------------------------------------------------
@@ -422,7 +464,11 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def _energy(self, state: Characteristics) -> float:
         """The interaction energy; nan for drifts that increase none."""
-        if self.zonal is None:
-            return float(self.pairs.energy(self.pairs.coordinates(self._tokens(state))))
-        fine, drift = state.geometry.with_degree(self.degree), Transformer(self.zonal)
-        return float(interaction_energy(drift, fine, state.coefficients(self.degree)))
+        energy = 0.0
+        for term in self.harmonics:
+            fine, model = state.geometry.with_degree(term.degree), Transformer(term.drift)
+            own = interaction_energy(model, fine, state.coefficients(term.degree))
+            energy += term.factor * float(own)
+        if self.pairs is not None:
+            energy += float(self.pairs.energy(self.pairs.coordinates(self._tokens(state))))
+        return energy

@@ -189,18 +189,20 @@ class Attention(_QKV):
 
         Then dE/dt = int |v|^2 dmu, on the sphere and in R^d. Elsewhere nan.
         """
-        if self._gradient(x.shape[-1]) is None:
+        if not self.constant or self.gradient_at(0.0, x.shape[-1]) is None:
             return super().interaction_energy(x, masses)
         return 0.5 * (masses * self.interaction_potential(x, masses)).sum(axis=-1)
 
-    def interaction_potential(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def interaction_potential(
+        self, x: np.ndarray, masses: np.ndarray, t: float = 0.0
+    ) -> np.ndarray:
         """Phi(x_i) = c sum_j m_j W(<Qx_i, Kx_j>), of which v is the gradient; W of the weights.
 
         That is under weights with a `potential`, W = exp(beta t)/beta of Unnormalised(), of one
-        head with constant parameters, a symmetric A = K^T Q, and V = c A. MeanfieldError elsewhere.
+        head with a symmetric A = K^T Q, and V = c A; elsewhere MeanfieldError.
         """
-        self.check_potential(x.shape[-1])
-        c, A, beta = self._gradient(x.shape[-1])
+        self.check_potential(x.shape[-1], t)
+        c, A, beta = self.gradient_at(t, x.shape[-1])
         potential = np.empty(masses.shape)
         betas = np.broadcast_to(beta, x.shape[:-2])
         with np.errstate(over="ignore", invalid="ignore"):
@@ -212,20 +214,19 @@ class Attention(_QKV):
                     potential[r][rows] = c * (values @ masses[r])
         return potential
 
-    def without_potential(self, d: int) -> str:
-        if self._gradient(d) is not None:
+    def without_potential(self, d: int, t: float = 0.0) -> str:
+        if self.gradient_at(t, d) is not None:
             return ""
         return (
-            "this Attention follows the gradient of none. That does one head of Unnormalised() "
-            "weights, or others with a `potential`, with constant parameters, not causal, "
-            "K^T Q symmetric and V = c K^T Q"
+            "this Attention is the gradient of none. One is that of one head of Unnormalised() "
+            "weights, or others with a `potential`, not causal, K^T Q symmetric and V = c K^T Q"
         )
 
-    def _gradient(self, d: int) -> Any:
-        """c, A and beta for which v is the gradient of a potential; None if it is of none."""
-        if not (self.weights.has_potential and self.constant) or self.causal:
+    def gradient_at(self, t: float, d: int) -> Any:
+        """c, A and beta for which v is the gradient of c W(<Ax, y>); None if it is of none."""
+        if not self.weights.has_potential or self.causal:
             return None
-        found = self.on(0.0, d)
+        found = self.on(t, d)
         if len(found) > 1:
             return None
         V, Q, K, beta = found[0]
@@ -234,13 +235,10 @@ class Attention(_QKV):
         return None if c is None else (c, A, beta)
 
     @property
-    def needs_tokens(self) -> str:  # type: ignore[override]
-        return (
-            "under causal attention each token sees those before it, and points of a density have "
-            "no order"
-            if self.causal
-            else ""
-        )
+    def why_no_density(self) -> str:  # type: ignore[override]
+        if not self.causal:
+            return ""
+        return "causal attention goes by the order of the tokens, which a density has not."
 
     @property
     def undefined(self) -> str:
@@ -307,9 +305,9 @@ class Hardmax(_QKV):
 
     parts_tokens = True  # none attends to itself
     causal = False
-    needs_tokens = (
-        "hardmax follows the maximisers of <Qx, Ky> among tokens; for a density they are points of "
-        "its support, without mass, and velocities are not defined"
+    why_no_density = (
+        "hardmax has no mean field. The maximum of <Qx, Ky> over all y that have mass is the same "
+        "however little mass it is, so that velocities jump with the support of the law."
     )
 
     ties: NonNegative = 1e-12

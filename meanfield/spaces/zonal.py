@@ -254,8 +254,8 @@ class ZonalChart(Chart):
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         raise MeanfieldError(
-            "Axisymmetric densities stay so under zonal drifts and a reaction alone: another drift, "
-            "a normalisation or a feed-forward map moves them off the axis. Use Circle or Sphere."
+            "Axisymmetric densities stay so under zonal drifts and reactions alone; another drift, "
+            "a normalisation or a feed-forward map needs all directions. Use Circle or Sphere."
         )
 
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:

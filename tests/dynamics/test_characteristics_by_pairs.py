@@ -38,6 +38,9 @@ def drifts(d):
         "k < d": mf.Attention(*narrow, V, 2.0),
         "layers": mf.Attention(mf.PerLayer([Q, K], 0.5), K, V),
         "in time": mf.Attention(Q, K, V, lambda t: 1.0 + np.sin(t)),
+        "sum": mf.SA(1.0) - 0.5 * mf.Attention(Q, K, V) + mf.Field(np.sin),
+        "sum of zonal ones": 0.5 * mf.USA(1.0) + mf.SA(2.0),
+        "field": mf.Field(np.sin),
     }
 
 
@@ -207,8 +210,11 @@ def test_the_quadrature_is_judged_by_half_of_the_nodes(d):
 
 
 REFUSED = {
-    "hardmax": (mf.Transformer(mf.Hardmax()), "maximisers .* not defined"),
-    "causal": (mf.Transformer(mf.Attention(causal=True)), "causal .* have no order"),
+    "hardmax": (
+        mf.Transformer(mf.Hardmax()),
+        "Hardmax.* moves no Characteristics: hardmax has no mean field",
+    ),
+    "causal": (mf.Transformer(mf.Attention(causal=True)), "causal attention goes by the order"),
     "radii": (mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN()), "have no radii; got PreLN"),
     "noise": (mf.Transformer(mf.Attention(), 2.0), "without noise, kappa = inf; got kappa = 2.0"),
     "ensemble": (mf.Transformer(mf.Attention(beta=[1.0, 2.0])), r"got an ensemble \(2,\)"),
