@@ -10,9 +10,13 @@ from ..spaces import Geometry
 from ..spaces.contract import Transport
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
-from .field_transport import potentials_of, transport_of
+from ..steppers.eigenbasis import Eigenbasis
+from .field_transport import FieldTransport, in_members, potentials_of, transport_of
 from .motion import Failure, Motion, in_shape_of
 from .observables import MOMENTS, declare
+
+TAIL = 0.1  # how large the last coefficients may be, in units of rtol
+SMALLEST_TAIL = 1e-13
 
 declare("moments", r"moments $|m_k|$")
 declare("free_energy", r"free energy $F(\mu_t)$")
@@ -38,7 +42,9 @@ class DensityEvolution:
     Attributes
     ----------
     linear : ndarray, (1 or members, modes)
-        Eigenvalues of (1/kappa) Lap.
+        Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`.
+    basis : Eigenbasis or None
+        Of another noise than isotropic noise: see `Noise.on_densities`.
     nonlinear : Transport
         Coefficients of -div(mu v[mu]), and of the reaction.
     metric : ndarray, (modes,)
@@ -63,8 +69,12 @@ class DensityEvolution:
             return np.broadcast_to(table, (*shape, table.shape[-1])).reshape(members, -1)
 
         self.geometry, self.shape, self.members = geometry, shape, members
+        noise = model.noise.on_densities(geometry)
+        rates: np.ndarray
+        self.basis: Eigenbasis | None
+        rates, self.basis = (geometry.laplacian, None) if noise is None else noise.eigenbasis
         with np.errstate(over="ignore"):  # no step is finite then
-            self.linear = rows(geometry.laplacian / model.kappa[..., None])
+            self.linear = rows(rates / model.kappa[..., None])
         self.nonlinear: Transport
         if model.is_zonal:
             normaliser = model.zonal.normaliser(degree, dimension)
@@ -74,9 +84,15 @@ class DensityEvolution:
                 members,
             )
         else:
-            single = model.replace(drift=model.drift.broadcast(shape))
-            self.nonlinear = transport_of(single, geometry, members, inside)
+            self.nonlinear = transport_of(in_members(model, shape), geometry, members, inside)
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
+
+    def diffused(self, coefficients: np.ndarray) -> np.ndarray:
+        """L c, for coefficients (members, modes)."""
+        if self.basis is None:
+            return self.linear * coefficients
+        modal = self.basis.into(np.ascontiguousarray(coefficients).view(float))
+        return self.basis.out_of(self.linear * modal).view(coefficients.dtype)
 
 
 class DensityMotion(Motion, moves=Density):
@@ -98,8 +114,10 @@ class DensityMotion(Motion, moves=Density):
 
     def check(self) -> None:
         """Raise MeanfieldError, with the reason, for a model that no density can follow."""
-        if not self.model.is_zonal:
-            self.evolution(self.like.geometry.with_degree(1))
+        model, geometry = self.model, self.like.geometry
+        model.noise.check_densities(geometry)
+        if not model.is_zonal:
+            FieldTransport(in_members(model, self.like.shape), geometry.with_degree(1), 1)
 
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
@@ -121,12 +139,17 @@ class DensityMotion(Motion, moves=Density):
         """The density with these coefficients."""
         return Density(self.like.geometry.with_modes(y.shape[-1]), y)
 
+    def least_degree(self, most: int) -> int:
+        """The degree that the noise needs at least, of `most`."""
+        needed = max(TAIL * self.rtol, SMALLEST_TAIL)
+        return self.model.noise.least_degree(self.like.geometry, needed, most)
+
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the coefficients."""
         evolution = self.evolution(self.like.geometry.with_modes(y.shape[-1]))
         coefficients = y.reshape(evolution.members, -1)
         evolution.nonlinear.time[0] = t
-        change = evolution.linear * coefficients + evolution.nonlinear(coefficients)
+        change = evolution.diffused(coefficients) + evolution.nonlinear(coefficients)
         return change.reshape(y.shape)
 
     def doubt(self, state: Density, t: float, failure: Failure) -> str | None:
@@ -193,7 +216,7 @@ class DensityMotion(Motion, moves=Density):
         entropy = _mean(state, state.values * _log(state.values))
         moments = [geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENTS + 1)]
         unknown = np.full(state.shape, np.nan)
-        gradient_flow = potential is not None and not model.extras
+        gradient_flow = potential is not None and not model.extras and model.noise.laplacian
         return {
             "moment": np.stack(moments, axis=-1).astype(complex),
             "order_parameter": np.abs(moments[0]),

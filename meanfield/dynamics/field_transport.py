@@ -14,6 +14,11 @@ from ..spaces.circle_transport import Table, TableTransport, merged
 from ..spaces.contract import Transport
 
 
+def in_members(model: Transformer, shape: tuple[int, ...]) -> Transformer:
+    """The model with one drift for each member of an ensemble of this shape."""
+    return model.replace(drift=model.drift.broadcast(shape))
+
+
 def transport_of(
     model: Transformer, geometry: Geometry, members: int, inside: Callable = float
 ) -> Transport:

@@ -18,7 +18,7 @@ from .zonal import ZonalDrift
 
 
 class Transformer(Kind, family=True):
-    """Mean-field attention with noise: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
+    """Mean-field attention with noise: d mu/dt = (1/kappa) L* mu - div(mu v[mu]).
 
     The law of tokens that follow dX = v[mu_t](X) dt + sqrt(2/kappa) dW on the unit sphere.
 
@@ -37,8 +37,9 @@ class Transformer(Kind, family=True):
         `PreLN()`, `MixLN(tau)`, `PeriLN()`, `NGPT(alpha)`, `SqrtScaling()`. Others than PostLN
         are for tokens.
     noise : Noise
-        Of unit strength: `Isotropic()`, or for tokens `CommonNoise()`, `Anisotropic(sigma)`,
-        `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`, with a finite kappa.
+        Of unit strength: `Isotropic()`, for which L is the Laplacian, or `Anisotropic(sigma)`,
+        `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`, or for tokens
+        `CommonNoise()`, with a finite kappa.
     reaction : float
         alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu: the masses of tokens
         then follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j Phi(x_j)) (Wasserstein-Fisher-Rao).
@@ -71,7 +72,7 @@ class Transformer(Kind, family=True):
     feedforward: FeedForward | Callable | None = None
 
     def validate(self) -> None:
-        if not (self.noise.moves_densities or self.noisy):
+        if not (self.noise.laplacian or self.noisy):
             raise ValueError(
                 f"{self.noise!r} has strength 1/kappa, and kappa = inf means no noise; give a "
                 "finite kappa, or leave noise out."

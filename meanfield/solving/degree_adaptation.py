@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dynamics.density import SMALLEST_TAIL, TAIL
 from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
@@ -14,8 +15,7 @@ from .integration import Integration
 from .policies import Policy
 
 UNRESOLVED = 100
-TAIL, COARSE_TAIL = 0.1, 0.01
-SMALLEST_TAIL = 1e-13
+COARSE_TAIL = 0.01
 COEFFICIENTS_PER_PAUSE = 200_000
 
 SCHEMES = (Krogstad, DormandPrince)  # for what is stiff, and for what is not
@@ -124,6 +124,7 @@ class SpectralIntegration(Integration):
                 parseval=geometry.parseval,
                 degrees=geometry.degrees,
                 start=self.start,
+                basis=evolution.basis,
             )
         return self._steppers[degree, scheme.name]
 
