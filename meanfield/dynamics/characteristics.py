@@ -434,8 +434,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         moments = [geometry.scalar_moment(low, k) for k in range(1, MOMENTS + 1)]
         speed, growth = self._speeds(state, t)
         energy, clusters = self._energy(state), state.clusters()
-        plain = self.model.normalisation.is_identity and self.model.feedforward is None
-        gradient_flow = plain and self.model.drift.gradient_flow
+        gradient_flow = self._is_gradient(t)
         return {
             "moment": np.stack(moments).astype(complex),
             "order_parameter": np.abs(moments[0]),
@@ -461,6 +460,15 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         squares = self.chart.lengths(state.coordinates, self.places(rates)) ** 2
         growth = state.masses @ rates[:, -1] ** 2 / alpha if alpha else 0.0
         return float(np.sqrt(state.masses @ squares)), float(growth)
+
+    def _is_gradient(self, t: float) -> bool:
+        """Whether the flow is the gradient of the energy, in W2 or with a reaction."""
+        model, d = self.model, self.like.dimension
+        plain = model.normalisation.is_identity and model.feedforward is None
+        return plain and all(
+            part.gradient_flow or not (part.is_zonal or part.without_potential(d, t))
+            for _, part in model.drift.terms
+        )
 
     def _energy(self, state: Characteristics) -> float:
         """The interaction energy; nan for drifts that increase none."""

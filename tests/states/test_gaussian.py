@@ -73,7 +73,13 @@ def test_a_quadrature_integrates_polynomials(d):
     tokens = law.quadrature(4)
     assert len(tokens) == 4**d and tokens.masses.sum() == pytest.approx(1, abs=1e-14)
     variance = b @ law.cov @ b
-    for power, moment in ((1, 0), (2, variance), (3, 0), (4, 3 * variance**2), (6, 15 * variance**3)):
+    for power, moment in (
+        (1, 0),
+        (2, variance),
+        (3, 0),
+        (4, 3 * variance**2),
+        (6, 15 * variance**3),
+    ):
         found = tokens.expect(lambda x, power=power: ((x - mean) @ b) ** power)
         assert found == pytest.approx(moment, rel=1e-12, abs=1e-12 * variance ** (power / 2))
 
