@@ -171,6 +171,15 @@ class Motion(ABC):
                 f"feed-forward map; got {self.model!r}. Solve for Tokens."
             )
 
+    def check_dimensions(self) -> None:
+        """Raise ValueError for a part of the model that is for points of another dimension."""
+        d, model = self.like.dimension, self.model
+        for part in (model.drift, model.noise, model.feedforward):
+            if (wanted := getattr(part, "dimension", None)) not in (None, d):
+                raise ValueError(
+                    f"{part!r} is for dimension {wanted}; got points of dimension {d}."
+                )
+
     @classmethod
     def refusal(cls, option: str, value: Any) -> str:
         """Why an option of `solve` does not apply."""

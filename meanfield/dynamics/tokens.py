@@ -69,12 +69,8 @@ class TokenMotion(Motion, moves=Tokens):
             needs = "A reaction needs potentials"
         sizes = len(state), self.dimension
         self._sums = engine_for(self._drift, self._engine, *sizes, whole_for=needs)
-        if model.reaction and not self._sums.tangential:
-            raise MeanfieldError(
-                "reaction needs the potential of a zonal drift; "
-                f"{type(self._drift).__name__} has none. Use USA, SA, Kuramoto or Interaction, or "
-                "reaction=0."
-            )
+        if model.reaction:
+            self._drift.check_potential(self.dimension)
         self._exact = self._sums.tangential and tangential
 
     @classmethod
@@ -91,12 +87,7 @@ class TokenMotion(Motion, moves=Tokens):
                 f"{what} is defined on the sphere, and these tokens live in R^d. There, use "
                 "Attention(Q, K, V, beta), without a normalisation."
             )
-        for part in (drift, model.noise, model.feedforward):
-            if (wanted := getattr(part, "dimension", None)) not in (None, tokens.dimension):
-                raise ValueError(
-                    f"{part!r} is for dimension {wanted}; got points of dimension "
-                    f"{tokens.dimension}."
-                )
+        self.check_dimensions()
         if not tokens.on_sphere and model.noisy and model.noise.on_sphere_only:
             raise MeanfieldError(
                 f"{model.noise!r} is defined on the sphere; in R^d use Isotropic()."
@@ -216,13 +207,13 @@ class TokenMotion(Motion, moves=Tokens):
         else:
             rates = self._followed(y, t, self.attention_update(x, masses, t))
         if self.model.reaction:
-            growth = self.reaction_rates(x, masses)[..., None]
+            growth = self.reaction_rates(x, masses, t)[..., None]
             rates = np.concatenate([rates[..., : y.shape[-1] - 1], growth], axis=-1)
         return rates
 
-    def reaction_rates(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def reaction_rates(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """alpha (Phi - int Phi dmu), by which the logarithms of masses grow."""
-        potential = self._sums.potential(x, masses)
+        potential = self._sums.potential(x, masses, self.inside(t))
         return self.model.reaction * (potential - (masses * potential).sum(axis=1, keepdims=True))
 
     def feedforward_rates(self, y: np.ndarray, t: float) -> np.ndarray:
@@ -281,7 +272,7 @@ class TokenMotion(Motion, moves=Tokens):
         new = y.copy()
         x, masses = self.points(y), self.masses(y)
         if self.model.reaction:
-            new[..., -1] += step * self.reaction_rates(x, masses)
+            new[..., -1] += step * self.reaction_rates(x, masses, t)
         self._add(new, t, step * self.attention_update(x, masses, t))
         if self.model.feedforward is not None:
             self._add(new, t, step * self.feedforward_update(self.points(new), t))

@@ -102,6 +102,12 @@ class ZonalField(DensityField):
         assert attraction is not None
         return attraction, normaliser
 
+    @cached_property
+    def _interaction(self) -> np.ndarray:
+        """Multipliers of W; those of `_multipliers` may have a factor in common with Z."""
+        multipliers = self.drift.interaction(self.geometry.degree, self.geometry.dimension)
+        return multipliers[self.geometry.degrees]
+
     def velocity(self, t: float, density: Grid) -> np.ndarray:
         attraction, normaliser = self._multipliers
         gradient = self.geometry.gradient(attraction * density.coefficients)
@@ -132,7 +138,7 @@ class ZonalField(DensityField):
         return self.drift.gradient_flow
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
-        return self.geometry.to_values(self._multipliers[0] * density.coefficients)
+        return self.geometry.to_values(self._interaction * density.coefficients)
 
 
 class PointField(DensityField):

@@ -335,6 +335,10 @@ class CircleChart(Chart):
         slope, level = evaluate(np.stack([slope, normaliser * moments]), coordinates)
         return slope / level
 
+    def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        x = self.points(coordinates)
+        return x[:, 0] * vectors[:, 1] - x[:, 1] * vectors[:, 0]
+
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return np.abs(rates)
 

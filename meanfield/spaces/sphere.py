@@ -307,6 +307,10 @@ class SphereChart(Chart):
             velocity /= sphere_points.evaluate(level, degree, coordinates)[0, :, None]
         return velocity
 
+    def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        along = np.einsum("nd,nd->n", coordinates, vectors)
+        return vectors - along[:, None] * coordinates
+
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return np.linalg.norm(rates, axis=1)
 
