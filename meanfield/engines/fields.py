@@ -146,7 +146,7 @@ class PointField(DensityField):
 
     @cached_property
     def _values(self) -> np.ndarray:
-        return self.drift.vectors(self.geometry.points)
+        return self.drift.values(self.geometry.points)
 
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:

@@ -149,10 +149,6 @@ class Sum(Drift):
         return next(filter(None, (part.without_potential(d, t) for part in self.drifts)), "")
 
     @property
-    def why_no_density(self) -> str:  # type: ignore[override]
-        return next(filter(None, (part.why_no_density for part in self.drifts)), "")
-
-    @property
     def undefined(self) -> str:
         found = dict.fromkeys(d.undefined for d in self.drifts if d.undefined)
         return " or ".join(found)
@@ -162,14 +158,6 @@ class Sum(Drift):
         return f"{'; or '.join(found)}."
 
     # Inner products alone ------------------------------------------------------------------
-
-    @property
-    def is_zonal(self) -> bool:  # type: ignore[override]
-        if not all(drift.is_zonal for drift in self.drifts):
-            return False
-        parts = [drift.as_zonal() for drift in self.drifts]
-        divided = [part for part in parts if part.normalised]
-        return not divided or all(part == divided[0] for part in parts)
 
     def as_zonal(self) -> ZonalDrift:
         """The zonal drift that the sum is; raises MeanfieldError if it is none."""
