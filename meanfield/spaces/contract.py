@@ -52,6 +52,8 @@ class Transport:
         Number on a great circle from which on mu v is free of aliases in the modes kept.
     speed : ndarray, (1,)
         Largest |v| met since it was last set to 0.
+    time : ndarray, (1,)
+        The time of the velocities that are asked for, where they depend on it.
     """
 
     compiled: Any
@@ -62,7 +64,7 @@ class Transport:
         self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
         given = attraction, np.zeros((1, 1)) if normaliser is None else normaliser
         self.tables = [1.0 * np.array(table, order="C") for table in given]
-        self.speed, self._shape = np.zeros(1), (members, modes)
+        self.speed, self.time, self._shape = np.zeros(1), np.zeros(1), (members, modes)
 
     def _enter(self, compiled: Any, numbers: Any, buffers: Any) -> None:
         """Keep the buffers; `context` points to the numbers and the buffers' addresses."""
@@ -70,6 +72,9 @@ class Transport:
         addresses = [buffer.ctypes.data for buffer in buffers]
         self._context = np.array([*numbers, *addresses], dtype=np.int64)
         self.address, self.context = compiled.address, self._context.ctypes.data
+
+    def check(self) -> None:
+        """Raise what went wrong in calls that compiled code made."""
 
     def __call__(self, coefficients: np.ndarray) -> np.ndarray:
         """The same in Python: coefficients (members, modes) to coefficients."""

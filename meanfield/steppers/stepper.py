@@ -1,4 +1,4 @@
-"""A scheme applied to one equation du/dt = L u + N(u)."""
+"""A scheme applied to one equation du/dt = L u + N(u, t)."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -18,18 +18,21 @@ class _Nonlinear(Protocol):
     address: int
     context: int
     speed: np.ndarray
+    time: np.ndarray
+
+    def check(self) -> None: ...
 
 
 class Stepper:
-    """Steps of one scheme for du/dt = L u + N(u), with L diagonal, of (members, modes).
+    """Steps of one scheme for du/dt = L u + N(u, t), with L diagonal, of (members, modes).
 
     Parameters
     ----------
     scheme : Scheme
     linear : ndarray, (1, modes) or (members, modes)
         The diagonal of L, real or complex, real part <= 0.
-    nonlinear : object with `address`, `context` and `speed`
-        N, as a transport of a geometry.
+    nonlinear : Transport
+        N, as that of a geometry.
     state : ndarray, (members, modes)
         Shape and dtype of the states; its values are the first state.
     metric : ndarray, (modes,), optional
@@ -38,9 +41,13 @@ class Stepper:
         Weights of the squared coefficients in the norm of the rate of change; by default 1.
     degrees : ndarray of int, (modes,), optional
         Degree of every coefficient, for the spectral tail; by default 0, 1, ....
+    start : float
+        The time at which the clock shows 0.
 
     Attributes
     ----------
+    elapsed : float
+        What the clock shows at the present state; set it before a state of another time.
     before : Clock
         At the beginning of the last step, which has the length `before.step`.
     """
@@ -57,6 +64,7 @@ class Stepper:
         metric: np.ndarray | None = None,
         parseval: np.ndarray | None = None,
         degrees: np.ndarray | None = None,
+        start: float = 0.0,
     ):
         self.scheme, self._nonlinear = scheme, nonlinear  # lives as long as its address is used
         modes = state.shape[1]
@@ -70,7 +78,10 @@ class Stepper:
             np.array(np.ones(modes) if parseval is None else parseval, dtype=float),
             np.array(np.arange(modes) if degrees is None else degrees, dtype=np.int64),
             nonlinear.speed,
+            nonlinear.time,
+            start,
         )
+        self.elapsed = 0.0
         self._problem = _for_scheme(problem, scheme, self._linear)
         self._table = scheme.table()
         self._work = _work(self._table, self._problem.linear, np.asarray(state))
@@ -85,7 +96,7 @@ class Stepper:
     def state(self, u: np.ndarray) -> None:
         front = self._work.front[0]
         self._work.u[front] = u
-        self._work.slope[front] = self.nonlinear(u)
+        self._work.slope[front] = self.nonlinear(u, self.elapsed)
         self._interpolant: Callable[[float], np.ndarray] | None = None
 
     @property
@@ -112,11 +123,12 @@ class Stepper:
         speed = self._problem.speed.copy()  # that of the step, which the next review looks at
         real, dtype = np.float64, u.dtype
 
-        def velocity(place: np.ndarray, _t: float) -> np.ndarray:
-            return self.nonlinear(place.view(dtype)).view(real)
+        def velocity(place: np.ndarray, t: float) -> np.ndarray:
+            return self.nonlinear(place.view(dtype), t).view(real)
 
         slopes = np.moveaxis(work.slopes, 1, 0).reshape(work.slopes.shape[1], -1).view(real)
-        interpolant = Interpolant(dense, velocity, u.view(real), new.view(real), slopes, 0.0, dt)
+        ends = u.view(real), new.view(real)
+        interpolant = Interpolant(dense, velocity, *ends, slopes, self.before.t, dt)
         self._problem.speed[:] = speed
         return lambda part: interpolant(part).view(dtype)
 
@@ -127,9 +139,10 @@ class Stepper:
 
     @weighed_step.setter
     def weighed_step(self, dt: float) -> None:
-        u, self._work.weighed_step[0] = self.state, np.nan
+        u, elapsed, self._work.weighed_step[0] = self.state, self.elapsed, np.nan
         if not np.isnan(dt):  # weights come with a step, which is thrown away
             self.advance(started(dt), FIXED_STEP, dt, 1)
+        self.elapsed = elapsed
         self.state = u
 
     @property
@@ -137,15 +150,17 @@ class Stepper:
         """Steps accepted, steps rejected, weights computed; assign through [:] to carry on."""
         return self._work.counts
 
-    def nonlinear(self, u: np.ndarray) -> np.ndarray:
-        """N(u)."""
+    def nonlinear(self, u: np.ndarray, elapsed: float = 0.0) -> np.ndarray:
+        """N(u) when the clock shows `elapsed`."""
         shape = self._work.u.shape[1:]
         source = np.array(u, dtype=self._work.u.dtype).reshape(shape)
         slope, problem = np.empty_like(source), self._problem
+        problem.time[0] = problem.start + elapsed
         for member in range(len(source)):
             added = problem.added[member % max(len(problem.added), 1) :][:1].ravel()
             function = problem.nonlinear, problem.context, member
             slope_of(*function, added, source[member], slope[member])
+        self._nonlinear.check()
         return slope
 
     @property
@@ -171,7 +186,7 @@ class Stepper:
         work, front = self._work, self._work.front[0]
         u, slope = work.u[front], work.slope[front]
         moved = u + way / self.rate_in_metric * (self._problem.linear * u + slope)
-        change = self.nonlinear(moved) - slope
+        change = self.nonlinear(moved, self.elapsed) - slope
         return float(np.sqrt((self._problem.metric * np.abs(change) ** 2).sum(axis=1).max())) / way
 
     def longest_step(self, scheme: Scheme) -> float:
@@ -183,26 +198,33 @@ class Stepper:
 
     def expected_step(self, u: np.ndarray, dt: float, rtol: float) -> float:
         """The step that error control would take from u, by the error of one of size dt."""
-        _, error = self._attempted(u, dt)
+        _, error = self._attempted(u, dt, self.elapsed)
         if not np.isfinite(error):
             return 0.1 * dt
         relative = max(error / rtol, 1e-10)
         step = 0.9 * dt * relative ** (-1 / (self.scheme.estimate_order + 1))
         return min(step, 10 * dt, self.longest_step(self.scheme))
 
-    def step(self, u: np.ndarray, dt: float) -> tuple[np.ndarray, float]:
-        """The state one step after u, and the relative error estimate. Leaves `state` alone."""
+    def step(
+        self, u: np.ndarray, dt: float, elapsed: float = 0.0
+    ) -> tuple[np.ndarray, float]:
+        """The state one step after u, and the relative error estimate. Leaves `state` alone.
+
+        The clock shows `elapsed` at u.
+        """
         speed = self._problem.speed.copy()  # that of the last step, which the next review looks at
-        found = self._attempted(u, dt)
+        found = self._attempted(u, dt, elapsed)
         self._problem.speed[:] = speed
         return found
 
-    def _attempted(self, u: np.ndarray, dt: float) -> tuple[np.ndarray, float]:
+    def _attempted(self, u: np.ndarray, dt: float, elapsed: float) -> tuple[np.ndarray, float]:
         work = _work(self._table, self._problem.linear, self._work.u[0])
         work.u[0] = u
-        work.slope[0] = self.nonlinear(u)
+        work.slope[0] = self.nonlinear(u, elapsed)
         clock, dt = started(float(dt)), float(dt)
-        advance(self._problem, self._table, work, clock, FIXED_STEP, dt, np.inf, 1)
+        problem = self._problem._replace(start=self._problem.start + elapsed)
+        advance(problem, self._table, work, clock, FIXED_STEP, dt, np.inf, 1)
+        self._nonlinear.check()
         return work.u[1], float(work.error[0])
 
     def advance(
@@ -223,7 +245,9 @@ class Stepper:
         code, clock, before = advance(
             problem, table, work, clock, rules, float(target), float(output), limit
         )
+        self._nonlinear.check()
         self._interpolant = None
+        self.elapsed = float(clock[0])
         if self.counts[0] > accepted:
             self.before = Clock(*before)
         return code, Clock(*clock)
