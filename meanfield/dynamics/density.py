@@ -1,14 +1,16 @@
 """Densities: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]) by harmonics, and what is measured."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
+from ..models.zonal import ZonalDrift, kernel_degree
 from ..spaces import Geometry
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
-from .motion import Failure, Motion, in_shape_of
+from .motion import Failure, Motion, careful_step, in_shape_of
 from .observables import MOMENTS, declare
 
 declare("moments", r"moments $|m_k|$")
@@ -72,7 +74,11 @@ class DensityMotion(Motion, moves=Density):
 
     example = "a Density such as circle.density(f) or circle.von_mises(0, 1)"
     schemes = SCHEMES
-    options = frozenset({"min_degree", "max_degree"})
+    options = frozenset({"min_degree", "max_degree", "rng"})
+    refusals: ClassVar = {
+        "rng": "rng is for Tokens, and for a Density under common noise, which this model does not "
+        "have; leave it out, or give the model common=, see Transformer."
+    }
     semilinear = True
 
     @classmethod
@@ -82,7 +88,12 @@ class DensityMotion(Motion, moves=Density):
         return in_shape_of(model, state)
 
     def check(self) -> None:
-        """Raise MeanfieldError for a drift that has no harmonics."""
+        """Raise MeanfieldError for a drift without harmonics, and where common noise is refused."""
+        if self.random and self.like.geometry.axisymmetric:
+            raise MeanfieldError(
+                f"{self.model.common!r} moves a density off its axis of symmetry: densities on "
+                "Circle and Sphere, and Tokens, can have common noise. Use one of these."
+            )
         self.model.zonal  # noqa: B018  (raises)
 
     def chosen_scheme(
@@ -91,7 +102,31 @@ class DensityMotion(Motion, moves=Density):
         """The scheme; None, a choice as the run goes, where neither it nor dt is given."""
         if isinstance(scheme, Splitting):
             raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
+        if self.random and dt is None:
+            dt = careful_step(self.model, self.like.dimension, True, start)
         return (Krogstad if scheme is None and dt is not None else scheme), dt
+
+    @property
+    def random(self) -> bool:
+        return self.model.common is not None
+
+    def takes(self, option: str) -> bool:
+        """Whether an option of `solve` applies: `rng` under common noise."""
+        return super().takes(option) and (option != "rng" or self.random)
+
+    def carried(
+        self, geometry: Geometry, c: np.ndarray, t: float, dt: float, rng: Any
+    ) -> np.ndarray:
+        """Coefficients (members, modes) after common noise for a time dt."""
+        common: Any = self.model.common
+        increments = common.increments(len(c), geometry.dimension, rng)
+        strength = dt / np.broadcast_to(common.kappa, self.like.shape).ravel()
+        attention = self.attention(geometry, c, t) if common.needs_attention else None
+        return common.carried(geometry, c, strength, increments, attention)
+
+    def attention(self, geometry: Geometry, c: np.ndarray, t: float) -> np.ndarray:
+        """The output of attention (members, N, d) at the grid of a geometry."""
+        return zonal_attention(self.model.zonal.broadcast(self.like.shape), geometry, c)
 
     def evolution(self, geometry: Geometry) -> DensityEvolution:
         """The equation on the modes of a geometry."""
@@ -200,6 +235,27 @@ class DensityMotion(Motion, moves=Density):
         gain = (geometry.parseval * pairing.real).sum(axis=-1)
         loss = _mean(state, geometry.to_values(change) * _log(state.values))
         return gain - loss / self.model.kappa
+
+
+def zonal_attention(drift: ZonalDrift, geometry: Geometry, c: np.ndarray) -> np.ndarray:
+    """int W'(<x, y>) y dmu(y) / (Z * mu)(x) at the grid, (members, N, d), from (members, modes).
+
+    Convolutions: the component k is that of W' with the measure y_k mu. The multipliers of W' are
+    sums of those of W, from W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
+    """
+    degree, dimension = geometry.degree, geometry.dimension
+    values = geometry.to_values(c)
+    moments = geometry.to_coefficients(values[:, None] * geometry.points.T)  # of y_k mu
+    last = 2 + 2 * max(degree, kernel_degree(drift, dimension))
+    differences = (2 * np.arange(last + 1) + dimension - 2) * drift.attraction(last, dimension)
+    pairs = differences[..., 1:].reshape(*drift.shape, -1, 2)
+    slopes = pairs[..., ::-1, :].cumsum(axis=-2)[..., ::-1, :].reshape(*drift.shape, -1)
+    slopes = slopes[..., None, geometry.degrees]
+    output = np.moveaxis(geometry.to_values(slopes * moments), 1, -1)
+    normaliser = drift.normaliser(degree, dimension)
+    if normaliser is None:
+        return output
+    return output / geometry.to_values(normaliser[..., geometry.degrees] * c)[..., None]
 
 
 def _mean(density: Density, values: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory, fitting, generator, positive, real_array
+from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
 from ..states.points import UNIT, function_values
 from .clusters import mean_direction
@@ -408,6 +409,13 @@ class Geometry(Kind, family=True):
     @abstractmethod
     def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
         """Coefficients of the pushforward of a density by a rotation."""
+
+    def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Coefficients (members, modes) of point masses (members, N) at unit vectors (.., N, d).
+
+        The first is their sum, to rounding.
+        """
+        raise MeanfieldError(f"{self!r} does not hold measures without a symmetry; use Sphere.")
 
     @abstractmethod
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
