@@ -25,7 +25,7 @@ USA, NOISY = mf.Transformer(mf.USA(beta=2.0)), mf.Transformer(mf.USA(beta=2.0), 
 SA, NOISY_SA = mf.Transformer(mf.SA(beta=2.0)), mf.Transformer(mf.SA(beta=2.0), kappa=8.0)
 CIRCLE = mf.Circle(24)
 SPACES = {"circle": mf.Circle, "sphere": mf.Sphere, "zonal": lambda degree: mf.Zonal(5, degree)}
-NOISES = (mf.Isotropic(), mf.CommonNoise(), mf.Anisotropic(np.diag([0.1, 0.2, 0.3])))
+NOISES = (mf.Isotropic(), mf.Anisotropic(np.diag([0.1, 0.2, 0.3])))
 OWN = mf.Interaction(lambda t: np.sin(t) + t**3, name="own")
 
 SHARED = {}  # the same objects in all threads
