@@ -152,7 +152,8 @@ def jobs(folder, variants):
             mf.Transformer(mf.Attention(Q=np.eye(4), beta=2.0 + k, causal=True)), tokens(90, 4, k)
         )
         for noise in NOISES:
-            noisy = mf.Transformer(mf.SA(beta=1.0), 8.0, noise=noise)
+            common = mf.CommonTranslations(9.0)
+            noisy = mf.Transformer(mf.SA(beta=1.0), 8.0, noise=noise, common=common)
             name = type(noise).__name__
             found[f"{name} noise {k}"] = moved(noisy, tokens(50, 3, k), rng=k, dt=0.05)
         found[f"Gram {k}"] = moved(SA, lambda k=k: tokens(12, 5, k)().gram())
