@@ -285,6 +285,11 @@ def _checked(model: Transformer, density: Density) -> ZonalDrift:
             "Stationary states are found one at a time; got ensembles of shape "
             f"{model.shape} and {density.shape}."
         )
+    if model.common is not None:
+        raise ValueError(
+            f"A density under common noise, here {model.common!r}, does not rest: it has no "
+            "stationary states. Leave common out, or look at observables of a long run."
+        )
     if not model.noisy:
         raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
     if not model.steady_noise:

@@ -1,18 +1,27 @@
 """Densities: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]) by harmonics, and what is measured."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.contract import Transport
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
-from .field_transport import ChangingNoise, FieldTransport, in_members, potentials_of, transport_of
-from .motion import Failure, Motion, in_shape_of
+from .field_transport import (
+    ChangingNoise,
+    FieldTransport,
+    attention_of,
+    in_members,
+    members_fields,
+    potentials_of,
+    transport_of,
+)
+from .motion import Failure, Motion, careful_step, in_shape_of
 from .observables import MOMENTS, declare
 
 TAIL = 0.1  # how large the last coefficients may be, in units of rtol
@@ -120,7 +129,11 @@ class DensityMotion(Motion, moves=Density):
 
     example = "a Density such as circle.density(f) or circle.von_mises(0, 1)"
     schemes = SCHEMES
-    options = frozenset({"min_degree", "max_degree"})
+    options = frozenset({"min_degree", "max_degree", "rng"})
+    refusals: ClassVar = {
+        "rng": "rng is for Tokens, and for a Density under common noise, which this model does not "
+        "have; leave it out, or give the model common=, see Transformer."
+    }
     semilinear = True
 
     @classmethod
@@ -132,6 +145,11 @@ class DensityMotion(Motion, moves=Density):
     def check(self) -> None:
         """Raise MeanfieldError, with the reason, for a model that no density can follow."""
         model, geometry = self.model, self.like.geometry
+        if self.random and geometry.axisymmetric:
+            raise MeanfieldError(
+                f"{model.common!r} moves a density off its axis of symmetry: densities on "
+                "Circle and Sphere, and Tokens, can have common noise. Use one of these."
+            )
         model.noise.check_densities(geometry)
         if not model.is_zonal:
             FieldTransport(in_members(model, self.like.shape), geometry.with_degree(1), 1)
@@ -142,7 +160,37 @@ class DensityMotion(Motion, moves=Density):
         """The scheme; None, a choice as the run goes, where neither it nor dt is given."""
         if isinstance(scheme, Splitting):
             raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
+        if self.random and dt is None:
+            dt = careful_step(self.model, self.like.dimension, True, start)
         return (Krogstad if scheme is None and dt is not None else scheme), dt
+
+    def setup(self) -> None:
+        """Remember fields, which make kernels."""
+        self._fields: dict[Geometry, Any] = {}
+
+    @property
+    def random(self) -> bool:
+        return self.model.common is not None
+
+    def takes(self, option: str) -> bool:
+        """Whether an option of `solve` applies: `rng` under common noise."""
+        return super().takes(option) and (option != "rng" or self.random)
+
+    def carried(
+        self, geometry: Geometry, c: np.ndarray, t: float, dt: float, rng: Any
+    ) -> np.ndarray:
+        """Coefficients (members, modes) after common noise for a time dt."""
+        common: Any = self.model.common
+        increments = common.increments(len(c), geometry.dimension, rng)
+        strength = dt / np.broadcast_to(common.kappa, self.like.shape).ravel()
+        attention = self.attention(geometry, c, t) if common.needs_attention else None
+        return common.carried(geometry, c, strength, increments, attention)
+
+    def attention(self, geometry: Geometry, c: np.ndarray, t: float) -> np.ndarray:
+        """The output of attention (members, N, d) at the grid of a geometry."""
+        if geometry not in self._fields:
+            self._fields[geometry] = members_fields(self.model, geometry, self.like.shape)
+        return attention_of(self._fields[geometry], geometry, c, self.inside(t))
 
     def evolution(self, geometry: Geometry) -> DensityEvolution:
         """The equation on the modes of a geometry."""

@@ -28,6 +28,25 @@ def transport_of(
     return general if tables is None else TableTransport(tables, geometry.degree, members)
 
 
+def members_fields(
+    model: Transformer, geometry: Geometry, shape: tuple[int, ...]
+) -> list[list[tuple[float, DensityField]]]:
+    """The fields of every member of an ensemble, or of all where they are the same."""
+    drift, members = model.drift.broadcast(shape), int(np.prod(shape))
+    singles = [drift.member(i) for i in range(members)] if drift.shape else [drift]
+    return [fields_of(single, geometry) for single in singles]
+
+
+def attention_of(fields: Any, geometry: Geometry, c: np.ndarray, t: float) -> np.ndarray:
+    """The whole output of attention (members, N, d) of densities (members, modes)."""
+    found = []
+    for member, series in enumerate(c):
+        density = Grid(geometry, series, geometry.to_values(series))
+        parts = fields[member % len(fields)]
+        found.append(sum(factor * field.attention(t, density) for factor, field in parts))
+    return np.array(found)
+
+
 def potentials_of(
     model: Transformer,
     geometry: Geometry,
@@ -36,15 +55,14 @@ def potentials_of(
     t: float,
 ) -> np.ndarray | None:
     """Values of the potentials (*shape, N) whose gradients are the velocities; None if none are."""
-    drift = model.drift.broadcast(shape)
-    members = coefficients.reshape(-1, coefficients.shape[-1])
+    fields = members_fields(model, geometry, shape)
     found: list[Any] = []
-    for i, series in enumerate(members):
+    for i, series in enumerate(coefficients.reshape(-1, coefficients.shape[-1])):
         density = Grid(geometry, series, geometry.to_values(series))
-        fields = fields_of(drift.member(i) if drift.shape else drift, geometry)
-        if not all(field.is_gradient(t) for _, field in fields):
+        parts = fields[i % len(fields)]
+        if not all(field.is_gradient(t) for _, field in parts):
             return None
-        found.append(sum(factor * field.potential(t, density) for factor, field in fields))
+        found.append(sum(factor * field.potential(t, density) for factor, field in parts))
     return np.array(found).reshape(*shape, -1)
 
 
@@ -76,11 +94,7 @@ class FieldTransport(Transport):
             )
         self._model, self._geometry, self._inside = model, geometry, inside
         self._frame = geometry.frame
-        drift = model.drift
-        singles = [drift.member(i) for i in range(members)] if drift.shape else [drift]
-        self._fields: list[list[tuple[float, DensityField]]] = [
-            fields_of(single, geometry) for single in singles
-        ]
+        self._fields = members_fields(model, geometry, model.drift.shape)
         self._forward = None if model.feedforward is None else self._feedforward()
         self._function = PythonFunction(self._evaluate, geometry.degrees.size)
         self.address, self.context = self._function.address, 0

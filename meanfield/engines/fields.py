@@ -14,9 +14,9 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models import Attention, Drift, Pointwise, ZonalDrift
+from ..models.zonal import kernel_degree
 from ..spaces.circle_transport import Table
 from .attention import AttentionSums
-from .choice import engine_for
 from .kernels import KERNELS, Kernel, Kernels
 
 MEMORY = 8  # of Anderson's acceleration
@@ -127,12 +127,26 @@ class ZonalField(DensityField):
         return [Table(numerator, self.geometry.to_values(normaliser * parts), NO_MASS)]
 
     def attention(self, t: float, density: Grid) -> np.ndarray:
-        return self._sums.attention(t, self.geometry.points[None], density.masses[None])[0]
+        """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
+
+        The multipliers of W' are sums of those of W, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
+        """
+        geometry = self.geometry
+        moments = geometry.to_coefficients(density.moments[:-1])
+        output = geometry.to_values(self._slopes * moments).T
+        normaliser = self._multipliers[1]
+        if normaliser is None:
+            return output
+        level = geometry.to_values(normaliser * density.coefficients)
+        return output / np.maximum(level, NO_MASS)[:, None]
 
     @cached_property
-    def _sums(self) -> Any:
-        size = self.geometry.points.shape
-        return engine_for(self.drift, None, *size, whole_for="A normalisation")
+    def _slopes(self) -> np.ndarray:
+        degree, dimension = self.geometry.degree, self.geometry.dimension
+        last = 2 + 2 * max(degree, kernel_degree(self.drift, dimension))
+        weights = self.drift.attraction(last, dimension)
+        pairs = ((2 * np.arange(last + 1) + dimension - 2) * weights)[1:].reshape(-1, 2)
+        return pairs[::-1].cumsum(axis=0)[::-1].ravel()[self.geometry.degrees]
 
     def is_gradient(self, t: float) -> bool:
         return self.drift.gradient_flow

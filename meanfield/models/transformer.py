@@ -9,6 +9,7 @@ import numpy as np
 from ..core.checks import common_shape
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
+from .common_noise import CommonNoise
 from .drift import Drift
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
@@ -39,8 +40,11 @@ class Transformer(Kind, family=True):
         are for tokens.
     noise : Noise
         Of unit strength: `Isotropic()`, for which L is the Laplacian, or `Anisotropic(sigma)`,
-        `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`, or for tokens
-        `CommonNoise()`, with a finite kappa.
+        `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`, with a finite kappa.
+    common : CommonNoise, optional
+        Noise that all tokens have in common, with a strength of its own, beside `noise`:
+        `CommonRotations(kappa)`, `CommonTranslations(kappa)` or `CommonMatrix(kappa)`. A density is
+        then random: the law of the tokens given the common noise.
     reaction : float
         alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu: the masses of tokens
         then follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j Phi(x_j)) (Wasserstein-Fisher-Rao).
@@ -69,11 +73,12 @@ class Transformer(Kind, family=True):
     _: KW_ONLY
     normalisation: Normalisation = PostLN()
     noise: Noise = Isotropic()
+    common: CommonNoise | None = None
     reaction: float = 0.0
     feedforward: FeedForward | Callable | None = None
 
     def validate(self) -> None:
-        if not (self.noise.laplacian or self.noisy):
+        if not (self.noise.laplacian or self.has_independent_noise):
             raise ValueError(
                 f"{self.noise!r} has strength 1/kappa, and kappa = inf means no noise; give a "
                 "finite kappa, or leave noise out."
@@ -83,16 +88,24 @@ class Transformer(Kind, family=True):
     @property
     def shape(self) -> tuple[int, ...]:
         """Ensemble shape: that of the drift's parameters broadcast with kappa; () if single."""
+        shapes = {"drift": self.drift.shape, "kappa": self.kappa.shape or ()}
+        if self.common is not None:
+            shapes["common"] = self.common.shape
         return common_shape(
             "The drift's parameters and kappa",
-            {"drift": self.drift.shape, "kappa": self.kappa.shape or ()},
+            shapes,
             "For a table of both, give beta a trailing axis: USA(beta[:, None]) with kappa of "
             "shape (n,).",
         )
 
     @property
     def noisy(self) -> bool:
-        """Whether there is noise in some member, at some time."""
+        """Whether there is noise in some member, independent or common."""
+        return self.has_independent_noise or self.common is not None
+
+    @property
+    def has_independent_noise(self) -> bool:
+        """Whether there is noise in some member, at some time, that each token has for itself."""
         values = getattr(self.kappa, "values", self.kappa)  # those of all layers
         return not isinstance(values, np.ndarray) or bool(np.isfinite(values).any())
 
@@ -157,8 +170,13 @@ class Transformer(Kind, family=True):
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
-        """beta, where the drift has one, and kappa, if it does not depend on time."""
-        return {**self.drift.parameters, **({"kappa": self.kappa} if self.steady_noise else {})}
+        """beta, where the drift has one, and kappa, if it does not depend on time.
+
+        That of common noise is `common_kappa`.
+        """
+        kappa = {"kappa": self.kappa} if self.steady_noise else {}
+        common = {} if self.common is None else {"common_kappa": self.common.kappa}
+        return {**self.drift.parameters, **kappa, **common}
 
     def __repr__(self) -> str:
         name, _, rest = super().__repr__().partition("drift=")
