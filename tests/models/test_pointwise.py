@@ -55,9 +55,13 @@ def test_a_field_is_asked_for_all_points_at_once_and_cannot_write_into_them():
 @pytest.mark.parametrize(
     ("function", "error", "message"),
     [
-        (lambda x: x[..., 0], ValueError, r"Field takes points .* got shape \(.*4,?\) for"),
-        (lambda x: 1j * x, TypeError, "What Field returns must be real numbers"),
-        (lambda x: None, TypeError, "What Field returns must be real numbers; got None"),
+        (
+            lambda x: x[..., 0],
+            ValueError,
+            r"Field.function takes points .* got shape \(.*4,?\) for",
+        ),
+        (lambda x: 1j * x, TypeError, "What Field.function returns must be real numbers"),
+        (lambda x: None, TypeError, "What Field.function returns must be real numbers; got None"),
         (lambda x: [[0.0], [0.0, 1.0]], ValueError, "rows of equal length"),
     ],
 )
