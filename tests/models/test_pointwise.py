@@ -93,3 +93,14 @@ def test_a_function_of_points_of_ones_own_passes_the_checks():
     assert len(mf.testing.check(Saddle(2.0))) == 2
     assert len(mf.testing.check(mf.SA(1.0) - 0.5 * Saddle(2.0))) == 2
     assert len(mf.testing.check(mf.FeedForward(0.5 * np.eye(3), np.eye(3), activation=gelu))) == 2
+
+
+def test_parameters_of_a_function_of_points_make_ensembles():
+    """Each member gets its own number, and the points of its replica."""
+    tokens, steps = mf.Tokens.uniform(5, 3, rng=0), {"t_eval": [1.0], "dt": 1 / 8}
+    drift = 0.5 * Saddle([1.0, -2.0, 3.0]) + mf.SA(1.0)
+    many = mf.solve(mf.Transformer(drift), tokens, (0, 1), **steps)
+    assert many.parameters["drifts[0].a"].tolist() == [1.0, -2.0, 3.0]
+    for i in range(3):
+        one = mf.solve(mf.Transformer(drift.member(i)), tokens, (0, 1), **steps)
+        np.testing.assert_array_equal(many.final[i].x, one.final.x)
