@@ -74,9 +74,9 @@ class CombinedSums:
 
         return self._total(of_one)
 
-    def potential(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """The potentials (R, n), where all parts are tangential."""
-        return self._total(lambda engine: engine.potential(x, masses)[..., None])[..., 0]
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """The potentials (R, n), where all parts have one."""
+        return self._total(lambda engine: engine.potential(x, masses, t)[..., None])[..., 0]
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The interaction energies (R,); nan where a part has none."""

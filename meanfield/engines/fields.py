@@ -14,8 +14,9 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models import Attention, Drift, Pointwise, ZonalDrift
+from ..models.zonal import kernel_degree
+from ..spaces.circle_transport import Table
 from .attention import AttentionSums
-from .choice import engine_for
 from .kernels import KERNELS, Kernel, Kernels
 
 MEMORY = 8  # of Anderson's acceleration
@@ -24,7 +25,7 @@ NO_MASS = 2.0**-40  # Z, relative to the largest kernel, that is rounding: see `
 
 @dataclass(frozen=True)
 class Grid:
-    """One density on the grid of its space.
+    """One density on the grid of its space, or in tables many functions at once.
 
     Attributes
     ----------
@@ -39,8 +40,10 @@ class Grid:
 
     @cached_property
     def moments(self) -> np.ndarray:
-        """y mu(y) and mu(y) at the points y, (d + 1, N)."""
-        return np.concatenate([self.geometry.points.T * self.values, self.values[None]])
+        """y mu(y) and mu(y) at the points y, (d + 1, ..., N)."""
+        ones = np.ones((1, len(self.geometry.points)))
+        lifted = np.concatenate([self.geometry.points.T, ones])
+        return (lifted if self.values.ndim == 1 else lifted[:, None]) * self.values
 
     @property
     def masses(self) -> np.ndarray:
@@ -66,8 +69,16 @@ class DensityField(ABC):
         """Its tangential part, in components (d - 1, N)."""
         return np.einsum("fnd,nd->fn", self.geometry.frame, self.attention(t, density))
 
+    def tables(self) -> "list[Table] | None":
+        """Of the velocity on the circle, as a sum; None where it is no such sum."""
+        return None
+
+    def is_gradient(self, t: float) -> bool:
+        """Whether the velocity is the gradient of `potential`, and E half of its mean."""
+        return False
+
     def potential(self, t: float, density: Grid) -> np.ndarray:
-        """Phi, (N,), up to a constant, of which the velocity is the gradient."""
+        """Phi, (N,), of which the velocity is the gradient; that of a reaction."""
         raise MeanfieldError(
             f"A reaction needs the potential of which the velocity is the gradient; that of "
             f"{self.drift!r} is not one. Use a zonal drift or, with V = Q^T K symmetric, "
@@ -91,6 +102,12 @@ class ZonalField(DensityField):
         assert attraction is not None
         return attraction, normaliser
 
+    @cached_property
+    def _interaction(self) -> np.ndarray:
+        """Multipliers of W; those of `_multipliers` may have a factor in common with Z."""
+        multipliers = self.drift.interaction(self.geometry.degree, self.geometry.dimension)
+        return multipliers[self.geometry.degrees]
+
     def velocity(self, t: float, density: Grid) -> np.ndarray:
         attraction, normaliser = self._multipliers
         gradient = self.geometry.gradient(attraction * density.coefficients)
@@ -99,16 +116,43 @@ class ZonalField(DensityField):
         level = self.geometry.to_values(normaliser * density.coefficients)
         return gradient / np.maximum(level, NO_MASS)
 
+    def tables(self) -> "list[Table] | None":
+        if self.geometry.dimension != 2:
+            return None
+        parts = np.eye(2 * self.geometry.degrees.size).view(complex)
+        attraction, normaliser = self._multipliers
+        numerator = self.geometry.to_values(1j * self.geometry.degrees * attraction * parts)
+        if normaliser is None:
+            return [Table(numerator)]
+        return [Table(numerator, self.geometry.to_values(normaliser * parts), NO_MASS)]
+
     def attention(self, t: float, density: Grid) -> np.ndarray:
-        return self._sums.attention(t, self.geometry.points[None], density.masses[None])[0]
+        """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
+
+        The multipliers of W' are sums of those of W, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
+        """
+        geometry = self.geometry
+        moments = geometry.to_coefficients(density.moments[:-1])
+        output = geometry.to_values(self._slopes * moments).T
+        normaliser = self._multipliers[1]
+        if normaliser is None:
+            return output
+        level = geometry.to_values(normaliser * density.coefficients)
+        return output / np.maximum(level, NO_MASS)[:, None]
 
     @cached_property
-    def _sums(self) -> Any:
-        size = self.geometry.points.shape
-        return engine_for(self.drift, None, *size, whole_for="A normalisation")
+    def _slopes(self) -> np.ndarray:
+        degree, dimension = self.geometry.degree, self.geometry.dimension
+        last = 2 + 2 * max(degree, kernel_degree(self.drift, dimension))
+        weights = self.drift.attraction(last, dimension)
+        pairs = ((2 * np.arange(last + 1) + dimension - 2) * weights)[1:].reshape(-1, 2)
+        return pairs[::-1].cumsum(axis=0)[::-1].ravel()[self.geometry.degrees]
+
+    def is_gradient(self, t: float) -> bool:
+        return self.drift.gradient_flow
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
-        return self.geometry.to_values(self._multipliers[0] * density.coefficients)
+        return self.geometry.to_values(self._interaction * density.coefficients)
 
 
 class PointField(DensityField):
@@ -117,6 +161,12 @@ class PointField(DensityField):
     @cached_property
     def _values(self) -> np.ndarray:
         return self.drift.values(self.geometry.points)
+
+    def tables(self) -> "list[Table] | None":
+        if self.geometry.dimension != 2:
+            return None
+        along = (self.geometry.frame[0] * self._values).sum(axis=1)
+        return [Table(np.stack([along, np.zeros_like(along)]))]  # times the mass, 1
 
     def attention(self, t: float, density: Grid) -> np.ndarray:
         return self._values
@@ -135,22 +185,39 @@ class AttentionField(DensityField):
         self._kernels: list[Kernels] = []
         self._sums = AttentionSums(drift)
 
-    def heads(self, t: float, density: Grid) -> "list[DensityHead]":
+    def heads(self, t: float, density: Grid, kind: Any = None) -> "list[Any]":
         """One for each head, with matrices at the time t."""
         found = self.drift.on(t, self.geometry.dimension)
         while len(self._kernels) < len(found):
             self._kernels.append(KERNELS[type(self.geometry)](self.geometry))
         return [
-            DensityHead(density, *head, kernels)
+            (kind or DensityHead)(density, *head, kernels)
             for head, kernels in zip(found, self._kernels, strict=False)
         ]
 
     def attention(self, t: float, density: Grid) -> np.ndarray:
         try:
-            return sum(self.drift.attend(head) for head in self.heads(t, density))
+            pulls: list[Any] = [self.drift.attend(head) for head in self.heads(t, density)]
+            return sum(pulls[1:], pulls[0])
         except NotSmooth:
             points = self.geometry.points[None]
             return self._sums.attention(t, points, density.masses[None])[0]
+
+    def tables(self) -> list[Table] | None:
+        geometry = self.geometry
+        if not (self.drift.constant and geometry.dimension == 2):
+            return None
+        modes = 2 * geometry.degrees.size
+        parts = np.eye(modes).view(complex)
+        functions = Grid(geometry, parts, geometry.to_values(parts))
+        try:
+            answers: Any = [self.drift.attend(h) for h in self.heads(0.0, functions, TableHead)]
+        except (NotSmooth, TypeError):  # weights may do what tables cannot
+            return None
+        return answers if all(isinstance(answer, Table) for answer in answers) else None
+
+    def is_gradient(self, t: float) -> bool:
+        return self.drift.gradient_at(t, self.geometry.dimension) is not None
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
         slope = self.drift.gradient_at(t, self.geometry.dimension)
@@ -203,20 +270,27 @@ class DensityHead:
     def _exponential(self, A: np.ndarray, name: str) -> Kernel:
         return _smooth(self.kernels.remembered((name, A), lambda: self.kernels.exponential(A)))
 
-    def exponential(self, *, normalised: bool) -> np.ndarray:
+    def exponential(self, *, normalised: bool) -> Any:
         """With k = e^logits; with a bias it has to be normalised."""
         kernel = self._exponential(self.A, "exponential")
-        sums = kernel(self._factor * self.density.moments)
-        pulled = (self.V @ sums[:-1]).T
+        sums = self._sums(kernel, self._factor * self.density.moments)
         if normalised:
-            return pulled / np.maximum(sums[-1], self._least(kernel))[:, None]
+            x = self.density.geometry.points
+            largest = np.linalg.norm(x @ self.A.T, axis=1) - kernel.top
+            return self.answer(sums[:-1], sums[-1], NO_MASS * np.exp(largest))
         with np.errstate(over="ignore"):
-            return np.exp(kernel.top).reshape(-1, 1) * pulled
+            return self.answer(np.exp(kernel.top) * sums[:-1])
 
-    def _least(self, kernel: Kernel) -> np.ndarray:
-        """Below it, Z is rounding."""
-        x = self.density.geometry.points
-        return NO_MASS * np.exp(np.linalg.norm(x @ self.A.T, axis=1) - kernel.top)
+    @staticmethod
+    def _sums(kernel: Kernel, functions: np.ndarray) -> np.ndarray:
+        return kernel(functions.reshape(-1, functions.shape[-1])).reshape(functions.shape)
+
+    def answer(self, pulls: np.ndarray, level: np.ndarray | None = None, least: Any = None) -> Any:
+        """V pulls / level, (N, d), of pulls (d, N); a level below `least` is rounding."""
+        pulled = (self.V @ pulls).T
+        if level is None:
+            return pulled
+        return pulled / (level if least is None else np.maximum(level, least))[:, None]
 
     def by_distance(self) -> "DensityHead":
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
@@ -233,9 +307,8 @@ class DensityHead:
 
         key = "weights", self.Q, self.K, self.beta
         build = lambda: self.kernels.smooth(self.A, weights)  # noqa: E731
-        sums = _smooth(self.kernels.remembered(key, build))(self.density.moments)
-        pulled = (self.V @ sums[:-1]).T
-        return pulled / sums[-1][:, None] if normalised else pulled
+        sums = self._sums(_smooth(self.kernels.remembered(key, build)), self.density.moments)
+        return self.answer(sums[:-1], sums[-1]) if normalised else self.answer(sums[:-1])
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "DensityHead":
         """The head with the bias for which normalised weights have columns of sum one too."""
@@ -253,11 +326,28 @@ class DensityHead:
         bias = _fixed_point(balanced, np.zeros(values.size), tolerance, most_iterations)
         return replace(self, bias=bias)
 
-    def linear(self) -> np.ndarray:
+    def linear(self) -> Any:
         """With k = logits, not normalised."""
         points = self.density.geometry.points
-        second = self.density.mean(np.einsum("na,nb->abn", points, points))
-        return points @ (self.V @ second @ self.A).T
+        second = np.tensordot(self.density.moments[:-1], self._weighted_points, axes=1)
+        return self.answer(second @ (points @ self.A.T).T)
+
+    @property
+    def _weighted_points(self) -> np.ndarray:
+        geometry = self.density.geometry
+        return geometry.weights[:, None] * geometry.points
+
+
+class TableHead(DensityHead):
+    """A head on many functions at once, which answers with a `Table`."""
+
+    def answer(self, pulls, level=None, least=None) -> Any:
+        along = self.density.geometry.frame[0] @ self.V  # <e, V y> at each point
+        numerator = np.einsum("na,arn->rn", along, pulls)
+        return Table(numerator, level, 0.0 if least is None else float(np.max(least)))
+
+    def doubly_stochastic(self, tolerance: float, most_iterations: int) -> DensityHead:
+        raise NotSmooth  # u and w depend on the density
 
 
 def _fixed_point(f: Callable, x: np.ndarray, tolerance: float, most: int) -> np.ndarray:

@@ -145,6 +145,9 @@ class Sum(Drift):
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         return np.asarray(sum(c * drift.interaction_energy(x, masses) for c, drift in self.terms))
 
+    def without_potential(self, d: int, t: float = 0.0) -> str:
+        return next(filter(None, (part.without_potential(d, t) for part in self.drifts)), "")
+
     @property
     def undefined(self) -> str:
         found = dict.fromkeys(d.undefined for d in self.drifts if d.undefined)
