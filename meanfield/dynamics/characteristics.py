@@ -141,8 +141,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         model, drift = self.model, self.model.drift
         if model.noisy:
             raise ValueError(
-                "Characteristics carries densities without noise, kappa = inf; got kappa = "
-                f"{model.kappa.tolist()}. Solve for the density itself, or for Tokens."
+                "Characteristics carries densities without noise, kappa = inf and common=None; got "
+                f"{model!r}. Solve for the density itself, on Circle or Sphere, or for Tokens."
             )
         self.prepared(model, self.like)  # refuses ensembles
         self.check_dimensions()

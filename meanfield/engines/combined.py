@@ -26,7 +26,7 @@ class PointValues:
 
     def attention(self, _t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
         """f of the tokens, (R, n, d), checked."""
-        return self.drift.vectors(x)
+        return self.drift.values(x)
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """nan (R,): the tokens do not interact."""

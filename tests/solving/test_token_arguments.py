@@ -108,7 +108,7 @@ DENSITY = mf.Circle(8).uniform()
         (mf.Transformer(mf.Hardmax()), "Hardmax does not depend on inner products alone"),
         (mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN()), "have no normalisation"),
         (mf.Transformer(mf.SA(1.0), reaction=1.0), "have no reaction"),
-        (mf.Transformer(mf.SA(1.0), 2.0, noise=mf.CommonNoise()), "have no noise"),
+        (mf.Transformer(mf.SA(1.0), 2.0, noise=mf.Anisotropic(np.eye(2))), "have no noise"),
         (mf.Transformer(mf.SA(1.0), feedforward=np.tanh), "have no feedforward"),
     ],
     ids=["attention", "hardmax", "normalisation", "reaction", "noise", "feedforward"],
