@@ -1,14 +1,18 @@
 """Densities: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]) by harmonics, and what is measured."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..models.noise import Isotropic
 from ..models.transformer import Transformer
 from ..spaces import Geometry
+from ..spaces.contract import Transport
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
+from .field_transport import potentials_of, transport_of
 from .motion import Failure, Motion, in_shape_of
 from .observables import MOMENTS, declare
 
@@ -25,7 +29,7 @@ declare("degree", "degree", steps=True)
 
 
 class DensityEvolution:
-    """The equation of an ensemble of densities as L c + N(c), L diagonal.
+    """The equation of an ensemble of densities as L c + N(c, t), L diagonal.
 
     Parameters
     ----------
@@ -33,6 +37,8 @@ class DensityEvolution:
     geometry : Geometry
     shape : tuple of int
         Ensemble shape, to which the model's own shape broadcasts.
+    inside : callable
+        t -> the time, or one next to it that is between two jumps of the model.
 
     Attributes
     ----------
@@ -41,13 +47,19 @@ class DensityEvolution:
     basis : Eigenbasis or None
         Of another noise than isotropic noise: see `Noise.on_densities`.
     nonlinear : Transport
-        Coefficients of -div(mu v[mu]).
+        Coefficients of -div(mu v[mu]), and of the reaction.
     metric : ndarray, (modes,)
         Weights of the H^-1 norm, with the mass added: sum |c_k|^2 metric_k. It is W2 to
         leading order at the uniform state, and errors are measured in it.
     """
 
-    def __init__(self, model: Transformer, geometry: Geometry, shape: tuple[int, ...] = ()):
+    def __init__(
+        self,
+        model: Transformer,
+        geometry: Geometry,
+        shape: tuple[int, ...] = (),
+        inside: Callable[[float], float] = float,
+    ):
         members = int(np.prod(shape))
         degree, dimension = geometry.degree, geometry.dimension
 
@@ -57,8 +69,6 @@ class DensityEvolution:
                 return table[None]
             return np.broadcast_to(table, (*shape, table.shape[-1])).reshape(members, -1)
 
-        normaliser = model.zonal.normaliser(degree, dimension)
-
         self.geometry, self.shape, self.members = geometry, shape, members
         noise = model.noise.on_densities(geometry)
         rates: np.ndarray
@@ -66,11 +76,17 @@ class DensityEvolution:
         rates, self.basis = (geometry.laplacian, None) if noise is None else noise.eigenbasis
         with np.errstate(over="ignore"):  # no step is finite then
             self.linear = rows(rates / model.kappa[..., None])
-        self.nonlinear = geometry.transport(
-            rows(model.zonal.attraction(degree, dimension)),
-            None if normaliser is None else rows(normaliser),
-            members,
-        )
+        self.nonlinear: Transport
+        if model.is_zonal:
+            normaliser = model.zonal.normaliser(degree, dimension)
+            self.nonlinear = geometry.transport(
+                rows(model.zonal.attraction(degree, dimension)),
+                None if normaliser is None else rows(normaliser),
+                members,
+            )
+        else:
+            single = model.replace(drift=model.drift.broadcast(shape))
+            self.nonlinear = transport_of(single, geometry, members, inside)
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
 
     def diffused(self, coefficients: np.ndarray) -> np.ndarray:
@@ -99,9 +115,12 @@ class DensityMotion(Motion, moves=Density):
         return in_shape_of(model, state)
 
     def check(self) -> None:
-        """Raise MeanfieldError for a drift that has no harmonics, or noise that has none."""
-        self.model.zonal  # noqa: B018  (raises)
-        self.model.noise.check_densities(self.like.geometry)
+        """Raise MeanfieldError, with the reason, for a model that no density can follow."""
+        geometry, model = self.like.geometry, self.model
+        model.noise.check_densities(geometry)
+        if not model.is_zonal:
+            still = model.replace(noise=Isotropic())
+            DensityEvolution(still, geometry.with_degree(1), self.like.shape, self.inside)
 
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
@@ -113,7 +132,7 @@ class DensityMotion(Motion, moves=Density):
 
     def evolution(self, geometry: Geometry) -> DensityEvolution:
         """The equation on the modes of a geometry."""
-        return DensityEvolution(self.model, geometry, self.like.shape)
+        return DensityEvolution(self.model, geometry, self.like.shape, self.inside)
 
     def coordinates(self, state: Density) -> np.ndarray:
         """The coefficients."""
@@ -132,6 +151,7 @@ class DensityMotion(Motion, moves=Density):
         """Rates of change of the coefficients."""
         evolution = self.evolution(self.like.geometry.with_modes(y.shape[-1]))
         coefficients = y.reshape(evolution.members, -1)
+        evolution.nonlinear.time[0] = t
         change = evolution.diffused(coefficients) + evolution.nonlinear(coefficients)
         return change.reshape(y.shape)
 
@@ -181,8 +201,9 @@ class DensityMotion(Motion, moves=Density):
             order_parameter : |moment 1|, the length of the mean of the tokens
             entropy : int mu log |mu| dsigma
             interaction_energy : E = (1/2) int int W dmu dmu, W = e^(beta t)/beta for USA and SA
-            free_energy : F = entropy/kappa - E (USA, Kuramoto and Interaction under isotropic
-                noise; nan for SA, and under other noise)
+            free_energy : F = entropy/kappa - E where v is the gradient of W * mu, as under USA,
+                Kuramoto, Interaction and `Attention` that increases E, with isotropic noise and
+                nothing else; nan elsewhere, as for SA
             dissipation : -dF/dt = int mu |grad (log mu / kappa - W * mu)|^2 dsigma >= 0; or nan
             spectral_tail : largest coefficient in the last eighth of the degrees
 
@@ -194,16 +215,16 @@ class DensityMotion(Motion, moves=Density):
         parts, which does not divide by the density.
         """
         model, geometry = self.model, state.geometry
-        energy = interaction_energy(model, geometry, state.coefficients)
+        energy, potential = self._energy(state, t)
         entropy = _mean(state, state.values * _log(state.values))
         moments = [geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENTS + 1)]
         unknown = np.full(state.shape, np.nan)
-        gradient_flow = model.drift.gradient_flow and model.noise.laplacian
+        gradient_flow = potential is not None and not model.extras and model.noise.laplacian
         return {
             "moment": np.stack(moments, axis=-1).astype(complex),
             "order_parameter": np.abs(moments[0]),
             "free_energy": entropy / model.kappa - energy if gradient_flow else unknown,
-            "dissipation": self._dissipation(state) if gradient_flow else unknown,
+            "dissipation": self._dissipation(state, potential, t) if gradient_flow else unknown,
             "interaction_energy": energy,
             "entropy": entropy,
             "minimum": state.minimum,
@@ -216,11 +237,23 @@ class DensityMotion(Motion, moves=Density):
         """The degree of the expansion."""
         return {"degree": state.geometry.degree}
 
-    def _dissipation(self, state: Density) -> np.ndarray:
+    def _energy(self, state: Density, t: float) -> tuple[np.ndarray, np.ndarray | None]:
+        """E, and the coefficients of the potential of which v is the gradient; nan and None."""
+        model, geometry, coefficients = self.model, state.geometry, state.coefficients
+        if model.drift.is_zonal:
+            drift = model.drift.as_zonal()
+            weights = drift.attraction(geometry.degree, geometry.dimension)[..., geometry.degrees]
+            energy = interaction_energy(model, geometry, coefficients)
+            return energy, weights * coefficients if drift.gradient_flow else None
+        potentials = potentials_of(model, geometry, state.shape, coefficients, self.inside(t))
+        if potentials is None:
+            return np.full(state.shape, np.nan), None
+        return _mean(state, potentials * state.values) / 2, geometry.to_coefficients(potentials)
+
+    def _dissipation(self, state: Density, potential: Any, t: float) -> np.ndarray:
         geometry, coefficients = state.geometry, state.coefficients
-        change = self.velocity(coefficients)
-        weights = self.model.zonal.attraction(geometry.degree, geometry.dimension)
-        pairing = change * np.conj(weights[..., geometry.degrees] * coefficients)
+        change = self.velocity(coefficients, t)
+        pairing = change * np.conj(potential)
         gain = (geometry.parseval * pairing.real).sum(axis=-1)
         loss = _mean(state, geometry.to_values(change) * _log(state.values))
         return gain - loss / self.model.kappa
@@ -238,6 +271,7 @@ def interaction_energy(
     model: Transformer, geometry: Geometry, coefficients: np.ndarray
 ) -> np.ndarray:
     """(1/2) int int W dmu dmu of measures with these coefficients."""
-    weights = model.zonal.interaction(geometry.degree, geometry.dimension)
+    drift = model.drift.as_zonal()
+    weights = drift.interaction(geometry.degree, geometry.dimension)
     power = geometry.parseval * np.abs(coefficients) ** 2
     return 0.5 * (weights[..., geometry.degrees] * power).sum(axis=-1)

@@ -5,7 +5,9 @@ address. Here addresses are ordinary integer arguments, so everything stays cach
 one time loop, compiled once, serves every right-hand side.
 """
 
+import ctypes
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -84,3 +86,52 @@ class CompiledFunction:
 
     def __call__(self, context: int, member: int, source: int, target: int) -> None:
         self._compiled(context, member, source, target)
+
+
+class PythonFunction:
+    """A function of Python that compiled code calls by address, as it calls a `CompiledFunction`.
+
+    What it raises is kept: compiled code goes on, with the nan that is written for its values.
+
+    Parameters
+    ----------
+    function : callable
+        function(member, source, target) of two arrays: it reads the first and fills the second.
+    size : int
+        Their length.
+    dtype : numpy dtype
+        complex128 or float64.
+    """
+
+    _prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
+
+    def __init__(self, function: Callable, size: int, dtype: Any = np.complex128):
+        self._function, self._size, self._dtype = function, size, np.dtype(dtype)
+        self._error: BaseException | None = None
+        self._callback = self._prototype(self._called)
+        self.address = ctypes.cast(self._callback, ctypes.c_void_p).value
+
+    def __call__(self, context: int, member: int, source: int, target: int) -> None:
+        self._called(context, member, source, target)
+        self.check()
+
+    def check(self) -> None:
+        """Raise the first error since the last check."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _called(self, _context: int, member: int, source: int, target: int) -> None:
+        found = self._array(target)
+        if self._error is not None:
+            found[:] = np.nan
+            return
+        try:
+            self._function(member, self._array(source), found)
+        except BaseException as error:  # also an interruption: it must not be lost in compiled code
+            self._error = error
+            found[:] = np.nan
+
+    def _array(self, address: int) -> np.ndarray:
+        memory = (ctypes.c_char * (self._size * self._dtype.itemsize)).from_address(address)
+        return np.frombuffer(memory, self._dtype)

@@ -191,7 +191,7 @@ class Attention(_QKV):
         head with constant parameters, a symmetric A = K^T Q, and V = c A: then
         dE/dt = int |v|^2 dmu, on the sphere and in R^d. Elsewhere nan.
         """
-        slope = self._gradient(x.shape[-1])
+        slope = self.gradient_at(0.0, x.shape[-1]) if self.constant else None
         if slope is None:
             return super().interaction_energy(x, masses)
         c, A, beta = slope
@@ -206,17 +206,23 @@ class Attention(_QKV):
                     energy[r] += c / 2 * (masses[r][rows] @ values @ masses[r])
         return energy
 
-    def _gradient(self, d: int):
-        """c, A and beta for which v is the gradient of the energy; None if it is of none."""
-        if not (self.weights.has_potential and self.constant) or self.causal:
+    def gradient_at(self, t: float, d: int) -> tuple | None:
+        """c, A and beta for which v is the gradient of c W(<Ax, y>); None if it is of none."""
+        if not self.weights.has_potential or self.causal:
             return None
-        found = self.on(0.0, d)
+        found = self.on(t, d)
         if len(found) > 1:
             return None
         V, Q, K, beta = found[0]
         A = K.T @ Q
         c = gradient_factor(V, A)
         return None if c is None else (c, A, beta)
+
+    @property
+    def why_no_density(self) -> str:
+        if not self.causal:
+            return ""
+        return "causal attention goes by the order of the tokens, which a density has not."
 
     @property
     def undefined(self) -> str:
@@ -283,6 +289,10 @@ class Hardmax(_QKV):
 
     parts_tokens = True  # none attends to itself
     causal = False
+    why_no_density = (
+        "hardmax has no mean field. The maximum of <Qx, Ky> over all y that have mass is the same "
+        "however little mass it is, so that velocities jump with the support of the law."
+    )
 
     ties: NonNegative = 1e-12
 

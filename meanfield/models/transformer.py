@@ -2,92 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..core.checks import common_shape
 from ..core.errors import MeanfieldError
-from ..core.forms import ARRAY, FUNCTION, Array, Either, Leaf, PositiveNumbers
-from ..core.kinds import Kind, KindOf
+from ..core.forms import PositiveNumbers
+from ..core.kinds import Kind
 from .drift import Drift
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
-from .parameters import GivenMatrix
+from .pointwise import FeedForward, vectors_at
 from .zonal import ZonalDrift
-
-
-def relu(x: np.ndarray) -> np.ndarray:
-    """max(x, 0)."""
-    return np.maximum(x, 0)
-
-
-ACTIVATIONS: dict[str, Callable] = {"relu": relu, "tanh": np.tanh}
-ACTIVATION = Leaf('"relu" or "tanh", or in Python a function', FUNCTION.accept, {}, ACTIVATIONS)
-Weight = Annotated[Any, Either((ARRAY, KindOf(GivenMatrix)))]
-
-
-class FeedForward(Kind, family=True):
-    """f(x) = outer activation(inner x + bias), token by token.
-
-    Parameters
-    ----------
-    inner : array, (k, d), or number
-        First matrix; a number is that multiple of the identity.
-    outer : array, (d, k), or number
-        Second matrix.
-    bias : array, (k,), optional
-        0 by default.
-    activation : callable
-        Of arrays; `relu` by default. In files "relu" or "tanh".
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the shapes do not fit together, or entries are not finite.
-    """
-
-    default_kind: ClassVar[str | None] = "FeedForward"
-
-    inner: Weight
-    outer: Weight
-    bias: Array | None = None
-    activation: Annotated[Callable, ACTIVATION] = relu
-
-    def validate(self) -> None:
-        if self.inner.shape is None or self.outer.shape is None:  # not known yet
-            return
-        inner, outer = self.inner.shape, self.outer.shape[::-1]
-        fit = {len(inner), len(outer)} <= {0, 2} and (inner == outer or not (inner and outer))
-        shape = inner or outer
-        fit = fit and (bool(inner and outer) or len(set(shape)) <= 1)  # a number is square
-        width = shape[:1]
-        bias: Any = np.zeros(width) if self.bias is None else self.bias
-        if not fit or (bias.shape != width and (shape or bias.ndim > 1)):
-            raise ValueError(
-                "FeedForward expects inner (k, d), outer (d, k) and bias (k,), where a number "
-                "stands for a square matrix; got "
-                f"{self.inner.shape}, {self.outer.shape} and {bias.shape}."
-            )
-        self._set(bias=bias)
-
-    @property
-    def dimension(self) -> int | None:
-        """d; None where numbers fit any."""
-        of_rows = (
-            *self.inner.shape[1:],
-            *self.outer.shape[:1],
-            *(() if self.bias is None else self.bias.shape),
-        )
-        return of_rows[0] if of_rows else None
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        return _times(self.outer, self.activation(_times(self.inner, x) + self.bias))
-
-
-def _times(matrix: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Each row of x times a matrix, or a number."""
-    return x @ matrix.T if matrix.ndim else matrix * x
 
 
 class Transformer(Kind, family=True):
@@ -99,7 +26,8 @@ class Transformer(Kind, family=True):
     ----------
     drift : Drift
         `USA(beta)`, `SA(beta)`, `Kuramoto()` or `Interaction(potential)`; for tokens also
-        `Attention(Q, K, V, beta)` and `Hardmax()`.
+        `Attention(Q, K, V, beta)`, `Hardmax()`, `FeedForward(inner, outer)` and `Field(f)`; or a
+        sum, as ``SA(4.0) + 0.5 * Field(f)``.
     kappa : float or array
         Noise parameter, > 0: increments have variance 2 dt/kappa in each tangent direction.
         Infinity, the default, is the deterministic flow. An array makes an ensemble, by
@@ -117,7 +45,8 @@ class Transformer(Kind, family=True):
         then follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j Phi(x_j)) (Wasserstein-Fisher-Rao).
     feedforward : callable, optional
         f of `FeedForward`, or any function of points (..., d): added to the output of attention,
-        for tokens.
+        for tokens. `steppers.Layers` and `LieTrotter` apply it after attention, and a part of
+        `drift` together with it.
 
     Raises
     ------
@@ -193,6 +122,16 @@ class Transformer(Kind, family=True):
             "feedforward": self.feedforward is not None,
         }
         return [name for name, present in parts.items() if present]
+
+    @property
+    def is_zonal(self) -> bool:
+        """Whether velocities are those of a zonal drift, and all else that it has is noise."""
+        return self.drift.is_zonal and not self.extras
+
+    def feedforward_at(self, x: np.ndarray) -> np.ndarray:
+        """Values of the feed-forward map at points (..., d), checked."""
+        assert self.feedforward is not None
+        return vectors_at("feedforward", self.feedforward, x)
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:

@@ -82,7 +82,7 @@ class ZonalDrift(Drift):
     ...         return 1 + self.b * t
     """
 
-    on_sphere_only = True
+    on_sphere_only = is_zonal = True
     exponent: ClassVar[np.ndarray | None] = None
     polynomial_degree: ClassVar[int | None] = None
     multiplier_error: ClassVar[float] = 3e-14  # of quadrature

@@ -43,6 +43,8 @@ class SpectralIntegration(Integration):
         self._shape, self._members = density.shape, int(np.prod(density.shape))
         self._evolutions: dict[int, Any] = {}
         self._steppers: dict[tuple[int, str], Stepper] = {}
+        self.clock = started(0.0)
+        self.enter_piece(0.0)
         self.enter(self.degrees.first(density), self.schemes[0])
         self.clock = started(self.dt or self._first_step())
 
@@ -80,7 +82,9 @@ class SpectralIntegration(Integration):
         return code
 
     def _advance(self, output: float, limit: int) -> int:
-        goal = output if self.scheme.dense is None else self.duration
+        if self.enter_piece(self.clock.t):
+            self.stepper.state = self.stepper.state
+        goal = self.goal(output, dense=self.scheme.dense is not None)
         code, self.clock = self.stepper.advance(self.clock, self._rules, goal, limit, output)
         return code
 
@@ -90,12 +94,14 @@ class SpectralIntegration(Integration):
     @np.errstate(**UNHEARD)
     def step_from(self, state: Density, elapsed: float, dt: float) -> Density:
         fine = state.resample(self.geometry.degree)
-        new, _ = self.stepper.step(fine.coefficients.reshape(self.stepper.state.shape), dt)
+        first = fine.coefficients.reshape(self.stepper.state.shape)
+        new, _ = self.stepper.step(first, dt, elapsed)
         return Density(self.geometry, new.reshape(*self._shape, -1))
 
     def enter(self, density: Density, scheme: Scheme) -> None:
         """Go on from this density, on its modes and with this scheme."""
         self.stepper = self.stepper_for(density, scheme)
+        self.stepper.elapsed = self.clock.t
         self.stepper.weighed_step = np.nan  # a run that is resumed has no old weights either
         self.stepper.state = density.coefficients.reshape(self._members, -1)
         self.geometry, self.scheme = density.geometry, scheme
@@ -118,6 +124,7 @@ class SpectralIntegration(Integration):
                 parseval=geometry.parseval,
                 degrees=geometry.degrees,
                 basis=evolution.basis,
+                start=self.start,
             )
         return self._steppers[degree, scheme.name]
 
@@ -154,11 +161,12 @@ class SpectralIntegration(Integration):
     def restore(self, snapshot: dict[str, Any]) -> None:
         coefficients = snapshot["coefficients"]
         geometry = self.geometry.with_modes(coefficients.shape[-1])
-        self.enter(Density(geometry, coefficients), self.schemes[int(snapshot["scheme"])])
         super().restore(snapshot)
+        within, self.clock = self.within, restored(snapshot["before"])
+        self.enter_piece(self.clock.t)
+        self.enter(Density(geometry, coefficients), self.schemes[int(snapshot["scheme"])])
         self.stepper.weighed_step = float(snapshot["weighed_step"])
-        if self.within:
-            self.clock = restored(snapshot["before"])
+        if within:
             self._code = self._advance(self.elapsed, 1)
         self.weights = int(snapshot["weights"])
 

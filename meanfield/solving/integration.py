@@ -73,6 +73,8 @@ class Integration(ABC):
         self.steady = arguments.steady
         self.tally: dict[str, np.ndarray] = {}
         self._code = PAUSED  # with which the last steps came back
+        self.jumps = _jumps(self.motion, self.start, self.outputs)  # which no step passes
+        self._piece: tuple[float, float] | None = None  # between two of them
 
     @property
     def t(self) -> float:
@@ -124,6 +126,32 @@ class Integration(ABC):
     @abstractmethod
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
         """The state one single step after another one, that at `elapsed` after the start."""
+
+    def goal(self, output: float, dense: bool) -> float:
+        """Where steps are planned to: the end, or an output; never past a jump."""
+        goal = self.duration if dense else output
+        return min([goal, *[jump for jump in self.jumps if jump > self.clock.t]])
+
+    @property
+    def motions(self) -> list[Motion]:
+        """Those that velocities are asked of."""
+        return [self.motion]
+
+    def enter_piece(self, elapsed: float) -> bool:
+        """Tell motions between which jumps a time is; whether they are other ones."""
+        edges = [0.0, *self.jumps, self.duration]
+        i = int(np.searchsorted(self.jumps, elapsed, side="right"))
+        start, end = self.start + edges[i], self.start + edges[i + 1]
+        if not self.jumps or (start, end) == self._piece:
+            return False
+        self._piece = start, end
+        before, after = (
+            min(BESIDE * max(abs(self.start), abs(edge)), (end - start) / 4)
+            for edge in (start, end)
+        )
+        for motion in self.motions:
+            motion.enter(start + before, end - after)
+        return True
 
     def consult(self, code: int = PAUSED, *, always_only: bool = False) -> int | None:
         """Let policies follow a step that came back with a code; why the run ends, or None."""
@@ -205,13 +233,11 @@ class FlowIntegration(Integration):
         self.first, self.rows = arguments.state, motion
         self._scheme: Any = arguments.scheme
         self._rng: Any = arguments.rng
-        self._jumps = _jumps(motion, self.start, self.outputs)  # which no step passes
-        self._piece: tuple[float, float] | None = None  # between two of them
         y = np.array(motion.coordinates(self.first), dtype=float)
         if self._scheme is Layers:
             check_layers(self.outputs, self.dt, "an output or the end")
-            check_layers(self._jumps, self.dt, "a jump of the model")
-        self._enter(0.0)
+            check_layers(self.jumps, self.dt, "a jump of the model")
+        self.enter_piece(0.0)
         first_step = self._first_step(y)
         motion.begin(y, self.start)
         self.flow: Any = self._steps(y)
@@ -259,6 +285,10 @@ class FlowIntegration(Integration):
         return self.motion.state_of(merging.spread(y, bool(motion.model.reaction)))
 
     @property
+    def motions(self) -> list[Motion]:
+        return [self.motion, self.rows]
+
+    @property
     def _array(self) -> np.ndarray:
         """Coordinates now, which may be within the last step."""
         return self.flow.within(self.elapsed) if self.within else self.flow.x
@@ -286,36 +316,17 @@ class FlowIntegration(Integration):
         return isinstance(self._scheme, Scheme)
 
     def take_steps(self, output: float, limit: int) -> int:
-        if self._enter(self.clock.t):
+        if self.enter_piece(self.clock.t):
             self.flow.restart(self.flow.x, self.start + self.clock.t)
         before, counts = self.clock.t, self.flow.counts.copy()
-        code, self.clock = self.flow.advance(self.clock, self._goal(output), min(limit, 1))
+        code, self.clock = self.flow.advance(
+            self.clock, self.goal(output, self.flow.dense), min(limit, 1)
+        )
         made = self.flow.counts - counts
         self.count(self.flow.scheme.name, *made)
         self._stepped = bool(made[0])
         stands = self._stepped and self.clock.t == before and code == PAUSED
         return STALLED if stands else code
-
-    def _goal(self, output: float) -> float:
-        """Where steps are planned to: the end, or an output; never past a jump."""
-        goal = self.duration if self.flow.dense else output
-        return min([goal, *[jump for jump in self._jumps if jump > self.clock.t]])
-
-    def _enter(self, elapsed: float) -> bool:
-        """Tell motions between which jumps a time is; whether they are other ones."""
-        edges = [0.0, *self._jumps, self.duration]
-        i = int(np.searchsorted(self._jumps, elapsed, side="right"))
-        start, end = self.start + edges[i], self.start + edges[i + 1]
-        if not self._jumps or (start, end) == self._piece:
-            return False
-        self._piece = start, end
-        before, after = (
-            min(BESIDE * max(abs(self.start), abs(edge)), (end - start) / 4)
-            for edge in (start, end)
-        )
-        for motion in (self.motion, self.rows):
-            motion.enter(start + before, end - after)
-        return True
 
     def follow(self, code: int) -> int | None:
         if not self._stepped or code not in (PAUSED, REACHED, STALLED):
@@ -373,7 +384,7 @@ class FlowIntegration(Integration):
         self.motion.restore(json.loads(str(snapshot["motion"])))
         step = Step(np.array(snapshot["before"]), *snapshot["step"])
         self._stepped = bool(snapshot["elapsed"] < snapshot["clock"][0])
-        self._enter(step.elapsed if self._stepped else float(snapshot["elapsed"]))
+        self.enter_piece(step.elapsed if self._stepped else float(snapshot["elapsed"]))
         super().restore(snapshot)
         self.flow.restart(np.array(snapshot["coordinates"]), t, self.rows)
         if self.within:

@@ -167,6 +167,17 @@ class Circle(Geometry):
     def chart(self, limit: np.ndarray) -> "CircleChart":
         return CircleChart(self, limit)
 
+    @cached_property
+    def frame(self) -> np.ndarray:
+        x = self.points
+        return read_only(np.stack([-x[:, 1], x[:, 0]], axis=1)[None])
+
+    def gradient(self, coefficients: np.ndarray) -> np.ndarray:
+        return to_values(1j * self.degrees * coefficients, self.angles.size)[None]
+
+    def minus_divergence(self, field: np.ndarray) -> np.ndarray:
+        return -1j * self.degrees * to_coefficients(field[0], self.degree)
+
     def transport(self, attraction, normaliser, members) -> CircleTransport:
         return CircleTransport(attraction, normaliser, members)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory, fitting, generator, positive, real_array
+from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
 from ..states.points import UNIT, function_values
 from .clusters import mean_direction
@@ -52,6 +53,8 @@ class Transport:
         Number on a great circle from which on mu v is free of aliases in the modes kept.
     speed : ndarray, (1,)
         Largest |v| met since it was last set to 0.
+    time : ndarray, (1,)
+        The time of the velocities that are asked for, where they depend on it.
     """
 
     compiled: Any
@@ -62,7 +65,7 @@ class Transport:
         self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
         given = attraction, np.zeros((1, 1)) if normaliser is None else normaliser
         self.tables = [1.0 * np.array(table, order="C") for table in given]
-        self.speed, self._shape = np.zeros(1), (members, modes)
+        self.speed, self.time, self._shape = np.zeros(1), np.zeros(1), (members, modes)
 
     def _enter(self, compiled: Any, numbers: Any, buffers: Any) -> None:
         """Keep the buffers; `context` points to the numbers and the buffers' addresses."""
@@ -70,6 +73,9 @@ class Transport:
         addresses = [buffer.ctypes.data for buffer in buffers]
         self._context = np.array([*numbers, *addresses], dtype=np.int64)
         self.address, self.context = compiled.address, self._context.ctypes.data
+
+    def check(self) -> None:
+        """Raise what went wrong in calls that compiled code made."""
 
     def __call__(self, coefficients: np.ndarray) -> np.ndarray:
         """The same in Python: coefficients (members, modes) to coefficients."""
@@ -407,6 +413,31 @@ class Geometry(Kind, family=True):
     @abstractmethod
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """n independent points, (n, d), with this density."""
+
+    @property
+    def frame(self) -> np.ndarray:
+        """Orthonormal tangent vectors at `points`, (d - 1, N, d).
+
+        Raises
+        ------
+        MeanfieldError
+            Where no field but one along meridians keeps the symmetry of the space.
+        """
+        raise MeanfieldError(
+            f"{self!r} holds densities that are symmetric about an axis, which only zonal drifts "
+            "and isotropic noise keep. Solve on Circle(degree) or Sphere(degree), or for Tokens."
+        )
+
+    def gradient(self, coefficients: np.ndarray) -> np.ndarray:
+        """Components (d - 1, N) of the gradient of a function, along `frame`."""
+        raise NotImplementedError
+
+    def minus_divergence(self, field: np.ndarray) -> np.ndarray:
+        """Coefficients of -div F, (modes,), of a tangent field by its components (d - 1, N).
+
+        In the weak form, int <F, grad conj(Y)> dsigma, so that nothing is singular at a pole.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def transport(

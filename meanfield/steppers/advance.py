@@ -51,7 +51,7 @@ def advance(problem, table, work, clock, rules, target, output, limit):
             weigh(problem.linear, table, clock.step, work)
         keep = clock.t + CLOSE * clock.step >= output and output < target
         error, rate, tail, coarse_tail, tail_error = attempt(
-            problem, work, rules.tail_degree, rules.coarse_degree, keep
+            problem, table, work, clock.t, rules.tail_degree, rules.coarse_degree, keep
         )
         if rules.rtol > 0:
             excess = rate * clock.step / table.stability

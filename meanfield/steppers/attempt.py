@@ -21,14 +21,15 @@ _RECIPROCAL = 1.0 / np.arange(1, _TERMS + HIGHEST + 1)
 
 
 class Problem(NamedTuple):
-    """du/dt = L u + N(u): the address of N, L, and how to measure u.
+    """du/dt = L u + N(u, t): the address of N, L, and how to measure u.
 
     N is transport with at most the speed that its evaluation leaves in `speed`: it moves modes
     of degree l at rates up to l * speed.
 
     `linear` is (1, modes), or (members, modes) where the members differ. For an explicit scheme
     it is (1, 1), 0, and L is `added` to N, (rows, modes); else `added` is empty. `metric` weighs
-    the squared coefficients of an error, `parseval` those of a function (L2).
+    the squared coefficients of an error, `parseval` those of a function (L2). N is asked for at
+    the time in `time`, (1,); the clock of a run shows 0 at `start`.
 
     Where there is a `basis`, L is diagonal in it, with the eigenvalues `linear` or `added`, and
     the states are real.
@@ -42,6 +43,8 @@ class Problem(NamedTuple):
     parseval: np.ndarray
     degrees: np.ndarray
     speed: np.ndarray
+    time: np.ndarray
+    start: float
     basis: Eigenbasis
 
 
@@ -130,10 +133,11 @@ def weigh(linear, table, step, work):
 
 
 @njit(**STEP)
-def attempt(problem, work, tail_degree, coarse_degree, keep):
+def attempt(problem, table, work, elapsed, tail_degree, coarse_degree, keep):
     """One step with the weights at hand, from the front of u and slope to their back.
 
-    `keep` the slopes of every member where the state within the step is asked for.
+    The clock shows `elapsed` at its beginning. `keep` the slopes of every member where the state
+    within the step is asked for.
 
     Returns
     -------
@@ -150,7 +154,8 @@ def attempt(problem, work, tail_degree, coarse_degree, keep):
     problem.speed[0] = 0
     for member in range(work.u.shape[1]):
         slopes = work.slopes[member if keep else 0]
-        found, found_in_tail = _attempt_member(problem, work, member, slopes, tail_degree)
+        t = problem.start + elapsed
+        found, found_in_tail = _attempt_member(problem, table, work, member, slopes, t, tail_degree)
         if np.isfinite(error) and not found <= error:
             error = found
         tail_error = max(tail_error, found_in_tail)
@@ -165,7 +170,7 @@ def attempt(problem, work, tail_degree, coarse_degree, keep):
 
 
 @njit(**STEP)
-def _attempt_member(problem, work, member, slopes, tail_degree):
+def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
     """The step of one member: all its stages while its arrays are in the cache.
 
     Returns its relative error, and the largest one of a coefficient beyond `tail_degree`.
@@ -197,6 +202,7 @@ def _attempt_member(problem, work, member, slopes, tail_degree):
             change(basis, basis.back, sums, target, part)
         if i < last:
             slope = new_slope if modal else slopes[i + 1]
+            problem.time[0] = t + table.nodes[table.decay[i]] * work.weighed_step[0]
             evaluate(
                 problem.nonlinear,
                 problem.context,

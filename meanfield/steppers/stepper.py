@@ -1,4 +1,4 @@
-"""A scheme applied to one equation du/dt = L u + N(u)."""
+"""A scheme applied to one equation du/dt = L u + N(u, t)."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -19,21 +19,21 @@ class _Nonlinear(Protocol):
     address: int
     context: int
     speed: np.ndarray
+    time: np.ndarray
+
+    def check(self) -> None: ...
 
 
 class Stepper:
-    """Steps of one scheme for du/dt = L u + N(u) of (members, modes), L diagonal in some basis.
+    """Steps of one scheme for du/dt = L u + N(u, t) of (members, modes), L diagonal in some basis.
 
     Parameters
     ----------
     scheme : Scheme
     linear : ndarray, (1, modes) or (members, modes)
         The diagonal of L, real or complex, real part <= 0.
-    basis : Eigenbasis, optional
-        In which L is diagonal, of the states as real numbers: real and imaginary parts in turn
-        where they are complex. Then there are as many eigenvalues in a row of `linear`.
-    nonlinear : object with `address`, `context` and `speed`
-        N, as a transport of a geometry.
+    nonlinear : Transport
+        N, as that of a geometry.
     state : ndarray, (members, modes)
         Shape and dtype of the states; its values are the first state.
     metric : ndarray, (modes,), optional
@@ -42,9 +42,16 @@ class Stepper:
         Weights of the squared coefficients in the norm of the rate of change; by default 1.
     degrees : ndarray of int, (modes,), optional
         Degree of every coefficient, for the spectral tail; by default 0, 1, ....
+    start : float
+        The time at which the clock shows 0.
+    basis : Eigenbasis, optional
+        In which L is diagonal, of the states as real numbers: real and imaginary parts in turn
+        where they are complex. A row of `linear` then has as many eigenvalues.
 
     Attributes
     ----------
+    elapsed : float
+        What the clock shows at the present state; set it before a state of another time.
     before : Clock
         At the beginning of the last step, which has the length `before.step`.
     """
@@ -61,6 +68,7 @@ class Stepper:
         metric: np.ndarray | None = None,
         parseval: np.ndarray | None = None,
         degrees: np.ndarray | None = None,
+        start: float = 0.0,
         basis: Eigenbasis | None = None,
     ):
         self.scheme, self._nonlinear = scheme, nonlinear  # lives as long as its address is used
@@ -78,8 +86,11 @@ class Stepper:
             np.repeat(np.ones(modes) if parseval is None else parseval, parts).astype(float),
             np.repeat(np.arange(modes) if degrees is None else degrees, parts).astype(np.int64),
             nonlinear.speed,
+            nonlinear.time,
+            start,
             NO_BASIS if basis is None else basis,
         )
+        self.elapsed = 0.0
         self._problem = _for_scheme(problem, scheme, self._linear)
         self._table = scheme.table()
         shape = len(state), parts * modes
@@ -95,7 +106,7 @@ class Stepper:
     def state(self, u: np.ndarray) -> None:
         front = self._work.front[0]
         self._work.u[front] = self._inside(u)
-        self._work.slope[front] = self._slope(self._work.u[front])
+        self._work.slope[front] = self._slope(self._work.u[front], self.elapsed)
         self._interpolant: Callable[[float], np.ndarray] | None = None
 
     @property
@@ -125,11 +136,12 @@ class Stepper:
         speed = self._problem.speed.copy()  # that of the step, which the next review looks at
         real, dtype = np.float64, u.dtype
 
-        def velocity(place: np.ndarray, _t: float) -> np.ndarray:
-            return self._slope(place.view(dtype)).view(real)
+        def velocity(place: np.ndarray, t: float) -> np.ndarray:
+            return self._slope(place.view(dtype), t).view(real)
 
         slopes = np.moveaxis(work.slopes, 1, 0).reshape(work.slopes.shape[1], -1).view(real)
-        interpolant = Interpolant(dense, velocity, u.view(real), new.view(real), slopes, 0.0, dt)
+        ends = u.view(real), new.view(real)
+        interpolant = Interpolant(dense, velocity, *ends, slopes, self.before.t, dt)
         self._problem.speed[:] = speed
         return lambda part: interpolant(part).view(dtype)
 
@@ -140,9 +152,10 @@ class Stepper:
 
     @weighed_step.setter
     def weighed_step(self, dt: float) -> None:
-        u, self._work.weighed_step[0] = self.state, np.nan
+        u, elapsed, self._work.weighed_step[0] = self.state, self.elapsed, np.nan
         if not np.isnan(dt):  # weights come with a step, which is thrown away
             self.advance(started(dt), FIXED_STEP, dt, 1)
+        self.elapsed = elapsed
         self.state = u
 
     @property
@@ -150,22 +163,24 @@ class Stepper:
         """Steps accepted, steps rejected, weights computed; assign through [:] to carry on."""
         return self._work.counts
 
-    def nonlinear(self, u: np.ndarray) -> np.ndarray:
-        """N(u), with L u in it for an explicit scheme."""
-        return self._slope(self._inside(u)).view(self._dtype)
+    def nonlinear(self, u: np.ndarray, elapsed: float = 0.0) -> np.ndarray:
+        """N(u) when the clock shows `elapsed`, with L u in it for an explicit scheme."""
+        return self._slope(self._inside(u), elapsed).view(self._dtype)
 
     def _inside(self, u: np.ndarray) -> np.ndarray:
         """A state in the numbers of the loop, a copy."""
         source = np.array(u, dtype=self._dtype, order="C").view(self._work.u.dtype)
         return source.reshape(self._work.u.shape[1:])
 
-    def _slope(self, u: np.ndarray) -> np.ndarray:
+    def _slope(self, u: np.ndarray, elapsed: float) -> np.ndarray:
         """N of a state in the numbers of the loop."""
-        source = u.reshape(self._work.u.shape[1:])
+        source, problem = u.reshape(self._work.u.shape[1:]), self._problem
         slope, modal = np.empty_like(source), np.empty_like(self._work.modal)
         part = np.empty_like(self._work.part)
+        problem.time[0] = problem.start + elapsed
         for member in range(len(source)):
-            slope_of(self._problem, member, source[member], slope[member], modal, part)
+            slope_of(problem, member, source[member], slope[member], modal, part)
+        self._nonlinear.check()
         return slope
 
     def _rates_of_change(self, u: np.ndarray, slope: np.ndarray) -> np.ndarray:
@@ -195,7 +210,7 @@ class Stepper:
         work, front = self._work, self._work.front[0]
         u, slope = work.u[front], work.slope[front]
         moved = u + way / self.rate_in_metric * self._rates_of_change(u, slope)
-        change = self._slope(moved) - slope
+        change = self._slope(moved, self.elapsed) - slope
         return float(np.sqrt((self._problem.metric * np.abs(change) ** 2).sum(axis=1).max())) / way
 
     def longest_step(self, scheme: Scheme) -> float:
@@ -207,26 +222,31 @@ class Stepper:
 
     def expected_step(self, u: np.ndarray, dt: float, rtol: float) -> float:
         """The step that error control would take from u, by the error of one of size dt."""
-        _, error = self._attempted(u, dt)
+        _, error = self._attempted(u, dt, self.elapsed)
         if not np.isfinite(error):
             return 0.1 * dt
         relative = max(error / rtol, 1e-10)
         step = 0.9 * dt * relative ** (-1 / (self.scheme.estimate_order + 1))
         return min(step, 10 * dt, self.longest_step(self.scheme))
 
-    def step(self, u: np.ndarray, dt: float) -> tuple[np.ndarray, float]:
-        """The state one step after u, and the relative error estimate. Leaves `state` alone."""
+    def step(self, u: np.ndarray, dt: float, elapsed: float = 0.0) -> tuple[np.ndarray, float]:
+        """The state one step after u, and the relative error estimate. Leaves `state` alone.
+
+        The clock shows `elapsed` at u.
+        """
         speed = self._problem.speed.copy()  # that of the last step, which the next review looks at
-        found = self._attempted(u, dt)
+        found = self._attempted(u, dt, elapsed)
         self._problem.speed[:] = speed
         return found
 
-    def _attempted(self, u: np.ndarray, dt: float) -> tuple[np.ndarray, float]:
+    def _attempted(self, u: np.ndarray, dt: float, elapsed: float) -> tuple[np.ndarray, float]:
         work = _work(self._table, self._problem.linear, self._work.u[0])
         work.u[0] = self._inside(u)
-        work.slope[0] = self._slope(work.u[0])
+        work.slope[0] = self._slope(work.u[0], elapsed)
         clock, dt = started(float(dt)), float(dt)
-        advance(self._problem, self._table, work, clock, FIXED_STEP, dt, np.inf, 1)
+        problem = self._problem._replace(start=self._problem.start + elapsed)
+        advance(problem, self._table, work, clock, FIXED_STEP, dt, np.inf, 1)
+        self._nonlinear.check()
         return work.u[1].view(self._dtype), float(work.error[0])
 
     def advance(
@@ -247,7 +267,9 @@ class Stepper:
         code, clock, before = advance(
             problem, table, work, clock, rules, float(target), float(output), limit
         )
+        self._nonlinear.check()
         self._interpolant = None
+        self.elapsed = float(clock[0])
         if self.counts[0] > accepted:
             self.before = Clock(*before)
         return code, Clock(*clock)
