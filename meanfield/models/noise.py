@@ -459,16 +459,14 @@ class _Multiplicative(Noise):
     def least_degree(self, space: "Geometry", tolerance: float, most: int) -> int:
         from .generators import resolves
 
-        degree = 4
-        while degree <= most:
+        for degree in (*(2**k for k in range(2, most.bit_length() - 1)), most):
             fine = space.with_degree(degree)
             if resolves(fine, self.values(fine.points), self.power, tolerance):
                 return degree
-            degree *= 2
         raise MeanfieldError(
             f"The scale of the noise, or its reciprocal, is not resolved by max_degree = {most}: "
-            f"coefficients of {degree // 2} degrees are more than {tolerance:.1g} of the largest. "
-            "Use a smoother scale, a larger rtol or, where memory allows, a larger max_degree."
+            f"the last coefficients are more than {tolerance:.1g} of the largest. Use a smoother "
+            "scale, a larger rtol or, where memory allows, a larger max_degree."
         )
 
     def _generator(self, space: "Geometry") -> "Generator":
