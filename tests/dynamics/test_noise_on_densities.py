@@ -27,6 +27,10 @@ def scale(x):
     return 1 + 0.1 * x[..., 0] - 0.05 * x[..., -1] * x[..., 0]
 
 
+def slope(x):
+    return np.stack([0.1 - 0.05 * x[..., 1], -0.05 * x[..., 0]], axis=-1)  # on the circle
+
+
 def kinds(d):
     return [Anisotropic(SIGMA[:d, :d]), MultiplicativeStratonovich(scale), MultiplicativeIto(scale)]
 
@@ -81,12 +85,21 @@ def test_noise_alone_is_the_exponential_of_its_matrix(start, which):
 
 @everywhere
 @each_kind
-@pytest.mark.parametrize("drift", [mf.Kuramoto(), mf.SA(2.0)], ids=repr)
+@pytest.mark.parametrize("drift", [mf.Kuramoto(), mf.SA(2.0)], ids=["kuramoto", "sa"])
 def test_with_a_drift_it_is_the_solution_of_a_dense_system(start, which, drift):
     noise = kinds(start.geometry.dimension)[which]
     model = mf.Transformer(drift, 3.0, noise=noise)
     expected = reference(model, start, 0.5, 64 if start is ROUND else 24)
     assert difference(solved(model, start).final, expected) < 1e-10
+
+
+@everywhere
+def test_with_attention_too(start):
+    d, rng = start.geometry.dimension, np.random.default_rng(4)
+    Q, K, V = 0.5 * rng.standard_normal((3, d, d))
+    model = mf.Transformer(mf.Attention(Q=Q, K=K, V=V, beta=1.0), 3.0, noise=kinds(d)[0])
+    expected = reference(model, start, 0.2, 48 if d == 2 else 24)
+    assert difference(solved(model, start, 0.2).final, expected) < 1e-10
 
 
 @pytest.mark.parametrize("scheme", [Krogstad, HochbruckOstermann, DormandPrince], ids=repr)
@@ -198,7 +211,8 @@ def test_a_run_ends_in_the_stationary_density():
 @pytest.mark.parametrize("which", [0, 2], ids=["anisotropic", "ito"])
 def test_tokens_agree(which):
     """Means of 10^5 tokens within 4.5 standard errors."""
-    model = mf.Transformer(mf.SA(2.0), 2.0, noise=kinds(2)[which])
+    noise = MultiplicativeIto(scale, slope) if which else kinds(2)[0]
+    model = mf.Transformer(mf.SA(2.0), 2.0, noise=noise)
     law = solved(model, ROUND, 0.6, rtol=1e-8).final
     tokens = mf.solve(model, ROUND.sample(100_000, rng=1), (0, 0.6), t_eval=[0.6], dt=0.1, rng=2)
     for f in (
