@@ -6,7 +6,6 @@ from diffusions import along, constants, plus, tangential, times, value, variabl
 
 import meanfield as mf
 from meanfield.core.errors import MeanfieldError, UnresolvedWarning
-from meanfield.models.generators import multiplicative
 from meanfield.models.noise import (
     Anisotropic,
     CommonNoise,
@@ -271,7 +270,7 @@ def test_a_scale_that_is_not_resolved():
 
     coarse = mf.Circle(16)
     with pytest.warns(UnresolvedWarning, match="higher degree"):
-        multiplicative(coarse, steep(coarse.points), 1)
+        MultiplicativeStratonovich(steep).generator(coarse)
     model = mf.Transformer(mf.Kuramoto(), 2.0, noise=MultiplicativeIto(steep))
     run = mf.solve(model, coarse.uniform(), (0, 0.1), t_eval=[0.1], rtol=1e-8)
     assert run.final.geometry.degree == 64  # where 1/s^2 has coefficients below 1e-9
