@@ -201,8 +201,8 @@ def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
         if modal:
             change(basis, basis.back, sums, target, part)
         if i < last:
-            slope = new_slope if modal else slopes[i + 1]
             problem.time[0] = t + table.nodes[table.decay[i]] * work.weighed_step[0]
+            slope = new_slope if modal else slopes[i + 1]
             evaluate(
                 problem.nonlinear,
                 problem.context,

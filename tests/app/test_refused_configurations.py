@@ -178,7 +178,8 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
             "solve",
             "Strang",
         ),
-        ({"model.noise": "CommonNoise"}, "model", "kappa = inf"),
+        ({"model.noise": {"kind": "Anisotropic", "sigma": [[1.0]]}}, "model.noise", "sigma"),
+        ({"model.common": "CommonRotations"}, "model.common.kappa", "required"),
         ({"model.noise": SKEW, "solve.rng": 2}, "model.noise", "symmetric"),
     ],
     "attention": [

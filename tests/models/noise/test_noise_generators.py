@@ -8,7 +8,6 @@ import meanfield as mf
 from meanfield.core.errors import MeanfieldError, UnresolvedWarning
 from meanfield.models.noise import (
     Anisotropic,
-    CommonNoise,
     Isotropic,
     MultiplicativeIto,
     MultiplicativeStratonovich,
@@ -254,7 +253,6 @@ def test_a_rotated_noise_moves_rotated_densities(which):
         (Anisotropic(np.eye(3)), mf.Zonal(3, 8), MeanfieldError, "about an axis"),
         (MultiplicativeIto(lambda x: x[..., 0] ** 2), CIRCLE, MeanfieldError, "scale > 0"),
         (MultiplicativeIto(lambda x: x[..., 0]), CIRCLE, ValueError, "scale must be >= 0"),
-        (CommonNoise(), CIRCLE, MeanfieldError, "no (CommonNoise|noise)"),
     ],
 )
 def test_noise_that_densities_cannot_have(noise, space, error, match):
