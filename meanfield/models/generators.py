@@ -6,7 +6,7 @@ W > 0, so that its eigenvalues are real and <= 0, and its eigenvectors as well-c
 root of W. The mass is kept exactly: no row of S has the constant.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..lowlevel.blas import one_blas_thread
 from ..spaces import Geometry
-from ..spaces.density import tail_of
+from ..spaces.density import tail_start
 from ..steppers.eigenbasis import Eigenbasis
 
 CHUNK = 64  # functions that are transformed together
@@ -170,17 +170,21 @@ def multiplicative(space: Geometry, scale: np.ndarray, power: int) -> Generator:
     )
 
 
-def resolves(space: Geometry, scale: np.ndarray, power: int, tolerance: float) -> bool:
-    """Whether harmonics resolve what the matrices of `multiplicative` depend on."""
-    scale = scale / scale.max()
-    needed = (space.to_coefficients(scale**exponent) for exponent in (-power, 2 - power))
-    return all(tail_size(space, series) <= tolerance for series in needed)
+def resolves(space: Geometry, scale: Callable, power: int, tolerance: float) -> bool:
+    """Whether harmonics resolve what the matrices of `multiplicative` depend on.
 
-
-def tail_size(space: Geometry, series: np.ndarray) -> float:
-    """The largest coefficient in the last eighth of the degrees, relative to the largest of all."""
-    sizes = np.abs(series)
-    return float(sizes[tail_of(space)].max() / sizes.max())
+    By coefficients up to four times the degree, as many as 256 degrees have: a function that has
+    some beyond the degree alone looks smooth on the grid of the space.
+    """
+    degree = space.degree
+    fine = space.with_degree(max(degree, min(max(4 * degree, 64), 256)))
+    values = scale(fine.points)
+    values = values / values.max()
+    for exponent in (-power, 2 - power):
+        sizes = np.abs(fine.to_coefficients(values**exponent))
+        if sizes[fine.degrees > tail_start(degree)].max() > tolerance * sizes.max():
+            return False
+    return True
 
 
 # Matrices in the real orthonormal harmonics ------------------------------------------------------

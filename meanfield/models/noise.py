@@ -148,7 +148,7 @@ class Noise(Kind, family=True):
 
     def least_degree(self, space: "Geometry", tolerance: float, most: int) -> int:
         """A degree, `most` or less, whose harmonics resolve L; raises MeanfieldError if none do."""
-        for degree in (*(2**k for k in range(2, most.bit_length() - 1)), most):
+        for degree in (*(2**k for k in range(most.bit_length() - 1)), most):
             if self.resolved(space.with_degree(degree), tolerance):
                 return degree
         raise MeanfieldError(
@@ -438,7 +438,7 @@ class _Multiplicative(Noise):
     def resolved(self, space: "Geometry", tolerance: float) -> bool:
         from .generators import resolves
 
-        return resolves(space, self.values(space.points), self.power, tolerance)
+        return resolves(space, self.values, self.power, tolerance)
 
     def _generator(self, space: "Geometry") -> "Generator":
         from .generators import multiplicative
