@@ -54,6 +54,7 @@ from .models import CommonNoise as CommonNoise
 from .models import CosineSeries as CosineSeries
 from .models import Drift as Drift
 from .models import FeedForward as FeedForward
+from .models import Field as Field
 from .models import Hardmax as Hardmax
 from .models import Interaction as Interaction
 from .models import Kuramoto as Kuramoto
@@ -62,9 +63,11 @@ from .models import MeanField as MeanField
 from .models import Noise as Noise
 from .models import Normalisation as Normalisation
 from .models import PerLayer as PerLayer
+from .models import Pointwise as Pointwise
 from .models import Sigmoid as Sigmoid
 from .models import Sinkhorn as Sinkhorn
 from .models import Softmax as Softmax
+from .models import Sum as Sum
 from .models import Unnormalised as Unnormalised
 from .models import Weights as Weights
 from .models import ZonalDrift as ZonalDrift

@@ -17,7 +17,7 @@ from ..core.checks import as_given, fitting, is_variable_name, positive, range_o
 from ..core.forms import NATURAL, Many, Natural, Positive
 from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
-from ..models import ZonalDrift
+from ..models import Drift, ZonalDrift
 from ..solving.checkpoint import Keeper
 from ..solving.progress import Interruption, Progress
 from ..spaces import Geometry
@@ -140,6 +140,7 @@ def branches(
     Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
     """
     basis = basis_on(geometry, symmetry)
+    drift = drift.as_zonal() if isinstance(drift, Drift) else drift  # which says why there is none
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
     keeper = Keeper(checkpoint, checkpoint_every, resume)
@@ -239,8 +240,6 @@ def _asked_range(
     """The parameter and its range, and kappa if that is not the parameter."""
     kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
     if not kind and not isinstance(drift, ZonalDrift):
-        if getattr(drift, "is_absent", False):
-            drift.as_zonal()  # says why there is none
         raise TypeError(
             "branches needs a drift: USA, SA, Kuramoto, Interaction or another zonal one; got "
             f"{as_given(drift)}."

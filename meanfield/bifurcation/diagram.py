@@ -316,8 +316,8 @@ class Diagram(Result):
 
     def _described(self, state: StationaryState) -> tuple[float, int, list[float]]:
         """The parameter, the degree and the moments of a state."""
-        drift = state.model.drift
-        value = state.kappa if self.kappa is None else getattr(drift, self.parameter)
+        own = state.model.drift.parameters
+        value = state.kappa if self.kappa is None else own[self.parameter]
         return float(value), state.equation.degree, state.legendre_moments.tolist()
 
     def _state(self, value: float, degree: int, moments: list[float]) -> StationaryState:

@@ -337,4 +337,5 @@ def drift_of(described: Any) -> Any:
     """The drift, or the kind of drift, that `describe` described."""
     if name := described.get("function"):
         return Drift.kinds.get(name) or absent(Drift, name, described)
-    return build(Drift, described, Reading(result=True))
+    drift = build(Drift, described, Reading(result=True))
+    return drift if drift.is_absent else drift.as_zonal()

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import fitting, real, whole_number
+from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
@@ -291,6 +292,15 @@ def _checked(model: Transformer, density: Density) -> ZonalDrift:
         )
     if not model.noisy:
         raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
+    if not model.steady_noise:
+        raise MeanfieldError(
+            f"Stationary densities need a kappa that does not change; got {model.kappa!r}."
+        )
+    if not model.noise.laplacian:
+        raise MeanfieldError(
+            f"Stationary states are found for isotropic noise; got {model.noise!r}. Solve for the "
+            'density with until="steady".'
+        )
     return model.zonal
 
 

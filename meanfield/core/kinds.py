@@ -512,7 +512,7 @@ class KindOf(Form):
             names = self.in_files
             example = f'{{ kind = "{names[0]}", ... }}' if names else "{ ... }"
             return reading.expected(at, f"a table, such as {example}", data)
-        name = data.get("kind", self.base.family.default_kind)
+        name = data.get("kind", self.base.default_kind)
         key = f"{at}.kind" if at else "kind"
         if name is None:
             return reading.refuse(key, f"expected one of {', '.join(self.in_files)}; it is missing")
@@ -534,14 +534,15 @@ class KindOf(Form):
             return reading.refuse(*located(str(error), at, parameters_of(kind), reading.files))
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        choices = []
+        choices, default = [], self.base.default_kind
+        owner = self.base if default else self.base.family
         for name in self.in_files:
-            key = f"{self.base.family.__name__}.{name}"
+            key = f"{owner.__name__}.{name}"
             kind = self.base.family.kinds[name]
             if key not in definitions:
                 definitions[key] = {}  # kinds may hold kinds of their own family
                 definitions[key] = call_json(kind, definitions, name)
-                if name == self.base.family.default_kind:
+                if name == default:
                     definitions[key]["required"].remove("kind")
             choices.append({"$ref": f"#/$defs/{key}"})
             if not any(parameter.required for parameter in parameters_of(kind).values()):

@@ -1,17 +1,31 @@
 """Densities: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]) by harmonics, and what is measured."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
-from ..models.zonal import ZonalDrift, kernel_degree
 from ..spaces import Geometry
+from ..spaces.contract import Transport
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
+from ..steppers.eigenbasis import Eigenbasis
+from .field_transport import (
+    ChangingNoise,
+    FieldTransport,
+    attention_of,
+    in_members,
+    members_fields,
+    potentials_of,
+    transport_of,
+)
 from .motion import Failure, Motion, careful_step, in_shape_of
 from .observables import MOMENTS, declare
+
+TAIL = 0.1  # how large the last coefficients may be, in units of rtol
+SMALLEST_TAIL = 1e-13
 
 declare("moments", r"moments $|m_k|$")
 declare("free_energy", r"free energy $F(\mu_t)$")
@@ -23,7 +37,7 @@ declare("degree", "degree", steps=True)
 
 
 class DensityEvolution:
-    """The equation of an ensemble of densities as L c + N(c), L diagonal.
+    """The equation of an ensemble of densities as L c + N(c, t), L diagonal.
 
     Parameters
     ----------
@@ -31,19 +45,30 @@ class DensityEvolution:
     geometry : Geometry
     shape : tuple of int
         Ensemble shape, to which the model's own shape broadcasts.
+    inside : callable
+        t -> the time, or one next to it that is between two jumps of the model.
 
     Attributes
     ----------
     linear : ndarray, (1 or members, modes)
-        Eigenvalues of (1/kappa) Lap.
+        Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`. Where kappa depends on
+        time, at that of the last call of `freeze`.
+    basis : Eigenbasis or None
+        Of another noise than isotropic noise: see `Noise.on_densities`.
     nonlinear : Transport
-        Coefficients of -div(mu v[mu]).
+        Coefficients of -div(mu v[mu]), and of the reaction; and what L misses since `freeze`.
     metric : ndarray, (modes,)
         Weights of the H^-1 norm, with the mass added: sum |c_k|^2 metric_k. It is W2 to
         leading order at the uniform state, and errors are measured in it.
     """
 
-    def __init__(self, model: Transformer, geometry: Geometry, shape: tuple[int, ...] = ()):
+    def __init__(
+        self,
+        model: Transformer,
+        geometry: Geometry,
+        shape: tuple[int, ...] = (),
+        inside: Callable[[float], float] = float,
+    ):
         members = int(np.prod(shape))
         degree, dimension = geometry.degree, geometry.dimension
 
@@ -53,17 +78,47 @@ class DensityEvolution:
                 return table[None]
             return np.broadcast_to(table, (*shape, table.shape[-1])).reshape(members, -1)
 
-        normaliser = model.zonal.normaliser(degree, dimension)
-
         self.geometry, self.shape, self.members = geometry, shape, members
-        with np.errstate(over="ignore"):  # no step is finite then
-            self.linear = rows(geometry.laplacian / model.kappa[..., None])
-        self.nonlinear = geometry.transport(
-            rows(model.zonal.attraction(degree, dimension)),
-            None if normaliser is None else rows(normaliser),
-            members,
-        )
+        noise = model.noise.on_densities(geometry)
+        self.basis: Eigenbasis | None
+        self._rates, self.basis = (geometry.laplacian, None) if noise is None else noise.eigenbasis
+        self._rows, self._model, self._inside = rows, model, inside
+        self.freeze(0.0)
+        self.nonlinear: Transport
+        if model.is_zonal:
+            normaliser = model.zonal.normaliser(degree, dimension)
+            self.nonlinear = geometry.transport(
+                rows(model.zonal.attraction(degree, dimension)),
+                None if normaliser is None else rows(normaliser),
+                members,
+            )
+        else:
+            self.nonlinear = transport_of(in_members(model, shape), geometry, members, inside)
+        if model.smooth_noise:
+            self.nonlinear = ChangingNoise(self.nonlinear, self._missed)
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
+
+    def freeze(self, t: float) -> None:
+        """Let L be that at the time t."""
+        kappa = self._model.kappa_at(self._inside(t))
+        with np.errstate(over="ignore"):  # no step is finite then
+            self.linear = self._rows(self._rates / kappa[..., None])
+        self._frozen = kappa
+
+    def _missed(self, t: float, coefficients: np.ndarray) -> np.ndarray:
+        """What L at the time t makes of a single density beyond the frozen one."""
+        excess = 1 / self._model.kappa_at(self._inside(t)) - 1 / self._frozen
+        if self.basis is None:
+            return excess * self._rates * coefficients
+        modal = self.basis.into(coefficients.view(float)[None])
+        return excess * self.basis.out_of(self._rates * modal)[0].view(coefficients.dtype)
+
+    def diffused(self, coefficients: np.ndarray) -> np.ndarray:
+        """L c, for coefficients (members, modes)."""
+        if self.basis is None:
+            return self.linear * coefficients
+        modal = self.basis.into(np.ascontiguousarray(coefficients).view(float))
+        return self.basis.out_of(self.linear * modal).view(coefficients.dtype)
 
 
 class DensityMotion(Motion, moves=Density):
@@ -88,13 +143,16 @@ class DensityMotion(Motion, moves=Density):
         return in_shape_of(model, state)
 
     def check(self) -> None:
-        """Raise MeanfieldError for a drift without harmonics, and where common noise is refused."""
-        if self.random and self.like.geometry.axisymmetric:
+        """Raise MeanfieldError, with the reason, for a model that no density can follow."""
+        model, geometry = self.model, self.like.geometry
+        if self.random and geometry.axisymmetric:
             raise MeanfieldError(
-                f"{self.model.common!r} moves a density off its axis of symmetry: densities on "
+                f"{model.common!r} moves a density off its axis of symmetry: densities on "
                 "Circle and Sphere, and Tokens, can have common noise. Use one of these."
             )
-        self.model.zonal  # noqa: B018  (raises)
+        model.noise.check_densities(geometry)
+        if not model.is_zonal:
+            FieldTransport(in_members(model, self.like.shape), geometry.with_degree(1), 1)
 
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
@@ -105,6 +163,10 @@ class DensityMotion(Motion, moves=Density):
         if self.random and dt is None:
             dt = careful_step(self.model, self.like.dimension, True, start)
         return (Krogstad if scheme is None and dt is not None else scheme), dt
+
+    def setup(self) -> None:
+        """Remember fields, which make kernels."""
+        self._fields: dict[Geometry, Any] = {}
 
     @property
     def random(self) -> bool:
@@ -126,11 +188,13 @@ class DensityMotion(Motion, moves=Density):
 
     def attention(self, geometry: Geometry, c: np.ndarray, t: float) -> np.ndarray:
         """The output of attention (members, N, d) at the grid of a geometry."""
-        return zonal_attention(self.model.zonal.broadcast(self.like.shape), geometry, c)
+        if geometry not in self._fields:
+            self._fields[geometry] = members_fields(self.model, geometry, self.like.shape)
+        return attention_of(self._fields[geometry], geometry, c, self.inside(t))
 
     def evolution(self, geometry: Geometry) -> DensityEvolution:
         """The equation on the modes of a geometry."""
-        return DensityEvolution(self.model, geometry, self.like.shape)
+        return DensityEvolution(self.model, geometry, self.like.shape, self.inside)
 
     def coordinates(self, state: Density) -> np.ndarray:
         """The coefficients."""
@@ -140,11 +204,18 @@ class DensityMotion(Motion, moves=Density):
         """The density with these coefficients."""
         return Density(self.like.geometry.with_modes(y.shape[-1]), y)
 
+    def least_degree(self, most: int) -> int:
+        """The degree that the noise needs at least, of `most`."""
+        needed = max(TAIL * self.rtol, SMALLEST_TAIL)
+        return self.model.noise.least_degree(self.like.geometry, needed, most)
+
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the coefficients."""
         evolution = self.evolution(self.like.geometry.with_modes(y.shape[-1]))
         coefficients = y.reshape(evolution.members, -1)
-        change = evolution.linear * coefficients + evolution.nonlinear(coefficients)
+        evolution.freeze(t)
+        evolution.nonlinear.time[0] = t
+        change = evolution.diffused(coefficients) + evolution.nonlinear(coefficients)
         return change.reshape(y.shape)
 
     def doubt(self, state: Density, t: float, failure: Failure) -> str | None:
@@ -193,7 +264,9 @@ class DensityMotion(Motion, moves=Density):
             order_parameter : |moment 1|, the length of the mean of the tokens
             entropy : int mu log |mu| dsigma
             interaction_energy : E = (1/2) int int W dmu dmu, W = e^(beta t)/beta for USA and SA
-            free_energy : F = entropy/kappa - E (USA, Kuramoto and Interaction; nan for SA)
+            free_energy : F = entropy/kappa - E where v is the gradient of W * mu, as under USA,
+                Kuramoto, Interaction and `Attention` that increases E, with isotropic noise and
+                nothing else; nan elsewhere, as for SA
             dissipation : -dF/dt = int mu |grad (log mu / kappa - W * mu)|^2 dsigma >= 0; or nan
             spectral_tail : largest coefficient in the last eighth of the degrees
 
@@ -205,16 +278,17 @@ class DensityMotion(Motion, moves=Density):
         parts, which does not divide by the density.
         """
         model, geometry = self.model, state.geometry
-        energy = interaction_energy(model, geometry, state.coefficients)
+        energy, potential = self._energy(state, t)
         entropy = _mean(state, state.values * _log(state.values))
         moments = [geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENTS + 1)]
         unknown = np.full(state.shape, np.nan)
-        gradient_flow = model.drift.gradient_flow
+        kappa = model.kappa_at(self.inside(t))
+        gradient_flow = potential is not None and not model.extras and model.noise.laplacian
         return {
             "moment": np.stack(moments, axis=-1).astype(complex),
             "order_parameter": np.abs(moments[0]),
-            "free_energy": entropy / model.kappa - energy if gradient_flow else unknown,
-            "dissipation": self._dissipation(state) if gradient_flow else unknown,
+            "free_energy": entropy / kappa - energy if gradient_flow else unknown,
+            "dissipation": self._dissipation(state, potential, t) if gradient_flow else unknown,
             "interaction_energy": energy,
             "entropy": entropy,
             "minimum": state.minimum,
@@ -227,35 +301,26 @@ class DensityMotion(Motion, moves=Density):
         """The degree of the expansion."""
         return {"degree": state.geometry.degree}
 
-    def _dissipation(self, state: Density) -> np.ndarray:
+    def _energy(self, state: Density, t: float) -> tuple[np.ndarray, np.ndarray | None]:
+        """E, and the coefficients of the potential of which v is the gradient; nan and None."""
+        model, geometry, coefficients = self.model, state.geometry, state.coefficients
+        if model.drift.is_zonal:
+            drift = model.drift.as_zonal()
+            weights = drift.attraction(geometry.degree, geometry.dimension)[..., geometry.degrees]
+            energy = interaction_energy(model, geometry, coefficients)
+            return energy, weights * coefficients if drift.gradient_flow else None
+        potentials = potentials_of(model, geometry, state.shape, coefficients, self.inside(t))
+        if potentials is None:
+            return np.full(state.shape, np.nan), None
+        return _mean(state, potentials * state.values) / 2, geometry.to_coefficients(potentials)
+
+    def _dissipation(self, state: Density, potential: Any, t: float) -> np.ndarray:
         geometry, coefficients = state.geometry, state.coefficients
-        change = self.velocity(coefficients)
-        weights = self.model.zonal.attraction(geometry.degree, geometry.dimension)
-        pairing = change * np.conj(weights[..., geometry.degrees] * coefficients)
+        change = self.velocity(coefficients, t)
+        pairing = change * np.conj(potential)
         gain = (geometry.parseval * pairing.real).sum(axis=-1)
         loss = _mean(state, geometry.to_values(change) * _log(state.values))
-        return gain - loss / self.model.kappa
-
-
-def zonal_attention(drift: ZonalDrift, geometry: Geometry, c: np.ndarray) -> np.ndarray:
-    """int W'(<x, y>) y dmu(y) / (Z * mu)(x) at the grid, (members, N, d), from (members, modes).
-
-    Convolutions: the component k is that of W' with the measure y_k mu. The multipliers of W' are
-    sums of those of W, from W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
-    """
-    degree, dimension = geometry.degree, geometry.dimension
-    values = geometry.to_values(c)
-    moments = geometry.to_coefficients(values[:, None] * geometry.points.T)  # of y_k mu
-    last = 2 + 2 * max(degree, kernel_degree(drift, dimension))
-    differences = (2 * np.arange(last + 1) + dimension - 2) * drift.attraction(last, dimension)
-    pairs = differences[..., 1:].reshape(*drift.shape, -1, 2)
-    slopes = pairs[..., ::-1, :].cumsum(axis=-2)[..., ::-1, :].reshape(*drift.shape, -1)
-    slopes = slopes[..., None, geometry.degrees]
-    output = np.moveaxis(geometry.to_values(slopes * moments), 1, -1)
-    normaliser = drift.normaliser(degree, dimension)
-    if normaliser is None:
-        return output
-    return output / geometry.to_values(normaliser[..., geometry.degrees] * c)[..., None]
+        return gain - loss / self.model.kappa_at(self.inside(t))
 
 
 def _mean(density: Density, values: np.ndarray) -> np.ndarray:
@@ -270,6 +335,7 @@ def interaction_energy(
     model: Transformer, geometry: Geometry, coefficients: np.ndarray
 ) -> np.ndarray:
     """(1/2) int int W dmu dmu of measures with these coefficients."""
-    weights = model.zonal.interaction(geometry.degree, geometry.dimension)
+    drift = model.drift.as_zonal()
+    weights = drift.interaction(geometry.degree, geometry.dimension)
     power = geometry.parseval * np.abs(coefficients) ** 2
     return 0.5 * (weights[..., geometry.degrees] * power).sum(axis=-1)

@@ -73,7 +73,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
     def setup(self) -> None:
         """The number of tokens and the drift of every member."""
         self._n = self.like.n.ravel()
-        self._drift: Any = self.model.drift.broadcast(self.like.shape)
+        self._drift: Any = self.model.drift.as_zonal().broadcast(self.like.shape)
 
     @classmethod
     def prepared(cls, model: Transformer, state: Equiangular) -> Equiangular:

@@ -172,6 +172,15 @@ class Motion(ABC):
                 f"feed-forward map; got {self.model!r}. Solve for Tokens."
             )
 
+    def check_dimensions(self) -> None:
+        """Raise ValueError for a part of the model that is for points of another dimension."""
+        d, model = self.like.dimension, self.model
+        for part in (model.drift, model.noise, model.feedforward):
+            if (wanted := getattr(part, "dimension", None)) not in (None, d):
+                raise ValueError(
+                    f"{part!r} is for dimension {wanted}; got points of dimension {d}."
+                )
+
     def takes(self, option: str) -> bool:
         """Whether an option of `solve` applies."""
         return option in self.options
@@ -277,8 +286,7 @@ class Motion(ABC):
 
     def breakpoints(self, start: float, end: float) -> list[float]:
         """Times between start and end at which the model changes at once; one for jumps in one."""
-        found = [t for t in self.model.normalisation.breakpoints() if start < t < end]
-        return distinct([*found, *(float(t) for t in self.model.drift.breakpoints(start, end))])
+        return distinct(self.model.breakpoints(start, end))
 
     def enter(self, start: float, end: float) -> None:
         """Between two times that are between two breakpoints: at all others as at the nearer."""
@@ -413,8 +421,8 @@ def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: flo
         Where these are not known beforehand.
     """
     known = model.noise.known_rate and model.drift.known_rate(on_sphere)
-    known = known and model.normalisation.is_identity
-    noises = 1 / model.kappa
+    known = known and model.normalisation.is_identity and model.steady_noise
+    noises = 1 / model.kappa_at(start)
     if model.common is not None:
         known, noises = known and model.common.known_rate, noises + 1 / model.common.kappa
     if not known or model.reaction or model.feedforward:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import real_array
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
 from ..lowlevel.compilation import WITHIN, njit
@@ -71,14 +70,9 @@ class TokenMotion(Motion, moves=Tokens):
             needs = f"{model.common!r} needs the whole output of attention"
         sizes = len(state), self.dimension
         self._sums = engine_for(self._drift, self._engine, *sizes, whole_for=needs)
-        if model.reaction and not self._sums.tangential:
-            raise MeanfieldError(
-                "reaction needs the potential of a zonal drift; "
-                f"{type(self._drift).__name__} has none. Use USA, SA, Kuramoto or Interaction, or "
-                "reaction=0."
-            )
+        if model.reaction:
+            self._drift.check_potential(self.dimension)
         self._exact = self._sums.tangential and tangential
-        self.kappa = np.broadcast_to(model.kappa, state.shape).ravel()
 
     @classmethod
     def prepared(cls, model: Transformer, state: Tokens) -> Tokens:
@@ -94,12 +88,7 @@ class TokenMotion(Motion, moves=Tokens):
                 f"{what} is defined on the sphere, and these tokens live in R^d. There, use "
                 "Attention(Q, K, V, beta), without a normalisation."
             )
-        for part in (drift, model.noise, model.feedforward):
-            if (wanted := getattr(part, "dimension", None)) not in (None, tokens.dimension):
-                raise ValueError(
-                    f"{part!r} is for dimension {wanted}; got points of dimension "
-                    f"{tokens.dimension}."
-                )
+        self.check_dimensions()
         if not tokens.on_sphere and model.noisy and model.noise.on_sphere_only:
             raise MeanfieldError(
                 f"{model.noise!r} is defined on the sphere; in R^d use Isotropic()."
@@ -200,13 +189,13 @@ class TokenMotion(Motion, moves=Tokens):
         else:
             rates = self._followed(y, t, self.attention_update(x, masses, t))
         if self.model.reaction:
-            growth = self.reaction_rates(x, masses)[..., None]
+            growth = self.reaction_rates(x, masses, t)[..., None]
             rates = np.concatenate([rates[..., : y.shape[-1] - 1], growth], axis=-1)
         return rates
 
-    def reaction_rates(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def reaction_rates(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """alpha (Phi - int Phi dmu), by which the logarithms of masses grow."""
-        potential = self._sums.potential(x, masses)
+        potential = self._sums.potential(x, masses, self.inside(t))
         return self.model.reaction * (potential - (masses * potential).sum(axis=1, keepdims=True))
 
     def feedforward_rates(self, y: np.ndarray, t: float) -> np.ndarray:
@@ -221,16 +210,7 @@ class TokenMotion(Motion, moves=Tokens):
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
-        assert self.model.feedforward is not None
-        shown = x.view()
-        shown.setflags(write=False)  # it may be the state itself
-        values = real_array("What feedforward returns", self.model.feedforward(shown))
-        if values.shape != x.shape:
-            raise ValueError(
-                "feedforward takes points (..., d) and returns as many vectors; got shape "
-                f"{values.shape} for {x.shape}."
-            )
-        return self._normalised(t, values)
+        return self._normalised(t, self.model.feedforward_at(x))
 
     def _normalised(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         if not self.on_sphere:
@@ -276,7 +256,7 @@ class TokenMotion(Motion, moves=Tokens):
         new = y.copy()
         x, masses = self.points(y), self.masses(y)
         if self.model.reaction:
-            new[..., -1] += step * self.reaction_rates(x, masses)
+            new[..., -1] += step * self.reaction_rates(x, masses, t)
         self._add(new, t, step * self.attention_update(x, masses, t))
         if self.model.feedforward is not None:
             self._add(new, t, step * self.feedforward_update(self.points(new), t))
@@ -309,9 +289,9 @@ class TokenMotion(Motion, moves=Tokens):
 
         Common noise, drawn from `common`, comes first and last.
         """
-        y = self.shaken(self.carried(y, t, dt / 2, common), dt / 2, rng)
+        y = self.shaken(self.carried(y, t, dt / 2, common), t, dt / 2, rng)
         y = self.projected(kutta_step(self.velocity, y, t, dt))
-        return self.carried(self.shaken(y, dt / 2, rng), t + dt, dt / 2, common)
+        return self.carried(self.shaken(y, t + dt / 2, dt / 2, rng), t + dt, dt / 2, common)
 
     def carried(self, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
         """The tokens after common noise for a time dt."""
@@ -326,11 +306,12 @@ class TokenMotion(Motion, moves=Tokens):
         new[..., : self.dimension] = common.moved(x, strength, increments, attention)
         return new
 
-    def shaken(self, y: np.ndarray, dt: float, rng: np.random.Generator) -> np.ndarray:
-        """The tokens after independent noise for a time dt."""
+    def shaken(self, y: np.ndarray, t: float, dt: float, rng: np.random.Generator) -> np.ndarray:
+        """The tokens after independent noise for a time dt, of its strength in the middle."""
         if not self.model.has_independent_noise:
             return y
-        x, strength = self.points(y), dt / self.kappa
+        kappa = self.model.kappa_at(self.inside(t + dt / 2))
+        x, strength = self.points(y), dt / np.broadcast_to(kappa, self.like.shape).ravel()
         new = y.copy()
         if self.on_sphere:
             noise = self.model.noise

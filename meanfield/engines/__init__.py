@@ -3,6 +3,7 @@
 from .attention import AttentionSums
 from .choice import Automatic, Direct, FieldSums, Modes, Summation, engine_for
 from .circle import CircleModes
+from .combined import CombinedSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
 from .sphere import SphereModes
@@ -11,12 +12,14 @@ __all__ = [
     "AttentionSums",
     "Automatic",
     "CircleModes",
+    "CombinedSums",
     "Direct",
     "DirectSums",
     "Engine",
     "FieldSums",
     "MeanDirection",
     "Modes",
+    "PointValues",
     "SphereModes",
     "Summation",
     "engine_for",

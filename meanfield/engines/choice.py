@@ -10,9 +10,10 @@ from ..core.checks import as_given
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
-from ..models import Attention, Drift, Hardmax, MeanField, ZonalDrift
+from ..models import Attention, Drift, Hardmax, MeanField, Pointwise, ZonalDrift
 from .attention import AttentionSums
 from .circle import CircleModes
+from .combined import CombinedSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
 from .harmonics import FINEST, ROUNDING, HarmonicEngine
@@ -164,11 +165,25 @@ class FieldSums:
         return self.drift.interaction_energy(x, masses)
 
 
-SUMS: dict[type[Drift], Callable[..., Any]] = {
+SUMS: dict[Any, Callable[..., Any]] = {
     Attention: AttentionSums,
     Hardmax: AttentionSums,
     MeanField: FieldSums,
+    Pointwise: PointValues,
 }  # of drifts that have one way to sum over tokens
+
+
+def _kind_of(drift: Drift) -> type[Drift]:
+    """The class by which it is known how a drift is summed."""
+    known: list[Any] = [ZonalDrift, *SUMS]
+    for kind in type(drift).__mro__:
+        if kind in known:
+            return kind
+    names = ", ".join(each.__name__ for each in known)
+    raise MeanfieldError(
+        f"Tokens know no sums for {type(drift).__name__}; they know those of {names} and of "
+        "classes derived from them."
+    )
 
 
 def engine_for(drift: Any, asked: Any, n: int, d: int, *, whole_for: str = "") -> Any:
@@ -195,15 +210,17 @@ def engine_for(drift: Any, asked: Any, n: int, d: int, *, whole_for: str = "") -
     if asked is not None and not isinstance(asked, Summation):
         names = ", ".join(f"engines.{name}(...)" for name in Summation.kinds)
         raise TypeError(f"engine must be one of {names}; got {as_given(asked)}.")
-    asked, name = Automatic() if asked is None else asked, type(drift).__name__
-    known: list[Any] = [ZonalDrift, *SUMS]
-    kind = next((c for c in type(drift).__mro__ if c in known), None)
-    if kind is None:
-        names = ", ".join(each.__name__ for each in known)
-        raise MeanfieldError(
-            f"Tokens know no sums for {name}; they know those of {names} and of classes derived "
-            "from them."
-        )
+    asked = Automatic() if asked is None else asked
+    factors, parts = zip(*drift.terms, strict=True)
+    if parts != (drift,):
+        some_choose = not all(_kind_of(part) in SUMS for part in parts)
+        others = Automatic(threads=asked.threads) if some_choose else asked
+        engines = [
+            engine_for(part, others if _kind_of(part) in SUMS else asked, n, d, whole_for=whole_for)
+            for part in parts
+        ]
+        return CombinedSums(factors, engines, whole=bool(whole_for))
+    kind, name = _kind_of(drift), type(drift).__name__
     if kind in SUMS:
         if not asked.leaves_open:
             raise ValueError(

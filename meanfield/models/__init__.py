@@ -8,8 +8,10 @@ from .mean_field import MeanField
 from .noise import Noise
 from .normalisation import Normalisation
 from .parameters import FromFile, PerLayer
+from .pointwise import FeedForward, Field, Pointwise, gelu, relu, softplus
 from .potentials import SA, USA, CosineSeries, Interaction, Kuramoto
-from .transformer import FeedForward, Transformer, relu
+from .sums import Sum
+from .transformer import Transformer
 from .weights import L2, Linear, Sigmoid, Sinkhorn, Softmax, Unnormalised, Weights
 from .zonal import ZonalDrift
 
@@ -22,6 +24,7 @@ __all__ = [
     "CosineSeries",
     "Drift",
     "FeedForward",
+    "Field",
     "FromFile",
     "Hardmax",
     "Interaction",
@@ -31,17 +34,21 @@ __all__ = [
     "Noise",
     "Normalisation",
     "PerLayer",
+    "Pointwise",
     "Sigmoid",
     "Sinkhorn",
     "Softmax",
+    "Sum",
     "Transformer",
     "Unnormalised",
     "Weights",
     "ZonalDrift",
     "ensembles",
+    "gelu",
     "noise",
     "normalisation",
     "relu",
     "rescaled",
     "scalings",
+    "softplus",
 ]

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import common_shape
+from ..core.checks import common_shape, fitting
 from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, Either, Form
 from ..core.kinds import Kind, KindOf, parameters_of
 from .parameters import GivenNumber
 
 if TYPE_CHECKING:
+    from .sums import Sum
     from .zonal import ZonalDrift
 
 ENSEMBLE = Either((NUMBERS, KindOf(GivenNumber)))  # what a parameter of the annotation float may be
@@ -22,7 +23,7 @@ class Drift(Kind, family=True):
     """A velocity field v[mu] that a measure exerts on its points.
 
     In a drift a parameter of the annotation ``float`` is a number, or an array of them, which makes
-    an ensemble.
+    an ensemble. Drifts add up, with factors: ``SA(4.0) - 0.5 * Kuramoto()`` is a `Sum`.
 
     Attributes
     ----------
@@ -34,6 +35,10 @@ class Drift(Kind, family=True):
         Whether tokens at the same place may part.
     constant : bool
         Whether no parameter depends on time.
+    is_zonal : bool
+        Whether it depends on inner products alone, see `as_zonal`.
+    why_no_density : str
+        Why densities cannot follow it, in words; empty if they can.
     """
 
     leaves: ClassVar[dict[Any, Form]] = {float: ENSEMBLE}
@@ -41,6 +46,33 @@ class Drift(Kind, family=True):
     on_sphere_only: ClassVar[bool] = False
     parts_tokens: ClassVar[bool] = False
     constant: ClassVar[bool] = True
+    is_zonal: ClassVar[bool] = False
+    why_no_density: ClassVar[str] = ""
+
+    __array_ufunc__ = None  # a numpy array times a drift is a drift
+
+    def __add__(self, other: "Drift") -> "Sum":
+        return _sum((1.0, self), (1.0, _added(other)))
+
+    def __radd__(self, other: Any) -> "Drift":
+        """Python's `sum` of drifts begins with 0."""
+        return self if type(other) is int and other == 0 else _added(other) + self
+
+    def __sub__(self, other: "Drift") -> "Sum":
+        return _sum((1.0, self), (-1.0, _added(other)))
+
+    def __neg__(self) -> "Sum":
+        return _sum((-1.0, self))
+
+    def __mul__(self, factor: Any) -> "Sum":
+        return _sum((ENSEMBLE.check("factor", factor), self))
+
+    __rmul__ = __mul__
+
+    @property
+    def terms(self) -> tuple[tuple[Any, Any], ...]:
+        """The parts of which the drift is the sum, each with its factor: itself, unless a `Sum`."""
+        return ((1.0, self),)
 
     @property
     def dimension(self) -> int | None:
@@ -99,6 +131,20 @@ class Drift(Kind, family=True):
         """E of tokens (..., n, d) with masses (..., n), (...); nan where the drift has none."""
         return np.full(x.shape[:-2], np.nan)
 
+    def check_potential(self, d: int, t: float = 0.0) -> None:
+        """Raise MeanfieldError, with the reason, unless a model may have a reaction on R^d."""
+        if missing := self.without_potential(d, t):
+            raise MeanfieldError(
+                f"reaction needs a potential: {missing}. Use such a drift, or reaction=0."
+            )
+
+    def without_potential(self, d: int, t: float = 0.0) -> str:
+        """Why a model on R^d can have no reaction, which needs Phi, in words; empty if it can."""
+        return (
+            "Phi = W * mu of a zonal drift, or of Attention that follows its gradient; "
+            f"{type(self).__name__} has none"
+        )
+
     @property
     def undefined(self) -> str:
         """Where velocities of tokens are not defined, in words; empty if they are everywhere."""
@@ -122,3 +168,17 @@ class Drift(Kind, family=True):
             f"matrices and equiangular tokens take {', '.join(KindOf(ZonalDrift).names)}; for "
             "multiples of the identity SA(beta) or USA(beta)."
         )
+
+
+def _added(other: Any) -> Drift:
+    """What is added to a drift; raises TypeError unless it is one."""
+    advice = "A function of points is Field(f), a multiple of a drift is number * drift."
+    is_drift = isinstance(other, Drift)
+    return fitting("What is added to a drift", other, "a drift", is_drift, TypeError, advice)
+
+
+def _sum(*terms: tuple[Any, Drift]) -> "Sum":
+    from .sums import Sum
+
+    factors, drifts = zip(*terms, strict=True)
+    return Sum(drifts, factors)

@@ -57,7 +57,7 @@ class MeanField(Drift):
         degree = max(state.geometry.degree for state in states)
         resampled = [s.geometry.resample(s.coefficients, degree) for s in states]
         self._set(
-            source=run.model.drift,
+            source=run.model.drift.as_zonal(),
             t=np.array(run.t, dtype=float),
             geometry=first.geometry.with_degree(degree),
             values=np.stack(resampled),

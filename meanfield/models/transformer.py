@@ -2,97 +2,24 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..core.checks import common_shape
 from ..core.errors import MeanfieldError
-from ..core.forms import ARRAY, FUNCTION, Array, Either, Leaf, PositiveNumbers
-from ..core.kinds import Kind, KindOf
+from ..core.kinds import Kind
 from .common_noise import CommonNoise
 from .drift import Drift
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
-from .parameters import GivenMatrix
+from .parameters import NoiseParameter, at
+from .pointwise import FeedForward, values_at
 from .zonal import ZonalDrift
 
 
-def relu(x: np.ndarray) -> np.ndarray:
-    """max(x, 0)."""
-    return np.maximum(x, 0)
-
-
-ACTIVATIONS: dict[str, Callable] = {"relu": relu, "tanh": np.tanh}
-ACTIVATION = Leaf('"relu" or "tanh", or in Python a function', FUNCTION.accept, {}, ACTIVATIONS)
-Weight = Annotated[Any, Either((ARRAY, KindOf(GivenMatrix)))]
-
-
-class FeedForward(Kind, family=True):
-    """f(x) = outer activation(inner x + bias), token by token.
-
-    Parameters
-    ----------
-    inner : array, (k, d), or number
-        First matrix; a number is that multiple of the identity.
-    outer : array, (d, k), or number
-        Second matrix.
-    bias : array, (k,), optional
-        0 by default.
-    activation : callable
-        Of arrays; `relu` by default. In files "relu" or "tanh".
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the shapes do not fit together, or entries are not finite.
-    """
-
-    default_kind: ClassVar[str | None] = "FeedForward"
-
-    inner: Weight
-    outer: Weight
-    bias: Array | None = None
-    activation: Annotated[Callable, ACTIVATION] = relu
-
-    def validate(self) -> None:
-        if self.inner.shape is None or self.outer.shape is None:  # not known yet
-            return
-        inner, outer = self.inner.shape, self.outer.shape[::-1]
-        fit = {len(inner), len(outer)} <= {0, 2} and (inner == outer or not (inner and outer))
-        shape = inner or outer
-        fit = fit and (bool(inner and outer) or len(set(shape)) <= 1)  # a number is square
-        width = shape[:1]
-        bias: Any = np.zeros(width) if self.bias is None else self.bias
-        if not fit or (bias.shape != width and (shape or bias.ndim > 1)):
-            raise ValueError(
-                "FeedForward expects inner (k, d), outer (d, k) and bias (k,), where a number "
-                "stands for a square matrix; got "
-                f"{self.inner.shape}, {self.outer.shape} and {bias.shape}."
-            )
-        self._set(bias=bias)
-
-    @property
-    def dimension(self) -> int | None:
-        """d; None where numbers fit any."""
-        of_rows = (
-            *self.inner.shape[1:],
-            *self.outer.shape[:1],
-            *(() if self.bias is None else self.bias.shape),
-        )
-        return of_rows[0] if of_rows else None
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        return _times(self.outer, self.activation(_times(self.inner, x) + self.bias))
-
-
-def _times(matrix: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Each row of x times a matrix, or a number."""
-    return x @ matrix.T if matrix.ndim else matrix * x
-
-
 class Transformer(Kind, family=True):
-    """Mean-field attention with noise: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
+    """Mean-field attention with noise: d mu/dt = (1/kappa) L* mu - div(mu v[mu]).
 
     The law of tokens that follow dX = v[mu_t](X) dt + sqrt(2/kappa) dW on the unit sphere.
 
@@ -100,17 +27,19 @@ class Transformer(Kind, family=True):
     ----------
     drift : Drift
         `USA(beta)`, `SA(beta)`, `Kuramoto()` or `Interaction(potential)`; for tokens also
-        `Attention(Q, K, V, beta)` and `Hardmax()`.
-    kappa : float or array
+        `Attention(Q, K, V, beta)`, `Hardmax()`, `FeedForward(inner, outer)` and `Field(f)`; or a
+        sum, as ``SA(4.0) + 0.5 * Field(f)``.
+    kappa : float, array, PerLayer or callable
         Noise parameter, > 0: increments have variance 2 dt/kappa in each tangent direction.
         Infinity, the default, is the deterministic flow. An array makes an ensemble, by
-        broadcasting with the drift's parameters.
+        broadcasting with the drift's parameters. For tokens and densities it may change with time:
+        a `PerLayer` of numbers, or a function of t.
     normalisation : Normalisation
         Where the hidden states are put back on the sphere: `PostLN()`, the flow above, or
         `PreLN()`, `MixLN(tau)`, `PeriLN()`, `NGPT(alpha)`, `SqrtScaling()`. Others than PostLN
         are for tokens.
     noise : Noise
-        Of unit strength: `Isotropic()`, or for tokens `Anisotropic(sigma)`,
+        Of unit strength: `Isotropic()`, for which L is the Laplacian, or `Anisotropic(sigma)`,
         `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`, with a finite kappa.
     common : CommonNoise, optional
         Noise that all tokens have in common, with a strength of its own, beside `noise`:
@@ -121,7 +50,8 @@ class Transformer(Kind, family=True):
         then follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j Phi(x_j)) (Wasserstein-Fisher-Rao).
     feedforward : callable, optional
         f of `FeedForward`, or any function of points (..., d): added to the output of attention,
-        for tokens.
+        for tokens. `steppers.Layers` and `LieTrotter` apply it after attention, and a part of
+        `drift` together with it.
 
     Raises
     ------
@@ -139,7 +69,7 @@ class Transformer(Kind, family=True):
     default_kind: ClassVar[str | None] = "Transformer"
 
     drift: Drift
-    kappa: PositiveNumbers = np.inf
+    kappa: NoiseParameter = np.inf
     _: KW_ONLY
     normalisation: Normalisation = PostLN()
     noise: Noise = Isotropic()
@@ -148,7 +78,7 @@ class Transformer(Kind, family=True):
     feedforward: FeedForward | Callable | None = None
 
     def validate(self) -> None:
-        if not (self.noise.moves_densities or self.has_independent_noise):
+        if not (self.noise.laplacian or self.has_independent_noise):
             raise ValueError(
                 f"{self.noise!r} has strength 1/kappa, and kappa = inf means no noise; give a "
                 "finite kappa, or leave noise out."
@@ -158,7 +88,7 @@ class Transformer(Kind, family=True):
     @property
     def shape(self) -> tuple[int, ...]:
         """Ensemble shape: that of the drift's parameters broadcast with kappa; () if single."""
-        shapes = {"drift": self.drift.shape, "kappa": self.kappa.shape}
+        shapes = {"drift": self.drift.shape, "kappa": self.kappa.shape or ()}
         if self.common is not None:
             shapes["common"] = self.common.shape
         return common_shape(
@@ -175,8 +105,29 @@ class Transformer(Kind, family=True):
 
     @property
     def has_independent_noise(self) -> bool:
-        """Whether there is noise in some member that each token has for itself."""
-        return bool(np.isfinite(self.kappa).any())
+        """Whether there is noise in some member, at some time, that each token has for itself."""
+        values = getattr(self.kappa, "values", self.kappa)  # those of all layers
+        return not isinstance(values, np.ndarray) or bool(np.isfinite(values).any())
+
+    @property
+    def steady_noise(self) -> bool:
+        """Whether kappa does not depend on time."""
+        return isinstance(self.kappa, np.ndarray)
+
+    @property
+    def smooth_noise(self) -> bool:
+        """Whether kappa changes otherwise than by jumps."""
+        return not self.steady_noise and not self.kappa.piecewise_constant
+
+    def kappa_at(self, t: float) -> np.ndarray:
+        """kappa at the time t."""
+        return at(self.kappa, t)
+
+    def breakpoints(self, start: float, end: float) -> list[float]:
+        """Times strictly between `start` and `end` at which something jumps."""
+        found = [t for t in self.normalisation.breakpoints() if start < t < end]
+        found += self.drift.breakpoints(start, end).tolist()
+        return found if self.steady_noise else found + self.kappa.breakpoints(start, end).tolist()
 
     @property
     def zonal(self) -> ZonalDrift:
@@ -208,10 +159,24 @@ class Transformer(Kind, family=True):
         return [name for name, present in parts.items() if present]
 
     @property
+    def is_zonal(self) -> bool:
+        """Whether all that it does depends on inner products, and its noise is isotropic."""
+        return self.drift.is_zonal and not self.extras
+
+    def feedforward_at(self, x: np.ndarray) -> np.ndarray:
+        """Values of the feed-forward map at points (..., d), checked."""
+        assert self.feedforward is not None
+        return values_at("feedforward", self.feedforward, x)
+
+    @property
     def parameters(self) -> dict[str, np.ndarray]:
-        """beta, where the drift has one, kappa, and that of common noise as `common_kappa`."""
+        """beta, where the drift has one, and kappa, if it does not depend on time.
+
+        That of common noise is `common_kappa`.
+        """
+        kappa = {"kappa": self.kappa} if self.steady_noise else {}
         common = {} if self.common is None else {"common_kappa": self.common.kappa}
-        return {**self.drift.parameters, "kappa": self.kappa, **common}
+        return {**self.drift.parameters, **kappa, **common}
 
     def __repr__(self) -> str:
         name, _, rest = super().__repr__().partition("drift=")

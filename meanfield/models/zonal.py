@@ -82,7 +82,7 @@ class ZonalDrift(Drift):
     ...         return 1 + self.b * t
     """
 
-    on_sphere_only = True
+    on_sphere_only = is_zonal = True
     exponent: ClassVar[np.ndarray | None] = None
     polynomial_degree: ClassVar[int | None] = None
     multiplier_error: ClassVar[float] = 3e-14  # of quadrature
@@ -138,6 +138,9 @@ class ZonalDrift(Drift):
     def normalised(self) -> bool:
         """Whether the sums are divided by Z * mu: whether `weight` is overridden."""
         return type(self).weight is not ZonalDrift.weight
+
+    def without_potential(self, d: int, t: float = 0.0) -> str:
+        return ""
 
     @property
     def gradient_flow(self) -> bool:  # type: ignore[override]

@@ -191,7 +191,7 @@ def _plain_data(provenance) -> dict[str, Any]:
     return provenance or {}
 
 
-def _degrees(motion: Motion, min_degree, max_degree) -> tuple[int, int]:
+def _degrees(motion: Any, min_degree, max_degree) -> tuple[int, int]:
     if "min_degree" not in motion.options:
         return 0, 0
     density: Any = motion.like
@@ -204,7 +204,7 @@ def _degrees(motion: Motion, min_degree, max_degree) -> tuple[int, int]:
             f"max_degree; got min_degree = {min_degree}, max_degree = {max_degree} and "
             f"degree {density.geometry.degree}."
         )
-    return min_degree, max_degree
+    return max(min_degree, motion.least_degree(max_degree)), max_degree
 
 
 def _random(rng, read: bool, checkpoint: Path | None) -> tuple:

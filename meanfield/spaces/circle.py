@@ -181,6 +181,17 @@ class Circle(Geometry):
     def chart(self, limit: np.ndarray) -> "CircleChart":
         return CircleChart(self, limit)
 
+    @cached_property
+    def frame(self) -> np.ndarray:
+        x = self.points
+        return read_only(np.stack([-x[:, 1], x[:, 0]], axis=1)[None])
+
+    def gradient(self, coefficients: np.ndarray) -> np.ndarray:
+        return to_values(1j * self.degrees * coefficients, self.angles.size)[None]
+
+    def minus_divergence(self, field: np.ndarray) -> np.ndarray:
+        return -1j * self.degrees * to_coefficients(field[0], self.degree)
+
     def transport(self, attraction, normaliser, members) -> CircleTransport:
         return CircleTransport(attraction, normaliser, members)
 
@@ -346,6 +357,10 @@ class CircleChart(Chart):
             return evaluate(slope, coordinates)
         slope, level = evaluate(np.stack([slope, normaliser * moments]), coordinates)
         return slope / level
+
+    def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        x = self.points(coordinates)
+        return x[:, 0] * vectors[:, 1] - x[:, 1] * vectors[:, 0]
 
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return np.abs(rates)

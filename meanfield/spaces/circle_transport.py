@@ -7,17 +7,20 @@ is free of aliases in the modes kept once 2 degree + band + 1 points are used. S
 by Z * mu on the grid; with 3 degree + 1 points the aliases are those of the quotient's tail.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..lowlevel.callbacks import CompiledFunction, call, complex_array, float_array, integer_array
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.fourier import RealTransform, good_length
-from ..lowlevel.simd import as_bits, from_bits
+from ..lowlevel.simd import aligned, as_bits, from_bits
 from .contract import Transport
 
 # Where Z * mu is below this, it is rounding, and so is what mass there is: less than NO_MASS in
 # all. Dividing by it there moves that mass too slowly instead of at a random speed.
 NO_MASS = 2.0**-40
+NEGLIGIBLE = 3e-16  # columns of a table, relative to its largest: less is rounding
 
 
 class CircleTransport(Transport):
@@ -78,6 +81,147 @@ def _transport(context, member, source, target):
     for k in range(modes):
         factor = k / length
         result[k] = complex(factor * spectrum[0, k].imag, -factor * spectrum[0, k].real)
+
+
+# Any velocity that is a sum of quotients of linear functions -------------------------------
+
+
+@dataclass(frozen=True)
+class Table:
+    """A velocity at the points of the circle, a quotient of linear functions of a density.
+
+    Attributes
+    ----------
+    numerator, denominator : ndarray, (columns, N)
+        For each real and imaginary part of the coefficients; no denominator is None.
+    least : float
+        Where the denominator is below it, it is rounding: see NO_MASS.
+    """
+
+    numerator: np.ndarray
+    denominator: np.ndarray | None = None
+    least: float = 0.0
+
+    def scaled(self, factor: float) -> "Table":
+        """That of the velocity times a factor."""
+        return Table(factor * self.numerator, self.denominator, self.least)
+
+
+def merged(tables: list[Table]) -> list[Table]:
+    """Tables of the same sum, the linear ones in one, without columns that do not count."""
+    linear = [table.numerator for table in tables if table.denominator is None]
+    one = []
+    if linear:
+        total = np.zeros((max(map(len, linear)), linear[0].shape[1]))
+        for numerator in linear:
+            total[: len(numerator)] += numerator
+        one = [Table(total)]
+    found = []
+    for table in [*one, *(table for table in tables if table.denominator is not None)]:
+        columns = 2
+        for part in (table.numerator, table.denominator):
+            sizes = np.zeros(1) if part is None else np.abs(part).max(axis=1)
+            counted = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max())
+            columns = max(columns, int(counted[-1]) + 1 if counted.size else 0)
+        rows = [p if p is None else p[:columns] for p in (table.numerator, table.denominator)]
+        found.append(Table(rows[0], rows[1], table.least))  # type: ignore[arg-type]
+    return found
+
+
+class TableTransport(Transport):
+    """mu -> -(mu v)' with v the sum of tables at 3 degree + 1 points and more, compiled.
+
+    Parameters
+    ----------
+    members : list of list of Table
+        Those of each member, or of all if there is one list; of equal lengths.
+    degree, count : int
+        Of the densities, and their number.
+    """
+
+    def __init__(self, members: list[list[Table]], degree: int, count: int):
+        self.degree, modes = degree, degree + 1
+        self.points = self.length = members[0][0].numerator.shape[1]
+        self.time, self.speed, self._shape = np.zeros(1), np.zeros(1), (count, modes)
+        self._fft = RealTransform(self.length, rows=1)
+        parts, rows, least = [], [], []
+        size = 0
+        for tables in members:
+            for table in tables:
+                columns = len(table.numerator)
+                below = -1
+                parts.append(table.numerator)
+                if table.denominator is not None:
+                    parts.append(table.denominator)
+                    below = size + columns
+                rows.append((columns, size, below))
+                least.append(table.least)
+                size += columns * (1 + (below >= 0))
+        entries = np.array(rows, dtype=np.int64)
+        numbers = (modes, self.length, len(members), len(members[0]), self._fft.stride, size)
+        stored = aligned(size, self.length)
+        np.concatenate(parts, out=stored)
+        buffers = (
+            *(self._fft.spectrum, self._fft.values, entries, np.array(least)),
+            *(stored, aligned(3, self.length), self.speed),
+        )
+        self._enter(_by_tables, (*numbers, *self._fft.inverse, *self._fft.forward), buffers)
+
+
+@CompiledFunction
+def _by_tables(context, member, source, target):
+    c = integer_array(context, (17,))
+    modes, length, members, count, stride, size = c[0], c[1], c[2], c[3], c[4], c[5]
+    density, result = complex_array(source, (modes,)), complex_array(target, (modes,))
+    parts = float_array(source, (2 * modes,))
+    spectrum = complex_array(c[10], (stride,))
+    values = float_array(c[11], (2 * stride,))
+    rows = integer_array(c[12], (members * count, 3))
+    least = float_array(c[13], (members * count,))
+    tables, work = float_array(c[14], (size, length)), float_array(c[15], (3, length))
+    first = (member if members > 1 else 0) * count
+    v, above, below = work[0], work[1], work[2]
+    for j in range(length):
+        v[j] = 0.0
+    for entry in range(first, first + count):
+        columns, at, under = rows[entry, 0], rows[entry, 1], rows[entry, 2]
+        if under < 0:
+            _accumulate(v, tables, at, columns, parts)
+            continue
+        for j in range(length):
+            above[j] = below[j] = 0.0
+        _accumulate(above, tables, at, columns, parts)
+        _accumulate(below, tables, under, columns, parts)
+        for j in range(length):
+            v[j] += above[j] / max(below[j], least[entry])
+    highest = float_array(c[16], (1,))
+    highest[0] = max(highest[0], _largest(v, length))
+    for k in range(stride):
+        spectrum[k] = density[k] if k < modes else 0.0
+    call(c[6], c[7], c[10], c[11])
+    for j in range(length):
+        values[j] *= v[j]
+    call(c[8], c[9], c[11], c[10])
+    for k in range(modes):
+        factor = k / length
+        result[k] = complex(factor * spectrum[k].imag, -factor * spectrum[k].real)
+
+
+@njit(**INNER)
+def _accumulate(total, tables, at, columns, parts):
+    """total += sum_i parts_i tables_(at + i), four rows at a time."""
+    i = 0
+    while i + 4 <= columns:
+        a, b, c, d = parts[i], parts[i + 1], parts[i + 2], parts[i + 3]
+        p, q, r, s = tables[at + i], tables[at + i + 1], tables[at + i + 2], tables[at + i + 3]
+        for j in range(total.size):
+            total[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
+        i += 4
+    while i < columns:
+        a, p = parts[i], tables[at + i]
+        for j in range(total.size):
+            total[j] += a * p[j]
+        i += 1
 
 
 @njit(**INNER)

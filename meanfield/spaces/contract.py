@@ -421,6 +421,31 @@ class Geometry(Kind, family=True):
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """n independent points, (n, d), with this density."""
 
+    @property
+    def frame(self) -> np.ndarray:
+        """Orthonormal tangent vectors at `points`, (d - 1, N, d).
+
+        Raises
+        ------
+        MeanfieldError
+            Where no field but one along meridians keeps the symmetry of the space.
+        """
+        raise MeanfieldError(
+            f"{self!r} holds densities that are symmetric about an axis, which only zonal drifts "
+            "and isotropic noise keep. Solve on Circle(degree) or Sphere(degree), or for Tokens."
+        )
+
+    def gradient(self, coefficients: np.ndarray) -> np.ndarray:
+        """Components (d - 1, N) of the gradient of a function, along `frame`."""
+        raise NotImplementedError
+
+    def minus_divergence(self, field: np.ndarray) -> np.ndarray:
+        """Coefficients of -div F, (modes,), of a tangent field by its components (d - 1, N).
+
+        In the weak form, int <F, grad conj(Y)> dsigma, so that nothing is singular at a pole.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def transport(
         self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int

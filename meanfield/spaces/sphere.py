@@ -14,6 +14,7 @@ from .contract import Geometry, read_only
 from .density import Density
 from .latitudes import Latitudes
 from .samples import checked_sample, cross_validated_bandwidth
+from .sphere_rings import Rings
 from .sphere_transport import SphereTransport
 
 if TYPE_CHECKING:
@@ -247,6 +248,26 @@ class Sphere(Geometry):
     def chart(self, limit: np.ndarray) -> "SphereChart":
         return SphereChart(self, limit)
 
+    @cached_property
+    def rings(self) -> Rings:
+        """The grid, for harmonics of any degree."""
+        return Rings(self.z, self._latitudes.node_weights, self.longitudes.size)
+
+    @cached_property
+    def frame(self) -> np.ndarray:
+        """South and east."""
+        x = self.points
+        radius = np.hypot(x[:, 0], x[:, 1])
+        cosine, sine, zero = x[:, 0] / radius, x[:, 1] / radius, np.zeros(len(x))
+        south = np.stack([x[:, 2] * cosine, x[:, 2] * sine, -radius], axis=1)
+        return read_only(np.stack([south, np.stack([-sine, cosine, zero], axis=1)]))
+
+    def gradient(self, coefficients: np.ndarray) -> np.ndarray:
+        return self.rings.gradient(coefficients, self.degree)
+
+    def minus_divergence(self, field: np.ndarray) -> np.ndarray:
+        return self.rings.minus_divergence(field, self.degree)
+
     def transport(self, attraction, normaliser, members) -> SphereTransport:
         return SphereTransport(attraction, normaliser, members)
 
@@ -292,6 +313,10 @@ class SphereChart(Chart):
             level = (normaliser[degrees] * moments)[None]
             velocity /= sphere_points.evaluate(level, degree, coordinates)[0, :, None]
         return velocity
+
+    def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        along = np.einsum("nd,nd->n", coordinates, vectors)
+        return vectors - along[:, None] * coordinates
 
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return np.linalg.norm(rates, axis=1)

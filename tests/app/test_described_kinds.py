@@ -48,6 +48,7 @@ weights = st.sampled_from(["Softmax", "L2", {"kind": "Sigmoid", "bias": -1.5}])
 DRAWN = {"n": st.integers(2, 5), "d": st.integers(2, 5), "rng": seeds}
 RANDOM = ({"rng": seeds}, {"scale": numbers, "columns": natural, "heads": natural})
 NONE: tuple = ({}, {})
+FACTORS = st.just([0.5, 2.0]) | st.just({"kind": "Logarithmic"})
 
 EVERY = {  # of every kind: strategies of what it requires, and of what may be left out
     "Drift": {
@@ -63,6 +64,17 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
             {"Q": matrices, "weights": weights, "causal": st.booleans(), "beta": numbers},
         ),
         "Hardmax": ({}, {"V": matrices, "ties": st.floats(0, 1e-6)}),
+        "FeedForward": (
+            {"inner": st.just([[1.0, 2.0]]), "outer": st.just([[1.0], [0.0]])},
+            {
+                "bias": st.just([0.5]),
+                "activation": st.sampled_from(["relu", "gelu", "softplus", "tanh"]),
+            },
+        ),
+        "Sum": (
+            {"drifts": st.just([SA, {"kind": "Sum", "drifts": ["Attention"]}])},
+            {"factors": st.lists(numbers | FACTORS, min_size=2, max_size=2)},
+        ),
     },
     "Weights": {
         "Softmax": NONE,
@@ -88,12 +100,6 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
         "CommonRotations": ({"kappa": positive_ensembles}, {}),
         "CommonTranslations": ({"kappa": positive_ensembles}, {}),
         "CommonMatrix": ({"kappa": positive_ensembles}, {}),
-    },
-    "FeedForward": {
-        "FeedForward": (
-            {"inner": st.just([[1.0, 2.0]]), "outer": st.just([[1.0], [0.0]])},
-            {"bias": st.just([0.5]), "activation": st.sampled_from(["relu", "tanh"])},
-        )
     },
     "Given": {
         "FromFile": ({"file": st.just("numbers.npz")}, {"key": st.just("a")}),

@@ -1,0 +1,419 @@
+"""What densities do to the points of their grid: velocities, outputs of attention, potentials.
+
+A field belongs to one drift on one space. It is made by the drift's kind, see FIELDS; fields of
+sums of drifts are sums.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..core.errors import MeanfieldError
+from ..models import Attention, Drift, Pointwise, ZonalDrift
+from ..models.zonal import kernel_degree
+from ..spaces.circle_transport import Table
+from .attention import AttentionSums
+from .kernels import KERNELS, Kernel, Kernels
+
+MEMORY = 8  # of Anderson's acceleration
+NO_MASS = 2.0**-40  # Z, relative to the largest kernel, that is rounding: see `circle_transport`
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One density on the grid of its space, or in tables many functions at once.
+
+    Attributes
+    ----------
+    geometry : Geometry
+    coefficients : ndarray, (modes,)
+    values : ndarray, (N,)
+    """
+
+    geometry: Any
+    coefficients: np.ndarray
+    values: np.ndarray
+
+    @cached_property
+    def moments(self) -> np.ndarray:
+        """y mu(y) and mu(y) at the points y, (d + 1, ..., N)."""
+        ones = np.ones((1, len(self.geometry.points)))
+        lifted = np.concatenate([self.geometry.points.T, ones])
+        return (lifted if self.values.ndim == 1 else lifted[:, None]) * self.values
+
+    @property
+    def masses(self) -> np.ndarray:
+        """Those of the points as tokens, (N,)."""
+        return self.geometry.weights * self.values
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """int f dmu of values (..., N)."""
+        return values @ self.masses
+
+
+class DensityField(ABC):
+    """What a density exerts on the points of its grid under one drift, without ensembles."""
+
+    def __init__(self, drift: Any, geometry: Any):
+        self.drift, self.geometry = drift, geometry
+
+    @abstractmethod
+    def attention(self, t: float, density: Grid) -> np.ndarray:
+        """The whole output of attention, (N, d)."""
+
+    def velocity(self, t: float, density: Grid) -> np.ndarray:
+        """Its tangential part, in components (d - 1, N)."""
+        return np.einsum("fnd,nd->fn", self.geometry.frame, self.attention(t, density))
+
+    def tables(self) -> "list[Table] | None":
+        """Of the velocity on the circle, as a sum; None where it is no such sum."""
+        return None
+
+    def is_gradient(self, t: float) -> bool:
+        """Whether the velocity is the gradient of `potential`, and E half of its mean."""
+        return False
+
+    def potential(self, t: float, density: Grid) -> np.ndarray:
+        """Phi, (N,), of which the velocity is the gradient; that of a reaction."""
+        raise MeanfieldError(
+            f"A reaction needs the potential of which the velocity is the gradient; that of "
+            f"{self.drift!r} is not one. Use a zonal drift or, with V = Q^T K symmetric, "
+            "Attention with Unnormalised weights; or reaction = 0."
+        )
+
+
+class ZonalField(DensityField):
+    """v = grad (W * mu) / (Z * mu) and the potential W * mu, by harmonics."""
+
+    drift: ZonalDrift
+
+    @cached_property
+    def _multipliers(self) -> tuple[np.ndarray, np.ndarray | None]:
+        degree, dimension = self.geometry.degree, self.geometry.dimension
+        of_degree = (
+            self.drift.attraction(degree, dimension),
+            self.drift.normaliser(degree, dimension),
+        )
+        attraction, normaliser = (m if m is None else m[self.geometry.degrees] for m in of_degree)
+        assert attraction is not None
+        return attraction, normaliser
+
+    @cached_property
+    def _interaction(self) -> np.ndarray:
+        """Multipliers of W; those of `_multipliers` may have a factor in common with Z."""
+        multipliers = self.drift.interaction(self.geometry.degree, self.geometry.dimension)
+        return multipliers[self.geometry.degrees]
+
+    def velocity(self, t: float, density: Grid) -> np.ndarray:
+        attraction, normaliser = self._multipliers
+        gradient = self.geometry.gradient(attraction * density.coefficients)
+        if normaliser is None:
+            return gradient
+        level = self.geometry.to_values(normaliser * density.coefficients)
+        return gradient / np.maximum(level, NO_MASS)
+
+    def tables(self) -> "list[Table] | None":
+        if self.geometry.dimension != 2:
+            return None
+        parts = np.eye(2 * self.geometry.degrees.size).view(complex)
+        attraction, normaliser = self._multipliers
+        numerator = self.geometry.to_values(1j * self.geometry.degrees * attraction * parts)
+        if normaliser is None:
+            return [Table(numerator)]
+        return [Table(numerator, self.geometry.to_values(normaliser * parts), NO_MASS)]
+
+    def attention(self, t: float, density: Grid) -> np.ndarray:
+        """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
+
+        The multipliers of W' are sums of those of W, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
+        """
+        geometry = self.geometry
+        moments = geometry.to_coefficients(density.moments[:-1])
+        output = geometry.to_values(self._slopes * moments).T
+        normaliser = self._multipliers[1]
+        if normaliser is None:
+            return output
+        level = geometry.to_values(normaliser * density.coefficients)
+        return output / np.maximum(level, NO_MASS)[:, None]
+
+    @cached_property
+    def _slopes(self) -> np.ndarray:
+        degree, dimension = self.geometry.degree, self.geometry.dimension
+        last = 2 + 2 * max(degree, kernel_degree(self.drift, dimension))
+        weights = self.drift.attraction(last, dimension)
+        pairs = ((2 * np.arange(last + 1) + dimension - 2) * weights)[1:].reshape(-1, 2)
+        return pairs[::-1].cumsum(axis=0)[::-1].ravel()[self.geometry.degrees]
+
+    def is_gradient(self, t: float) -> bool:
+        return self.drift.gradient_flow
+
+    def potential(self, t: float, density: Grid) -> np.ndarray:
+        return self.geometry.to_values(self._interaction * density.coefficients)
+
+
+class PointField(DensityField):
+    """A function of points, which no density changes."""
+
+    @cached_property
+    def _values(self) -> np.ndarray:
+        return self.drift.values(self.geometry.points)
+
+    def tables(self) -> "list[Table] | None":
+        if self.geometry.dimension != 2:
+            return None
+        along = (self.geometry.frame[0] * self._values).sum(axis=1)
+        return [Table(np.stack([along, np.zeros_like(along)]))]  # times the mass, 1
+
+    def attention(self, t: float, density: Grid) -> np.ndarray:
+        return self._values
+
+
+# Attention -------------------------------------------------------------------------------------
+
+
+class AttentionField(DensityField):
+    """Attention of several heads, by the kernels of the space; else by sums over its points."""
+
+    drift: Attention
+
+    def __init__(self, drift: Attention, geometry: Any):
+        super().__init__(drift, geometry)
+        self._kernels: list[Kernels] = []
+        self._sums = AttentionSums(drift)
+
+    def heads(self, t: float, density: Grid, kind: Any = None) -> "list[Any]":
+        """One for each head, with matrices at the time t."""
+        found = self.drift.on(t, self.geometry.dimension)
+        while len(self._kernels) < len(found):
+            self._kernels.append(KERNELS[type(self.geometry)](self.geometry))
+        return [
+            (kind or DensityHead)(density, *head, kernels)
+            for head, kernels in zip(found, self._kernels, strict=False)
+        ]
+
+    def attention(self, t: float, density: Grid) -> np.ndarray:
+        try:
+            pulls: list[Any] = [self.drift.attend(head) for head in self.heads(t, density)]
+            return sum(pulls[1:], pulls[0])
+        except NotSmooth:
+            points = self.geometry.points[None]
+            return self._sums.attention(t, points, density.masses[None])[0]
+
+    def tables(self) -> list[Table] | None:
+        geometry = self.geometry
+        if not (self.drift.constant and geometry.dimension == 2):
+            return None
+        modes = 2 * geometry.degrees.size
+        parts = np.eye(modes).view(complex)
+        functions = Grid(geometry, parts, geometry.to_values(parts))
+        try:
+            answers: Any = [self.drift.attend(h) for h in self.heads(0.0, functions, TableHead)]
+        except (NotSmooth, TypeError):  # weights may do what tables cannot
+            return None
+        return answers if all(isinstance(answer, Table) for answer in answers) else None
+
+    def is_gradient(self, t: float) -> bool:
+        return self.drift.gradient_at(t, self.geometry.dimension) is not None
+
+    def potential(self, t: float, density: Grid) -> np.ndarray:
+        slope = self.drift.gradient_at(t, self.geometry.dimension)
+        if slope is None:
+            return super().potential(t, density)
+        c, A, beta = slope
+        weights = self.drift.weights
+
+        def energy(x, y):
+            return weights.potential(x @ A.T @ y.T, beta)
+
+        kernels = self.heads(t, density)[0].kernels
+        key = "potential", A, beta
+        kernel = kernels.remembered(key, lambda: kernels.smooth(A, energy))
+        if kernel is not None:
+            return c * kernel(density.values[None])[0]
+        points = self.geometry.points
+        return c * (energy(points, points) @ density.masses)
+
+
+class NotSmooth(Exception):
+    """A kernel needs sums over all pairs of points."""
+
+
+@dataclass(frozen=True)
+class DensityHead:
+    """One head of attention on the grid of a density: what `engines.attention.Head` is to tokens.
+
+    int k(x, y) V y dmu(y), divided by int k(x, y) dmu(y) where `normalised`, at the points x of
+    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q.
+    """
+
+    density: Grid
+    V: np.ndarray
+    Q: np.ndarray
+    K: np.ndarray
+    beta: np.ndarray
+    kernels: Kernels
+    bias: np.ndarray | None = None
+
+    @property
+    def A(self) -> np.ndarray:
+        return self.beta * self.K.T @ self.Q
+
+    @property
+    def _factor(self) -> np.ndarray | float:
+        """exp(bias), up to a constant."""
+        return 1.0 if self.bias is None else np.exp(self.bias - self.bias.max())
+
+    def _exponential(self, A: np.ndarray, name: str) -> Kernel:
+        return _smooth(self.kernels.remembered((name, A), lambda: self.kernels.exponential(A)))
+
+    def exponential(self, *, normalised: bool) -> Any:
+        """With k = e^logits; with a bias it has to be normalised."""
+        kernel = self._exponential(self.A, "exponential")
+        sums = self._sums(kernel, self._factor * self.density.moments)
+        if normalised:
+            x = self.density.geometry.points
+            largest = np.linalg.norm(x @ self.A.T, axis=1) - kernel.top
+            return self.answer(sums[:-1], sums[-1], NO_MASS * np.exp(largest))
+        with np.errstate(over="ignore"):
+            return self.answer(np.exp(kernel.top) * sums[:-1])
+
+    @staticmethod
+    def _sums(kernel: Kernel, functions: np.ndarray) -> np.ndarray:
+        return kernel(functions.reshape(-1, functions.shape[-1])).reshape(functions.shape)
+
+    def answer(self, pulls: np.ndarray, level: np.ndarray | None = None, least: Any = None) -> Any:
+        """V pulls / level, (N, d), of pulls (d, N); a level below `least` is rounding."""
+        pulled = (self.V @ pulls).T
+        if level is None:
+            return pulled
+        return pulled / (level if least is None else np.maximum(level, least))[:, None]
+
+    def by_distance(self) -> "DensityHead":
+        """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
+        keys = self.density.geometry.points @ self.K.T
+        return replace(self, beta=2 * self.beta, bias=-self.beta * (keys**2).sum(axis=1))
+
+    def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
+        """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
+
+        def weights(x, y):
+            squares = [self.beta * ((p @ M.T) ** 2).sum(1) for p, M in ((x, self.Q), (y, self.K))]
+            logits = (x @ self.A.T @ y.T)[None]
+            return kernel(logits, (squares[0][None, :, None], squares[1][None, None]))[0]
+
+        key = "weights", self.Q, self.K, self.beta
+        build = lambda: self.kernels.smooth(self.A, weights)  # noqa: E731
+        sums = self._sums(_smooth(self.kernels.remembered(key, build)), self.density.moments)
+        return self.answer(sums[:-1], sums[-1]) if normalised else self.answer(sums[:-1])
+
+    def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "DensityHead":
+        """The head with the bias for which normalised weights have columns of sum one too."""
+        kernels = [self._exponential(A, n) for A, n in ((self.A, "rows"), (self.A.T, "columns"))]
+        values = self.density.values
+
+        def log_sums(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
+            largest = potential.max()
+            sums = kernel((np.exp(potential - largest) * values)[None])[0]
+            return kernel.top + np.log(sums) + largest
+
+        def balanced(potential: np.ndarray) -> np.ndarray:
+            return -log_sums(kernels[1], -log_sums(kernels[0], potential))
+
+        bias = _fixed_point(balanced, np.zeros(values.size), tolerance, most_iterations)
+        return replace(self, bias=bias)
+
+    def linear(self) -> Any:
+        """With k = logits, not normalised."""
+        points = self.density.geometry.points
+        second = np.tensordot(self.density.moments[:-1], self._weighted_points, axes=1)
+        return self.answer(second @ (points @ self.A.T).T)
+
+    @property
+    def _weighted_points(self) -> np.ndarray:
+        geometry = self.density.geometry
+        return geometry.weights[:, None] * geometry.points
+
+
+class TableHead(DensityHead):
+    """A head on many functions at once, which answers with a `Table`."""
+
+    def answer(self, pulls, level=None, least=None) -> Any:
+        along = self.density.geometry.frame[0] @ self.V  # <e, V y> at each point
+        numerator = np.einsum("na,arn->rn", along, pulls)
+        return Table(numerator, level, 0.0 if least is None else float(np.max(least)))
+
+    def doubly_stochastic(self, tolerance: float, most_iterations: int) -> DensityHead:
+        raise NotSmooth  # u and w depend on the density
+
+
+def _fixed_point(f: Callable, x: np.ndarray, tolerance: float, most: int) -> np.ndarray:
+    """x = f(x) for x up to a constant, to expm1(x - f(x)) <= tolerance; Anderson's acceleration."""
+    changes: list[np.ndarray] = []
+    values: list[np.ndarray] = []
+    for _ in range(most):
+        value = f(x)
+        change = value - x
+        error = np.abs(np.expm1(change)).max()
+        if error <= tolerance:
+            return x
+        changes, values = [*changes[-MEMORY:], change], [*values[-MEMORY:], value]
+        x = value
+        if len(changes) > 1 and error < 1:
+            steps = np.diff(changes, axis=0).T
+            parts = np.linalg.lstsq(steps, change, rcond=1e-10)[0]
+            x = value - np.diff(values, axis=0).T @ parts
+    raise MeanfieldError(
+        f"Sinkhorn weights are not balanced after {most} iterations: the error of a marginal is "
+        f"{error:.2g}, expected {tolerance:.2g}. Raise most_iterations if it is large (narrow "
+        "kernels need more), or tolerance if it is small (about 1e-16 times the range of the "
+        "kernel is rounding)."
+    )
+
+
+def _smooth(kernel: Kernel | None) -> Kernel:
+    if kernel is None:
+        raise NotSmooth
+    return kernel
+
+
+# Which field a drift has -----------------------------------------------------------------------
+
+FIELDS: dict[Any, type[DensityField]] = {
+    ZonalDrift: ZonalField,
+    Attention: AttentionField,
+    Pointwise: PointField,
+}
+
+
+def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
+    """Factors and fields of the parts of a drift, a single one.
+
+    Raises
+    ------
+    MeanfieldError
+        For a drift that moves no densities, with the reason.
+    ValueError
+        For one of another dimension.
+    """
+    found = []
+    for factor, part in drift.terms:
+        if part.why_no_density:
+            raise MeanfieldError(f"{part!r} moves no densities: {part.why_no_density}")
+        if part.dimension not in (None, geometry.dimension):
+            raise ValueError(
+                f"{part!r} is for dimension {part.dimension}; got {geometry!r}, of dimension "
+                f"{geometry.dimension}."
+            )
+        kind = next((FIELDS[c] for c in type(part).__mro__ if c in FIELDS), None)
+        if kind is None:
+            names = ", ".join(each.__name__ for each in FIELDS)
+            raise MeanfieldError(
+                f"Densities know no field of {type(part).__name__}; they know those of {names} and "
+                "of classes derived from them. Solve for Tokens."
+            )
+        found.append((factor, kind(part, geometry)))
+    return found

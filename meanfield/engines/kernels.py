@@ -1,0 +1,319 @@
+"""Kernels k(x, y) that are no functions of <x, y>, applied to functions on the grid of a space.
+
+Sums over the grid would take the square of the number of its points. The kernels of attention are
+smooth: they have few harmonics in y, and on S^2 in x too.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..core.checks import check_memory
+from ..lowlevel.fourier import good_length
+from ..spaces import sphere_points
+from ..spaces.circle import Circle
+from ..spaces.kernels import exponential_multipliers
+from ..spaces.sphere import Sphere
+
+NEGLIGIBLE = 1e-17  # of the largest coefficient of a kernel
+RESOLVED = 1e-14
+LARGEST = 1 << 23  # entries of a table
+FEWEST = 4
+FINEST = 64  # degree to which kernels on S^2 are expanded
+DENSE = 32  # the same where there are no parities
+UNEVEN = 8.0  # logarithm of how much larger a kernel may be at one x than at another
+SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])  # of (x, y, z)
+
+
+class Kernel(ABC):
+    """f -> int k(x, y) f(y) dsigma(y) e^-top(x) at the points x of a grid.
+
+    Attributes
+    ----------
+    top : ndarray, (N,) or ()
+        Logarithm of the scale of k at each point: sums do not overflow.
+    """
+
+    top: np.ndarray = np.zeros(())
+
+    @abstractmethod
+    def __call__(self, functions: np.ndarray) -> np.ndarray:
+        """Sums (r, N) for functions with values (r, N)."""
+
+
+class CircleKernel(Kernel):
+    """A table of conjugate Fourier coefficients of k(x_j, .), (N, modes)."""
+
+    def __init__(self, coefficients: np.ndarray, top: np.ndarray | None = None):
+        weights = np.where(np.arange(coefficients.shape[1]) == 0, 1.0, 2.0)
+        table = np.empty((coefficients.shape[1], 2, len(coefficients)))
+        table[:, 0] = (weights * coefficients.real).T
+        table[:, 1] = -(weights * coefficients.imag).T
+        self.table = table.reshape(-1, len(coefficients))
+        self.top = np.zeros(()) if top is None else top
+
+    def __call__(self, functions: np.ndarray) -> np.ndarray:
+        count = len(self.table) // 2
+        moments = np.fft.rfft(functions, norm="forward")[:, :count]
+        return np.ascontiguousarray(moments).view(float) @ self.table
+
+
+class SphereKernel(Kernel):
+    """k(x, y) = h(R x, S y), by matrices between real harmonics in the frames R and S.
+
+    Parameters
+    ----------
+    geometry : Sphere
+    frames : two ndarrays, (3, 3)
+        R and S, orthogonal.
+    degree : int
+        Of the harmonics.
+    blocks : list of (rows and columns, matrix)
+        Indices into the real and imaginary parts of coefficients, and int int h Y Y.
+    """
+
+    def __init__(self, geometry: Sphere, frames: Any, degree: int, blocks: list, top: float):
+        self._rings, self._degree, self._blocks = geometry.rings, degree, blocks
+        self._frames = frames
+        self.top = np.array(top)
+
+    def __call__(self, functions: np.ndarray) -> np.ndarray:
+        R, S = self._frames
+        moments = self._rings.analysis(functions, self._degree)
+        parts = np.ascontiguousarray(_turned(moments, self._degree, S)).view(float)
+        found = np.zeros_like(parts)
+        for where, matrix in self._blocks:
+            found[:, where] = parts[:, where] @ matrix
+        series = _turned(found.view(complex), self._degree, R.T)
+        return self._rings.synthesis(series, self._degree)
+
+
+def _turned(series: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndarray:
+    """Series (r, modes) of pushforwards by an orthogonal matrix."""
+    if np.array_equal(matrix, np.eye(3)):
+        return series
+    return np.array([sphere_points.rotate(one, degree, matrix) for one in series])
+
+
+# What makes them -------------------------------------------------------------------------------
+
+
+class Kernels(ABC):
+    """The kernels of one head of attention on one space; the last ones are kept."""
+
+    def __init__(self, geometry: Any):
+        self.geometry = geometry
+        self._known: dict[str, tuple[list[bytes], Kernel | None]] = {}
+
+    def remembered(self, key: Any, build: Callable[[], Kernel | None]) -> Kernel | None:
+        """The kernel of a key, built if it is another one than before under this name."""
+        name, numbers = key[0], [np.asarray(number).tobytes() for number in key[1:]]
+        if name not in self._known or self._known[name][0] != numbers:
+            self._known[name] = numbers, build()
+        return self._known[name][1]
+
+    @abstractmethod
+    def exponential(self, A: np.ndarray) -> Kernel | None:
+        """e^<A x, y>; None where nothing is faster and as accurate as sums over pairs."""
+
+    @abstractmethod
+    def smooth(self, A: np.ndarray, function: Callable) -> Kernel | None:
+        """function(x, y) -> (n, m), of points (n, d) and (m, d); None as for `exponential`.
+
+        Where it is a function of <A x, y>, this is used.
+        """
+
+
+class CircleKernels(Kernels):
+    """Kernels on the circle: e^<w, y> = sum_k I_k(|w|) e^(ik (theta - phi)), w = A x."""
+
+    geometry: Circle
+
+    def exponential(self, A: np.ndarray) -> Kernel:
+        from scipy.special import ive
+
+        w = self.geometry.points @ A.T
+        radius, angle = np.hypot(w[:, 0], w[:, 1]), np.arctan2(w[:, 1], w[:, 0])
+        largest = exponential_multipliers(radius.max(), self.most, 2)
+        count = int(np.flatnonzero(largest >= NEGLIGIBLE * largest[0])[-1]) + 1
+        check_memory(f"a kernel with {count} modes", (2, radius.size, count), "degree or beta")
+        k = np.arange(count)
+        return CircleKernel(ive(k, radius[:, None]) * np.exp(1j * k * angle[:, None]), radius)
+
+    @property
+    def most(self) -> int:
+        """Degrees that functions on the grid have."""
+        return (len(self.geometry.points) - 1) // 2
+
+    def smooth(self, A: np.ndarray, function: Callable) -> Kernel | None:
+        x, n = self.geometry.points, len(self.geometry.points)
+        size = n
+        while True:
+            angles = 2 * np.pi * np.arange(size) / size
+            table = np.fft.rfft(function(x, Circle.embed(angles)), norm="forward").conj()
+            sizes = np.abs(table).max(axis=0)
+            if sizes[-(size // 16) - 1 :].max() <= RESOLVED * sizes.max():
+                break
+            if 2 * size * n > LARGEST:
+                return None
+            size = good_length(2 * size)
+        kept = np.flatnonzero(sizes >= NEGLIGIBLE * sizes.max())
+        count = min(int(kept[-1]) + 1 if kept.size else 1, self.most + 1)
+        return CircleKernel(table[:, :count])
+
+
+class SphereKernels(Kernels):
+    """Kernels on S^2, in the frames in which A is diagonal.
+
+    In these frames functions of <A x, y> do not change where the same coordinate of x and of y
+    changes its sign: there are eight blocks of harmonics, by their parities.
+    """
+
+    geometry: Sphere
+
+    def exponential(self, A: np.ndarray) -> Kernel | None:
+        largest, least = np.linalg.svd(A, compute_uv=False)[[0, -1]]
+        if largest - least > UNEVEN:
+            return None
+        sizes = exponential_multipliers(largest, FINEST + 1, 3)
+        if sizes[-1] > RESOLVED * sizes[0]:
+            return None
+        degree = max(int(np.flatnonzero(sizes >= NEGLIGIBLE * sizes[0])[-1]), FEWEST)
+        return self._expanded(A, lambda x, y: np.exp(x @ A.T @ y.T - largest), degree, largest)
+
+    def smooth(self, A: np.ndarray, function: Callable) -> Kernel | None:
+        for degree in (16, 32, 48, FINEST):
+            found = self._expanded(A, function, degree, 0.0)
+            if found is not None:
+                return found
+        return None
+
+    @property
+    def most(self) -> int:
+        """Degrees that functions on the grid have."""
+        return (self.geometry.longitudes.size - 1) // 2
+
+    def _expanded(self, A, function, degree: int, top: float) -> Kernel | None:
+        """By harmonics up to a degree; None if they do not resolve the function."""
+        U, _, Vt = np.linalg.svd(A)
+        frames = (np.eye(3),) * 2 if _diagonal(A) else (Vt, U.T)
+        R, S = frames
+        grid = _Octant(degree)
+
+        def framed(x, y):
+            return function(x @ R, y @ S)
+
+        even = grid.even(framed)
+        if not even and degree > DENSE:
+            return None
+        blocks = grid.blocks(framed, even)
+        sizes = np.zeros(degree + 1)
+        for where, matrix in blocks:
+            for table in (matrix, matrix.T):
+                np.maximum.at(sizes, grid.degrees[where], np.abs(table).max(axis=0))
+        if not sizes[-2:].max() <= RESOLVED * sizes.max():
+            return None
+        if degree > self.most:
+            degree = self.most
+            keep = grid.degrees <= degree
+            index = np.cumsum(keep) - 1
+            blocks = [
+                (index[where[keep[where]]], m[np.ix_(keep[where], keep[where])])
+                for where, m in blocks
+            ]
+        return SphereKernel(self.geometry, frames, degree, blocks, top)
+
+
+def _diagonal(A: np.ndarray) -> bool:
+    return bool((A == np.diag(np.diag(A))).all())
+
+
+class _Octant:
+    """A quadrature of S^2 that is symmetric under changes of sign, by its points x, y, z > 0.
+
+    The real harmonics up to a degree are in the order of the real and imaginary parts of
+    coefficients c_lm, m >= 0: f = sum_lm part * harmonic.
+    """
+
+    def __init__(self, degree: int):
+        from ..lowlevel.legendre import gauss
+
+        self.degree = degree
+        half, quarter = degree // 2 + 1, degree // 2 + 1
+        z, weights = gauss(2 * half, 3)
+        z, weights = z[:half], weights[:half]  # the northern ones
+        phi = (np.arange(quarter) + 0.5) * np.pi / (2 * quarter)
+        radius = np.sqrt((1 - z) * (1 + z))
+        self.points = np.stack(
+            [
+                np.outer(radius, np.cos(phi)).ravel(),
+                np.outer(radius, np.sin(phi)).ravel(),
+                np.repeat(z, quarter),
+            ],
+            axis=1,
+        )
+        self.weights = np.repeat(weights, quarter) / (4 * quarter)
+        orders = sphere_points.orders_of(degree)
+        l = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
+        self.degrees, self._orders = np.repeat(l, 2), np.repeat(orders, 2)
+
+    @cached_property
+    def harmonics(self) -> np.ndarray:
+        """conj(Y) as real and imaginary parts, (points, 2 modes): moments of a Dirac."""
+        values = [sphere_points.harmonics_at(x, self.degree) for x in self.points]
+        return np.conj(values).view(float)
+
+    @cached_property
+    def parities(self) -> np.ndarray:
+        """How each harmonic changes sign with x, y, z: bits of a number from 0 to 7."""
+        l, m = self.degrees, self._orders
+        sine = np.tile([0, 1], l.size // 2)
+        return (m + sine) % 2 + 2 * sine + 4 * ((l - m) % 2)
+
+    def even(self, function: Callable) -> bool:
+        """Whether a function of x and y stays the same where both are reflected."""
+        some = self.points[:: max(1, len(self.points) // 7)]
+        values = [function(some * sign, some[::-1] * sign) for sign in SIGNS]
+        largest = max(np.abs(v).max() for v in values)
+        return all(np.abs(v - values[0]).max() <= 1e-13 * largest for v in values)
+
+    def blocks(self, function: Callable, even: bool) -> list:
+        """(indices, matrix): sums of parts at these indices times the matrix are those of h."""
+        x, Y, orders = self.points, self.harmonics, self._orders
+        one = (orders > 0) | (np.arange(orders.size) % 2 == 0)  # order 0 has no imaginary part
+        # f = sum part harmonic, the harmonics being those of conj(Y), twice for orders > 0
+        twice = np.where(orders > 0, 2.0, 1.0)
+        weighted = Y * self.weights[:, None]
+        if even:
+            values = np.array([function(x, x * sign) for sign in SIGNS])  # k(x, sign y)
+            found = []
+            for parity in range(8):
+                where = np.flatnonzero(one & (self.parities == parity))
+                if where.size == 0:
+                    continue
+                characters = np.prod(np.where(_bits(parity), SIGNS, 1), axis=1)
+                k = np.tensordot(characters, values, axes=1)  # (x, y)
+                left, right = weighted[:, where], weighted[:, where]
+                matrix = 8 * (left.T @ k @ right)  # moments of h(., y) in x against those in y
+                found.append((where, (matrix * twice[where]).T))
+            return found
+        where = np.flatnonzero(one)
+        full = np.concatenate([x * sign for sign in SIGNS])
+        characters = [np.prod(np.where(_bits_of(self.parities), sign, 1), axis=1) for sign in SIGNS]
+        W = np.concatenate([weighted * character for character in characters])[:, where]
+        matrix = W.T @ function(full, full) @ W
+        return [(where, (matrix * twice[where]).T)]
+
+
+def _bits(parity: int) -> np.ndarray:
+    return np.array([bool(parity >> a & 1) for a in range(3)])
+
+
+def _bits_of(parities: np.ndarray) -> np.ndarray:
+    return (parities[:, None] >> np.arange(3) & 1).astype(bool)
+
+
+KERNELS: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}

@@ -1,0 +1,284 @@
+"""Sums of drifts, each with a factor: v = sum_k c_k v_k."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import common_shape
+from ..core.errors import MeanfieldError
+from ..core.forms import NUMBERS, shown
+from .drift import Drift, Ensemble
+from .parameters import Given, Place
+from .zonal import ZonalDrift
+
+
+class Sum(Drift):
+    """A sum of drifts: v[mu] = sum_k c_k v_k[mu].
+
+    In Python it is written ``SA(4.0) - 0.5 * Kuramoto()``. A sum of sums is one sum. Where all
+    parts are zonal with Z = 1, or there is one part alone, the sum is zonal as its parts are.
+
+    Parameters
+    ----------
+    drifts : sequence of Drift
+        The parts v_k.
+    factors : sequence of float or array, optional
+        The c_k, as many finite numbers; 1 by default. An array makes an ensemble.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one of them is something else, there is no part, the numbers of parts and factors differ,
+        or the parts are for different dimensions or do not broadcast.
+
+    Notes
+    -----
+    The names in `parameters` are ``factors[0]``, ``drifts[0].beta`` and so on.
+    """
+
+    drifts: Sequence[Drift]
+    factors: Sequence[Ensemble] | None = None
+
+    def validate(self) -> None:
+        factors = (np.array(1.0),) * len(self.drifts) if self.factors is None else self.factors
+        if not self.drifts or len(factors) != len(self.drifts):
+            raise ValueError(
+                "A Sum needs one drift or more, and as many factors; got "
+                f"{len(self.drifts)} drifts and {len(factors)} factors."
+            )
+        terms = [t for pair in zip(factors, self.drifts, strict=True) for t in _flat(*pair)]
+        for factor, _ in terms:
+            if isinstance(factor, np.ndarray):
+                factor.setflags(write=False)
+        factors, drifts = zip(*terms, strict=True)
+        self._set(factors=factors, drifts=drifts)
+        found = {d.dimension for d in drifts} - {None}
+        if len(found) > 1:
+            listed = ", ".join(f"{d!r} for d = {d.dimension}" for d in drifts if d.dimension)
+            raise ValueError(f"The parts of a sum must be for one dimension d; got {listed}.")
+        super().validate()
+
+    @property
+    def terms(self) -> tuple[tuple[Any, Any], ...]:
+        assert self.factors is not None
+        return tuple(zip(self.factors, self.drifts, strict=True))
+
+    # Parameters ----------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        factors = {f"factors[{k}]": factor for k, (factor, _) in enumerate(self.terms)}
+        found = {name: factor for name, factor in factors.items() if not isinstance(factor, Given)}
+        for k, drift in enumerate(self.drifts):
+            found |= {f"drifts[{k}].{name}": values for name, values in drift.parameters.items()}
+        return found
+
+    def replace(self, **changes: Any) -> Any:
+        """The same sum with other drifts or factors, or values of some of its `parameters`."""
+        drifts, factors = [], []
+        for k, (factor, drift) in enumerate(self.terms):
+            factors.append(changes.pop(f"factors[{k}]", factor))
+            keys = {f"drifts[{k}].{name}": name for name in drift.parameters}
+            own = {name: changes.pop(key) for key, name in keys.items() if key in changes}
+            drifts.append(drift.replace(**own) if own else drift)
+        return super().replace(**{"drifts": drifts, "factors": factors, **changes})
+
+    def resolve(self, place: Place) -> Any:
+        terms = self.terms
+        drifts = [drift.resolve(place) for _, drift in terms]
+        factors = [c.resolve(place) if isinstance(c, Given) else c for c, _ in terms]
+        pairs = zip((*drifts, *factors), (*self.drifts, *(c for c, _ in terms)), strict=True)
+        return self if all(new is old for new, old in pairs) else type(self)(drifts, factors)
+
+    # What the parts say --------------------------------------------------------------------
+
+    @property
+    def dimension(self) -> int | None:
+        return next((d.dimension for d in self.drifts if d.dimension is not None), None)
+
+    @property
+    def gradient_flow(self) -> bool:  # type: ignore[override]
+        return all(drift.gradient_flow for drift in self.drifts)
+
+    @property
+    def on_sphere_only(self) -> bool:  # type: ignore[override]
+        return any(drift.on_sphere_only for drift in self.drifts)
+
+    @property
+    def is_zonal(self) -> bool:  # type: ignore[override]
+        return all(drift.is_zonal for drift in self.drifts) and not self._apart
+
+    @property
+    def _apart(self) -> tuple[Any, Any] | None:
+        """Of zonal parts one that is divided by Z * mu, and another that is not by the same."""
+        parts = [drift.as_zonal() for drift in self.drifts]
+        divided = next((part for part in parts if part.normalised), None)
+        others = (part for part in parts if divided is not None and part != divided)
+        other = next(others, None)
+        return None if other is None else (divided, other)
+
+    @property
+    def why_no_density(self) -> str:  # type: ignore[override]
+        return next((drift.why_no_density for drift in self.drifts if drift.why_no_density), "")
+
+    @property
+    def parts_tokens(self) -> bool:  # type: ignore[override]
+        return any(drift.parts_tokens for drift in self.drifts)
+
+    @property
+    def constant(self) -> bool:  # type: ignore[override]
+        return all(drift.constant for drift in self.drifts)
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        return np.asarray(sum(np.abs(factor) * drift.rate(t) for factor, drift in self.terms))
+
+    def known_rate(self, on_sphere: bool) -> bool:
+        return all(drift.known_rate(on_sphere) for drift in self.drifts)
+
+    def output_size(self, t: float) -> float:
+        return float(sum(np.abs(c).max() * drift.output_size(t) for c, drift in self.terms))
+
+    def breakpoints(self, start: float, end: float) -> np.ndarray:
+        return np.unique(np.concatenate([d.breakpoints(start, end) for d in self.drifts]))
+
+    def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        return np.asarray(sum(c * drift.interaction_energy(x, masses) for c, drift in self.terms))
+
+    def without_potential(self, d: int, t: float = 0.0) -> str:
+        return next(filter(None, (part.without_potential(d, t) for part in self.drifts)), "")
+
+    @property
+    def undefined(self) -> str:
+        found = dict.fromkeys(d.undefined for d in self.drifts if d.undefined)
+        return " or ".join(found)
+
+    def why_not_finite(self, largest: float) -> str:
+        found = dict.fromkeys(drift.why_not_finite(largest).rstrip(".") for drift in self.drifts)
+        return f"{'; or '.join(found)}."
+
+    # Inner products alone ------------------------------------------------------------------
+
+    def as_zonal(self) -> ZonalDrift:
+        """The zonal drift that the sum is; raises MeanfieldError if it is none."""
+        if self._apart is not None:
+            divided, other = self._apart
+            raise MeanfieldError(
+                f"{self!r} is no zonal drift: {divided!r} is divided by Z * mu, and {other!r} is "
+                "not divided by the same, so that there is no W and Z of the sum. Take zonal parts "
+                "with Z = 1, such as USA, Kuramoto and Interaction; or solve for Tokens, or for a "
+                "density on Circle(degree) or Sphere(degree)."
+            )
+        factors = [factor for factor, _ in self.terms]
+        parts = [drift.as_zonal() for drift in self.drifts]
+        if parts[0].normalised:  # and all are the same
+            return _ZonalSum(parts[:1], [sum(factors)])
+        return _ZonalSum(parts, factors)
+
+    def __repr__(self) -> str:
+        text = ""
+        for factor, drift in self.terms:
+            sign, part = "+", f"({drift!r})" if drift.terms[0][1] is not drift else repr(drift)
+            if np.ndim(factor) or isinstance(factor, Given):
+                part = f"{shown(factor)}*{part}"
+            else:
+                sign = "-" if np.signbit(factor) else "+"
+                size = np.abs(factor).item()
+                alone = sign == "+" and len(self.drifts) == 1  # which is no sum
+                part = part if size == 1 and not alone else f"{shown(size)}*{part}"
+            text += f" {sign} {part}" if text else part if sign == "+" else f"-{part}"
+        return text
+
+
+def _flat(factor: Any, drift: Drift) -> Sequence[tuple[Any, Drift]]:
+    """The terms of a factor times a drift; itself where a factor of a sum is not known yet."""
+    factors = [own for own, _ in drift.terms]
+    if len(factors) == 1 and drift.terms[0][1] is drift:
+        return [(factor, drift)]
+    if isinstance(factor, Given) or any(isinstance(own, Given) for own in factors):
+        return [(factor, drift)]
+    products = []
+    for own in factors:
+        shapes = {"one": np.shape(factor), "the other": np.shape(own)}
+        common_shape("The factors of a sum in a sum", shapes)
+        with np.errstate(over="ignore"):
+            products.append(NUMBERS.check("A product of factors", factor * own))
+    return [(c, part) for c, (_, part) in zip(products, drift.terms, strict=True)]
+
+
+class _ZonalSum(Sum, ZonalDrift):
+    """A sum of zonal drifts that is zonal: W = sum_k c_k W_k, and Z = 1 or that of the one part."""
+
+    on_sphere_only = is_zonal = True
+
+    def as_zonal(self) -> ZonalDrift:
+        return self
+
+    def in_file(self) -> Sum:
+        return Sum(self.drifts, self.factors)
+
+    def identity(self) -> Any:
+        return self.described
+
+    def _total(self, name: str, t: np.ndarray) -> np.ndarray:
+        """sum_k c_k f_k at inner products t (*shape, ...), f_k a method of the parts."""
+        return np.asarray(sum(c * getattr(part, name)(t) for c, part in self._spread(t)))
+
+    def _spread(self, t: np.ndarray):
+        """The factors, with trailing axes, and parts, in the ensemble shape of the sum."""
+        shape = self.shape
+        for factor, part in self.terms:
+            values = part.parameters.items() if part.shape else ()
+            part = part.replace(**{n: np.broadcast_to(v, shape) for n, v in values})
+            c = np.broadcast_to(factor, shape)
+            yield c.reshape(shape + (1,) * (t.ndim - len(shape))), part
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return self._total("slope", t)
+
+    def potential(self, t: np.ndarray) -> np.ndarray:
+        return self._total("potential", t)
+
+    def potential_at(self, t: np.ndarray) -> np.ndarray:
+        return self._total("potential_at", t)
+
+    def weight(self, t: np.ndarray) -> np.ndarray:
+        _, part = next(self._spread(t))
+        return part.weight(t)
+
+    @property
+    def normalised(self) -> bool:
+        return any(part.normalised for _, part in self.terms)
+
+    @property
+    def polynomial_degree(self) -> int | None:  # type: ignore[override]
+        degrees = [part.polynomial_degree for _, part in self.terms]
+        return None if None in degrees else max(degrees)
+
+    @property
+    def multiplier_error(self) -> float:  # type: ignore[override]
+        return max(part.multiplier_error for _, part in self.terms)
+
+    def attraction(self, degree: int, dimension: int) -> np.ndarray:
+        of = degree, dimension
+        return np.asarray(sum(c[..., None] * part.attraction(*of) for c, part in self.terms))
+
+    def interaction(self, degree: int, dimension: int) -> np.ndarray:
+        of = degree, dimension
+        return np.asarray(sum(c[..., None] * part.interaction(*of) for c, part in self.terms))
+
+    def normaliser(self, degree: int, dimension: int) -> np.ndarray | None:
+        found = self.terms[0][1].normaliser(degree, dimension)
+        return found if found is None else np.broadcast_to(found, (*self.shape, degree + 1)).copy()
+
+    def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """sum_k c_k W_k'(1 - gap) (contrast of W_k) / sum_k c_k W_k'(1 - gap)."""
+        parts = list(self._spread(log_gap))
+        there = [c * part.slope(1 - np.exp(log_gap)) for c, part in parts]
+        found = [part.contrast(log_gap) for _, part in parts]
+        top = np.max([log_size for _, log_size in found], axis=0)
+        top = np.where(np.isfinite(top), top, 0.0)
+        scaled = [w * s * np.exp(l - top) for w, (s, l) in zip(there, found, strict=True)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = sum(scaled) / sum(there)
+            return np.sign(ratio), np.log(np.abs(ratio)) + top
