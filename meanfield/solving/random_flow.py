@@ -35,7 +35,7 @@ class RandomFlow(SpectralIntegration):
 
     def _step(self, output: float) -> int:
         """One step, or none where it needs more modes or fails; what `Stepper.advance` returns."""
-        self.enter_piece(self.clock.t)
+        self.follow_model()
         stepper, rules = self.stepper, self._rules
         u, counts, random = stepper.state, stepper.counts.copy(), self._rng.bit_generator.state
         goal = self.goal(output, dense=False)
