@@ -85,10 +85,12 @@ def test_tokens_follow_their_law_under_any_attention_and_independent_noise(mu, c
     drift = mf.Attention(Q=Q, V=V) + mf.FeedForward(np.eye(d), 0.5 * np.eye(d), activation=np.tanh)
     noise = mf.Anisotropic(np.diag([1.5, 1.0, 0.5][:d]))
     model = mf.Transformer(drift, 4.0, noise=noise, common=common)
-    options = {"t_eval": [0.5], "dt": DT, "rng": 3}
-    law = mf.solve(model, mu, (0, 0.5), rtol=1e-6, **options).final
-    end = mf.solve(model, mu.sample(n, rng=1), (0, 0.5), **options).final
-    still = mf.solve(model.replace(common=None), mu, (0, 0.5), t_eval=[0.5], rtol=1e-6).final
+    options = {"t_eval": [0.3], "dt": DT}
+    degree = {"min_degree": 24, "max_degree": 24, "rtol": 1e-3}
+    law = mf.solve(model, mu.resample(24), (0, 0.3), rng=3, **options, **degree).final
+    end = mf.solve(model, mu.sample(n, rng=1), (0, 0.3), rng=3, **options).final
+    model = model.replace(common=None)
+    still = mf.solve(model, mu.resample(24), (0, 0.3), **options, **degree).final
     mean = law.expect(lambda x: x)
     assert np.abs(end.x.mean(axis=0) - mean).max() < 4.5 / np.sqrt(n)
     assert np.abs(still.expect(lambda x: x) - mean).max() > 0.02
