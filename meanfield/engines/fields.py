@@ -79,11 +79,7 @@ class DensityField(ABC):
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
         """Phi, (N,), of which the velocity is the gradient; that of a reaction."""
-        raise MeanfieldError(
-            f"A reaction needs the potential of which the velocity is the gradient; that of "
-            f"{self.drift!r} is not one. Use a zonal drift or, with V = Q^T K symmetric, "
-            "Attention with Unnormalised weights; or reaction = 0."
-        )
+        raise NotImplementedError  # `check_potential` of the drift has refused it
 
 
 class ZonalField(DensityField):
@@ -402,7 +398,9 @@ def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
     found = []
     for factor, part in drift.terms:
         if part.why_no_density:
-            raise MeanfieldError(f"{part!r} moves no densities: {part.why_no_density}")
+            raise MeanfieldError(
+                f"{part!r} moves no densities: {part.why_no_density} Solve for Tokens."
+            )
         if part.dimension not in (None, geometry.dimension):
             raise ValueError(
                 f"{part!r} is for dimension {part.dimension}; got {geometry!r}, of dimension "
