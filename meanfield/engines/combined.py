@@ -26,7 +26,7 @@ class PointValues:
 
     def attention(self, _t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
         """f of the tokens, (R, n, d), checked."""
-        return self.drift.vectors(x)
+        return self.drift.values(x)
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """nan (R,): the tokens do not interact."""
@@ -70,9 +70,9 @@ class CombinedSums:
 
         return self._total(of_one)
 
-    def potential(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """The potentials (R, n), where all parts are tangential."""
-        return self._total(lambda engine: engine.potential(x, masses)[..., None])[..., 0]
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """The potentials (R, n), where all parts have one."""
+        return self._total(lambda engine: engine.potential(x, masses, t)[..., None])[..., 0]
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The interaction energies (R,); nan where a part has none."""

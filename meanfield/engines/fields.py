@@ -13,11 +13,10 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
-from ..models import Attention, Drift, ZonalDrift
-from ..models.pointwise import Pointwise
+from ..models import Attention, Drift, Pointwise, ZonalDrift
+from ..models.zonal import kernel_degree
 from ..spaces.circle_transport import Table
 from .attention import AttentionSums
-from .choice import engine_for
 from .kernels import KERNELS, Kernel, Kernels
 
 MEMORY = 8  # of Anderson's acceleration
@@ -80,11 +79,7 @@ class DensityField(ABC):
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
         """Phi, (N,), of which the velocity is the gradient; that of a reaction."""
-        raise MeanfieldError(
-            f"A reaction needs the potential of which the velocity is the gradient; that of "
-            f"{self.drift!r} is not one. Use a zonal drift or, with V = Q^T K symmetric, "
-            "Attention with Unnormalised weights; or reaction = 0."
-        )
+        raise NotImplementedError  # `check_potential` of the drift has refused it
 
 
 class ZonalField(DensityField):
@@ -102,6 +97,12 @@ class ZonalField(DensityField):
         attraction, normaliser = (m if m is None else m[self.geometry.degrees] for m in of_degree)
         assert attraction is not None
         return attraction, normaliser
+
+    @cached_property
+    def _interaction(self) -> np.ndarray:
+        """Multipliers of W; those of `_multipliers` may have a factor in common with Z."""
+        multipliers = self.drift.interaction(self.geometry.degree, self.geometry.dimension)
+        return multipliers[self.geometry.degrees]
 
     def velocity(self, t: float, density: Grid) -> np.ndarray:
         attraction, normaliser = self._multipliers
@@ -122,18 +123,32 @@ class ZonalField(DensityField):
         return [Table(numerator, self.geometry.to_values(normaliser * parts), NO_MASS)]
 
     def attention(self, t: float, density: Grid) -> np.ndarray:
-        return self._sums.attention(t, self.geometry.points[None], density.masses[None])[0]
+        """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
+
+        The multipliers of W' are sums of those of W, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
+        """
+        geometry = self.geometry
+        moments = geometry.to_coefficients(density.moments[:-1])
+        output = geometry.to_values(self._slopes * moments).T
+        normaliser = self._multipliers[1]
+        if normaliser is None:
+            return output
+        level = geometry.to_values(normaliser * density.coefficients)
+        return output / np.maximum(level, NO_MASS)[:, None]
 
     @cached_property
-    def _sums(self) -> Any:
-        size = self.geometry.points.shape
-        return engine_for(self.drift, None, *size, whole_for="A normalisation")
+    def _slopes(self) -> np.ndarray:
+        degree, dimension = self.geometry.degree, self.geometry.dimension
+        last = 2 + 2 * max(degree, kernel_degree(self.drift, dimension))
+        weights = self.drift.attraction(last, dimension)
+        pairs = ((2 * np.arange(last + 1) + dimension - 2) * weights)[1:].reshape(-1, 2)
+        return pairs[::-1].cumsum(axis=0)[::-1].ravel()[self.geometry.degrees]
 
     def is_gradient(self, t: float) -> bool:
         return self.drift.gradient_flow
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
-        return self.geometry.to_values(self._multipliers[0] * density.coefficients)
+        return self.geometry.to_values(self._interaction * density.coefficients)
 
 
 class PointField(DensityField):
@@ -141,7 +156,7 @@ class PointField(DensityField):
 
     @cached_property
     def _values(self) -> np.ndarray:
-        return self.drift.vectors(self.geometry.points)
+        return self.drift.values(self.geometry.points)
 
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
@@ -178,7 +193,8 @@ class AttentionField(DensityField):
 
     def attention(self, t: float, density: Grid) -> np.ndarray:
         try:
-            return sum(self.drift.attend(head) for head in self.heads(t, density))
+            pulls: list[Any] = [self.drift.attend(head) for head in self.heads(t, density)]
+            return sum(pulls[1:], pulls[0])
         except NotSmooth:
             points = self.geometry.points[None]
             return self._sums.attention(t, points, density.masses[None])[0]
@@ -191,7 +207,7 @@ class AttentionField(DensityField):
         parts = np.eye(modes).view(complex)
         functions = Grid(geometry, parts, geometry.to_values(parts))
         try:
-            answers = [self.drift.attend(h) for h in self.heads(0.0, functions, TableHead)]
+            answers: Any = [self.drift.attend(h) for h in self.heads(0.0, functions, TableHead)]
         except (NotSmooth, TypeError):  # weights may do what tables cannot
             return None
         return answers if all(isinstance(answer, Table) for answer in answers) else None
@@ -368,7 +384,7 @@ def _smooth(kernel: Kernel | None) -> Kernel:
 
 # Which field a drift has -----------------------------------------------------------------------
 
-FIELDS: dict[type[Drift], type[DensityField]] = {
+FIELDS: dict[Any, type[DensityField]] = {
     ZonalDrift: ZonalField,
     Attention: AttentionField,
     Pointwise: PointField,
@@ -388,7 +404,9 @@ def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
     found = []
     for factor, part in drift.terms:
         if part.why_no_density:
-            raise MeanfieldError(f"{part!r} moves no densities: {part.why_no_density}")
+            raise MeanfieldError(
+                f"{part!r} moves no densities: {part.why_no_density} Solve for Tokens."
+            )
         if part.dimension not in (None, geometry.dimension):
             raise ValueError(
                 f"{part!r} is for dimension {part.dimension}; got {geometry!r}, of dimension "

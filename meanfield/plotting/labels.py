@@ -16,6 +16,7 @@ MOST_PANELS = 9
 SYMBOLS = {
     "beta": r"\beta",
     "kappa": r"\kappa",
+    "common_kappa": r"\kappa_0",
     "n": "n",
     "initial_rho": r"\rho(0)",
     "initial_gap": r"1 - \rho(0)",

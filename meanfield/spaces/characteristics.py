@@ -164,15 +164,16 @@ class Characteristics(State):
     def of_arrays(cls, space: Any, coordinates: Any, masses: Any, half: Any, limit: Any) -> Self:
         return cls.of_nodes(space, limit, coordinates, masses, half)
 
-    def moved(self, coordinates) -> "Characteristics":
-        """The same masses at other places, given by their coordinates."""
+    def moved(self, coordinates, masses=None) -> "Characteristics":
+        """The nodes at other places, given by their coordinates; with other masses or the same."""
         coordinates = real_array("coordinates", coordinates)
         fits = coordinates.shape == self.coordinates.shape and np.isfinite(coordinates).all()
         wanted = f"finite, of shape {self.coordinates.shape}"
         fitting("coordinates", coordinates, wanted, fits)
         if coordinates.ndim > 1:
             check_unit("moved", coordinates)
-        return self.of_nodes(self.geometry, self.limit, coordinates, self.masses, self.halves)
+        masses = self.masses if masses is None else masses
+        return self.of_nodes(self.geometry, self.limit, coordinates, masses, self.halves)
 
     def __len__(self) -> int:
         return len(self.masses)
@@ -192,7 +193,7 @@ class Characteristics(State):
 
     @property
     def mass(self) -> np.ndarray:
-        """int dmu, 1 to the accuracy of the quadrature; the flow does not change it."""
+        """int dmu, 1 to the accuracy of the quadrature; no model changes it."""
         return np.asarray(self.masses.sum())
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]):

@@ -396,6 +396,9 @@ def calls():
         ("NGPT", mf.NGPT, {"alpha": 1.0}),
         ("MixLN", mf.MixLN, {"tau": 1.0}),
         ("Anisotropic", Anisotropic, {"sigma": square}),
+        ("CommonRotations", mf.CommonRotations, {"kappa": 2.0}),
+        ("CommonTranslations", mf.CommonTranslations, {"kappa": 2.0}),
+        ("CommonMatrix", mf.CommonMatrix, {"kappa": 2.0}),
         ("MultiplicativeIto", mf.MultiplicativeIto, {"scale": size}),
         ("MultiplicativeStratonovich", mf.MultiplicativeStratonovich, {"scale": size}),
         (
@@ -403,7 +406,8 @@ def calls():
             mf.Transformer,
             {
                 **{"drift": drift, "kappa": 2.0, "normalisation": normalisation.PostLN()},
-                **{"noise": noise.Isotropic(), "reaction": 0.0, "feedforward": None},
+                **{"noise": noise.Isotropic(), "common": mf.CommonRotations(2.0)},
+                **{"reaction": 0.0, "feedforward": None},
             },
         ),
         ("MeanField", mf.MeanField, {"run": run}),
@@ -572,9 +576,18 @@ NOT_CALLED = {
     *("CheckpointError", "ConfigError", "MeanfieldError", "StorageError", "StorageWarning"),
     *("UnresolvedWarning", "Distance", "KernelModes", "PhaseDiagram", "Rate", "SpecialPoint"),
     *("Stability", "Transition", "Tricritical", "doctor"),  # results, and what takes nothing
-    *("CommonNoise", "Isotropic", "Kuramoto", "L2", "Linear", "PeriLN", "PostLN", "PreLN"),
+    *("Isotropic", "Kuramoto", "L2", "Linear", "PeriLN", "PostLN", "PreLN"),
     *("Softmax", "SqrtScaling", "Unnormalised"),
-    *("Drift", "Motion", "Noise", "Normalisation", "State", "Weights", "ZonalDrift"),  # to build on
+    *(
+        "CommonNoise",
+        "Drift",
+        "Motion",
+        "Noise",
+        "Normalisation",
+        "State",
+        "Weights",
+    ),  # to build on
+    "ZonalDrift",
     *("from_pyshtools", "to_pyshtools"),  # need another package
 }
 
