@@ -327,18 +327,24 @@ class DensityHead:
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "DensityHead":
         """The head with the bias for which normalised weights have columns of sum one too."""
-        kernels = [self._exponential(A, n) for A, n in ((self.A, "rows"), (self.A.T, "columns"))]
+        symmetric = np.array_equal(self.A, self.A.T)  # then both factors are equal
+        rows = self._exponential(self.A, "rows")
+        columns = rows if symmetric else self._exponential(self.A.T, "columns")
         values = self.density.values
 
-        def log_sums(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
+        def balancing(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
+            """-log int k e^potential dmu."""
             largest = potential.max()
             sums = kernel((np.exp(potential - largest) * values)[None])[0]
-            return kernel.top + np.log(sums) + largest
+            return -(kernel.top + np.log(sums) + largest)
 
         def balanced(potential: np.ndarray) -> np.ndarray:
-            return -log_sums(kernels[1], -log_sums(kernels[0], potential))
+            other = balancing(rows, potential)
+            return (potential + other) / 2 if symmetric else balancing(columns, other)
 
-        bias = _fixed_point(balanced, np.zeros(values.size), tolerance, most_iterations)
+        # both marginals of equal factors are off by twice the change
+        allowed = tolerance / 4 if symmetric else tolerance
+        bias = _fixed_point(balanced, np.zeros(values.size), allowed, most_iterations)
         return replace(self, bias=bias)
 
     def linear(self) -> Any:
