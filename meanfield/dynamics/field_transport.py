@@ -92,6 +92,8 @@ class FieldTransport(Transport):
                 f"{model.normalisation!r} gives tokens radii, which a density on the sphere has "
                 "not: solve for Tokens, or leave the normalisation out."
             )
+        if model.reaction:
+            model.drift.check_potential(geometry.dimension)
         self._model, self._geometry, self._inside = model, geometry, inside
         self._frame = geometry.frame
         self._fields = members_fields(model, geometry, model.drift.shape)

@@ -216,7 +216,7 @@ REFUSED = {
     ),
     "causal": (mf.Transformer(mf.Attention(causal=True)), "causal attention goes by the order"),
     "radii": (mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN()), "have no radii; got PreLN"),
-    "noise": (mf.Transformer(mf.Attention(), 2.0), "without noise, kappa = inf; got kappa = 2.0"),
+    "noise": (mf.Transformer(mf.Attention(), 2.0), "without noise, kappa = inf"),
     "ensemble": (mf.Transformer(mf.Attention(beta=[1.0, 2.0])), r"got an ensemble \(2,\)"),
     "dimension": (mf.Transformer(mf.Attention(np.eye(4), np.eye(4))), "is for dimension 4"),
     "softmax": (mf.Transformer(mf.Attention(), reaction=1.0), "reaction needs a potential"),

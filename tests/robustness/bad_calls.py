@@ -374,6 +374,7 @@ def calls():
         ("Dirac.expect", mf.Dirac([1.0, 0.0]).expect, {"f": first}),
         ("Gaussian", mf.Gaussian, {"mean": [0.5, 0.0], "cov": square}),
         ("Gaussian.rank", gaussian.rank, {"negligible": 1e-6}),
+        ("Gaussian.quadrature", gaussian.quadrature, {"nodes": 4}),
         ("Gaussian.sample", gaussian.sample, {"n": 4, "rng": 0}),
         ("Equiangular", mf.Equiangular, {"n": 8.0, "rho": 0.1, "radius": 1.0}),
         ("Equiangular of gap", lambda n, gap: mf.Equiangular(n, gap=gap), {"n": 8, "gap": 0.5}),

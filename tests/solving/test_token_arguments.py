@@ -104,14 +104,15 @@ DENSITY = mf.Circle(8).uniform()
 @pytest.mark.parametrize(
     ("model", "match"),
     [
-        (mf.Transformer(mf.Attention()), "Attention does not depend on inner products alone"),
-        (mf.Transformer(mf.Hardmax()), "Hardmax does not depend on inner products alone"),
-        (mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN()), "have no normalisation"),
-        (mf.Transformer(mf.SA(1.0), reaction=1.0), "have no reaction"),
-        (mf.Transformer(mf.SA(1.0), 2.0, noise=mf.Anisotropic(np.eye(2))), "have no noise"),
-        (mf.Transformer(mf.SA(1.0), feedforward=np.tanh), "have no feedforward"),
+        (mf.Transformer(mf.Attention(causal=True)), "order of the tokens"),
+        (mf.Transformer(mf.Hardmax()), "no mean field"),
+        (mf.Transformer(mf.SA(1.0) + mf.Hardmax()), "no mean field"),
+        (mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN()), "radii"),
+        (mf.Transformer(mf.Attention(), reaction=1.0), "potential"),
+        (mf.Transformer(mf.SA(1.0) + mf.Field(np.tanh), reaction=1.0), "potential"),
+        (mf.Transformer(mf.SA(1.0), 2.0, noise=mf.Anisotropic(np.diag([1, 0]))), "positive sigma"),
     ],
-    ids=["attention", "hardmax", "normalisation", "reaction", "noise", "feedforward"],
+    ids=["causal", "hardmax", "sum", "radii", "potential", "field", "singular"],
 )
 def test_densities_are_told_what_they_cannot_follow(model, match):
     refused(match, model=model, state=DENSITY, error=mf.MeanfieldError)
