@@ -259,7 +259,8 @@ class DensityHead:
     """One head of attention on the grid of a density: what `engines.attention.Head` is to tokens.
 
     int k(x, y) V y dmu(y), divided by int k(x, y) dmu(y) where `normalised`, at the points x of
-    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q.
+    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q. A bias that is a quadratic
+    form has its matrix beside it, `form`.
     """
 
     density: Grid
@@ -269,6 +270,7 @@ class DensityHead:
     beta: np.ndarray
     kernels: Kernels
     bias: np.ndarray | None = None
+    form: np.ndarray | None = None
 
     @property
     def A(self) -> np.ndarray:
@@ -284,6 +286,15 @@ class DensityHead:
 
     def exponential(self, *, normalised: bool) -> Any:
         """With k = e^logits; with a bias it has to be normalised."""
+        if self.form is not None and normalised:
+            key = "gaussian", self.A, self.form
+            build = lambda: self.kernels.gaussian(self.A, self.form)  # noqa: E731
+            gaussian = self.kernels.remembered(key, build)
+            if gaussian is not None:
+                sums = self._sums(gaussian, self.density.moments)
+                return self.answer(sums[:-1], sums[-1], NO_MASS)
+        if self.bias is not None and np.ptp(self.bias) > UNEVEN:
+            raise NotSmooth
         kernel = self._exponential(self.A, "exponential")
         sums = self._sums(kernel, self._factor * self.density.moments)
         if normalised:
@@ -306,11 +317,9 @@ class DensityHead:
 
     def by_distance(self) -> "DensityHead":
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
-        keys = self.density.geometry.points @ self.K.T
+        keys, form = self.density.geometry.points @ self.K.T, -self.beta * self.K.T @ self.K
         bias = -self.beta * (keys**2).sum(axis=1)
-        if np.ptp(bias) > UNEVEN:
-            raise NotSmooth  # sums would be rounding where the bias is low
-        return replace(self, beta=2 * self.beta, bias=bias)
+        return replace(self, beta=2 * self.beta, bias=bias, form=form)
 
     def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
         """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
