@@ -15,10 +15,11 @@ from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.zonal import kernel_degree
-from ..spaces.circle_transport import Table
+from ..spaces.circle_transport import NEGLIGIBLE, Table
 from .attention import AttentionSums
-from .kernels import KERNELS, Kernel, Kernels
+from .kernels import KERNELS, LARGEST, UNEVEN, Kernel, Kernels
 
+COLUMNS = 32  # modes whose columns of tables are computed together
 MEMORY = 8  # of Anderson's acceleration
 NO_MASS = 2.0**-40  # Z, relative to the largest kernel, that is rounding: see `circle_transport`
 
@@ -115,8 +116,14 @@ class ZonalField(DensityField):
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
             return None
-        parts = np.eye(2 * self.geometry.degrees.size).view(complex)
         attraction, normaliser = self._multipliers
+        sizes = np.abs(attraction) * self.geometry.degrees
+        sizes = sizes if normaliser is None else np.maximum(sizes, np.abs(normaliser))
+        counted = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max())
+        count = int(counted[-1]) + 1 if counted.size else 1
+        if count * self.geometry.weights.size > LARGEST:
+            return None
+        parts = unit_coefficients(self.geometry, 0, count)
         numerator = self.geometry.to_values(1j * self.geometry.degrees * attraction * parts)
         if normaliser is None:
             return [Table(numerator)]
@@ -203,14 +210,23 @@ class AttentionField(DensityField):
         geometry = self.geometry
         if not (self.drift.constant and geometry.dimension == 2):
             return None
-        modes = 2 * geometry.degrees.size
-        parts = np.eye(modes).view(complex)
-        functions = Grid(geometry, parts, geometry.to_values(parts))
-        try:
-            answers: Any = [self.drift.attend(h) for h in self.heads(0.0, functions, TableHead)]
-        except (NotSmooth, TypeError):  # weights may do what tables cannot
-            return None
-        return answers if all(isinstance(answer, Table) for answer in answers) else None
+        found: list[list[Table]] = []
+        for first in range(0, geometry.degrees.size, COLUMNS):
+            parts = unit_coefficients(geometry, first, COLUMNS)
+            functions = Grid(geometry, parts, geometry.to_values(parts))
+            try:
+                heads = self.heads(0.0, functions, TableHead)
+                answers: Any = [self.drift.attend(head) for head in heads]
+            except (NotSmooth, TypeError):  # weights may do what tables cannot
+                return None
+            if not all(isinstance(answer, Table) for answer in answers):
+                return None
+            found.append(answers)
+            if all(new.negligible_to(old) for new, old in zip(answers, found[0], strict=True)):
+                break
+            if sum(table.size for tables in found for table in tables) > LARGEST:
+                return None
+        return [Table.joined(columns) for columns in zip(*found, strict=True)]
 
     def is_gradient(self, t: float) -> bool:
         return self.drift.gradient_at(t, self.geometry.dimension) is not None
@@ -243,7 +259,8 @@ class DensityHead:
     """One head of attention on the grid of a density: what `engines.attention.Head` is to tokens.
 
     int k(x, y) V y dmu(y), divided by int k(x, y) dmu(y) where `normalised`, at the points x of
-    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q.
+    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q. A bias that is a quadratic
+    form has its matrix beside it, `form`.
     """
 
     density: Grid
@@ -253,6 +270,7 @@ class DensityHead:
     beta: np.ndarray
     kernels: Kernels
     bias: np.ndarray | None = None
+    form: np.ndarray | None = None
 
     @property
     def A(self) -> np.ndarray:
@@ -268,6 +286,15 @@ class DensityHead:
 
     def exponential(self, *, normalised: bool) -> Any:
         """With k = e^logits; with a bias it has to be normalised."""
+        if self.form is not None and normalised:
+            key = "gaussian", self.A, self.form
+            build = lambda: self.kernels.gaussian(self.A, self.form)  # noqa: E731
+            gaussian = self.kernels.remembered(key, build)
+            if gaussian is not None:
+                sums = self._sums(gaussian, self.density.moments)
+                return self.answer(sums[:-1], sums[-1], NO_MASS)
+        if self.bias is not None and np.ptp(self.bias) > UNEVEN:
+            raise NotSmooth
         kernel = self._exponential(self.A, "exponential")
         sums = self._sums(kernel, self._factor * self.density.moments)
         if normalised:
@@ -290,8 +317,9 @@ class DensityHead:
 
     def by_distance(self) -> "DensityHead":
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
-        keys = self.density.geometry.points @ self.K.T
-        return replace(self, beta=2 * self.beta, bias=-self.beta * (keys**2).sum(axis=1))
+        keys, form = self.density.geometry.points @ self.K.T, -self.beta * self.K.T @ self.K
+        bias = -self.beta * (keys**2).sum(axis=1)
+        return replace(self, beta=2 * self.beta, bias=bias, form=form)
 
     def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
         """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
@@ -338,6 +366,14 @@ class DensityHead:
     def _weighted_points(self) -> np.ndarray:
         geometry = self.density.geometry
         return geometry.weights[:, None] * geometry.points
+
+
+def unit_coefficients(geometry: Any, first: int, count: int) -> np.ndarray:
+    """1 as real, and as imaginary part of some of the coefficients in turn, (columns, modes)."""
+    last = min(first + count, geometry.degrees.size)
+    parts = np.zeros((2 * (last - first), 2 * geometry.degrees.size))
+    parts[np.arange(len(parts)), 2 * first + np.arange(len(parts))] = 1.0
+    return parts.view(complex)
 
 
 class TableHead(DensityHead):

@@ -151,7 +151,7 @@ def test_on_s2_moments_turn_with_density_and_matrices():
 # Collapse ----------------------------------------------------------------------------------
 
 
-COLLAPSES = {  # min(a, (d - 1) b / 2) of a = l k(w, w)/Z(w), b = l k(-w, w)/Z(-w), Vw = l w
+COLLAPSES = {  # min(b, a/2) of b = l k(w, w)/Z(w), a = l k(-w, w)/Z(-w), Vw = l w
     "softmax": (mf.Softmax(), 0.4, 1.5 / 2),
     "L2": (mf.L2(), 0.2, 1.5 / 2),
     "unnormalised": (mf.Unnormalised(), 0.3, 1.5 * np.exp(-0.3) / 2),
