@@ -17,6 +17,7 @@ import equiangular
 import gaussian
 import hysteresis
 import kuramoto_bifurcation
+import limits
 import metastable
 import minilm
 import modes
@@ -42,6 +43,7 @@ EXPERIMENTS = (
     chaos,
     bifurcation,
     modes,
+    limits,
 )
 
 
