@@ -6,9 +6,8 @@ mean of cosh rho, rho = 2 artanh r, is known: d E cosh(rho) = ((1 + 2/kappa_0) E
 Its error, by quadrature over the random numbers, is of order 3 in dt: weak order 2.
 
 Order, strong: densities in steps of 1/8 to 1/64 against 1/1024, on the same Brownian path with its
-Levy areas, by Chen's relation: 1 for the root mean square of moments 1 to 4.
-
-Strong order under a common matrix: 1/2, by the same means.
+Levy areas, by Chen's relation: 1 for the root mean square of moments 1 to 4. Under a common matrix
+1/2.
 
 Path by path: replicas of n tokens against an ensemble of densities with the same rng and dt. The
 root mean square distance of moments 1 to 4 over the paths falls like n^(-1/2), n = 10^2 to 10^5 on
@@ -56,6 +55,19 @@ class Replayed(mf.CommonTranslations):
         return REPLAYED.pop(0)
 
 
+class ReplayedMatrix(mf.CommonMatrix):
+    """A common matrix by given numbers.
+
+    Parameters
+    ----------
+    kappa : float or array
+        Strength, > 0 and finite.
+    """
+
+    def increments(self, replicas, d, rng):
+        return REPLAYED.pop(0)
+
+
 def poisson(r, degree):
     """The density with c_k = r^k."""
     return mf.Density(mf.Circle(degree), r ** np.arange(degree + 1.0))
@@ -89,35 +101,49 @@ def weak_order(report: Report, quick: bool) -> None:
     report.compare("weak order", "one step", predicted=3.0, measured=found[-1], tolerance=0.15)
 
 
-def together(first, second):
-    """Numbers of one step from those of two halves, by Chen's relation."""
-    (x, area), (y, other) = first, second
-    cross = (x[:, 0] * y[:, 1] - y[:, 0] * x[:, 1]) / 2
-    return (x + y) / np.sqrt(2), (area + other + cross) / 2
+def with_areas(numbers):
+    """The increment and the Levy area of Brownian motion of the plane, from a step's numbers."""
+    xi, eta, zeta = numbers[:, :2], numbers[:, 2:4], numbers[:, 4:]
+    area = eta[:, :1] * xi[:, 1:] - xi[:, :1] * eta[:, 1:] + zeta
+    return np.column_stack([xi, 0 * xi, area])
+
+
+def by_chen(first, second):
+    """Numbers of one step of translations from those of two halves."""
+    x, y = first[:, :2], second[:, :2]
+    cross = (x[:, :1] * y[:, 1:] - y[:, :1] * x[:, 1:]) / 2
+    area = (first[:, 4:] + second[:, 4:] + np.sqrt(12) * cross) / 2
+    return np.column_stack([(x + y) / np.sqrt(2), 0 * x, area])
+
+
+def by_sum(first, second):
+    """Numbers of one step of a matrix from those of two halves."""
+    return (first + second) / np.sqrt(2)
 
 
 def strong_order(report: Report, quick: bool) -> None:
     paths, finest, degree = 100 if quick else 400, 1024, 64
-    rng, kappa = np.random.default_rng(5), np.full(paths, 8.0)
-    path = []
-    for numbers in rng.standard_normal((2 * finest, paths, 5)):
-        xi, eta, zeta = numbers[:, :2], numbers[:, 2:4], numbers[:, 4]
-        area = (eta[:, 0] * xi[:, 1] - xi[:, 0] * eta[:, 1] + zeta) / np.sqrt(12)
-        path.append((xi, area))
-    model = mf.Transformer(mf.SA(2.0), 8.0, common=Replayed(kappa))
-    start, ends = poisson(0.3, degree), {}
-    while len(path) >= 16:
-        steps = len(path) // 2
-        if steps in (8, 16, 32, 64, finest):
-            REPLAYED[:] = [np.column_stack([xi, 0 * xi, np.sqrt(12) * area]) for xi, area in path]
-            options = {"t_eval": [1.0], "dt": 1 / steps, "rng": 0, **fixed(degree, 1e-3)}
-            run = successful(mf.solve(model, start, (0, 1), **options))
-            ends[steps] = run.final.coefficients[:, 1:5]
-        path = [together(*pair) for pair in zip(path[::2], path[1::2], strict=True)]
-    exact, steps = ends.pop(finest), np.array(sorted(ends))
-    errors = [np.sqrt((np.abs(ends[count] - exact) ** 2).mean()) for count in steps]
-    slope = -np.polyfit(np.log(steps), np.log(errors), 1)[0]
-    report.compare("strong order", "moments", predicted=1.0, measured=slope, tolerance=0.1)
+    kappa, start = np.full(paths, 8.0), poisson(0.3, degree)
+    cases = (
+        ("translations", Replayed, 5, with_areas, by_chen, 1.0),
+        ("matrix", ReplayedMatrix, 4, np.asarray, by_sum, 0.5),
+    )
+    for name, kind, size, first, together, order in cases:
+        model, ends = mf.Transformer(mf.SA(2.0), 8.0, common=kind(kappa)), {}
+        path = np.random.default_rng(5).standard_normal((2 * finest, paths, size))
+        path = [first(numbers) for numbers in path]
+        while len(path) >= 16:
+            steps = len(path) // 2
+            if steps in (8, 16, 32, 64, finest):
+                REPLAYED[:] = path
+                options = {"t_eval": [1.0], "dt": 1 / steps, "rng": 0, **fixed(degree, 1e-3)}
+                run = successful(mf.solve(model, start, (0, 1), **options))
+                ends[steps] = run.final.coefficients[:, 1:5]
+            path = [together(*pair) for pair in zip(path[::2], path[1::2], strict=True)]
+        exact, steps = ends.pop(finest), np.array(sorted(ends))
+        errors = [np.sqrt((np.abs(ends[count] - exact) ** 2).mean()) for count in steps]
+        slope = -np.polyfit(np.log(steps), np.log(errors), 1)[0]
+        report.compare("strong order", name, predicted=order, measured=slope, tolerance=0.1)
 
 
 # Tokens and their law ----------------------------------------------------------------------------
@@ -132,7 +158,7 @@ def path_by_path(report: Report, quick: bool) -> None:
     }
     for name, (mu, drift, kind, most) in cases.items():
         sizes = [n for n in (100, 1000, 10_000, 100_000) if n <= most]
-        distances = [distance(mu, drift, kind, n, 200 if n < 10**5 else 100) for n in sizes]
+        distances = [distance(mu, drift, kind, n, 150 if n < 10**4 else 40) for n in sizes]
         slope = np.polyfit(np.log(sizes), np.log(distances), 1)[0]
         report.compare(
             f"path by path, {name}",

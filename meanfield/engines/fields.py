@@ -15,10 +15,11 @@ from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.zonal import kernel_degree
-from ..spaces.circle_transport import Table
+from ..spaces.circle_transport import NEGLIGIBLE, Table
 from .attention import AttentionSums
-from .kernels import KERNELS, Kernel, Kernels
+from .kernels import KERNELS, LARGEST, UNEVEN, Kernel, Kernels
 
+COLUMNS = 32  # modes whose columns of tables are computed together
 MEMORY = 8  # of Anderson's acceleration
 NO_MASS = 2.0**-40  # Z, relative to the largest kernel, that is rounding: see `circle_transport`
 
@@ -115,8 +116,14 @@ class ZonalField(DensityField):
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
             return None
-        parts = np.eye(2 * self.geometry.degrees.size).view(complex)
         attraction, normaliser = self._multipliers
+        sizes = np.abs(attraction) * self.geometry.degrees
+        sizes = sizes if normaliser is None else np.maximum(sizes, np.abs(normaliser))
+        counted = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max())
+        count = int(counted[-1]) + 1 if counted.size else 1
+        if count * self.geometry.weights.size > LARGEST:
+            return None
+        parts = unit_coefficients(self.geometry, 0, count)
         numerator = self.geometry.to_values(1j * self.geometry.degrees * attraction * parts)
         if normaliser is None:
             return [Table(numerator)]
@@ -203,14 +210,23 @@ class AttentionField(DensityField):
         geometry = self.geometry
         if not (self.drift.constant and geometry.dimension == 2):
             return None
-        modes = 2 * geometry.degrees.size
-        parts = np.eye(modes).view(complex)
-        functions = Grid(geometry, parts, geometry.to_values(parts))
-        try:
-            answers: Any = [self.drift.attend(h) for h in self.heads(0.0, functions, TableHead)]
-        except (NotSmooth, TypeError):  # weights may do what tables cannot
-            return None
-        return answers if all(isinstance(answer, Table) for answer in answers) else None
+        found: list[list[Table]] = []
+        for first in range(0, geometry.degrees.size, COLUMNS):
+            parts = unit_coefficients(geometry, first, COLUMNS)
+            functions = Grid(geometry, parts, geometry.to_values(parts))
+            try:
+                heads = self.heads(0.0, functions, TableHead)
+                answers: Any = [self.drift.attend(head) for head in heads]
+            except (NotSmooth, TypeError):  # weights may do what tables cannot
+                return None
+            if not all(isinstance(answer, Table) for answer in answers):
+                return None
+            found.append(answers)
+            if all(new.negligible_to(old) for new, old in zip(answers, found[0], strict=True)):
+                break
+            if sum(table.size for tables in found for table in tables) > LARGEST:
+                return None
+        return [Table.joined(columns) for columns in zip(*found, strict=True)]
 
     def is_gradient(self, t: float) -> bool:
         return self.drift.gradient_at(t, self.geometry.dimension) is not None
@@ -291,7 +307,10 @@ class DensityHead:
     def by_distance(self) -> "DensityHead":
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
         keys = self.density.geometry.points @ self.K.T
-        return replace(self, beta=2 * self.beta, bias=-self.beta * (keys**2).sum(axis=1))
+        bias = -self.beta * (keys**2).sum(axis=1)
+        if np.ptp(bias) > UNEVEN:
+            raise NotSmooth  # sums would be rounding where the bias is low
+        return replace(self, beta=2 * self.beta, bias=bias)
 
     def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
         """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
@@ -308,18 +327,24 @@ class DensityHead:
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "DensityHead":
         """The head with the bias for which normalised weights have columns of sum one too."""
-        kernels = [self._exponential(A, n) for A, n in ((self.A, "rows"), (self.A.T, "columns"))]
+        symmetric = np.array_equal(self.A, self.A.T)  # then both factors are equal
+        rows = self._exponential(self.A, "rows")
+        columns = rows if symmetric else self._exponential(self.A.T, "columns")
         values = self.density.values
 
-        def log_sums(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
+        def balancing(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
+            """-log int k e^potential dmu."""
             largest = potential.max()
             sums = kernel((np.exp(potential - largest) * values)[None])[0]
-            return kernel.top + np.log(sums) + largest
+            return -(kernel.top + np.log(sums) + largest)
 
         def balanced(potential: np.ndarray) -> np.ndarray:
-            return -log_sums(kernels[1], -log_sums(kernels[0], potential))
+            other = balancing(rows, potential)
+            return (potential + other) / 2 if symmetric else balancing(columns, other)
 
-        bias = _fixed_point(balanced, np.zeros(values.size), tolerance, most_iterations)
+        # both marginals of equal factors are off by twice the change
+        allowed = tolerance / 4 if symmetric else tolerance
+        bias = _fixed_point(balanced, np.zeros(values.size), allowed, most_iterations)
         return replace(self, bias=bias)
 
     def linear(self) -> Any:
@@ -332,6 +357,14 @@ class DensityHead:
     def _weighted_points(self) -> np.ndarray:
         geometry = self.density.geometry
         return geometry.weights[:, None] * geometry.points
+
+
+def unit_coefficients(geometry: Any, first: int, count: int) -> np.ndarray:
+    """1 as real, and as imaginary part of some of the coefficients in turn, (columns, modes)."""
+    last = min(first + count, geometry.degrees.size)
+    parts = np.zeros((2 * (last - first), 2 * geometry.degrees.size))
+    parts[np.arange(len(parts)), 2 * first + np.arange(len(parts))] = 1.0
+    return parts.view(complex)
 
 
 class TableHead(DensityHead):

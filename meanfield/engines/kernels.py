@@ -24,6 +24,7 @@ LARGEST = 1 << 23  # entries of a table
 FEWEST = 4
 FINEST = 64  # degree to which kernels on S^2 are expanded
 DENSE = 32  # the same where there are no parities
+EQUAL = 1e-15  # singular values, relative
 UNEVEN = 8.0  # logarithm of how much larger a kernel may be at one x than at another
 SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])  # of (x, y, z)
 
@@ -88,6 +89,21 @@ class SphereKernel(Kernel):
         for where, matrix in self._blocks:
             found[:, where] = parts[:, where] @ matrix
         series = _turned(found.view(complex), self._degree, R.T)
+        return self._rings.synthesis(series, self._degree)
+
+
+class TurnedKernel(Kernel):
+    """k(x, y) = e^(c <R x, y>), R orthogonal: a convolution, and a turn of what it gives."""
+
+    def __init__(self, geometry: Sphere, c: float, R: np.ndarray, degree: int):
+        self._rings, self._degree, self._back = geometry.rings, degree, R.T
+        degrees = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
+        self._multipliers = exponential_multipliers(c, degree, 3)[degrees]
+        self.top = np.array(c)
+
+    def __call__(self, functions: np.ndarray) -> np.ndarray:
+        moments = self._rings.analysis(functions, self._degree)
+        series = _turned(self._multipliers * moments, self._degree, self._back)
         return self._rings.synthesis(series, self._degree)
 
 
@@ -175,7 +191,10 @@ class SphereKernels(Kernels):
     geometry: Sphere
 
     def exponential(self, A: np.ndarray) -> Kernel | None:
-        largest, least = np.linalg.svd(A, compute_uv=False)[[0, -1]]
+        U, (largest, _, least), Vt = np.linalg.svd(A)
+        if largest - least <= EQUAL * largest:
+            R = np.eye(3) if _diagonal(A) and (np.diag(A) > 0).all() else U @ Vt
+            return TurnedKernel(self.geometry, largest, R, self.most)
         if largest - least > UNEVEN:
             return None
         sizes = exponential_multipliers(largest, FINEST + 1, 3)

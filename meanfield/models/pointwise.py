@@ -124,6 +124,9 @@ class Field(Pointwise):
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return self.function(x)
 
+    def values(self, x: np.ndarray) -> np.ndarray:
+        return values_at("Field.function", self.function, x)
+
 
 class FeedForward(Pointwise):
     """f(x) = outer activation(inner x + bias), token by token.

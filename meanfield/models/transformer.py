@@ -162,7 +162,7 @@ class Transformer(Kind, family=True):
 
     @property
     def is_zonal(self) -> bool:
-        """Whether all that it does depends on inner products, and its noise is isotropic."""
+        """Whether velocities are those of a zonal drift, and all else that it has is noise."""
         return self.drift.is_zonal and not self.extras
 
     def feedforward_at(self, x: np.ndarray) -> np.ndarray:

@@ -55,9 +55,13 @@ def test_a_field_is_asked_for_all_points_at_once_and_cannot_write_into_them():
 @pytest.mark.parametrize(
     ("function", "error", "message"),
     [
-        (lambda x: x[..., 0], ValueError, r"Field takes points .* got shape \(.*4,?\) for"),
-        (lambda x: 1j * x, TypeError, "What Field returns must be real numbers"),
-        (lambda x: None, TypeError, "What Field returns must be real numbers; got None"),
+        (
+            lambda x: x[..., 0],
+            ValueError,
+            r"Field.function takes points .* got shape \(.*4,?\) for",
+        ),
+        (lambda x: 1j * x, TypeError, "What Field.function returns must be real numbers"),
+        (lambda x: None, TypeError, "What Field.function returns must be real numbers; got None"),
         (lambda x: [[0.0], [0.0, 1.0]], ValueError, "rows of equal length"),
     ],
 )
@@ -89,3 +93,14 @@ def test_a_function_of_points_of_ones_own_passes_the_checks():
     assert len(mf.testing.check(Saddle(2.0))) == 2
     assert len(mf.testing.check(mf.SA(1.0) - 0.5 * Saddle(2.0))) == 2
     assert len(mf.testing.check(mf.FeedForward(0.5 * np.eye(3), np.eye(3), activation=gelu))) == 2
+
+
+def test_parameters_of_a_function_of_points_make_ensembles():
+    """Each member gets its own number, and the points of its replica."""
+    tokens, steps = mf.Tokens.uniform(5, 3, rng=0), {"t_eval": [1.0], "dt": 1 / 8}
+    drift = 0.5 * Saddle([1.0, -2.0, 3.0]) + mf.SA(1.0)
+    many = mf.solve(mf.Transformer(drift), tokens, (0, 1), **steps)
+    assert many.parameters["drifts[0].a"].tolist() == [1.0, -2.0, 3.0]
+    for i in range(3):
+        one = mf.solve(mf.Transformer(drift.member(i)), tokens, (0, 1), **steps)
+        np.testing.assert_array_equal(many.final[i].x, one.final.x)

@@ -212,7 +212,7 @@ LIKE = {  # made of the good value, where that is an array
     "reversed": _changed(lambda array: array[::-1]),
     "fractions": _changed(lambda a: np.vectorize(fractions.Fraction, otypes=[object])(a)),
 }
-FUNCTIONS = ("f", "potential", "scale", "alpha", "events", "callback")
+FUNCTIONS = ("f", "function", "potential", "scale", "alpha", "events", "callback")
 RETURNING = ("returns None", "returns text", "returns ragged")
 ANYTHING = ("value",)  # what describes anything
 VALUES = [*ANY, *(f"like: {name}" for name in LIKE)]
@@ -259,6 +259,10 @@ def calls():
     path = mf.solve(quiet, three, span, t_eval=[0.0, 0.005, 0.01])
     around = mf.solve(quiet, tokens, span)
     law = mf.solve(mf.Transformer(attention), gaussian, span, t_eval=[0.0, 0.01])
+
+    def moved(drift):
+        return mf.solve(mf.Transformer(drift), three, span, t_eval=[0.01])
+
     file = run.save(folder / "run.nc")
     np.save(folder / "x.npy", three.x)
     state = mf.stationary(mf.Transformer(drift, 3.0), circle.fourier([1, 0.3]))
@@ -391,6 +395,11 @@ def calls():
         ("Attention", mf.Attention, {"Q": square, "K": square, "V": square}),
         ("Hardmax", mf.Hardmax, {"Q": square, "K": square, "V": square}),
         ("FeedForward", mf.FeedForward, {"inner": square, "outer": square, "bias": [0.1, 0.2]}),
+        ("Field", mf.Field, {"function": np.sin}),
+        ("Field of tokens", lambda function: moved(mf.Field(function)), {"function": np.sin}),
+        ("Sum", mf.Sum, {"drifts": [drift, attention], "factors": [1.0, 0.5]}),
+        ("factor * drift", lambda factor: factor * (drift + attention), {"factor": 2.0}),
+        ("drift + drift", lambda drift: mf.USA(1.0) + drift, {"drift": attention}),
         ("PerLayer", mf.PerLayer, {"values": [1.0, 2.0], "duration": 1.0}),
         ("Sigmoid", mf.Sigmoid, {"bias": 0.5}),
         ("Sinkhorn", mf.Sinkhorn, {"tolerance": 1e-10, "most_iterations": 100}),
@@ -579,16 +588,8 @@ NOT_CALLED = {
     *("Stability", "Transition", "Tricritical", "doctor"),  # results, and what takes nothing
     *("Isotropic", "Kuramoto", "L2", "Linear", "PeriLN", "PostLN", "PreLN"),
     *("Softmax", "SqrtScaling", "Unnormalised"),
-    *(
-        "CommonNoise",
-        "Drift",
-        "Motion",
-        "Noise",
-        "Normalisation",
-        "State",
-        "Weights",
-    ),  # to build on
-    "ZonalDrift",
+    *("CommonNoise", "Drift", "Motion", "Noise", "Normalisation", "Pointwise"),  # to build on
+    *("State", "Weights", "ZonalDrift"),
     *("from_pyshtools", "to_pyshtools"),  # need another package
 }
 

@@ -1,5 +1,6 @@
 """Sums of drifts, and functions of points, move tokens and what else they move: laws."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ import meanfield as mf
 from meanfield import engines, steppers
 from meanfield.core.identity import digest
 from meanfield.dynamics.tokens import TokenMotion
+from meanfield.plotting.labels import describe_model, label_of_member
 
 RNG = np.random.default_rng(0)
 Q, K, V = RNG.standard_normal((3, 3, 3)) / 2
@@ -183,7 +185,7 @@ def test_energies_and_potentials_are_sums():
     assert np.isnan(mf.measure(mf.Transformer(drift + MLP), X)["interaction_energy"])
     moved = [velocity_with_reaction(d) for d in (drift, *parts)]
     alike(moved[0], 0.5 * moved[1] - moved[2])
-    with pytest.raises(mf.MeanfieldError, match="potential"):
+    with pytest.raises(mf.MeanfieldError, match="FeedForward has none"):
         final(drift + MLP, reaction=1.0)
 
 
@@ -257,3 +259,15 @@ def test_stationary_states_are_those_of_the_scaled_noise():
         scaled = mf.stationary(mf.Transformer(0.5 * drift, 8.0), guess)
         plain = mf.stationary(mf.Transformer(drift, 4.0), guess)
         alike(scaled.density.coefficients, plain.density.coefficients, times=1e4)
+
+
+def test_figures_write_a_sum_as_a_formula():
+    """With the index of each part, and what differs between members left to their panels."""
+    drift = mf.SA(4.0) + np.array([0.5, 1.0]) * MLP
+    run = mf.solve(mf.Transformer(drift), X, (0, 0.1), t_eval=[0.1])
+    assert describe_model(run) == (
+        r"${c_{0}}$ SA + ${c_{1}}$ FeedForward, ${c_{0}} = 1$, ${\beta_{0}} = 4$, $\kappa = \infty$"
+    )
+    assert label_of_member(run, (0,)) == "${c_{1}} = 0.5$"
+    run.plot().draw_without_rendering()
+    plt.close("all")
