@@ -12,6 +12,7 @@ import time
 import bifurcation
 import chaos
 import collapse
+import common_noise
 import equiangular
 import gaussian
 import hysteresis
@@ -35,6 +36,7 @@ EXPERIMENTS = (
     minilm,
     tokens,
     noisy_tokens,
+    common_noise,
     equiangular,
     gaussian,
     chaos,

@@ -240,8 +240,8 @@ class Diagram(Result):
         if np.isnan(states[0].free_energy):
             under = "" if self.noise.laplacian else f" under {self.noise!r}"
             raise MeanfieldError(
-                f"{self.data.attrs['drift']} has no free energy{under}, so no state of it is the ground "
-                "state; see which ones are stable: [s.stability().stable for _, s in "
+                f"{self.data.attrs['drift']} has no free energy{under}, so no state of it is the "
+                "ground state; see which ones are stable: [s.stability().stable for _, s in "
                 "diagram.states_at(...)]."
             )
         return min(states, key=lambda state: state.free_energy)

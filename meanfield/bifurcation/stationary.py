@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import fitting, real, whole_number
+from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
@@ -289,8 +290,17 @@ def _checked(model: Transformer, density: Density) -> ZonalDrift:
             "Stationary states are found one at a time; got ensembles of shape "
             f"{model.shape} and {density.shape}."
         )
+    if model.common is not None:
+        raise ValueError(
+            f"A density under common noise, here {model.common!r}, does not rest: it has no "
+            "stationary states. Leave common out, or look at observables of a long run."
+        )
     if not model.noisy:
         raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
+    if not model.steady_noise:
+        raise MeanfieldError(
+            f"Stationary densities need a kappa that does not change; got {model.kappa!r}."
+        )
     return model.zonal
 
 

@@ -280,6 +280,12 @@ def _misses(law: Solution) -> np.ndarray:
 
 def _checked_problem(model: Any, mu0: Any) -> Measurements:
     """What is measured on the space of mu0; raises for what densities or tokens cannot follow."""
+    if model.common is not None:
+        raise ValueError(
+            f"propagation_of_chaos compares tokens with one law; under {model.common!r} the law "
+            "is random. Leave common out, or solve for Tokens and a Density with the same rng and "
+            "dt."
+        )
     known = measurements_on(mu0.geometry)
     if known is None or mu0.shape or model.shape:
         spaces = " or ".join(space.__name__ for space in MEASUREMENTS)

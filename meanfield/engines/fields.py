@@ -13,13 +13,13 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
-from ..models import Attention, Drift, ZonalDrift
-from ..models.pointwise import Pointwise
-from ..spaces.circle_transport import Table
+from ..models import Attention, Drift, Pointwise, ZonalDrift
+from ..models.zonal import kernel_degree
+from ..spaces.circle_transport import NEGLIGIBLE, Table
 from .attention import AttentionSums
-from .choice import engine_for
-from .kernels import KERNELS, Kernel, Kernels
+from .kernels import KERNELS, LARGEST, UNEVEN, Kernel, Kernels
 
+COLUMNS = 32  # modes whose columns of tables are computed together
 MEMORY = 8  # of Anderson's acceleration
 NO_MASS = 2.0**-40  # Z, relative to the largest kernel, that is rounding: see `circle_transport`
 
@@ -80,11 +80,7 @@ class DensityField(ABC):
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
         """Phi, (N,), of which the velocity is the gradient; that of a reaction."""
-        raise MeanfieldError(
-            f"A reaction needs the potential of which the velocity is the gradient; that of "
-            f"{self.drift!r} is not one. Use a zonal drift or, with V = Q^T K symmetric, "
-            "Attention with Unnormalised weights; or reaction = 0."
-        )
+        raise NotImplementedError  # `check_potential` of the drift has refused it
 
 
 class ZonalField(DensityField):
@@ -103,6 +99,12 @@ class ZonalField(DensityField):
         assert attraction is not None
         return attraction, normaliser
 
+    @cached_property
+    def _interaction(self) -> np.ndarray:
+        """Multipliers of W; those of `_multipliers` may have a factor in common with Z."""
+        multipliers = self.drift.interaction(self.geometry.degree, self.geometry.dimension)
+        return multipliers[self.geometry.degrees]
+
     def velocity(self, t: float, density: Grid) -> np.ndarray:
         attraction, normaliser = self._multipliers
         gradient = self.geometry.gradient(attraction * density.coefficients)
@@ -114,26 +116,46 @@ class ZonalField(DensityField):
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
             return None
-        parts = np.eye(2 * self.geometry.degrees.size).view(complex)
         attraction, normaliser = self._multipliers
+        sizes = np.abs(attraction) * self.geometry.degrees
+        sizes = sizes if normaliser is None else np.maximum(sizes, np.abs(normaliser))
+        counted = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max())
+        count = int(counted[-1]) + 1 if counted.size else 1
+        if count * self.geometry.weights.size > LARGEST:
+            return None
+        parts = unit_coefficients(self.geometry, 0, count)
         numerator = self.geometry.to_values(1j * self.geometry.degrees * attraction * parts)
         if normaliser is None:
             return [Table(numerator)]
         return [Table(numerator, self.geometry.to_values(normaliser * parts), NO_MASS)]
 
     def attention(self, t: float, density: Grid) -> np.ndarray:
-        return self._sums.attention(t, self.geometry.points[None], density.masses[None])[0]
+        """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
+
+        The multipliers of W' are sums of those of W, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
+        """
+        geometry = self.geometry
+        moments = geometry.to_coefficients(density.moments[:-1])
+        output = geometry.to_values(self._slopes * moments).T
+        normaliser = self._multipliers[1]
+        if normaliser is None:
+            return output
+        level = geometry.to_values(normaliser * density.coefficients)
+        return output / np.maximum(level, NO_MASS)[:, None]
 
     @cached_property
-    def _sums(self) -> Any:
-        size = self.geometry.points.shape
-        return engine_for(self.drift, None, *size, whole_for="A normalisation")
+    def _slopes(self) -> np.ndarray:
+        degree, dimension = self.geometry.degree, self.geometry.dimension
+        last = 2 + 2 * max(degree, kernel_degree(self.drift, dimension))
+        weights = self.drift.attraction(last, dimension)
+        pairs = ((2 * np.arange(last + 1) + dimension - 2) * weights)[1:].reshape(-1, 2)
+        return pairs[::-1].cumsum(axis=0)[::-1].ravel()[self.geometry.degrees]
 
     def is_gradient(self, t: float) -> bool:
         return self.drift.gradient_flow
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
-        return self.geometry.to_values(self._multipliers[0] * density.coefficients)
+        return self.geometry.to_values(self._interaction * density.coefficients)
 
 
 class PointField(DensityField):
@@ -141,7 +163,7 @@ class PointField(DensityField):
 
     @cached_property
     def _values(self) -> np.ndarray:
-        return self.drift.vectors(self.geometry.points)
+        return self.drift.values(self.geometry.points)
 
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
@@ -178,7 +200,8 @@ class AttentionField(DensityField):
 
     def attention(self, t: float, density: Grid) -> np.ndarray:
         try:
-            return sum(self.drift.attend(head) for head in self.heads(t, density))
+            pulls: list[Any] = [self.drift.attend(head) for head in self.heads(t, density)]
+            return sum(pulls[1:], pulls[0])
         except NotSmooth:
             points = self.geometry.points[None]
             return self._sums.attention(t, points, density.masses[None])[0]
@@ -187,14 +210,23 @@ class AttentionField(DensityField):
         geometry = self.geometry
         if not (self.drift.constant and geometry.dimension == 2):
             return None
-        modes = 2 * geometry.degrees.size
-        parts = np.eye(modes).view(complex)
-        functions = Grid(geometry, parts, geometry.to_values(parts))
-        try:
-            answers = [self.drift.attend(h) for h in self.heads(0.0, functions, TableHead)]
-        except (NotSmooth, TypeError):  # weights may do what tables cannot
-            return None
-        return answers if all(isinstance(answer, Table) for answer in answers) else None
+        found: list[list[Table]] = []
+        for first in range(0, geometry.degrees.size, COLUMNS):
+            parts = unit_coefficients(geometry, first, COLUMNS)
+            functions = Grid(geometry, parts, geometry.to_values(parts))
+            try:
+                heads = self.heads(0.0, functions, TableHead)
+                answers: Any = [self.drift.attend(head) for head in heads]
+            except (NotSmooth, TypeError):  # weights may do what tables cannot
+                return None
+            if not all(isinstance(answer, Table) for answer in answers):
+                return None
+            found.append(answers)
+            if all(new.negligible_to(old) for new, old in zip(answers, found[0], strict=True)):
+                break
+            if sum(table.size for tables in found for table in tables) > LARGEST:
+                return None
+        return [Table.joined(columns) for columns in zip(*found, strict=True)]
 
     def is_gradient(self, t: float) -> bool:
         return self.drift.gradient_at(t, self.geometry.dimension) is not None
@@ -275,7 +307,10 @@ class DensityHead:
     def by_distance(self) -> "DensityHead":
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
         keys = self.density.geometry.points @ self.K.T
-        return replace(self, beta=2 * self.beta, bias=-self.beta * (keys**2).sum(axis=1))
+        bias = -self.beta * (keys**2).sum(axis=1)
+        if np.ptp(bias) > UNEVEN:
+            raise NotSmooth  # sums would be rounding where the bias is low
+        return replace(self, beta=2 * self.beta, bias=bias)
 
     def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
         """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
@@ -316,6 +351,14 @@ class DensityHead:
     def _weighted_points(self) -> np.ndarray:
         geometry = self.density.geometry
         return geometry.weights[:, None] * geometry.points
+
+
+def unit_coefficients(geometry: Any, first: int, count: int) -> np.ndarray:
+    """1 as real, and as imaginary part of some of the coefficients in turn, (columns, modes)."""
+    last = min(first + count, geometry.degrees.size)
+    parts = np.zeros((2 * (last - first), 2 * geometry.degrees.size))
+    parts[np.arange(len(parts)), 2 * first + np.arange(len(parts))] = 1.0
+    return parts.view(complex)
 
 
 class TableHead(DensityHead):
@@ -362,7 +405,7 @@ def _smooth(kernel: Kernel | None) -> Kernel:
 
 # Which field a drift has -----------------------------------------------------------------------
 
-FIELDS: dict[type[Drift], type[DensityField]] = {
+FIELDS: dict[Any, type[DensityField]] = {
     ZonalDrift: ZonalField,
     Attention: AttentionField,
     Pointwise: PointField,
@@ -382,7 +425,9 @@ def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
     found = []
     for factor, part in drift.terms:
         if part.why_no_density:
-            raise MeanfieldError(f"{part!r} moves no densities: {part.why_no_density}")
+            raise MeanfieldError(
+                f"{part!r} moves no densities: {part.why_no_density} Solve for Tokens."
+            )
         if part.dimension not in (None, geometry.dimension):
             raise ValueError(
                 f"{part!r} is for dimension {part.dimension}; got {geometry!r}, of dimension "

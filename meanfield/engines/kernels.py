@@ -105,7 +105,8 @@ class Kernels(ABC):
     """The kernels of one head of attention on one space; the last ones are kept."""
 
     def __init__(self, geometry: Any):
-        self.geometry, self._known = geometry, {}
+        self.geometry = geometry
+        self._known: dict[str, tuple[list[bytes], Kernel | None]] = {}
 
     def remembered(self, key: Any, build: Callable[[], Kernel | None]) -> Kernel | None:
         """The kernel of a key, built if it is another one than before under this name."""

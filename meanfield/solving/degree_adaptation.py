@@ -30,6 +30,10 @@ class SpectralIntegration(Integration):
     goes.
     """
 
+    scheme: Any
+    stepper: Stepper
+    _rules: Rules
+
     def __init__(self, arguments: Arguments):
         super().__init__(arguments)
         scheme, density = arguments.scheme, arguments.state
@@ -82,8 +86,11 @@ class SpectralIntegration(Integration):
         return code
 
     def _advance(self, output: float, limit: int) -> int:
-        if self.enter_piece(self.clock.t):
+        changes = self.motion.model.smooth_noise
+        if self.enter_piece(self.clock.t) or changes:
+            self.stepper = self.stepper_for(self.state, self.scheme)  # with L of now
             self.stepper.state = self.stepper.state
+        limit = 1 if changes else limit
         goal = self.goal(output, dense=self.scheme.dense is not None)
         code, self.clock = self.stepper.advance(self.clock, self._rules, goal, limit, output)
         return code
@@ -126,7 +133,12 @@ class SpectralIntegration(Integration):
                 start=self.start,
                 basis=evolution.basis,
             )
-        return self._steppers[degree, scheme.name]
+        stepper = self._steppers[degree, scheme.name]
+        if not self.motion.model.steady_noise:
+            evolution = self._evolutions[degree]
+            evolution.freeze(self.start + self.clock.t)
+            stepper.linear = evolution.linear
+        return stepper
 
     @np.errstate(**UNHEARD)
     def _first_step(self) -> float:

@@ -98,6 +98,16 @@ class Stepper:
         self.state = state
 
     @property
+    def linear(self) -> np.ndarray:
+        """The diagonal of L; set it to another one, before a state."""
+        return self._linear
+
+    @linear.setter
+    def linear(self, linear: np.ndarray) -> None:
+        self._linear[:] = linear
+        self._work.weighed_step[0] = np.nan
+
+    @property
     def state(self) -> np.ndarray:
         """The state u, a copy; set it to start from elsewhere."""
         return self._work.u[self._work.front[0]].copy().view(self._dtype)
