@@ -186,7 +186,7 @@ class FokkerPlanck:
         return float("nan")
 
 
-def multipliers(drift: ZonalDrift, basis: Reflected) -> list[Multipliers]:
+def multipliers(drift: ZonalDrift, basis: Any) -> list[Multipliers]:
     """Those of every member of a drift, up to the degree of a basis."""
     of = basis.degree, basis.dimension
     w, z = np.atleast_2d(drift.attraction(*of)), drift.normaliser(*of)

@@ -8,6 +8,7 @@ images of known ones under the reflections that the noise has not.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -43,13 +44,17 @@ class NoiseGrowth(Growth):
         if secondary:
             yield from self.from_branches(done)
 
+    @property
+    def _basis(self) -> Any:
+        return self.curve.basis
+
     def _without_order(self, value: float) -> np.ndarray:
         """The moments, at a value of the parameter, of the state without order.
 
         It is followed in kappa from strong noise, where it is the density of the noise alone.
         """
         equation, kappa = self.curve.at(self.curve.coordinate(value))
-        first, basis = STRONGEST * kappa, self.curve.basis
+        first, basis = STRONGEST * kappa, self._basis
         curve = curve_of(equation.drift, basis, "kappa", (first, kappa), None, LONGEST)
         matrix, uniform = basis.all.diffusion
         alone = np.linalg.solve(matrix, -uniform) / basis.sizes
@@ -72,7 +77,7 @@ class NoiseGrowth(Growth):
 
     def _apart(self, value: float) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
         """States at a value of the parameter that guesses lead to: their curve, and (m, p)."""
-        basis, p = self.curve.basis, self.curve.coordinate(value)
+        basis, p = self._basis, self.curve.coordinate(value)
         missing = set(range(2**basis.dimension)) - set(basis.all.reflections)
         guesses = [*basis.guesses(2 * basis.dimension)]
         for branch in self.found:
@@ -92,7 +97,8 @@ class NoiseGrowth(Growth):
     def _crossed(
         self, curve: StationaryCurve, special: Special
     ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
-        basis, z, value = curve.basis, curve.padded(special.point.z), special.point.value
+        basis: Any = curve.basis
+        z, value = curve.padded(special.point.z), special.point.value
         if special.kind == "bifurcation":
             tangent = curve.padded(special.point.tangent)
             yield curve, z, across(curve.kernel(z)[0], tangent)

@@ -213,7 +213,10 @@ class Reflected(Basis):
 
     laplacian = False
     order, turning = 0, -1
-    bounds: ClassVar = {2: (32, 256, 1e-12), 3: (12, 40, 1e-10)}  # least, most, unresolved, by dimension
+    bounds: ClassVar = {
+        2: (32, 256, 1e-12),
+        3: (12, 40, 1e-10),
+    }  # least, most, unresolved, by dimension
 
     def __init__(self, space: Geometry, noise: Noise, kept: tuple[int, ...] | None = None):
         self.space, self.noise = space, noise
