@@ -126,7 +126,7 @@ class NoiseGrowth(Growth):
     def special_points(self) -> Iterator[SpecialPoint]:
         """Those of every branch; losses of symmetry of the state without order are its onsets."""
         for number, branch in enumerate(self.found):
-            for special in branch.specials:
+            for special in sorted(branch.specials, key=lambda s: (s.place, s.point.value)):
                 point, interval, status, kind, order, _ = special
                 degree, character = branch.degree, ""
                 if number == 0 and kind == "symmetry breaking":
