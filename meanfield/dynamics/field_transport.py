@@ -8,6 +8,7 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from ..engines.fields import DensityField, Grid, fields_of
 from ..lowlevel.callbacks import PythonFunction
+from ..models.noise import Isotropic
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.circle_transport import Table, TableTransport, merged
@@ -15,8 +16,9 @@ from ..spaces.contract import Transport
 
 
 def in_members(model: Transformer, shape: tuple[int, ...]) -> Transformer:
-    """The model with one drift for each member of an ensemble of this shape."""
-    return model.replace(drift=model.drift.broadcast(shape))
+    """What moves densities without noise, with one drift for each member of this shape."""
+    drift = model.drift.broadcast(shape)
+    return model.replace(drift=drift, kappa=np.inf, noise=Isotropic(), common=None)
 
 
 def transport_of(
@@ -109,7 +111,13 @@ class FieldTransport(Transport):
         self._function.check()
 
     def _feedforward(self) -> np.ndarray:
-        return self._model.feedforward_at(self._geometry.points)
+        values = self._model.feedforward_at(self._geometry.points)
+        if not np.isfinite(values).all():
+            raise MeanfieldError(
+                "feedforward must return finite vectors at all points of the sphere; got nan or "
+                "inf. Look at what it does to them."
+            )
+        return values
 
     def tabulated(self) -> list[list[Table]] | None:
         """Tables of the velocities of each member; None where something else is needed."""

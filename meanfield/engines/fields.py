@@ -163,7 +163,10 @@ class PointField(DensityField):
 
     @cached_property
     def _values(self) -> np.ndarray:
-        return self.drift.values(self.geometry.points)
+        values = self.drift.values(self.geometry.points)
+        if not np.isfinite(values).all():
+            raise MeanfieldError(self.drift.why_not_finite(1.0))
+        return values
 
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:

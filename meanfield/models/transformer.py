@@ -26,9 +26,9 @@ class Transformer(Kind, family=True):
     Parameters
     ----------
     drift : Drift
-        `USA(beta)`, `SA(beta)`, `Kuramoto()` or `Interaction(potential)`; for tokens also
-        `Attention(Q, K, V, beta)`, `Hardmax()`, `FeedForward(inner, outer)` and `Field(f)`; or a
-        sum, as ``SA(4.0) + 0.5 * Field(f)``.
+        `USA(beta)`, `SA(beta)`, `Kuramoto()`, `Interaction(potential)`, `Attention(Q, K, V, beta)`,
+        `FeedForward(inner, outer)` or `Field(f)`; or a sum, as ``SA(4.0) + 0.5 * Field(f)``. For
+        tokens also `Hardmax()`.
     kappa : float, array, PerLayer or callable
         Noise parameter, > 0: increments have variance 2 dt/kappa in each tangent direction.
         Infinity, the default, is the deterministic flow. An array makes an ensemble, by

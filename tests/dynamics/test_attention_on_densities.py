@@ -281,3 +281,33 @@ def test_uneven_logits_on_the_sphere(values):
     drift = mf.Attention(np.diag(values) @ R, 1, R, weights=Unnormalised())
     model = mf.Transformer(drift)
     close(change(model, mu), expected(model, mu, degree), 1e-12)
+
+
+def test_ensembles_in_beta_and_in_kappa():
+    """Of shape (2, 1) and (3,): each member moves as it does alone."""
+    mu, beta, kappa = smooth(mf.Circle(16)), np.array([[0.5], [-1.0]]), np.array([3.0, 8.0, 20.0])
+    common = mf.CommonTranslations(np.array([2.0, 5.0, 9.0]))
+
+    def after(beta, kappa, common=None):
+        drift = random_attention(2, 3).replace(beta=beta) + mf.SA(beta)
+        model = mf.Transformer(drift, kappa, common=common)
+        options = {"rng": 1} if common else {"rtol": 1e-9}
+        return mf.solve(model, mu, (0, 0.3), dt=0.05 if common else None, **options).states[-1]
+
+    together = after(beta, kappa).coefficients
+    assert together.shape[:2] == after(beta, 5.0, common).shape == (2, 3)
+    for i, j in ((0, 2), (1, 1)):
+        alone = after(beta[i, 0], kappa[j]).coefficients
+        assert np.abs(together[i, j, :9] - alone[:9]).max() < 1e-9
+
+
+@everywhere
+def test_functions_that_are_not_finite_are_named(space):
+    def nowhere(x):
+        return np.nan * x
+
+    mu = smooth(space)
+    with pytest.raises(mf.MeanfieldError, match=r"Field.*not finite"):
+        mf.solve(mf.Transformer(mf.SA(1.0) + mf.Field(nowhere)), mu, (0, 0.1))
+    with pytest.raises(mf.MeanfieldError, match="feedforward must return finite"):
+        mf.solve(mf.Transformer(mf.SA(1.0), feedforward=nowhere), mu, (0, 0.1))
