@@ -77,7 +77,7 @@ def propagation_of_chaos(
     Parameters
     ----------
     model : Transformer
-        With a zonal drift and isotropic noise or none.
+        That densities can follow, without reaction: tokens keep their masses.
     mu0 : Density
         A single one on the circle or S^2.
     sizes : sequence of int
@@ -281,6 +281,11 @@ def _misses(law: Solution) -> np.ndarray:
 def _checked_problem(model: Any, mu0: Any) -> Measurements:
     """What is measured on the space of mu0; raises for what densities or tokens cannot follow."""
     known = measurements_on(mu0.geometry)
+    if model.reaction:
+        raise MeanfieldError(
+            "propagation_of_chaos compares tokens of equal masses, which a reaction changes; got "
+            f"reaction = {model.reaction:g}. Leave it out."
+        )
     if known is None or mu0.shape or model.shape:
         spaces = " or ".join(space.__name__ for space in MEASUREMENTS)
         raise ValueError(

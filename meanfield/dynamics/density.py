@@ -14,6 +14,9 @@ from .field_transport import potentials_of, transport_of
 from .motion import Failure, Motion, in_shape_of
 from .observables import MOMENTS, declare
 
+PROBED = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, by dimension
+SMALL = 0.1  # coefficients of a flux, relative to rtol
+
 declare("moments", r"moments $|m_k|$")
 declare("free_energy", r"free energy $F(\mu_t)$")
 declare("dissipation", r"dissipation $-\mathrm{d}F/\mathrm{d}t$", log_from=100.0)
@@ -112,6 +115,27 @@ class DensityMotion(Motion, moves=Density):
     def evolution(self, geometry: Geometry) -> DensityEvolution:
         """The equation on the modes of a geometry."""
         return DensityEvolution(self.model, geometry, self.like.shape, self.inside)
+
+    def least_degree(self, start: float, rtol: float, highest: int) -> int:
+        """The degree that the change at the time `start` asks for, at most `highest`.
+
+        A velocity may have more degrees than the density: on fewer modes than that its values on
+        the grid are taken for those of another one. Looked at are PROBED degrees. To the highest
+        that counts the widest gap is added, so that the next one of a sparse series is seen.
+        """
+        if self.model.is_zonal:
+            return 0
+        space = self.like.geometry
+        geometry = space.with_degree(min(highest, max(space.degree, PROBED[space.dimension])))
+        evolution = self.evolution(geometry)
+        fine = self.like.resample(geometry.degree).coefficients
+        evolution.nonlinear.time[0] = start
+        change = np.abs(evolution.nonlinear(fine.reshape(evolution.members, -1))).max(axis=0)
+        evolution.nonlinear.check()
+        change /= np.maximum(1, geometry.degrees)  # that of a flux
+        counted = np.unique(geometry.degrees[change > SMALL * rtol * change.max()])
+        gap = np.diff(counted, prepend=0).max(initial=0)
+        return int(min(counted.max(initial=0) + gap, highest))
 
     def coordinates(self, state: Density) -> np.ndarray:
         """The coefficients."""

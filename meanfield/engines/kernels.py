@@ -113,7 +113,7 @@ class Kernels(ABC):
         """e^<A x, y>; None where nothing is faster and as accurate as sums over pairs."""
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
-        """e^(<A x, y> + <y, form y>) over its largest in y, for each x; None where none is known."""
+        """e^(<A x, y> + <y, form y>), divided for each x by its largest; None if none is known."""
         return None
 
     @abstractmethod

@@ -181,7 +181,9 @@ class DegreeAdaptation(Policy):
     memory = ("changes", "highest")
 
     def __init__(self, density: Density, arguments: Arguments):
-        self._least, self._most = arguments.degrees
+        least, self._most = arguments.degrees
+        motion: Any = arguments.motion
+        self._least = max(least, motion.least_degree(arguments.start, arguments.rtol, self._most))
         self._rtol, self._geometry = arguments.rtol, density.geometry
         self.changes, self.highest = 0, 0
 
