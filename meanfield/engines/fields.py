@@ -18,9 +18,10 @@ from ..models.pointwise import Pointwise
 from ..spaces.circle_transport import Table
 from .attention import AttentionSums
 from .choice import engine_for
-from .kernels import KERNELS, UNEVEN, Kernel, Kernels
+from .kernels import KERNELS, Kernel, Kernels
 
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
+BIASED = 14.0  # range of a bias beyond which sums would lose more than six digits
 MEMORY = 8  # of Anderson's acceleration
 NO_MASS = 2.0**-40  # Z, relative to the largest kernel, that is rounding: see `circle_transport`
 
@@ -262,7 +263,7 @@ class DensityHead:
             if gaussian is not None:
                 sums = self._sums(gaussian, self.density.moments)
                 return self.answer(sums[:-1], sums[-1], NO_MASS)
-        if self.bias is not None and np.ptp(self.bias) > UNEVEN:
+        if self.bias is not None and np.ptp(self.bias) > BIASED:
             raise NotSmooth
         kernel = self._exponential(self.A, "exponential")
         sums = self._sums(kernel, self._factor * self.density.moments)
