@@ -20,6 +20,7 @@ from .attention import AttentionSums
 from .kernels import KERNELS, LARGEST, UNEVEN, Kernel, Kernels
 
 COLUMNS = 32  # modes whose columns of tables are computed together
+LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
 MEMORY = 8  # of Anderson's acceleration
 NO_MASS = 2.0**-40  # Z, relative to the largest kernel, that is rounding: see `circle_transport`
 
@@ -301,8 +302,13 @@ class DensityHead:
             x = self.density.geometry.points
             largest = np.linalg.norm(x @ self.A.T, axis=1) - kernel.top
             return self.answer(sums[:-1], sums[-1], NO_MASS * np.exp(largest))
-        with np.errstate(over="ignore"):
-            return self.answer(np.exp(kernel.top) * sums[:-1])
+        if kernel.top.max() > LARGEST_LOGIT:
+            raise MeanfieldError(
+                f"exp(beta <Qx, Ky>) has to stay below 1.8e308, beta <Qx, Ky> below "
+                f"{LARGEST_LOGIT:g}; got logits up to about {kernel.top.max():.4g}. Use a smaller "
+                "beta or smaller matrices, or weights that are normalised, as Softmax()."
+            )
+        return self.answer(np.exp(kernel.top) * sums[:-1])
 
     @staticmethod
     def _sums(kernel: Kernel, functions: np.ndarray) -> np.ndarray:
