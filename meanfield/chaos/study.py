@@ -77,7 +77,7 @@ def propagation_of_chaos(
     Parameters
     ----------
     model : Transformer
-        With a zonal drift and isotropic noise or none.
+        With a zonal drift, and independent noise that densities can have, or none.
     mu0 : Density
         A single one on the circle or S^2.
     sizes : sequence of int
