@@ -351,15 +351,21 @@ class DensityHead:
             """-log int k e^potential dmu."""
             largest = potential.max()
             sums = kernel((np.exp(potential - largest) * values)[None])[0]
+            if not (sums > 0).all():
+                raise MeanfieldError(
+                    "Sinkhorn weights of a density need a kernel with positive sums at all points; "
+                    f"got {sums.min():.2g}, the largest being {sums.max():.2g}: rounding, or a "
+                    "density that is not positive. Lower beta, or solve for Tokens."
+                )
             return -(kernel.top + np.log(sums) + largest)
 
         def balanced(potential: np.ndarray) -> np.ndarray:
             other = balancing(rows, potential)
             return (potential + other) / 2 if symmetric else balancing(columns, other)
 
-        # both marginals of equal factors are off by twice the change
-        allowed = tolerance / 4 if symmetric else tolerance
-        bias = _fixed_point(balanced, np.zeros(values.size), allowed, most_iterations)
+        amount = 4 if symmetric else 1  # of changes by which a marginal may be off
+        start = np.zeros(values.size)
+        bias = _fixed_point(balanced, start, tolerance, most_iterations, amount)
         return replace(self, bias=bias)
 
     def linear(self) -> Any:
@@ -394,14 +400,16 @@ class TableHead(DensityHead):
         raise NotSmooth  # u and w depend on the density
 
 
-def _fixed_point(f: Callable, x: np.ndarray, tolerance: float, most: int) -> np.ndarray:
-    """x = f(x) for x up to a constant, to expm1(x - f(x)) <= tolerance; Anderson's acceleration."""
+def _fixed_point(
+    f: Callable, x: np.ndarray, tolerance: float, most: int, amount: float = 1
+) -> np.ndarray:
+    """x = f(x), to expm1(amount (x - f(x))) <= tolerance; Anderson's acceleration."""
     changes: list[np.ndarray] = []
     values: list[np.ndarray] = []
     for _ in range(most):
         value = f(x)
         change = value - x
-        error = np.abs(np.expm1(change)).max()
+        error = np.abs(np.expm1(amount * change)).max()
         if error <= tolerance:
             return x
         changes, values = [*changes[-MEMORY:], change], [*values[-MEMORY:], value]
