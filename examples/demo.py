@@ -12,10 +12,12 @@ import time
 import bifurcation
 import chaos
 import collapse
+import common_noise
 import equiangular
 import gaussian
 import hysteresis
 import kuramoto_bifurcation
+import limits
 import metastable
 import minilm
 import modes
@@ -35,11 +37,13 @@ EXPERIMENTS = (
     minilm,
     tokens,
     noisy_tokens,
+    common_noise,
     equiangular,
     gaussian,
     chaos,
     bifurcation,
     modes,
+    limits,
 )
 
 

@@ -50,6 +50,7 @@ from .models import L2 as L2
 from .models import SA as SA
 from .models import USA as USA
 from .models import Attention as Attention
+from .models import CommonNoise as CommonNoise
 from .models import CosineSeries as CosineSeries
 from .models import Drift as Drift
 from .models import FeedForward as FeedForward
@@ -75,8 +76,10 @@ from .models import noise as noise
 from .models import normalisation as normalisation
 from .models import rescaled as rescaled
 from .models import scalings as scalings
+from .models.common_noise import CommonMatrix as CommonMatrix
+from .models.common_noise import CommonRotations as CommonRotations
+from .models.common_noise import CommonTranslations as CommonTranslations
 from .models.noise import Anisotropic as Anisotropic
-from .models.noise import CommonNoise as CommonNoise
 from .models.noise import Isotropic as Isotropic
 from .models.noise import MultiplicativeIto as MultiplicativeIto
 from .models.noise import MultiplicativeStratonovich as MultiplicativeStratonovich

@@ -21,8 +21,9 @@ from .core.forms import Reading
 from .core.identity import digest
 from .core.kinds import Kind, build, describe, schema
 from .dynamics.motion import motion_for
-from .models import Drift, Noise, Normalisation, Weights, ZonalDrift
+from .models import CommonNoise, Drift, Noise, Normalisation, Weights, ZonalDrift
 from .models.attention import Attention
+from .models.potentials import SA
 from .models.transformer import Transformer
 from .results.files import load
 from .solving.solve import solve
@@ -49,7 +50,7 @@ def check(kind: Any) -> list[str]:
 
     Parameters
     ----------
-    kind : Drift, Weights, Normalisation, Noise, State or another kind
+    kind : Drift, Weights, Normalisation, Noise, CommonNoise, State or another kind
         An object, with parameters that make sense.
 
     Returns
@@ -253,6 +254,29 @@ def _a_run_with_noise_comes_back(noise: Noise) -> None:
     _resumes(Transformer(Attention(), np.array([10.0, 20.0]), noise=noise), tokens)
 
 
+@_law_of(CommonNoise)
+def _common_noise_keeps_points_on_the_sphere(common: CommonNoise) -> None:
+    """Moves keep lengths, depend on increments alone, and each replica has its own."""
+    x = Tokens.uniform(50, 3, rng=0, shape=(2,)).x.copy()
+    before, strengths = x.copy(), np.array([0.1, 0.2])
+    increments = common.increments(2, 3, np.random.default_rng(1))
+    moved = common.moved(x, strengths, increments, x)
+    assert np.array_equal(x, before), "moved writes into the points that it is given."
+    _close("Lengths after noise", np.linalg.norm(moved, axis=2), 1.0, 1e-13)
+    again = common.moved(x, strengths, increments, x)
+    assert np.array_equal(moved, again), "The same increments move points differently."
+    alone = common.moved(x[1:], strengths[1:], increments[1:], x[1:])
+    _close("The second replica, against it alone", moved[1:], alone, 1e-13)
+
+
+@_law_of(CommonNoise)
+def _runs_with_common_noise_come_back(common: CommonNoise) -> None:
+    """Runs of tokens and of a density are saved, loaded and resumed bit for bit."""
+    model = Transformer(SA(1.0), 10.0, common=common)
+    _resumes(model, Tokens.uniform(20, 3, rng=0).broadcast(model.shape))
+    _resumes(model, Circle(16).von_mises(0.0, 0.5))
+
+
 # States ------------------------------------------------------------------------------------------
 
 
@@ -270,8 +294,6 @@ def _a_state_is_what_it_holds(state: State) -> None:
 @_law_of(State)
 def _coordinates_of_a_state_give_it_back(state: State) -> None:
     """A motion makes the state again from its coordinates, and velocities have their shape."""
-    from .models import SA
-
     motion = motion_for(state)(Transformer(SA(1.0)), state)
     if not motion.semilinear:
         y = motion.coordinates(state)

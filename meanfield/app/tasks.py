@@ -246,7 +246,8 @@ class Run(Configuration):
         state = self.begin()
         with self.blaming("model"):
             model = self.tables["model"].resolve(Place(state.dimension, state.tokens))
-        if state.takes_noise and model.noisy and "rng" not in self.tables["solve"]:
+        drawn = model.common is not None or (state.takes_noise and model.noisy)
+        if drawn and "rng" not in self.tables["solve"]:
             raise self.error(
                 "solve.rng: this key is required and is missing: with it a run that draws random "
                 "numbers can be repeated"

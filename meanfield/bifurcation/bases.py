@@ -32,6 +32,7 @@ an eigenvalue is the product of those of its eigenfunction and of the adjoint on
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import lru_cache
 from math import exp, lgamma
 from typing import Any, ClassVar, Self
@@ -41,14 +42,17 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.checks import as_given, fitting
 from ..lowlevel.legendre import gauss, recurrence
+from ..models.noise import Isotropic, Noise
 from ..spaces import Circle, Geometry, Sphere, Zonal
 from ..spaces.contract import dimension_of_harmonics
 from ..spaces.density import Density
 from ..spaces.sphere_points import harmonics_at
 
 AXISYMMETRIC = "axisymmetric"
+ISOTROPIC = Isotropic()
 ROUNDING = 1e-8  # smaller moments count as zero where the symmetry of a state is asked for
 NOTHING = 1e-12  # smaller moments of a density have no direction
+UNIFORM = 1e-8  # moments of a state that no rotation changes
 VISIBLE = 1e-6  # of the largest moment: what is smaller may be the noise of a run
 
 
@@ -60,6 +64,11 @@ class Basis(ABC):
 
     Attributes
     ----------
+    laplacian : bool
+        Whether they are for isotropic noise, whose L is the Laplacian.
+    noise : Noise
+    kept : tuple of int
+        The reflections that states keep, under other noises.
     axis
         Where the axis of a state lies if nothing else is known.
     dimension, order, degree : int
@@ -69,6 +78,8 @@ class Basis(ABC):
         The order to which the rotations of a state belong.
     least, most : int
         The degree at which Newton's method begins, and the highest one on branches.
+    unresolved : float
+        Last moments on branches, from which on they need more functions.
     degrees : ndarray of int, (N,)
         The degree of each p_i, not decreasing; the constant is left out. A basis of a higher degree
         begins with the functions of this one.
@@ -81,6 +92,10 @@ class Basis(ABC):
     """
 
     kinds: ClassVar[dict[tuple[str, type[Geometry]], type["Basis"]]] = {}
+    laplacian: ClassVar[bool] = True
+    unresolved: float = 1e-12
+    noise: Noise = ISOTROPIC
+    kept: tuple[int, ...] = ()
     axis: Any = None
     dimension: int
     order: int
@@ -120,6 +135,11 @@ class Basis(ABC):
         last = self.degrees > self.degree - max(self.degree // 8, 2)
         return float(np.abs(m[last]).max(initial=0.0))
 
+    @property
+    def next_degree(self) -> int:
+        """The degree to take where this one does not resolve a state."""
+        return 2 * self.degree
+
     def index(self, degree: int) -> int:
         """The position of the first function of a degree."""
         return int(np.flatnonzero(self.degrees == degree)[0])
@@ -127,6 +147,37 @@ class Basis(ABC):
     def padded(self, m: np.ndarray) -> np.ndarray:
         """Moments in this basis of a state in fewer functions: those it lacks are 0."""
         return np.pad(m, (0, len(self.degrees) - len(m)))
+
+    def fitted(self, m: np.ndarray) -> tuple["Basis", np.ndarray]:
+        """The functions with the symmetries of a state, and its moments in them."""
+        return self, m
+
+    def rotations(self, m: np.ndarray) -> int:
+        """How many perturbations of this order turn a state with the moments m."""
+        return int(self.order == self.turning and np.abs(m).max() >= UNIFORM)
+
+    def images(self, m: np.ndarray) -> list[np.ndarray]:
+        """The signs (N,) by which the moments of a state differ from those of each mirror image."""
+        return [image(self, m)]
+
+    def symmetric_part(self, like: np.ndarray, m: np.ndarray) -> np.ndarray:
+        """The moments of a state without those that the symmetries of another state exclude."""
+        return symmetric_part(self, like, m)
+
+    def joined(self, signs: np.ndarray) -> "Basis":
+        """The functions for states that are their image by these signs too, of `images`."""
+        return self
+
+    def symmetrised(self, m: np.ndarray) -> np.ndarray:
+        """About the state from which a branch with these moments came: the uniform one."""
+        return np.zeros_like(m)
+
+    def guesses(self, count: int) -> Iterator[np.ndarray]:
+        """Moments of exp(p_i)/const and exp(-p_i)/const for the first functions."""
+        for function in self.values[:count]:
+            for exponent in (function, -function):
+                law = self.weights * np.exp(exponent - exponent.max())
+                yield self.legendre @ law / law.sum()
 
     @classmethod
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +22,6 @@ GONE = ("range", "uniform", "closed", "bifurcation")  # ends of branches that do
 LOST = ("unresolved", "not continued", "max_points")  # ends of branches that may come in
 FINE, COARSER = 1.1, 4  # above 1.1 times the range no more than a fourth of the moments are taken
 SINGULAR = 1e-6
-UNRESOLVED = 1e-12
 CLOSE, SAME = 1e-5, 1e-2  # of the parameter, relative, and of moments, which differ more
 CROSSINGS = ("bifurcation", "symmetry breaking")
 INTERRUPTED = "{what} was interrupted; what would have come after it is missing."
@@ -42,6 +42,8 @@ class Branch:
     end : str
         Why it ends: "range", "uniform", "bifurcation" (on a branch of more symmetry, beyond which
         it is its own mirror image), "closed", "max_points", "unresolved" or "not continued".
+    origin : Special or None
+        The point of the other branch that it left.
     """
 
     curve: StationaryCurve
@@ -50,6 +52,7 @@ class Branch:
     points: list[Point] = field(default_factory=list)
     specials: list[Special] = field(default_factory=list)
     end: str = ""
+    origin: Special | None = None
 
     def cut(self, high: float) -> bool:
         """Keep what is between points below a value, and one beyond; whether anything is left."""
@@ -90,11 +93,15 @@ class Growth:
 
     Attributes
     ----------
+    first : int
+        The number of the first branch that is found: 0 is the uniform state.
     found : list of Branch
         Those that were begun, in order.
     missing : list of str
         What was not found, in words.
     """
+
+    first: ClassVar[int] = 1
 
     curve: StationaryCurve
     span: tuple[float, float]
@@ -159,13 +166,17 @@ class Growth:
             start = curve.point(z, inwards)._replace(value=edge)
             yield from self.followed(start, curve, -1, degree)
 
-    def from_branches(self) -> Iterator[Branch]:
-        """The branches that leave those found at bifurcations, and those that leave them."""
-        done = 0
-        while done < len(self.found):
+    def from_branches(self, done: int = 0, most: float = np.inf) -> Iterator[Branch]:
+        """The branches that leave those found at bifurcations, and those that leave them.
+
+        Of branches number `done`, ..., `most` - 1 among those found.
+        """
+        while done < min(len(self.found), most):
             for special in list(self.found[done].specials):
-                for point in self._crossed(self.found[done].curve, special):
-                    yield from self._leaving(done, point)
+                for curve, z, direction in self._crossed(self.found[done].curve, special):
+                    for branch in self._leaving(done, curve, z, direction):
+                        branch.origin = special
+                        yield branch
             done += 1
 
     def cut(self, high: float) -> None:
@@ -208,7 +219,7 @@ class Growth:
         while True:
             for _ in self._traced(branch, start):
                 last = branch.points[-1]
-                if not branch.curve.resolves(last, UNRESOLVED):
+                if not branch.curve.resolves(last, curve.basis.unresolved):
                     break
                 yield branch
             else:
@@ -272,15 +283,18 @@ class Growth:
         if number <= BRIEF:
             return ""
         last, first = branch.points[-1], np.abs(start.m).max()
-        if np.abs(new.m).max() < min(first, SMALL) / 2 or new.m @ last.m < 0:
+        small = np.abs(new.m).max() < min(first, SMALL) / 2
+        if self.curve.basis.laplacian and (small or new.m @ last.m < 0):
             return "uniform"
         if len(start.z) != len(new.z):
             return ""
         near = np.linalg.norm(new.z - start.z) < np.linalg.norm(new.z - last.z)
         return "closed" if near else ""
 
-    def _crossed(self, curve: StationaryCurve, special: Special) -> Iterator[Point]:
-        """The states of a special point that other even functions lead away from.
+    def _crossed(
+        self, curve: StationaryCurve, special: Special
+    ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
+        """The curves that cross at a special point: curve, state and direction.
 
         On the circle there are two axes about which a k-fold state with even k is even: perturbed
         states may be even about one of them or the other.
@@ -288,27 +302,34 @@ class Growth:
         point, basis = special.point, curve.basis
         z, tangent = curve.padded(point.z), curve.padded(point.tangent)
         if special.kind == "bifurcation":
-            yield point._replace(z=z, tangent=tangent)
+            yield curve, z, across(curve.kernel(z)[0], tangent)
         if special.order > 1 or fold_of(basis, z[:-1]) % 2:
             return
         signs = np.append(image(basis, z[:-1]), 1.0)
-        if curve.kernel(signs * z)[1] < SINGULAR:
-            yield point._replace(z=signs * z, tangent=signs * tangent)
+        kernel, size = curve.kernel(signs * z)
+        if size < SINGULAR:
+            yield curve, signs * z, across(kernel, signs * tangent)
 
-    def _leaving(self, parent: int, point: Point) -> Iterator[Branch]:
+    def _leaving(
+        self, parent: int, curve: StationaryCurve, place: np.ndarray, direction: np.ndarray
+    ) -> Iterator[Branch]:
         """The branches that cross another one at a bifurcation, if they are new."""
-        curve = self.found[parent].curve
-        direction = across(curve.kernel(point.z)[0], point.tangent)
         scale = np.append(curve.basis.sizes, 1.0)
         change = AMPLITUDE / np.linalg.norm(scale * direction) * direction
         for sign in (1.0, -1.0):
-            z = point.z + sign * change
+            z = place + sign * change
             begun = curve.solved(z, direction, float(direction @ z))
             if begun is None:
-                self._miss(f"the bifurcation on branch {parent + 1}", point.value)
+                where = f"the bifurcation on branch {parent + self.first}"
+                self._miss(where, curve.value(place[-1]))
             elif not self._known(curve, begun):
                 start = curve.point(begun, sign * direction)
-                yield from self.followed(start, curve, parent, self.found[parent].degree)
+                degree = self._degree(parent, curve, direction)
+                yield from self.followed(start, curve, parent, degree)
+
+    def _degree(self, parent: int, curve: StationaryCurve, direction: np.ndarray) -> int:
+        """The degree by which a branch is known that leaves another one."""
+        return self.found[parent].degree
 
     def _miss(self, where: str, value: float) -> None:
         sentence = (
@@ -324,10 +345,10 @@ class Growth:
         finest = max(curves, key=lambda curve: len(curve.basis.degrees))
         basis, state = finest.basis, finest.padded(z)
         scale = np.append(basis.sizes, 1.0)
-        mirrored = np.append(image(basis, state[:-1]), 1.0) * state
+        mirrored = [np.append(signs, 1.0) * state for signs in basis.images(state[:-1])]
         for branch in self.found:
             points = np.array([scale * finest.padded(point.z) for point in branch.points])
-            if any(_distance(points, scale * z) < AMPLITUDE / 2 for z in (state, mirrored)):
+            if any(_distance(points, scale * z) < AMPLITUDE / 2 for z in (state, *mirrored)):
                 return True
         return False
 

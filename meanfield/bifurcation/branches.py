@@ -18,16 +18,19 @@ from ..core.forms import NATURAL, Many, Natural, Positive
 from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..models import Drift, ZonalDrift
+from ..models.noise import Noise
 from ..solving.checkpoint import Keeper
 from ..solving.progress import Interruption, Progress
 from ..spaces import Geometry
-from .bases import AXISYMMETRIC, basis_on
+from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, Growth
 from .continuation import Point, StationaryCurve, curve_of
 from .diagram import RESERVED, Diagram, SpecialPoint, states_on
 from .equation import with_parameter
 from .journal import Journal
+from .noise_branches import NoiseGrowth
 from .normal_forms import Onset
+from .reflections import basis_under
 from .stationary import StationaryState, state_at
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ def branches(
     *,
     beta: tuple[float, float] | None = None,
     vary: Mapping[str, tuple[float, float]] | None = None,
+    noise: Noise = ISOTROPIC,
     symmetry: str = AXISYMMETRIC,
     degrees: Sequence[int] | None = None,
     secondary: bool = True,
@@ -82,6 +86,8 @@ def branches(
     vary : mapping of str to (float, float), optional
         The name of one parameter of the drift, and its range, first < last, for one kappa:
         ``branches(X(b=1.0), circle, kappa=2.5, vary={"b": (-1, 3)})``.
+    noise : Noise
+        Anisotropic or multiplicative noise, on the circle and S^2: see the Notes.
     symmetry : str
         Of the states: "axisymmetric", about an axis, or on S^2 "tetrahedral", "octahedral" or
         "icosahedral".
@@ -131,6 +137,13 @@ def branches(
 
     Notes
     -----
+    Under anisotropic and multiplicative noise the state without order is not uniform: it is branch
+    0, followed from strong noise on. Where a perturbation becomes neutral that a reflection turns
+    into its opposite, a pair of branches leaves it, of which one is followed: one for each axis for
+    an even scale or a Sigma. Reflections that the noise does not have leave no onset but branches
+    that lie apart, which are sought at the upper end of the range. Stability is looked at in all
+    orders. There is no free energy, and there are no transitions.
+
     A point costs about 0.5 ms for 32 moments, its growth rates as much for each order; those of
     polyhedra, which have two dimensions, 20 ms and more.
 
@@ -139,13 +152,13 @@ def branches(
     Keller, in Applications of Bifurcation Theory (1977); Carrillo, Gvalani, Pavliotis and
     Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
     """
-    basis = basis_on(geometry, symmetry)
+    basis = basis_under(geometry, symmetry, noise)
     drift = drift.as_zonal() if isinstance(drift, Drift) else drift  # which says why there is none
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
-        "diagram": (drift, geometry, symmetry, name, span, at_kappa, max_step),
+        "diagram": (drift, geometry, symmetry, name, span, at_kappa, max_step, noise),
         "asked": (degrees, secondary, stability, at, own),
     }
     with one_blas_thread(), keeper, Journal(keeper, identity) as journal:
@@ -154,7 +167,7 @@ def branches(
             search = Search(
                 geometry, symmetry, degrees, secondary, stability, max_points, following
             )
-            found = search.diagram(curve, own)
+            found = (search.diagram if noise.laplacian else search.under_noise)(curve, own)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in at:
             found.saved.extend(states_on(found, float(value), curve_of_degree))
@@ -347,16 +360,43 @@ class Search(NamedTuple):
         found = growth.found
         if interrupted and all(branch.end != "interrupted" for branch in found):
             growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
-        data = _table([_uniform(curve), *found], observables)
-        named = drift.__name__ if isinstance(drift, type) else repr(drift)
-        data.attrs = {curve.parameter: [low, high], "drift": named, "geometry": repr(self.geometry)}
-        data.attrs["symmetry"] = self.symmetry
-        if growth.missing:
-            data.attrs["missing"] = growth.missing
+        data = self._data(curve, [_uniform(curve), *found], growth.missing, observables)
         here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in found)]
         specials, ends = _special_points(curve, here, found), [branch.end for branch in found]
         return Diagram(data, specials, ends, [], drift, self.geometry, self.symmetry,
                        curve.parameter, curve.kappa)  # fmt: skip
+
+    def under_noise(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
+        """The same under another noise than isotropic noise."""
+        growth = NoiseGrowth(curve, curve.reach, self.max_points, curve.basis.orders, curve.span[1],
+                             lambda: self.following.stopped)  # fmt: skip
+        for branch in growth.all(self.secondary):
+            what = f"degree {branch.degree}" if branch.degree else "the state without order"
+            value = branch.points[-1].value
+            if self.following.at(branch, what, value) and not branch.end:
+                branch.end = "interrupted"
+                break
+        growth.cut(curve.span[1])
+        base, *others = growth.found
+        if base.end != "range":
+            growth.missing.append(f"branch 0 has the end {base.end!r}.")
+        specials = list(growth.special_points())
+        data = self._data(curve, growth.found, growth.missing, observables)
+        return Diagram(data, specials, [branch.end for branch in others], [], curve.drift,
+                       self.geometry, self.symmetry, curve.parameter, curve.kappa,
+                       curve.basis.noise)  # fmt: skip
+
+    def _data(
+        self, curve: StationaryCurve, shown: list[Branch], missing: list[str], observables: Mapping
+    ) -> "xr.Dataset":
+        """The points of all branches, and what is said about them."""
+        data, drift = _table(shown, observables), curve.drift
+        named = drift.__name__ if isinstance(drift, type) else repr(drift)
+        data.attrs = {curve.parameter: list(curve.span), "drift": named}
+        data.attrs |= {"geometry": repr(self.geometry), "symmetry": self.symmetry}
+        if missing:
+            data.attrs["missing"] = missing
+        return data
 
     def _all(self, growth: Growth, onsets: list[Onset]) -> Iterator[Branch]:
         """Every branch, yielded after each new point."""
@@ -434,12 +474,12 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.D
     counts = np.full((len(rows), max(len(point.rates) for _, _, point in rows)), -1)
     for row, (_, _, point) in zip(counts, rows, strict=True):
         row[: len(point.rates)] = [(values > GROWING).sum() for values in point.rates]
-    first = moments[:, 0] if finest.degrees[0] == 1 else np.zeros(len(rows))
+    first = np.linalg.norm(moments[:, finest.degrees == 1], axis=1)
     growth = [max((r[0] for r in point.rates if r.size), default=np.nan) for _, _, point in rows]
     arrays: dict[str, Any] = {
         "branch": ("point", [number for number, _, _ in rows]),
         branches[0].curve.parameter: ("point", [point.value for _, _, point in rows]),
-        "order_parameter": ("point", np.abs(first)),
+        "order_parameter": ("point", first),
         "moments": (("point", "degree"), moments),
         "resolution": ("point", [curve.basis.degree for _, curve, _ in rows]),
         "free_energy": ("point", [point.tests["transition"] for _, _, point in rows]),

@@ -16,7 +16,7 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.identity import digest
 from .bases import Basis
-from .equation import Equation, Family, Mean, OutsideDomain
+from .equation import Family, OutsideDomain, equation_of
 from .journal import Journal
 from .newton import newton
 from .normal_forms import Onset, normal_form, zeros
@@ -224,11 +224,11 @@ class StationaryCurve(Curve):
         self.span, self.kappa = span, kappa
 
     @abstractmethod
-    def at(self, p: float) -> tuple[Equation, float]:
+    def at(self, p: float) -> tuple[Any, float]:
         """Equation and kappa; raises OutsideDomain where there are none."""
 
     @abstractmethod
-    def along(self, equation: Equation, m: np.ndarray, mean: Mean) -> np.ndarray:
+    def along(self, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
         """dR/dp, (N,)."""
 
     @abstractmethod
@@ -243,12 +243,18 @@ class StationaryCurve(Curve):
 
     def finer(self, degree: int) -> "StationaryCurve":
         """The same curve in more functions."""
-        basis = self.basis.finer(degree)
+        return self.among(self.basis.finer(degree))
+
+    def among(self, basis: Any) -> "StationaryCurve":
+        """The same curve in other functions."""
+        if basis is self.basis:
+            return self
         return curve_of(self.drift, basis, self.parameter, self.span, self.kappa, self.max_step,
                         self.journal)  # fmt: skip
 
     def identity(self) -> tuple:
-        return self.drift, self.parameter, self.span, self.kappa, self.basis.degree
+        basis = self.basis
+        return self.drift, self.parameter, self.span, self.kappa, basis.degree, basis.kept
 
     def uniform(self, value: float) -> np.ndarray:
         """The uniform state at a value of the parameter, (m, p)."""
@@ -301,18 +307,18 @@ class InKappa(StationaryCurve):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.equation = Equation(self.drift, self.basis)
+        self.equation = equation_of(self.drift, self.basis)
         # Where noise is strong, only the uniform state is left.
         self.reach = 0.0, ABOVE * self.span[1]
 
-    def at(self, p: float) -> tuple[Equation, float]:
+    def at(self, p: float) -> tuple[Any, float]:
         kappa = self.value(p)
         if not np.isfinite(kappa):
             raise OutsideDomain(f"kappa = {kappa}")
         return self.equation, kappa
 
-    def along(self, equation: Equation, m: np.ndarray, mean: Mean) -> np.ndarray:
-        return equation.along(mean, mean.potential)
+    def along(self, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
+        return equation.by_log_kappa(mean)
 
     def value(self, p: float) -> float:
         with np.errstate(over="ignore"):
@@ -341,11 +347,11 @@ class InParameter(StationaryCurve):
         self.reach = self.span
         self.family = Family(self.drift, self.parameter, self.span, self.basis)
 
-    def at(self, p: float) -> tuple[Equation, float]:
+    def at(self, p: float) -> tuple[Any, float]:
         return self.family.at(p), self.kappa
 
-    def along(self, equation: Equation, m: np.ndarray, mean: Mean) -> np.ndarray:
-        return equation.along(mean, equation.potential_change(m, mean))
+    def along(self, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
+        return equation.by_parameter(m, mean)
 
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
         def excess(value: float) -> float:

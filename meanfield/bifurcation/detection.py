@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .bases import ROUNDING as SYMMETRIC
-from .bases import image, symmetric_part
 from .continuation import Point, StationaryCurve
 from .stability import growth_rates
 
@@ -112,7 +111,7 @@ def _ahead(curve: StationaryCurve, first: Point, step: float) -> Point | None:
     point = curve.ahead(first, step)
     if point is None:
         return None
-    m = symmetric_part(curve.basis, first.m, point.m)
+    m = curve.basis.symmetric_part(first.m, point.m)
     return point._replace(z=np.append(m, point.p))
 
 
@@ -134,28 +133,35 @@ def meeting(curve: StationaryCurve, first: Point, last: Point) -> Special | None
 
     Its tangent is that of the curve, which changes nothing but the odd part there.
     """
-    signs = image(curve.basis, first.m)
+    for signs in curve.basis.images(first.m):
+        before, after = ((point.m - signs * point.m) / 2 for point in (first, last))
+        if min(np.abs(before).max(), np.abs(after).max()) >= SYMMETRIC and before @ after < 0:
+            return _met(curve, first, last, signs)
+    return None
+
+
+def _met(curve: StationaryCurve, first: Point, last: Point, signs: np.ndarray) -> Special:
+    """The point where the part of states that these signs make change vanishes."""
     before, after = ((point.m - signs * point.m) / 2 for point in (first, last))
-    if min(np.abs(before).max(), np.abs(after).max()) < SYMMETRIC or before @ after >= 0:
-        return None
+    path = curve.among(curve.basis.joined(signs))
     nearer = first if np.abs(before).max() < np.abs(after).max() else last
     way = np.append(before / np.linalg.norm(before), 0.0)
     symmetric = np.append((nearer.m + signs * nearer.m) / 2, nearer.p)
     direction = across(curve.kernel(symmetric)[0], way)
-    z = curve.solved(symmetric, direction, float(direction @ symmetric))
+    z = path.solved(symmetric, direction, float(direction @ symmetric))
     if z is None:
         return Special(nearer, _interval(first, last), "not located")
 
     def singular(point: Point) -> float:
         return curve.singular(point.z, direction)
 
-    start, length = curve.point(z, direction), NEAREST
+    start, length = path.point(z, direction), NEAREST
     at_start = singular(start)
     while length < FARTHEST:
         for step in (length, -length):
-            end = curve.ahead(start, step)
+            end = path.ahead(start, step)
             if end is not None and at_start * (at_end := singular(end)) <= 0:
-                place = located(curve, start, step, singular, at_start, at_end)
+                place = located(path, start, step, singular, at_start, at_end)
                 return place._replace(point=place.point._replace(tangent=way))
         length *= 2
     return Special(nearer, _interval(first, last), "not located")

@@ -3,21 +3,24 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from warnings import warn
 
 import numpy as np
 
 from ..core.checks import check_memory, real, whole_number
 from ..core.errors import MeanfieldError
-from ..core.kinds import build, checked_call, describe
+from ..core.forms import Reading
+from ..core.kinds import absent, build, checked_call, describe
 from ..models import ZonalDrift
+from ..models.noise import Noise
 from ..results.files import GROUP, Contents, Result, contents_of, dataset_of
 from ..spaces import Geometry
-from .bases import Basis, basis_on
+from .bases import ISOTROPIC, Basis
 from .branch_switching import NEAR_UNIFORM
 from .continuation import StationaryCurve, curve_of
 from .equation import drift_of
+from .reflections import basis_under
 from .stationary import StationaryState, state_at
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 RESERVED = (GROUP, "branch", "kappa", "beta", "order_parameter", "moments", "resolution",
             "free_energy", "growth", "unstable", "degree", "order", "point")  # fmt: skip
+STABLE = 1e-9  # growth rates that are rounding
 CLOSE = 0.5  # of the guess: a smaller solution is the uniform state
 PRESENT = 1e-10  # of a moment
 CUT_SHORT = {  # ends of branches and curves for want of points, in words
@@ -150,6 +154,9 @@ class Diagram(Result):
         What changes along the branches: "kappa", or the name of a parameter of the drift.
     kappa : float or None
         The one kappa, where the drift changes.
+    noise : Noise
+        Under another one than isotropic noise, branch 0 is that of the state without order, which
+        is no longer uniform, and moments are those of all harmonics: see `reflections`.
     """
 
     data: "xr.Dataset"
@@ -161,6 +168,7 @@ class Diagram(Result):
     symmetry: str
     parameter: str
     kappa: float | None
+    noise: Noise = ISOTROPIC
 
     @property
     def span(self) -> tuple[float, float]:
@@ -230,9 +238,10 @@ class Diagram(Result):
         """
         states = [state for _, state in self.states_at(value)]
         if np.isnan(states[0].free_energy):
+            under = "" if self.noise.laplacian else f" under {self.noise!r}"
             raise MeanfieldError(
-                f"{self.data.attrs['drift']} has no free energy, so no state of it is the ground "
-                "state; see which ones are stable: [s.stability().stable for _, s in "
+                f"{self.data.attrs['drift']} has no free energy{under}, so no state of it is the "
+                "ground state; see which ones are stable: [s.stability().stable for _, s in "
                 "diagram.states_at(...)]."
             )
         return min(states, key=lambda state: state.free_energy)
@@ -250,6 +259,12 @@ class Diagram(Result):
                 f"transition is about a diagram in kappa; this one has {self.parameter} as its "
                 "parameter: give branches a single drift and a range of kappa, or see "
                 "special_points."
+            )
+        if not self.noise.laplacian:
+            raise MeanfieldError(
+                f"There is no free energy under {self.noise!r}, and so no first-order transition: "
+                "see the onsets, special('bifurcation', 0), the folds, special('fold'), and "
+                "stable_ranges()."
             )
         onset = min(self.special("bifurcation", 0), key=lambda s: s.value, default=None)
         if onset is None:
@@ -278,9 +293,36 @@ class Diagram(Result):
         jump = float(moments[moments > PRESENT][0])
         return Transition("discontinuous", first.value, onset.value, jump, hysteresis)
 
+    def stable_ranges(self) -> list[tuple[int, float, float]]:
+        """Branch, first and last value of the parameter of every stretch of stable states.
+
+        Where it ends at a special point its place, else the middle between two points of the
+        branch. Two stretches overlap where states are bistable, if they are no mirror images.
+        """
+        found = []
+        data, name = self.data, self.parameter
+        for number in range(len(self.ends) + 1):
+            here = data.branch.values == number
+            values, stable = data[name].values[here], data.growth.values[here] <= STABLE
+            places = np.array([s.value for s in self.special_points if s.branch in (number, 0)])
+
+            def change(i: int, values=values, places=places) -> float:
+                """The value at which stability changes after point i."""
+                low, high = sorted(values[i : i + 2])
+                inside = places[(low <= places) & (places <= high)]
+                return float(inside[0]) if inside.size else float((low + high) / 2)
+
+            cuts = [0, *(np.flatnonzero(stable[1:] != stable[:-1]) + 1), len(stable)]
+            for begin, end in pairwise(cuts):
+                if stable[begin]:
+                    first = change(begin - 1) if begin else values[0]
+                    last = change(end - 1) if end < len(stable) else values[-1]
+                    found.append((number, float(min(first, last)), float(max(first, last))))
+        return found
+
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states in harmonics up to a degree, by default as branches begin."""
-        basis = basis_on(self.geometry, self.symmetry)
+        basis = basis_under(self.geometry, self.symmetry, self.noise)
         if degree is not None:
             degree = whole_number("degree", degree)
             check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")
@@ -291,6 +333,7 @@ class Diagram(Result):
         """What is kept: the points, and states by their moments."""
         described = {
             "drift": describe(self.drift),
+            "noise": describe(self.noise),
             "special_points": [
                 vars(s) | {"state": self._described(s.state)} for s in self.special_points
             ],
@@ -305,6 +348,7 @@ class Diagram(Result):
         data, header = dataset_of(contents)
         specials, saved = header.pop("special_points"), header.pop("saved")
         header["drift"] = drift_of(header["drift"])
+        header["noise"] = _noise_of(header.get("noise", {"kind": "Isotropic"}))
         header["geometry"] = build(Geometry, header["geometry"])
         diagram = cls(data, [], saved=[], **header)
         for row in specials:
@@ -322,7 +366,8 @@ class Diagram(Result):
 
     def _state(self, value: float, degree: int, moments: list[float]) -> StationaryState:
         curve = self.curve(degree)
-        return state_at(curve, np.append(moments, curve.coordinate(value)))
+        basis, m = curve.basis.fitted(curve.basis.padded(np.array(moments)))
+        return state_at(curve.among(basis), np.append(m, curve.coordinate(value)))
 
     def plot(self, kind: str | None = None, **options) -> "Figure":
         """The quantity `kind` against the parameter, or several, `y`: `plotting.bifurcation`."""
@@ -337,6 +382,13 @@ class Diagram(Result):
         return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
 
+def _noise_of(described: Any) -> Any:
+    """The noise that `describe` described; one that is absent where a function of it is."""
+    reading = Reading(result=True)
+    noise = build(Noise, described, reading)
+    return absent(Noise, described["kind"], described) if reading.lost else noise
+
+
 def states_on(
     diagram: Diagram, value: float, curve_of_degree: Callable[..., StationaryCurve]
 ) -> list[tuple[int, StationaryState]]:
@@ -345,7 +397,9 @@ def states_on(
     Curves are those that `curve_of_degree` gives: by default as branches begin, or of a degree.
     """
     curve = curve_of_degree()
-    places = [(0, curve, curve.uniform(value)), *_crossings(diagram, value, curve_of_degree)]
+    places = list(_crossings(diagram, value, curve_of_degree))
+    if curve.basis.laplacian:
+        places.insert(0, (0, curve, curve.uniform(value)))
     return [(number, state_at(curve, z)) for number, curve, z in places]
 
 
@@ -365,10 +419,12 @@ def _crossings(
     Onsets and folds are among the points: next to them moments change like the square root of the
     parameter, or linearly where the onset is transcritical.
     """
-    for number in range(1, len(diagram.ends) + 1):
+    for number in range(int(curve_of_degree().basis.laplacian), len(diagram.ends) + 1):
         here = diagram.data.branch.values == number
         curve = curve_of_degree(int(diagram.data.resolution.values[here].max()))
-        for one, other in pairwise(_nodes(diagram, number, curve.basis)):
+        nodes = _nodes(diagram, number, curve.basis)
+        curve = curve.among(curve.basis.fitted(nodes[-1].m)[0])
+        for one, other in pairwise(nodes):
             inside = min(one.value, other.value) <= value <= max(one.value, other.value)
             if not inside or value == other.value:
                 continue
@@ -376,13 +432,14 @@ def _crossings(
             part = (value - first.value) / (last.value - first.value)
             near = first.m + part**first.power * (last.m - first.m)
             z = curve.at_value(np.append(near, curve.coordinate(value)), value)
+            middle = curve.basis.symmetrised(near)  # near the branch that it left
             if z is None:
                 warn(
                     f"Branch {number} passes {diagram.parameter} = {value:g}, but its state there "
                     "was not found: follow it with a smaller max_step.",
                     stacklevel=4,
                 )
-            elif np.abs(z[:-1]).max() > CLOSE * np.abs(near).max():
+            elif np.abs(z[:-1] - middle).max() > CLOSE * np.abs(near - middle).max():
                 yield number, curve, z
 
 
@@ -403,7 +460,7 @@ def _nodes(diagram: "Diagram", number: int, basis: Basis) -> list[_Node]:
     first = np.abs(nodes[0].m) * basis.sizes
     degree = basis.degrees[first.argmax()]
     onsets = [onset for onset in diagram.special("bifurcation", 0) if onset.degree == degree]
-    if onsets and first.max() < NEAR_UNIFORM:
+    if basis.laplacian and onsets and first.max() < NEAR_UNIFORM:
         onset = min(onsets, key=lambda special: abs(special.value - nodes[0].value))
         power = 1.0 if onset.character == "transcritical" else 0.5
         nodes.insert(0, _Node(onset.value, np.zeros(len(basis.degrees)), power))

@@ -29,6 +29,7 @@ from ..core.forms import Reading
 from ..core.kinds import absent, build
 from ..models import Drift, ZonalDrift
 from .bases import Basis
+from .fokker_planck import FokkerPlanck, multipliers
 
 ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
 CONSTANT, PROPORTIONAL = 1e-13, 1e-10  # of Z_0: how far Z may be from constant, and from c W
@@ -201,6 +202,29 @@ class Equation:
         covariance -= np.outer(mean.moments, self.functions @ gained)
         return np.eye(len(self.degrees)) - mean.kappa * covariance * self.strengths
 
+    def linearised(self, m: np.ndarray, kappa: float, basis: Basis) -> np.ndarray:
+        """L of `stability` in a basis of any order, on the same nodes, about m: (N, N)."""
+        mean, p = self.mean(m, kappa), basis.values
+        weights, inner = self.multipliers(basis), self.basis
+        slopes = np.tensordot(self.strengths * m / inner.sizes, inner.gradients, (0, 1))  # of s
+        operator = np.diag(-basis.eigenvalues / kappa)
+        for c, gradient in enumerate(basis.gradients):
+            moved = mean.gain * gradient
+            if c < len(slopes):
+                operator += (gradient * (basis.weights * mean.gain * slopes[c])) @ p.T
+                if self.ratio:
+                    moved -= (self.ratio * mean.gain**2 * slopes[c]) * p
+            operator += (gradient * mean.weights) @ moved.T * weights
+        return operator
+
+    def by_log_kappa(self, mean: Mean) -> np.ndarray:
+        """dR/dlog kappa, (N,)."""
+        return self.along(mean, mean.potential)
+
+    def by_parameter(self, m: np.ndarray, mean: Mean) -> np.ndarray:
+        """dR/dp, (N,), p the parameter of a family."""
+        return self.along(mean, self.potential_change(m, mean))
+
     def along(self, mean: Mean, change: np.ndarray) -> np.ndarray:
         """dR = -kappa Cov(P_l, dg), (N,), for a change dg of g on the nodes: g for log kappa."""
         covariance = self.functions @ (mean.weights * change)
@@ -249,6 +273,11 @@ class Equation:
         return (self.strength_changes * m) @ self.functions
 
 
+def equation_of(drift: ZonalDrift, basis: Any, changes: Callable | None = None) -> Any:
+    """The equation of a drift in the functions of a basis: see `fokker_planck` for other noises."""
+    return (Equation if basis.laplacian else FokkerPlanck)(drift, basis, changes)
+
+
 class Family:
     """The equations of one drift for all values of one of its parameters.
 
@@ -268,7 +297,7 @@ class Family:
         self.drift, self.name, self.span, self.basis = drift, name, span, basis
         self._equation = lru_cache(RECENT)(self._made)
 
-    def at(self, value: float) -> Equation:
+    def at(self, value: float) -> Any:
         """The equation at this value; the same one for the last few that were asked for.
 
         Raises
@@ -278,14 +307,14 @@ class Family:
         """
         return self._equation(float(value))
 
-    def _made(self, value: float) -> Equation:
+    def _made(self, value: float) -> Any:
         if not np.isfinite(value):
             raise OutsideDomain(f"{self.name} = {value}")
         try:
             drift = with_parameter(self.drift, self.name, value)
         except ValueError as error:
             raise OutsideDomain(str(error)) from error
-        return Equation(drift, self.basis, partial(self.changes, value))
+        return equation_of(drift, self.basis, partial(self.changes, value))
 
     def finer(self, degree: int) -> "Family":
         """The same family in more functions."""
@@ -295,8 +324,8 @@ class Family:
         """w_l of all degrees at many values, (len(values), degree + 1)."""
         return np.stack([found.weights for found in self._at_all(values)])
 
-    def changes(self, value: float) -> Interactions:
-        """d/dp of the multipliers and of c, by differences of sixth order.
+    def changes(self, value: float) -> Any:
+        """d/dp of the multipliers and of c, or of those of Z, by differences of sixth order.
 
         The nodes stay within the range of the parameter: beyond it there may be no such drift.
         """
@@ -307,19 +336,20 @@ class Family:
         nodes -= max(0, nodes[-1] - int(np.floor((high - value) / step)))
         slopes = np.array([_slope_at_zero(int(j), nodes) / step if j else 0.0 for j in nodes])
         slopes[nodes == 0] = -sum(slopes)
-        weights, ratios = zip(*self._at_all(np.clip(value + step * nodes, low, high)), strict=True)
-        return Interactions(slopes @ np.stack(weights), float(np.dot(slopes, ratios)))
+        found = self._at_all(np.clip(value + step * nodes, low, high))
+        return type(found[0])(*(slopes @ np.stack(row) for row in zip(*found, strict=True)))
 
-    def _at_all(self, values: np.ndarray) -> list[Interactions]:
+    def _at_all(self, values: np.ndarray) -> list[Any]:
         """The multipliers at many values: at once where the drift makes ensembles."""
         try:
             many = with_parameter(self.drift, self.name, values)
         except (TypeError, ValueError):
             many = None
+        known = interactions if self.basis.laplacian else multipliers
         if many is not None and many.shape == values.shape:
-            return interactions(many, self.basis)
+            return known(many, self.basis)
         alone = (with_parameter(self.drift, self.name, float(value)) for value in values)
-        return [found for drift in alone for found in interactions(drift, self.basis)]
+        return [found for drift in alone for found in known(drift, self.basis)]
 
 
 def with_parameter(drift: Any, name: str, value: Any) -> ZonalDrift:

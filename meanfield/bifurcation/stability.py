@@ -8,17 +8,15 @@ maps functions of one order to such functions. With test functions p_i it is
            + w_j int mu <grad p_i, grad(gain p_j)>.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.checks import whole_number
 from ..lowlevel.blas import one_blas_thread
 from .bases import Basis
-from .equation import Equation
 
 REAL = 1e-9  # imaginary parts of rounding, relative to the largest rate of diffusion
-UNIFORM = 1e-8  # moments of a state that no rotation changes
 
 
 class Stability(NamedTuple):
@@ -31,7 +29,8 @@ class Stability(NamedTuple):
     orders : ndarray of int, (count,)
         The order of each: 0 keeps the symmetry of the state. About an axis, the order about it; on
         the circle, 0 is even and 1 odd; for polyhedra, 1 keeps the half turns about the axes, and 2
-        stands for three equal eigenvalues.
+        stands for three equal eigenvalues. Under other noises than isotropic noise, one bit for
+        each reflection that the state keeps: see `reflections`.
     neutral : ndarray of bool, (count,)
         Which of them are rotations of the state, with eigenvalue 0.
     modes : list of ndarray
@@ -56,11 +55,11 @@ class Stability(NamedTuple):
         return f"Stability({word}, gap {self.gap:.8g}, eigenvalues {self.eigenvalues})"
 
 
-def stability_of(equation: Equation, m: np.ndarray, kappa: float, count: int) -> Stability:
+def stability_of(equation: Any, m: np.ndarray, kappa: float, count: int) -> Stability:
     """The `count` eigenvalues of largest real part, of all orders."""
     count = whole_number("count", count)
     found: list[tuple[complex, int, bool, np.ndarray]] = []
-    kept = count + 1  # one may be a rotation, and the gap is that of another
+    kept = count + 3  # up to three may be rotations, and the gap is that of another
     for order in range(equation.basis.orders):
         with one_blas_thread():
             here = _of_order(equation, m, kappa, order, kept)
@@ -76,41 +75,21 @@ def stability_of(equation: Equation, m: np.ndarray, kappa: float, count: int) ->
     return Stability(eigenvalues, np.array(orders), np.array(neutral), modes, float(gap))
 
 
-def _of_order(equation: Equation, m: np.ndarray, kappa: float, order: int, count: int):
+def _of_order(equation: Any, m: np.ndarray, kappa: float, order: int, count: int):
     basis = equation.basis.of_order(order)
-    values, vectors = np.linalg.eig(linearised(equation, m, kappa, basis))
-    rotation = rotation_among(values, basis, m)
+    values, vectors = np.linalg.eig(equation.linearised(m, kappa, basis))
+    turning = neutral_among(values, basis, m)
     chosen = np.argsort(-values.real)[:count]
-    return [(complex(values[i]), order, bool(i == rotation), vectors[:, i]) for i in chosen]
+    return [(complex(values[i]), order, bool(i in turning), vectors[:, i]) for i in chosen]
 
 
-def linearised(equation: Equation, m: np.ndarray, kappa: float, basis: Basis) -> np.ndarray:
-    """L in a basis of any order, on the nodes of the equation, about its state m: (N, N)."""
-    mean, p = equation.mean(m, kappa), basis.values
-    weights = equation.multipliers(basis)
-    inner = equation.basis
-    slopes = np.tensordot(equation.strengths * m / inner.sizes, inner.gradients, (0, 1))  # of s
-    operator = np.diag(-basis.eigenvalues / kappa)
-    for c, gradient in enumerate(basis.gradients):
-        moved = mean.gain * gradient
-        if c < len(slopes):
-            operator += (gradient * (basis.weights * mean.gain * slopes[c])) @ p.T
-            if equation.ratio:
-                moved -= (equation.ratio * mean.gain**2 * slopes[c]) * p
-        operator += (gradient * mean.weights) @ moved.T * weights
-    return operator
+def neutral_among(values: np.ndarray, basis: Any, m: np.ndarray) -> np.ndarray:
+    """Which eigenvalues are those of rotations of the state: 0."""
+    return np.argsort(np.abs(values))[: basis.rotations(m)]
 
 
-def rotation_among(values: np.ndarray, basis: Basis, m: np.ndarray) -> int | None:
-    """Which eigenvalue is that of the rotations: 0; None for other orders and the uniform state."""
-    if basis.order != basis.turning or np.abs(m).max() < UNIFORM:
-        return None
-    return int(np.abs(values).argmin())
-
-
-def growth_rates(equation: Equation, m: np.ndarray, kappa: float, basis: Basis) -> np.ndarray:
+def growth_rates(equation: Any, m: np.ndarray, kappa: float, basis: Basis) -> np.ndarray:
     """Real parts of the eigenvalues of one order but for rotations, in decreasing order."""
-    values = np.linalg.eigvals(linearised(equation, m, kappa, basis))
-    rotation = rotation_among(values, basis, m)
-    kept = values if rotation is None else np.delete(values, rotation)
+    values = np.linalg.eigvals(equation.linearised(m, kappa, basis))
+    kept = np.delete(values, neutral_among(values, basis, m))
     return np.sort(kept.real)[::-1]

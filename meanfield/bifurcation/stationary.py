@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import fitting, real, whole_number
+from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
@@ -15,10 +16,11 @@ from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.density import Density
-from .bases import AXISYMMETRIC, Basis, basis_on, image
+from .bases import AXISYMMETRIC, Basis
 from .continuation import StationaryCurve
-from .equation import Equation
+from .equation import equation_of
 from .newton import Iteration, deflated, newton
+from .reflections import basis_under
 from .stability import Stability, stability_of
 
 TAIL = 1e-13  # of the last moments
@@ -67,7 +69,7 @@ class StationaryState:
     message: str
     residuals: list[float]
     legendre_moments: np.ndarray
-    equation: Equation
+    equation: Any
     axis: Any
 
     @cached_property
@@ -93,8 +95,7 @@ class StationaryState:
     @property
     def order_parameter(self) -> float:
         """|int x dmu|."""
-        first = self.equation.degrees[0] == 1
-        return float(abs(self.legendre_moments[0])) if first else 0.0
+        return float(np.linalg.norm(self.legendre_moments[self.equation.degrees == 1]))
 
     def stability(self, count: int = 6) -> Stability:
         """The leading eigenvalues of the linearised equation: `meanfield.stability`."""
@@ -111,8 +112,10 @@ def state_at(curve: StationaryCurve, z: np.ndarray, axis: Any = None) -> Station
     """A point (m, p) of a branch as a state; moments that it lacks are 0."""
     equation, kappa = curve.at(float(z[-1]))
     m = equation.basis.padded(z[:-1])
-    model, axis = Transformer(equation.drift, kappa), equation.basis.axis if axis is None else axis
-    residual = np.nan if equation.drift.is_absent else equation.residual(m, kappa)
+    model = Transformer(equation.drift, kappa, noise=equation.basis.noise)
+    axis = equation.basis.axis if axis is None else axis
+    absent = equation.drift.is_absent or equation.basis.noise.is_absent
+    residual = np.nan if absent else equation.residual(m, kappa)
     return StationaryState(
         model, "converged", "A point of a branch.", [residual], m, equation, axis
     )
@@ -174,17 +177,19 @@ def stationary(
     SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
     drift, kappa = _checked(model, guess), float(model.kappa)
-    basis = basis_on(guess.geometry, symmetry)
+    basis = basis_under(guess.geometry, symmetry, model.noise)
     most = _checked_accuracy(tolerance, max_degree, basis)
     m, axis = basis.moments(guess)
-    equation, known = Equation(drift, basis), _checked_states(apart_from, guess.geometry)
+    basis, m = basis.fitted(m)
+    equation, known = equation_of(drift, basis), _checked_states(apart_from, guess.geometry)
     with one_blas_thread():
         found = _solved(equation, kappa, m, tolerance, _places(known, basis))
         while found.converged and not equation.resolves(found.x, kappa, TAIL):
-            if 2 * equation.degree > most:
+            if basis.next_degree > most:
                 found = found._replace(status="unresolved")
                 break
-            equation = equation.finer(2 * equation.degree)
+            equation = equation.finer(basis.next_degree)
+            basis = equation.basis
             found = _solved(equation, kappa, equation.basis.padded(found.x), tolerance, [])
     m, status, residuals, basis = found.x, found.status, found.residuals, equation.basis
     if any(np.linalg.norm(basis.sizes * (place - m)) < SAME for place in _places(known, basis)):
@@ -229,7 +234,7 @@ def stationary_states(
     uniform = geometry.uniform()
     found = [stationary(model, uniform, symmetry=symmetry)]
     with one_blas_thread():
-        for guess in _guesses(model, basis_on(geometry, symmetry)):
+        for guess in _guesses(model, basis_under(geometry, symmetry, model.noise)):
             while len(found) < most:
                 new = stationary(model, guess, symmetry=symmetry, apart_from=found)
                 if not new.converged:
@@ -265,10 +270,11 @@ def stability(
         For other arguments, and for densities that are not stationary.
     """
     drift = _checked(model, density)
-    basis = basis_on(density.geometry, symmetry)
+    basis = basis_under(density.geometry, symmetry, model.noise)
     if density.geometry.degree > basis.degree:
         basis = basis.finer(min(density.geometry.degree, basis.most))
-    equation, kappa, (m, _) = Equation(drift, basis), float(model.kappa), basis.moments(density)
+    basis, m = basis.fitted(basis.moments(density)[0])
+    equation, kappa = equation_of(drift, basis), float(model.kappa)
     residual = equation.residual(m, kappa)
     if not residual <= STATIONARY:
         raise ValueError(
@@ -284,8 +290,17 @@ def _checked(model: Transformer, density: Density) -> ZonalDrift:
             "Stationary states are found one at a time; got ensembles of shape "
             f"{model.shape} and {density.shape}."
         )
+    if model.common is not None:
+        raise ValueError(
+            f"A density under common noise, here {model.common!r}, does not rest: it has no "
+            "stationary states. Leave common out, or look at observables of a long run."
+        )
     if not model.noisy:
         raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
+    if not model.steady_noise:
+        raise MeanfieldError(
+            f"Stationary densities need a kappa that does not change; got {model.kappa!r}."
+        )
     return model.zonal
 
 
@@ -310,12 +325,12 @@ def _checked_states(apart_from: Any, geometry: Geometry) -> list[StationaryState
 def _places(known: list[StationaryState], basis: Basis) -> list[np.ndarray]:
     """The moments of known states and of their mirror images."""
     here = [basis.moments(state.density)[0] for state in known]
-    images = [image(basis, m) * m for m in here]
-    return here + [other for m, other in zip(here, images, strict=True) if np.any(other != m)]
+    images = [signs * m for m in here for signs in basis.images(m)]
+    return here + [m for m in images if not any(np.array_equal(m, other) for other in here)]
 
 
 def _solved(
-    equation: Equation, kappa: float, m: np.ndarray, tolerance: float, known: list[np.ndarray]
+    equation: Any, kappa: float, m: np.ndarray, tolerance: float, known: list[np.ndarray]
 ) -> Iteration:
     """A state near m. Steps away from known states are not shortened: residuals may grow."""
 
@@ -334,17 +349,15 @@ def _solved(
 
 
 def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:
-    for i in range(min(GUESSES, len(basis.degrees))):
-        for exponent in (basis.values[i], -basis.values[i]):
-            law = basis.weights * np.exp(exponent - exponent.max())
-            m = basis.legendre @ law / law.sum()
-            yield basis.density(m, basis.axis)
-            settled, finer = _settled(Equation(model.zonal, basis), m, float(model.kappa))
+    for m in basis.guesses(GUESSES):
+        yield basis.density(m, basis.axis)
+        if basis.laplacian:  # else the iteration need not settle
+            settled, finer = _settled(equation_of(model.zonal, basis), m, float(model.kappa))
             if np.isfinite(settled).all():
                 yield finer.basis.density(settled, basis.axis)
 
 
-def _settled(equation: Equation, m: np.ndarray, kappa: float) -> tuple[np.ndarray, Equation]:
+def _settled(equation: Any, m: np.ndarray, kappa: float) -> tuple[np.ndarray, Any]:
     """After some steps, in as many functions as they need."""
     while True:
         for _ in range(STEPS):

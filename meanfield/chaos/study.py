@@ -77,7 +77,8 @@ def propagation_of_chaos(
     Parameters
     ----------
     model : Transformer
-        That densities can follow, without reaction: tokens keep their masses.
+        That densities can follow, without reaction, as tokens keep their masses, and without common
+        noise.
     mu0 : Density
         A single one on the circle or S^2.
     sizes : sequence of int
@@ -280,6 +281,12 @@ def _misses(law: Solution) -> np.ndarray:
 
 def _checked_problem(model: Any, mu0: Any) -> Measurements:
     """What is measured on the space of mu0; raises for what densities or tokens cannot follow."""
+    if model.common is not None:
+        raise ValueError(
+            f"propagation_of_chaos compares tokens with one law; under {model.common!r} the law "
+            "is random. Leave common out, or solve for Tokens and a Density with the same rng and "
+            "dt."
+        )
     known = measurements_on(mu0.geometry)
     if model.reaction:
         raise MeanfieldError(

@@ -1,19 +1,25 @@
 """Characteristics: nodes of a quadrature that the flow carries, x' = v[mu](x).
 
-v = grad (W * mu) / (Z * mu), by harmonics.
+Of zonal drifts v = grad (W * mu) / (Z * mu), by harmonics; of others the sums over pairs that move
+tokens, with the nodes and their masses in the place of tokens. Under a reaction masses follow
+m' = alpha m (Phi(x) - int Phi dmu).
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.errors import MeanfieldError
+from ..models import Sum, Transformer, ZonalDrift
 from ..models.zonal import kernel_degree
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
+from ..states import Tokens
 from .density import interaction_energy
 from .motion import Failure, Motion
 from .observables import MOMENTS, declare
+from .tokens import OF_NO_MASS, TokenMotion
 
 declare("w2_to_dirac", r"$W_2$ to a Dirac (rad)", log_from=100.0)
 declare("cluster_mass", "masses of clusters")
@@ -27,10 +33,50 @@ ROUNDING = 0.01  # of velocities, relative
 AT_THE_ANTIPODE = 1e-12
 
 
+class Harmonics(NamedTuple):
+    """A zonal term of a drift, by its harmonics up to the degree where they have decayed.
+
+    Attributes
+    ----------
+    factor : float
+    drift : ZonalDrift
+    degree : int
+    attraction, normaliser : ndarray, and ndarray or None
+        Multipliers of W and Z, (degree + 1,), which may have a factor in common.
+    interaction : ndarray
+        Those of W in Phi = W * mu.
+    size : float
+        W'(1) / Z(1), the rate at which points move towards a Dirac next to them.
+    """
+
+    factor: float
+    drift: ZonalDrift
+    degree: int
+    attraction: np.ndarray
+    normaliser: np.ndarray | None
+    interaction: np.ndarray
+    size: float
+
+    @classmethod
+    def of(cls, factor: float, drift: ZonalDrift, d: int) -> "Harmonics":
+        """Those of a drift in R^d."""
+        degree = kernel_degree(drift, d)
+        attraction, normaliser = drift.attraction(degree, d), drift.normaliser(degree, d)
+        l = np.arange(degree + 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            dimensions = np.array([dimension_of_harmonics(int(k), d) for k in l])
+            size = (np.abs(attraction) * dimensions * l * (l + d - 2) / (d - 1)).sum()
+            if normaliser is not None:
+                size /= np.abs(normaliser * dimensions).sum()
+        interaction = drift.interaction(degree, d)
+        return cls(float(factor), drift, degree, attraction, normaliser, interaction, float(size))
+
+
 class CharacteristicsMotion(Motion, moves=Characteristics):
     """Velocities of the nodes of a quadrature under a deterministic model.
 
-    After every step it is seen whether the nodes still resolve the density.
+    After every step it is seen whether the nodes still resolve the density. Under a reaction the
+    coordinates have one more column, log m(t) - log m(0) up to a constant.
 
     Parameters
     ----------
@@ -42,6 +88,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     Attributes
     ----------
+    harmonics : list of Harmonics
+        The zonal terms of the drift, which are summed by harmonics.
+    pairs : TokenMotion or None
+        The other terms, by sums over pairs of nodes.
     unresolved_since : float or None
         The first time at which the nodes did not resolve the density.
     last_to_arrive : list of float or None
@@ -52,7 +102,9 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     TypeError, ValueError
         For a model with noise, an ensemble.
     MeanfieldError
-        If the kernel's harmonics do not decay.
+        If the kernel's harmonics do not decay, for a drift that moves tokens only, a normalisation
+        with radii, a reaction without potential, and where an axisymmetric density would not stay
+        one.
     """
 
     example = "Characteristics(density)"
@@ -67,30 +119,54 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     )
 
     def setup(self) -> None:
-        """Multipliers up to the degree where those of the kernel have decayed."""
-        model, state = self.model, self.like
-        self.chart, self.masses = state.chart, state.masses
-        dimension = state.geometry.dimension
-        self.degree = kernel_degree(model.zonal, dimension)
-        self.attraction = model.zonal.attraction(self.degree, dimension)
-        self.normaliser = model.zonal.normaliser(self.degree, dimension)
+        """Multipliers up to the degree where those of the kernel have decayed, or sums of pairs."""
+        model, state, drift = self.model, self.like, self.model.drift
+        self.chart, self.pairs = state.chart, None
+        terms = [(1.0, drift.as_zonal())] if drift.is_zonal else drift.terms
+        plain = model.normalisation.is_identity
+        zonal = [(factor, part) for factor, part in terms if plain and part.is_zonal]
+        others = [(factor, part) for factor, part in terms if not (plain and part.is_zonal)]
+        self.harmonics = [Harmonics.of(*term, state.dimension) for term in zonal]
+        if others or model.feedforward is not None:
+            self.chart.rates(state.coordinates, np.zeros_like(state.points))  # refused on an axis
+        if others:
+            factors, parts = zip(*others, strict=True)
+            rest = model.replace(drift=Sum(parts, factors) if zonal else drift)
+            self.pairs = TokenMotion(rest, self._tokens(state))
         self._finest = max(FINEST, 1e-15 / self.rtol)
         self.restore(dict.fromkeys(("unresolved_since", "reason", "last_to_arrive")))
 
     def check(self) -> None:
-        """Raise ValueError or MeanfieldError for noise, ensembles, and drifts without harmonics."""
-        model = self.model
+        """Raise ValueError or MeanfieldError, with the reason, for a model that does not fit."""
+        model, drift = self.model, self.model.drift
         if model.noisy:
             raise ValueError(
-                "Characteristics carries densities without noise, kappa = inf; got kappa = "
-                f"{model.kappa.tolist()}. Solve for the density itself, or for Tokens."
+                "Characteristics carries densities without noise, kappa = inf and common=None; got "
+                f"{model!r}. Solve for the density itself, on Circle or Sphere, or for Tokens."
             )
         self.prepared(model, self.like)  # refuses ensembles
-        model.zonal  # noqa: B018  (raises)
+        self.check_dimensions()
+        if drift.why_no_density:
+            raise MeanfieldError(
+                f"{drift!r} moves no Characteristics: {drift.why_no_density} Solve for Tokens."
+            )
+        if model.normalisation.has_radii:
+            raise MeanfieldError(
+                "Characteristics carries a density of directions, which have no radii; got "
+                f"{model.normalisation!r}, which moves radii. Use PostLN(), NGPT(alpha) or "
+                "SqrtScaling(), or solve for Tokens."
+            )
+        if model.reaction:
+            drift.check_potential(self.like.dimension)
+
+    @staticmethod
+    def _tokens(state: Characteristics) -> Tokens:
+        """The nodes as tokens; masses may be negative by rounding."""
+        return Tokens.computed(x=state.points, masses=state.masses, on_sphere=True)
 
     def begin(self, y: np.ndarray, t: float) -> None:
         """Raise ValueError if the nodes do not resolve the interaction to begin with."""
-        error = self.halved_error(y, self.like.halves)
+        error = self.halved_error(y, self.like.halves, t)
         if not error <= INTERACTION:
             raise ValueError(
                 f"{len(self.like)} nodes do not resolve this interaction: half of them change the "
@@ -98,65 +174,149 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
                 f"Characteristics(density, nodes={4 * len(self.like)})."
             )
 
+    def enter(self, start: float, end: float) -> None:
+        """Between two times that are between two breakpoints."""
+        super().enter(start, end)
+        if self.pairs is not None:
+            self.pairs.enter(start, end)
+
+    # Coordinates ---------------------------------------------------------------------------
+
     def coordinates(self, state: Characteristics) -> np.ndarray:
-        """Coordinates of the nodes, see `Chart`."""
-        return state.coordinates
+        """Coordinates of the nodes, see `Chart`; under a reaction beside the growth of masses."""
+        if not self.model.reaction:
+            return state.coordinates
+        first, some = self.like.masses, (self.like.masses != 0) & (state.masses != 0)
+        grown = np.log(np.divide(state.masses, first, out=np.ones(first.shape), where=some))
+        grown[(first != 0) & (state.masses == 0)] = OF_NO_MASS
+        return np.column_stack([state.coordinates, grown])
 
     def state_of(self, y: np.ndarray) -> Characteristics:
         """The state with these coordinates."""
-        return self.like.moved(y)
+        return self.like.moved(self.places(y), self.masses(y))
+
+    def packed(self, state: Characteristics) -> np.ndarray:
+        """The coordinates, but masses in place of their growth, which rounds."""
+        if not self.model.reaction:
+            return state.coordinates
+        return np.column_stack([state.coordinates, state.masses])
+
+    def unpacked(self, array: np.ndarray) -> Characteristics:
+        """The state with these numbers."""
+        return self.like.moved(
+            self.places(array), np.array(array[:, -1]) if self.model.reaction else None
+        )
+
+    def places(self, y: np.ndarray) -> np.ndarray:
+        """The coordinates of the nodes alone."""
+        if not self.model.reaction:
+            return y
+        return np.ascontiguousarray(y[:, :-1]).reshape(self.like.coordinates.shape)
+
+    def masses(self, y: np.ndarray) -> np.ndarray:
+        """The masses (n,), whose sum no model changes."""
+        masses = self.like.masses
+        if not self.model.reaction:
+            return masses
+        grown = masses * np.exp(y[:, -1] - y[:, -1].max())
+        return grown * (masses.sum() / grown.sum())
+
+    # Motion --------------------------------------------------------------------------------
 
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the coordinates."""
-        return self.chart.velocity(y, self.masses, self.attraction, self.normaliser)
+        model, x, masses = self.model, self.places(y), self.masses(y)
+        rates, _ = self._attention_rates(x, masses, t)
+        if model.feedforward is not None:
+            vectors = model.feedforward_at(self.chart.points(x))
+            rates = rates + self.chart.rates(
+                x, model.normalisation.updated(self.inside(t), vectors)
+            )
+        return np.column_stack([rates, self._growth(x, masses, t)]) if model.reaction else rates
 
-    def halved_error(self, x: np.ndarray, halves: Sequence[np.ndarray]) -> float:
+    def _attention_rates(
+        self, x: np.ndarray, masses: np.ndarray, t: float
+    ) -> tuple[np.ndarray, float]:
+        """Rates of change of places by attention, and the size that errors are relative to."""
+        rates, size = np.zeros_like(x), 0.0
+        for term in self.harmonics:
+            own = self.chart.velocity(x, masses, term.attraction, term.normaliser)
+            rates = rates + term.factor * own
+            size += abs(term.factor) * term.size
+        if self.pairs is not None:
+            u = self.pairs.attention_update(self.chart.points(x)[None], masses[None], t)[0]
+            rates = rates + self.chart.rates(x, u)
+            size += float(np.linalg.norm(u, axis=1).max())
+        return rates, size
+
+    def _growth(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
+        """alpha (Phi - int Phi dmu / int dmu), by which the logarithms of masses grow."""
+        points, growth = self.chart.points(x), np.zeros(masses.shape)
+        for term in self.harmonics:
+            fine = self.like.geometry.with_degree(term.degree)
+            series = term.interaction[fine.degrees] * self.chart.moments(x, masses, term.degree)
+            growth = growth + self.model.reaction * term.factor * fine.at(series, points)
+        if self.pairs is not None:
+            growth = growth + self.pairs.reaction_rates(points[None], masses[None], t)[0]
+        return growth - masses @ growth / masses.sum()
+
+    def halved_error(self, y: np.ndarray, halves: Sequence[np.ndarray], t: float = 0.0) -> float:
         """Change of the velocities if only every second node is used.
 
-        Relative to W'(1) / Z(1), the rate at which points move towards a Dirac next to them.
+        Relative to their size next to a Dirac for zonal drifts, to the largest output of attention
+        for others.
         """
-        l, d = np.arange(self.degree + 1), self.chart.geometry.dimension
-        with np.errstate(over="ignore", invalid="ignore"):
-            harmonics = np.array([dimension_of_harmonics(int(k), d) for k in l])
-            scale = (np.abs(self.attraction) * harmonics * l * (l + d - 2) / (d - 1)).sum()
-            if self.normaliser is not None:
-                scale /= np.abs(self.normaliser * harmonics).sum()
-        velocity, change = self.velocity(x), 0.0
+        x, masses = self.places(y), self.masses(y)
+        (rates, size), change = self._attention_rates(x, masses, t), 0.0
         for half in halves:
-            masses = np.where(half, 2 * self.masses, 0.0)
-            other = self.chart.velocity(x, masses, self.attraction, self.normaliser)
-            change = max(change, float(self.chart.lengths(x, other - velocity).max()))
-        return change / scale if scale != 0 else 0.0
+            other, _ = self._attention_rates(x, np.where(half, 2 * masses, 0.0), t)
+            change = max(change, float(self.chart.lengths(x, other - rates).max()))
+        return change / size if size != 0 else 0.0
 
     def rounding(self, state: Characteristics) -> float:
         """Relative error of velocities by rounding, where there is least mass around.
 
-        v = grad (W * mu) / (Z * mu): both have the absolute accuracy of their largest values.
+        v = grad (W * mu) / (Z * mu) by harmonics: both have the absolute accuracy of their largest
+        values.
         """
-        if self.normaliser is None:
-            return EPSILON
-        fine = state.geometry.with_degree(self.degree)
-        level = self.normaliser[fine.degrees] * state.coefficients(self.degree)
-        values = fine.at(level, state.points)
-        return float(EPSILON * values.max() / max(values.min(), np.finfo(float).tiny))
+        found = EPSILON
+        for term in self.harmonics:
+            if term.normaliser is not None:
+                fine = state.geometry.with_degree(term.degree)
+                level = term.normaliser[fine.degrees] * state.coefficients(term.degree)
+                values = fine.at(level, state.points)
+                least = max(values.min(), np.finfo(float).tiny)
+                found = max(found, float(EPSILON * values.max() / least))
+        return found
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """As `Chart.relative_error`."""
-        return self.chart.relative_error(error, y, self.masses, self._finest)
+        """As `Chart.relative_error`, or the largest relative error of a mass."""
+        places = self.places(error), self.places(y)
+        size = self.chart.relative_error(*places, self.masses(y), self._finest)
+        if not self.model.reaction:
+            return size
+        return max(size, float(np.abs(error[:, -1]).max()))
 
     def projected(self, y: np.ndarray) -> np.ndarray:
         """As `Chart.projected`."""
-        return self.chart.projected(y)
+        x = self.chart.projected(self.places(y))
+        return np.column_stack([x, y[:, -1]]) if self.model.reaction else x
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
-        """(int |v|^2 dmu)^(1/2), the speed in W2."""
-        return float(np.sqrt(self.masses @ self.chart.lengths(y, velocity) ** 2))
+        """(int |v|^2 dmu)^(1/2), the speed in W2.
+
+        Under a reaction with (d log m/dt)^2 added to |v|^2.
+        """
+        speeds = self.chart.lengths(self.places(y), self.places(velocity))
+        if self.model.reaction:
+            speeds = np.hypot(speeds, velocity[:, -1])
+        return float(np.sqrt(self.masses(y) @ speeds**2))
 
     # Along a run ---------------------------------------------------------------------------
 
     def after_step(self, y: np.ndarray, t: float) -> None:
         """Look whether the nodes resolve the density; the first reason for doubt stays."""
-        if self._reason is None and (reason := self._unresolved(self.like.moved(y))):
+        if self._reason is None and (reason := self._unresolved(self.state_of(y))):
             self._reason, self.unresolved_since = f"After t = {t:g} {reason}", t
 
     def _unresolved(self, state: Characteristics) -> str | None:
@@ -223,15 +383,31 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         failed = self._unresolved_at(t)
         return {
             "nodes": len(self.like),
-            "kernel_degree": self.degree,
+            **self._sums(),
             "quadrature_error": state.quadrature_error,
             "unresolved_since": self.unresolved_since if failed else None,
             "last_to_arrive": self.last_to_arrive if failed else None,
         }
 
+    def _sums(self) -> dict[str, Any]:
+        """By what velocities are summed."""
+        degrees = [term.degree for term in self.harmonics]
+        found: dict[str, Any] = {"kernel_degree": max(degrees)} if degrees else {}
+        return found if self.pairs is None else found | self.pairs.stats(self.pairs.like, 0.0)
+
     def why_rejected(self, at: Failure) -> str:
         """Why no step was short enough."""
-        return "rounding errors are larger. Use a larger rtol."
+        if self.pairs is None and self.model.feedforward is None:
+            return "rounding errors are larger. Use a larger rtol."
+        return super().why_rejected(at)
+
+    def why_not_finite(self, y: np.ndarray, t: float) -> str:
+        """Why velocities at these coordinates are not finite, and what to do about it."""
+        if self.pairs is None:
+            if self.model.feedforward is None:
+                return super().why_not_finite(y, t)
+            return "feedforward returned vectors that are not finite. Look at what it does."
+        return self.pairs.why_not_finite(self.pairs.coordinates(self._tokens(self.state_of(y))), t)
 
     # Measured ------------------------------------------------------------------------------
 
@@ -241,8 +417,11 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         Returns
         -------
         dict of ndarray
-            mass, moment, order_parameter, interaction_energy, free_energy, dissipation : as of a
-                density; the free energy is -E, and the dissipation int |v|^2 dmu
+            mass, moment, order_parameter : as of a density
+            interaction_energy : as of a density, or of tokens; E
+            free_energy : -E where the model is its gradient flow; else nan
+            dissipation : dE/dt = int |v|^2 dmu, with a reaction int |v|^2 + (d log m/dt)^2/alpha
+                dmu; or nan
             speed : (int |v|^2 dmu)^(1/2), that of mu_t in W2
             w2_to_dirac : W2 to the Dirac at `limit_point`, in radians
             limit_point : (d,), the direction of int x dmu
@@ -253,16 +432,14 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         geometry = state.geometry.with_degree(MOMENTS)
         low = state.coefficients(MOMENTS)
         moments = [geometry.scalar_moment(low, k) for k in range(1, MOMENTS + 1)]
-        speed = self.rate(state.coordinates, self.velocity(state.coordinates))
-        fine = state.geometry.with_degree(self.degree)
-        energy = interaction_energy(self.model, fine, state.coefficients(self.degree))
-        clusters = state.clusters()
-        gradient_flow = self.model.drift.gradient_flow
+        speed, growth = self._speeds(state, t)
+        energy, clusters = self._energy(state), state.clusters()
+        gradient_flow = self._is_gradient(t)
         return {
             "moment": np.stack(moments).astype(complex),
             "order_parameter": np.abs(moments[0]),
             "free_energy": -energy if gradient_flow else np.nan,
-            "dissipation": speed**2 if gradient_flow else np.nan,
+            "dissipation": speed**2 + growth if gradient_flow else np.nan,
             "w2_to_dirac": state.w2_to_dirac(),
             "speed": speed,
             "limit_point": state.mean_direction,
@@ -275,3 +452,31 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             "mass": state.mass,
             "quadrature_error": state.quadrature_error,
         }
+
+    def _speeds(self, state: Characteristics, t: float) -> tuple[float, float]:
+        """(int |v|^2 dmu)^(1/2), and int (d log m/dt)^2 dmu / alpha, 0 without reaction."""
+        y = self.coordinates(state)
+        rates, alpha = self.velocity(y, t), self.model.reaction
+        squares = self.chart.lengths(state.coordinates, self.places(rates)) ** 2
+        growth = state.masses @ rates[:, -1] ** 2 / alpha if alpha else 0.0
+        return float(np.sqrt(state.masses @ squares)), float(growth)
+
+    def _is_gradient(self, t: float) -> bool:
+        """Whether the flow is the gradient of the energy, in W2 or with a reaction."""
+        model, d = self.model, self.like.dimension
+        plain = model.normalisation.is_identity and model.feedforward is None
+        return plain and all(
+            part.gradient_flow or not (part.is_zonal or part.without_potential(d, t))
+            for _, part in model.drift.terms
+        )
+
+    def _energy(self, state: Characteristics) -> float:
+        """The interaction energy; nan for drifts that increase none."""
+        energy = 0.0
+        for term in self.harmonics:
+            fine, model = state.geometry.with_degree(term.degree), Transformer(term.drift)
+            own = interaction_energy(model, fine, state.coefficients(term.degree))
+            energy += term.factor * float(own)
+        if self.pairs is not None:
+            energy += float(self.pairs.energy(self.pairs.coordinates(self._tokens(state))))
+        return energy

@@ -1,19 +1,31 @@
 """Densities: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]) by harmonics, and what is measured."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.contract import Transport
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
-from .field_transport import potentials_of, transport_of
-from .motion import Failure, Motion, in_shape_of
+from ..steppers.eigenbasis import Eigenbasis
+from .field_transport import (
+    ChangingNoise,
+    FieldTransport,
+    attention_of,
+    in_members,
+    members_fields,
+    potentials_of,
+    transport_of,
+)
+from .motion import Failure, Motion, careful_step, in_shape_of
 from .observables import MOMENTS, declare
 
+TAIL = 0.1  # how large the last coefficients may be, in units of rtol
+SMALLEST_TAIL = 1e-13
 PROBED = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, by dimension
 SMALL = 0.1  # coefficients of a flux, relative to rtol
 
@@ -41,9 +53,12 @@ class DensityEvolution:
     Attributes
     ----------
     linear : ndarray, (1 or members, modes)
-        Eigenvalues of (1/kappa) Lap.
+        Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`. Where kappa depends on
+        time, at that of the last call of `freeze`.
+    basis : Eigenbasis or None
+        Of another noise than isotropic noise: see `Noise.on_densities`.
     nonlinear : Transport
-        Coefficients of -div(mu v[mu]), and of the reaction.
+        Coefficients of -div(mu v[mu]), and of the reaction; and what L misses since `freeze`.
     metric : ndarray, (modes,)
         Weights of the H^-1 norm, with the mass added: sum |c_k|^2 metric_k. It is W2 to
         leading order at the uniform state, and errors are measured in it.
@@ -66,8 +81,11 @@ class DensityEvolution:
             return np.broadcast_to(table, (*shape, table.shape[-1])).reshape(members, -1)
 
         self.geometry, self.shape, self.members = geometry, shape, members
-        with np.errstate(over="ignore"):  # no step is finite then
-            self.linear = rows(geometry.laplacian / model.kappa[..., None])
+        noise = model.noise.on_densities(geometry)
+        self.basis: Eigenbasis | None
+        self._rates, self.basis = (geometry.laplacian, None) if noise is None else noise.eigenbasis
+        self._rows, self._model, self._inside = rows, model, inside
+        self.freeze(0.0)
         self.nonlinear: Transport
         if model.is_zonal:
             normaliser = model.zonal.normaliser(degree, dimension)
@@ -77,9 +95,32 @@ class DensityEvolution:
                 members,
             )
         else:
-            single = model.replace(drift=model.drift.broadcast(shape))
-            self.nonlinear = transport_of(single, geometry, members, inside)
+            self.nonlinear = transport_of(in_members(model, shape), geometry, members, inside)
+        if model.smooth_noise:
+            self.nonlinear = ChangingNoise(self.nonlinear, self._missed)
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
+
+    def freeze(self, t: float) -> None:
+        """Let L be that at the time t."""
+        kappa = self._model.kappa_at(self._inside(t))
+        with np.errstate(over="ignore"):  # no step is finite then
+            self.linear = self._rows(self._rates / kappa[..., None])
+        self._frozen = kappa
+
+    def _missed(self, t: float, coefficients: np.ndarray) -> np.ndarray:
+        """What L at the time t makes of a single density beyond the frozen one."""
+        excess = 1 / self._model.kappa_at(self._inside(t)) - 1 / self._frozen
+        if self.basis is None:
+            return excess * self._rates * coefficients
+        modal = self.basis.into(coefficients.view(float)[None])
+        return excess * self.basis.out_of(self._rates * modal)[0].view(coefficients.dtype)
+
+    def diffused(self, coefficients: np.ndarray) -> np.ndarray:
+        """L c, for coefficients (members, modes)."""
+        if self.basis is None:
+            return self.linear * coefficients
+        modal = self.basis.into(np.ascontiguousarray(coefficients).view(float))
+        return self.basis.out_of(self.linear * modal).view(coefficients.dtype)
 
 
 class DensityMotion(Motion, moves=Density):
@@ -90,7 +131,11 @@ class DensityMotion(Motion, moves=Density):
 
     example = "a Density such as circle.density(f) or circle.von_mises(0, 1)"
     schemes = SCHEMES
-    options = frozenset({"min_degree", "max_degree"})
+    options = frozenset({"min_degree", "max_degree", "rng"})
+    refusals: ClassVar = {
+        "rng": "rng is for Tokens, and for a Density under common noise, which this model does not "
+        "have; leave it out, or give the model common=, see Transformer."
+    }
     semilinear = True
 
     @classmethod
@@ -101,8 +146,15 @@ class DensityMotion(Motion, moves=Density):
 
     def check(self) -> None:
         """Raise MeanfieldError, with the reason, for a model that no density can follow."""
-        if not self.model.is_zonal:
-            self.evolution(self.like.geometry.with_degree(1))
+        model, geometry = self.model, self.like.geometry
+        if self.random and geometry.axisymmetric:
+            raise MeanfieldError(
+                f"{model.common!r} moves a density off its axis of symmetry: densities on "
+                "Circle and Sphere, and Tokens, can have common noise. Use one of these."
+            )
+        model.noise.check_densities(geometry)
+        if not model.is_zonal:
+            FieldTransport(in_members(model, self.like.shape), geometry.with_degree(1), 1)
 
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
@@ -110,13 +162,49 @@ class DensityMotion(Motion, moves=Density):
         """The scheme; None, a choice as the run goes, where neither it nor dt is given."""
         if isinstance(scheme, Splitting):
             raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
+        if self.random and dt is None:
+            dt = careful_step(self.model, self.like.dimension, True, start)
         return (Krogstad if scheme is None and dt is not None else scheme), dt
+
+    def setup(self) -> None:
+        """Remember fields, which make kernels."""
+        self._fields: dict[Geometry, Any] = {}
+
+    @property
+    def random(self) -> bool:
+        return self.model.common is not None
+
+    def takes(self, option: str) -> bool:
+        """Whether an option of `solve` applies: `rng` under common noise."""
+        return super().takes(option) and (option != "rng" or self.random)
+
+    def carried(
+        self, geometry: Geometry, c: np.ndarray, t: float, dt: float, rng: Any
+    ) -> np.ndarray:
+        """Coefficients (members, modes) after common noise for a time dt."""
+        common: Any = self.model.common
+        increments = common.increments(len(c), geometry.dimension, rng)
+        strength = dt / np.broadcast_to(common.kappa, self.like.shape).ravel()
+        attention = self.attention(geometry, c, t) if common.needs_attention else None
+        return common.carried(geometry, c, strength, increments, attention)
+
+    def attention(self, geometry: Geometry, c: np.ndarray, t: float) -> np.ndarray:
+        """The output of attention (members, N, d) at the grid of a geometry."""
+        if geometry not in self._fields:
+            self._fields[geometry] = members_fields(self.model, geometry, self.like.shape)
+        return attention_of(self._fields[geometry], geometry, c, self.inside(t))
 
     def evolution(self, geometry: Geometry) -> DensityEvolution:
         """The equation on the modes of a geometry."""
         return DensityEvolution(self.model, geometry, self.like.shape, self.inside)
 
-    def least_degree(self, start: float, rtol: float, highest: int) -> int:
+    def least_degree(self, start: float, most: int) -> int:
+        """The degree, `most` or less, that noise and velocities at the time `start` ask for."""
+        needed = max(TAIL * self.rtol, SMALLEST_TAIL)
+        of_noise = self.model.noise.least_degree(self.like.geometry, needed, most)
+        return max(of_noise, self._degree_of_velocity(start, most))
+
+    def _degree_of_velocity(self, start: float, highest: int) -> int:
         """The degree that the change at the time `start` asks for, at most `highest`.
 
         A velocity may have more degrees than the density: on fewer modes than that its values on
@@ -133,7 +221,7 @@ class DensityMotion(Motion, moves=Density):
         change = np.abs(evolution.nonlinear(fine.reshape(evolution.members, -1))).max(axis=0)
         evolution.nonlinear.check()
         change /= np.maximum(1, geometry.degrees)  # that of a flux
-        counted = np.unique(geometry.degrees[change > SMALL * rtol * change.max()])
+        counted = np.unique(geometry.degrees[change > SMALL * self.rtol * change.max()])
         gap = np.diff(counted, prepend=0).max(initial=0)
         return int(min(counted.max(initial=0) + gap, highest))
 
@@ -149,8 +237,9 @@ class DensityMotion(Motion, moves=Density):
         """Rates of change of the coefficients."""
         evolution = self.evolution(self.like.geometry.with_modes(y.shape[-1]))
         coefficients = y.reshape(evolution.members, -1)
+        evolution.freeze(t)
         evolution.nonlinear.time[0] = t
-        change = evolution.linear * coefficients + evolution.nonlinear(coefficients)
+        change = evolution.diffused(coefficients) + evolution.nonlinear(coefficients)
         return change.reshape(y.shape)
 
     def doubt(self, state: Density, t: float, failure: Failure) -> str | None:
@@ -217,11 +306,12 @@ class DensityMotion(Motion, moves=Density):
         entropy = _mean(state, state.values * _log(state.values))
         moments = [geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENTS + 1)]
         unknown = np.full(state.shape, np.nan)
-        gradient_flow = potential is not None and not model.extras
+        kappa = model.kappa_at(self.inside(t))
+        gradient_flow = potential is not None and not model.extras and model.noise.laplacian
         return {
             "moment": np.stack(moments, axis=-1).astype(complex),
             "order_parameter": np.abs(moments[0]),
-            "free_energy": entropy / model.kappa - energy if gradient_flow else unknown,
+            "free_energy": entropy / kappa - energy if gradient_flow else unknown,
             "dissipation": self._dissipation(state, potential, t) if gradient_flow else unknown,
             "interaction_energy": energy,
             "entropy": entropy,
@@ -254,7 +344,7 @@ class DensityMotion(Motion, moves=Density):
         pairing = change * np.conj(potential)
         gain = (geometry.parseval * pairing.real).sum(axis=-1)
         loss = _mean(state, geometry.to_values(change) * _log(state.values))
-        return gain - loss / self.model.kappa
+        return gain - loss / self.model.kappa_at(self.inside(t))
 
 
 def _mean(density: Density, values: np.ndarray) -> np.ndarray:

@@ -14,13 +14,37 @@ from ..spaces.circle_transport import Table, TableTransport, merged
 from ..spaces.contract import Transport
 
 
+def in_members(model: Transformer, shape: tuple[int, ...]) -> Transformer:
+    """The model with one drift for each member of an ensemble of this shape."""
+    return model.replace(drift=model.drift.broadcast(shape))
+
+
 def transport_of(
     model: Transformer, geometry: Geometry, members: int, inside: Callable = float
 ) -> Transport:
     """N under any drift: compiled where tables say it all, which are made for good."""
     general = FieldTransport(model, geometry, members, inside)
-    tables = general.tables()
+    tables = general.tabulated()
     return general if tables is None else TableTransport(tables, geometry.degree, members)
+
+
+def members_fields(
+    model: Transformer, geometry: Geometry, shape: tuple[int, ...]
+) -> list[list[tuple[float, DensityField]]]:
+    """The fields of every member of an ensemble, or of all where they are the same."""
+    drift, members = model.drift.broadcast(shape), int(np.prod(shape))
+    singles = [drift.member(i) for i in range(members)] if drift.shape else [drift]
+    return [fields_of(single, geometry) for single in singles]
+
+
+def attention_of(fields: Any, geometry: Geometry, c: np.ndarray, t: float) -> np.ndarray:
+    """The whole output of attention (members, N, d) of densities (members, modes)."""
+    found = []
+    for member, series in enumerate(c):
+        density = Grid(geometry, series, geometry.to_values(series))
+        parts = fields[member % len(fields)]
+        found.append(sum(factor * field.attention(t, density) for factor, field in parts))
+    return np.array(found)
 
 
 def potentials_of(
@@ -31,16 +55,15 @@ def potentials_of(
     t: float,
 ) -> np.ndarray | None:
     """Values of the potentials (*shape, N) whose gradients are the velocities; None if none are."""
-    drift = model.drift.broadcast(shape)
-    members = coefficients.reshape(-1, coefficients.shape[-1])
-    found = []
-    for i, series in enumerate(members):
+    fields = members_fields(model, geometry, shape)
+    found: list[Any] = []
+    for i, series in enumerate(coefficients.reshape(-1, coefficients.shape[-1])):
         density = Grid(geometry, series, geometry.to_values(series))
-        fields = fields_of(drift.member(i) if drift.shape else drift, geometry)
-        if not all(field.is_gradient(t) for _, field in fields):
+        parts = fields[i % len(fields)]
+        if not all(field.is_gradient(t) for _, field in parts):
             return None
-        found.append(sum(factor * field.potential(t, density) for factor, field in fields))
-    return np.reshape(found, (*shape, -1))
+        found.append(sum(factor * field.potential(t, density) for factor, field in parts))
+    return np.array(found).reshape(*shape, -1)
 
 
 class FieldTransport(Transport):
@@ -69,13 +92,11 @@ class FieldTransport(Transport):
                 f"{model.normalisation!r} gives tokens radii, which a density on the sphere has "
                 "not: solve for Tokens, or leave the normalisation out."
             )
+        if model.reaction:
+            model.drift.check_potential(geometry.dimension)
         self._model, self._geometry, self._inside = model, geometry, inside
         self._frame = geometry.frame
-        drift = model.drift
-        singles = [drift.member(i) for i in range(members)] if drift.shape else [drift]
-        self._fields: list[list[tuple[float, DensityField]]] = [
-            fields_of(single, geometry) for single in singles
-        ]
+        self._fields = members_fields(model, geometry, model.drift.shape)
         self._forward = None if model.feedforward is None else self._feedforward()
         self._function = PythonFunction(self._evaluate, geometry.degrees.size)
         self.address, self.context = self._function.address, 0
@@ -90,7 +111,7 @@ class FieldTransport(Transport):
     def _feedforward(self) -> np.ndarray:
         return self._model.feedforward_at(self._geometry.points)
 
-    def tables(self) -> list[list[Table]] | None:
+    def tabulated(self) -> list[list[Table]] | None:
         """Tables of the velocities of each member; None where something else is needed."""
         model, found = self._model, []
         if model.reaction or not model.normalisation.is_identity:
@@ -116,7 +137,7 @@ class FieldTransport(Transport):
         target[:] = geometry.minus_divergence(velocity * density.values)
         alpha = self._model.reaction
         if alpha:
-            potential = sum(factor * field.potential(t, density) for factor, field in fields)
+            potential: Any = sum(c * field.potential(t, density) for c, field in fields)
             mean = density.mean(potential) / density.mean(np.ones_like(potential))
             target += geometry.to_coefficients(alpha * density.values * (potential - mean))
 
@@ -135,3 +156,31 @@ class FieldTransport(Transport):
 
     def _tangential(self, vectors: np.ndarray) -> np.ndarray:
         return np.einsum("fnd,nd->fn", self._frame, vectors)
+
+
+class ChangingNoise(Transport):
+    """N of another transport, and the part of the noise that is not in L.
+
+    Parameters
+    ----------
+    transport : Transport
+    missed : callable
+        (t, coefficients) -> coefficients (modes,).
+    """
+
+    def __init__(self, transport: Transport, missed: Callable):
+        self._transport, self._missed = transport, missed
+        self.speed, self.time = transport.speed, transport.time
+        self.degree, self.points, self.dtype = transport.degree, transport.points, transport.dtype
+        self._shape, self.context = transport._shape, 0
+        self.compiled = PythonFunction(self._evaluate, self._shape[1], self.dtype)
+        self.address = self.compiled.address
+
+    def check(self) -> None:
+        self.compiled.check()
+
+    def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
+        addresses = source.ctypes.data, target.ctypes.data
+        self._transport.compiled(self._transport.context, member, *addresses)
+        self._transport.check()
+        target += self._missed(float(self.time[0]), source)

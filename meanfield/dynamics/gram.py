@@ -56,10 +56,8 @@ class GramMotion(Motion, moves=Gram):
         """Raise MeanfieldError for a model that inner products do not determine."""
         model, instead = self.model, "Solve for Tokens: gram.to_tokens()."
         if model.noisy:
-            kappa = shown(model.kappa)
-            raise MeanfieldError(
-                f"Gram moves without noise; the model has kappa = {kappa}. {instead}"
-            )
+            noise = model.common or f"kappa = {shown(model.kappa)}"
+            raise MeanfieldError(f"Gram moves without noise; the model has {noise}. {instead}")
         if model.extras:
             raise MeanfieldError(
                 "Gram follows zonal drifts alone; the model has a "

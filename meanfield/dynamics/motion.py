@@ -15,6 +15,7 @@ from ..models.transformer import Transformer
 from ..states import Equiangular, State, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
 
+CAREFUL = 0.05  # default steps with noise, times the rate of the drift and of the noise
 ONE_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 S = TypeVar("S", Tokens, Equiangular)
 WITH_RADII = (
@@ -171,6 +172,19 @@ class Motion(ABC):
                 f"feed-forward map; got {self.model!r}. Solve for Tokens."
             )
 
+    def check_dimensions(self) -> None:
+        """Raise ValueError for a part of the model that is for points of another dimension."""
+        d, model = self.like.dimension, self.model
+        for part in (model.drift, model.noise, model.feedforward):
+            if (wanted := getattr(part, "dimension", None)) not in (None, d):
+                raise ValueError(
+                    f"{part!r} is for dimension {wanted}; got points of dimension {d}."
+                )
+
+    def takes(self, option: str) -> bool:
+        """Whether an option of `solve` applies."""
+        return option in self.options
+
     @classmethod
     def refusal(cls, option: str, value: Any) -> str:
         """Why an option of `solve` does not apply."""
@@ -272,8 +286,7 @@ class Motion(ABC):
 
     def breakpoints(self, start: float, end: float) -> list[float]:
         """Times between start and end at which the model changes at once; one for jumps in one."""
-        found = [t for t in self.model.normalisation.breakpoints() if start < t < end]
-        return distinct([*found, *(float(t) for t in self.model.drift.breakpoints(start, end))])
+        return distinct(self.model.breakpoints(start, end))
 
     def enter(self, start: float, end: float) -> None:
         """Between two times that are between two breakpoints: at all others as at the nearer."""
@@ -397,6 +410,34 @@ def in_shape_of(model: Transformer, state: Any, *, least: int = 0) -> Any:
         "For a table of both give one of them a trailing axis.",
     )
     return state if shape == state.shape else state.broadcast(shape)
+
+
+def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: float) -> float:
+    """A step that is small against the times in which drift and noise move tokens.
+
+    Raises
+    ------
+    ValueError
+        Where these are not known beforehand.
+    """
+    known = model.noise.known_rate and model.drift.known_rate(on_sphere)
+    known = known and model.normalisation.is_identity and model.steady_noise
+    noises = 1 / model.kappa_at(start)
+    if model.common is not None:
+        known, noises = known and model.common.known_rate, noises + 1 / model.common.kappa
+    if not known or model.reaction or model.feedforward:
+        raise ValueError(
+            "This model needs dt, the length of its steps with noise: it has no default where "
+            "a normalisation, reaction, feed-forward map, changing parameters or a noise of "
+            "its own decide how fast tokens move. Try one and half of it."
+        )
+    with np.errstate(over="ignore"):
+        fastest = np.max(model.drift.rate(start) + (dimension - 1) * noises)
+    if not 0 < CAREFUL / fastest < np.inf:
+        raise ValueError(
+            f"This model needs dt, the length of its steps with noise: its rates are {fastest}."
+        )
+    return float(CAREFUL / fastest)
 
 
 def distinct(times: Iterable[float]) -> list[float]:

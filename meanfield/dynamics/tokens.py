@@ -16,14 +16,13 @@ from ..states import Tokens
 from ..states.clusters import MANY
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
-from .motion import AGAIN, WITH_RADII, Failure, Motion, in_shape_of
+from .motion import AGAIN, WITH_RADII, Failure, Motion, careful_step, in_shape_of
 from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
 
 declare("mean_radius", "mean radius", log_from=100.0)
 
 LOST = 2.0  # a step that changes the length of a unit vector by this factor says nothing
 OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
-CAREFUL = 0.05  # default steps with noise, times the rate of the drift and of the noise
 FAR = 100.0  # growth of the longest token after which tokens count as on their way to infinity
 
 
@@ -67,16 +66,13 @@ class TokenMotion(Motion, moves=Tokens):
             needs = f"{who} needs the whole output of attention"
         elif model.reaction:
             needs = "A reaction needs potentials"
+        elif model.common is not None and model.common.needs_attention:
+            needs = f"{model.common!r} needs the whole output of attention"
         sizes = len(state), self.dimension
         self._sums = engine_for(self._drift, self._engine, *sizes, whole_for=needs)
-        if model.reaction and not self._sums.tangential:
-            raise MeanfieldError(
-                "reaction needs the potential of a zonal drift; "
-                f"{type(self._drift).__name__} has none. Use USA, SA, Kuramoto or Interaction, or "
-                "reaction=0."
-            )
+        if model.reaction:
+            self._drift.check_potential(self.dimension)
         self._exact = self._sums.tangential and tangential
-        self.kappa = np.broadcast_to(model.kappa, state.shape).ravel()
 
     @classmethod
     def prepared(cls, model: Transformer, state: Tokens) -> Tokens:
@@ -92,15 +88,15 @@ class TokenMotion(Motion, moves=Tokens):
                 f"{what} is defined on the sphere, and these tokens live in R^d. There, use "
                 "Attention(Q, K, V, beta), without a normalisation."
             )
-        for part in (drift, model.noise, model.feedforward):
-            if (wanted := getattr(part, "dimension", None)) not in (None, tokens.dimension):
-                raise ValueError(
-                    f"{part!r} is for dimension {wanted}; got points of dimension "
-                    f"{tokens.dimension}."
-                )
+        self.check_dimensions()
         if not tokens.on_sphere and model.noisy and model.noise.on_sphere_only:
             raise MeanfieldError(
                 f"{model.noise!r} is defined on the sphere; in R^d use Isotropic()."
+            )
+        if not tokens.on_sphere and model.common is not None:
+            raise MeanfieldError(
+                f"{model.common!r} is defined on the sphere, and these tokens live in R^d. Use "
+                "Tokens of unit vectors, or common=None."
             )
         if tokens.radii is not None and not model.normalisation.has_radii:
             raise MeanfieldError(WITH_RADII.format(model.normalisation))
@@ -123,32 +119,9 @@ class TokenMotion(Motion, moves=Tokens):
             return super().chosen_scheme(scheme, dt, start)
         if scheme not in (None, Strang):
             raise ValueError(f"With noise tokens need steppers.Strang; got {scheme.name}.")
-        return Strang, self._careful_step(start) if dt is None else dt
-
-    def _careful_step(self, start: float) -> float:
-        """Small against the times in which drift and noise move tokens.
-
-        Raises
-        ------
-        ValueError
-            Where these are not known beforehand.
-        """
-        model = self.model
-        known = model.noise.known_rate and model.drift.known_rate(self.on_sphere)
-        known = known and model.normalisation.is_identity
-        if not known or model.reaction or model.feedforward:
-            raise ValueError(
-                "This model needs dt, the length of its steps with noise: it has no default where "
-                "a normalisation, reaction, feed-forward map, changing parameters or a noise of "
-                "its own decide how fast tokens move. Try one and half of it."
-            )
-        with np.errstate(over="ignore"):
-            fastest = np.max(model.drift.rate(start) + (self.dimension - 1) / model.kappa)
-        if not 0 < CAREFUL / fastest < np.inf:
-            raise ValueError(
-                f"This model needs dt, the length of its steps with noise: its rates are {fastest}."
-            )
-        return float(CAREFUL / fastest)
+        if dt is None:
+            dt = careful_step(self.model, self.dimension, self.on_sphere, start)
+        return Strang, dt
 
     # Coordinates ---------------------------------------------------------------------------
 
@@ -216,13 +189,13 @@ class TokenMotion(Motion, moves=Tokens):
         else:
             rates = self._followed(y, t, self.attention_update(x, masses, t))
         if self.model.reaction:
-            growth = self.reaction_rates(x, masses)[..., None]
+            growth = self.reaction_rates(x, masses, t)[..., None]
             rates = np.concatenate([rates[..., : y.shape[-1] - 1], growth], axis=-1)
         return rates
 
-    def reaction_rates(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def reaction_rates(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """alpha (Phi - int Phi dmu), by which the logarithms of masses grow."""
-        potential = self._sums.potential(x, masses)
+        potential = self._sums.potential(x, masses, self.inside(t))
         return self.model.reaction * (potential - (masses * potential).sum(axis=1, keepdims=True))
 
     def feedforward_rates(self, y: np.ndarray, t: float) -> np.ndarray:
@@ -266,10 +239,12 @@ class TokenMotion(Motion, moves=Tokens):
 
     # Steps of a given length ---------------------------------------------------------------
 
-    def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+    def step(
+        self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any, common: Any = None
+    ) -> np.ndarray:
         """The coordinates after one step of Layers, LieTrotter or Strang."""
         if scheme is Strang:
-            return self.strang(y, t, dt, rng)
+            return self.strang(y, t, dt, rng, common)
         return {Layers: self.layer, LieTrotter: self.lie_trotter}[scheme](y, t, dt)
 
     def layer(self, y: np.ndarray, t: float, step: float) -> np.ndarray:
@@ -281,7 +256,7 @@ class TokenMotion(Motion, moves=Tokens):
         new = y.copy()
         x, masses = self.points(y), self.masses(y)
         if self.model.reaction:
-            new[..., -1] += step * self.reaction_rates(x, masses)
+            new[..., -1] += step * self.reaction_rates(x, masses, t)
         self._add(new, t, step * self.attention_update(x, masses, t))
         if self.model.feedforward is not None:
             self._add(new, t, step * self.feedforward_update(self.points(new), t))
@@ -307,15 +282,36 @@ class TokenMotion(Motion, moves=Tokens):
             y = self.projected(kutta_step(self.feedforward_rates, y, t, dt))
         return y
 
-    def strang(self, y: np.ndarray, t: float, dt: float, rng: np.random.Generator) -> np.ndarray:
-        """Noise for dt/2, the drift for dt, noise for dt/2; weak order 2."""
-        y = self.shaken(y, dt / 2, rng)
-        y = self.projected(kutta_step(self.velocity, y, t, dt))
-        return self.shaken(y, dt / 2, rng)
+    def strang(
+        self, y: np.ndarray, t: float, dt: float, rng: np.random.Generator, common: Any = None
+    ) -> np.ndarray:
+        """Noise for dt/2, the drift for dt, noise for dt/2; weak order 2.
 
-    def shaken(self, y: np.ndarray, dt: float, rng: np.random.Generator) -> np.ndarray:
-        """The tokens after noise for a time dt."""
-        x, strength = self.points(y), dt / self.kappa
+        Common noise, drawn from `common`, comes first and last.
+        """
+        y = self.shaken(self.carried(y, t, dt / 2, common), t, dt / 2, rng)
+        y = self.projected(kutta_step(self.velocity, y, t, dt))
+        return self.carried(self.shaken(y, t + dt / 2, dt / 2, rng), t + dt, dt / 2, common)
+
+    def carried(self, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+        """The tokens after common noise for a time dt."""
+        common = self.model.common
+        if common is None:
+            return y
+        x, new, attention = self.points(y), y.copy(), None
+        if common.needs_attention:
+            attention = self._sums.attention(self.inside(t), x, self.masses(y))
+        increments = common.increments(len(x), self.dimension, rng)
+        strength = dt / np.broadcast_to(common.kappa, self.like.shape).ravel()
+        new[..., : self.dimension] = common.moved(x, strength, increments, attention)
+        return new
+
+    def shaken(self, y: np.ndarray, t: float, dt: float, rng: np.random.Generator) -> np.ndarray:
+        """The tokens after independent noise for a time dt, of its strength in the middle."""
+        if not self.model.has_independent_noise:
+            return y
+        kappa = self.model.kappa_at(self.inside(t + dt / 2))
+        x, strength = self.points(y), dt / np.broadcast_to(kappa, self.like.shape).ravel()
         new = y.copy()
         if self.on_sphere:
             noise = self.model.noise

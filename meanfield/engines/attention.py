@@ -8,6 +8,7 @@ comes out the same, bit for bit, whatever stands beside it and however many thre
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class AttentionSums:
     tangential = False
 
     def __init__(self, drift: Attention | Hardmax, threads: int = 1):
-        self.drift = drift
+        self.drift: Any = drift
         self._threads = ThreadPool(whole_number("threads", threads))
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -82,6 +83,10 @@ class AttentionSums:
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The interaction energies (R,); nan for drifts that increase none."""
         return self.drift.interaction_energy(x, masses)
+
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """The potentials (R, n) whose gradients are the velocities; MeanfieldError without."""
+        return self.drift.interaction_potential(x, masses, t)
 
 
 @dataclass(frozen=True)

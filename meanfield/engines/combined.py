@@ -14,8 +14,9 @@ class PointValues:
     Parameters
     ----------
     drift : Pointwise
+        Its parameters are numbers, or one for each replica.
     threads : int
-        Which are not used: f is called once, with all tokens.
+        Which are not used: f is called once with all tokens, or once for each member.
     """
 
     name = "points"
@@ -23,10 +24,13 @@ class PointValues:
 
     def __init__(self, drift: Pointwise, threads: int = 1):
         self.drift = drift
+        self._members = [drift.member(r) for r in range(*drift.shape)] if drift.shape else []
 
     def attention(self, _t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
         """f of the tokens, (R, n, d), checked."""
-        return self.drift.vectors(x)
+        if not self._members:
+            return self.drift.values(x)
+        return np.stack([f.values(one) for f, one in zip(self._members, x, strict=True)])
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """nan (R,): the tokens do not interact."""
@@ -70,9 +74,9 @@ class CombinedSums:
 
         return self._total(of_one)
 
-    def potential(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """The potentials (R, n), where all parts are tangential."""
-        return self._total(lambda engine: engine.potential(x, masses)[..., None])[..., 0]
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """The potentials (R, n), where all parts have one."""
+        return self._total(lambda engine: engine.potential(x, masses, t)[..., None])[..., 0]
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The interaction energies (R,); nan where a part has none."""

@@ -101,7 +101,7 @@ class DirectSums(Engine):
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         return 0.5 * np.einsum("rj,rj->r", masses, self.potential(x, masses))
 
-    def potential(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
         """sum_j m_j W(t_ij), (R, n); infinite where exp(|beta|) overflows."""
         columns, d = columns_of(x, masses), x.shape[2]
         if self.drift.exponent is None:

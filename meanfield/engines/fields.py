@@ -13,13 +13,13 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
-from ..models import Attention, Drift, ZonalDrift
-from ..models.pointwise import Pointwise
-from ..spaces.circle_transport import Table
+from ..models import Attention, Drift, Pointwise, ZonalDrift
+from ..models.zonal import kernel_degree
+from ..spaces.circle_transport import NEGLIGIBLE, Table
 from .attention import AttentionSums
-from .choice import engine_for
-from .kernels import KERNELS, Kernel, Kernels
+from .kernels import KERNELS, LARGEST, Kernel, Kernels
 
+COLUMNS = 32  # modes whose columns of tables are computed together
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
 BIASED = 14.0  # range of a bias beyond which sums would lose more than six digits
 MEMORY = 8  # of Anderson's acceleration
@@ -82,11 +82,7 @@ class DensityField(ABC):
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
         """Phi, (N,), of which the velocity is the gradient; that of a reaction."""
-        raise MeanfieldError(
-            f"A reaction needs the potential of which the velocity is the gradient; that of "
-            f"{self.drift!r} is not one. Use a zonal drift or, with V = Q^T K symmetric, "
-            "Attention with Unnormalised weights; or reaction = 0."
-        )
+        raise NotImplementedError  # `check_potential` of the drift has refused it
 
 
 class ZonalField(DensityField):
@@ -105,6 +101,12 @@ class ZonalField(DensityField):
         assert attraction is not None
         return attraction, normaliser
 
+    @cached_property
+    def _interaction(self) -> np.ndarray:
+        """Multipliers of W; those of `_multipliers` may have a factor in common with Z."""
+        multipliers = self.drift.interaction(self.geometry.degree, self.geometry.dimension)
+        return multipliers[self.geometry.degrees]
+
     def velocity(self, t: float, density: Grid) -> np.ndarray:
         attraction, normaliser = self._multipliers
         gradient = self.geometry.gradient(attraction * density.coefficients)
@@ -116,26 +118,46 @@ class ZonalField(DensityField):
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
             return None
-        parts = np.eye(2 * self.geometry.degrees.size).view(complex)
         attraction, normaliser = self._multipliers
+        sizes = np.abs(attraction) * self.geometry.degrees
+        sizes = sizes if normaliser is None else np.maximum(sizes, np.abs(normaliser))
+        counted = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max())
+        count = int(counted[-1]) + 1 if counted.size else 1
+        if count * self.geometry.weights.size > LARGEST:
+            return None
+        parts = unit_coefficients(self.geometry, 0, count)
         numerator = self.geometry.to_values(1j * self.geometry.degrees * attraction * parts)
         if normaliser is None:
             return [Table(numerator)]
         return [Table(numerator, self.geometry.to_values(normaliser * parts), NO_MASS)]
 
     def attention(self, t: float, density: Grid) -> np.ndarray:
-        return self._sums.attention(t, self.geometry.points[None], density.masses[None])[0]
+        """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
+
+        The multipliers of W' are sums of those of W, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
+        """
+        geometry = self.geometry
+        moments = geometry.to_coefficients(density.moments[:-1])
+        output = geometry.to_values(self._slopes * moments).T
+        normaliser = self._multipliers[1]
+        if normaliser is None:
+            return output
+        level = geometry.to_values(normaliser * density.coefficients)
+        return output / np.maximum(level, NO_MASS)[:, None]
 
     @cached_property
-    def _sums(self) -> Any:
-        size = self.geometry.points.shape
-        return engine_for(self.drift, None, *size, whole_for="A normalisation")
+    def _slopes(self) -> np.ndarray:
+        degree, dimension = self.geometry.degree, self.geometry.dimension
+        last = 2 + 2 * max(degree, kernel_degree(self.drift, dimension))
+        weights = self.drift.attraction(last, dimension)
+        pairs = ((2 * np.arange(last + 1) + dimension - 2) * weights)[1:].reshape(-1, 2)
+        return pairs[::-1].cumsum(axis=0)[::-1].ravel()[self.geometry.degrees]
 
     def is_gradient(self, t: float) -> bool:
         return self.drift.gradient_flow
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
-        return self.geometry.to_values(self._multipliers[0] * density.coefficients)
+        return self.geometry.to_values(self._interaction * density.coefficients)
 
 
 class PointField(DensityField):
@@ -143,7 +165,7 @@ class PointField(DensityField):
 
     @cached_property
     def _values(self) -> np.ndarray:
-        return self.drift.vectors(self.geometry.points)
+        return self.drift.values(self.geometry.points)
 
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
@@ -180,7 +202,8 @@ class AttentionField(DensityField):
 
     def attention(self, t: float, density: Grid) -> np.ndarray:
         try:
-            return sum(self.drift.attend(head) for head in self.heads(t, density))
+            pulls: list[Any] = [self.drift.attend(head) for head in self.heads(t, density)]
+            return sum(pulls[1:], pulls[0])
         except NotSmooth:
             points = self.geometry.points[None]
             return self._sums.attention(t, points, density.masses[None])[0]
@@ -189,14 +212,23 @@ class AttentionField(DensityField):
         geometry = self.geometry
         if not (self.drift.constant and geometry.dimension == 2):
             return None
-        modes = 2 * geometry.degrees.size
-        parts = np.eye(modes).view(complex)
-        functions = Grid(geometry, parts, geometry.to_values(parts))
-        try:
-            answers = [self.drift.attend(h) for h in self.heads(0.0, functions, TableHead)]
-        except (NotSmooth, TypeError):  # weights may do what tables cannot
-            return None
-        return answers if all(isinstance(answer, Table) for answer in answers) else None
+        found: list[list[Table]] = []
+        for first in range(0, geometry.degrees.size, COLUMNS):
+            parts = unit_coefficients(geometry, first, COLUMNS)
+            functions = Grid(geometry, parts, geometry.to_values(parts))
+            try:
+                heads = self.heads(0.0, functions, TableHead)
+                answers: Any = [self.drift.attend(head) for head in heads]
+            except (NotSmooth, TypeError):  # weights may do what tables cannot
+                return None
+            if not all(isinstance(answer, Table) for answer in answers):
+                return None
+            found.append(answers)
+            if all(new.negligible_to(old) for new, old in zip(answers, found[0], strict=True)):
+                break
+            if sum(table.size for tables in found for table in tables) > LARGEST:
+                return None
+        return [Table.joined(columns) for columns in zip(*found, strict=True)]
 
     def is_gradient(self, t: float) -> bool:
         return self.drift.gradient_at(t, self.geometry.dimension) is not None
@@ -311,18 +343,30 @@ class DensityHead:
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "DensityHead":
         """The head with the bias for which normalised weights have columns of sum one too."""
-        kernels = [self._exponential(A, n) for A, n in ((self.A, "rows"), (self.A.T, "columns"))]
+        symmetric = np.array_equal(self.A, self.A.T)  # then both factors are equal
+        rows = self._exponential(self.A, "rows")
+        columns = rows if symmetric else self._exponential(self.A.T, "columns")
         values = self.density.values
 
-        def log_sums(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
+        def balancing(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
+            """-log int k e^potential dmu."""
             largest = potential.max()
             sums = kernel((np.exp(potential - largest) * values)[None])[0]
-            return kernel.top + np.log(sums) + largest
+            if not (sums > 0).all():
+                raise MeanfieldError(
+                    "Sinkhorn weights of a density need a kernel with positive sums at all points; "
+                    f"got {sums.min():.2g}, the largest being {sums.max():.2g}: rounding, or a "
+                    "density that is not positive. Lower beta, or solve for Tokens."
+                )
+            return -(kernel.top + np.log(sums) + largest)
 
         def balanced(potential: np.ndarray) -> np.ndarray:
-            return -log_sums(kernels[1], -log_sums(kernels[0], potential))
+            other = balancing(rows, potential)
+            return (potential + other) / 2 if symmetric else balancing(columns, other)
 
-        bias = _fixed_point(balanced, np.zeros(values.size), tolerance, most_iterations)
+        amount = 4 if symmetric else 1  # of changes by which a marginal may be off
+        start = np.zeros(values.size)
+        bias = _fixed_point(balanced, start, tolerance, most_iterations, amount)
         return replace(self, bias=bias)
 
     def linear(self) -> Any:
@@ -337,6 +381,14 @@ class DensityHead:
         return geometry.weights[:, None] * geometry.points
 
 
+def unit_coefficients(geometry: Any, first: int, count: int) -> np.ndarray:
+    """1 as real, and as imaginary part of some of the coefficients in turn, (columns, modes)."""
+    last = min(first + count, geometry.degrees.size)
+    parts = np.zeros((2 * (last - first), 2 * geometry.degrees.size))
+    parts[np.arange(len(parts)), 2 * first + np.arange(len(parts))] = 1.0
+    return parts.view(complex)
+
+
 class TableHead(DensityHead):
     """A head on many functions at once, which answers with a `Table`."""
 
@@ -349,14 +401,16 @@ class TableHead(DensityHead):
         raise NotSmooth  # u and w depend on the density
 
 
-def _fixed_point(f: Callable, x: np.ndarray, tolerance: float, most: int) -> np.ndarray:
-    """x = f(x) for x up to a constant, to expm1(x - f(x)) <= tolerance; Anderson's acceleration."""
+def _fixed_point(
+    f: Callable, x: np.ndarray, tolerance: float, most: int, amount: float = 1
+) -> np.ndarray:
+    """x = f(x), to expm1(amount (x - f(x))) <= tolerance; Anderson's acceleration."""
     changes: list[np.ndarray] = []
     values: list[np.ndarray] = []
     for _ in range(most):
         value = f(x)
         change = value - x
-        error = np.abs(np.expm1(change)).max()
+        error = np.abs(np.expm1(amount * change)).max()
         if error <= tolerance:
             return x
         changes, values = [*changes[-MEMORY:], change], [*values[-MEMORY:], value]
@@ -381,7 +435,7 @@ def _smooth(kernel: Kernel | None) -> Kernel:
 
 # Which field a drift has -----------------------------------------------------------------------
 
-FIELDS: dict[type[Drift], type[DensityField]] = {
+FIELDS: dict[Any, type[DensityField]] = {
     ZonalDrift: ZonalField,
     Attention: AttentionField,
     Pointwise: PointField,
@@ -401,7 +455,9 @@ def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
     found = []
     for factor, part in drift.terms:
         if part.why_no_density:
-            raise MeanfieldError(f"{part!r} moves no densities: {part.why_no_density}")
+            raise MeanfieldError(
+                f"{part!r} moves no densities: {part.why_no_density} Solve for Tokens."
+            )
         if part.dimension not in (None, geometry.dimension):
             raise ValueError(
                 f"{part!r} is for dimension {part.dimension}; got {geometry!r}, of dimension "

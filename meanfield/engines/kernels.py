@@ -24,6 +24,7 @@ LARGEST = 1 << 23  # entries of a table
 FEWEST = 4
 FINEST = 64  # degree to which kernels on S^2 are expanded
 DENSE = 32  # the same where there are no parities
+EQUAL = 1e-15  # singular values, relative
 UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
 SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])  # of (x, y, z)
 
@@ -92,6 +93,22 @@ class SphereKernel(Kernel):
         return self._rings.synthesis(series, self._degree)
 
 
+class TurnedKernel(Kernel):
+    """k(x, y) = e^(c <R x, y>), R orthogonal: a convolution, and a turn of what it gives."""
+
+    def __init__(self, geometry: Sphere, c: float, R: np.ndarray, degree: int):
+        self._rings, self._degree = geometry.rings, degree
+        self._back = sphere_points.rotation(degree, R.T)
+        degrees = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
+        self._multipliers = exponential_multipliers(c, degree, 3)[degrees]
+        self.top = np.array(c)
+
+    def __call__(self, functions: np.ndarray) -> np.ndarray:
+        moments = self._rings.analysis(functions, self._degree)
+        series = np.array([self._back(one) for one in self._multipliers * moments])
+        return self._rings.synthesis(series, self._degree)
+
+
 # What makes them -------------------------------------------------------------------------------
 
 
@@ -99,7 +116,8 @@ class Kernels(ABC):
     """The kernels of one head of attention on one space; the last ones are kept."""
 
     def __init__(self, geometry: Any):
-        self.geometry, self._known = geometry, {}
+        self.geometry = geometry
+        self._known: dict[str, tuple[list[bytes], Kernel | None]] = {}
 
     def remembered(self, key: Any, build: Callable[[], Kernel | None]) -> Kernel | None:
         """The kernel of a key, built if it is another one than before under this name."""
@@ -113,7 +131,7 @@ class Kernels(ABC):
         """e^<A x, y>; None where nothing is faster and as accurate as sums over pairs."""
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
-        """e^(<A x, y> + <y, form y>), divided for each x by its largest; None if none is known."""
+        """e^(<A x, y> + <y, form y>) over its largest in y; None where there is no fast way."""
         return None
 
     @abstractmethod
@@ -182,11 +200,15 @@ class SphereKernels(Kernels):
         """By the harmonics of e^(<A x, y> - <x, |A| x>), |A| = (A^T A)^(1/2).
 
         It varies less with x than e^<A x, y> does, since |A x| - <x, |A| x> lies between 0 and a
-        fourth of the largest singular value.
+        fourth of the largest singular value. Where A is a multiple of an orthogonal matrix it is a
+        convolution.
         """
-        _, singular, Vt = np.linalg.svd(A)
-        size = (Vt.T * singular) @ Vt
+        U, singular, Vt = np.linalg.svd(A)
         largest, least = singular[[0, -1]]
+        if largest - least <= EQUAL * largest:
+            R = np.eye(3) if _diagonal(A) and (np.diag(A) > 0).all() else U @ Vt
+            return TurnedKernel(self.geometry, largest, R, self.most)
+        size = (Vt.T * singular) @ Vt
         uneven = (largest - least) ** 2 / (4 * (largest + least) or 1.0)
         if uneven > UNEVEN:
             return None

@@ -2,6 +2,7 @@
 
 from . import ensembles, noise, normalisation, scalings
 from .attention import Attention, Hardmax, rescaled
+from .common_noise import CommonNoise
 from .drift import Drift
 from .mean_field import MeanField
 from .noise import Noise
@@ -19,6 +20,7 @@ __all__ = [
     "SA",
     "USA",
     "Attention",
+    "CommonNoise",
     "CosineSeries",
     "Drift",
     "FeedForward",

@@ -185,28 +185,44 @@ class Attention(_QKV):
         return float(np.prod([np.linalg.norm(matrices.get(name, 1.0)) for name in ("V", "output")]))
 
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """E = (c/2) sum_ij m_i m_j W(<Qx_i, Kx_j>), where it is increased; W of the weights.
+        """E = (1/2) sum_i m_i Phi(x_i), where it is increased: see `interaction_potential`.
+
+        Then dE/dt = int |v|^2 dmu, on the sphere and in R^d. Elsewhere nan.
+        """
+        if not self.constant or self.gradient_at(0.0, x.shape[-1]) is None:
+            return super().interaction_energy(x, masses)
+        return 0.5 * (masses * self.interaction_potential(x, masses)).sum(axis=-1)
+
+    def interaction_potential(
+        self, x: np.ndarray, masses: np.ndarray, t: float = 0.0
+    ) -> np.ndarray:
+        """Phi(x_i) = c sum_j m_j W(<Qx_i, Kx_j>), of which v is the gradient; W of the weights.
 
         That is under weights with a `potential`, W = exp(beta t)/beta of Unnormalised(), of one
-        head with constant parameters, a symmetric A = K^T Q, and V = c A: then
-        dE/dt = int |v|^2 dmu, on the sphere and in R^d. Elsewhere nan.
+        head with a symmetric A = K^T Q, and V = c A; elsewhere MeanfieldError.
         """
-        slope = self.gradient_at(0.0, x.shape[-1]) if self.constant else None
-        if slope is None:
-            return super().interaction_energy(x, masses)
-        c, A, beta = slope
-        energy = np.zeros(x.shape[:-2])
-        betas = np.broadcast_to(beta, energy.shape)
+        self.check_potential(x.shape[-1], t)
+        c, A, beta = self.gradient_at(t, x.shape[-1])
+        potential = np.empty(masses.shape)
+        betas = np.broadcast_to(beta, x.shape[:-2])
         with np.errstate(over="ignore", invalid="ignore"):
-            for r in np.ndindex(energy.shape):
+            for r in np.ndindex(x.shape[:-2]):
                 for first in range(0, x.shape[-2], ROWS):
                     rows = slice(first, first + ROWS)
                     logits = x[r][rows] @ A @ x[r].T
                     values = self.weights.potential(logits, betas[r])
-                    energy[r] += c / 2 * (masses[r][rows] @ values @ masses[r])
-        return energy
+                    potential[r][rows] = c * (values @ masses[r])
+        return potential
 
-    def gradient_at(self, t: float, d: int) -> tuple | None:
+    def without_potential(self, d: int, t: float = 0.0) -> str:
+        if self.gradient_at(t, d) is not None:
+            return ""
+        return (
+            "this Attention is the gradient of none. One is that of one head of Unnormalised() "
+            "weights, or others with a `potential`, not causal, K^T Q symmetric and V = c K^T Q"
+        )
+
+    def gradient_at(self, t: float, d: int) -> Any:
         """c, A and beta for which v is the gradient of c W(<Ax, y>); None if it is of none."""
         if not self.weights.has_potential or self.causal:
             return None
@@ -219,7 +235,7 @@ class Attention(_QKV):
         return None if c is None else (c, A, beta)
 
     @property
-    def why_no_density(self) -> str:
+    def why_no_density(self) -> str:  # type: ignore[override]
         if not self.causal:
             return ""
         return "causal attention goes by the order of the tokens, which a density has not."

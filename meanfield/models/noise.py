@@ -1,22 +1,34 @@
 """Noise: diffusions of tokens on the sphere, in steps that are exact there and of weak order 2.
 
-A `Noise` draws the random numbers of a step and moves tokens by them. What is compiled is imported
+A `Noise` draws the random numbers of a step and moves tokens by them, each by its own;
+`common_noise` has what moves all of them together. What is compiled is imported
 when the first step is taken, so that models are made quickly.
 """
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import real_array
-from ..core.errors import MeanfieldError
+from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.forms import Array
 from ..core.kinds import Kind
+from .common_noise import LONGEST
+from .common_noise import CommonMatrix as CommonMatrix
+from .common_noise import CommonNoise as CommonNoise
+from .common_noise import CommonRotations as CommonRotations
+from .common_noise import CommonTranslations as CommonTranslations
 
-LONGEST = 100.0  # step: far beyond any accuracy, and e^710 overflows
+if TYPE_CHECKING:
+    from ..spaces import Geometry
+    from .generators import Generator
+
+SINGULAR = 1e-10  # a ratio of variances, or of values of a scale, that densities cannot have
+SMALL_TAIL = 1e-8  # of the coefficients of a scale, relative
 SHIFT = 6e-6  # of central differences: (rounding)^(1/3), where their two errors balance
 
 
@@ -40,12 +52,16 @@ class Noise(Kind, family=True):
     on_sphere_only : bool
         Whether it is defined on the sphere alone, not in R^d.
     moves_densities : bool
-        Whether densities can have it: its generator is the Laplacian over kappa.
+        Whether densities can have it: the law of a token is then moved by d mu/dt = L* mu/kappa.
+    laplacian : bool
+        Whether L is the Laplacian, and the noise of tokens independent: only then there are free
+        energies, and the uniform density stays as it is.
     """
 
     known_rate: ClassVar[bool] = False
     on_sphere_only: ClassVar[bool] = True
     moves_densities: ClassVar[bool] = False
+    laplacian: ClassVar[bool] = False
 
     @property
     def dimension(self) -> int | None:
@@ -59,6 +75,98 @@ class Noise(Kind, family=True):
     @abstractmethod
     def _moved(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
         """`moved` where every s > 0; a new array."""
+
+    # Densities -----------------------------------------------------------------------------
+
+    def generator(self, space: "Geometry") -> np.ndarray | None:
+        """The matrix of L* on the harmonics of a space; None where L is the Laplacian.
+
+        Returns
+        -------
+        array, shape (2 modes, 2 modes)
+            It acts on real and imaginary parts of coefficients in turn, coefficients.view(float).
+            Its first row is 0: the mass is kept. So are rows and columns of imaginary parts that
+            are always 0.
+
+        Raises
+        ------
+        MeanfieldError
+            If densities on this space cannot have the noise.
+
+        Warns
+        -----
+        UnresolvedWarning
+            If the space has too few harmonics for a scale.
+        """
+        found = self.on_densities(space)
+        if found is None:
+            return None
+        if not self.resolved(space, SMALL_TAIL):
+            warnings.warn(
+                f"The scale of the noise, or its reciprocal, is not resolved by {space!r}: "
+                f"expected coefficients below {SMALL_TAIL:.0e} of the largest in the last eighth "
+                "of the degrees. Use a higher degree.",
+                UnresolvedWarning,
+                stacklevel=2,
+            )
+        return found.matrix
+
+    def on_densities(self, space: "Geometry") -> "Generator | None":
+        """L* as a matrix and by its eigenvectors, as `generator`; the last one is remembered."""
+        if self.laplacian:
+            return None
+        self.check_densities(space)
+        found = self._generators.get(space)
+        if found is None:
+            self._generators.clear()
+            found = self._generators[space] = self._generator(space)
+        return found
+
+    def check_densities(self, space: "Geometry") -> None:
+        """Raise MeanfieldError, with the reason, where densities on a space cannot have it."""
+        if self.laplacian:
+            return
+        name = type(self).__name__
+        if not self.moves_densities:
+            raise MeanfieldError(
+                f"Densities have no {name}: their equation is not that of one token. Solve for "
+                "Tokens."
+            )
+        if space.axisymmetric:
+            raise MeanfieldError(
+                f"{name} does not keep densities symmetric about an axis, which {space!r} holds "
+                "alone; use a Circle or a Sphere, or solve for Tokens."
+            )
+
+    def resolved(self, space: "Geometry", tolerance: float) -> bool:
+        """Whether harmonics of a space resolve what L depends on: always, for a polynomial.
+
+        Coefficients in the last eighth of the degrees are then below the tolerance, relative to
+        the largest one.
+        """
+        return True
+
+    def least_degree(self, space: "Geometry", tolerance: float, most: int) -> int:
+        """A degree, `most` or less, whose harmonics resolve L; raises MeanfieldError if none do."""
+        for degree in (*(2**k for k in range(most.bit_length() - 1)), most):
+            if self.resolved(space.with_degree(degree), tolerance):
+                return degree
+        raise MeanfieldError(
+            f"The scale of the noise, or its reciprocal, is not resolved by max_degree = {most}: "
+            f"the last coefficients are more than {tolerance:.1g} of the largest. Use a smoother "
+            "scale, a larger rtol or, where memory allows, a larger max_degree."
+        )
+
+    @cached_property
+    def _generators(self) -> dict:
+        return {}
+
+    def _generator(self, space: "Geometry") -> "Generator":
+        raise MeanfieldError(
+            f"{type(self).__name__} needs a method _generator(space) for densities, and has none."
+        )
+
+    # Tokens --------------------------------------------------------------------------------
 
     def increments(self, shape: tuple[int, int, int], rng: np.random.Generator) -> np.ndarray:
         """Draw the random numbers of one step for tokens of `shape` (R, n, d).
@@ -154,7 +262,7 @@ class Isotropic(Noise):
 
     known_rate = True
     on_sphere_only = False
-    moves_densities = True
+    moves_densities = laplacian = True
 
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d if d > 2 else 1)
@@ -170,60 +278,6 @@ class Isotropic(Noise):
         a, b = np.array(stretches).T.copy()  # rows, so that any number of replicas is one signature
         step(x, a, b, increments, result)
         return result
-
-
-class CommonNoise(Noise):
-    """dX_i = sqrt(2/kappa) sum_(j<k) L_jk X_i o dB_jk, the same B for all tokens of a replica.
-
-    L_jk = e_j e_k^T - e_k e_j^T, Stratonovich. One token alone is a Brownian motion, as under
-    isotropic noise; together they are turned like a rigid body, and inner products are kept to
-    rounding. One step, for s = dt/kappa:
-
-        X_i' = exp(Omega) X_i,   Omega = sum_(j<k) w_jk L_jk,
-        w_jk independent normal of variance v = 2 s/(1 + (d - 2) s/6)
-
-    In any representation of SO(d), with C = sum_(j<k) L_jk^2 there (Casimir),
-
-        E exp(Omega) = 1 + (v/2) C + (v^2/24) (3 C^2 + (d - 2) C) + O(v^3) = e^(s C) + O(s^3)
-
-    so that the local error is O(s^3) for functions of any number of tokens: weak order 2. On the
-    circle it is 0: the angle is normal of variance 2 s.
-
-    Notes
-    -----
-    Increments: (R, d (d - 1)/2) normals. Cost O(R (d^3 + n d^2)).
-    """
-
-    known_rate = True
-
-    def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
-        return (replicas, d * (d - 1) // 2)
-
-    def _moved(self, x, s, increments):
-        d = x.shape[2]
-        variance = 2 * s / (1 + (d - 2) * s / 6)
-        above = np.triu_indices(d, 1)
-        omega = np.zeros((len(x), d, d))
-        omega[:, *above] = np.sqrt(variance)[:, None] * increments
-        omega -= omega.transpose(0, 2, 1)
-        result = x @ _exponential(omega).transpose(0, 2, 1)
-        result /= np.linalg.norm(result, axis=2, keepdims=True)  # rounding of many steps
-        return result
-
-
-def _exponential(omega):
-    """exp of antisymmetric matrices (R, d, d); for d <= 3, where Omega^3 = -angle^2 Omega,
-
-    1 + sin(angle)/angle Omega + (1 - cos(angle))/angle^2 Omega^2  (Rodrigues)
-    """
-    d = omega.shape[-1]
-    if d > 3:
-        from scipy.linalg import expm
-
-        return expm(omega)
-    angle = np.sqrt((omega**2).sum(axis=(1, 2), keepdims=True) / 2)
-    once, twice = np.sinc(angle / np.pi), np.sinc(angle / (2 * np.pi)) ** 2 / 2
-    return np.eye(d) + once * omega + twice * (omega @ omega)
 
 
 class Anisotropic(Noise):
@@ -242,11 +296,18 @@ class Anisotropic(Noise):
     the other components being divided by cosh tau + <x, u> sinh tau. It is a Lorentz boost of
     the light-like vector (x, 1), so that the d flows together cost O(d), with one division.
 
+    Densities on the circle and on S^2 are moved by
+
+        d mu/dt = (1/kappa) (div(P Sigma P grad mu) - (d - 1) div(mu P Sigma x)),  P = P_x,
+
+    reversible with respect to <x, Sigma^-1 x>^(-(d - 1)/2), the stationary density without a
+    drift.
+
     Parameters
     ----------
     sigma : array, shape (d, d)
         Covariance Sigma, symmetric (to 1e-12 of its largest entry) and positive semidefinite
-        (likewise). It may be singular, or 0.
+        (likewise). It may be singular, or 0, for tokens; for densities it is positive.
 
     Raises
     ------
@@ -255,17 +316,19 @@ class Anisotropic(Noise):
     ValueError
         If it is not a covariance matrix; on a step, if tokens have another dimension.
     MeanfieldError
-        On a step with s tr(Sigma) > 100.
+        On a step with s tr(Sigma) > 100; for densities if sigma is singular.
 
     Notes
     -----
     Increments: (R, n, d + 1) normals, xi_1, ..., xi_d and one whose sign is the order. Cost
-    O(R n d^2), of the change to the eigenbasis.
+    O(R n d^2), of the change to the eigenbasis. Of densities see `generators`.
 
     References
     ----------
     Ninomiya and Victoir, Appl. Math. Finance 15 (2008), 107-121.
     """
+
+    moves_densities = True
 
     sigma: Array
 
@@ -300,6 +363,27 @@ class Anisotropic(Noise):
         variances, axes = np.linalg.eigh(self.sigma)
         return np.sqrt(np.maximum(variances, 0)), axes  # -1e-17 is an eigenvalue 0
 
+    def check_densities(self, space: "Geometry") -> None:
+        super().check_densities(space)
+        if space.dimension != self.dimension:
+            raise ValueError(
+                f"Anisotropic has a sigma of shape {self.sigma.shape}, and {space!r} has "
+                f"d = {space.dimension}."
+            )
+        variances = self._eigen[0] ** 2
+        if not variances[0] > SINGULAR * variances[-1]:
+            raise MeanfieldError(
+                "Densities need a positive sigma: where it is singular, noise is confined to fewer "
+                "directions in some places, and densities need not stay smooth; got eigenvalues "
+                f"from {variances[0]:.3g} to {variances[-1]:.3g}. Add a small multiple of the "
+                "identity, or solve for Tokens."
+            )
+
+    def _generator(self, space: "Geometry") -> "Generator":
+        from .generators import anisotropic
+
+        return anisotropic(space, self.sigma)
+
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d + 1)
 
@@ -329,9 +413,37 @@ class _Multiplicative(Noise):
     ----------
     scale : callable
         Takes unit vectors (..., d), returns finite numbers (...) >= 0.
+
+    Attributes
+    ----------
+    power : int
+        The stationary density is proportional to scale^-power.
     """
 
+    moves_densities = True
+    power: ClassVar[int]
+
     scale: Callable
+
+    def check_densities(self, space: "Geometry") -> None:
+        super().check_densities(space)
+        values = self.values(space.points)
+        if not values.min() > SINGULAR * values.max():
+            raise MeanfieldError(
+                f"Densities need a scale > 0: where it is 0, mass gathers without end; got values "
+                f"from {values.min():.3g} to {values.max():.3g}. Add a small constant to it, or "
+                "solve for Tokens."
+            )
+
+    def resolved(self, space: "Geometry", tolerance: float) -> bool:
+        from .generators import resolves
+
+        return resolves(space, self.values, self.power, tolerance)
+
+    def _generator(self, space: "Geometry") -> "Generator":
+        from .generators import multiplicative
+
+        return multiplicative(space, self.values(space.points), self.power)
 
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d + 1)
@@ -373,7 +485,8 @@ class MultiplicativeStratonovich(_Multiplicative):
 
         L f = sum_k V_k^2 f = scale^2 Lap f + scale <grad scale, grad f>
 
-    and without a drift the stationary density is proportional to 1/scale. One step is the
+    and without a drift the stationary density is proportional to 1/scale: densities are moved by
+    d mu/dt = (1/kappa) div(scale grad(scale mu)). One step of tokens is the
     composition of the flows of V_1, ..., V_d for random times sqrt(2 s) xi_k, xi_k standard
     normal, in this order or the reverse one with probability 1/2 for each token (Ninomiya and
     Victoir). A flow follows the great circle from x to e_k: only the time tau that P_x e_k needs
@@ -405,11 +518,14 @@ class MultiplicativeStratonovich(_Multiplicative):
     Ninomiya and Victoir, Appl. Math. Finance 15 (2008), 107-121.
     """
 
+    power = 1
+
 
 class MultiplicativeIto(_Multiplicative):
     """dX_i = sqrt(2/kappa) scale(X_i) dW_i in the sense of Ito: L f = scale^2 Lap f.
 
-    Without a drift the stationary density is proportional to 1/scale^2. It is Stratonovich's
+    Densities are moved by d mu/dt = (1/kappa) Lap(scale^2 mu), and without a drift the stationary
+    density is proportional to 1/scale^2. For tokens it is Stratonovich's
     equation with the drift -(1/kappa) scale grad scale, whose flow, by the midpoint rule, takes
     half of the time before a step of `MultiplicativeStratonovich` and half after: weak order 2.
 
@@ -438,6 +554,8 @@ class MultiplicativeIto(_Multiplicative):
     Increments as for `MultiplicativeStratonovich`. A step takes 4 d + 4 evaluations of scale and
     4 of the gradient, for all tokens.
     """
+
+    power = 2
 
     gradient: Callable | None = None
 

@@ -14,7 +14,18 @@ import numpy as np
 from ..core.checks import finite_array, fitting
 from ..core.errors import MeanfieldError
 from ..core.files import read_numbers
-from ..core.forms import ARRAY, NESTED, NUMBERS, DataFile, Either, Leaf, Many, Positive, Reading
+from ..core.forms import (
+    ARRAY,
+    NESTED,
+    NUMBERS,
+    POSITIVE_NUMBERS,
+    DataFile,
+    Either,
+    Leaf,
+    Many,
+    Positive,
+    Reading,
+)
 from ..core.kinds import Kind, KindOf
 
 
@@ -134,6 +145,8 @@ class PerLayer(MatrixInTime, BetaInTime):
         If the values are not real numbers of one shape.
     """
 
+    piecewise_constant = True
+
     values: Annotated[Any, LAYERS]
     duration: Positive = 1.0
 
@@ -185,6 +198,8 @@ class FunctionOfTime:
         t -> array.
     """
 
+    piecewise_constant = False
+
     def __init__(self, check: Callable, name: str, function: Callable[[float], Any]):
         self._check, self._name, self.function = check, name, function
         self.shape: tuple[int, ...] | None = None
@@ -220,6 +235,11 @@ class FunctionOfTime:
 
 
 Parameter = np.ndarray | PerLayer | FunctionOfTime | Given
+
+
+def at(value: Any, t: float) -> np.ndarray:
+    """The value of a parameter at time t."""
+    return value if isinstance(value, np.ndarray) else value.at(t)
 
 
 def changing(given: Mapping[str, Parameter]) -> dict[str, Any]:
@@ -273,5 +293,23 @@ BETA = Leaf(
     lambda name, value: _in_time(NUMBERS.check, _beta, name, value),
     NESTED,
 )
+
+
+def _one_kappa(name: str, value: Any) -> np.ndarray:
+    array = POSITIVE_NUMBERS.check(name, value)
+    if array.ndim:
+        raise ValueError(
+            f"{name} must be a number at each time; got shape {array.shape}. An ensemble of kappas "
+            "has to be constant in time."
+        )
+    return array
+
+
+KAPPA = Leaf(
+    "a number > 0, inf included, an array of them, or a table",
+    lambda name, value: _in_time(POSITIVE_NUMBERS.check, _one_kappa, name, value),
+    NESTED,
+)
+NoiseParameter = Annotated[Any, Either((KAPPA, KindOf(BetaInTime)))]
 Matrix = Annotated[Any, Either((MATRIX, KindOf(MatrixInTime)))]
 InverseTemperature = Annotated[Any, Either((BETA, KindOf(BetaInTime)))]

@@ -45,7 +45,7 @@ ACTIVATION = Leaf(
 Weight = Annotated[Any, Either((ARRAY, KindOf(GivenMatrix)))]
 
 
-def vectors_at(name: str, function: Callable, x: np.ndarray) -> np.ndarray:
+def values_at(name: str, function: Callable, x: np.ndarray) -> np.ndarray:
     """What a function of points (..., d) returns at x, a new array of as many vectors.
 
     Parameters
@@ -82,9 +82,9 @@ class Pointwise(Drift):
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """f at points x (..., d), of the same shape."""
 
-    def vectors(self, x: np.ndarray) -> np.ndarray:
+    def values(self, x: np.ndarray) -> np.ndarray:
         """f at points x (..., d), checked: TypeError or ValueError unless it is as x is."""
-        return vectors_at(type(self).__name__, self, x)
+        return values_at(type(self).__name__, self, x)
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         """0: it does not attract tokens to each other."""
@@ -123,6 +123,9 @@ class Field(Pointwise):
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return self.function(x)
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        return values_at("Field.function", self.function, x)
 
 
 class FeedForward(Pointwise):

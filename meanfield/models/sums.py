@@ -106,6 +106,23 @@ class Sum(Drift):
         return any(drift.on_sphere_only for drift in self.drifts)
 
     @property
+    def is_zonal(self) -> bool:  # type: ignore[override]
+        return all(drift.is_zonal for drift in self.drifts) and not self._apart
+
+    @property
+    def _apart(self) -> tuple[Any, Any] | None:
+        """Of zonal parts one that is divided by Z * mu, and another that is not by the same."""
+        parts = [drift.as_zonal() for drift in self.drifts]
+        divided = next((part for part in parts if part.normalised), None)
+        others = (part for part in parts if divided is not None and part != divided)
+        other = next(others, None)
+        return None if other is None else (divided, other)
+
+    @property
+    def why_no_density(self) -> str:  # type: ignore[override]
+        return next((drift.why_no_density for drift in self.drifts if drift.why_no_density), "")
+
+    @property
     def parts_tokens(self) -> bool:  # type: ignore[override]
         return any(drift.parts_tokens for drift in self.drifts)
 
@@ -128,6 +145,9 @@ class Sum(Drift):
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         return np.asarray(sum(c * drift.interaction_energy(x, masses) for c, drift in self.terms))
 
+    def without_potential(self, d: int, t: float = 0.0) -> str:
+        return next(filter(None, (part.without_potential(d, t) for part in self.drifts)), "")
+
     @property
     def undefined(self) -> str:
         found = dict.fromkeys(d.undefined for d in self.drifts if d.undefined)
@@ -139,28 +159,20 @@ class Sum(Drift):
 
     # Inner products alone ------------------------------------------------------------------
 
-    @property
-    def is_zonal(self) -> bool:  # type: ignore[override]
-        if not all(drift.is_zonal for drift in self.drifts):
-            return False
-        parts = [drift.as_zonal() for drift in self.drifts]
-        divided = [part for part in parts if part.normalised]
-        return not divided or all(part == divided[0] for part in parts)
-
     def as_zonal(self) -> ZonalDrift:
         """The zonal drift that the sum is; raises MeanfieldError if it is none."""
-        parts = [drift.as_zonal() for drift in self.drifts]
+        if self._apart is not None:
+            divided, other = self._apart
+            raise MeanfieldError(
+                f"{self!r} is no zonal drift: {divided!r} is divided by Z * mu, and {other!r} is "
+                "not divided by the same, so that there is no W and Z of the sum. Take zonal parts "
+                "with Z = 1, such as USA, Kuramoto and Interaction; or solve for Tokens, or for a "
+                "density on Circle(degree) or Sphere(degree)."
+            )
         factors = [factor for factor, _ in self.terms]
-        divided = next((part for part in parts if part.normalised), None)
-        if divided is not None:
-            other = next((part for part in parts if part != divided), None)
-            if other is not None:
-                raise MeanfieldError(
-                    f"{self!r} is no zonal drift: {divided!r} is divided by Z * mu, and {other!r} "
-                    "is not divided by the same, so that there is no W and Z of the sum. Solve for "
-                    "Tokens, or take zonal parts with Z = 1, such as USA, Kuramoto, Interaction."
-                )
-            parts, factors = [divided], [sum(factors)]
+        parts = [drift.as_zonal() for drift in self.drifts]
+        if parts[0].normalised:  # and all are the same
+            return _ZonalSum(parts[:1], [sum(factors)])
         return _ZonalSum(parts, factors)
 
     def __repr__(self) -> str:
@@ -170,9 +182,10 @@ class Sum(Drift):
             if np.ndim(factor) or isinstance(factor, Given):
                 part = f"{shown(factor)}*{part}"
             else:
-                sign = "-" if factor < 0 else "+"
+                sign = "-" if np.signbit(factor) else "+"
                 size = np.abs(factor).item()
-                part = part if size == 1 else f"{shown(size)}*{part}"
+                alone = sign == "+" and len(self.drifts) == 1  # which is no sum
+                part = part if size == 1 and not alone else f"{shown(size)}*{part}"
             text += f" {sign} {part}" if text else part if sign == "+" else f"-{part}"
         return text
 
@@ -247,12 +260,15 @@ class _ZonalSum(Sum, ZonalDrift):
         return max(part.multiplier_error for _, part in self.terms)
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        of = degree, dimension
-        return np.asarray(sum(c[..., None] * part.attraction(*of) for c, part in self.terms))
+        return self._added("attraction", degree, dimension)
 
     def interaction(self, degree: int, dimension: int) -> np.ndarray:
-        of = degree, dimension
-        return np.asarray(sum(c[..., None] * part.interaction(*of) for c, part in self.terms))
+        return self._added("interaction", degree, dimension)
+
+    def _added(self, name: str, *of: int) -> np.ndarray:
+        """Sums of those of the parts, infinite or nan where they overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(sum(c[..., None] * getattr(p, name)(*of) for c, p in self.terms))
 
     def normaliser(self, degree: int, dimension: int) -> np.ndarray | None:
         found = self.terms[0][1].normaliser(degree, dimension)

@@ -8,17 +8,18 @@ import numpy as np
 
 from ..core.checks import common_shape
 from ..core.errors import MeanfieldError
-from ..core.forms import PositiveNumbers
 from ..core.kinds import Kind
+from .common_noise import CommonNoise
 from .drift import Drift
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
-from .pointwise import FeedForward, vectors_at
+from .parameters import NoiseParameter, at
+from .pointwise import FeedForward, values_at
 from .zonal import ZonalDrift
 
 
 class Transformer(Kind, family=True):
-    """Mean-field attention with noise: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
+    """Mean-field attention with noise: d mu/dt = (1/kappa) L* mu - div(mu v[mu]).
 
     The law of tokens that follow dX = v[mu_t](X) dt + sqrt(2/kappa) dW on the unit sphere.
 
@@ -28,20 +29,27 @@ class Transformer(Kind, family=True):
         `USA(beta)`, `SA(beta)`, `Kuramoto()` or `Interaction(potential)`; for tokens also
         `Attention(Q, K, V, beta)`, `Hardmax()`, `FeedForward(inner, outer)` and `Field(f)`; or a
         sum, as ``SA(4.0) + 0.5 * Field(f)``.
-    kappa : float or array
+    kappa : float, array, PerLayer or callable
         Noise parameter, > 0: increments have variance 2 dt/kappa in each tangent direction.
         Infinity, the default, is the deterministic flow. An array makes an ensemble, by
-        broadcasting with the drift's parameters.
+        broadcasting with the drift's parameters. For tokens and densities it may change with time:
+        a `PerLayer` of numbers, or a function of t.
     normalisation : Normalisation
         Where the hidden states are put back on the sphere: `PostLN()`, the flow above, or
         `PreLN()`, `MixLN(tau)`, `PeriLN()`, `NGPT(alpha)`, `SqrtScaling()`. Others than PostLN
         are for tokens.
     noise : Noise
-        Of unit strength: `Isotropic()`, or for tokens `CommonNoise()`, `Anisotropic(sigma)`,
+        Of unit strength: `Isotropic()`, for which L is the Laplacian, or `Anisotropic(sigma)`,
         `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`, with a finite kappa.
+    common : CommonNoise, optional
+        Noise that all tokens have in common, with a strength of its own, beside `noise`:
+        `CommonRotations(kappa)`, `CommonTranslations(kappa)` or `CommonMatrix(kappa)`. A density is
+        then random: the law of the tokens given the common noise.
     reaction : float
-        alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu: the masses of tokens
-        then follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j Phi(x_j)) (Wasserstein-Fisher-Rao).
+        alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu: the masses of tokens,
+        and of the nodes of `Characteristics`, then follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j
+        Phi(x_j)) (Wasserstein-Fisher-Rao). Zonal drifts have such a Phi, and `Attention` where its
+        velocity is a gradient.
     feedforward : callable, optional
         f of `FeedForward`, or any function of points (..., d): added to the output of attention,
         for tokens. `steppers.Layers` and `LieTrotter` apply it after attention, and a part of
@@ -63,15 +71,16 @@ class Transformer(Kind, family=True):
     default_kind: ClassVar[str | None] = "Transformer"
 
     drift: Drift
-    kappa: PositiveNumbers = np.inf
+    kappa: NoiseParameter = np.inf
     _: KW_ONLY
     normalisation: Normalisation = PostLN()
     noise: Noise = Isotropic()
+    common: CommonNoise | None = None
     reaction: float = 0.0
     feedforward: FeedForward | Callable | None = None
 
     def validate(self) -> None:
-        if not (self.noise.moves_densities or self.noisy):
+        if not (self.noise.laplacian or self.has_independent_noise):
             raise ValueError(
                 f"{self.noise!r} has strength 1/kappa, and kappa = inf means no noise; give a "
                 "finite kappa, or leave noise out."
@@ -81,17 +90,46 @@ class Transformer(Kind, family=True):
     @property
     def shape(self) -> tuple[int, ...]:
         """Ensemble shape: that of the drift's parameters broadcast with kappa; () if single."""
+        shapes = {"drift": self.drift.shape, "kappa": self.kappa.shape or ()}
+        if self.common is not None:
+            shapes["common"] = self.common.shape
         return common_shape(
             "The drift's parameters and kappa",
-            {"drift": self.drift.shape, "kappa": self.kappa.shape},
+            shapes,
             "For a table of both, give beta a trailing axis: USA(beta[:, None]) with kappa of "
             "shape (n,).",
         )
 
     @property
     def noisy(self) -> bool:
-        """Whether there is noise in some member."""
-        return bool(np.isfinite(self.kappa).any())
+        """Whether there is noise in some member, independent or common."""
+        return self.has_independent_noise or self.common is not None
+
+    @property
+    def has_independent_noise(self) -> bool:
+        """Whether there is noise in some member, at some time, that each token has for itself."""
+        values = getattr(self.kappa, "values", self.kappa)  # those of all layers
+        return not isinstance(values, np.ndarray) or bool(np.isfinite(values).any())
+
+    @property
+    def steady_noise(self) -> bool:
+        """Whether kappa does not depend on time."""
+        return isinstance(self.kappa, np.ndarray)
+
+    @property
+    def smooth_noise(self) -> bool:
+        """Whether kappa changes otherwise than by jumps."""
+        return not self.steady_noise and not self.kappa.piecewise_constant
+
+    def kappa_at(self, t: float) -> np.ndarray:
+        """kappa at the time t."""
+        return at(self.kappa, t)
+
+    def breakpoints(self, start: float, end: float) -> list[float]:
+        """Times strictly between `start` and `end` at which something jumps."""
+        found = [t for t in self.normalisation.breakpoints() if start < t < end]
+        found += self.drift.breakpoints(start, end).tolist()
+        return found if self.steady_noise else found + self.kappa.breakpoints(start, end).tolist()
 
     @property
     def zonal(self) -> ZonalDrift:
@@ -124,18 +162,23 @@ class Transformer(Kind, family=True):
 
     @property
     def is_zonal(self) -> bool:
-        """Whether all that it does depends on inner products, and its noise is isotropic."""
+        """Whether velocities are those of a zonal drift, and all else that it has is noise."""
         return self.drift.is_zonal and not self.extras
 
     def feedforward_at(self, x: np.ndarray) -> np.ndarray:
         """Values of the feed-forward map at points (..., d), checked."""
         assert self.feedforward is not None
-        return vectors_at("feedforward", self.feedforward, x)
+        return values_at("feedforward", self.feedforward, x)
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
-        """beta, where the drift has one, and kappa."""
-        return {**self.drift.parameters, "kappa": self.kappa}
+        """beta, where the drift has one, and kappa, if it does not depend on time.
+
+        That of common noise is `common_kappa`.
+        """
+        kappa = {"kappa": self.kappa} if self.steady_noise else {}
+        common = {} if self.common is None else {"common_kappa": self.common.kappa}
+        return {**self.drift.parameters, **kappa, **common}
 
     def __repr__(self) -> str:
         name, _, rest = super().__repr__().partition("drift=")

@@ -139,6 +139,9 @@ class ZonalDrift(Drift):
         """Whether the sums are divided by Z * mu: whether `weight` is overridden."""
         return type(self).weight is not ZonalDrift.weight
 
+    def without_potential(self, d: int, t: float = 0.0) -> str:
+        return ""
+
     @property
     def gradient_flow(self) -> bool:  # type: ignore[override]
         return not self.normalised

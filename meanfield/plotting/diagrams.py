@@ -102,7 +102,9 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
     for onset in diagram.special("bifurcation", 0):
         value = _value_at(onset.state, y)
         if value is not None:
-            name = rf"${symbol_of(diagram.parameter)}_{{{onset.degree}}}$"
+            symbol = symbol_of(diagram.parameter)
+            symbol = f"({symbol})" if "_" in symbol else symbol  # which has an index already
+            name = rf"${symbol}_{{{onset.degree}}}$"
             offset = {"xytext": (0, 5 if above else -13), "textcoords": "offset points"}
             ax.annotate(name, (onset.value, value), ha="center", **offset)
     return _specials(ax, diagram, y)

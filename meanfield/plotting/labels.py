@@ -1,5 +1,6 @@
 """Labels: numbers as mathematical text, members of an ensemble, ticks of logarithmic axes."""
 
+import re
 from collections.abc import Iterable
 from math import prod
 from typing import Any
@@ -16,11 +17,13 @@ MOST_PANELS = 9
 SYMBOLS = {
     "beta": r"\beta",
     "kappa": r"\kappa",
+    "common_kappa": r"\kappa_0",
     "n": "n",
     "initial_rho": r"\rho(0)",
     "initial_gap": r"1 - \rho(0)",
     "initial_radius": "r(0)",
 }
+OF_A_PART = re.compile(r"(?:factors|drifts)\[(\d+)\](?:\.(.*))?")  # of a sum of drifts
 # In fewer than so many decades these times a power of ten are labelled, or else equal steps.
 TICKS = ((0.8, ()), (1.4, (1, 2, 5)), (3.0, (1, 3)))
 
@@ -138,7 +141,10 @@ def describe_model(solution: Solution) -> str:
         for name, value in solution.parameters.items()
         if name not in differing
     ]
-    return ", ".join([type(solution.model.drift).__name__, *shared])
+    parts = [type(part).__name__ for _, part in solution.model.drift.terms]
+    terms = [f"${symbol_of(f'factors[{k}]')}$ {part}" for k, part in enumerate(parts)]
+    single = solution.model.drift.terms[0][1] is solution.model.drift
+    return ", ".join([parts[0] if single else " + ".join(terms), *shared])
 
 
 def _equation(name: str, number: str) -> str:
@@ -146,7 +152,10 @@ def _equation(name: str, number: str) -> str:
 
 
 def symbol_of(name: str) -> str:
-    """A parameter in a formula."""
+    """A parameter in a formula; in a sum of drifts c_k and those of the parts, with an index."""
+    if of_part := OF_A_PART.fullmatch(name):
+        number, own = of_part.groups()
+        return rf"{{{symbol_of(own) if own else 'c'}_{{{number}}}}}"
     return SYMBOLS.get(name, rf"\mathrm{{{name}}}".replace("_", r"\ "))
 
 

@@ -92,27 +92,30 @@ class Arguments:
         self.engine = options.get("engine")
         motion = kind(model, self.state, self.engine, scheme=scheme, rtol=self.rtol)
         for name, value in options.items():
-            if name not in kind.options:
+            if not motion.takes(name):
                 raise ValueError(kind.refusal(name, value))
         if self.steady and motion.random:
             raise ValueError(
-                'until="steady" is for states that come to rest; tokens with noise do not. Look at '
-                "observables over time instead."
+                'until="steady" is for states that come to rest; what is moved by random numbers '
+                "does not. Look at observables over time instead."
             )
         self.motion: Motion = motion
         self.scheme: Any
         self.scheme, self.dt = motion.chosen_scheme(scheme, dt, self.start)
         _check_step(self.dt, self.start, float(self.times[-1]))
-        self.degrees = _degrees(motion, options.get("min_degree"), options.get("max_degree"))
+        self.degrees = _degrees(
+            motion, self.start, options.get("min_degree"), options.get("max_degree")
+        )
         self.merge = checked_distance(options.get("merge"), motion)
         self.rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
+        self.common_rng = _common_stream(self.rng) if model.common is not None else None
         self.progress = given["progress"]
         self.provenance = _plain_data(given["provenance"])
 
     def described(self) -> dict[str, Any]:
         """What determines the result besides model and state, as plain data."""
         kept = {}
-        if self.motion.options & {"engine", "merge", "rng"}:
+        if self.motion.random or self.motion.options & {"engine", "merge"}:
             kept = {"engine": repr(self.engine), "merge": self.merge, "seed": self.seed}
         return {
             "t_start": self.start,
@@ -190,7 +193,7 @@ def _plain_data(provenance) -> dict[str, Any]:
     return provenance or {}
 
 
-def _degrees(motion: Motion, min_degree, max_degree) -> tuple[int, int]:
+def _degrees(motion: Any, start: float, min_degree, max_degree) -> tuple[int, int]:
     if "min_degree" not in motion.options:
         return 0, 0
     density: Any = motion.like
@@ -203,7 +206,7 @@ def _degrees(motion: Motion, min_degree, max_degree) -> tuple[int, int]:
             f"max_degree; got min_degree = {min_degree}, max_degree = {max_degree} and "
             f"degree {density.geometry.degree}."
         )
-    return min_degree, max_degree
+    return max(min_degree, motion.least_degree(start, max_degree)), max_degree
 
 
 def _random(rng, read: bool, checkpoint: Path | None) -> tuple:
@@ -223,6 +226,17 @@ def _random(rng, read: bool, checkpoint: Path | None) -> tuple:
         return numbers, int(rng)
     state = json.dumps(numbers.bit_generator.state, default=lambda array: array.tolist())
     return numbers, json.loads(state)
+
+
+def _common_stream(rng: np.random.Generator) -> np.random.Generator:
+    """That of common noise: a child of the generator, whose own numbers stay what they are."""
+    try:
+        return rng.spawn(1)[0]
+    except TypeError as error:
+        raise ValueError(
+            "Common noise draws from rng.spawn(1), and this rng has no seed to spawn from: "
+            f"{error} Give rng as a seed, or as numpy.random.default_rng(seed)."
+        ) from error
 
 
 def _layer_times(start: float, end: float, dt: float) -> np.ndarray:

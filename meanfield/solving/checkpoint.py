@@ -160,6 +160,12 @@ class Keeper:
         return content
 
 
+def random_state(rng: np.random.Generator | None) -> str:
+    """The state of a generator as text."""
+    state = None if rng is None else rng.bit_generator.state
+    return json.dumps(state, default=lambda array: array.tolist())
+
+
 def _may_be_overwritten(path: Path) -> bool:
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) in (b"", MAGIC)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dynamics.density import SMALLEST_TAIL, TAIL
 from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
@@ -14,8 +15,7 @@ from .integration import Integration
 from .policies import Policy
 
 UNRESOLVED = 100
-TAIL, COARSE_TAIL = 0.1, 0.01
-SMALLEST_TAIL = 1e-13
+COARSE_TAIL = 0.01
 COEFFICIENTS_PER_PAUSE = 200_000
 
 SCHEMES = (Krogstad, DormandPrince)  # for what is stiff, and for what is not
@@ -29,6 +29,10 @@ class SpectralIntegration(Integration):
     dt fixes steps. Where no scheme is asked for, it is one of SCHEMES that is chosen as the run
     goes.
     """
+
+    scheme: Any
+    stepper: Stepper
+    _rules: Rules
 
     def __init__(self, arguments: Arguments):
         super().__init__(arguments)
@@ -82,11 +86,17 @@ class SpectralIntegration(Integration):
         return code
 
     def _advance(self, output: float, limit: int) -> int:
-        if self.enter_piece(self.clock.t):
-            self.stepper.state = self.stepper.state
+        self.follow_model()
+        limit = 1 if self.motion.model.smooth_noise else limit
         goal = self.goal(output, dense=self.scheme.dense is not None)
         code, self.clock = self.stepper.advance(self.clock, self._rules, goal, limit, output)
         return code
+
+    def follow_model(self) -> None:
+        """Let L and N be those of now, where the model jumps or its noise changes."""
+        if self.enter_piece(self.clock.t) or self.motion.model.smooth_noise:
+            self.stepper = self.stepper_for(self.state, self.scheme)
+            self.stepper.state = self.stepper.state
 
     def follow(self, code: int) -> int | None:
         return self.consult(code)
@@ -124,8 +134,14 @@ class SpectralIntegration(Integration):
                 parseval=geometry.parseval,
                 degrees=geometry.degrees,
                 start=self.start,
+                basis=evolution.basis,
             )
-        return self._steppers[degree, scheme.name]
+        stepper = self._steppers[degree, scheme.name]
+        if not self.motion.model.steady_noise:
+            evolution = self._evolutions[degree]
+            evolution.freeze(self.start + self.clock.t)
+            stepper.linear = evolution.linear
+        return stepper
 
     @np.errstate(**UNHEARD)
     def _first_step(self) -> float:
@@ -181,9 +197,7 @@ class DegreeAdaptation(Policy):
     memory = ("changes", "highest")
 
     def __init__(self, density: Density, arguments: Arguments):
-        least, self._most = arguments.degrees
-        motion: Any = arguments.motion
-        self._least = max(least, motion.least_degree(arguments.start, arguments.rtol, self._most))
+        self._least, self._most = arguments.degrees
         self._rtol, self._geometry = arguments.rtol, density.geometry
         self.changes, self.highest = 0, 0
 

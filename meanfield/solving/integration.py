@@ -21,6 +21,7 @@ from ..steppers.clock import Clock, restored, started
 from ..steppers.flow import UNHEARD, ExplicitFlow, Flow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
+from .checkpoint import random_state
 from .merging import Merging
 from .policies import BlowUp, Policy, Stiffness
 
@@ -233,6 +234,7 @@ class FlowIntegration(Integration):
         self.first, self.rows = arguments.state, motion
         self._scheme: Any = arguments.scheme
         self._rng: Any = arguments.rng
+        self._common: Any = arguments.common_rng
         y = np.array(motion.coordinates(self.first), dtype=float)
         if self._scheme is Layers:
             check_layers(self.outputs, self.dt, "an output or the end")
@@ -256,8 +258,9 @@ class FlowIntegration(Integration):
     def _steps(self, y: np.ndarray) -> Flow:
         scheme = self._scheme
         if isinstance(scheme, Splitting):
+            streams = (self._rng,) if self._common is None else (self._rng, self._common)
             return FixedSteps(
-                scheme, lambda y, t, dt: self.rows.step(scheme, y, t, dt, self._rng), y, self.start
+                scheme, lambda y, t, dt: self.rows.step(scheme, y, t, dt, *streams), y, self.start
             )
         return ExplicitFlow(scheme, self.rows, y, **self.flow_options)
 
@@ -365,13 +368,13 @@ class FlowIntegration(Integration):
     # Kept in a checkpoint ------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        random = None if self._rng is None else self._rng.bit_generator.state
         step = self.flow.before if self.within else Step(np.zeros(0), 0.0, 0.0, 0.0)
         return super().snapshot() | {
             "flow_t": self.flow.t,
             "coordinates": self.flow.x,
             "stalls": self.flow.stalls.numbers,
-            "random": json.dumps(random, default=lambda array: array.tolist()),
+            "random": random_state(self._rng),
+            "common": random_state(self._common),
             "before": step.x,
             "step": step[1:],
             "motion": json.dumps(self.motion.snapshot()),
@@ -379,8 +382,9 @@ class FlowIntegration(Integration):
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         t = float(snapshot["flow_t"])
-        if self._rng is not None:
-            self._rng.bit_generator.state = json.loads(str(snapshot["random"]))
+        for name, rng in (("random", self._rng), ("common", self._common)):
+            if rng is not None:
+                rng.bit_generator.state = json.loads(str(snapshot[name]))
         self.motion.restore(json.loads(str(snapshot["motion"])))
         step = Step(np.array(snapshot["before"]), *snapshot["step"])
         self._stepped = bool(snapshot["elapsed"] < snapshot["clock"][0])

@@ -24,6 +24,7 @@ from .degree_adaptation import UNRESOLVED, SpectralIntegration
 from .integration import STALLED, FlowIntegration, Integration
 from .policies import BLOWN_UP, CANCELLED
 from .progress import Interruption, Progress
+from .random_flow import RandomFlow
 from .watching import EventWatch, asks_to_stop, checked_observables, observed
 
 ENDS = {
@@ -110,7 +111,8 @@ def solve(
     events : function or list of functions
         g(t, state) -> float, whose zeros are located to rounding and returned in `t_events`;
         g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or falling.
-        In fixed steps of tokens an event is at the end of the step in which it falls.
+        In fixed steps of tokens, and under common noise, an event is at the end of the step in
+        which it falls.
     callback : function, optional
         Called as callback(t, state) after every step, and at outputs within a step; returning
         True ends the run.
@@ -131,8 +133,9 @@ def solve(
         Tokens closer than this, and whose radii are as close, relative, become one; single sets
         without noise. Never by default.
     rng : numpy.random.Generator or seed, optional
-        Of the noise of tokens; without noise it is checked and not read. By default a new seed,
-        which `options["seed"]` records.
+        Of the noise of tokens, and of common noise; without noise it is checked and not read. By
+        default a new seed, which `options["seed"]` records. Common noise has a stream of its own,
+        that of `rng.spawn(1)`: tokens and a density with the same seed and steps see the same.
     checkpoint : path, optional
         Where to keep a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
     resume : bool
@@ -195,8 +198,7 @@ class _Run:
     def __init__(self, arguments: Arguments, progress: Progress):
         self._progress = progress
         self._arguments, self._began = arguments, time.perf_counter()
-        kind = SpectralIntegration if arguments.motion.semilinear else FlowIntegration
-        self._integration: Integration = kind(arguments)
+        self._integration: Integration = _integration_of(arguments.motion)(arguments)
         self._record = _Record([[] for _ in arguments.events])
         self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
         self._resumed = bool(kept)
@@ -304,6 +306,13 @@ class _Run:
         record.end["stats"]["seconds"] = self._seconds()
         if over:
             self._keeper.save(self._arrays)
+
+
+def _integration_of(motion: Motion) -> type[Integration]:
+    """Which loop takes the steps."""
+    if not motion.semilinear:
+        return FlowIntegration
+    return RandomFlow if motion.random else SpectralIntegration
 
 
 @dataclass

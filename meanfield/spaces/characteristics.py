@@ -26,7 +26,8 @@ MOST_NODES = 10**8
 class Characteristics(State):
     """A density as mu_t = sum_i masses_i delta_{x_i(t)}: a quadrature that the flow carries.
 
-    Without noise a density moves as its points do, x' = v[mu_t](x). Where it collapses to points
+    Without noise a density moves as its points do, x' = v[mu_t](x), and under a reaction their
+    masses with it. Where it collapses to points
     no grid can follow it; a quadrature that moves along does, to rounding.
 
     The nodes are graded: their number per e-fold of the distance from `limit`, and from its
@@ -41,7 +42,9 @@ class Characteristics(State):
         A single one, on the circle, S^2, or axisymmetric.
     nodes : int, optional
         About this many, at most 10^8; by default 4096 on the circle, 16384 on S^2, 1024 for
-        axisymmetric densities, which have one node for each latitude.
+        axisymmetric densities, which have one node for each latitude. Drifts that are not zonal are
+        summed over pairs of nodes, O(n^2) each time: 512 on the circle and 4096 on S^2 do for
+        smooth densities.
     limit : array (d,), optional
         The unit vector at which the density is expected to gather; by default its mean
         direction, or the last axis if it has none. For axisymmetric densities e_d or -e_d.
@@ -68,9 +71,11 @@ class Characteristics(State):
 
     Notes
     -----
-    Velocities are summed by harmonics, in which attention has few: O(n) for each. They are
-    exact to rounding relative to the largest velocity and, for SA, to the largest Z * mu: far
-    from all mass a relative error of 1e-16 e^(2 beta) remains.
+    Velocities of zonal drifts are summed by harmonics, in which attention has few: O(n) for each.
+    They are exact to rounding relative to the largest velocity and, for SA, to the largest Z * mu:
+    far from all mass a relative error of 1e-16 e^(2 beta) remains. Those of other drifts are summed
+    over pairs of nodes, as tokens are. In R^d weighted `Tokens` are characteristics: see
+    `Gaussian.quadrature`.
     """
 
     kept = False  # a configuration names the law of its density
@@ -164,15 +169,16 @@ class Characteristics(State):
     def of_arrays(cls, space: Any, coordinates: Any, masses: Any, half: Any, limit: Any) -> Self:
         return cls.of_nodes(space, limit, coordinates, masses, half)
 
-    def moved(self, coordinates) -> "Characteristics":
-        """The same masses at other places, given by their coordinates."""
+    def moved(self, coordinates, masses=None) -> "Characteristics":
+        """The nodes at other places, given by their coordinates; with other masses or the same."""
         coordinates = real_array("coordinates", coordinates)
         fits = coordinates.shape == self.coordinates.shape and np.isfinite(coordinates).all()
         wanted = f"finite, of shape {self.coordinates.shape}"
         fitting("coordinates", coordinates, wanted, fits)
         if coordinates.ndim > 1:
             check_unit("moved", coordinates)
-        return self.of_nodes(self.geometry, self.limit, coordinates, self.masses, self.halves)
+        masses = self.masses if masses is None else masses
+        return self.of_nodes(self.geometry, self.limit, coordinates, masses, self.halves)
 
     def __len__(self) -> int:
         return len(self.masses)
@@ -192,7 +198,7 @@ class Characteristics(State):
 
     @property
     def mass(self) -> np.ndarray:
-        """int dmu, 1 to the accuracy of the quadrature; the flow does not change it."""
+        """int dmu, 1 to the accuracy of the quadrature; no model changes it."""
         return np.asarray(self.masses.sum())
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]):

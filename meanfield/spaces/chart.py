@@ -68,6 +68,10 @@ class Chart(ABC):
         """
 
     @abstractmethod
+    def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Rates of change of the coordinates by the tangential parts of vectors (n, d)."""
+
+    @abstractmethod
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         """Lengths of the tangent vectors that these rates of change of the coordinates are."""
 

@@ -3,7 +3,14 @@
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import check_memory, complex_array, finite_array, whole_number
+from ..core.checks import (
+    check_memory,
+    complex_array,
+    finite_array,
+    fitting,
+    real_array,
+    whole_number,
+)
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from .chart import Chart, Nodes, graded_rule
@@ -157,12 +164,19 @@ class Circle(Geometry):
         return self.moment(coefficients, k)
 
     def rotate(self, coefficients: np.ndarray, rotation: float) -> np.ndarray:
-        """Rotation by an angle in radians, anticlockwise."""
+        """Rotation by an angle in radians, anticlockwise, or by a rotation matrix (2, 2)."""
+        if np.ndim(rotation) == 2:
+            rotation = rotation_angle(real_array("rotation", rotation))
         angle = one_number("rotation", rotation, "angle rotation in radians")
         return coefficients * np.exp(-1j * self.degrees * angle)
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return self.embed(sample_angles(coefficients, n, rng))
+
+    def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        angles = np.arctan2(points[..., 1], points[..., 0])
+        pairs = zip(angles, masses, strict=True)
+        return np.array([moments_of_angles(*pair, self.degree) for pair in pairs])
 
     def chart(self, limit: np.ndarray) -> "CircleChart":
         return CircleChart(self, limit)
@@ -180,6 +194,15 @@ class Circle(Geometry):
 
     def transport(self, attraction, normaliser, members) -> CircleTransport:
         return CircleTransport(attraction, normaliser, members)
+
+
+def rotation_angle(matrix: np.ndarray) -> float:
+    """The angle of a rotation matrix (2, 2); ValueError for another matrix."""
+    square = matrix.shape == (2, 2)
+    rotates = square and np.abs(matrix @ matrix.T - np.eye(2)).max() <= 1e-12
+    rotates = rotates and np.linalg.det(matrix) > 0
+    fitting("rotation", matrix, "an angle, or a rotation matrix (2, 2)", rotates)
+    return float(np.arctan2(matrix[1, 0], matrix[0, 0]))
 
 
 # Fourier series at any angles -----------------------------------------------------------------
@@ -334,6 +357,10 @@ class CircleChart(Chart):
             return evaluate(slope, coordinates)
         slope, level = evaluate(np.stack([slope, normaliser * moments]), coordinates)
         return slope / level
+
+    def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        x = self.points(coordinates)
+        return x[:, 0] * vectors[:, 1] - x[:, 1] * vectors[:, 0]
 
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return np.abs(rates)

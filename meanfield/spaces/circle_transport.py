@@ -7,6 +7,7 @@ is free of aliases in the modes kept once 2 degree + band + 1 points are used. S
 by Z * mu on the grid; with 3 degree + 1 points the aliases are those of the quotient's tail.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,6 +102,27 @@ class Table:
     numerator: np.ndarray
     denominator: np.ndarray | None = None
     least: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return self.numerator.size * (1 if self.denominator is None else 2)
+
+    def negligible_to(self, other: "Table") -> bool:
+        """Whether all that it adds to another one of these columns is rounding."""
+        pairs = (self.numerator, other.numerator), (self.denominator, other.denominator)
+        return all(
+            np.abs(mine).max() <= NEGLIGIBLE * np.abs(yours).max()
+            for mine, yours in pairs
+            if mine is not None and yours is not None
+        )
+
+    @classmethod
+    def joined(cls, tables: "Sequence[Table]") -> "Table":
+        """One table of the columns of several."""
+        below = [table.denominator for table in tables if table.denominator is not None]
+        above = np.concatenate([table.numerator for table in tables])
+        return cls(above, np.concatenate(below) if below else None, tables[0].least)
 
     def scaled(self, factor: float) -> "Table":
         """That of the velocity times a factor."""

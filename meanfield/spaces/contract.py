@@ -410,6 +410,13 @@ class Geometry(Kind, family=True):
     def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
         """Coefficients of the pushforward of a density by a rotation."""
 
+    def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Coefficients (members, modes) of point masses (members, N) at unit vectors (.., N, d).
+
+        The first is their sum, to rounding.
+        """
+        raise MeanfieldError(f"{self!r} does not hold measures without a symmetry; use Sphere.")
+
     @abstractmethod
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """n independent points, (n, d), with this density."""

@@ -238,6 +238,13 @@ class Sphere(Geometry):
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return sphere_points.sample_points(coefficients, self.degree, n, rng)
 
+    def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        pairs = zip(points, masses, strict=True)
+        found = [sphere_points.empirical_coefficients(*pair, self.degree) for pair in pairs]
+        result = np.array(found)
+        result[:, 0] = masses.sum(axis=1)  # to rounding, as fast transforms are not
+        return result
+
     def chart(self, limit: np.ndarray) -> "SphereChart":
         return SphereChart(self, limit)
 
@@ -306,6 +313,10 @@ class SphereChart(Chart):
             level = (normaliser[degrees] * moments)[None]
             velocity /= sphere_points.evaluate(level, degree, coordinates)[0, :, None]
         return velocity
+
+    def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        along = np.einsum("nd,nd->n", coordinates, vectors)
+        return vectors - along[:, None] * coordinates
 
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return np.linalg.norm(rates, axis=1)

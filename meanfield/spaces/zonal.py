@@ -6,6 +6,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory, fitting, real_array, whole_number
+from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence
 from .chart import Chart, Nodes, graded_rule
@@ -250,6 +251,12 @@ class ZonalChart(Chart):
         weights = np.eye(1) if normaliser is None else (normaliser * moments)[None]
         level, slope = _sums(x, weights, (attraction * moments)[None], e)
         return -slope / level
+
+    def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        raise MeanfieldError(
+            "Axisymmetric densities stay so under zonal drifts and reactions alone; another drift, "
+            "a normalisation or a feed-forward map needs all directions. Use Circle or Sphere."
+        )
 
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return np.abs(rates) * _sech(coordinates)

@@ -10,6 +10,7 @@ import numpy as np
 from ..lowlevel.compilation import njit
 from .attempt import STEP, attempt, norm, weigh
 from .clock import NO_STEP, accepted, planned_to, rejected, replanned, shows
+from .eigenbasis import change
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
@@ -114,7 +115,7 @@ def _hopeless(problem, work, step, rate):
 def _look_around(problem, work, rules, coarse_tail, arrived):
     if rules.steady > 0:
         u, slope = work.u[work.front[0]], work.slope[work.front[0]]
-        rate = rate_of_change(problem.linear, u, slope, work.stage, problem.parseval)
+        rate = rate_of_change(problem, u, slope, work, problem.parseval)
         if rate <= rules.steady:
             return STEADY
     if arrived:
@@ -125,13 +126,23 @@ def _look_around(problem, work, rules, coarse_tail, arrived):
 
 
 @njit(cache=True, error_model="numpy")
-def rate_of_change(linear, u, slope, total, weights):
-    """Largest norm of L u + N(u) over the members; `total` is overwritten."""
+def rate_of_change(problem, u, slope, work, weights):
+    """Largest norm of L u + N(u) over the members; scratch memory of the work is overwritten."""
+    linear, basis, total, modal = problem.linear, problem.basis, work.stage, work.modal
     worst, rows, columns = 0.0, linear.shape[0], linear.shape[1]
+    diagonal = basis.order.size == 0 or columns < total.size  # L u is in N for explicit schemes
     for member in range(len(u)):
         row = member if rows > 1 else 0
-        for k in range(total.size):
-            total[k] = linear[row, k if columns > 1 else 0] * u[member, k] + slope[member, k]
+        if diagonal:
+            for k in range(total.size):
+                total[k] = linear[row, k if columns > 1 else 0] * u[member, k] + slope[member, k]
+        else:
+            change(basis, basis.forth, u[member], modal[0], work.part)
+            for k in range(total.size):
+                modal[0, k] *= linear[row, k]
+            change(basis, basis.back, modal[0], total, work.part)
+            for k in range(total.size):
+                total[k] += slope[member, k]
         found = norm(total, weights)
         if np.isfinite(worst) and not found <= worst:
             worst = found

@@ -7,6 +7,7 @@ import numpy as np
 from ..lowlevel.callbacks import evaluate
 from ..lowlevel.compilation import INNER, WITHIN, njit
 from ..lowlevel.simd import address_of, as_bits, from_bits
+from .eigenbasis import Eigenbasis, change
 
 # Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
 STEP = {**INNER, "error_model": "numpy"}
@@ -29,6 +30,9 @@ class Problem(NamedTuple):
     it is (1, 1), 0, and L is `added` to N, (rows, modes); else `added` is empty. `metric` weighs
     the squared coefficients of an error, `parseval` those of a function (L2). N is asked for at
     the time in `time`, (1,); the clock of a run shows 0 at `start`.
+
+    Where there is a `basis`, L is diagonal in it, with the eigenvalues `linear` or `added`, and
+    the states are real.
     """
 
     nonlinear: int
@@ -41,6 +45,7 @@ class Problem(NamedTuple):
     speed: np.ndarray
     time: np.ndarray
     start: float
+    basis: Eigenbasis
 
 
 class Work(NamedTuple):
@@ -50,8 +55,10 @@ class Work(NamedTuple):
         says which of the two is the present one
     slopes : (members, s + 2, modes) N of every stage, of each member where a step is kept for
         dense output; else one member after another has the place of the first. Rows below are
-        s + 2, or s + 3 with a second estimate; modes below are 1 for an explicit scheme
+        s + 2, or s + 3 with a second estimate; modes below are 1 for an explicit scheme, which
+        has L u in them. For others they are in the eigenbasis of L, if there is one
     stage : (modes,) argument of a stage, of one member
+    modal : (2, modes) two vectors in the eigenbasis; part : scratch memory of `change`
     phi : (nodes, 4) the phi functions of one mode at the nodes of the scheme
     decay : (s + 2, rows, modes) factor of u in every stage, the solution and the estimates (0)
     weights : (s + 2, rows, slots, modes) factors of N, with `columns` : (s + 2, slots) saying of
@@ -65,6 +72,8 @@ class Work(NamedTuple):
     front: np.ndarray
     slopes: np.ndarray
     stage: np.ndarray
+    modal: np.ndarray
+    part: np.ndarray
     phi: np.ndarray
     decay: np.ndarray
     weights: np.ndarray
@@ -172,34 +181,45 @@ def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
     columns, last = work.columns, slopes.shape[0] - 1
     row = member if work.decay.shape[1] > 1 else 0
     shared = work.weights.shape[3] < u.size
-    added_row = member if problem.added.shape[0] > 1 else 0
+    basis, part, modal = problem.basis, work.part, problem.added.shape[0] == 0
+    modal = modal and basis.order.size > 0
+    start = work.modal[0] if modal else u
     error = tail = second = 0.0
-    for k in range(u.size):
-        slopes[0, k] = old_slope[k]
+    if modal:
+        change(basis, basis.forth, u, start, part)
+        change(basis, basis.forth, old_slope, slopes[0], part)
+    else:
+        for k in range(u.size):
+            slopes[0, k] = old_slope[k]
     for i in range(columns.shape[0]):  # the stages, the solution and one or two estimates
         target = new if i == last - 1 else stage
+        sums = work.modal[1] if modal else target
         if shared:
-            _combine_shared(target, u, work.decay[i, row], work.weights[i, row], columns[i], slopes)
+            _combine_shared(sums, u, work.decay[i, row], work.weights[i, row], columns[i], slopes)
         else:
-            _combine(target, u, work.decay[i, row], work.weights[i, row], columns[i], slopes)
+            _combine(sums, start, work.decay[i, row], work.weights[i, row], columns[i], slopes)
+        if modal:
+            change(basis, basis.back, sums, target, part)
         if i < last:
             problem.time[0] = t + table.nodes[table.decay[i]] * work.weighed_step[0]
+            slope = new_slope if modal else slopes[i + 1]
             evaluate(
                 problem.nonlinear,
                 problem.context,
                 member,
                 address_of(target),
-                address_of(slopes[i + 1]),
+                address_of(slope),
             )
-            if problem.added.shape[0] > 0:
-                for k in range(u.size):
-                    slopes[i + 1, k] += problem.added[added_row, k] * target[k]
+            if modal:
+                change(basis, basis.forth, slope, slopes[i + 1], part)
+            add_linear(problem, member, target, slope, work.modal, part)
         elif i == last:
             error, tail = _norm_and_tail(stage, problem.metric, problem.degrees, tail_degree)
         else:
             second = norm(stage, problem.metric)
-    for k in range(u.size):
-        new_slope[k] = slopes[last, k]
+    if not modal:
+        for k in range(u.size):
+            new_slope[k] = slopes[last, k]
     share = 1.0
     if columns.shape[0] > last + 1 and error > 0:
         share = error / np.sqrt(error * error + 0.01 * second * second)
@@ -207,11 +227,29 @@ def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
 
 
 @njit(cache=True, error_model="numpy")
-def slope_of(nonlinear, context, member, added, u, slope):
-    """slope = N(u) for one member, and L u where the row `added` is not empty."""
-    evaluate(nonlinear, context, member, address_of(u), address_of(slope))
-    for k in range(added.size):
-        slope[k] += added[k] * u[k]
+def slope_of(problem, member, u, slope, modal, part):
+    """slope = N(u) for one member, and L u for an explicit scheme."""
+    evaluate(problem.nonlinear, problem.context, member, address_of(u), address_of(slope))
+    add_linear(problem, member, u, slope, modal, part)
+
+
+@njit(**STEP)
+def add_linear(problem, member, u, slope, modal, part):
+    """Add L u to the slope for an explicit scheme; `modal` and `part` are overwritten."""
+    rows, basis = problem.added.shape[0], problem.basis
+    if rows == 0:
+        return
+    added = problem.added[member if rows > 1 else 0]
+    if basis.order.size == 0:
+        for k in range(u.size):
+            slope[k] += added[k] * u[k]
+        return
+    change(basis, basis.forth, u, modal[0], part)
+    for k in range(u.size):
+        modal[0, k] *= added[k]
+    change(basis, basis.back, modal[0], modal[1], part)
+    for k in range(u.size):
+        slope[k] += modal[1, k]
 
 
 @njit(cache=True, error_model="numpy")

@@ -9,6 +9,7 @@ from .advance import Rules, advance, rate_of_change
 from .attempt import HIGHEST, Problem, Work, fastest_rate, slope_of
 from .clock import Clock, started
 from .dense_output import Interpolant, ParabolicInterpolant
+from .eigenbasis import NO_BASIS, Eigenbasis, scratch
 from .schemes import ParabolicOutput, Scheme, Table
 
 FIXED_STEP = Rules(0.0, 1.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # whatever its error is
@@ -24,7 +25,7 @@ class _Nonlinear(Protocol):
 
 
 class Stepper:
-    """Steps of one scheme for du/dt = L u + N(u, t), with L diagonal, of (members, modes).
+    """Steps of one scheme for du/dt = L u + N(u, t) of (members, modes), L diagonal in some basis.
 
     Parameters
     ----------
@@ -43,6 +44,9 @@ class Stepper:
         Degree of every coefficient, for the spectral tail; by default 0, 1, ....
     start : float
         The time at which the clock shows 0.
+    basis : Eigenbasis, optional
+        In which L is diagonal, of the states as real numbers: real and imaginary parts in turn
+        where they are complex. A row of `linear` then has as many eigenvalues.
 
     Attributes
     ----------
@@ -65,44 +69,60 @@ class Stepper:
         parseval: np.ndarray | None = None,
         degrees: np.ndarray | None = None,
         start: float = 0.0,
+        basis: Eigenbasis | None = None,
     ):
         self.scheme, self._nonlinear = scheme, nonlinear  # lives as long as its address is used
-        modes = state.shape[1]
+        state = np.asarray(state)
+        modes, self._dtype = state.shape[1], state.dtype
+        inner = state.dtype if basis is None else np.dtype(float)
+        parts = state.dtype.itemsize // inner.itemsize  # numbers that the loop has for one
         self._linear = np.array(linear)  # copies: read-only arrays are another type when compiled
         problem = Problem(
             nonlinear.address,
             nonlinear.context,
             self._linear,
             self._linear,
-            np.array(np.ones(modes) if metric is None else metric, dtype=float),
-            np.array(np.ones(modes) if parseval is None else parseval, dtype=float),
-            np.array(np.arange(modes) if degrees is None else degrees, dtype=np.int64),
+            np.repeat(np.ones(modes) if metric is None else metric, parts).astype(float),
+            np.repeat(np.ones(modes) if parseval is None else parseval, parts).astype(float),
+            np.repeat(np.arange(modes) if degrees is None else degrees, parts).astype(np.int64),
             nonlinear.speed,
             nonlinear.time,
             start,
+            NO_BASIS if basis is None else basis,
         )
         self.elapsed = 0.0
         self._problem = _for_scheme(problem, scheme, self._linear)
         self._table = scheme.table()
-        self._work = _work(self._table, self._problem.linear, np.asarray(state))
+        shape = len(state), parts * modes
+        self._work = _work(self._table, self._problem.linear, np.zeros(shape, dtype=inner))
         self.state = state
+
+    @property
+    def linear(self) -> np.ndarray:
+        """The diagonal of L; set it to another one, before a state."""
+        return self._linear
+
+    @linear.setter
+    def linear(self, linear: np.ndarray) -> None:
+        self._linear[:] = linear
+        self._work.weighed_step[0] = np.nan
 
     @property
     def state(self) -> np.ndarray:
         """The state u, a copy; set it to start from elsewhere."""
-        return self._work.u[self._work.front[0]].copy()
+        return self._work.u[self._work.front[0]].copy().view(self._dtype)
 
     @state.setter
     def state(self, u: np.ndarray) -> None:
         front = self._work.front[0]
-        self._work.u[front] = u
-        self._work.slope[front] = self.nonlinear(u, self.elapsed)
+        self._work.u[front] = self._inside(u)
+        self._work.slope[front] = self._slope(self._work.u[front], self.elapsed)
         self._interpolant: Callable[[float], np.ndarray] | None = None
 
     @property
     def state_before(self) -> np.ndarray:
         """That at the beginning of the last step, as long as no other step was tried."""
-        return self._work.u[1 - self._work.front[0]].copy()
+        return self._work.u[1 - self._work.front[0]].copy().view(self._dtype)
 
     def within(self, t: float) -> np.ndarray:
         """The state at a time within the last step, as long as no other step was tried.
@@ -111,20 +131,23 @@ class Stepper:
         """
         if self._interpolant is None:
             self._interpolant = self._last_step()
-        return self._interpolant((t - self.before.t) / self.before.step)
+        return self._interpolant((t - self.before.t) / self.before.step).view(self._dtype)
 
     def _last_step(self) -> Callable[[float], np.ndarray]:
         """The state within the last step, as a function of the part of it."""
         work, dt, dense = self._work, self.before.step, self.scheme.dense
-        u, new = self.state_before, self.state
+        front, basis = work.front[0], self._problem.basis
+        u, new = work.u[1 - front].copy(), work.u[front].copy()
         if isinstance(dense, ParabolicOutput):
-            return ParabolicInterpolant(dense, self._linear, u, new, work.slopes, dt)
+            ends = basis.into(u), basis.into(new)
+            modal = ParabolicInterpolant(dense, self._linear, *ends, work.slopes, dt)
+            return lambda part: basis.out_of(modal(part))
         assert dense is not None
         speed = self._problem.speed.copy()  # that of the step, which the next review looks at
         real, dtype = np.float64, u.dtype
 
         def velocity(place: np.ndarray, t: float) -> np.ndarray:
-            return self.nonlinear(place.view(dtype), t).view(real)
+            return self._slope(place.view(dtype), t).view(real)
 
         slopes = np.moveaxis(work.slopes, 1, 0).reshape(work.slopes.shape[1], -1).view(real)
         ends = u.view(real), new.view(real)
@@ -151,17 +174,29 @@ class Stepper:
         return self._work.counts
 
     def nonlinear(self, u: np.ndarray, elapsed: float = 0.0) -> np.ndarray:
-        """N(u) when the clock shows `elapsed`."""
-        shape = self._work.u.shape[1:]
-        source = np.array(u, dtype=self._work.u.dtype).reshape(shape)
-        slope, problem = np.empty_like(source), self._problem
+        """N(u) when the clock shows `elapsed`, with L u in it for an explicit scheme."""
+        return self._slope(self._inside(u), elapsed).view(self._dtype)
+
+    def _inside(self, u: np.ndarray) -> np.ndarray:
+        """A state in the numbers of the loop, a copy."""
+        source = np.array(u, dtype=self._dtype, order="C").view(self._work.u.dtype)
+        return source.reshape(self._work.u.shape[1:])
+
+    def _slope(self, u: np.ndarray, elapsed: float) -> np.ndarray:
+        """N of a state in the numbers of the loop."""
+        source, problem = u.reshape(self._work.u.shape[1:]), self._problem
+        slope, modal = np.empty_like(source), np.empty_like(self._work.modal)
+        part = np.empty_like(self._work.part)
         problem.time[0] = problem.start + elapsed
         for member in range(len(source)):
-            added = problem.added[member % max(len(problem.added), 1) :][:1].ravel()
-            function = problem.nonlinear, problem.context, member
-            slope_of(*function, added, source[member], slope[member])
+            slope_of(problem, member, source[member], slope[member], modal, part)
         self._nonlinear.check()
         return slope
+
+    def _rates_of_change(self, u: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """L u + N(u), from N(u)."""
+        basis = self._problem.basis
+        return basis.out_of(self._problem.linear * basis.into(u)) + slope
 
     @property
     def rate(self) -> float:
@@ -175,8 +210,7 @@ class Stepper:
 
     def _rate(self, weights: np.ndarray) -> float:
         work, front = self._work, self._work.front[0]
-        u, slope, scratch = work.u[front], work.slope[front], np.empty_like(work.stage)
-        return float(rate_of_change(self._problem.linear, u, slope, scratch, weights))
+        return float(rate_of_change(self._problem, work.u[front], work.slope[front], work, weights))
 
     def growth(self, way: float) -> float:
         """How fast N changes along du/dt, relative: from the present state so far along, by norms.
@@ -185,8 +219,8 @@ class Stepper:
         """
         work, front = self._work, self._work.front[0]
         u, slope = work.u[front], work.slope[front]
-        moved = u + way / self.rate_in_metric * (self._problem.linear * u + slope)
-        change = self.nonlinear(moved, self.elapsed) - slope
+        moved = u + way / self.rate_in_metric * self._rates_of_change(u, slope)
+        change = self._slope(moved, self.elapsed) - slope
         return float(np.sqrt((self._problem.metric * np.abs(change) ** 2).sum(axis=1).max())) / way
 
     def longest_step(self, scheme: Scheme) -> float:
@@ -217,13 +251,13 @@ class Stepper:
 
     def _attempted(self, u: np.ndarray, dt: float, elapsed: float) -> tuple[np.ndarray, float]:
         work = _work(self._table, self._problem.linear, self._work.u[0])
-        work.u[0] = u
-        work.slope[0] = self.nonlinear(u, elapsed)
+        work.u[0] = self._inside(u)
+        work.slope[0] = self._slope(work.u[0], elapsed)
         clock, dt = started(float(dt)), float(dt)
         problem = self._problem._replace(start=self._problem.start + elapsed)
         advance(problem, self._table, work, clock, FIXED_STEP, dt, np.inf, 1)
         self._nonlinear.check()
-        return work.u[1], float(work.error[0])
+        return work.u[1].view(self._dtype), float(work.error[0])
 
     def advance(
         self, clock: Clock, rules: Rules, target: float, limit: int, output: float = np.inf
@@ -267,6 +301,8 @@ def _work(table: Table, linear: np.ndarray, state: np.ndarray) -> Work:
         front=np.zeros(1, dtype=np.int64),
         slopes=np.zeros((len(state), table.decay.size + 1, modes), dtype=state.dtype),
         stage=np.zeros(modes, dtype=state.dtype),
+        modal=np.zeros((2, modes), dtype=state.dtype),
+        part=scratch(modes, state.dtype),
         phi=np.zeros((table.nodes.size, HIGHEST + 1), dtype=linear.dtype),
         decay=np.zeros((rows, *linear.shape), dtype=linear.dtype),
         weights=np.zeros((rows, len(linear), slots, linear.shape[1]), dtype=linear.dtype),

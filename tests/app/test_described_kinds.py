@@ -94,8 +94,12 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
     },
     "Noise": {
         "Isotropic": NONE,
-        "CommonNoise": NONE,
         "Anisotropic": ({"sigma": st.just([[2.0, 0.5], [0.5, 1.0]])}, {}),
+    },
+    "CommonNoise": {
+        "CommonRotations": ({"kappa": positive_ensembles}, {}),
+        "CommonTranslations": ({"kappa": positive_ensembles}, {}),
+        "CommonMatrix": ({"kappa": positive_ensembles}, {}),
     },
     "Given": {
         "FromFile": ({"file": st.just("numbers.npz")}, {"key": st.just("a")}),

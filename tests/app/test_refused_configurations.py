@@ -67,7 +67,7 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
         ({"model.kappa": 0}, "model.kappa", "> 0.*got 0"),
         ({"model.kappa": [1, -2]}, "model.kappa", r"> 0.*got \[1, -2\]"),
         ({"model.kappa": np.nan}, "model.kappa", "> 0.*got nan"),
-        ({"model.kappa": {"a": 1}}, "model.kappa", "got a table"),
+        ({"model.kappa": {"a": 1}}, "model.kappa.kind", "PerLayer"),
         (
             {"model.drift": {"kind": "SA", "beta": [1, 2]}, "model.kappa": [1, 2, 3]},
             "model",
@@ -131,7 +131,6 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
             "axis",
         ),
         ({"model.drift": "Hardmax"}, "solve", "Hardmax.*Tokens"),
-        ({"model": {"drift": SA, "reaction": 1}}, "solve", "reaction"),
         ({"model": {"drift": SA, "normalisation": "PreLN"}}, "solve", "normalisation"),
         ({"model.drift": {"kind": "SA", "beta": "Logarithmic"}}, "model", "number of tokens"),
         ({"solve.rng": 1}, "solve.rng", "Tokens"),
@@ -178,7 +177,8 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
             "solve",
             "Strang",
         ),
-        ({"model.noise": "CommonNoise"}, "model", "kappa = inf"),
+        ({"model.noise": {"kind": "Anisotropic", "sigma": [[1.0]]}}, "model.noise", "sigma"),
+        ({"model.common": "CommonRotations"}, "model.common.kappa", "required"),
         ({"model.noise": SKEW, "solve.rng": 2}, "model.noise", "symmetric"),
     ],
     "attention": [
@@ -276,7 +276,6 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
         ({"chaos.floor": 1}, "chaos.floor", "got 1"),
         ({"chaos.dt": 0.0}, "chaos.dt", "> 0"),
         ({"model.kappa": [1.0, 2.0]}, "chaos", "single model"),
-        ({"model.reaction": 1.0}, "chaos", "reaction"),
         ({"initial": MEMBERS}, "chaos", "single density"),
         ({"initial": {"kind": "Tokens", "x": UNIFORM}}, "initial.kind", '"Tokens"'),
         (

@@ -41,6 +41,16 @@ def test_tables_are_labelled():
     assert "W2" in repr(SMALL) and "coupling" in repr(SMALL)
 
 
+def test_the_nonlinear_process_has_the_noise_of_the_model():
+    """Coupled tokens come closer like n^(-1/2): a factor 4 here, and none if they are not."""
+    noise = mf.noise.Anisotropic(np.diag([1.6, 0.4]))
+    model = mf.Transformer(mf.Kuramoto(), 1.0, noise=noise)
+    options = {"replicas": 8, "times": [0.5], "distances": ["H^-1"], "floor": False}
+    found = study(model=model, sizes=[16, 256], **options)
+    coupling = found.data["coupling"].mean("replica").values
+    assert coupling[1] < 0.35 * coupling[0]
+
+
 def test_a_part_of_a_study_has_the_same_numbers():
     part = study(sizes=[64], replicas=5)
     for name in ("W2", "coupling", "floor of W1", "|m_1|^2"):

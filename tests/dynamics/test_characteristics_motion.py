@@ -158,9 +158,10 @@ def test_on_s2_longitudes_suffice_for_sharp_kernels():
 
     state, model = mf.Characteristics(SPHERE), mf.Transformer(mf.USA(50.0))
     motion = CharacteristicsMotion(model, state)
-    fine = SPHERE.resample(motion.degree)
-    series = motion.attraction[fine.geometry.degrees] * fine.coefficients
-    expected = gradient(series, motion.degree, state.points)
+    (term,) = motion.harmonics
+    fine = SPHERE.resample(term.degree)
+    series = term.attraction[fine.geometry.degrees] * fine.coefficients
+    expected = gradient(series, term.degree, state.points)
     assert_close(motion.velocity(state.coordinates), expected, 1e-11)  # measured: 5e-13
 
 
@@ -208,9 +209,9 @@ def test_a_function_is_as_good_as_its_formula(d):
 
 def test_noise_and_ensembles_are_refused():
     state = mf.Characteristics(CIRCLE)
-    with pytest.raises(ValueError, match=r"without noise, kappa = inf; got kappa = 3\.0"):
+    with pytest.raises(ValueError, match=r"without noise, .*kappa=3\.0"):
         CharacteristicsMotion(mf.Transformer(mf.USA(1.0), 3.0), state)
-    with pytest.raises(ValueError, match=r"got kappa = \[inf, 2\.0\]"):
+    with pytest.raises(ValueError, match=r"kappa=\[inf, 2\.0\]"):
         CharacteristicsMotion(mf.Transformer(mf.USA(1.0), [np.inf, 2.0]), state)
     with pytest.raises(ValueError, match=r"a single model; got an ensemble \(2,\).*one by one"):
         CharacteristicsMotion(mf.Transformer(mf.USA([1.0, 2.0])), state)

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meanfield import SA, USA, CommonNoise, FeedForward, Isotropic, Kuramoto, Transformer
+from meanfield import (
+    SA,
+    USA,
+    Anisotropic,
+    CommonRotations,
+    FeedForward,
+    Isotropic,
+    Kuramoto,
+    Transformer,
+)
 from meanfield.core.kinds import describe
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=50)
@@ -76,11 +85,23 @@ def test_description_and_text_show_both_parameters():
 
 def test_a_noise_of_another_kind_needs_a_finite_kappa():
     for kappa in (np.inf, [np.inf, np.inf]):
-        with pytest.raises(ValueError, match=r"CommonNoise\(\) has strength 1/kappa.*finite kappa"):
-            Transformer(USA(1.0), kappa, noise=CommonNoise())
-    assert Transformer(USA(1.0), [np.inf, 2.0], noise=CommonNoise()).noisy
+        with pytest.raises(ValueError, match=r"Anisotropic.* has strength 1/kappa.*finite kappa"):
+            Transformer(USA(1.0), kappa, noise=Anisotropic(np.eye(2)))
+    assert Transformer(USA(1.0), [np.inf, 2.0], noise=Anisotropic(np.eye(2))).noisy
     deterministic = Transformer(USA(1.0), noise=Isotropic())
     assert replace(deterministic, drift=SA(1.0)).noise == Isotropic()
+
+
+def test_common_noise_is_beside_independent_noise():
+    model = Transformer(USA(1.0), common=CommonRotations(2.0))
+    assert model.noisy
+    assert not model.has_independent_noise
+    assert Transformer(USA(1.0), 3.0, common=CommonRotations([1.0, 2.0])).shape == (2,)
+    assert repr(model) == "Transformer(USA(beta=1.0), common=CommonRotations(kappa=2.0))"
+    with pytest.raises(ValueError, match="common"):
+        Transformer(USA([1.0, 2.0, 3.0]), common=CommonRotations([1.0, 2.0]))
+    with pytest.raises(TypeError, match="common"):
+        Transformer(USA(1.0), common=Isotropic())
 
 
 SWAP = [[0.0, 1.0], [1.0, 0.0]]

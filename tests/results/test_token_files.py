@@ -35,7 +35,12 @@ RUNS = {
     "radii": (mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN()), X, {}),
     "reaction": (mf.Transformer(mf.USA(1.0), reaction=2.0), X, {}),
     "products": (mf.Transformer(mf.SA(1.0)), X.gram(), {}),
-    "noise": (mf.Transformer(mf.SA(1.0), 3.0, noise=mf.CommonNoise()), X, {"rng": 1, "dt": 0.1}),
+    "noise": (mf.Transformer(mf.SA(1.0), 3.0), X, {"rng": 1, "dt": 0.1}),
+    "common noise": (
+        mf.Transformer(mf.SA(1.0), common=mf.CommonTranslations([3.0, 4.0])),
+        X,
+        {"rng": 1, "dt": 0.1},
+    ),
     "space": (
         mf.Transformer(mf.Attention(Q=GOE, weights=mf.L2())),
         mf.Tokens(2 * X.x, on_sphere=False),

@@ -212,7 +212,7 @@ LIKE = {  # made of the good value, where that is an array
     "reversed": _changed(lambda array: array[::-1]),
     "fractions": _changed(lambda a: np.vectorize(fractions.Fraction, otypes=[object])(a)),
 }
-FUNCTIONS = ("f", "potential", "scale", "alpha", "events", "callback")
+FUNCTIONS = ("f", "function", "potential", "scale", "alpha", "events", "callback")
 RETURNING = ("returns None", "returns text", "returns ragged")
 ANYTHING = ("value",)  # what describes anything
 VALUES = [*ANY, *(f"like: {name}" for name in LIKE)]
@@ -259,6 +259,10 @@ def calls():
     path = mf.solve(quiet, three, span, t_eval=[0.0, 0.005, 0.01])
     around = mf.solve(quiet, tokens, span)
     law = mf.solve(mf.Transformer(attention), gaussian, span, t_eval=[0.0, 0.01])
+
+    def moved(drift):
+        return mf.solve(mf.Transformer(drift), three, span, t_eval=[0.01])
+
     file = run.save(folder / "run.nc")
     np.save(folder / "x.npy", three.x)
     state = mf.stationary(mf.Transformer(drift, 3.0), circle.fourier([1, 0.3]))
@@ -370,6 +374,7 @@ def calls():
         ("Dirac.expect", mf.Dirac([1.0, 0.0]).expect, {"f": first}),
         ("Gaussian", mf.Gaussian, {"mean": [0.5, 0.0], "cov": square}),
         ("Gaussian.rank", gaussian.rank, {"negligible": 1e-6}),
+        ("Gaussian.quadrature", gaussian.quadrature, {"nodes": 4}),
         ("Gaussian.sample", gaussian.sample, {"n": 4, "rng": 0}),
         ("Equiangular", mf.Equiangular, {"n": 8.0, "rho": 0.1, "radius": 1.0}),
         ("Equiangular of gap", lambda n, gap: mf.Equiangular(n, gap=gap), {"n": 8, "gap": 0.5}),
@@ -390,12 +395,20 @@ def calls():
         ("Attention", mf.Attention, {"Q": square, "K": square, "V": square}),
         ("Hardmax", mf.Hardmax, {"Q": square, "K": square, "V": square}),
         ("FeedForward", mf.FeedForward, {"inner": square, "outer": square, "bias": [0.1, 0.2]}),
+        ("Field", mf.Field, {"function": np.sin}),
+        ("Field of tokens", lambda function: moved(mf.Field(function)), {"function": np.sin}),
+        ("Sum", mf.Sum, {"drifts": [drift, attention], "factors": [1.0, 0.5]}),
+        ("factor * drift", lambda factor: factor * (drift + attention), {"factor": 2.0}),
+        ("drift + drift", lambda drift: mf.USA(1.0) + drift, {"drift": attention}),
         ("PerLayer", mf.PerLayer, {"values": [1.0, 2.0], "duration": 1.0}),
         ("Sigmoid", mf.Sigmoid, {"bias": 0.5}),
         ("Sinkhorn", mf.Sinkhorn, {"tolerance": 1e-10, "most_iterations": 100}),
         ("NGPT", mf.NGPT, {"alpha": 1.0}),
         ("MixLN", mf.MixLN, {"tau": 1.0}),
         ("Anisotropic", Anisotropic, {"sigma": square}),
+        ("CommonRotations", mf.CommonRotations, {"kappa": 2.0}),
+        ("CommonTranslations", mf.CommonTranslations, {"kappa": 2.0}),
+        ("CommonMatrix", mf.CommonMatrix, {"kappa": 2.0}),
         ("MultiplicativeIto", mf.MultiplicativeIto, {"scale": size}),
         ("MultiplicativeStratonovich", mf.MultiplicativeStratonovich, {"scale": size}),
         (
@@ -403,7 +416,8 @@ def calls():
             mf.Transformer,
             {
                 **{"drift": drift, "kappa": 2.0, "normalisation": normalisation.PostLN()},
-                **{"noise": noise.Isotropic(), "reaction": 0.0, "feedforward": None},
+                **{"noise": noise.Isotropic(), "common": mf.CommonRotations(2.0)},
+                **{"reaction": 0.0, "feedforward": None},
             },
         ),
         ("MeanField", mf.MeanField, {"run": run}),
@@ -572,9 +586,10 @@ NOT_CALLED = {
     *("CheckpointError", "ConfigError", "MeanfieldError", "StorageError", "StorageWarning"),
     *("UnresolvedWarning", "Distance", "KernelModes", "PhaseDiagram", "Rate", "SpecialPoint"),
     *("Stability", "Transition", "Tricritical", "doctor"),  # results, and what takes nothing
-    *("CommonNoise", "Isotropic", "Kuramoto", "L2", "Linear", "PeriLN", "PostLN", "PreLN"),
+    *("Isotropic", "Kuramoto", "L2", "Linear", "PeriLN", "PostLN", "PreLN"),
     *("Softmax", "SqrtScaling", "Unnormalised"),
-    *("Drift", "Motion", "Noise", "Normalisation", "State", "Weights", "ZonalDrift"),  # to build on
+    *("CommonNoise", "Drift", "Motion", "Noise", "Normalisation", "Pointwise"),  # to build on
+    *("State", "Weights", "ZonalDrift"),
     *("from_pyshtools", "to_pyshtools"),  # need another package
 }
 

@@ -53,11 +53,19 @@ def drift(chance, given):
         lambda: mf.SA(beta(chance)),
         mf.Kuramoto,
         lambda: mf.Interaction.chebyshev([0.0, number(chance, 1.0, positive=False), 0.5]),
+        lambda: number(chance, 0.5, positive=False) * mf.USA(1.0) - 2 * mf.Kuramoto(),
+        lambda: number(chance, 0.5, positive=False) * mf.SA(beta(chance)),
     ]
     general = [
         lambda: mf.Attention(beta=beta(chance), V=number(chance, 1.0, -1.0, positive=False)),
         lambda: mf.Attention(beta=beta(chance), weights=weights(chance)),
     ]
+    parts = [
+        lambda: mf.FeedForward(number(chance, 1.0), number(chance, 1.0), activation=np.tanh),
+        lambda: mf.Field(lambda x: size * x**2),
+    ]
+    size = number(chance, 1.0, positive=False)
+    general.append(lambda: mf.Attention(beta=beta(chance)) + size * parts[chance.integers(2)]())
     kinds = zonal
     if isinstance(given, mf.Gaussian) or not getattr(given, "on_sphere", True):
         kinds = general

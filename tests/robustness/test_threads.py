@@ -25,7 +25,7 @@ USA, NOISY = mf.Transformer(mf.USA(beta=2.0)), mf.Transformer(mf.USA(beta=2.0), 
 SA, NOISY_SA = mf.Transformer(mf.SA(beta=2.0)), mf.Transformer(mf.SA(beta=2.0), kappa=8.0)
 CIRCLE = mf.Circle(24)
 SPACES = {"circle": mf.Circle, "sphere": mf.Sphere, "zonal": lambda degree: mf.Zonal(5, degree)}
-NOISES = (mf.Isotropic(), mf.CommonNoise(), mf.Anisotropic(np.diag([0.1, 0.2, 0.3])))
+NOISES = (mf.Isotropic(), mf.Anisotropic(np.diag([0.1, 0.2, 0.3])))
 OWN = mf.Interaction(lambda t: np.sin(t) + t**3, name="own")
 
 SHARED = {}  # the same objects in all threads
@@ -152,7 +152,8 @@ def jobs(folder, variants):
             mf.Transformer(mf.Attention(Q=np.eye(4), beta=2.0 + k, causal=True)), tokens(90, 4, k)
         )
         for noise in NOISES:
-            noisy = mf.Transformer(mf.SA(beta=1.0), 8.0, noise=noise)
+            common = mf.CommonTranslations(9.0)
+            noisy = mf.Transformer(mf.SA(beta=1.0), 8.0, noise=noise, common=common)
             name = type(noise).__name__
             found[f"{name} noise {k}"] = moved(noisy, tokens(50, 3, k), rng=k, dt=0.05)
         found[f"Gram {k}"] = moved(SA, lambda k=k: tokens(12, 5, k)().gram())

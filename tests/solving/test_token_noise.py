@@ -141,15 +141,6 @@ def test_replicas_with_and_without_noise():
     assert np.abs(run.final.x[1] - still.final.x).max() > 0.1
 
 
-def test_common_noise_turns_all_tokens_together():
-    model = mf.Transformer(mf.SA(2.0), kappa=1.0, noise=mf.CommonNoise())
-    end = noisy(3, model=model).final
-    still = mf.solve(mf.Transformer(mf.SA(2.0)), START, (0, 1), t_eval=[1.0], rtol=1e-10).final
-    # Rotations commute with attention: inner products are those without noise.
-    np.testing.assert_allclose(end.x @ end.x.T, still.x @ still.x.T, rtol=0, atol=1e-6)
-    assert np.abs(end.x - still.x).max() > 0.1
-
-
 def test_tokens_in_space_diffuse():
     x = mf.Tokens(np.zeros((MANY, 2)), on_sphere=False)
     model = mf.Transformer(mf.Attention(V=0.0), kappa=4.0)
@@ -184,7 +175,7 @@ def test_what_noise_does_not_go_with(tmp_path):
         noisy(1, tokens=START.gram())
     with pytest.raises(mf.MeanfieldError, match="Noise moves each token its own way"):
         noisy(1, tokens=mf.Equiangular(5, 0.1))
-    with pytest.raises(ValueError, match="rng is for Tokens"):
+    with pytest.raises(ValueError, match="rng is for Tokens, and for a Density under common"):
         mf.solve(MODEL, mf.Circle(8).uniform(), (0, 1), rng=1)
     with pytest.raises(ValueError, match='"steady"'):
         noisy(1, until="steady")

@@ -62,3 +62,41 @@ def test_rows_of_different_length_are_called_so(cov):
         mf.Gaussian([0.0, 0.0], cov)
     with pytest.raises(TypeError, match="covariance must be real numbers"):
         mf.Gaussian([0.0, 0.0], [[1.0, None], [None, 1.0]])
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_quadrature_integrates_polynomials(d):
+    """Degree 2 n - 1 along each axis: E<b, x>^6 = 15 (b^T S b)^3 about the mean, for n = 4."""
+    rng = np.random.default_rng(d)
+    mean, M, b = rng.standard_normal(d), rng.standard_normal((d, d)), rng.standard_normal(d)
+    law = mf.Gaussian(mean, M @ M.T)
+    tokens = law.quadrature(4)
+    assert len(tokens) == 4**d and tokens.masses.sum() == pytest.approx(1, abs=1e-14)
+    variance = b @ law.cov @ b
+    for power, moment in (
+        (1, 0),
+        (2, variance),
+        (3, 0),
+        (4, 3 * variance**2),
+        (6, 15 * variance**3),
+    ):
+        found = tokens.expect(lambda x, power=power: ((x - mean) @ b) ** power)
+        assert found == pytest.approx(moment, rel=1e-12, abs=1e-12 * variance ** (power / 2))
+
+
+def test_a_singular_law_has_nodes_on_its_plane():
+    tokens = mf.Gaussian([1.0, 2.0], [[1, 1], [1, 1]]).quadrature(5)
+    assert tokens.x.shape == (5, 2)
+    np.testing.assert_allclose(tokens.x[:, 1] - tokens.x[:, 0], 1, atol=1e-14)
+    assert mf.Gaussian([1.0, 2.0], np.zeros((2, 2))).quadrature(5).x.tolist() == [[1.0, 2.0]]
+
+
+@pytest.mark.parametrize("nodes", [1, 0, -3, 2.5, "8", None, True, 1001])
+def test_a_quadrature_has_a_number_of_nodes(nodes):
+    with pytest.raises((ValueError, TypeError), match="nodes"):
+        mf.Gaussian([0.0], [[1.0]]).quadrature(nodes)
+
+
+def test_a_quadrature_in_high_dimension_is_refused():
+    with pytest.raises(ValueError, match=r"nodes = 5 along each axis.*are needed"):
+        mf.Gaussian(np.zeros(40), np.eye(40)).quadrature(5)

@@ -1,4 +1,4 @@
-"""What is special about common, anisotropic and multiplicative noise."""
+"""What is special about anisotropic and multiplicative noise."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from diffusions import normal_rule, orders, unit
 from meanfield.core.errors import MeanfieldError
 from meanfield.models.noise import (
     Anisotropic,
-    CommonNoise,
     Isotropic,
     MultiplicativeIto,
     MultiplicativeStratonovich,
@@ -16,44 +15,6 @@ from meanfield.models.noise import (
 
 def uneven(x):
     return 1 + 0.5 * x[..., 0]
-
-
-@pytest.mark.parametrize("d", [2, 3, 4, 7])
-def test_common_noise_keeps_inner_products(d):
-    rng, noise = np.random.default_rng(d), CommonNoise()
-    x = start = unit(rng.standard_normal((2, 6, d)))
-    for _ in range(100):
-        x = noise.moved(x, np.array([0.2, 0.01]), noise.increments(x.shape, rng))
-    assert np.abs(x - start).max() > 0.1
-    gram, before = x @ x.transpose(0, 2, 1), start @ start.transpose(0, 2, 1)
-    np.testing.assert_allclose(gram, before, rtol=0, atol=1e-13)
-
-
-def test_common_noise_on_the_circle_turns_all_tokens_by_one_normal_angle():
-    rng, noise = np.random.default_rng(0), CommonNoise()
-    x = unit(rng.standard_normal((3, 5, 2)))
-    angle = noise.increments(x.shape, rng)
-    moved = noise.moved(x, np.full(3, 0.3), angle)
-    before, after = x[..., 0] + 1j * x[..., 1], moved[..., 0] + 1j * moved[..., 1]
-    expected = np.exp(-1j * np.sqrt(0.6) * angle)  # L_12 turns e_2 to e_1
-    np.testing.assert_allclose(after / before, np.broadcast_to(expected, (3, 5)), atol=1e-15)
-
-
-@pytest.mark.parametrize("d", [3, 4])
-def test_a_common_rotation_is_the_matrix_exponential(d):
-    """Rodrigues' formula and scipy, against the Taylor series; the group also for large angles."""
-    noise, x = CommonNoise(), np.eye(d)[None]
-    normals = np.random.default_rng(1).standard_normal((1, d * (d - 1) // 2))
-    for s in (1e-14, 1e-4, 0.2, 20.0):
-        omega = np.zeros((d, d))
-        omega[np.triu_indices(d, 1)] = np.sqrt(2 * s / (1 + (d - 2) * s / 6)) * normals[0]
-        omega -= omega.T
-        series = term = np.eye(d)
-        for k in range(1, 80):
-            term = term @ omega / k
-            series = series + term
-        moved = noise.moved(x, np.array([s]), normals)[0]
-        np.testing.assert_allclose(moved.T, series, rtol=0, atol=1e-11 if s > 1 else 1e-15)
 
 
 def test_noise_along_one_axis_moves_along_meridians():

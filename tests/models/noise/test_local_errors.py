@@ -16,7 +16,6 @@ from diffusions import (
 
 from meanfield.models.noise import (
     Anisotropic,
-    CommonNoise,
     Isotropic,
     MultiplicativeIto,
     MultiplicativeStratonovich,
@@ -47,19 +46,6 @@ def axes(d, deviations=None):
     return [tangential(constants(column)) for column in columns.T]
 
 
-def rotations(n, d):
-    """The fields (L x_1, ..., L x_n) of n tokens for the generators L of rotations."""
-    fields = []
-    for j in range(d):
-        for k in range(j + 1, d):
-            field = [{} for _ in range(n * d)]
-            for i in range(n):
-                field[i * d + j] = variable(i * d + k, n * d)
-                field[i * d + k] = times(constant(-1, n * d), variable(i * d + j, n * d))
-            fields.append(field)
-    return fields
-
-
 def assert_third_order(errors):
     np.testing.assert_allclose(orders(errors, STEPS), 3, atol=0.1)
 
@@ -88,21 +74,6 @@ def test_anisotropic(d, degree):
 def test_anisotropic_with_the_identity_has_the_law_of_isotropic(d, degree):
     noise = Anisotropic(np.eye(d))
     assert_third_order(local_errors(noise, polynomials(d)[degree], starts(d), STEPS, axes(d)))
-
-
-def test_common_noise_of_one_token_is_brownian_motion():
-    for degree in ["1", "2", "3"]:
-        p = polynomials(3)[degree]
-        assert_third_order(local_errors(CommonNoise(), p, starts(3), STEPS, axes(3)))
-
-
-@pytest.mark.parametrize("d, nodes", [(3, 8), (4, 4)])
-def test_common_noise_of_two_tokens(d, nodes):
-    first, second = variable(0, 2 * d), variable(d + 1, 2 * d)
-    p = plus(times(first, second), times(first, times(first, second)), first)
-    places = starts(d, 2)[:2]
-    errors = local_errors(CommonNoise(), p, places, STEPS, rotations(2, d), nodes=nodes)
-    assert_third_order(errors)
 
 
 SLOPES = np.array([0.5, 0.3, -0.4])

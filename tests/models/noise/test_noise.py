@@ -9,7 +9,6 @@ from diffusions import unit
 from meanfield.core.kinds import describe
 from meanfield.models.noise import (
     Anisotropic,
-    CommonNoise,
     Isotropic,
     MultiplicativeIto,
     MultiplicativeStratonovich,
@@ -24,7 +23,6 @@ def uneven(x):
 def noises(d):
     return [
         Isotropic(),
-        CommonNoise(),
         Anisotropic(np.diag(np.linspace(0, 1, d))),
         MultiplicativeStratonovich(uneven),
         MultiplicativeIto(uneven),

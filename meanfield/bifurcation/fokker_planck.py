@@ -1,0 +1,196 @@
+"""The stationary Fokker-Planck equation under any noise, in all harmonics.
+
+mu is stationary under the drift v = grad(W * mu)/(Z * mu) and a noise with the generator L/kappa if
+
+    L* mu - kappa div(mu v[mu]) = 0.
+
+Where L is not the Laplacian, mu is no longer exp(kappa g)/const. In the moments m_i = c_i/s_i,
+c_i = int p_i dmu, of real orthonormal harmonics p_i of degree l, s_i = sqrt(dim H_l), this is
+
+    R_i(m) = -(sum_j M_ij c_j + M_i0 + kappa int mu <grad p_i, v[mu]>) / (l (l + d - 2) s_i) = 0
+
+with M the matrix of L*. The Jacobian is that of linear stability: with h = sum_j c_j p_j,
+
+    L h = L* h/kappa - div(h v[mu] + mu (grad W * h - v[mu] Z * h)/(Z * mu)).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..models import ZonalDrift
+from .reflections import Part, Reflected
+
+ROUNDING = 2e-15  # of a moment, for each degree
+
+
+class Flow(NamedTuple):
+    """What the density with the moments m does, on the grid.
+
+    Attributes
+    ----------
+    kappa : float
+    density : ndarray, (M,)
+    velocity : ndarray, (d - 1, M)
+    level : ndarray, (M,)
+        Z * mu.
+    force : ndarray, (n,)
+        int mu <grad p_i, v>, of functions of order 0.
+    moments : ndarray, (N,)
+        m - R.
+    """
+
+    kappa: float
+    density: np.ndarray
+    velocity: np.ndarray
+    level: np.ndarray
+    force: np.ndarray
+    moments: np.ndarray
+
+
+class Multipliers(NamedTuple):
+    """w_l and z_l of W and Z for every degree, over the mean of Z; z = 0 where Z = 1."""
+
+    weights: np.ndarray
+    normaliser: np.ndarray
+
+    def of(self, degrees: np.ndarray) -> "Multipliers":
+        """Those of each function."""
+        return Multipliers(self.weights[degrees], self.normaliser[degrees])
+
+
+class FokkerPlanck:
+    """R(m) = 0 for one zonal drift and one noise, among states with some reflections.
+
+    Parameters
+    ----------
+    drift : ZonalDrift
+        A single one.
+    basis : Reflected
+    tables : callable, optional
+        () -> Multipliers: their derivatives by a parameter of the drift.
+    """
+
+    gradient_flow = False
+
+    def __init__(self, drift: ZonalDrift, basis: Reflected, tables: Callable | None = None):
+        self.drift, self.basis, self._differentiated = drift, basis, tables
+        self.degree, self.degrees = basis.degree, basis.degrees
+
+    @cached_property
+    def _multipliers(self) -> "Multipliers":
+        (found,) = multipliers(self.drift, self.basis)
+        return found.of(self.degrees)
+
+    @property
+    def most_attracted(self) -> int:
+        """Stability is looked at in all orders."""
+        return self.basis.orders
+
+    def finer(self, degree: int) -> "FokkerPlanck":
+        """The same equation in more functions."""
+        return FokkerPlanck(self.drift, self.basis.finer(degree))
+
+    def among(self, basis: Reflected) -> "FokkerPlanck":
+        """The same equation for states with other reflections."""
+        return FokkerPlanck(self.drift, basis, self._differentiated)
+
+    @cached_property
+    def _scale(self) -> np.ndarray:
+        """l (l + d - 2) s_i of functions of order 0."""
+        mine = self.basis.even.members
+        return (self.basis.eigenvalues * self.basis.sizes)[mine]
+
+    @cached_property
+    def _diffusion(self) -> tuple[np.ndarray, np.ndarray]:
+        mine, (matrix, uniform) = self.basis.even.members, self.basis.all.diffusion
+        return matrix[np.ix_(mine, mine)], uniform[mine]
+
+    def mean(self, m: np.ndarray, kappa: float) -> Flow:
+        """What the density does."""
+        even, (w, z) = self.basis.even, self._multipliers
+        mine = even.members
+        c = self.basis.sizes[mine] * m[mine]
+        density = 1.0 + c @ even.values
+        pull = np.tensordot(even.gradients, w[mine] * c, (1, 0))
+        level = 1.0 + (z[mine] * c) @ even.values
+        velocity = pull / level
+        force = np.tensordot(
+            even.gradients, self.basis.weights * density * velocity, ((0, 2), (0, 1))
+        )
+        matrix, uniform = self._diffusion
+        moments = np.zeros_like(m)
+        moments[mine] = m[mine] + (matrix @ c + uniform + kappa * force) / self._scale
+        return Flow(kappa, density, velocity, level, force, moments)
+
+    def residual(self, m: np.ndarray, kappa: float) -> float:
+        """max_i |R_i|."""
+        return float(np.abs(m - self.mean(m, kappa).moments).max())
+
+    def resolves(self, m: np.ndarray, kappa: float, tail: float) -> bool:
+        """Whether the last moments are below `tail` and rounding."""
+        return self.basis.tail(m) <= tail + ROUNDING * self.degree
+
+    def jacobian(self, flow: Flow) -> np.ndarray:
+        """dR/dm, (N, N)."""
+        even, result = self.basis.even, np.eye(len(self.degrees))
+        mine = even.members
+        operator = self._diffusion[0] + flow.kappa * self._transport(flow, even)
+        inner = -operator * self.basis.sizes[mine] / self._scale[:, None]
+        result[np.ix_(mine, mine)] = inner
+        return result
+
+    def _transport(self, flow: Flow, part: Part) -> np.ndarray:
+        """The matrix of h -> -div(h v + mu (grad W * h - v Z * h)/(Z * mu)) in one order."""
+        w, z = self._multipliers
+        weights, mine = self.basis.weights, part.members
+        carried = np.einsum("cim,cm->im", part.gradients, weights * flow.velocity)
+        result = carried @ part.values.T
+        pulled = weights * flow.density / flow.level
+        for gradient in part.gradients:
+            result += (gradient * pulled) @ gradient.T * w[mine]
+        if z.any():
+            result -= (carried * (flow.density / flow.level)) @ part.values.T * z[mine]
+        return result
+
+    def linearised(self, m: np.ndarray, kappa: float, part: Part) -> np.ndarray:
+        """The operator L about the state m, in the harmonics of one order."""
+        mine = part.members
+        diffusion = self.basis.all.diffusion[0][np.ix_(mine, mine)]
+        return diffusion / kappa + self._transport(self.mean(m, kappa), part)
+
+    def by_log_kappa(self, flow: Flow) -> np.ndarray:
+        """dR/dlog kappa, (N,)."""
+        result = np.zeros(len(self.degrees))
+        result[self.basis.even.members] = -flow.kappa * flow.force / self._scale
+        return result
+
+    def by_parameter(self, m: np.ndarray, flow: Flow) -> np.ndarray:
+        """dR/dp, (N,), p a parameter of the drift."""
+        assert self._differentiated is not None
+        even, (w, z) = self.basis.even, self._differentiated().of(self.degrees)
+        mine = even.members
+        c = self.basis.sizes[mine] * m[mine]
+        change = np.tensordot(even.gradients, w[mine] * c, (1, 0)) / flow.level
+        change -= flow.velocity * ((z[mine] * c) @ even.values) / flow.level
+        mass = self.basis.weights * flow.density
+        result = np.zeros(len(self.degrees))
+        pushed = np.tensordot(even.gradients, mass * change, ((0, 2), (0, 1)))
+        result[mine] = -flow.kappa * pushed / self._scale
+        return result
+
+    def free_energy(self, flow: Any) -> float:
+        """Nan: there is none."""
+        return float("nan")
+
+
+def multipliers(drift: ZonalDrift, basis: Any) -> list[Multipliers]:
+    """Those of every member of a drift, up to the degree of a basis."""
+    of = basis.degree, basis.dimension
+    w, z = np.atleast_2d(drift.attraction(*of)), drift.normaliser(*of)
+    if z is None:
+        return [Multipliers(row, np.zeros_like(row)) for row in w]
+    z = np.atleast_2d(z)
+    return [Multipliers(row / one[0], one / one[0]) for row, one in zip(w, z, strict=True)]

@@ -1,0 +1,146 @@
+"""Branches of stationary states under anisotropic and multiplicative noise.
+
+The state without order is followed from strong noise on, where it is the only one. It keeps the
+reflections of the noise. A perturbation that one of them turns into its opposite leads to a
+pitchfork: two branches with less symmetry, images of each other, of which one is followed. States
+that are connected with none of these branches are sought at the upper end of the range, from the
+images of known ones under the reflections that the noise has not.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..spaces.density import COMPUTED
+from .branch_switching import Branch, Growth
+from .continuation import StationaryCurve, curve_of
+from .detection import Special, across
+from .diagram import SpecialPoint
+from .stationary import state_at
+
+STRONGEST = 1e-3  # of a kappa: where the state without order is found first
+LONGEST = 0.5  # step in log kappa from there on
+NEUTRAL = 1e-6  # an eigenvalue, relative to the largest, that is 0
+UNKNOWN = (float("nan"), float("nan"))
+
+
+class NoiseGrowth(Growth):
+    """All branches of a range; the first one is that of the state without order."""
+
+    first = 0
+
+    def all(self, secondary: bool) -> Iterator[Branch]:
+        """Every branch, yielded after each new point."""
+        low, high = self.curve.span
+        start = np.append(self._without_order(low), self.curve.coordinate(low))
+        upwards = np.append(np.zeros(len(start) - 1), 1.0)
+        yield from self.followed(self.curve.point(start, upwards), self.curve)
+        yield from self.from_branches(0, np.inf if secondary else 1)
+        done = len(self.found)
+        for curve, z in self._apart(high):
+            yield from self.from_edge(curve, z, high, 1)
+        if secondary:
+            yield from self.from_branches(done)
+
+    @property
+    def _basis(self) -> Any:
+        return self.curve.basis
+
+    def _without_order(self, value: float) -> np.ndarray:
+        """The moments, at a value of the parameter, of the state without order.
+
+        It is followed in kappa from strong noise, where it is the density of the noise alone.
+        """
+        equation, kappa = self.curve.at(self.curve.coordinate(value))
+        first, basis = STRONGEST * kappa, self._basis
+        curve = curve_of(equation.drift, basis, "kappa", (first, kappa), None, LONGEST)
+        matrix, uniform = basis.all.diffusion
+        alone = np.linalg.solve(matrix, -uniform) / basis.sizes
+        z = curve.at_value(np.append(alone, 0.0), first)
+        last = curve.coordinate(kappa)
+        if z is not None:
+            point, step = curve.point(z, np.append(np.zeros(len(alone)), 1.0)), LONGEST
+            while (found := curve.stepped(point, step)) is not None:
+                old, (point, _, step) = point, found
+                if point.p >= last:
+                    part = (last - old.p) / (point.p - old.p)
+                    z = curve.at_value(old.z + part * (point.z - old.z), kappa)
+                    if z is not None:
+                        return z[:-1]
+                    break
+        raise MeanfieldError(
+            f"The state without order was not found at {self.curve.parameter} = {value:g}: its "
+            "branch could not be followed from strong noise. Take a range that begins lower."
+        )
+
+    def _apart(self, value: float) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
+        """States at a value of the parameter that guesses lead to: their curve, and (m, p)."""
+        basis, p = self._basis, self.curve.coordinate(value)
+        missing = set(range(2**basis.dimension)) - set(basis.all.reflections)
+        guesses = [*basis.guesses(2 * basis.dimension)]
+        for branch in self.found:
+            m = basis.padded(branch.points[-1].m)
+            guesses += [np.where(basis.all.odd(r), -m, m) for r in sorted(missing)]
+        for guess in guesses:
+            fitted, m = basis.fitted(guess)
+            curve = self.curve.among(fitted)
+            z = curve.at_value(np.append(m, p), value)
+            if z is None:
+                continue
+            equation, kappa = curve.at(p)
+            density = equation.mean(z[:-1], kappa).density
+            if density.min() >= -COMPUTED * density.max():  # the equation has other solutions
+                yield curve, z
+
+    def _crossed(
+        self, curve: StationaryCurve, special: Special
+    ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
+        basis: Any = curve.basis
+        z, value = curve.padded(special.point.z), special.point.value
+        if special.kind == "bifurcation":
+            tangent = curve.padded(special.point.tangent)
+            yield curve, z, across(curve.kernel(z)[0], tangent)
+        if special.kind != "symmetry breaking":
+            return
+        equation, kappa = curve.at(z[-1])
+        part = basis.of_order(special.order)
+        values, vectors = np.linalg.eig(equation.linearised(z[:-1], kappa, part))
+        i = int(np.abs(values).argmin())
+        if abs(values[i]) > NEUTRAL * np.abs(values).max():
+            self.missing.append(
+                f"at {curve.parameter} = {value:.6g} perturbations begin to oscillate: "
+                "periodic states, which are not followed."
+            )
+            return
+        direction = np.zeros(len(z))
+        direction[part.members] = vectors[:, i].real / basis.sizes[part.members]
+        yield curve.among(basis.without(special.order)), z, direction
+
+    def _degree(self, parent: int, curve: StationaryCurve, direction: np.ndarray) -> int:
+        """The degree of the largest change that leads to a branch."""
+        basis = curve.basis
+        return int(basis.degrees[np.abs(basis.sizes * direction[:-1]).argmax()])
+
+    def special_points(self) -> Iterator[SpecialPoint]:
+        """Those of every branch; losses of symmetry of the state without order are its onsets."""
+        for number, branch in enumerate(self.found):
+            for special in sorted(branch.specials, key=lambda s: (s.place, s.point.value)):
+                point, interval, status, kind, order, _ = special
+                degree, character = branch.degree, ""
+                if number == 0 and kind == "symmetry breaking":
+                    kind = "bifurcation"
+                    child = next((b for b in self.found if b.origin is special), None)
+                    if child is None:
+                        status = "not followed"
+                    else:
+                        later = child.points[0].value > point.value
+                        degree, character = (
+                            child.degree,
+                            "supercritical" if later else "subcritical",
+                        )
+                state = state_at(branch.curve, point.z)
+                name = branch.curve.parameter
+                yield SpecialPoint(kind, name, point.value, interval, status, number, degree, order,
+                                   character, UNKNOWN, state)  # fmt: skip

@@ -1,0 +1,364 @@
+"""Harmonics sorted by the reflections of a noise: where states under such noises are sought.
+
+A noise that is not isotropic leaves no rotation, but it may leave changes of sign of the
+coordinates, x -> (s_1 x_1, ..., s_d x_d): all 2^d for a diagonal Sigma, x -> -x for every even one.
+Real harmonics are even or odd under each of them. A state keeps some of the reflections of the
+noise; functions that all of these leave alone are of order 0, and the others are sorted by the ones
+that change their sign: perturbations of a state mix within an order only.
+
+The orders are numbers with one bit for each generator of the reflections kept, which is set where
+the function is odd. The generators are changes of one sign where possible: for a diagonal Sigma bit
+k of an order says whether a perturbation is odd in x_k.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..core.checks import check_memory, fitting
+from ..models.generators import orthonormal
+from ..models.noise import Noise
+from ..spaces import Geometry
+from ..spaces.density import Density
+from .bases import AXISYMMETRIC, NOTHING, Basis, basis_on
+
+SYMMETRIC = 1e-11  # entries of L*, relative to the largest, that are rounding
+FORWARD = np.array([1.0, 0.618, 0.287])  # a direction in which no two images are as far
+PLACES = 5  # at which parities are seen
+
+
+class AllHarmonics:
+    """The real orthonormal harmonics of a space without the constant, and L* on them.
+
+    Attributes
+    ----------
+    degrees : ndarray of int, (N,)
+        Not decreasing: those of a finer space begin with these.
+    parities : ndarray of bool, (N, d)
+        Whether they are odd in each coordinate.
+    """
+
+    def __init__(self, space: Geometry, noise: Noise):
+        self.space, self.noise = space, noise
+        live, self._factors = orthonormal(space)
+        degrees = np.repeat(space.degrees, 2)[live]
+        self._places = live[np.argsort(degrees, kind="stable")][1:]
+        self.degrees = np.sort(degrees)[1:]
+
+    def moments(self, coefficients: np.ndarray) -> np.ndarray:
+        """int p_i dmu, (..., N), from coefficients (..., modes)."""
+        parts = np.ascontiguousarray(coefficients, dtype=complex).view(float)
+        return (parts * self._factors)[..., self._places]
+
+    def series(self, moments: np.ndarray, mass: float = 1.0) -> np.ndarray:
+        """Coefficients (..., modes) of mass + sum_i moments_i p_i."""
+        parts = np.zeros((*np.shape(moments)[:-1], self._factors.size))
+        parts[..., self._places] = moments / self._factors[self._places]
+        parts[..., 0] = mass
+        return parts.view(complex)
+
+    def table(self, members: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values (n, M) and components of gradients (d - 1, n, M) of some of them on the grid."""
+        space, d = self.space, self.space.dimension
+        shape = d, members.size, nodes.size
+        check_memory(f"tables of harmonics on {space!r}", (2, *shape), "degree")
+        table = np.empty(shape)
+        for i, member in enumerate(members):
+            unit = np.zeros(self.degrees.size)
+            unit[member] = 1.0
+            series = self.series(unit, 0.0)
+            table[0, i] = space.to_values(series)[nodes]
+            table[1:, i] = space.gradient(series)[:, nodes]
+        return table[0], table[1:]
+
+    def nodes(self, kept: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Points of the grid of which no reflection makes another, and their weights."""
+        x = np.round(self.space.points, 12)
+        flips = np.array([[-1 if r >> k & 1 else 1 for k in range(x.shape[1])] for r in kept])
+        images = flips[:, None] * x + 0.0  # (reflections, N, d); no -0
+        farthest = (images @ FORWARD[: x.shape[1]]).argmax(axis=0)
+        first = images[farthest, np.arange(len(x))]
+        _, nodes, which = np.unique(first, axis=0, return_index=True, return_inverse=True)
+        return nodes, np.bincount(which.ravel(), self.space.weights)
+
+    @cached_property
+    def parities(self) -> np.ndarray:
+        """By values at a few places, and where one coordinate has the other sign."""
+        rng = np.random.default_rng(0)
+        x = rng.standard_normal((PLACES, self.space.dimension))
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+        series = self.series(np.eye(self.degrees.size), 0.0)
+        here = self.space.at(series, x)
+        found = []
+        for k in range(self.space.dimension):
+            there = self.space.at(series, x * np.where(np.arange(x.shape[1]) == k, -1, 1))
+            found.append((here * there).sum(axis=1) < 0)
+        return np.array(found).T
+
+    @cached_property
+    def diffusion(self) -> tuple[np.ndarray, np.ndarray]:
+        """What L* makes of the harmonics (N, N), and of the uniform density, (N,)."""
+        matrix = self.noise.generator(self.space)
+        if matrix is None:
+            laplacian = -self.degrees * (self.degrees + self.space.dimension - 2.0)
+            return np.diag(laplacian), np.zeros(self.degrees.size)
+        places, factors = self._places, self._factors
+        scaled = matrix[places] * factors[places, None]
+        return scaled[:, places] / factors[places], scaled[:, 0] / factors[0]
+
+    @cached_property
+    def reflections(self) -> tuple[int, ...]:
+        """Those that the noise does not see, as numbers with a bit for each sign that changes."""
+        if self.noise.is_absent:  # of which a file has states
+            return tuple(range(2**self.space.dimension))
+        matrix, uniform = self.diffusion
+        coupled = np.abs(matrix) > SYMMETRIC * np.abs(matrix).max()
+        drawn = np.abs(uniform) > SYMMETRIC * np.abs(matrix).max()
+        found = []
+        for reflection in range(2**self.space.dimension):
+            odd = self.odd(reflection)
+            if not (coupled & (odd[:, None] != odd)).any() and not (drawn & odd).any():
+                found.append(reflection)
+        return tuple(found)
+
+    def odd(self, reflection: int) -> np.ndarray:
+        """Which of the functions a reflection changes the sign of, (N,)."""
+        signs = [k for k in range(self.space.dimension) if reflection >> k & 1]
+        return self.parities[:, signs].sum(axis=1) % 2 == 1
+
+    @cached_property
+    def rotations(self) -> list[Any]:
+        """Sparse matrices (N, N) of the infinitesimal rotations that L* commutes with."""
+        matrix, uniform = self.diffusion
+        from scipy.sparse import block_diag
+
+        frame, x, weights = self.space.frame, self.space.points, self.space.weights
+        planes = list(zip(*np.triu_indices(self.space.dimension, 1), strict=True))
+        ways = [x[:, i] * frame[:, :, j] - x[:, j] * frame[:, :, i] for i, j in planes]
+        blocks: list[list[np.ndarray]] = [[] for _ in planes]
+        for degree in np.unique(self.degrees):  # rotations mix harmonics of the same degree
+            members = np.flatnonzero(self.degrees == degree)
+            values, gradients = self.table(members, np.arange(weights.size))
+            for mine, way in zip(blocks, ways, strict=True):
+                mine.append((values * weights) @ np.einsum("cnm,cm->nm", gradients, way).T)
+        found, rounding = [], SYMMETRIC * np.abs(matrix).max()
+        for mine in blocks:
+            turning = block_diag(mine, format="csr")
+            mixed = np.abs(matrix @ turning - turning @ matrix).max()
+            if max(mixed, np.abs(turning @ uniform).max()) <= rounding:
+                found.append(turning)
+        return found
+
+
+@lru_cache(maxsize=8)
+def harmonics(space: Geometry, noise: "_Same") -> AllHarmonics:
+    """The last few are kept."""
+    return AllHarmonics(space, noise.noise)
+
+
+class _Same:
+    """A noise as a key: the same object is the same noise."""
+
+    def __init__(self, noise: Noise):
+        self.noise = noise
+
+    def __hash__(self) -> int:
+        return id(self.noise)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.noise is self.noise
+
+
+class Part:
+    """The harmonics of one order, on the nodes.
+
+    Attributes
+    ----------
+    members : ndarray of int, (n,)
+        Which of all harmonics they are.
+    values : ndarray, (n, M)
+    gradients : ndarray, (d - 1, n, M)
+    """
+
+    def __init__(self, basis: "Reflected", order: int):
+        self.order, self._all = order, basis.all
+        self.members = np.flatnonzero(basis.orders_of_functions == order)
+        self.degrees = basis.degrees[self.members]
+        self.values, self.gradients = basis.all.table(self.members, basis.nodes)
+
+    def rotations(self, m: np.ndarray) -> int:
+        """In how many directions rotations that the noise does not see turn the state m."""
+        turned = [(matrix @ m)[self.members] for matrix in self._all.rotations]
+        if not turned or not self.members.size:
+            return 0
+        return int(np.linalg.matrix_rank(np.array(turned), tol=1e-8))
+
+
+class Reflected(Basis):
+    """All harmonics of a space up to a degree, and the reflections that a state keeps.
+
+    Moments are m_i = int p_i dmu/sqrt(dim H_l): those of degree 1 are the components of the mean.
+    They are moments of all harmonics; those that are odd under a reflection kept are 0.
+
+    Parameters
+    ----------
+    space : Geometry
+    noise : Noise
+    kept : tuple of int, optional
+        The reflections: by default all that the noise has. See `AllHarmonics`.
+    """
+
+    laplacian = False
+    order, turning = 0, -1
+    bounds: ClassVar = {
+        2: (32, 256, 1e-12),
+        3: (12, 40, 1e-10),
+    }  # least, most, unresolved, by dimension
+
+    def __init__(self, space: Geometry, noise: Noise, kept: tuple[int, ...] | None = None):
+        self.space, self.noise = space, noise
+        self.dimension, self.degree = space.dimension, space.degree
+        self.least, self.most, self.unresolved = self.bounds[space.dimension]
+        self.all = harmonics(space, _Same(noise))
+        self.degrees = self.all.degrees
+        self.kept = self.all.reflections if kept is None else kept
+        self.nodes, self.weights = self.all.nodes(self.kept)
+        self.orders = len(self.kept)
+
+    @property
+    def next_degree(self) -> int:
+        return 3 * self.degree // 2
+
+    @classmethod
+    def on(cls, geometry: Any, name: str) -> Self:
+        raise NotImplementedError("see `under`")
+
+    @classmethod
+    def under(cls, geometry: Geometry, noise: Noise) -> Self:
+        """The functions up to the degree at which states are sought on a space."""
+        if not noise.is_absent:
+            noise.check_densities(geometry)
+        least = cls.bounds[geometry.dimension][0]
+        return cls(geometry.with_degree(max(least, geometry.degree)), noise)
+
+    def finer(self, degree: int) -> Self:
+        return type(self)(self.space.with_degree(degree), self.noise, self.kept)
+
+    def keeping(self, reflections: tuple[int, ...]) -> Self:
+        """The same functions for states with these reflections."""
+        return type(self)(self.space, self.noise, reflections)
+
+    def fitted(self, m: np.ndarray) -> tuple[Self, np.ndarray]:
+        """The functions for states with the reflections that m has to rounding, and m with them."""
+        found = self.keeping(self._reflections_of(m))
+        return found, np.where(found.orders_of_functions == 0, m, 0.0)
+
+    def _reflections_of(self, m: np.ndarray) -> tuple[int, ...]:
+        seen = np.abs(m) > NOTHING
+        return tuple(r for r in self.all.reflections if not seen[self.all.odd(r)].any())
+
+    @cached_property
+    def _generators(self) -> list[int]:
+        """Of the reflections kept; changes of one sign first."""
+        found, reached = [], {0}
+        for reflection in sorted(self.kept, key=lambda r: (r.bit_count(), r)):
+            if reflection not in reached:
+                found.append(reflection)
+                reached |= {reflection ^ r for r in reached}
+        return found
+
+    @cached_property
+    def orders_of_functions(self) -> np.ndarray:
+        """The order of each, (N,)."""
+        odd = [self.all.odd(r) for r in self._generators]
+        return sum((part.astype(int) << i for i, part in enumerate(odd)), 0 * self.degrees)
+
+    def without(self, order: int) -> Self:
+        """The same functions for states that a perturbation of an order has changed."""
+        kept = tuple(r for r in self.kept if not self._odd_order(order, r))
+        return self.keeping(kept)
+
+    def _odd_order(self, order: int, reflection: int) -> bool:
+        """Whether a reflection that is kept changes the sign of functions of an order."""
+        for bits in range(1 << len(self._generators)):
+            product = 0
+            for i, generator in enumerate(self._generators):
+                product ^= generator * (bits >> i & 1)
+            if product == reflection:
+                return (bits & order).bit_count() % 2 == 1
+        raise KeyError(reflection)
+
+    @cached_property
+    def even(self) -> Part:
+        """The functions of order 0."""
+        return Part(self, 0)
+
+    def of_order(self, order: int) -> Part:  # type: ignore[override]
+        return Part(self, order) if order else self.even
+
+    def padded(self, m: np.ndarray) -> np.ndarray:
+        """Moments in these functions of a state in fewer, or more, functions."""
+        kept = m[: len(self.degrees)]
+        return np.pad(kept, (0, len(self.degrees) - len(kept)))
+
+    def moments(self, density: Density) -> tuple[np.ndarray, Any]:
+        series = density.geometry.resample(density.coefficients, self.degree)
+        return self.all.moments(series) / self.sizes, None
+
+    def density(self, m: np.ndarray, axis: Any = None) -> Density:
+        return Density(self.space, self.all.series(self.sizes * m))
+
+    # Images of states ---------------------------------------------------------------------------
+
+    def images(self, m: np.ndarray) -> list[np.ndarray]:
+        """The signs of the moments of the images under the other reflections of the noise."""
+        kept, found = self._reflections_of(m), {}
+        others = (r for r in self.all.reflections if r not in kept)
+        for reflection in others:  # those that differ by one that is kept have the same image
+            image = min(reflection ^ r for r in kept)
+            found[image] = np.where(self.all.odd(image), -1.0, 1.0)
+        return list(found.values())
+
+    def symmetrised(self, m: np.ndarray) -> np.ndarray:
+        """The mean of a state and of its images."""
+        images = [signs * m for signs in self.images(m)]
+        return np.mean([m, *images], axis=0) if images else np.zeros_like(m)
+
+    def joined(self, signs: np.ndarray) -> Self:
+        reflection = next(
+            r for r in self.all.reflections if np.array_equal(self.all.odd(r), signs < 0)
+        )
+        return self.keeping(tuple(sorted({*self.kept, *(reflection ^ r for r in self.kept)})))
+
+    def guesses(self, count: int) -> Iterator[np.ndarray]:
+        """Those of the stationary density of the noise, times exp(p_i) and exp(-p_i)."""
+        matrix, uniform = self.all.diffusion
+        density = self.space.to_values(self.all.series(np.linalg.solve(matrix, -uniform)))
+        for function in self.space.to_values(self.all.series(np.eye(len(self.degrees))[:count], 0)):
+            for exponent in (function, -function):
+                law = density * np.exp(exponent - exponent.max())
+                series = self.space.to_coefficients(law / (self.space.weights @ law))
+                yield self.all.moments(series) / self.sizes
+
+    def symmetric_part(self, like: np.ndarray, m: np.ndarray) -> np.ndarray:
+        """m itself: what the reflections kept exclude is 0 already."""
+        return m
+
+
+def basis_under(geometry: Any, symmetry: str, noise: Noise) -> Any:
+    """The functions in which states under a noise are sought first; as `basis_on` if isotropic.
+
+    Raises
+    ------
+    TypeError, ValueError, MeanfieldError
+        As `basis_on`; for a symmetry, and for spaces, that the noise does not keep.
+    """
+    basis = basis_on(geometry, symmetry)
+    if noise.laplacian:
+        return basis
+    wanted = f"left out under {noise!r}, which keeps no symmetry but reflections"
+    fitting("symmetry", symmetry, wanted, symmetry == AXISYMMETRIC)
+    return Reflected.under(geometry, noise)

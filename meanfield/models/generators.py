@@ -1,0 +1,277 @@
+"""Generators of noise on densities: their matrices in harmonics, and their eigenvectors.
+
+Noise moves a density by d mu/dt = L* mu = div(pi A grad(mu/pi)), pi its stationary density: it is
+symmetric in L2(1/pi). On the harmonics kept L* is M = -S W^-1 with symmetric matrices S >= 0 and
+W > 0, so that its eigenvalues are real and <= 0, and its eigenvectors as well-conditioned as the
+root of W. The mass is kept exactly: no row of S has the constant.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import cholesky, solve_triangular
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import spsolve
+
+from ..core.cached import cached_property
+from ..core.checks import check_memory
+from ..lowlevel.blas import one_blas_thread
+from ..spaces import Geometry
+from ..spaces.density import tail_start
+from ..steppers.eigenbasis import Eigenbasis
+
+CHUNK = 64  # functions that are transformed together
+ROUNDING = 4e-15  # entries below it, relative to the largest, are 0
+
+
+class Generator:
+    """L* on the harmonics of a space, as a matrix and in its eigenbasis.
+
+    Parameters
+    ----------
+    space : Geometry
+    stiffness, weight : sparse arrays, (n - 1, n - 1)
+        S and W in the real orthonormal harmonics without the constant: M = -strength S W^-1 there.
+    stationary : ndarray, (n - 1,)
+        The stationary density of mass 1, in the same harmonics.
+    strength : float
+        A factor of the whole, so that S is of the size of the Laplacian.
+    """
+
+    def __init__(self, space: Geometry, stiffness, weight, stationary: np.ndarray, strength: float):
+        self._space, self._stiffness, self._weight = space, stiffness, weight
+        self._stationary, self._strength = stationary, strength
+        self._live, scales = orthonormal(space)
+        self._scales = scales[self._live]
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """M on real and imaginary parts of the coefficients in turn, (2 modes, 2 modes)."""
+        size, live = 2 * self._space.degrees.size, self._live
+        check_memory(f"the matrix of a noise on {self._space!r}", (3, size, size), "degree")
+        inner = np.zeros((live.size, live.size))
+        inner[1:, 1:] = -np.linalg.solve(self._weight.toarray(), self._stiffness.toarray()).T
+        inner[1:, 0] = -inner[1:, 1:] @ self._stationary
+        matrix = np.zeros((size, size))
+        inner *= self._strength
+        matrix[np.ix_(live, live)] = inner * self._scales / self._scales[:, None]
+        return matrix
+
+    @cached_property
+    def eigenbasis(self) -> tuple[np.ndarray, Eigenbasis]:
+        """The eigenvalues of M, (2 modes,), and its eigenvectors.
+
+        An eigenvalue has the number of a coefficient, in whose degrees they are ordered.
+        """
+        rates, blocks = np.zeros(2 * self._space.degrees.size), []
+        with one_blas_thread():  # the same bits on any number of cores
+            for mine in self._components():
+                coordinates, found, forth, back = self._block(mine)
+                with np.errstate(over="ignore"):  # no step is finite then
+                    rates[coordinates] = self._strength * found
+                blocks.append((coordinates, forth, back))
+        rest = np.setdiff1d(np.arange(rates.size), self._live)  # imaginary parts that are 0
+        blocks += [(rest[k : k + 1], np.eye(1), np.eye(1)) for k in range(rest.size)]
+        return rates, Eigenbasis.of(blocks)
+
+    def _components(self) -> Iterator[np.ndarray]:
+        """Harmonics that M couples with no others, by degree; 0 is the constant."""
+        column = sparse.csr_array(self._stationary[:, None])
+        coupled = sparse.block_array(
+            [[sparse.csr_array((1, 1)), None], [column, abs(self._stiffness) + abs(self._weight)]]
+        )
+        count, labels = connected_components(coupled, directed=False)
+        degrees = np.repeat(self._space.degrees, 2)[self._live]
+        order = np.argsort(degrees, kind="stable")
+        sizes = np.bincount(labels)
+        what = f"eigenvectors of a noise on {self._space!r}, in blocks of {sizes.max()} modes"
+        check_memory(what, (2 * int((sizes**2).sum()) + 5 * int(sizes.max()) ** 2,), "degree")
+        for label in range(count):
+            yield order[labels[order] == label]
+
+    def _block(self, mine: np.ndarray):
+        """Coordinates, rates, E^-1 and E of a component."""
+        coordinates = self._live[mine]
+        first, inner = int(mine[0] == 0), mine[mine > 0] - 1  # the constant comes first
+        rates, forth, back = np.zeros(mine.size), np.eye(mine.size), np.eye(mine.size)
+        if inner.size:
+            rates[first:], forth[first:, first:], back[first:, first:] = _eigenvectors(
+                self._stiffness[inner][:, inner].toarray(), self._weight[inner][:, inner].toarray()
+            )
+        if first:
+            back[1:, 0] = self._stationary[inner]
+            forth[1:, 0] = -forth[1:, 1:] @ back[1:, 0]
+        scales = self._scales[mine]
+        return coordinates, rates, forth * scales, back / scales[:, None]
+
+
+def _eigenvectors(stiffness: np.ndarray, weight: np.ndarray):
+    """rates, E^-1 and E with -S W^-1 = E diag(rates) E^-1, the slowest first."""
+    root = cholesky(weight, lower=True)
+    half = solve_triangular(root, stiffness, lower=True)
+    symmetric = solve_triangular(root, half.T, lower=True)
+    rates, vectors = np.linalg.eigh((symmetric + symmetric.T) / 2)
+    forth = solve_triangular(root, vectors, lower=True, trans="T").T
+    return -rates, forth, root @ vectors
+
+
+# The kinds of noise ------------------------------------------------------------------------------
+
+
+def anisotropic(space: Geometry, sigma: np.ndarray) -> Generator:
+    """L* mu = div(P Sigma P grad mu) - (d - 1) div(mu P Sigma x), exact on the harmonics kept.
+
+    With the fields P_x e_k, L* = sum_jk Sigma_jk (P_x e_j . grad)* (P_x e_k . grad)*. They are
+    conformal: in the harmonics divided by the roots of a_l = Gamma(l + d - 1)/Gamma(l), which is l
+    on the circle and l (l + 1) on S^2, each (P_x e_k . grad)* is antisymmetric. So M is -S W^-1
+    with W the diagonal of the a_l.
+    """
+    d, derivatives, coordinates = space.dimension, *_fields(space)
+    adjoints = [(d - 1) * x - v for x, v in zip(coordinates, derivatives, strict=True)]
+    largest = np.abs(sigma).max()
+    sigma = sigma / largest
+    fluxes = [
+        sum(entry * adjoint for entry, adjoint in zip(row, adjoints, strict=True)) for row in sigma
+    ]
+    matrix = sum(v.T @ flux for v, flux in zip(derivatives, fluxes, strict=True)).tocsc()
+    l = _degrees(space)[1:].astype(float)
+    weight = sparse.diags_array(np.prod([l + k for k in range(d - 1)], axis=0))
+    stiffness = -matrix[1:, 1:] @ weight
+    stiffness = _cleaned((stiffness + stiffness.T) / 2)
+    uniform = matrix[1:, [0]].toarray()[:, 0]  # what L* makes of the uniform density
+    stationary = weight @ spsolve(stiffness.tocsc(), uniform)
+    return Generator(space, stiffness, weight.tocsr(), stationary, largest)
+
+
+def multiplicative(space: Geometry, scale: np.ndarray, power: int) -> Generator:
+    """L* mu = div(s^(2 - p) grad(s^p mu)), p = `power`, from the values of s at `space.points`.
+
+    The harmonics h = W^-1 mu approximate mu/pi = s^p mu: with the integrals W_jk of s^-p Y_j Y_k
+    and S_jk of s^(2 - p) <grad Y_j, grad Y_k>, the weak form is d mu/dt = -S h. The stationary
+    density of M is that part of s^-p that is kept.
+    """
+    largest = scale.max()
+    scale = scale / largest
+    weight = _products(space, scale**-power)
+    if power == 2:
+        stiffness = sparse.diags_array(-_laplacian(space)).tocsr()
+    else:
+        wide = space.with_degree(space.degree + 1)
+        series = space.resample(space.to_coefficients(scale ** (2 - power)), wide.degree)
+        middle = _products(wide, wide.to_values(series))
+        stiffness = sum(v.T @ middle @ v for v in _fields(space)[0])
+    column, mass = weight[1:, [0]], weight[0, 0]
+    rest = weight[1:, 1:] - column @ column.T / mass  # the inverse of that part of W^-1
+    stationary = column.toarray()[:, 0] / mass
+    return Generator(
+        space, _cleaned(stiffness[1:, 1:]), _cleaned(rest), stationary, np.square(largest)
+    )
+
+
+def resolves(space: Geometry, scale: Callable, power: int, tolerance: float) -> bool:
+    """Whether harmonics resolve what the matrices of `multiplicative` depend on.
+
+    By coefficients up to four times the degree, as many as 256 degrees have: a function that has
+    some beyond the degree alone looks smooth on the grid of the space.
+    """
+    degree = space.degree
+    fine = space.with_degree(max(degree, min(max(4 * degree, 64), 256)))
+    values = scale(fine.points)
+    values = values / values.max()
+    for exponent in (-power, 2 - power):
+        sizes = np.abs(fine.to_coefficients(values**exponent))
+        if sizes[fine.degrees > tail_start(degree)].max() > tolerance * sizes.max():
+            return False
+    return True
+
+
+# Matrices in the real orthonormal harmonics ------------------------------------------------------
+
+
+def orthonormal(space: Geometry) -> tuple[np.ndarray, np.ndarray]:
+    """Which real and imaginary parts of coefficients are not always 0, and factors of all."""
+    factors = np.repeat(np.sqrt(space.parseval), 2)
+    live = np.ones(factors.size, dtype=bool)
+    live[1::2] = space.parseval != 1  # a coefficient without its conjugate is real
+    return np.flatnonzero(live), factors
+
+
+def _degrees(space: Geometry) -> np.ndarray:
+    return np.repeat(space.degrees, 2)[orthonormal(space)[0]]
+
+
+def _laplacian(space: Geometry) -> np.ndarray:
+    return np.repeat(space.laplacian, 2)[orthonormal(space)[0]]
+
+
+def _products(space: Geometry, values: np.ndarray):
+    """The integrals of f Y_j Y_k, from the values of f at `space.points`."""
+    live, factors = orthonormal(space)
+    check_memory(
+        f"integrals of products of three harmonics on {space!r}",
+        (2, CHUNK + live.size // 4, values.size),
+        "degree",
+    )
+    rows, rounding = [], ROUNDING * np.abs(values).max()
+    for begin in range(0, live.size, CHUNK):
+        mine = live[begin : begin + CHUNK]
+        unit = np.zeros((mine.size, factors.size))
+        unit[np.arange(mine.size), mine] = 1 / factors[mine]
+        image = space.to_coefficients(values * space.to_values(unit.view(complex)))
+        row = (image.view(float) * factors)[:, live]
+        rows.append(sparse.csr_array(np.where(np.abs(row) > rounding, row, 0)))
+    return sparse.vstack(rows, format="csr")
+
+
+def _fields(space: Geometry) -> tuple[list, list]:
+    """The matrices of <e_k, grad f> and <e_k, x> f, k = 1, ..., d, to one degree more.
+
+    2 <e_k, grad f> = Lap(x_k f) - x_k Lap f + (d - 1) x_k f
+    """
+    wide, d = space.with_degree(space.degree + 1), space.dimension
+    kept = np.flatnonzero(_degrees(wide) <= space.degree)
+    above, below = sparse.diags_array(_laplacian(wide)), sparse.diags_array(_laplacian(space))
+    coordinates = [x[:, kept] for x in _coordinates(wide)]
+    derivatives = [(above @ x - x @ below + (d - 1) * x) / 2 for x in coordinates]
+    return derivatives, coordinates
+
+
+def _coordinates(space: Geometry) -> list:
+    """The matrices of f -> x_k f, k = 1, ..., d, cut off at the degree of the space.
+
+    They couple a harmonic with those whose degree differs by one and whose order by one at most.
+    So sums of harmonics three degrees or orders apart, 18 at most, are transformed together.
+    """
+    live, factors = orthonormal(space)
+    orders = np.repeat(space.mode_axes.get("m", space.degrees), 2)[live]
+    degrees, parts = _degrees(space), live % 2
+    size = space.degree + 3  # with a border, where there is nothing
+    place = np.full((size, size, 2), -1)
+    place[degrees + 1, orders + 1, parts] = np.arange(live.size)
+    colours = (degrees % 3 * 3 + orders % 3) * 2 + parts
+    sums = np.zeros((18, factors.size))
+    sums[colours, live] = 1 / factors[live]
+    values = space.to_values(sums.view(complex))
+    rows, columns = [], []
+    for up, along, part in product((-1, 1), (-1, 0, 1), (0, 1)):
+        neighbour = place[degrees + 1 + up, orders + 1 + along, part]
+        rows.append(np.flatnonzero(neighbour >= 0))
+        columns.append(neighbour[rows[-1]])
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    found = []
+    for x in space.points.T:
+        image = (space.to_coefficients(x * values).view(float) * factors)[:, live]
+        entries = image[colours[column], row]
+        matrix = sparse.csr_array((entries, (row, column)), shape=(live.size, live.size))
+        found.append(_cleaned(matrix))
+    return found
+
+
+def _cleaned(matrix):
+    """The matrix without entries that are rounding."""
+    matrix = sparse.csr_array(matrix)
+    matrix.data[np.abs(matrix.data) <= ROUNDING * np.abs(matrix.data).max(initial=0.0)] = 0
+    matrix.eliminate_zeros()
+    return matrix

@@ -1,0 +1,104 @@
+"""The eigenbasis of an L that is not diagonal, and the change of coordinates, compiled."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..lowlevel.compilation import INNER, njit
+
+COLUMNS = 4  # that one pass over a result adds
+
+
+class Eigenbasis(NamedTuple):
+    """L = E diag(rates) E^-1 in blocks of coordinates that L does not couple, for compiled code.
+
+    Coordinates are real, and as many as there are rates. The eigenvalues of a block have the
+    numbers of its coordinates. A sum over columns is taken in one order everywhere, so that the
+    same state gives the same bits.
+
+    order : (n,) the coordinates, block after block
+    starts : (blocks + 1,) where a block begins among them
+    places : (blocks,) where its columns begin in the two below
+    forth, back : the columns of E^-1 and of E, block after block, zeros up to a multiple of four
+    """
+
+    order: np.ndarray
+    starts: np.ndarray
+    places: np.ndarray
+    forth: np.ndarray
+    back: np.ndarray
+
+    @classmethod
+    def of(cls, blocks: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> "Eigenbasis":
+        """That of blocks (coordinates, E^-1, E)."""
+        sizes = [len(coordinates) for coordinates, _, _ in blocks]
+        lengths = [size * (-(-size // COLUMNS) * COLUMNS) for size in sizes]
+        order = [np.asarray(coordinates, dtype=np.int64) for coordinates, _, _ in blocks]
+        flat = [
+            np.concatenate([np.empty(0), *(_columns(block[which]) for block in blocks)])
+            for which in (1, 2)
+        ]
+        return cls(
+            np.concatenate([np.empty(0, dtype=np.int64), *order]),
+            np.cumsum([0, *sizes], dtype=np.int64),
+            np.cumsum([0, *lengths], dtype=np.int64)[:-1],
+            *flat,
+        )
+
+    def into(self, u: np.ndarray) -> np.ndarray:
+        """E^-1 u for rows u; u itself where there is no basis."""
+        return self._changed(self.forth, u)
+
+    def out_of(self, modal: np.ndarray) -> np.ndarray:
+        """E times each of the rows."""
+        return self._changed(self.back, modal)
+
+    def _changed(self, columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if not self.order.size:
+            return rows
+        result, part = np.empty_like(rows), scratch(rows.shape[-1], rows.dtype)
+        _change_all(self, columns, np.ascontiguousarray(rows), result, part)
+        return result
+
+
+def _columns(matrix: np.ndarray) -> np.ndarray:
+    size = len(matrix)
+    return np.pad(matrix.T, ((0, -size % COLUMNS), (0, 0))).ravel()
+
+
+NO_BASIS = Eigenbasis.of([])  # L is diagonal in the states themselves
+
+
+def scratch(size: int, dtype: np.dtype) -> np.ndarray:
+    """Memory that `change` overwrites, for this many coordinates."""
+    return np.empty((2, size + COLUMNS), dtype=dtype)
+
+
+@njit(cache=True, error_model="numpy")
+def _change_all(basis, columns, rows, result, part):
+    for row in range(len(rows)):
+        change(basis, columns, rows[row], result[row], part)
+
+
+@njit(**INNER, error_model="numpy")
+def change(basis, columns, u, result, part):
+    """The matrix with these columns, `forth` or `back`, times u; `part` is `scratch`."""
+    given, found = part[0], part[1]
+    for block in range(basis.places.size):
+        first, size = basis.starts[block], basis.starts[block + 1] - basis.starts[block]
+        order, at = basis.order[first : first + size], basis.places[block]
+        for j in range(size):
+            given[j], found[j] = u[order[j]], 0.0
+        for j in range(size, size + COLUMNS):
+            given[j] = 0.0
+        for j in range(0, size, COLUMNS):  # the sums of rows are independent: they are vectorised
+            a, b, c, d = given[j], given[j + 1], given[j + 2], given[j + 3]
+            p, q = columns[at : at + size], columns[at + size : at + 2 * size]
+            at += 2 * size
+            r, s = columns[at : at + size], columns[at + size : at + 2 * size]
+            at += 2 * size
+            for i in range(size):
+                found[i] += a * p[i] + b * q[i] + c * r[i] + d * s[i]
+        for j in range(size):
+            result[order[j]] = found[j]

@@ -1,0 +1,106 @@
+"""Functions of points as drifts: their values, checked, and the activations that files name."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import meanfield as mf
+from meanfield.core.kinds import build, describe
+from meanfield.models import gelu, relu, softplus
+
+X = np.linspace(-5, 5, 101)
+
+
+def test_activations_are_those_of_the_literature():
+    np.testing.assert_allclose(gelu(X), X * stats.norm.cdf(X), rtol=1e-14)
+    np.testing.assert_allclose(softplus(X), np.log1p(np.exp(X)), rtol=1e-14)
+    assert softplus(np.array([800.0, -800.0])).tolist() == [800.0, 0.0]
+    np.testing.assert_array_equal(relu(X), np.where(X > 0, X, 0))
+
+
+@pytest.mark.parametrize("name", ["relu", "gelu", "softplus", "tanh"])
+def test_files_name_activations(name):
+    table = {"kind": "FeedForward", "inner": 1.0, "outer": 2.0, "bias": 0.0, "activation": name}
+    drift = build(mf.Drift, table)
+    assert (
+        drift.activation
+        is {"relu": relu, "gelu": gelu, "softplus": softplus, "tanh": np.tanh}[name]
+    )
+    assert {"activation": "relu", **describe(drift)} == table  # relu is left out
+    model = build(mf.Transformer, {"drift": table, "feedforward": table})
+    assert model.feedforward == drift == model.drift
+
+
+def test_a_table_of_a_perceptron_names_its_kind_as_a_drift_only():
+    table = {"inner": 1.0, "outer": 2.0}
+    with pytest.raises(mf.ConfigError, match=r"drift.kind: expected one of Attention, .*missing"):
+        build(mf.Transformer, {"drift": table})
+    model = build(mf.Transformer, {"drift": "Kuramoto", "feedforward": table})
+    assert model.feedforward == mf.FeedForward(1.0, 2.0)
+
+
+def test_a_field_is_asked_for_all_points_at_once_and_cannot_write_into_them():
+    shapes = []
+
+    def f(x):
+        shapes.append(x.shape)
+        x *= 2
+        return x
+
+    with pytest.raises(ValueError, match="read-only"):
+        mf.Field(f).values(np.ones((2, 5, 3)))
+    assert shapes == [(2, 5, 3)]
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (
+            lambda x: x[..., 0],
+            ValueError,
+            r"Field.function takes points .* got shape \(.*4,?\) for",
+        ),
+        (lambda x: 1j * x, TypeError, "What Field.function returns must be real numbers"),
+        (lambda x: None, TypeError, "What Field.function returns must be real numbers; got None"),
+        (lambda x: [[0.0], [0.0, 1.0]], ValueError, "rows of equal length"),
+    ],
+)
+def test_what_a_field_returns_is_checked(function, error, message):
+    tokens = mf.Tokens.uniform(4, 3, rng=0)
+    with pytest.raises(error, match=message):
+        mf.Field(function).values(tokens.x)
+    with pytest.raises(error, match=message):
+        mf.solve(mf.Transformer(mf.SA(1.0) + mf.Field(function)), tokens, (0, 1))
+
+
+def test_a_field_is_a_function():
+    with pytest.raises(TypeError, match="function must be a function; got"):
+        mf.Field(np.ones(3))
+    with pytest.raises(mf.ConfigError, match="function: must be a function"):
+        build(mf.Drift, {"kind": "Field", "function": "np.sin"})
+
+
+class Saddle(mf.Pointwise):
+    """f(x) = a x_0 e_0: a function of points of one's own, with a parameter."""
+
+    a: float = 1.0
+
+    def __call__(self, x):
+        return np.where(np.arange(x.shape[-1]) == 0, self.a * x, 0.0)
+
+
+def test_a_function_of_points_of_ones_own_passes_the_checks():
+    assert len(mf.testing.check(Saddle(2.0))) == 2
+    assert len(mf.testing.check(mf.SA(1.0) - 0.5 * Saddle(2.0))) == 2
+    assert len(mf.testing.check(mf.FeedForward(0.5 * np.eye(3), np.eye(3), activation=gelu))) == 2
+
+
+def test_parameters_of_a_function_of_points_make_ensembles():
+    """Each member gets its own number, and the points of its replica."""
+    tokens, steps = mf.Tokens.uniform(5, 3, rng=0), {"t_eval": [1.0], "dt": 1 / 8}
+    drift = 0.5 * Saddle([1.0, -2.0, 3.0]) + mf.SA(1.0)
+    many = mf.solve(mf.Transformer(drift), tokens, (0, 1), **steps)
+    assert many.parameters["drifts[0].a"].tolist() == [1.0, -2.0, 3.0]
+    for i in range(3):
+        one = mf.solve(mf.Transformer(drift.member(i)), tokens, (0, 1), **steps)
+        np.testing.assert_array_equal(many.final[i].x, one.final.x)
