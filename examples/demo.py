@@ -17,6 +17,7 @@ import equiangular
 import gaussian
 import hysteresis
 import kuramoto_bifurcation
+import limits
 import metastable
 import minilm
 import modes
@@ -44,6 +45,7 @@ EXPERIMENTS = (
     bifurcation,
     phase_diagrams_noise,
     modes,
+    limits,
 )
 
 

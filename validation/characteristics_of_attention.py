@@ -7,7 +7,8 @@ where V is that of all heads together, and they have the moments of the spectral
 Rates: a density that is symmetric about w = e_1, and matrices that keep the symmetry, V e_1 =
 1.5 e_1; softmax, L2, two heads, and unnormalised weights of both signs of beta on the circle, 512
 nodes; unnormalised ones on S^2, 3000 nodes. W2 to the Dirac at e_1 is compared at two late times.
-Asked: 1e-4, relative.
+Asked: 1e-4, relative. Without any symmetry, neither of the density nor of Q and V, the point that
+arrives last is found by repetition, as runs ask for: 5e-3.
 
 Moments of degree up to 8 at t = 0.5 against densities on the circle, random Q, K, V: softmax of one
 and two heads, L2, sigmoid, linear and Sinkhorn weights, a sum with SA and a function of points, a
@@ -16,13 +17,14 @@ feed-forward map, a reaction; on S^2 softmax, with 4096 nodes. Asked: 1e-11.
 Mass under the reaction: 1e-13. In R^2 mean and covariance of a Gaussian at t = 1, by 24^2 nodes of
 Gauss and Hermite, against the closed flow: 1e-11.
 
-    python validation/characteristics_of_attention.py [--quick]    # 30 s, 12 s quick
+    python validation/characteristics_of_attention.py [--quick]    # 40 s, 20 s quick
 
 --quick leaves S^2 out. Exit code 1 on failure. The rate is derived in docs/collapse.md.
 """
 
 import argparse
 import sys
+import warnings
 
 import numpy as np
 from _report import Report, successful
@@ -49,6 +51,8 @@ CIRCLE_RATES = {
         1.5 * np.exp(-0.8),
     ),
 }
+REPETITIONS = 12
+LOPSIDED = mf.Attention([[0.5, 0.2], [-0.1, 0.3]], None, [[1.5, 0.4], [0.1, 0.7]], 0.5)
 MODELS = {
     "softmax": mf.Transformer(mf.Attention(A, B, C, 1.5)),
     "two heads": mf.Transformer(mf.Attention(np.stack([A, B]), np.stack([B, C]), C)),
@@ -73,11 +77,17 @@ def law(x):
 
 def rate(drift, density, nodes: int, expected: float, late: tuple[float, float]) -> float:
     """That of W2 between two times, in units of 1 / the expected rate."""
-    start = mf.Characteristics(density, nodes=nodes)
-    times = np.array(late) / expected
-    run = mf.solve(mf.Transformer(drift), start, (0, times[1]), t_eval=times, rtol=1e-8)
-    w2 = successful(run).observables["w2_to_dirac"].to_numpy()
-    return float(np.log(w2[0] / w2[1]) / (times[1] - times[0]))
+    times, limit = np.array(late) / expected, None
+    for _ in range(REPETITIONS):
+        start = mf.Characteristics(density, nodes=nodes, limit=limit)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mf.UnresolvedWarning)
+            run = mf.solve(mf.Transformer(drift), start, (0, times[1]), t_eval=times, rtol=1e-8)
+        if successful(run).resolved:
+            break
+        limit = -np.array(run.stats["last_to_arrive"])
+    w2 = run.observables["w2_to_dirac"].to_numpy()
+    return float(np.log(w2[0] / w2[1]) / (times[1] - times[0])) if run.resolved else np.nan
 
 
 def check_rates(report: Report, quick: bool) -> None:
@@ -100,6 +110,17 @@ def check_rates(report: Report, quick: bool) -> None:
         report.compare(
             "rate", label, predicted=expected, measured=measured, tolerance=1e-4, relative=True
         )
+    expected = np.linalg.eigvals(LOPSIDED.V).max().real / 2
+    start = mf.Circle(4).density(lambda x: 1 + 0.5 * np.cos(x) + 0.2 * np.sin(2 * x))
+    measured = rate(LOPSIDED, start, 512, expected, (8.0, 10.0))
+    report.compare(
+        "rate",
+        "circle, softmax, no symmetry",
+        predicted=expected,
+        measured=measured,
+        tolerance=5e-3,
+        relative=True,
+    )
 
 
 def check_moments(report: Report, quick: bool) -> None:

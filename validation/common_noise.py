@@ -6,13 +6,12 @@ mean of cosh rho, rho = 2 artanh r, is known: d E cosh(rho) = ((1 + 2/kappa_0) E
 Its error, by quadrature over the random numbers, is of order 3 in dt: weak order 2.
 
 Order, strong: densities in steps of 1/8 to 1/64 against 1/1024, on the same Brownian path with its
-Levy areas, by Chen's relation: 1 for the root mean square of moments 1 to 4.
-
-Strong order under a common matrix: 1/2, by the same means.
+Levy areas, by Chen's relation: 1 for the root mean square of moments 1 to 4. Under a common matrix
+1/2.
 
 Path by path: replicas of n tokens against an ensemble of densities with the same rng and dt. The
 root mean square distance of moments 1 to 4 over the paths falls like n^(-1/2), n = 10^2 to 10^5 on
-the circle, to 10^4 on S^2 and under a common matrix.
+the circle, to 10^4 on S^2, to 3000 under a common matrix.
 
 Common rotations: the law is that without common noise, rotated.
 
@@ -23,7 +22,7 @@ variance of rho_T - rho_0 - int drift dt, and by E cosh(rho_T).
 Two close tokens under common translations: the mean exponent is -(1 or e^beta) - (d - 1)/kappa_0
 under SA or USA, its variance 2/(kappa_0 T). Means over paths to 4.5 standard errors.
 
-    python validation/common_noise.py [--quick]    # 150 s, 30 s quick
+    python validation/common_noise.py [--quick]    # 180 s, 60 s quick
 
 --quick has fewer tokens and paths. Exit code 1 on failure.
 """
@@ -45,6 +44,19 @@ REPLAYED = []  # what a generator would have drawn
 
 class Replayed(mf.CommonTranslations):
     """Common translations by given numbers, one array for each half of a step.
+
+    Parameters
+    ----------
+    kappa : float or array
+        Strength, > 0 and finite.
+    """
+
+    def increments(self, replicas, d, rng):
+        return REPLAYED.pop(0)
+
+
+class ReplayedMatrix(mf.CommonMatrix):
+    """A common matrix by given numbers.
 
     Parameters
     ----------
@@ -89,50 +101,68 @@ def weak_order(report: Report, quick: bool) -> None:
     report.compare("weak order", "one step", predicted=3.0, measured=found[-1], tolerance=0.15)
 
 
-def together(first, second):
-    """Numbers of one step from those of two halves, by Chen's relation."""
-    (x, area), (y, other) = first, second
-    cross = (x[:, 0] * y[:, 1] - y[:, 0] * x[:, 1]) / 2
-    return (x + y) / np.sqrt(2), (area + other + cross) / 2
+def with_areas(numbers):
+    """The increment and the Levy area of Brownian motion of the plane, from a step's numbers."""
+    xi, eta, zeta = numbers[:, :2], numbers[:, 2:4], numbers[:, 4:]
+    area = eta[:, :1] * xi[:, 1:] - xi[:, :1] * eta[:, 1:] + zeta
+    return np.column_stack([xi, 0 * xi, area])
+
+
+def by_chen(first, second):
+    """Numbers of one step of translations from those of two halves."""
+    x, y = first[:, :2], second[:, :2]
+    cross = (x[:, :1] * y[:, 1:] - y[:, :1] * x[:, 1:]) / 2
+    area = (first[:, 4:] + second[:, 4:] + np.sqrt(12) * cross) / 2
+    return np.column_stack([(x + y) / np.sqrt(2), 0 * x, area])
+
+
+def by_sum(first, second):
+    """Numbers of one step of a matrix from those of two halves."""
+    return (first + second) / np.sqrt(2)
 
 
 def strong_order(report: Report, quick: bool) -> None:
-    paths, finest, degree = 100 if quick else 400, 1024, 64
-    rng, kappa = np.random.default_rng(5), np.full(paths, 8.0)
-    path = []
-    for numbers in rng.standard_normal((2 * finest, paths, 5)):
-        xi, eta, zeta = numbers[:, :2], numbers[:, 2:4], numbers[:, 4]
-        area = (eta[:, 0] * xi[:, 1] - xi[:, 0] * eta[:, 1] + zeta) / np.sqrt(12)
-        path.append((xi, area))
-    model = mf.Transformer(mf.SA(2.0), 8.0, common=Replayed(kappa))
-    start, ends = poisson(0.3, degree), {}
-    while len(path) >= 16:
-        steps = len(path) // 2
-        if steps in (8, 16, 32, 64, finest):
-            REPLAYED[:] = [np.column_stack([xi, 0 * xi, np.sqrt(12) * area]) for xi, area in path]
-            options = {"t_eval": [1.0], "dt": 1 / steps, "rng": 0, **fixed(degree, 1e-3)}
-            run = successful(mf.solve(model, start, (0, 1), **options))
-            ends[steps] = run.final.coefficients[:, 1:5]
-        path = [together(*pair) for pair in zip(path[::2], path[1::2], strict=True)]
-    exact, steps = ends.pop(finest), np.array(sorted(ends))
-    errors = [np.sqrt((np.abs(ends[count] - exact) ** 2).mean()) for count in steps]
-    slope = -np.polyfit(np.log(steps), np.log(errors), 1)[0]
-    report.compare("strong order", "moments", predicted=1.0, measured=slope, tolerance=0.1)
+    paths, finest, degree = 60 if quick else 120, 1024, 64
+    kappa, start = np.full(paths, 8.0), poisson(0.3, degree)
+    cases = (
+        ("translations", Replayed, 5, with_areas, by_chen, 1.0, 0.1),
+        ("matrix", ReplayedMatrix, 4, np.asarray, by_sum, 0.5, 0.15),
+    )
+    for name, kind, size, first, together, order, tolerance in cases:
+        model, ends = mf.Transformer(mf.SA(2.0), 8.0, common=kind(kappa)), {}
+        path = np.random.default_rng(5).standard_normal((2 * finest, paths, size))
+        path = [first(numbers) for numbers in path]
+        while len(path) >= 16:
+            steps = len(path) // 2
+            if steps in (8, 16, 32, 64, finest):
+                REPLAYED[:] = path
+                options = {"t_eval": [1.0], "dt": 1 / steps, "rng": 0, **fixed(degree, 1e-3)}
+                run = successful(mf.solve(model, start, (0, 1), **options))
+                ends[steps] = run.final.coefficients[:, 1:5]
+            path = [together(*pair) for pair in zip(path[::2], path[1::2], strict=True)]
+        exact, steps = ends.pop(finest), np.array(sorted(ends))
+        errors = [np.sqrt((np.abs(ends[count] - exact) ** 2).mean()) for count in steps]
+        slope = -np.polyfit(np.log(steps), np.log(errors), 1)[0]
+        report.compare("strong order", name, predicted=order, measured=slope, tolerance=tolerance)
 
 
 # Tokens and their law ----------------------------------------------------------------------------
 
 
 def path_by_path(report: Report, quick: bool) -> None:
-    most = 10_000 if quick else 100_000
+    sizes = [100, 1000, 10_000] if quick else [100, 1000, 10_000, 100_000]
     cases = {
-        "circle": (CIRCLE, mf.SA(2.0), mf.CommonTranslations, most),
-        "sphere": (SPHERE, mf.SA(2.0), mf.CommonTranslations, most // 10),
-        "circle, matrix": (CIRCLE, mf.Kuramoto(), mf.CommonMatrix, most // 10),
+        "circle": (CIRCLE, mf.SA(2.0), mf.CommonTranslations, sizes),
+        "sphere": (SPHERE, mf.SA(2.0), mf.CommonTranslations, sizes[:-1]),
+        "circle, matrix": (
+            CIRCLE,
+            mf.SA(2.0),
+            mf.CommonMatrix,
+            [100, 300, 1000, 3000][: len(sizes)],
+        ),
     }
-    for name, (mu, drift, kind, most) in cases.items():
-        sizes = [n for n in (100, 1000, 10_000, 100_000) if n <= most]
-        distances = [distance(mu, drift, kind, n, 200 if n < 10**5 else 100) for n in sizes]
+    for name, (mu, drift, kind, sizes) in cases.items():
+        distances = [distance(mu, drift, kind, n, 150 if n < 3000 else 60) for n in sizes]
         slope = np.polyfit(np.log(sizes), np.log(distances), 1)[0]
         report.compare(
             f"path by path, {name}",
@@ -146,7 +176,7 @@ def path_by_path(report: Report, quick: bool) -> None:
 def distance(mu, drift, kind, n, paths):
     """The root mean square over paths of moments of n tokens without those of their law."""
     model = mf.Transformer(drift, 4.0, common=kind(np.full(paths, 4.0)))
-    options = {"t_eval": [0.3], "dt": 0.02, "rtol": 1e-6}
+    options = {"t_eval": [0.3], "dt": 0.05, "rtol": 1e-6}
     law = successful(mf.solve(model, mu, (0, 0.3), rng=n, **options)).final
     x = mu.sample(n * paths, rng=n + 1).x.reshape(paths, n, -1)
     end = successful(mf.solve(model, mf.Tokens(x), (0, 0.3), rng=n, **options)).final
@@ -177,7 +207,7 @@ def rotations(report: Report) -> None:
 
 
 def poisson_kernels(report: Report, quick: bool) -> None:
-    paths, kappa, T, r = 300 if quick else 3000, 8.0, 0.5, 0.3
+    paths, kappa, T, r = 300 if quick else 2000, 8.0, 0.5, 0.3
     rho0, times = 2 * np.arctanh(r), np.linspace(0, T, 51)
     model = mf.Transformer(mf.Kuramoto(), common=mf.CommonTranslations(np.full(paths, kappa)))
     options = {"t_eval": times, "dt": 0.01, "rng": 1, **fixed(96)}

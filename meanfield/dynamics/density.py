@@ -26,6 +26,8 @@ from .observables import MOMENTS, declare
 
 TAIL = 0.1  # how large the last coefficients may be, in units of rtol
 SMALLEST_TAIL = 1e-13
+PROBED = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, by dimension
+SMALL = 0.1  # coefficients of a flux, relative to rtol
 
 declare("moments", r"moments $|m_k|$")
 declare("free_energy", r"free energy $F(\mu_t)$")
@@ -196,6 +198,33 @@ class DensityMotion(Motion, moves=Density):
         """The equation on the modes of a geometry."""
         return DensityEvolution(self.model, geometry, self.like.shape, self.inside)
 
+    def least_degree(self, start: float, most: int) -> int:
+        """The degree, `most` or less, that noise and velocities at the time `start` ask for."""
+        needed = max(TAIL * self.rtol, SMALLEST_TAIL)
+        of_noise = self.model.noise.least_degree(self.like.geometry, needed, most)
+        return max(of_noise, self._degree_of_velocity(start, most))
+
+    def _degree_of_velocity(self, start: float, highest: int) -> int:
+        """The degree that the change at the time `start` asks for, at most `highest`.
+
+        A velocity may have more degrees than the density: on fewer modes than that its values on
+        the grid are taken for those of another one. Looked at are PROBED degrees. To the highest
+        that counts the widest gap is added, so that the next one of a sparse series is seen.
+        """
+        if self.model.is_zonal:
+            return 0
+        space = self.like.geometry
+        geometry = space.with_degree(min(highest, max(space.degree, PROBED[space.dimension])))
+        evolution = self.evolution(geometry)
+        fine = self.like.resample(geometry.degree).coefficients
+        evolution.nonlinear.time[0] = start
+        change = np.abs(evolution.nonlinear(fine.reshape(evolution.members, -1))).max(axis=0)
+        evolution.nonlinear.check()
+        change /= np.maximum(1, geometry.degrees)  # that of a flux
+        counted = np.unique(geometry.degrees[change > SMALL * self.rtol * change.max()])
+        gap = np.diff(counted, prepend=0).max(initial=0)
+        return int(min(counted.max(initial=0) + gap, highest))
+
     def coordinates(self, state: Density) -> np.ndarray:
         """The coefficients."""
         return state.coefficients
@@ -203,11 +232,6 @@ class DensityMotion(Motion, moves=Density):
     def state_of(self, y: np.ndarray) -> Density:
         """The density with these coefficients."""
         return Density(self.like.geometry.with_modes(y.shape[-1]), y)
-
-    def least_degree(self, most: int) -> int:
-        """The degree that the noise needs at least, of `most`."""
-        needed = max(TAIL * self.rtol, SMALLEST_TAIL)
-        return self.model.noise.least_degree(self.like.geometry, needed, most)
 
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the coefficients."""

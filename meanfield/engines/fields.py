@@ -17,9 +17,11 @@ from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.zonal import kernel_degree
 from ..spaces.circle_transport import NEGLIGIBLE, Table
 from .attention import AttentionSums
-from .kernels import KERNELS, LARGEST, UNEVEN, Kernel, Kernels
+from .kernels import KERNELS, LARGEST, Kernel, Kernels
 
 COLUMNS = 32  # modes whose columns of tables are computed together
+LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
+BIASED = 14.0  # range of a bias beyond which sums would lose more than six digits
 MEMORY = 8  # of Anderson's acceleration
 NO_MASS = 2.0**-40  # Z, relative to the largest kernel, that is rounding: see `circle_transport`
 
@@ -259,7 +261,8 @@ class DensityHead:
     """One head of attention on the grid of a density: what `engines.attention.Head` is to tokens.
 
     int k(x, y) V y dmu(y), divided by int k(x, y) dmu(y) where `normalised`, at the points x of
-    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q.
+    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q. A bias that is a quadratic
+    form has its matrix beside it, `form`.
     """
 
     density: Grid
@@ -269,6 +272,7 @@ class DensityHead:
     beta: np.ndarray
     kernels: Kernels
     bias: np.ndarray | None = None
+    form: np.ndarray | None = None
 
     @property
     def A(self) -> np.ndarray:
@@ -284,14 +288,28 @@ class DensityHead:
 
     def exponential(self, *, normalised: bool) -> Any:
         """With k = e^logits; with a bias it has to be normalised."""
+        if self.form is not None and normalised:
+            key = "gaussian", self.A, self.form
+            build = lambda: self.kernels.gaussian(self.A, self.form)  # noqa: E731
+            gaussian = self.kernels.remembered(key, build)
+            if gaussian is not None:
+                sums = self._sums(gaussian, self.density.moments)
+                return self.answer(sums[:-1], sums[-1], NO_MASS)
+        if self.bias is not None and np.ptp(self.bias) > BIASED:
+            raise NotSmooth
         kernel = self._exponential(self.A, "exponential")
         sums = self._sums(kernel, self._factor * self.density.moments)
         if normalised:
             x = self.density.geometry.points
             largest = np.linalg.norm(x @ self.A.T, axis=1) - kernel.top
             return self.answer(sums[:-1], sums[-1], NO_MASS * np.exp(largest))
-        with np.errstate(over="ignore"):
-            return self.answer(np.exp(kernel.top) * sums[:-1])
+        if kernel.top.max() > LARGEST_LOGIT:
+            raise MeanfieldError(
+                f"exp(beta <Qx, Ky>) has to stay below 1.8e308, beta <Qx, Ky> below "
+                f"{LARGEST_LOGIT:g}; got logits up to about {kernel.top.max():.4g}. Use a smaller "
+                "beta or smaller matrices, or weights that are normalised, as Softmax()."
+            )
+        return self.answer(np.exp(kernel.top) * sums[:-1])
 
     @staticmethod
     def _sums(kernel: Kernel, functions: np.ndarray) -> np.ndarray:
@@ -306,11 +324,9 @@ class DensityHead:
 
     def by_distance(self) -> "DensityHead":
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
-        keys = self.density.geometry.points @ self.K.T
+        keys, form = self.density.geometry.points @ self.K.T, -self.beta * self.K.T @ self.K
         bias = -self.beta * (keys**2).sum(axis=1)
-        if np.ptp(bias) > UNEVEN:
-            raise NotSmooth  # sums would be rounding where the bias is low
-        return replace(self, beta=2 * self.beta, bias=bias)
+        return replace(self, beta=2 * self.beta, bias=bias, form=form)
 
     def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
         """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
@@ -327,18 +343,30 @@ class DensityHead:
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "DensityHead":
         """The head with the bias for which normalised weights have columns of sum one too."""
-        kernels = [self._exponential(A, n) for A, n in ((self.A, "rows"), (self.A.T, "columns"))]
+        symmetric = np.array_equal(self.A, self.A.T)  # then both factors are equal
+        rows = self._exponential(self.A, "rows")
+        columns = rows if symmetric else self._exponential(self.A.T, "columns")
         values = self.density.values
 
-        def log_sums(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
+        def balancing(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
+            """-log int k e^potential dmu."""
             largest = potential.max()
             sums = kernel((np.exp(potential - largest) * values)[None])[0]
-            return kernel.top + np.log(sums) + largest
+            if not (sums > 0).all():
+                raise MeanfieldError(
+                    "Sinkhorn weights of a density need a kernel with positive sums at all points; "
+                    f"got {sums.min():.2g}, the largest being {sums.max():.2g}: rounding, or a "
+                    "density that is not positive. Lower beta, or solve for Tokens."
+                )
+            return -(kernel.top + np.log(sums) + largest)
 
         def balanced(potential: np.ndarray) -> np.ndarray:
-            return -log_sums(kernels[1], -log_sums(kernels[0], potential))
+            other = balancing(rows, potential)
+            return (potential + other) / 2 if symmetric else balancing(columns, other)
 
-        bias = _fixed_point(balanced, np.zeros(values.size), tolerance, most_iterations)
+        amount = 4 if symmetric else 1  # of changes by which a marginal may be off
+        start = np.zeros(values.size)
+        bias = _fixed_point(balanced, start, tolerance, most_iterations, amount)
         return replace(self, bias=bias)
 
     def linear(self) -> Any:
@@ -373,14 +401,16 @@ class TableHead(DensityHead):
         raise NotSmooth  # u and w depend on the density
 
 
-def _fixed_point(f: Callable, x: np.ndarray, tolerance: float, most: int) -> np.ndarray:
-    """x = f(x) for x up to a constant, to expm1(x - f(x)) <= tolerance; Anderson's acceleration."""
+def _fixed_point(
+    f: Callable, x: np.ndarray, tolerance: float, most: int, amount: float = 1
+) -> np.ndarray:
+    """x = f(x), to expm1(amount (x - f(x))) <= tolerance; Anderson's acceleration."""
     changes: list[np.ndarray] = []
     values: list[np.ndarray] = []
     for _ in range(most):
         value = f(x)
         change = value - x
-        error = np.abs(np.expm1(change)).max()
+        error = np.abs(np.expm1(amount * change)).max()
         if error <= tolerance:
             return x
         changes, values = [*changes[-MEMORY:], change], [*values[-MEMORY:], value]

@@ -24,7 +24,8 @@ LARGEST = 1 << 23  # entries of a table
 FEWEST = 4
 FINEST = 64  # degree to which kernels on S^2 are expanded
 DENSE = 32  # the same where there are no parities
-UNEVEN = 8.0  # logarithm of how much larger a kernel may be at one x than at another
+EQUAL = 1e-15  # singular values, relative
+UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
 SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])  # of (x, y, z)
 
 
@@ -75,27 +76,37 @@ class SphereKernel(Kernel):
         Indices into the real and imaginary parts of coefficients, and int int h Y Y.
     """
 
-    def __init__(self, geometry: Sphere, frames: Any, degree: int, blocks: list, top: float):
+    def __init__(self, geometry: Sphere, frames: Any, degree: int, blocks: list, top: np.ndarray):
         self._rings, self._degree, self._blocks = geometry.rings, degree, blocks
-        self._frames = frames
-        self.top = np.array(top)
+        R, S = frames
+        self._into = sphere_points.rotation(degree, S)
+        self._back = sphere_points.rotation(degree, R.T)
+        self.top = top
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
-        R, S = self._frames
         moments = self._rings.analysis(functions, self._degree)
-        parts = np.ascontiguousarray(_turned(moments, self._degree, S)).view(float)
+        parts = np.array([self._into(one) for one in moments]).view(float)
         found = np.zeros_like(parts)
         for where, matrix in self._blocks:
             found[:, where] = parts[:, where] @ matrix
-        series = _turned(found.view(complex), self._degree, R.T)
+        series = np.array([self._back(one) for one in found.view(complex)])
         return self._rings.synthesis(series, self._degree)
 
 
-def _turned(series: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndarray:
-    """Series (r, modes) of pushforwards by an orthogonal matrix."""
-    if np.array_equal(matrix, np.eye(3)):
-        return series
-    return np.array([sphere_points.rotate(one, degree, matrix) for one in series])
+class TurnedKernel(Kernel):
+    """k(x, y) = e^(c <R x, y>), R orthogonal: a convolution, and a turn of what it gives."""
+
+    def __init__(self, geometry: Sphere, c: float, R: np.ndarray, degree: int):
+        self._rings, self._degree = geometry.rings, degree
+        self._back = sphere_points.rotation(degree, R.T)
+        degrees = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
+        self._multipliers = exponential_multipliers(c, degree, 3)[degrees]
+        self.top = np.array(c)
+
+    def __call__(self, functions: np.ndarray) -> np.ndarray:
+        moments = self._rings.analysis(functions, self._degree)
+        series = np.array([self._back(one) for one in self._multipliers * moments])
+        return self._rings.synthesis(series, self._degree)
 
 
 # What makes them -------------------------------------------------------------------------------
@@ -118,6 +129,10 @@ class Kernels(ABC):
     @abstractmethod
     def exponential(self, A: np.ndarray) -> Kernel | None:
         """e^<A x, y>; None where nothing is faster and as accurate as sums over pairs."""
+
+    def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
+        """e^(<A x, y> + <y, form y>) over its largest in y; None where there is no fast way."""
+        return None
 
     @abstractmethod
     def smooth(self, A: np.ndarray, function: Callable) -> Kernel | None:
@@ -148,6 +163,13 @@ class CircleKernels(Kernels):
         """Degrees that functions on the grid have."""
         return (len(self.geometry.points) - 1) // 2
 
+    def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
+        def weights(x, y):
+            logits = x @ A.T @ y.T + np.einsum("na,ab,nb->n", y, form, y)
+            return np.exp(logits - logits.max(axis=1, keepdims=True))
+
+        return self.smooth(A, weights)
+
     def smooth(self, A: np.ndarray, function: Callable) -> Kernel | None:
         x, n = self.geometry.points, len(self.geometry.points)
         size = n
@@ -175,20 +197,44 @@ class SphereKernels(Kernels):
     geometry: Sphere
 
     def exponential(self, A: np.ndarray) -> Kernel | None:
-        largest, least = np.linalg.svd(A, compute_uv=False)[[0, -1]]
-        if largest - least > UNEVEN:
+        """By the harmonics of e^(<A x, y> - <x, |A| x>), |A| = (A^T A)^(1/2).
+
+        It varies less with x than e^<A x, y> does, since |A x| - <x, |A| x> lies between 0 and a
+        fourth of the largest singular value. Where A is a multiple of an orthogonal matrix it is a
+        convolution.
+        """
+        U, singular, Vt = np.linalg.svd(A)
+        largest, least = singular[[0, -1]]
+        if largest - least <= EQUAL * largest:
+            R = np.eye(3) if _diagonal(A) and (np.diag(A) > 0).all() else U @ Vt
+            return TurnedKernel(self.geometry, largest, R, self.most)
+        size = (Vt.T * singular) @ Vt
+        uneven = (largest - least) ** 2 / (4 * (largest + least) or 1.0)
+        if uneven > UNEVEN:
             return None
         sizes = exponential_multipliers(largest, FINEST + 1, 3)
-        if sizes[-1] > RESOLVED * sizes[0]:
-            return None
-        degree = max(int(np.flatnonzero(sizes >= NEGLIGIBLE * sizes[0])[-1]), FEWEST)
-        return self._expanded(A, lambda x, y: np.exp(x @ A.T @ y.T - largest), degree, largest)
+        first = max(int(np.flatnonzero(sizes >= NEGLIGIBLE * sizes[0])[-1]), FEWEST)
+
+        def scale(x):
+            return np.einsum("na,ab,nb->n", x, size, x) + uneven
+
+        def weights(x, y):
+            return np.exp(x @ A.T @ y.T - scale(x)[:, None])
+
+        top = scale(self.geometry.points)
+        return self._first(A, weights, range(first, FINEST + 1, 8), top)
 
     def smooth(self, A: np.ndarray, function: Callable) -> Kernel | None:
-        for degree in (16, 32, 48, FINEST):
-            found = self._expanded(A, function, degree, 0.0)
+        return self._first(A, function, (16, 32, 48, FINEST), np.zeros(()))
+
+    def _first(self, A, function, degrees, top: np.ndarray) -> Kernel | None:
+        """By the first of these degrees that resolves the function; None if none can."""
+        for degree in degrees:
+            found, tail = self._expanded(A, function, degree, top)
             if found is not None:
                 return found
+            if not tail <= RESOLVED ** (degree / FINEST):  # by the decay of what is smooth
+                break
         return None
 
     @property
@@ -196,8 +242,8 @@ class SphereKernels(Kernels):
         """Degrees that functions on the grid have."""
         return (self.geometry.longitudes.size - 1) // 2
 
-    def _expanded(self, A, function, degree: int, top: float) -> Kernel | None:
-        """By harmonics up to a degree; None if they do not resolve the function."""
+    def _expanded(self, A, function, degree: int, top) -> tuple[Kernel | None, float]:
+        """By harmonics up to a degree, unless they do not resolve it; the size of the last ones."""
         U, _, Vt = np.linalg.svd(A)
         frames = (np.eye(3),) * 2 if _diagonal(A) else (Vt, U.T)
         R, S = frames
@@ -208,14 +254,15 @@ class SphereKernels(Kernels):
 
         even = grid.even(framed)
         if not even and degree > DENSE:
-            return None
+            return None, np.inf
         blocks = grid.blocks(framed, even)
         sizes = np.zeros(degree + 1)
         for where, matrix in blocks:
             for table in (matrix, matrix.T):
                 np.maximum.at(sizes, grid.degrees[where], np.abs(table).max(axis=0))
-        if not sizes[-2:].max() <= RESOLVED * sizes.max():
-            return None
+        tail = sizes[-2:].max() / (sizes.max() or 1.0)
+        if not tail <= RESOLVED:
+            return None, tail
         if degree > self.most:
             degree = self.most
             keep = grid.degrees <= degree
@@ -224,7 +271,7 @@ class SphereKernels(Kernels):
                 (index[where[keep[where]]], m[np.ix_(keep[where], keep[where])])
                 for where, m in blocks
             ]
-        return SphereKernel(self.geometry, frames, degree, blocks, top)
+        return SphereKernel(self.geometry, frames, degree, blocks, top), tail
 
 
 def _diagonal(A: np.ndarray) -> bool:

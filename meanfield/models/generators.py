@@ -6,8 +6,8 @@ W > 0, so that its eigenvalues are real and <= 0, and its eigenvectors as well-c
 root of W. The mass is kept exactly: no row of S has the constant.
 """
 
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
 from scipy import sparse
@@ -17,10 +17,9 @@ from scipy.sparse.linalg import spsolve
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory
-from ..core.errors import UnresolvedWarning
 from ..lowlevel.blas import one_blas_thread
 from ..spaces import Geometry
-from ..spaces.density import NOT_SMALL, tail_of
+from ..spaces.density import tail_start
 from ..steppers.eigenbasis import Eigenbasis
 
 CHUNK = 64  # functions that are transformed together
@@ -34,14 +33,16 @@ class Generator:
     ----------
     space : Geometry
     stiffness, weight : sparse arrays, (n - 1, n - 1)
-        S and W in the real orthonormal harmonics without the constant: M = -S W^-1 there.
+        S and W in the real orthonormal harmonics without the constant: M = -strength S W^-1 there.
     stationary : ndarray, (n - 1,)
         The stationary density of mass 1, in the same harmonics.
+    strength : float
+        A factor of the whole, so that S is of the size of the Laplacian.
     """
 
-    def __init__(self, space: Geometry, stiffness, weight, stationary: np.ndarray):
+    def __init__(self, space: Geometry, stiffness, weight, stationary: np.ndarray, strength: float):
         self._space, self._stiffness, self._weight = space, stiffness, weight
-        self._stationary = stationary
+        self._stationary, self._strength = stationary, strength
         self._live, scales = orthonormal(space)
         self._scales = scales[self._live]
 
@@ -54,6 +55,7 @@ class Generator:
         inner[1:, 1:] = -np.linalg.solve(self._weight.toarray(), self._stiffness.toarray()).T
         inner[1:, 0] = -inner[1:, 1:] @ self._stationary
         matrix = np.zeros((size, size))
+        inner *= self._strength
         matrix[np.ix_(live, live)] = inner * self._scales / self._scales[:, None]
         return matrix
 
@@ -67,7 +69,8 @@ class Generator:
         with one_blas_thread():  # the same bits on any number of cores
             for mine in self._components():
                 coordinates, found, forth, back = self._block(mine)
-                rates[coordinates] = found
+                with np.errstate(over="ignore"):  # no step is finite then
+                    rates[coordinates] = self._strength * found
                 blocks.append((coordinates, forth, back))
         rest = np.setdiff1d(np.arange(rates.size), self._live)  # imaginary parts that are 0
         blocks += [(rest[k : k + 1], np.eye(1), np.eye(1)) for k in range(rest.size)]
@@ -127,6 +130,8 @@ def anisotropic(space: Geometry, sigma: np.ndarray) -> Generator:
     """
     d, derivatives, coordinates = space.dimension, *_fields(space)
     adjoints = [(d - 1) * x - v for x, v in zip(coordinates, derivatives, strict=True)]
+    largest = np.abs(sigma).max()
+    sigma = sigma / largest
     fluxes = [
         sum(entry * adjoint for entry, adjoint in zip(row, adjoints, strict=True)) for row in sigma
     ]
@@ -137,7 +142,7 @@ def anisotropic(space: Geometry, sigma: np.ndarray) -> Generator:
     stiffness = _cleaned((stiffness + stiffness.T) / 2)
     uniform = matrix[1:, [0]].toarray()[:, 0]  # what L* makes of the uniform density
     stationary = weight @ spsolve(stiffness.tocsc(), uniform)
-    return Generator(space, stiffness, weight.tocsr(), stationary)
+    return Generator(space, stiffness, weight.tocsr(), stationary, largest)
 
 
 def multiplicative(space: Geometry, scale: np.ndarray, power: int) -> Generator:
@@ -147,34 +152,39 @@ def multiplicative(space: Geometry, scale: np.ndarray, power: int) -> Generator:
     and S_jk of s^(2 - p) <grad Y_j, grad Y_k>, the weak form is d mu/dt = -S h. The stationary
     density of M is that part of s^-p that is kept.
     """
-    if not resolves(space, scale, power, NOT_SMALL):
-        warnings.warn(
-            f"The scale of the noise, or its reciprocal, is not resolved by {space!r}: expected "
-            f"coefficients below {NOT_SMALL:.0e} of the largest in the last eighth of the degrees. "
-            "Use a higher degree.",
-            UnresolvedWarning,
-            stacklevel=2,
-        )
-    weight, wide = _products(space, scale**-power), space.with_degree(space.degree + 1)
-    series = space.resample(space.to_coefficients(scale ** (2 - power)), wide.degree)
-    middle = _products(wide, wide.to_values(series))
-    stiffness = sum(v.T @ middle @ v for v in _fields(space)[0])
+    largest = scale.max()
+    scale = scale / largest
+    weight = _products(space, scale**-power)
+    if power == 2:
+        stiffness = sparse.diags_array(-_laplacian(space)).tocsr()
+    else:
+        wide = space.with_degree(space.degree + 1)
+        series = space.resample(space.to_coefficients(scale ** (2 - power)), wide.degree)
+        middle = _products(wide, wide.to_values(series))
+        stiffness = sum(v.T @ middle @ v for v in _fields(space)[0])
     column, mass = weight[1:, [0]], weight[0, 0]
     rest = weight[1:, 1:] - column @ column.T / mass  # the inverse of that part of W^-1
     stationary = column.toarray()[:, 0] / mass
-    return Generator(space, _cleaned(stiffness[1:, 1:]), _cleaned(rest), stationary)
+    return Generator(
+        space, _cleaned(stiffness[1:, 1:]), _cleaned(rest), stationary, np.square(largest)
+    )
 
 
-def resolves(space: Geometry, scale: np.ndarray, power: int, tolerance: float) -> bool:
-    """Whether harmonics resolve what the matrices of `multiplicative` depend on."""
-    needed = (space.to_coefficients(scale**exponent) for exponent in (-power, 2 - power))
-    return all(tail_size(space, series) <= tolerance for series in needed)
+def resolves(space: Geometry, scale: Callable, power: int, tolerance: float) -> bool:
+    """Whether harmonics resolve what the matrices of `multiplicative` depend on.
 
-
-def tail_size(space: Geometry, series: np.ndarray) -> float:
-    """The largest coefficient in the last eighth of the degrees, relative to the largest of all."""
-    sizes = np.abs(series)
-    return float(sizes[tail_of(space)].max() / sizes.max())
+    By coefficients up to four times the degree, as many as 256 degrees have: a function that has
+    some beyond the degree alone looks smooth on the grid of the space.
+    """
+    degree = space.degree
+    fine = space.with_degree(max(degree, min(max(4 * degree, 64), 256)))
+    values = scale(fine.points)
+    values = values / values.max()
+    for exponent in (-power, 2 - power):
+        sizes = np.abs(fine.to_coefficients(values**exponent))
+        if sizes[fine.degrees > tail_start(degree)].max() > tolerance * sizes.max():
+            return False
+    return True
 
 
 # Matrices in the real orthonormal harmonics ------------------------------------------------------
@@ -223,15 +233,40 @@ def _fields(space: Geometry) -> tuple[list, list]:
     wide, d = space.with_degree(space.degree + 1), space.dimension
     kept = np.flatnonzero(_degrees(wide) <= space.degree)
     above, below = sparse.diags_array(_laplacian(wide)), sparse.diags_array(_laplacian(space))
-    degrees, derivatives, coordinates = _degrees(wide), [], []
-    for k in range(d):
-        x = _products(wide, wide.points[:, k])[:, kept].tocoo()
-        next_to = np.abs(degrees[x.row] - degrees[kept][x.col]) == 1  # the others are rounding
-        shape = x.shape
-        x = sparse.csr_array((x.data[next_to], (x.row[next_to], x.col[next_to])), shape=shape)
-        coordinates.append(x)
-        derivatives.append((above @ x - x @ below + (d - 1) * x) / 2)
+    coordinates = [x[:, kept] for x in _coordinates(wide)]
+    derivatives = [(above @ x - x @ below + (d - 1) * x) / 2 for x in coordinates]
     return derivatives, coordinates
+
+
+def _coordinates(space: Geometry) -> list:
+    """The matrices of f -> x_k f, k = 1, ..., d, cut off at the degree of the space.
+
+    They couple a harmonic with those whose degree differs by one and whose order by one at most.
+    So sums of harmonics three degrees or orders apart, 18 at most, are transformed together.
+    """
+    live, factors = orthonormal(space)
+    orders = np.repeat(space.mode_axes.get("m", space.degrees), 2)[live]
+    degrees, parts = _degrees(space), live % 2
+    size = space.degree + 3  # with a border, where there is nothing
+    place = np.full((size, size, 2), -1)
+    place[degrees + 1, orders + 1, parts] = np.arange(live.size)
+    colours = (degrees % 3 * 3 + orders % 3) * 2 + parts
+    sums = np.zeros((18, factors.size))
+    sums[colours, live] = 1 / factors[live]
+    values = space.to_values(sums.view(complex))
+    rows, columns = [], []
+    for up, along, part in product((-1, 1), (-1, 0, 1), (0, 1)):
+        neighbour = place[degrees + 1 + up, orders + 1 + along, part]
+        rows.append(np.flatnonzero(neighbour >= 0))
+        columns.append(neighbour[rows[-1]])
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    found = []
+    for x in space.points.T:
+        image = (space.to_coefficients(x * values).view(float) * factors)[:, live]
+        entries = image[colours[column], row]
+        matrix = sparse.csr_array((entries, (row, column)), shape=(live.size, live.size))
+        found.append(_cleaned(matrix))
+    return found
 
 
 def _cleaned(matrix):

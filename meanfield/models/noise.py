@@ -5,6 +5,7 @@ A `Noise` draws the random numbers of a step and moves tokens by them, each by i
 when the first step is taken, so that models are made quickly.
 """
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
@@ -13,7 +14,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import real_array
-from ..core.errors import MeanfieldError
+from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.forms import Array
 from ..core.kinds import Kind
 from .common_noise import LONGEST
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .generators import Generator
 
 SINGULAR = 1e-10  # a ratio of variances, or of values of a scale, that densities cannot have
+SMALL_TAIL = 1e-8  # of the coefficients of a scale, relative
 SHIFT = 6e-6  # of central differences: (rounding)^(1/3), where their two errors balance
 
 
@@ -90,9 +92,24 @@ class Noise(Kind, family=True):
         ------
         MeanfieldError
             If densities on this space cannot have the noise.
+
+        Warns
+        -----
+        UnresolvedWarning
+            If the space has too few harmonics for a scale.
         """
         found = self.on_densities(space)
-        return None if found is None else found.matrix
+        if found is None:
+            return None
+        if not self.resolved(space, SMALL_TAIL):
+            warnings.warn(
+                f"The scale of the noise, or its reciprocal, is not resolved by {space!r}: "
+                f"expected coefficients below {SMALL_TAIL:.0e} of the largest in the last eighth "
+                "of the degrees. Use a higher degree.",
+                UnresolvedWarning,
+                stacklevel=2,
+            )
+        return found.matrix
 
     def on_densities(self, space: "Geometry") -> "Generator | None":
         """L* as a matrix and by its eigenvectors, as `generator`; the last one is remembered."""
@@ -121,13 +138,24 @@ class Noise(Kind, family=True):
                 "alone; use a Circle or a Sphere, or solve for Tokens."
             )
 
-    def least_degree(self, space: "Geometry", tolerance: float, most: int) -> int:
-        """The degree, `most` or less, from which on harmonics resolve what L depends on.
+    def resolved(self, space: "Geometry", tolerance: float) -> bool:
+        """Whether harmonics of a space resolve what L depends on: always, for a polynomial.
 
-        Its coefficients are then below the tolerance, relative to the largest. Raises
-        MeanfieldError if they are not.
+        Coefficients in the last eighth of the degrees are then below the tolerance, relative to
+        the largest one.
         """
-        return 1
+        return True
+
+    def least_degree(self, space: "Geometry", tolerance: float, most: int) -> int:
+        """A degree, `most` or less, whose harmonics resolve L; raises MeanfieldError if none do."""
+        for degree in (*(2**k for k in range(most.bit_length() - 1)), most):
+            if self.resolved(space.with_degree(degree), tolerance):
+                return degree
+        raise MeanfieldError(
+            f"The scale of the noise, or its reciprocal, is not resolved by max_degree = {most}: "
+            f"the last coefficients are more than {tolerance:.1g} of the largest. Use a smoother "
+            "scale, a larger rtol or, where memory allows, a larger max_degree."
+        )
 
     @cached_property
     def _generators(self) -> dict:
@@ -407,20 +435,10 @@ class _Multiplicative(Noise):
                 "solve for Tokens."
             )
 
-    def least_degree(self, space: "Geometry", tolerance: float, most: int) -> int:
+    def resolved(self, space: "Geometry", tolerance: float) -> bool:
         from .generators import resolves
 
-        degree = 4
-        while degree <= most:
-            fine = space.with_degree(degree)
-            if resolves(fine, self.values(fine.points), self.power, tolerance):
-                return degree
-            degree *= 2
-        raise MeanfieldError(
-            f"The scale of the noise, or its reciprocal, is not resolved by max_degree = {most}: "
-            f"coefficients of {degree // 2} degrees are more than {tolerance:.1g} of the largest. "
-            "Use a smoother scale, a larger rtol or, where memory allows, a larger max_degree."
-        )
+        return resolves(space, self.values, self.power, tolerance)
 
     def _generator(self, space: "Geometry") -> "Generator":
         from .generators import multiplicative

@@ -160,11 +160,15 @@ class SqrtScaling(Normalisation):
 
 def _unit(A: np.ndarray, size: float) -> np.ndarray:
     """A/|A|; raises MeanfieldError where A is 0 to rounding and has no direction."""
-    lengths = np.linalg.norm(A, axis=-1, keepdims=True)
+    _, power = np.frexp(np.abs(A).max(axis=-1, keepdims=True))
+    A = np.ldexp(A, -power)  # exact; squares of numbers of any size neither overflow nor vanish
+    scaled = np.linalg.norm(A, axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):
+        lengths = np.ldexp(scaled, power)
     if (lengths <= CANCELLED * size).any():
         raise MeanfieldError(
             f"Attention is 0 at a token, to rounding ({lengths.min():.1e} of {size:.1e}), and "
             "Peri-LN and nGPT have no direction to give to it. Move the tokens off this symmetric "
             "position, or use another normalisation."
         )
-    return A / lengths
+    return A / scaled

@@ -156,7 +156,8 @@ class SA(_Exponential):
 
     def slope(self, t: np.ndarray) -> np.ndarray:
         exponent = self.beta * t
-        return np.exp(exponent - exponent.max(axis=-1, keepdims=True))
+        with np.errstate(over="ignore"):  # to e^-inf, which is 0
+            return np.exp(exponent - exponent.max(axis=-1, keepdims=True))
 
     weight = slope
 

@@ -260,12 +260,15 @@ class _ZonalSum(Sum, ZonalDrift):
         return max(part.multiplier_error for _, part in self.terms)
 
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
-        of = degree, dimension
-        return np.asarray(sum(c[..., None] * part.attraction(*of) for c, part in self.terms))
+        return self._added("attraction", degree, dimension)
 
     def interaction(self, degree: int, dimension: int) -> np.ndarray:
-        of = degree, dimension
-        return np.asarray(sum(c[..., None] * part.interaction(*of) for c, part in self.terms))
+        return self._added("interaction", degree, dimension)
+
+    def _added(self, name: str, *of: int) -> np.ndarray:
+        """Sums of those of the parts, infinite or nan where they overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(sum(c[..., None] * getattr(p, name)(*of) for c, p in self.terms))
 
     def normaliser(self, degree: int, dimension: int) -> np.ndarray | None:
         found = self.terms[0][1].normaliser(degree, dimension)

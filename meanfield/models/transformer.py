@@ -46,8 +46,10 @@ class Transformer(Kind, family=True):
         `CommonRotations(kappa)`, `CommonTranslations(kappa)` or `CommonMatrix(kappa)`. A density is
         then random: the law of the tokens given the common noise.
     reaction : float
-        alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu: the masses of tokens
-        then follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j Phi(x_j)) (Wasserstein-Fisher-Rao).
+        alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu: the masses of tokens,
+        and of the nodes of `Characteristics`, then follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j
+        Phi(x_j)) (Wasserstein-Fisher-Rao). Zonal drifts have such a Phi, and `Attention` where its
+        velocity is a gradient.
     feedforward : callable, optional
         f of `FeedForward`, or any function of points (..., d): added to the output of attention,
         for tokens. `steppers.Layers` and `LieTrotter` apply it after attention, and a part of
@@ -160,7 +162,7 @@ class Transformer(Kind, family=True):
 
     @property
     def is_zonal(self) -> bool:
-        """Whether all that it does depends on inner products, and its noise is isotropic."""
+        """Whether velocities are those of a zonal drift, and all else that it has is noise."""
         return self.drift.is_zonal and not self.extras
 
     def feedforward_at(self, x: np.ndarray) -> np.ndarray:

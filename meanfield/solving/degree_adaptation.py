@@ -86,14 +86,17 @@ class SpectralIntegration(Integration):
         return code
 
     def _advance(self, output: float, limit: int) -> int:
-        changes = self.motion.model.smooth_noise
-        if self.enter_piece(self.clock.t) or changes:
-            self.stepper = self.stepper_for(self.state, self.scheme)  # with L of now
-            self.stepper.state = self.stepper.state
-        limit = 1 if changes else limit
+        self.follow_model()
+        limit = 1 if self.motion.model.smooth_noise else limit
         goal = self.goal(output, dense=self.scheme.dense is not None)
         code, self.clock = self.stepper.advance(self.clock, self._rules, goal, limit, output)
         return code
+
+    def follow_model(self) -> None:
+        """Let L and N be those of now, where the model jumps or its noise changes."""
+        if self.enter_piece(self.clock.t) or self.motion.model.smooth_noise:
+            self.stepper = self.stepper_for(self.state, self.scheme)
+            self.stepper.state = self.stepper.state
 
     def follow(self, code: int) -> int | None:
         return self.consult(code)

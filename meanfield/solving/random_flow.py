@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..steppers.advance import COARSER, FINER, PAUSED, REACHED
+from ..steppers.advance import COARSER, FINER, NOT_FINITE, PAUSED, REACHED
 from ..steppers.clock import planned_to
 from .arguments import Arguments
 from .checkpoint import random_state
@@ -35,7 +35,7 @@ class RandomFlow(SpectralIntegration):
 
     def _step(self, output: float) -> int:
         """One step, or none where it needs more modes or fails; what `Stepper.advance` returns."""
-        self.enter_piece(self.clock.t)
+        self.follow_model()
         stepper, rules = self.stepper, self._rules
         u, counts, random = stepper.state, stepper.counts.copy(), self._rng.bit_generator.state
         goal = self.goal(output, dense=False)
@@ -47,12 +47,15 @@ class RandomFlow(SpectralIntegration):
         if code in (PAUSED, REACHED):
             last = self._carried(stepper.state, clock.t, dt / 2)
             tail = max(self._beyond(rules.tail_degree, moved) for moved in (first, last))
-            if np.isfinite(last).all() and not tail > rules.tail:
+            if not np.isfinite(last).all():
+                code = NOT_FINITE
+            elif tail > rules.tail:
+                code = FINER
+            else:
                 self.clock = clock
                 self._go_to(clock.t, last)
                 fewer = self._beyond(rules.coarse_degree, last) < rules.coarse_tail
                 return COARSER if fewer else code
-            code = FINER
         self._rng.bit_generator.state = random
         stepper.counts[0] = counts[0]
         self._go_to(self.clock.t, u)

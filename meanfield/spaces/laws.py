@@ -281,7 +281,8 @@ class AlongCharacteristics(Law):
     law : table
         Of the density.
     nodes : int, optional
-        How many; by default 4096 on the circle, 16384 on S^2, 1024 for axisymmetric densities.
+        How many; by default 4096 on the circle, 16384 on S^2, 1024 for axisymmetric densities. 512
+        and 4096 do where the drift is not zonal, and sums over pairs of nodes are dear.
     limit : array, (d,), optional
         Unit vector at which the density is expected to gather.
     """

@@ -5,6 +5,8 @@ and carry the Condon-Shortley phase: Y = sqrt(4 pi) (-1)^m Y_ducc. Its fast tran
 scattered points are accurate to 1e-12 of the norm.
 """
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,9 +23,12 @@ def orders_of(degree: int) -> np.ndarray:
     return np.repeat(np.arange(degree + 1), degree + 1 - np.arange(degree + 1))
 
 
+@lru_cache(maxsize=16)
 def factors(degree: int) -> np.ndarray:
     """What coefficients are in units of those of ducc0, for every mode."""
-    return np.sqrt(4 * np.pi) * (-1.0) ** orders_of(degree)
+    found = np.sqrt(4 * np.pi) * (-1.0) ** orders_of(degree)
+    found.setflags(write=False)
+    return found
 
 
 def _angles(points: np.ndarray) -> np.ndarray:
@@ -88,16 +93,27 @@ def empirical_coefficients(points: np.ndarray, masses: np.ndarray, degree: int) 
 
 def rotate(coefficients: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndarray:
     """Series (modes,) of the pushforward by an orthogonal matrix (3, 3), exact."""
+    return rotation(degree, matrix)(coefficients)
+
+
+def rotation(degree: int, matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """`rotate` by one matrix, as a function of the series."""
     from ducc0.sht import rotate_alm
 
+    before = after = factors(degree)  # of ducc0's harmonics
+    if np.array_equal(matrix, np.eye(3)):
+        return lambda coefficients: coefficients
     if np.linalg.det(matrix) < 0:  # minus the identity turns Y_l into (-1)^l Y_l
-        matrix, coefficients = -matrix, coefficients * (-1.0) ** np.triu_indices(degree + 1)[1]
+        matrix, before = -matrix, before * (-1.0) ** np.triu_indices(degree + 1)[1]
     beta = np.arctan2(np.hypot(matrix[0, 2], matrix[1, 2]), matrix[2, 2])
     alpha = np.arctan2(matrix[1, 2], matrix[0, 2])  # any angle if the axis stays vertical
     rest = np.cos(alpha) * matrix[1] - np.sin(alpha) * matrix[0]  # of R_y(beta) R_z(gamma)
     gamma = np.arctan2(rest[0], rest[1])
-    signs = factors(degree)
-    return rotate_alm(coefficients * signs, degree, gamma, beta, alpha, nthreads=1) / signs
+
+    def rotated(coefficients: np.ndarray) -> np.ndarray:
+        return rotate_alm(coefficients * before, degree, gamma, beta, alpha, nthreads=1) / after
+
+    return rotated
 
 
 def sample_points(

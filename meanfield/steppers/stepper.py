@@ -32,9 +32,6 @@ class Stepper:
     scheme : Scheme
     linear : ndarray, (1, modes) or (members, modes)
         The diagonal of L, real or complex, real part <= 0.
-    basis : Eigenbasis, optional
-        In which L is diagonal, of the states as real numbers: real and imaginary parts in turn
-        where they are complex. Then there are as many eigenvalues in a row of `linear`.
     nonlinear : Transport
         N, as that of a geometry.
     state : ndarray, (members, modes)
@@ -47,6 +44,9 @@ class Stepper:
         Degree of every coefficient, for the spectral tail; by default 0, 1, ....
     start : float
         The time at which the clock shows 0.
+    basis : Eigenbasis, optional
+        In which L is diagonal, of the states as real numbers: real and imaginary parts in turn
+        where they are complex. A row of `linear` then has as many eigenvalues.
 
     Attributes
     ----------

@@ -75,3 +75,12 @@ def test_lengths_that_grow_need_lengths():
         class Growing(mf.Normalisation):
             def grows(self, t):
                 return True
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 3e160, 1e308])
+def test_the_direction_of_an_output_does_not_depend_on_its_size(size):
+    """Where squares overflow or vanish too."""
+    A = np.array([[0.6, -0.8, 0.0], [0.0, 0.0, 0.1]])
+    for scheme in (NGPT(1.0), PeriLN()):
+        found = scheme.update(0.0, A * size)
+        np.testing.assert_allclose(found, [[0.6, -0.8, 0], [0, 0, 1.0]], rtol=4e-16)

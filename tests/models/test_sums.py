@@ -196,6 +196,13 @@ def test_the_contrast_of_a_sum_needs_no_gap_that_is_a_number(log_gap):
     assert sign[0] == 1
 
 
+def test_numbers_beyond_the_largest_are_infinite_or_0_without_warnings():
+    """Multipliers that overflow are refused where they are used; weights that vanish are 0."""
+    drift = (-1.7e308 * mf.USA(1.0) + mf.Kuramoto()).as_zonal()
+    assert drift.attraction(4, 2)[2] < 0 and not np.isfinite(drift.interaction(4, 2)[0])
+    assert (0.5 * mf.SA(1.7e308)).as_zonal().slope(np.array([-1.0, 1.0])).tolist() == [0.0, 0.5]
+
+
 def test_sums_that_are_not_zonal_say_why():
     for drift in (mf.SA(1.0) + mf.USA(1.0), mf.SA(1.0) + mf.SA(2.0)):
         assert not drift.is_zonal

@@ -30,7 +30,12 @@ def turn(common, d, steps, rng):
 # A zonal drift commutes with rotations -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("kappa", [np.inf, 4.0])
+def falling(t):
+    """kappa that depends on time."""
+    return 4.0 - 2.0 * t
+
+
+@pytest.mark.parametrize("kappa", [np.inf, 4.0, mf.PerLayer([1.0, 9.0], 0.3), falling], ids=repr)
 @pytest.mark.parametrize("mu", [CIRCLE, SPHERE], ids=["circle", "sphere"])
 def test_under_common_rotations_the_law_is_the_noiseless_one_rotated(mu, kappa):
     degree = {"min_degree": 32, "max_degree": 32, "rtol": 1e-6}  # the same for both
@@ -68,6 +73,27 @@ def test_tokens_converge_to_the_density_of_their_path(common, mu, kappa):
         assert abs(gap) < 4.5 / 2 / np.sqrt(n)
     other = noisy(mu, common, kappa, rng=4).final
     assert np.abs(other.expect(lambda x: x) - law.final.expect(lambda x: x)).max() > 0.1
+
+
+@pytest.mark.parametrize("common", [TRANSLATIONS, ROTATIONS, mf.CommonMatrix(4.0)], ids=repr)
+@pytest.mark.parametrize("mu", [CIRCLE, SPHERE], ids=["circle", "sphere"])
+def test_tokens_follow_their_law_under_any_attention_and_independent_noise(mu, common):
+    """Q, K, V and anisotropic noise, neither of which commutes with rotations."""
+    d, n = mu.dimension, 600
+    rng = np.random.default_rng(d)
+    Q, V = rng.standard_normal((2, 2, d, d)) / np.sqrt(d)
+    drift = mf.Attention(Q=Q, V=V) + mf.FeedForward(np.eye(d), 0.5 * np.eye(d), activation=np.tanh)
+    noise = mf.Anisotropic(np.diag([1.5, 1.0, 0.5][:d]))
+    model = mf.Transformer(drift, 4.0, noise=noise, common=common)
+    options = {"t_eval": [0.3], "dt": DT}
+    degree = {"min_degree": 24, "max_degree": 24, "rtol": 1e-3}
+    law = mf.solve(model, mu.resample(24), (0, 0.3), rng=3, **options, **degree).final
+    end = mf.solve(model, mu.sample(n, rng=1), (0, 0.3), rng=3, **options).final
+    model = model.replace(common=None)
+    still = mf.solve(model, mu.resample(24), (0, 0.3), **options, **degree).final
+    mean = law.expect(lambda x: x)
+    assert np.abs(end.x.mean(axis=0) - mean).max() < 4.5 / np.sqrt(n)
+    assert np.abs(still.expect(lambda x: x) - mean).max() > 0.02
 
 
 @pytest.mark.parametrize("drift", [mf.SA(2.0), mf.USA(1.0)], ids=repr)

@@ -6,10 +6,8 @@ from diffusions import along, constants, plus, tangential, times, value, variabl
 
 import meanfield as mf
 from meanfield.core.errors import MeanfieldError, UnresolvedWarning
-from meanfield.models.generators import multiplicative
 from meanfield.models.noise import (
     Anisotropic,
-    CommonNoise,
     Isotropic,
     MultiplicativeIto,
     MultiplicativeStratonovich,
@@ -255,7 +253,6 @@ def test_a_rotated_noise_moves_rotated_densities(which):
         (Anisotropic(np.eye(3)), mf.Zonal(3, 8), MeanfieldError, "about an axis"),
         (MultiplicativeIto(lambda x: x[..., 0] ** 2), CIRCLE, MeanfieldError, "scale > 0"),
         (MultiplicativeIto(lambda x: x[..., 0]), CIRCLE, ValueError, "scale must be >= 0"),
-        (CommonNoise(), CIRCLE, MeanfieldError, "no (CommonNoise|noise)"),
     ],
 )
 def test_noise_that_densities_cannot_have(noise, space, error, match):
@@ -271,10 +268,12 @@ def test_a_scale_that_is_not_resolved():
 
     coarse = mf.Circle(16)
     with pytest.warns(UnresolvedWarning, match="higher degree"):
-        multiplicative(coarse, steep(coarse.points), 1)
+        MultiplicativeStratonovich(steep).generator(coarse)
     model = mf.Transformer(mf.Kuramoto(), 2.0, noise=MultiplicativeIto(steep))
     run = mf.solve(model, coarse.uniform(), (0, 0.1), t_eval=[0.1], rtol=1e-8)
     assert run.final.geometry.degree == 64  # where 1/s^2 has coefficients below 1e-9
+    ripples = MultiplicativeIto(lambda x: 1.1 + mf.Circle(40).fourier([1] + 39 * [0] + [0.4]).at(x))
+    assert not ripples.resolved(coarse, 1e-3) and ripples.resolved(mf.Circle(1024), 1e-10)
     with pytest.raises(MeanfieldError, match="max_degree = 32"):
         mf.solve(model, coarse.uniform(), (0, 0.1), max_degree=32)
 

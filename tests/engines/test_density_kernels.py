@@ -1,0 +1,60 @@
+"""Kernels of attention applied to densities on a grid, and Sinkhorn's factors of a density."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import meanfield as mf
+from meanfield.core.errors import MeanfieldError
+from meanfield.engines.fields import AttentionField, Grid
+from meanfield.engines.kernels import SphereKernels
+
+TURN = Rotation.random(random_state=1).as_matrix()
+
+
+@pytest.mark.parametrize(
+    "A",
+    [3 * np.eye(3), -3 * np.eye(3), 20 * TURN, -20 * TURN, 3 * np.diag([1.0, -1.0, 1.0])],
+    ids=["1", "-1", "rotation", "improper", "mirror"],
+)
+def test_multiples_of_orthogonal_matrices_are_convolutions(A):
+    sphere = mf.Sphere(20)
+    density = sphere.von_mises_fisher((2 / 3, 1 / 3, 2 / 3), 1.0)
+    values = sphere.to_values(density.coefficients) * np.stack(
+        [*sphere.points.T, sphere.points[:, 0] ** 2]
+    )
+    kernel = SphereKernels(sphere).exponential(A)
+    x = sphere.points
+    direct = (np.exp(x @ A.T @ x.T - kernel.top) @ (sphere.weights * values).T).T
+    np.testing.assert_allclose(kernel(values), direct, atol=1e-12 * np.abs(direct).max())
+
+
+def test_narrow_convolutions_need_no_sums_over_pairs():
+    assert SphereKernels(mf.Sphere(16)).exponential(200 * np.eye(3)) is not None
+    assert SphereKernels(mf.Sphere(16)).exponential(np.diag([200.0, 1.0, 1.0])) is None
+
+
+@pytest.mark.parametrize(
+    ("beta", "K"), [(4.0, 1.0), (256.0, 1.0), (16.0, np.array([[1.0, 0.05], [0.05, 0.95]]))]
+)
+def test_equal_factors_of_sinkhorn_take_few_iterations(beta, K):
+    """Alternating between rows and columns takes hundreds at beta = 256."""
+    circle = mf.Circle(32)
+    density = circle.density(lambda a: np.exp(0.5 * np.cos(a) + 0.3 * np.sin(2 * a)))
+    values = circle.to_values(density.coefficients)
+    drift = mf.Attention(K=K, beta=beta, weights=mf.Sinkhorn(most_iterations=40))
+    field = AttentionField(drift, circle)
+    head = field.heads(0.0, Grid(circle, density.coefficients, values))[0]
+    balanced = head.doubly_stochastic(1e-12, 40)
+    x, masses = circle.points, circle.weights * values
+    k = np.exp(x @ head.A.T @ x.T + balanced.bias - head.beta)
+    rows = k / (k @ masses)[:, None]
+    np.testing.assert_allclose(masses @ rows, 1, atol=1e-12)
+
+
+def test_a_kernel_that_is_rounding_is_refused_at_once():
+    circle = mf.Circle(32)
+    density = circle.density(lambda a: np.exp(0.5 * np.cos(a)))
+    drift = mf.Attention(K=np.diag([1.0, 0.2]), beta=256.0, weights=mf.Sinkhorn())
+    with pytest.raises(MeanfieldError, match="positive sums"):
+        mf.solve(mf.Transformer(drift), density, (0, 0.1))
