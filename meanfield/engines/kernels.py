@@ -70,27 +70,28 @@ class SphereKernel(Kernel):
     geometry : Sphere
     frames : two ndarrays, (3, 3)
         R and S, orthogonal.
-    degree : int
-        Of the harmonics.
-    blocks : list of (rows and columns, matrix)
-        Indices into the real and imaginary parts of coefficients, and int int h Y Y.
+    degrees : (int, int)
+        Of the harmonics in x and in y.
+    blocks : list of (rows, columns, matrix)
+        Indices into the real and imaginary parts of coefficients in y and in x, and int int h Y Y.
+    top : ndarray
     """
 
-    def __init__(self, geometry: Sphere, frames: Any, degree: int, blocks: list, top: np.ndarray):
-        self._rings, self._degree, self._blocks = geometry.rings, degree, blocks
-        R, S = frames
-        self._into = sphere_points.rotation(degree, S)
-        self._back = sphere_points.rotation(degree, R.T)
+    def __init__(self, geometry: Sphere, frames: Any, degrees: Any, blocks: list, top: np.ndarray):
+        self._rings, self._degrees, self._blocks = geometry.rings, degrees, blocks
+        self._back = sphere_points.rotation(degrees[0], frames[0].T)
+        self._into = sphere_points.rotation(degrees[1], frames[1])
+        self._size = 2 * sphere_points.orders_of(degrees[0]).size
         self.top = top
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
-        moments = self._rings.analysis(functions, self._degree)
+        moments = self._rings.analysis(functions, self._degrees[1])
         parts = np.array([self._into(one) for one in moments]).view(float)
-        found = np.zeros_like(parts)
-        for where, matrix in self._blocks:
-            found[:, where] = parts[:, where] @ matrix
+        found = np.zeros((len(parts), self._size))
+        for rows, columns, matrix in self._blocks:
+            found[:, columns] = parts[:, rows] @ matrix
         series = np.array([self._back(one) for one in found.view(complex)])
-        return self._rings.synthesis(series, self._degree)
+        return self._rings.synthesis(series, self._degrees[0])
 
 
 class TurnedKernel(Kernel):
@@ -280,15 +281,11 @@ class SphereKernels(Kernels):
         tail = sizes[-2:].max() / (sizes.max() or 1.0)
         if not tail <= RESOLVED:
             return None, tail
-        if degree > self.most:
-            degree = self.most
-            keep = grid.degrees <= degree
-            index = np.cumsum(keep) - 1
-            blocks = [
-                (index[where[keep[where]]], m[np.ix_(keep[where], keep[where])])
-                for where, m in blocks
-            ]
-        return SphereKernel(self.geometry, frames, degree, blocks, top), tail
+        inner = min(degree, self.most)  # functions on the grid have no more
+        keep = grid.degrees <= inner
+        index = np.cumsum(keep) - 1
+        parts = [(index[w[keep[w]]], w, matrix[keep[w]]) for w, matrix in blocks]
+        return SphereKernel(self.geometry, frames, (degree, inner), parts, top), tail
 
 
 def _diagonal(A: np.ndarray) -> bool:
