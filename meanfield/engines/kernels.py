@@ -21,7 +21,7 @@ from ..spaces.sphere import Sphere
 NEGLIGIBLE = 1e-17  # of the largest coefficient of a kernel
 RESOLVED = 1e-14
 LARGEST = 1 << 23  # entries of a table
-FEWEST = 4
+FEWEST = 4  # degree with which the expansion of a kernel on S^2 begins, at least
 FINEST = 64  # degree to which kernels on S^2 are expanded
 DENSE = 32  # the same where there are no parities
 EQUAL = 1e-15  # singular values, relative
@@ -289,20 +289,19 @@ class _Octant:
         from ..lowlevel.legendre import gauss
 
         self.degree = degree
-        half, quarter = degree // 2 + 1, degree // 2 + 1
-        z, weights = gauss(2 * half, 3)
-        z, weights = z[:half], weights[:half]  # the northern ones
-        phi = (np.arange(quarter) + 0.5) * np.pi / (2 * quarter)
+        half = degree // 2 + 1  # of the latitudes, and of the longitudes of half a circle
+        z, weights = (nodes[:half] for nodes in gauss(2 * half, 3))  # the northern ones
+        phi = (np.arange(half) + 0.5) * np.pi / (2 * half)
         radius = np.sqrt((1 - z) * (1 + z))
         self.points = np.stack(
             [
                 np.outer(radius, np.cos(phi)).ravel(),
                 np.outer(radius, np.sin(phi)).ravel(),
-                np.repeat(z, quarter),
+                np.repeat(z, half),
             ],
             axis=1,
         )
-        self.weights = np.repeat(weights, quarter) / (4 * quarter)
+        self.weights = np.repeat(weights, half) / (4 * half)
         orders = sphere_points.orders_of(degree)
         l = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
         self.degrees, self._orders = np.repeat(l, 2), np.repeat(orders, 2)
@@ -343,24 +342,21 @@ class _Octant:
                     continue
                 characters = np.prod(np.where(_bits(parity), SIGNS, 1), axis=1)
                 k = np.tensordot(characters, values, axes=1)  # (x, y)
-                left, right = weighted[:, where], weighted[:, where]
-                matrix = 8 * (left.T @ k @ right)  # moments of h(., y) in x against those in y
+                W = weighted[:, where]
+                matrix = 8 * (W.T @ k @ W)  # moments of h(., y) in x against those in y
                 found.append((where, (matrix * twice[where]).T))
             return found
         where = np.flatnonzero(one)
         full = np.concatenate([x * sign for sign in SIGNS])
-        characters = [np.prod(np.where(_bits_of(self.parities), sign, 1), axis=1) for sign in SIGNS]
+        characters = [np.prod(np.where(_bits(self.parities), sign, 1), axis=1) for sign in SIGNS]
         W = np.concatenate([weighted * character for character in characters])[:, where]
         matrix = W.T @ function(full, full) @ W
         return [(where, (matrix * twice[where]).T)]
 
 
-def _bits(parity: int) -> np.ndarray:
-    return np.array([bool(parity >> a & 1) for a in range(3)])
-
-
-def _bits_of(parities: np.ndarray) -> np.ndarray:
-    return (parities[:, None] >> np.arange(3) & 1).astype(bool)
+def _bits(parities: Any) -> np.ndarray:
+    """Whether the sign changes with x, with y and with z, (..., 3)."""
+    return (np.asarray(parities)[..., None] >> np.arange(3) & 1).astype(bool)
 
 
 KERNELS: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}
