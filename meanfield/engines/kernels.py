@@ -21,7 +21,7 @@ from ..spaces.sphere import Sphere
 NEGLIGIBLE = 1e-17  # of the largest coefficient of a kernel
 RESOLVED = 1e-14
 LARGEST = 1 << 23  # entries of a table
-FEWEST = 4
+FEWEST = 4  # degree with which the expansion of a kernel on S^2 begins, at least
 FINEST = 64  # degree to which kernels on S^2 are expanded
 MOST_VALUES = 1 << 24  # of a kernel that is expanded
 EQUAL = 1e-15  # singular values, relative
@@ -303,20 +303,19 @@ class _Octant:
         from ..lowlevel.legendre import gauss
 
         self.degree = degree
-        half, quarter = degree // 2 + 1, degree // 2 + 1
-        z, weights = gauss(2 * half, 3)
-        z, weights = z[:half], weights[:half]  # the northern ones
-        phi = (np.arange(quarter) + 0.5) * np.pi / (2 * quarter)
+        half = degree // 2 + 1  # of the latitudes, and of the longitudes of half a circle
+        z, weights = (nodes[:half] for nodes in gauss(2 * half, 3))  # the northern ones
+        phi = (np.arange(half) + 0.5) * np.pi / (2 * half)
         radius = np.sqrt((1 - z) * (1 + z))
         self.points = np.stack(
             [
                 np.outer(radius, np.cos(phi)).ravel(),
                 np.outer(radius, np.sin(phi)).ravel(),
-                np.repeat(z, quarter),
+                np.repeat(z, half),
             ],
             axis=1,
         )
-        self.weights = np.repeat(weights, quarter) / (4 * quarter)
+        self.weights = np.repeat(weights, half) / (4 * half)
         orders = sphere_points.orders_of(degree)
         l = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
         self.degrees, self._orders = np.repeat(l, 2), np.repeat(orders, 2)

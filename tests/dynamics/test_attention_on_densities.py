@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import meanfield as mf
 from meanfield.dynamics import DensityEvolution
-from meanfield.dynamics.field_transport import FieldTransport
+from meanfield.dynamics.field_transport import EnsembleFields, FieldTransport
 from meanfield.engines.attention import AttentionSums
 from meanfield.engines.fields import Grid, fields_of
 from meanfield.engines.kernels import CircleKernels, SphereKernels
@@ -228,7 +228,7 @@ def test_compiled_tables_are_the_transport_in_python(weights):
     space, drift = mf.Circle(24), random_attention(2, 8, 3.0, heads=2, weights=weights)
     model = mf.Transformer(mf.SA(1.5) + drift)
     compiled = DensityEvolution(model, space).nonlinear
-    plain = FieldTransport(model, space, 1)
+    plain = FieldTransport(model, EnsembleFields(model.drift, space, ()), 1)
     assert isinstance(compiled, TableTransport)
     c = smooth(space).coefficients[None]
     close(compiled(c), plain(c), 1e-13)
@@ -281,3 +281,23 @@ def test_uneven_logits_on_the_sphere(values):
     drift = mf.Attention(np.diag(values) @ R, 1, R, weights=Unnormalised())
     model = mf.Transformer(drift)
     close(change(model, mu), expected(model, mu, degree), 1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mf.Transformer(mf.Attention(np.eye(3), np.eye(3))),
+        mf.Transformer(mf.SA(1.0) + mf.FeedForward(np.eye(3), np.eye(3))),
+        mf.Transformer(mf.SA(1.0), feedforward=mf.FeedForward(np.eye(3), np.eye(3))),
+        mf.Transformer(mf.SA(1.0), 2.0, noise=mf.noise.Anisotropic(np.eye(3))),
+    ],
+)
+def test_parts_of_another_dimension_are_refused(model):
+    with pytest.raises(ValueError, match="is for dimension 3; got points of dimension 2"):
+        mf.solve(model, smooth(mf.Circle(8)), (0, 0.1), progress=False)
+
+
+@pytest.mark.parametrize("drift", [mf.Hardmax(), mf.SA(1.0) + mf.Attention(causal=True)], ids=repr)
+def test_the_reason_comes_before_the_axis_of_a_zonal_space(drift):
+    with pytest.raises(mf.MeanfieldError, match="moves no densities"):
+        mf.solve(mf.Transformer(drift), mf.Zonal(3, 8).uniform(), (0, 0.1), progress=False)
