@@ -15,7 +15,7 @@ from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.zonal import kernel_degree
-from ..spaces.circle_transport import NEGLIGIBLE, Table
+from ..spaces.circle_transport import NEGLIGIBLE, NO_MASS, Table
 from .attention import AttentionSums
 from .kernels import KERNELS, LARGEST, Kernel, Kernels
 
@@ -23,7 +23,6 @@ COLUMNS = 32  # modes whose columns of tables are computed together
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
 BIASED = 14.0  # range of a bias beyond which sums would lose more than six digits
 MEMORY = 8  # of Anderson's acceleration
-NO_MASS = 2.0**-40  # Z, relative to the largest kernel, that is rounding: see `circle_transport`
 
 
 @dataclass(frozen=True)
@@ -76,10 +75,6 @@ class DensityField(ABC):
         """Of the velocity on the circle, as a sum; None where it is no such sum."""
         return None
 
-    def is_gradient(self, t: float) -> bool:
-        """Whether the velocity is the gradient of `potential`, and E half of its mean."""
-        return False
-
     def potential(self, t: float, density: Grid) -> np.ndarray:
         """Phi, (N,), of which the velocity is the gradient; that of a reaction."""
         raise NotImplementedError  # `check_potential` of the drift has refused it
@@ -93,13 +88,9 @@ class ZonalField(DensityField):
     @cached_property
     def _multipliers(self) -> tuple[np.ndarray, np.ndarray | None]:
         degree, dimension = self.geometry.degree, self.geometry.dimension
-        of_degree = (
-            self.drift.attraction(degree, dimension),
-            self.drift.normaliser(degree, dimension),
-        )
-        attraction, normaliser = (m if m is None else m[self.geometry.degrees] for m in of_degree)
-        assert attraction is not None
-        return attraction, normaliser
+        attraction = self.drift.attraction(degree, dimension)[self.geometry.degrees]
+        normaliser = self.drift.normaliser(degree, dimension)
+        return attraction, None if normaliser is None else normaliser[self.geometry.degrees]
 
     @cached_property
     def _interaction(self) -> np.ndarray:
@@ -152,9 +143,6 @@ class ZonalField(DensityField):
         weights = self.drift.attraction(last, dimension)
         pairs = ((2 * np.arange(last + 1) + dimension - 2) * weights)[1:].reshape(-1, 2)
         return pairs[::-1].cumsum(axis=0)[::-1].ravel()[self.geometry.degrees]
-
-    def is_gradient(self, t: float) -> bool:
-        return self.drift.gradient_flow
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
         return self.geometry.to_values(self._interaction * density.coefficients)
@@ -229,9 +217,6 @@ class AttentionField(DensityField):
             if sum(table.size for tables in found for table in tables) > LARGEST:
                 return None
         return [Table.joined(columns) for columns in zip(*found, strict=True)]
-
-    def is_gradient(self, t: float) -> bool:
-        return self.drift.gradient_at(t, self.geometry.dimension) is not None
 
     def potential(self, t: float, density: Grid) -> np.ndarray:
         slope = self.drift.gradient_at(t, self.geometry.dimension)
@@ -448,21 +433,10 @@ def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
     Raises
     ------
     MeanfieldError
-        For a drift that moves no densities, with the reason.
-    ValueError
-        For one of another dimension.
+        For a drift of another kind than those of FIELDS.
     """
     found = []
     for factor, part in drift.terms:
-        if part.why_no_density:
-            raise MeanfieldError(
-                f"{part!r} moves no densities: {part.why_no_density} Solve for Tokens."
-            )
-        if part.dimension not in (None, geometry.dimension):
-            raise ValueError(
-                f"{part!r} is for dimension {part.dimension}; got {geometry!r}, of dimension "
-                f"{geometry.dimension}."
-            )
         kind = next((FIELDS[c] for c in type(part).__mro__ if c in FIELDS), None)
         if kind is None:
             names = ", ".join(each.__name__ for each in FIELDS)

@@ -114,7 +114,7 @@ def test_the_output_of_attention_on_the_grid(mu, drift):
     motion = DensityMotion(mf.Transformer(drift), mu)
     space = mu.geometry
     series = mu.coefficients.reshape(-1, space.degrees.size)
-    found = motion.attention(space, series, 0.0)
+    found = motion.fields(space).attention(0.0, series)
     for i in range(len(series)):
         masses, x = space.weights * space.to_values(series[i]), space.points
         one = drift.member(i)
