@@ -17,10 +17,11 @@ from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.zonal import kernel_degree
 from ..spaces.circle_transport import NEGLIGIBLE, NO_MASS, Table
 from .attention import AttentionSums
-from .kernels import KERNELS, LARGEST, UNEVEN, Kernel, Kernels
+from .kernels import KERNELS, LARGEST, Kernel, Kernels
 
 COLUMNS = 32  # modes whose columns of tables are computed together
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
+BIASED = 14.0  # range of a bias beyond which sums would lose more than six digits
 MEMORY = 8  # of Anderson's acceleration
 
 
@@ -279,7 +280,7 @@ class DensityHead:
             if gaussian is not None:
                 sums = self._sums(gaussian, self.density.moments)
                 return self.answer(sums[:-1], sums[-1], NO_MASS)
-        if self.bias is not None and np.ptp(self.bias) > UNEVEN:
+        if self.bias is not None and np.ptp(self.bias) > BIASED:
             raise NotSmooth
         kernel = self._exponential(self.A, "exponential")
         sums = self._sums(kernel, self._factor * self.density.moments)

@@ -30,14 +30,14 @@ SPACES = [mf.Circle(24), mf.Sphere(8)]
 everywhere = pytest.mark.parametrize("space", SPACES, ids=repr)
 
 
-class Cauchy(Weights):
+class HeavyTailed(Weights):
     """1 / (9 + |sqrt(beta) (Qx - Ky)|^2), a smooth function of both squares."""
 
     def of_logits(self, logits, squares):
         return 1 / (9 + squares[0] + squares[1] - 2 * logits)
 
 
-class Rectified(Weights):
+class RectifiedPower(Weights):
     """relu(1 + logits)^2: not smooth."""
 
     normalised: ClassVar[bool] = False
@@ -46,7 +46,7 @@ class Rectified(Weights):
         return np.maximum(1 + logits, 0) ** 2
 
 
-KINDS = [Softmax(), Unnormalised(), L2(), Sigmoid(0.3), Linear(), Sinkhorn(), Cauchy()]
+KINDS = [Softmax(), Unnormalised(), L2(), Sigmoid(0.3), Linear(), Sinkhorn(), HeavyTailed()]
 
 
 def smooth(space):
@@ -163,7 +163,7 @@ def test_every_kind_of_weights_on_the_sphere(weights, rows):
     drift = random_attention(3, rows, 0.7, rows, weights=weights)
     model = mf.Transformer(drift)
     # Sums over 1152 points, exact to degree 45 of mu times the kernel.
-    tolerance = 1e-10 if isinstance(weights, Cauchy) else 1e-11
+    tolerance = 1e-10 if isinstance(weights, HeavyTailed) else 1e-11
     close(change(model, mu), expected(model, mu, 15), tolerance)
 
 
@@ -200,7 +200,7 @@ def test_sums_of_drifts_add_their_changes(space):
 @everywhere
 def test_weights_that_are_not_smooth_take_sums_over_the_grid(space):
     """The velocities are those of the grid's points as tokens."""
-    drift = random_attention(space.dimension, 6, 2.0, weights=Rectified())
+    drift = random_attention(space.dimension, 6, 2.0, weights=RectifiedPower())
     mu, ((_, field),) = smooth(space), fields_of(drift, space)
     grid = Grid(space, mu.coefficients, mu.values)
     points = AttentionSums(drift).attention(0.0, space.points[None], grid.masses[None])[0]
