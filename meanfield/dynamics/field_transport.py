@@ -118,8 +118,7 @@ class FieldTransport(Transport):
                 return None
             mine = [table.scaled(factor) for factor, tables in parts for table in tables or ()]
             if self._forward is not None:
-                along = self._tangential(self._forward)[0]
-                mine.append(Table(np.stack([along, np.zeros_like(along)])))
+                mine.append(Table.constant(self._tangential(self._forward)[0]))
             found.append(merged(mine))
         return found
 

@@ -158,8 +158,7 @@ class PointField(DensityField):
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
             return None
-        along = (self.geometry.frame[0] * self._values).sum(axis=1)
-        return [Table(np.stack([along, np.zeros_like(along)]))]  # times the mass, 1
+        return [Table.constant((self.geometry.frame[0] * self._values).sum(axis=1))]
 
     def attention(self, t: float, density: Grid) -> np.ndarray:
         return self._values
