@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..engines.fields import DensityField, Grid, fields_of
+from ..engines.fields import DensityField, GridDensity, fields_of
 from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
 from ..models.transformer import Transformer
@@ -43,10 +43,12 @@ class EnsembleFields:
         """The potentials (members, N) of densities (members, modes), where the parts have one."""
         return self._total(c, lambda field, density: field.potential(t, density))
 
-    def _total(self, c: np.ndarray, of: Callable[[DensityField, Grid], np.ndarray]) -> np.ndarray:
+    def _total(
+        self, c: np.ndarray, of: Callable[[DensityField, GridDensity], np.ndarray]
+    ) -> np.ndarray:
         found = []
         for member, series in enumerate(c):
-            density = Grid(self.geometry, series, self.geometry.to_values(series))
+            density = GridDensity(self.geometry, series, self.geometry.to_values(series))
             found.append(sum(factor * of(field, density) for factor, field in self.of(member)))
         return np.array(found)
 
@@ -118,14 +120,13 @@ class FieldTransport(Transport):
                 return None
             mine = [table.scaled(factor) for factor, tables in parts for table in tables or ()]
             if self._forward is not None:
-                along = self._tangential(self._forward)[0]
-                mine.append(Table(np.stack([along, np.zeros_like(along)])))
+                mine.append(Table.constant(self._tangential(self._forward)[0]))
             found.append(merged(mine))
         return found
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
         geometry, t = self._geometry, self._inside(float(self.time[0]))
-        density = Grid(geometry, source, geometry.to_values(source))
+        density = GridDensity(geometry, source, geometry.to_values(source))
         fields = self._fields.of(member)
         velocity = self.velocity(t, density, fields)
         speed = np.sqrt((velocity**2).sum(axis=0).max())
@@ -137,7 +138,7 @@ class FieldTransport(Transport):
             mean = density.mean(potential) / density.mean(np.ones_like(potential))
             target += geometry.to_coefficients(alpha * density.values * (potential - mean))
 
-    def velocity(self, t: float, density: Grid, fields: Any) -> np.ndarray:
+    def velocity(self, t: float, density: GridDensity, fields: Any) -> np.ndarray:
         """Components (d - 1, N) of the velocity of the points."""
         model = self._model
         if model.normalisation.is_identity:

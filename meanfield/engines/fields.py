@@ -26,7 +26,7 @@ MEMORY = 8  # of Anderson's acceleration
 
 
 @dataclass(frozen=True)
-class Grid:
+class GridDensity:
     """One density on the grid of its space, or in tables many functions at once.
 
     Attributes
@@ -64,10 +64,10 @@ class DensityField(ABC):
         self.drift, self.geometry = drift, geometry
 
     @abstractmethod
-    def attention(self, t: float, density: Grid) -> np.ndarray:
+    def attention(self, t: float, density: GridDensity) -> np.ndarray:
         """The whole output of attention, (N, d)."""
 
-    def velocity(self, t: float, density: Grid) -> np.ndarray:
+    def velocity(self, t: float, density: GridDensity) -> np.ndarray:
         """Its tangential part, in components (d - 1, N)."""
         return np.einsum("fnd,nd->fn", self.geometry.frame, self.attention(t, density))
 
@@ -75,13 +75,16 @@ class DensityField(ABC):
         """Of the velocity on the circle, as a sum; None where it is no such sum."""
         return None
 
-    def potential(self, t: float, density: Grid) -> np.ndarray:
+    def potential(self, t: float, density: GridDensity) -> np.ndarray:
         """Phi, (N,), of which the velocity is the gradient; that of a reaction."""
         raise NotImplementedError  # `check_potential` of the drift has refused it
 
 
 class ZonalField(DensityField):
-    """v = grad (W * mu) / (Z * mu) and the potential W * mu, by harmonics."""
+    """v = grad (W * mu) / (Z * mu) and the potential W * mu, by harmonics.
+
+    Z * mu below NO_MASS is rounding, and is taken for NO_MASS: see `circle_transport`.
+    """
 
     drift: ZonalDrift
 
@@ -98,7 +101,7 @@ class ZonalField(DensityField):
         multipliers = self.drift.interaction(self.geometry.degree, self.geometry.dimension)
         return multipliers[self.geometry.degrees]
 
-    def velocity(self, t: float, density: Grid) -> np.ndarray:
+    def velocity(self, t: float, density: GridDensity) -> np.ndarray:
         attraction, normaliser = self._multipliers
         gradient = self.geometry.gradient(attraction * density.coefficients)
         if normaliser is None:
@@ -122,7 +125,7 @@ class ZonalField(DensityField):
             return [Table(numerator)]
         return [Table(numerator, self.geometry.to_values(normaliser * parts), NO_MASS)]
 
-    def attention(self, t: float, density: Grid) -> np.ndarray:
+    def attention(self, t: float, density: GridDensity) -> np.ndarray:
         """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
 
         The multipliers of W' are sums of those of W, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
@@ -144,7 +147,7 @@ class ZonalField(DensityField):
         pairs = ((2 * np.arange(last + 1) + dimension - 2) * weights)[1:].reshape(-1, 2)
         return pairs[::-1].cumsum(axis=0)[::-1].ravel()[self.geometry.degrees]
 
-    def potential(self, t: float, density: Grid) -> np.ndarray:
+    def potential(self, t: float, density: GridDensity) -> np.ndarray:
         return self.geometry.to_values(self._interaction * density.coefficients)
 
 
@@ -158,10 +161,9 @@ class PointField(DensityField):
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
             return None
-        along = (self.geometry.frame[0] * self._values).sum(axis=1)
-        return [Table(np.stack([along, np.zeros_like(along)]))]  # times the mass, 1
+        return [Table.constant((self.geometry.frame[0] * self._values).sum(axis=1))]
 
-    def attention(self, t: float, density: Grid) -> np.ndarray:
+    def attention(self, t: float, density: GridDensity) -> np.ndarray:
         return self._values
 
 
@@ -178,7 +180,7 @@ class AttentionField(DensityField):
         self._kernels: list[Kernels] = []
         self._sums = AttentionSums(drift)
 
-    def heads(self, t: float, density: Grid, kind: Any = None) -> "list[Any]":
+    def heads(self, t: float, density: GridDensity, kind: Any = None) -> "list[Any]":
         """One for each head, with matrices at the time t."""
         found = self.drift.on(t, self.geometry.dimension)
         while len(self._kernels) < len(found):
@@ -188,7 +190,7 @@ class AttentionField(DensityField):
             for head, kernels in zip(found, self._kernels, strict=False)
         ]
 
-    def attention(self, t: float, density: Grid) -> np.ndarray:
+    def attention(self, t: float, density: GridDensity) -> np.ndarray:
         try:
             pulls: list[Any] = [self.drift.attend(head) for head in self.heads(t, density)]
             return sum(pulls[1:], pulls[0])
@@ -203,12 +205,12 @@ class AttentionField(DensityField):
         found: list[list[Table]] = []
         for first in range(0, geometry.degrees.size, COLUMNS):
             parts = unit_coefficients(geometry, first, COLUMNS)
-            functions = Grid(geometry, parts, geometry.to_values(parts))
+            functions = GridDensity(geometry, parts, geometry.to_values(parts))
             try:
                 heads = self.heads(0.0, functions, TableHead)
                 answers: Any = [self.drift.attend(head) for head in heads]
-            except (NotSmooth, TypeError):  # weights may do what tables cannot
-                return None
+            except (NotSmooth, TypeError):  # weights that calculate with answers of heads, as
+                return None  # tables have no arithmetic; errors of their own come in `attention`
             if not all(isinstance(answer, Table) for answer in answers):
                 return None
             found.append(answers)
@@ -218,7 +220,7 @@ class AttentionField(DensityField):
                 return None
         return [Table.joined(columns) for columns in zip(*found, strict=True)]
 
-    def potential(self, t: float, density: Grid) -> np.ndarray:
+    def potential(self, t: float, density: GridDensity) -> np.ndarray:
         slope = self.drift.gradient_at(t, self.geometry.dimension)
         if slope is None:
             return super().potential(t, density)
@@ -250,7 +252,7 @@ class DensityHead:
     form has its matrix beside it, `form`.
     """
 
-    density: Grid
+    density: GridDensity
     V: np.ndarray
     Q: np.ndarray
     K: np.ndarray
@@ -301,7 +303,7 @@ class DensityHead:
         return kernel(functions.reshape(-1, functions.shape[-1])).reshape(functions.shape)
 
     def answer(self, pulls: np.ndarray, level: np.ndarray | None = None, least: Any = None) -> Any:
-        """V pulls / level, (N, d), of pulls (d, N); a level below `least` is rounding."""
+        """V pulls / level, (N, d), of pulls (d, N); `least` takes the place of a smaller level."""
         pulled = (self.V @ pulls).T
         if level is None:
             return pulled

@@ -303,7 +303,7 @@ class _Octant:
         from ..lowlevel.legendre import gauss
 
         self.degree = degree
-        half = degree // 2 + 1  # of the latitudes, and of the longitudes of half a circle
+        half = degree // 2 + 1  # latitudes in the north, and longitudes in a quarter of the circle
         z, weights = (nodes[:half] for nodes in gauss(2 * half, 3))  # the northern ones
         phi = (np.arange(half) + 0.5) * np.pi / (2 * half)
         radius = np.sqrt((1 - z) * (1 + z))

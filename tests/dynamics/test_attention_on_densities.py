@@ -12,7 +12,7 @@ import meanfield as mf
 from meanfield.dynamics import DensityEvolution
 from meanfield.dynamics.field_transport import EnsembleFields, FieldTransport
 from meanfield.engines.attention import AttentionSums
-from meanfield.engines.fields import Grid, fields_of
+from meanfield.engines.fields import GridDensity, fields_of
 from meanfield.engines.kernels import CircleKernels, SphereKernels
 from meanfield.models.weights import (
     L2,
@@ -202,7 +202,7 @@ def test_weights_that_are_not_smooth_take_sums_over_the_grid(space):
     """The velocities are those of the grid's points as tokens."""
     drift = random_attention(space.dimension, 6, 2.0, weights=RectifiedPower())
     mu, ((_, field),) = smooth(space), fields_of(drift, space)
-    grid = Grid(space, mu.coefficients, mu.values)
+    grid = GridDensity(space, mu.coefficients, mu.values)
     points = AttentionSums(drift).attention(0.0, space.points[None], grid.masses[None])[0]
     close(field.attention(0.0, grid), points, 1e-12 if space.dimension == 3 else 1e-4)
 

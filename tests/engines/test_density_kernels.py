@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 
 import meanfield as mf
 from meanfield.core.errors import MeanfieldError
-from meanfield.engines.fields import AttentionField, Grid
+from meanfield.engines.fields import AttentionField, GridDensity
 from meanfield.engines.kernels import SphereKernels
 
 TURN = Rotation.random(random_state=1).as_matrix()
@@ -44,7 +44,7 @@ def test_equal_factors_of_sinkhorn_take_few_iterations(beta, K):
     values = circle.to_values(density.coefficients)
     drift = mf.Attention(K=K, beta=beta, weights=mf.Sinkhorn(most_iterations=40))
     field = AttentionField(drift, circle)
-    head = field.heads(0.0, Grid(circle, density.coefficients, values))[0]
+    head = field.heads(0.0, GridDensity(circle, density.coefficients, values))[0]
     balanced = head.doubly_stochastic(1e-12, 40)
     x, masses = circle.points, circle.weights * values
     k = np.exp(x @ head.A.T @ x.T + balanced.bias - head.beta)
