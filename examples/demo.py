@@ -23,6 +23,7 @@ import minilm
 import modes
 import noisy_tokens
 import ott_antonsen
+import phase_diagrams_noise
 import sphere
 import tokens
 from report import Row, folder, print_table
@@ -42,6 +43,7 @@ EXPERIMENTS = (
     gaussian,
     chaos,
     bifurcation,
+    phase_diagrams_noise,
     modes,
     limits,
 )

@@ -183,7 +183,7 @@ def draw(found: dict, path: str) -> None:
     left.set(xlabel=r"$\beta$", ylabel="largest error of a coefficient", title="to alignment")
     shown = found["circle"]["betas"]
     left.set_xticks(shown, [f"{beta:g}" for beta in shown])
-    left.minorticks_off()
+    left.xaxis.minorticks_off()
     left.legend(fontsize=8)
     turn, one = np.linspace(-np.pi, np.pi, 721), found["circle"]
     labels = {"start": "start", "limit": "limit", "first": rf"$\beta = {one['betas'][0]:g}$"}

@@ -311,7 +311,7 @@ def draw(forward: dict, backward: dict, path: str) -> None:
     middle.legend(fontsize=7)
     for ax, shown in ((left, forward["SA", "circle"][0]), (middle, betas)):
         ax.set_xticks(shown, [f"{beta:g}" for beta in shown])
-        ax.minorticks_off()
+        ax.xaxis.minorticks_off()
     right.semilogy(betas, backward["parted"], "o", ms=4, label="measured")
     right.semilogy(betas, SEED * np.exp(backward["known"]), "k:", label=r"$e^{s\,\max l^2\rho_l}$")
     right.set(xlabel=r"$\beta$", title=f"{SEED:g} of the fastest degree, $s = {STOP:g}$")

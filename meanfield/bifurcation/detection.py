@@ -25,6 +25,7 @@ ROUNDING = 1e-14
 SMALL = 1e-6  # of a function at its zero, relative: at a pole it is large
 NEAREST, FARTHEST = 1e-4, 0.2  # lengths of the more symmetric curve
 SAME = 1e-9  # of the parameter, relative: two zeros of equal rates
+OSCILLATING = 1e-8  # imaginary parts of eigenvalues, relative to the largest
 NOISE = 1e-12  # of the largest rate
 
 
@@ -42,7 +43,7 @@ class Special(NamedTuple):
         "converged", or "not located" where no zero was found, or points between were not, so that
         the interval is wider than 1e-10 of the parameter.
     kind : str
-        "fold", "bifurcation" (order 0), "symmetry breaking" (higher orders), "transition".
+        "fold", "bifurcation" (order 0), "symmetry breaking" (higher orders), "transition", "Hopf".
     order : int
         Of the perturbation that becomes neutral.
     place : int
@@ -207,13 +208,28 @@ class TestFunctions:
                 place = located(self._curve, first, step, f, low, high)
                 found.append(place._replace(kind=kind, place=number))
         for order, (lows, highs) in enumerate(zip(first.rates, last.rates, strict=False)):
-            for i in _crossing(lows, highs) if order else []:
+            for i in _crossing(lows, highs) if order or not self._curve.basis.laplacian else []:
                 f = partial(self._rate, order, i)
                 special = located(self._curve, first, step, f, lows[i], highs[i])
-                special = special._replace(kind="symmetry breaking", order=order, place=number)
-                if not (found and _same(found[-1], special)):  # one of two equal rates
+                kind = "Hopf" if self._oscillates(order, special.point) else "symmetry breaking"
+                special = special._replace(kind=kind, order=order, place=number)
+                known = found and _same(found[-1], special)  # one of two equal rates
+                if not known and (order or kind == "Hopf"):
                     found.append(special)
         return found
+
+    def _oscillates(self, order: int, point: Point) -> bool:
+        """Whether what becomes neutral is a pair of complex eigenvalues: not of gradient flows."""
+        if self._curve.basis.laplacian:
+            return False
+
+        def find() -> float:
+            equation, kappa = self._curve.at(point.p)
+            values = np.linalg.eigvals(equation.linearised(point.m, kappa, self._of_order(order)))
+            neutral = values[np.abs(values.real).argmin()]
+            return abs(neutral.imag) > OSCILLATING * np.abs(values).max()
+
+        return bool(self._curve.recalled("oscillates", (point.z, order), find).item())
 
     def _functions(self, near: Point) -> dict[str, Callable[[Point], float]]:
         """Those of one symmetry; bifurcations by the tangent of a point near by, as none is known

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 RESERVED = (GROUP, "branch", "kappa", "beta", "order_parameter", "moments", "resolution",
             "free_energy", "growth", "unstable", "degree", "order", "point")  # fmt: skip
 STABLE = 1e-9  # growth rates that are rounding
+ONSET, NEXT, DETOUR = 0.05, 0.02, 1.2  # of branches: where they begin, and the way past a point
 CLOSE = 0.5  # of the guess: a smaller solution is the uniform state
 PRESENT = 1e-10  # of a moment
 CUT_SHORT = {  # ends of branches and curves for want of points, in words
@@ -49,7 +50,7 @@ class SpecialPoint:
     ----------
     kind : str
         "bifurcation", "fold", "symmetry breaking", "transition" (the free energy is that of the
-        uniform state).
+        uniform state), "Hopf" (perturbations begin to oscillate; periodic states are not followed).
     parameter : str
         "kappa", or the name of a parameter of the drift.
     value : float
@@ -296,29 +297,39 @@ class Diagram(Result):
     def stable_ranges(self) -> list[tuple[int, float, float]]:
         """Branch, first and last value of the parameter of every stretch of stable states.
 
-        Where it ends at a special point its place, else the middle between two points of the
-        branch. Two stretches overlap where states are bistable, if they are no mirror images.
+        It ends at a special point, if there is one, else in the middle between two points of the
+        branch. Where two overlap there are several stable states, beside their mirror images; a gap
+        between all of them has none: densities do not come to rest there.
         """
-        found = []
-        data, name = self.data, self.parameter
+        found, (low, high) = [], self.span
         for number in range(len(self.ends) + 1):
-            here = data.branch.values == number
-            values, stable = data[name].values[here], data.growth.values[here] <= STABLE
-            places = np.array([s.value for s in self.special_points if s.branch in (number, 0)])
-
-            def change(i: int, values=values, places=places) -> float:
-                """The value at which stability changes after point i."""
-                low, high = sorted(values[i : i + 2])
-                inside = places[(low <= places) & (places <= high)]
-                return float(inside[0]) if inside.size else float((low + high) / 2)
-
+            here = self.data.branch.values == number
+            stable = self.data.growth.values[here] <= STABLE
             cuts = [0, *(np.flatnonzero(stable[1:] != stable[:-1]) + 1), len(stable)]
             for begin, end in pairwise(cuts):
                 if stable[begin]:
-                    first = change(begin - 1) if begin else values[0]
-                    last = change(end - 1) if end < len(stable) else values[-1]
-                    found.append((number, float(min(first, last)), float(max(first, last))))
+                    ends = self._change(number, begin - 1), self._change(number, end - 1)
+                    first, last = sorted(np.clip(ends, low, high))
+                    found.append((number, float(first), float(last)))
         return found
+
+    def _change(self, number: int, i: int) -> float:
+        """The parameter where stability changes after point i of a branch, or at its ends."""
+        here = self.data.branch.values == number
+        moments, values = self.data.moments.values[here], self.data[self.parameter].values[here]
+        inside = 0 <= i < len(values) - 1
+        one, other = (i, i + 1) if inside else (max(i, 0), max(i, 0))
+        step = np.linalg.norm(moments[other] - moments[one]) if inside else ONSET
+        detours = {
+            float(np.linalg.norm(moments[one] - m) + np.linalg.norm(m - moments[other])): s.value
+            for s in self.special_points
+            for m in [np.pad(s.state.legendre_moments, (0, moments.shape[1]))[: moments.shape[1]]]
+            if abs(s.value - values[one]) <= max(abs(values[other] - values[one]), NEXT * s.value)
+        }
+        nearest = min(detours, default=np.inf)
+        if nearest <= DETOUR * step + ONSET * (not inside):
+            return detours[nearest]
+        return float((values[one] + values[other]) / 2)
 
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states in harmonics up to a degree, by default as branches begin."""

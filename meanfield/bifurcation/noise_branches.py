@@ -23,6 +23,7 @@ from .stationary import state_at
 STRONGEST = 1e-3  # of a kappa: where the state without order is found first
 LONGEST = 0.5  # step in log kappa from there on
 NEUTRAL = 1e-6  # an eigenvalue, relative to the largest, that is 0
+SYMMETRIC = 1e-6  # components of a direction that keeps a symmetry
 UNKNOWN = (float("nan"), float("nan"))
 
 
@@ -98,10 +99,16 @@ class NoiseGrowth(Growth):
         self, curve: StationaryCurve, special: Special
     ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
         basis: Any = curve.basis
-        z, value = curve.padded(special.point.z), special.point.value
+        z = curve.padded(special.point.z)
         if special.kind == "bifurcation":
             tangent = curve.padded(special.point.tangent)
-            yield curve, z, across(curve.kernel(z)[0], tangent)
+            direction = across(curve.kernel(z)[0], tangent)
+            symmetric, _ = basis.fitted(z[:-1])  # more so where the branch has ended
+            odd = symmetric.orders_of_functions > 0
+            if np.abs(direction[:-1][odd]).max(initial=0.0) < SYMMETRIC:
+                direction[:-1][odd] = 0.0
+                curve = curve.among(symmetric)
+            yield curve, z, direction
         if special.kind != "symmetry breaking":
             return
         equation, kappa = curve.at(z[-1])
@@ -109,10 +116,7 @@ class NoiseGrowth(Growth):
         values, vectors = np.linalg.eig(equation.linearised(z[:-1], kappa, part))
         i = int(np.abs(values).argmin())
         if abs(values[i]) > NEUTRAL * np.abs(values).max():
-            self.missing.append(
-                f"at {curve.parameter} = {value:.6g} perturbations begin to oscillate: "
-                "periodic states, which are not followed."
-            )
+            self._miss("another one where it loses a reflection", special.point.value)
             return
         direction = np.zeros(len(z))
         direction[part.members] = vectors[:, i].real / basis.sizes[part.members]

@@ -127,8 +127,7 @@ class Experiment(NamedTuple):
             found[name] = np.stack([_real(value(tokens), tokens.shape) for tokens in path])
         if self.coupled:
             noise.bit_generator.state = state
-            model = self.model
-            alone = Transformer(MeanField(self.law), model.kappa, noise=model.noise)
+            alone = self.model.replace(drift=MeanField(self.law))
             followed = self._path(alone, tokens, noise, batch, "tokens in the mean field")
             found["coupling"] = np.stack(list(map(_apart, path, followed)))
             turned = list(map(_apart_up_to_rotation, path, followed))

@@ -77,7 +77,8 @@ def propagation_of_chaos(
     Parameters
     ----------
     model : Transformer
-        With a zonal drift, and independent noise that densities can have, or none.
+        That densities can follow, without reaction, as tokens keep their masses, and without common
+        noise.
     mu0 : Density
         A single one on the circle or S^2.
     sizes : sequence of int
@@ -287,6 +288,11 @@ def _checked_problem(model: Any, mu0: Any) -> Measurements:
             "dt."
         )
     known = measurements_on(mu0.geometry)
+    if model.reaction:
+        raise MeanfieldError(
+            "propagation_of_chaos compares tokens of equal masses, which a reaction changes; got "
+            f"reaction = {model.reaction:g}. Leave it out."
+        )
     if known is None or mu0.shape or model.shape:
         spaces = " or ".join(space.__name__ for space in MEASUREMENTS)
         raise ValueError(

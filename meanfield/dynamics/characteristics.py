@@ -463,12 +463,9 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def _is_gradient(self, t: float) -> bool:
         """Whether the flow is the gradient of the energy, in W2 or with a reaction."""
-        model, d = self.model, self.like.dimension
+        model = self.model
         plain = model.normalisation.is_identity and model.feedforward is None
-        return plain and all(
-            part.gradient_flow or not (part.is_zonal or part.without_potential(d, t))
-            for _, part in model.drift.terms
-        )
+        return plain and model.drift.is_gradient(self.like.dimension, t)
 
     def _energy(self, state: Characteristics) -> float:
         """The interaction energy; nan for drifts that increase none."""

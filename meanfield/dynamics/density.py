@@ -1,4 +1,4 @@
-"""Densities: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]) by harmonics, and what is measured."""
+"""Densities in harmonics, d mu/dt = (1/kappa) L* mu - div(mu v[mu]) + reaction; observables."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -12,20 +12,14 @@ from ..spaces.contract import Transport
 from ..spaces.density import COMPUTED, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
-from .field_transport import (
-    ChangingNoise,
-    FieldTransport,
-    attention_of,
-    in_members,
-    members_fields,
-    potentials_of,
-    transport_of,
-)
+from .field_transport import ChangingNoise, EnsembleFields, check_fields, transport_of
 from .motion import Failure, Motion, careful_step, in_shape_of
 from .observables import MOMENTS, declare
 
 TAIL = 0.1  # how large the last coefficients may be, in units of rtol
 SMALLEST_TAIL = 1e-13
+PROBED = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, by dimension
+SMALL = 0.1  # coefficients of a flux, relative to rtol
 
 declare("moments", r"moments $|m_k|$")
 declare("free_energy", r"free energy $F(\mu_t)$")
@@ -47,6 +41,8 @@ class DensityEvolution:
         Ensemble shape, to which the model's own shape broadcasts.
     inside : callable
         t -> the time, or one next to it that is between two jumps of the model.
+    fields : EnsembleFields, optional
+        Of the drift on this space, where it is not zonal; made here by default.
 
     Attributes
     ----------
@@ -68,6 +64,7 @@ class DensityEvolution:
         geometry: Geometry,
         shape: tuple[int, ...] = (),
         inside: Callable[[float], float] = float,
+        fields: EnsembleFields | None = None,
     ):
         members = int(np.prod(shape))
         degree, dimension = geometry.degree, geometry.dimension
@@ -93,7 +90,9 @@ class DensityEvolution:
                 members,
             )
         else:
-            self.nonlinear = transport_of(in_members(model, shape), geometry, members, inside)
+            check_fields(model, geometry)
+            fields = fields or EnsembleFields(model.drift, geometry, shape)
+            self.nonlinear = transport_of(model, fields, members, inside)
         if model.smooth_noise:
             self.nonlinear = ChangingNoise(self.nonlinear, self._missed)
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
@@ -150,9 +149,10 @@ class DensityMotion(Motion, moves=Density):
                 f"{model.common!r} moves a density off its axis of symmetry: densities on "
                 "Circle and Sphere, and Tokens, can have common noise. Use one of these."
             )
+        self.check_dimensions()
         model.noise.check_densities(geometry)
         if not model.is_zonal:
-            FieldTransport(in_members(model, self.like.shape), geometry.with_degree(1), 1)
+            check_fields(model, geometry)
 
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
@@ -166,7 +166,9 @@ class DensityMotion(Motion, moves=Density):
 
     def setup(self) -> None:
         """Remember fields, which make kernels."""
-        self._fields: dict[Geometry, Any] = {}
+        self._fields: dict[Geometry, EnsembleFields] = {}
+        if not self.model.is_zonal:
+            self.fields(self.like.geometry)  # refuses drifts of unknown kinds
 
     @property
     def random(self) -> bool:
@@ -183,18 +185,47 @@ class DensityMotion(Motion, moves=Density):
         common: Any = self.model.common
         increments = common.increments(len(c), geometry.dimension, rng)
         strength = dt / np.broadcast_to(common.kappa, self.like.shape).ravel()
-        attention = self.attention(geometry, c, t) if common.needs_attention else None
+        attention = None
+        if common.needs_attention:
+            attention = self.fields(geometry).attention(self.inside(t), c)
         return common.carried(geometry, c, strength, increments, attention)
 
-    def attention(self, geometry: Geometry, c: np.ndarray, t: float) -> np.ndarray:
-        """The output of attention (members, N, d) at the grid of a geometry."""
+    def fields(self, geometry: Geometry) -> EnsembleFields:
+        """The fields of the drift on a space; they are kept, since they keep their kernels."""
         if geometry not in self._fields:
-            self._fields[geometry] = members_fields(self.model, geometry, self.like.shape)
-        return attention_of(self._fields[geometry], geometry, c, self.inside(t))
+            self._fields[geometry] = EnsembleFields(self.model.drift, geometry, self.like.shape)
+        return self._fields[geometry]
 
     def evolution(self, geometry: Geometry) -> DensityEvolution:
         """The equation on the modes of a geometry."""
-        return DensityEvolution(self.model, geometry, self.like.shape, self.inside)
+        model, fields = self.model, None if self.model.is_zonal else self.fields(geometry)
+        return DensityEvolution(model, geometry, self.like.shape, self.inside, fields)
+
+    def least_degree(self, start: float, most: int) -> int:
+        """The degree, `most` or less, that noise and velocities at the time `start` ask for."""
+        needed = max(TAIL * self.rtol, SMALLEST_TAIL)
+        of_noise = self.model.noise.least_degree(self.like.geometry, needed, most)
+        return max(of_noise, self._degree_of_velocity(start, most))
+
+    def _degree_of_velocity(self, start: float, highest: int) -> int:
+        """The degree that the change at the time `start` asks for, at most `highest`.
+
+        A velocity may have more degrees than the density: on fewer modes than that its values on
+        the grid are taken for those of another one. Looked at are PROBED degrees. To the highest
+        that counts the widest gap is added, so that the next one of a sparse series is seen.
+        """
+        if self.model.is_zonal:
+            return 0
+        space = self.like.geometry
+        geometry = space.with_degree(min(highest, max(space.degree, PROBED[space.dimension])))
+        evolution = self.evolution(geometry)
+        fine = self.like.resample(geometry.degree).coefficients
+        evolution.nonlinear.time[0] = start
+        change = np.abs(evolution.nonlinear(fine.reshape(evolution.members, -1))).max(axis=0)
+        change /= np.maximum(1, geometry.degrees)  # that of a flux
+        counted = np.unique(geometry.degrees[change > SMALL * self.rtol * change.max()])
+        gap = np.diff(counted, prepend=0).max(initial=0)
+        return int(min(counted.max(initial=0) + gap, highest))
 
     def coordinates(self, state: Density) -> np.ndarray:
         """The coefficients."""
@@ -203,11 +234,6 @@ class DensityMotion(Motion, moves=Density):
     def state_of(self, y: np.ndarray) -> Density:
         """The density with these coefficients."""
         return Density(self.like.geometry.with_modes(y.shape[-1]), y)
-
-    def least_degree(self, most: int) -> int:
-        """The degree that the noise needs at least, of `most`."""
-        needed = max(TAIL * self.rtol, SMALLEST_TAIL)
-        return self.model.noise.least_degree(self.like.geometry, needed, most)
 
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the coefficients."""
@@ -265,9 +291,10 @@ class DensityMotion(Motion, moves=Density):
             entropy : int mu log |mu| dsigma
             interaction_energy : E = (1/2) int int W dmu dmu, W = e^(beta t)/beta for USA and SA
             free_energy : F = entropy/kappa - E where v is the gradient of W * mu, as under USA,
-                Kuramoto, Interaction and `Attention` that increases E, with isotropic noise and
-                nothing else; nan elsewhere, as for SA
-            dissipation : -dF/dt = int mu |grad (log mu / kappa - W * mu)|^2 dsigma >= 0; or nan
+                Kuramoto, Interaction and `Attention` that increases E, with isotropic noise, common
+                noise and nothing else; nan elsewhere, as for SA
+            dissipation : int mu |grad (log mu / kappa - W * mu)|^2 dsigma >= 0, which is -dF/dt
+                without common noise and while parameters are constant; or nan
             spectral_tail : largest coefficient in the last eighth of the degrees
 
         Notes
@@ -309,9 +336,10 @@ class DensityMotion(Motion, moves=Density):
             weights = drift.attraction(geometry.degree, geometry.dimension)[..., geometry.degrees]
             energy = interaction_energy(model, geometry, coefficients)
             return energy, weights * coefficients if drift.gradient_flow else None
-        potentials = potentials_of(model, geometry, state.shape, coefficients, self.inside(t))
-        if potentials is None:
+        if not model.drift.is_gradient(geometry.dimension, self.inside(t)):
             return np.full(state.shape, np.nan), None
+        c = coefficients.reshape(-1, coefficients.shape[-1])
+        potentials = self.fields(geometry).potentials(self.inside(t), c).reshape(*state.shape, -1)
         return _mean(state, potentials * state.values) / 2, geometry.to_coefficients(potentials)
 
     def _dissipation(self, state: Density, potential: Any, t: float) -> np.ndarray:

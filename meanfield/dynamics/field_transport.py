@@ -6,66 +6,76 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..engines.fields import DensityField, Grid, fields_of
+from ..engines.fields import DensityField, GridDensity, fields_of
 from ..lowlevel.callbacks import PythonFunction
-from ..models.noise import Isotropic
+from ..models import Drift
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.circle_transport import Table, TableTransport, merged
 from ..spaces.contract import Transport
 
 
-def in_members(model: Transformer, shape: tuple[int, ...]) -> Transformer:
-    """What moves densities without noise, with one drift for each member of this shape."""
-    drift = model.drift.broadcast(shape)
-    return model.replace(drift=drift, kappa=np.inf, noise=Isotropic(), common=None)
+class EnsembleFields:
+    """The fields of all members of an ensemble of densities on one space.
+
+    Parameters
+    ----------
+    drift : Drift
+    geometry : Geometry
+    shape : tuple of int
+        Ensemble shape, to which that of the drift broadcasts.
+    """
+
+    def __init__(self, drift: Drift, geometry: Geometry, shape: tuple[int, ...]):
+        self.geometry, drift = geometry, drift.broadcast(shape)
+        singles = [drift.member(i) for i in range(int(np.prod(shape)))] if drift.shape else [drift]
+        self.members = [fields_of(single, geometry) for single in singles]
+
+    def of(self, member: int) -> list[tuple[float, DensityField]]:
+        """Factors and fields of the parts of the drift of one member."""
+        return self.members[member % len(self.members)]  # all are the same where there is one
+
+    def attention(self, t: float, c: np.ndarray) -> np.ndarray:
+        """The whole output of attention (members, N, d) of densities (members, modes)."""
+        return self._total(c, lambda field, density: field.attention(t, density))
+
+    def potentials(self, t: float, c: np.ndarray) -> np.ndarray:
+        """The potentials (members, N) of densities (members, modes), where the parts have one."""
+        return self._total(c, lambda field, density: field.potential(t, density))
+
+    def _total(
+        self, c: np.ndarray, of: Callable[[DensityField, GridDensity], np.ndarray]
+    ) -> np.ndarray:
+        found = []
+        for member, series in enumerate(c):
+            density = GridDensity(self.geometry, series, self.geometry.to_values(series))
+            found.append(sum(factor * of(field, density) for factor, field in self.of(member)))
+        return np.array(found)
 
 
 def transport_of(
-    model: Transformer, geometry: Geometry, members: int, inside: Callable = float
+    model: Transformer, fields: EnsembleFields, members: int, inside: Callable = float
 ) -> Transport:
     """N under any drift: compiled where tables say it all, which are made for good."""
-    general = FieldTransport(model, geometry, members, inside)
+    general = FieldTransport(model, fields, members, inside)
     tables = general.tabulated()
-    return general if tables is None else TableTransport(tables, geometry.degree, members)
+    return general if tables is None else TableTransport(tables, general.degree, members)
 
 
-def members_fields(
-    model: Transformer, geometry: Geometry, shape: tuple[int, ...]
-) -> list[list[tuple[float, DensityField]]]:
-    """The fields of every member of an ensemble, or of all where they are the same."""
-    drift, members = model.drift.broadcast(shape), int(np.prod(shape))
-    singles = [drift.member(i) for i in range(members)] if drift.shape else [drift]
-    return [fields_of(single, geometry) for single in singles]
-
-
-def attention_of(fields: Any, geometry: Geometry, c: np.ndarray, t: float) -> np.ndarray:
-    """The whole output of attention (members, N, d) of densities (members, modes)."""
-    found = []
-    for member, series in enumerate(c):
-        density = Grid(geometry, series, geometry.to_values(series))
-        parts = fields[member % len(fields)]
-        found.append(sum(factor * field.attention(t, density) for factor, field in parts))
-    return np.array(found)
-
-
-def potentials_of(
-    model: Transformer,
-    geometry: Geometry,
-    shape: tuple[int, ...],
-    coefficients: np.ndarray,
-    t: float,
-) -> np.ndarray | None:
-    """Values of the potentials (*shape, N) whose gradients are the velocities; None if none are."""
-    fields = members_fields(model, geometry, shape)
-    found: list[Any] = []
-    for i, series in enumerate(coefficients.reshape(-1, coefficients.shape[-1])):
-        density = Grid(geometry, series, geometry.to_values(series))
-        parts = fields[i % len(fields)]
-        if not all(field.is_gradient(t) for _, field in parts):
-            return None
-        found.append(sum(factor * field.potential(t, density) for factor, field in parts))
-    return np.array(found).reshape(*shape, -1)
+def check_fields(model: Transformer, geometry: Geometry) -> None:
+    """Raise MeanfieldError, with the reason, for a model that no density on a space can follow."""
+    if model.drift.why_no_density:
+        raise MeanfieldError(
+            f"{model.drift!r} moves no densities: {model.drift.why_no_density} Solve for Tokens."
+        )
+    if model.normalisation.has_radii:
+        raise MeanfieldError(
+            f"{model.normalisation!r} gives tokens radii, which a density on the sphere has "
+            "not: solve for Tokens, or leave the normalisation out."
+        )
+    if model.reaction:
+        model.drift.check_potential(geometry.dimension)
+    geometry.frame  # noqa: B018  (raises where densities have to stay symmetric about an axis)
 
 
 class FieldTransport(Transport):
@@ -74,32 +84,26 @@ class FieldTransport(Transport):
     Parameters
     ----------
     model : Transformer
-        Its parameters are numbers, or one for each member.
-    geometry : Geometry
+        One that `check_fields` allows.
+    fields : EnsembleFields
+        Of the drift of the model.
     members : int
     inside : callable
         t -> the time, or one next to it that is between two jumps of the model.
-
-    Raises
-    ------
-    MeanfieldError
-        For a part of the model that no density can follow, with the reason.
     """
 
     def __init__(
-        self, model: Transformer, geometry: Geometry, members: int, inside: Callable = float
+        self, model: Transformer, fields: EnsembleFields, members: int, inside: Callable = float
     ):
-        if model.normalisation.has_radii:
+        geometry = fields.geometry
+        self._model, self._geometry, self._fields, self._inside = model, geometry, fields, inside
+        self._frame, forward = geometry.frame, model.feedforward
+        self._forward = None if forward is None else model.feedforward_at(geometry.points)
+        if self._forward is not None and not np.isfinite(self._forward).all():
             raise MeanfieldError(
-                f"{model.normalisation!r} gives tokens radii, which a density on the sphere has "
-                "not: solve for Tokens, or leave the normalisation out."
+                "feedforward must return finite vectors at all points of the sphere; got nan or "
+                "inf. Look at what it does to them."
             )
-        if model.reaction:
-            model.drift.check_potential(geometry.dimension)
-        self._model, self._geometry, self._inside = model, geometry, inside
-        self._frame = geometry.frame
-        self._fields = members_fields(model, geometry, model.drift.shape)
-        self._forward = None if model.feedforward is None else self._feedforward()
         self._function = PythonFunction(self._evaluate, geometry.degrees.size)
         self.address, self.context = self._function.address, 0
         self.degree = geometry.degree
@@ -110,35 +114,25 @@ class FieldTransport(Transport):
     def check(self) -> None:
         self._function.check()
 
-    def _feedforward(self) -> np.ndarray:
-        values = self._model.feedforward_at(self._geometry.points)
-        if not np.isfinite(values).all():
-            raise MeanfieldError(
-                "feedforward must return finite vectors at all points of the sphere; got nan or "
-                "inf. Look at what it does to them."
-            )
-        return values
-
     def tabulated(self) -> list[list[Table]] | None:
         """Tables of the velocities of each member; None where something else is needed."""
         model, found = self._model, []
         if model.reaction or not model.normalisation.is_identity:
             return None
-        for fields in self._fields:
+        for fields in self._fields.members:
             parts = [(factor, field.tables()) for factor, field in fields]
             if any(tables is None for _, tables in parts):
                 return None
             mine = [table.scaled(factor) for factor, tables in parts for table in tables or ()]
             if self._forward is not None:
-                along = self._tangential(self._forward)[0]
-                mine.append(Table(np.stack([along, np.zeros_like(along)])))
+                mine.append(Table.constant(self._tangential(self._forward)[0]))
             found.append(merged(mine))
         return found
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
         geometry, t = self._geometry, self._inside(float(self.time[0]))
-        density = Grid(geometry, source, geometry.to_values(source))
-        fields = self._fields[member % len(self._fields)]
+        density = GridDensity(geometry, source, geometry.to_values(source))
+        fields = self._fields.of(member)
         velocity = self.velocity(t, density, fields)
         speed = np.sqrt((velocity**2).sum(axis=0).max())
         self.speed[0] = max(self.speed[0], speed)
@@ -149,7 +143,7 @@ class FieldTransport(Transport):
             mean = density.mean(potential) / density.mean(np.ones_like(potential))
             target += geometry.to_coefficients(alpha * density.values * (potential - mean))
 
-    def velocity(self, t: float, density: Grid, fields: Any) -> np.ndarray:
+    def velocity(self, t: float, density: GridDensity, fields: Any) -> np.ndarray:
         """Components (d - 1, N) of the velocity of the points."""
         model = self._model
         if model.normalisation.is_identity:

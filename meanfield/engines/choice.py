@@ -25,6 +25,7 @@ MODES: dict[int, type[HarmonicEngine]] = {
 
 FEWEST = 256  # below, all pairs take 60 us at most, and no error at all
 NODES = 65  # of inner products at which Z is looked at
+WHOLE = "The field of densities under a drift that is not zonal"
 OF_FIELDS = 1e-12  # accuracy of velocities in a field that was solved
 
 
@@ -138,7 +139,10 @@ def _accurate(drift, tolerance):
 
 
 class FieldSums:
-    """v[mu_t](x_i) for tokens (R, n, d) in the field of densities, in O(n) for each degree.
+    """v[mu_t](x_i) for tokens (R, n, d) in the field of densities.
+
+    In O(n) for each degree under zonal drifts; under others by sums over tokens and the points of
+    the grid, which has the masses.
 
     Parameters
     ----------
@@ -150,15 +154,33 @@ class FieldSums:
     tangential = False
 
     def __init__(self, drift: MeanField, threads: int = 1):
-        self.drift = drift
-        self._sums = MODES[drift.geometry.dimension](drift.source, OF_FIELDS, threads)
+        self.drift, self._zonal = drift, drift.source.is_zonal
+        if self._zonal:
+            source, dimension = drift.source.as_zonal(), drift.geometry.dimension
+            self._sums: Any = MODES[dimension](source, OF_FIELDS, threads)
+        else:
+            size = drift.geometry.points.shape
+            self._sums = engine_for(
+                drift.source, Automatic(threads=threads), *size, whole_for=WHOLE
+            )
 
     def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
-        """The velocities (R, n, d) at time t, which are tangential."""
+        """The velocities (R, n, d) at time t, tangential under zonal drifts."""
+        if not self._zonal:
+            return self._among_points(t, x)
         kept = self.drift.geometry.resample(self.drift.coefficients(t), self._sums.degree)
         modes = self._sums.of_density(kept)
         modes = np.broadcast_to(modes, (len(x), modes.size))
         return self._sums.fields(x, self._sums.places(x), modes)[0]
+
+    def _among_points(self, t: float, x: np.ndarray) -> np.ndarray:
+        """The whole output of attention: the tokens have no mass, the points of the grid have."""
+        geometry, replicas, n = self.drift.geometry, len(x), x.shape[1]
+        masses = geometry.weights * geometry.to_values(self.drift.coefficients(t))
+        points = np.broadcast_to(geometry.points, (replicas, *geometry.points.shape))
+        all_masses = np.broadcast_to(np.append(np.zeros(n), masses), (replicas, n + masses.size))
+        found = self._sums.attention(t, np.concatenate([x, points], axis=1), all_masses)
+        return found[:, :n]
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """nan (R,): tokens in a field do not interact."""

@@ -15,17 +15,18 @@ from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.zonal import kernel_degree
-from ..spaces.circle_transport import NEGLIGIBLE, Table
+from ..spaces.circle_transport import NEGLIGIBLE, NO_MASS, Table
 from .attention import AttentionSums
-from .kernels import KERNELS, LARGEST, UNEVEN, Kernel, Kernels
+from .kernels import KERNELS, LARGEST, Kernel, Kernels
 
 COLUMNS = 32  # modes whose columns of tables are computed together
+LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
+BIASED = 14.0  # range of a bias beyond which sums would lose more than six digits
 MEMORY = 8  # of Anderson's acceleration
-NO_MASS = 2.0**-40  # Z, relative to the largest kernel, that is rounding: see `circle_transport`
 
 
 @dataclass(frozen=True)
-class Grid:
+class GridDensity:
     """One density on the grid of its space, or in tables many functions at once.
 
     Attributes
@@ -63,10 +64,10 @@ class DensityField(ABC):
         self.drift, self.geometry = drift, geometry
 
     @abstractmethod
-    def attention(self, t: float, density: Grid) -> np.ndarray:
+    def attention(self, t: float, density: GridDensity) -> np.ndarray:
         """The whole output of attention, (N, d)."""
 
-    def velocity(self, t: float, density: Grid) -> np.ndarray:
+    def velocity(self, t: float, density: GridDensity) -> np.ndarray:
         """Its tangential part, in components (d - 1, N)."""
         return np.einsum("fnd,nd->fn", self.geometry.frame, self.attention(t, density))
 
@@ -74,30 +75,25 @@ class DensityField(ABC):
         """Of the velocity on the circle, as a sum; None where it is no such sum."""
         return None
 
-    def is_gradient(self, t: float) -> bool:
-        """Whether the velocity is the gradient of `potential`, and E half of its mean."""
-        return False
-
-    def potential(self, t: float, density: Grid) -> np.ndarray:
+    def potential(self, t: float, density: GridDensity) -> np.ndarray:
         """Phi, (N,), of which the velocity is the gradient; that of a reaction."""
         raise NotImplementedError  # `check_potential` of the drift has refused it
 
 
 class ZonalField(DensityField):
-    """v = grad (W * mu) / (Z * mu) and the potential W * mu, by harmonics."""
+    """v = grad (W * mu) / (Z * mu) and the potential W * mu, by harmonics.
+
+    Z * mu below NO_MASS is rounding, and is taken for NO_MASS: see `circle_transport`.
+    """
 
     drift: ZonalDrift
 
     @cached_property
     def _multipliers(self) -> tuple[np.ndarray, np.ndarray | None]:
         degree, dimension = self.geometry.degree, self.geometry.dimension
-        of_degree = (
-            self.drift.attraction(degree, dimension),
-            self.drift.normaliser(degree, dimension),
-        )
-        attraction, normaliser = (m if m is None else m[self.geometry.degrees] for m in of_degree)
-        assert attraction is not None
-        return attraction, normaliser
+        attraction = self.drift.attraction(degree, dimension)[self.geometry.degrees]
+        normaliser = self.drift.normaliser(degree, dimension)
+        return attraction, None if normaliser is None else normaliser[self.geometry.degrees]
 
     @cached_property
     def _interaction(self) -> np.ndarray:
@@ -105,7 +101,7 @@ class ZonalField(DensityField):
         multipliers = self.drift.interaction(self.geometry.degree, self.geometry.dimension)
         return multipliers[self.geometry.degrees]
 
-    def velocity(self, t: float, density: Grid) -> np.ndarray:
+    def velocity(self, t: float, density: GridDensity) -> np.ndarray:
         attraction, normaliser = self._multipliers
         gradient = self.geometry.gradient(attraction * density.coefficients)
         if normaliser is None:
@@ -129,7 +125,7 @@ class ZonalField(DensityField):
             return [Table(numerator)]
         return [Table(numerator, self.geometry.to_values(normaliser * parts), NO_MASS)]
 
-    def attention(self, t: float, density: Grid) -> np.ndarray:
+    def attention(self, t: float, density: GridDensity) -> np.ndarray:
         """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
 
         The multipliers of W' are sums of those of W, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
@@ -151,10 +147,7 @@ class ZonalField(DensityField):
         pairs = ((2 * np.arange(last + 1) + dimension - 2) * weights)[1:].reshape(-1, 2)
         return pairs[::-1].cumsum(axis=0)[::-1].ravel()[self.geometry.degrees]
 
-    def is_gradient(self, t: float) -> bool:
-        return self.drift.gradient_flow
-
-    def potential(self, t: float, density: Grid) -> np.ndarray:
+    def potential(self, t: float, density: GridDensity) -> np.ndarray:
         return self.geometry.to_values(self._interaction * density.coefficients)
 
 
@@ -171,10 +164,9 @@ class PointField(DensityField):
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
             return None
-        along = (self.geometry.frame[0] * self._values).sum(axis=1)
-        return [Table(np.stack([along, np.zeros_like(along)]))]  # times the mass, 1
+        return [Table.constant((self.geometry.frame[0] * self._values).sum(axis=1))]
 
-    def attention(self, t: float, density: Grid) -> np.ndarray:
+    def attention(self, t: float, density: GridDensity) -> np.ndarray:
         return self._values
 
 
@@ -191,7 +183,7 @@ class AttentionField(DensityField):
         self._kernels: list[Kernels] = []
         self._sums = AttentionSums(drift)
 
-    def heads(self, t: float, density: Grid, kind: Any = None) -> "list[Any]":
+    def heads(self, t: float, density: GridDensity, kind: Any = None) -> "list[Any]":
         """One for each head, with matrices at the time t."""
         found = self.drift.on(t, self.geometry.dimension)
         while len(self._kernels) < len(found):
@@ -201,7 +193,7 @@ class AttentionField(DensityField):
             for head, kernels in zip(found, self._kernels, strict=False)
         ]
 
-    def attention(self, t: float, density: Grid) -> np.ndarray:
+    def attention(self, t: float, density: GridDensity) -> np.ndarray:
         try:
             pulls: list[Any] = [self.drift.attend(head) for head in self.heads(t, density)]
             return sum(pulls[1:], pulls[0])
@@ -216,12 +208,12 @@ class AttentionField(DensityField):
         found: list[list[Table]] = []
         for first in range(0, geometry.degrees.size, COLUMNS):
             parts = unit_coefficients(geometry, first, COLUMNS)
-            functions = Grid(geometry, parts, geometry.to_values(parts))
+            functions = GridDensity(geometry, parts, geometry.to_values(parts))
             try:
                 heads = self.heads(0.0, functions, TableHead)
                 answers: Any = [self.drift.attend(head) for head in heads]
-            except (NotSmooth, TypeError):  # weights may do what tables cannot
-                return None
+            except (NotSmooth, TypeError):  # weights that calculate with answers of heads, as
+                return None  # tables have no arithmetic; errors of their own come in `attention`
             if not all(isinstance(answer, Table) for answer in answers):
                 return None
             found.append(answers)
@@ -231,10 +223,7 @@ class AttentionField(DensityField):
                 return None
         return [Table.joined(columns) for columns in zip(*found, strict=True)]
 
-    def is_gradient(self, t: float) -> bool:
-        return self.drift.gradient_at(t, self.geometry.dimension) is not None
-
-    def potential(self, t: float, density: Grid) -> np.ndarray:
+    def potential(self, t: float, density: GridDensity) -> np.ndarray:
         slope = self.drift.gradient_at(t, self.geometry.dimension)
         if slope is None:
             return super().potential(t, density)
@@ -266,7 +255,7 @@ class DensityHead:
     form has its matrix beside it, `form`.
     """
 
-    density: Grid
+    density: GridDensity
     V: np.ndarray
     Q: np.ndarray
     K: np.ndarray
@@ -296,7 +285,7 @@ class DensityHead:
             if gaussian is not None:
                 sums = self._sums(gaussian, self.density.moments)
                 return self.answer(sums[:-1], sums[-1], NO_MASS)
-        if self.bias is not None and np.ptp(self.bias) > UNEVEN:
+        if self.bias is not None and np.ptp(self.bias) > BIASED:
             raise NotSmooth
         kernel = self._exponential(self.A, "exponential")
         sums = self._sums(kernel, self._factor * self.density.moments)
@@ -304,15 +293,20 @@ class DensityHead:
             x = self.density.geometry.points
             largest = np.linalg.norm(x @ self.A.T, axis=1) - kernel.top
             return self.answer(sums[:-1], sums[-1], NO_MASS * np.exp(largest))
-        with np.errstate(over="ignore"):
-            return self.answer(np.exp(kernel.top) * sums[:-1])
+        if kernel.top.max() > LARGEST_LOGIT:
+            raise MeanfieldError(
+                f"exp(beta <Qx, Ky>) has to stay below 1.8e308, beta <Qx, Ky> below "
+                f"{LARGEST_LOGIT:g}; got logits up to about {kernel.top.max():.4g}. Use a smaller "
+                "beta or smaller matrices, or weights that are normalised, as Softmax()."
+            )
+        return self.answer(np.exp(kernel.top) * sums[:-1])
 
     @staticmethod
     def _sums(kernel: Kernel, functions: np.ndarray) -> np.ndarray:
         return kernel(functions.reshape(-1, functions.shape[-1])).reshape(functions.shape)
 
     def answer(self, pulls: np.ndarray, level: np.ndarray | None = None, least: Any = None) -> Any:
-        """V pulls / level, (N, d), of pulls (d, N); a level below `least` is rounding."""
+        """V pulls / level, (N, d), of pulls (d, N); `least` takes the place of a smaller level."""
         pulled = (self.V @ pulls).T
         if level is None:
             return pulled
@@ -348,15 +342,21 @@ class DensityHead:
             """-log int k e^potential dmu."""
             largest = potential.max()
             sums = kernel((np.exp(potential - largest) * values)[None])[0]
+            if not (sums > 0).all():
+                raise MeanfieldError(
+                    "Sinkhorn weights of a density need a kernel with positive sums at all points; "
+                    f"got {sums.min():.2g}, the largest being {sums.max():.2g}: rounding, or a "
+                    "density that is not positive. Lower beta, or solve for Tokens."
+                )
             return -(kernel.top + np.log(sums) + largest)
 
         def balanced(potential: np.ndarray) -> np.ndarray:
             other = balancing(rows, potential)
             return (potential + other) / 2 if symmetric else balancing(columns, other)
 
-        # both marginals of equal factors are off by twice the change
-        allowed = tolerance / 4 if symmetric else tolerance
-        bias = _fixed_point(balanced, np.zeros(values.size), allowed, most_iterations)
+        amount = 4 if symmetric else 1  # of changes by which a marginal may be off
+        start = np.zeros(values.size)
+        bias = _fixed_point(balanced, start, tolerance, most_iterations, amount)
         return replace(self, bias=bias)
 
     def linear(self) -> Any:
@@ -391,14 +391,16 @@ class TableHead(DensityHead):
         raise NotSmooth  # u and w depend on the density
 
 
-def _fixed_point(f: Callable, x: np.ndarray, tolerance: float, most: int) -> np.ndarray:
-    """x = f(x) for x up to a constant, to expm1(x - f(x)) <= tolerance; Anderson's acceleration."""
+def _fixed_point(
+    f: Callable, x: np.ndarray, tolerance: float, most: int, amount: float = 1
+) -> np.ndarray:
+    """x = f(x), to expm1(amount (x - f(x))) <= tolerance; Anderson's acceleration."""
     changes: list[np.ndarray] = []
     values: list[np.ndarray] = []
     for _ in range(most):
         value = f(x)
         change = value - x
-        error = np.abs(np.expm1(change)).max()
+        error = np.abs(np.expm1(amount * change)).max()
         if error <= tolerance:
             return x
         changes, values = [*changes[-MEMORY:], change], [*values[-MEMORY:], value]
@@ -436,21 +438,10 @@ def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
     Raises
     ------
     MeanfieldError
-        For a drift that moves no densities, with the reason.
-    ValueError
-        For one of another dimension.
+        For a drift of another kind than those of FIELDS.
     """
     found = []
     for factor, part in drift.terms:
-        if part.why_no_density:
-            raise MeanfieldError(
-                f"{part!r} moves no densities: {part.why_no_density} Solve for Tokens."
-            )
-        if part.dimension not in (None, geometry.dimension):
-            raise ValueError(
-                f"{part!r} is for dimension {part.dimension}; got {geometry!r}, of dimension "
-                f"{geometry.dimension}."
-            )
         kind = next((FIELDS[c] for c in type(part).__mro__ if c in FIELDS), None)
         if kind is None:
             names = ", ".join(each.__name__ for each in FIELDS)

@@ -21,9 +21,9 @@ from ..spaces.sphere import Sphere
 NEGLIGIBLE = 1e-17  # of the largest coefficient of a kernel
 RESOLVED = 1e-14
 LARGEST = 1 << 23  # entries of a table
-FEWEST = 4
+FEWEST = 4  # degree with which the expansion of a kernel on S^2 begins, at least
 FINEST = 64  # degree to which kernels on S^2 are expanded
-DENSE = 32  # the same where there are no parities
+MOST_VALUES = 1 << 24  # of a kernel that is expanded
 EQUAL = 1e-15  # singular values, relative
 UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
 SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])  # of (x, y, z)
@@ -70,27 +70,28 @@ class SphereKernel(Kernel):
     geometry : Sphere
     frames : two ndarrays, (3, 3)
         R and S, orthogonal.
-    degree : int
-        Of the harmonics.
-    blocks : list of (rows and columns, matrix)
-        Indices into the real and imaginary parts of coefficients, and int int h Y Y.
+    degrees : (int, int)
+        Of the harmonics in x and in y.
+    blocks : list of (rows, columns, matrix)
+        Indices into the real and imaginary parts of coefficients in y and in x, and int int h Y Y.
+    top : ndarray
     """
 
-    def __init__(self, geometry: Sphere, frames: Any, degree: int, blocks: list, top: np.ndarray):
-        self._rings, self._degree, self._blocks = geometry.rings, degree, blocks
-        R, S = frames
-        self._into = sphere_points.rotation(degree, S)
-        self._back = sphere_points.rotation(degree, R.T)
+    def __init__(self, geometry: Sphere, frames: Any, degrees: Any, blocks: list, top: np.ndarray):
+        self._rings, self._degrees, self._blocks = geometry.rings, degrees, blocks
+        self._back = sphere_points.rotation(degrees[0], frames[0].T)
+        self._into = sphere_points.rotation(degrees[1], frames[1])
+        self._size = 2 * sphere_points.orders_of(degrees[0]).size
         self.top = top
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
-        moments = self._rings.analysis(functions, self._degree)
+        moments = self._rings.analysis(functions, self._degrees[1])
         parts = np.array([self._into(one) for one in moments]).view(float)
-        found = np.zeros_like(parts)
-        for where, matrix in self._blocks:
-            found[:, where] = parts[:, where] @ matrix
+        found = np.zeros((len(parts), self._size))
+        for rows, columns, matrix in self._blocks:
+            found[:, columns] = parts[:, rows] @ matrix
         series = np.array([self._back(one) for one in found.view(complex)])
-        return self._rings.synthesis(series, self._degree)
+        return self._rings.synthesis(series, self._degrees[0])
 
 
 class TurnedKernel(Kernel):
@@ -224,6 +225,24 @@ class SphereKernels(Kernels):
         top = scale(self.geometry.points)
         return self._first(A, weights, range(first, FINEST + 1, 8), top)
 
+    def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
+        """By the harmonics of e^(<A x, y> + <y, form y>), over its largest value for all y in R^3.
+
+        That is e^(-beta |Qx - Ky|^2) for invertible K.
+        """
+        if np.linalg.eigvalsh(form)[-1] > EQUAL * np.abs(form).max():
+            return None  # it has no largest value
+        size = -A.T @ np.linalg.pinv(form, hermitian=True) @ A / 4
+
+        def weights(x, y):
+            quadratic = [np.einsum("na,ab,nb->n", z, m, z) for z, m in ((x, size), (y, form))]
+            return np.exp(x @ A.T @ y.T + quadratic[1] - quadratic[0][:, None])
+
+        some = self.geometry.points[:: 1 + len(self.geometry.points) // 500]
+        if not weights(some, some).max(axis=1).min() >= np.exp(-UNEVEN):
+            return None
+        return self.smooth(A, weights)
+
     def smooth(self, A: np.ndarray, function: Callable) -> Kernel | None:
         return self._first(A, function, (16, 32, 48, FINEST), np.zeros(()))
 
@@ -252,10 +271,9 @@ class SphereKernels(Kernels):
         def framed(x, y):
             return function(x @ R, y @ S)
 
-        even = grid.even(framed)
-        if not even and degree > DENSE:
+        blocks = grid.blocks(framed)
+        if blocks is None:
             return None, np.inf
-        blocks = grid.blocks(framed, even)
         sizes = np.zeros(degree + 1)
         for where, matrix in blocks:
             for table in (matrix, matrix.T):
@@ -263,15 +281,11 @@ class SphereKernels(Kernels):
         tail = sizes[-2:].max() / (sizes.max() or 1.0)
         if not tail <= RESOLVED:
             return None, tail
-        if degree > self.most:
-            degree = self.most
-            keep = grid.degrees <= degree
-            index = np.cumsum(keep) - 1
-            blocks = [
-                (index[where[keep[where]]], m[np.ix_(keep[where], keep[where])])
-                for where, m in blocks
-            ]
-        return SphereKernel(self.geometry, frames, degree, blocks, top), tail
+        inner = min(degree, self.most)  # functions on the grid have no more
+        keep = grid.degrees <= inner
+        index = np.cumsum(keep) - 1
+        parts = [(index[w[keep[w]]], w, matrix[keep[w]]) for w, matrix in blocks]
+        return SphereKernel(self.geometry, frames, (degree, inner), parts, top), tail
 
 
 def _diagonal(A: np.ndarray) -> bool:
@@ -289,20 +303,19 @@ class _Octant:
         from ..lowlevel.legendre import gauss
 
         self.degree = degree
-        half, quarter = degree // 2 + 1, degree // 2 + 1
-        z, weights = gauss(2 * half, 3)
-        z, weights = z[:half], weights[:half]  # the northern ones
-        phi = (np.arange(quarter) + 0.5) * np.pi / (2 * quarter)
+        half = degree // 2 + 1  # latitudes in the north, and longitudes in a quarter of the circle
+        z, weights = (nodes[:half] for nodes in gauss(2 * half, 3))  # the northern ones
+        phi = (np.arange(half) + 0.5) * np.pi / (2 * half)
         radius = np.sqrt((1 - z) * (1 + z))
         self.points = np.stack(
             [
                 np.outer(radius, np.cos(phi)).ravel(),
                 np.outer(radius, np.sin(phi)).ravel(),
-                np.repeat(z, quarter),
+                np.repeat(z, half),
             ],
             axis=1,
         )
-        self.weights = np.repeat(weights, quarter) / (4 * quarter)
+        self.weights = np.repeat(weights, half) / (4 * half)
         orders = sphere_points.orders_of(degree)
         l = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
         self.degrees, self._orders = np.repeat(l, 2), np.repeat(orders, 2)
@@ -313,54 +326,54 @@ class _Octant:
         values = [sphere_points.harmonics_at(x, self.degree) for x in self.points]
         return np.conj(values).view(float)
 
-    @cached_property
-    def parities(self) -> np.ndarray:
-        """How each harmonic changes sign with x, y, z: bits of a number from 0 to 7."""
+    def characters(self, signs: np.ndarray) -> np.ndarray:
+        """By which sign each harmonic changes where coordinates change theirs, (signs, 2 modes)."""
         l, m = self.degrees, self._orders
         sine = np.tile([0, 1], l.size // 2)
-        return (m + sine) % 2 + 2 * sine + 4 * ((l - m) % 2)
+        odd = np.stack([(m + sine) % 2, sine, (l - m) % 2])  # in x, y, z
+        return np.where((signs < 0) @ odd % 2, -1.0, 1.0)
 
-    def even(self, function: Callable) -> bool:
-        """Whether a function of x and y stays the same where both are reflected."""
+    def symmetries(self, function: Callable) -> np.ndarray:
+        """Those of SIGNS that change no value of a function where x and y take them."""
         some = self.points[:: max(1, len(self.points) // 7)]
-        values = [function(some * sign, some[::-1] * sign) for sign in SIGNS]
-        largest = max(np.abs(v).max() for v in values)
-        return all(np.abs(v - values[0]).max() <= 1e-13 * largest for v in values)
+        every = np.concatenate([some * sign for sign in SIGNS])
+        values = [function(every * sign, every[::-1] * sign) for sign in SIGNS]
+        largest = np.abs(values[0]).max()
+        same = [np.abs(value - values[0]).max() <= 1e-13 * largest for value in values]
+        return SIGNS[same]
 
-    def blocks(self, function: Callable, even: bool) -> list:
-        """(indices, matrix): sums of parts at these indices times the matrix are those of h."""
-        x, Y, orders = self.points, self.harmonics, self._orders
-        one = (orders > 0) | (np.arange(orders.size) % 2 == 0)  # order 0 has no imaginary part
+    def blocks(self, function: Callable) -> list | None:
+        """(indices, matrix): sums of parts at these indices times the matrix are those of h.
+
+        One block for each way in which harmonics follow the symmetries of the function; None where
+        these are too few for matrices of this degree.
+        """
+        group = self.symmetries(function)
+        apart: list[np.ndarray] = []  # one of each class of signs that the group makes equal
+        for sign in SIGNS:
+            if not any((sign == other * g).all() for other in apart for g in group):
+                apart.append(sign)
+        size = len(self.points) * len(apart)
+        if len(group) * size**2 > MOST_VALUES:
+            return None
+        x = np.concatenate([self.points * sign for sign in apart])
+        weighted = (
+            np.concatenate([self.harmonics * row for row in self.characters(np.array(apart))])
+            * np.tile(self.weights, len(apart))[:, None]
+        )
+        values = np.array([function(x, x * sign) for sign in group])
         # f = sum part harmonic, the harmonics being those of conj(Y), twice for orders > 0
-        twice = np.where(orders > 0, 2.0, 1.0)
-        weighted = Y * self.weights[:, None]
-        if even:
-            values = np.array([function(x, x * sign) for sign in SIGNS])  # k(x, sign y)
-            found = []
-            for parity in range(8):
-                where = np.flatnonzero(one & (self.parities == parity))
-                if where.size == 0:
-                    continue
-                characters = np.prod(np.where(_bits(parity), SIGNS, 1), axis=1)
-                k = np.tensordot(characters, values, axes=1)  # (x, y)
-                left, right = weighted[:, where], weighted[:, where]
-                matrix = 8 * (left.T @ k @ right)  # moments of h(., y) in x against those in y
+        twice = np.where(self._orders > 0, 2.0, 1.0)
+        live = (self._orders > 0) | (np.arange(twice.size) % 2 == 0)  # of order 0 the real parts
+        ways = self.characters(group)
+        found = []
+        for way in np.unique(ways, axis=1).T:
+            where = np.flatnonzero(live & (ways == way[:, None]).all(axis=0))
+            if where.size:
+                own = weighted[:, where]
+                matrix = len(group) * (own.T @ np.tensordot(way, values, axes=1) @ own)
                 found.append((where, (matrix * twice[where]).T))
-            return found
-        where = np.flatnonzero(one)
-        full = np.concatenate([x * sign for sign in SIGNS])
-        characters = [np.prod(np.where(_bits_of(self.parities), sign, 1), axis=1) for sign in SIGNS]
-        W = np.concatenate([weighted * character for character in characters])[:, where]
-        matrix = W.T @ function(full, full) @ W
-        return [(where, (matrix * twice[where]).T)]
-
-
-def _bits(parity: int) -> np.ndarray:
-    return np.array([bool(parity >> a & 1) for a in range(3)])
-
-
-def _bits_of(parities: np.ndarray) -> np.ndarray:
-    return (parities[:, None] >> np.arange(3) & 1).astype(bool)
+        return found
 
 
 KERNELS: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}

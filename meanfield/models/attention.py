@@ -189,7 +189,7 @@ class Attention(_QKV):
 
         Then dE/dt = int |v|^2 dmu, on the sphere and in R^d. Elsewhere nan.
         """
-        if not self.constant or self.gradient_at(0.0, x.shape[-1]) is None:
+        if not (self.constant and self.is_gradient(x.shape[-1])):
             return super().interaction_energy(x, masses)
         return 0.5 * (masses * self.interaction_potential(x, masses)).sum(axis=-1)
 
@@ -214,8 +214,11 @@ class Attention(_QKV):
                     potential[r][rows] = c * (values @ masses[r])
         return potential
 
+    def is_gradient(self, d: int, t: float = 0.0) -> bool:
+        return self.gradient_at(t, d) is not None
+
     def without_potential(self, d: int, t: float = 0.0) -> str:
-        if self.gradient_at(t, d) is not None:
+        if self.is_gradient(d, t):
             return ""
         return (
             "this Attention is the gradient of none. One is that of one head of Unnormalised() "

@@ -131,6 +131,10 @@ class Drift(Kind, family=True):
         """E of tokens (..., n, d) with masses (..., n), (...); nan where the drift has none."""
         return np.full(x.shape[:-2], np.nan)
 
+    def is_gradient(self, d: int, t: float = 0.0) -> bool:
+        """Whether v on R^d is the gradient of a potential Phi at the time t, E half its mean."""
+        return self.gradient_flow
+
     def check_potential(self, d: int, t: float = 0.0) -> None:
         """Raise MeanfieldError, with the reason, unless a model may have a reaction on R^d."""
         if missing := self.without_potential(d, t):
@@ -163,10 +167,10 @@ class Drift(Kind, family=True):
         from .zonal import ZonalDrift
 
         raise MeanfieldError(
-            f"{type(self).__name__} does not depend on inner products alone, so it has no "
-            "harmonics to move a density by: solve for Tokens. Densities, Characteristics, Gram "
-            f"matrices and equiangular tokens take {', '.join(KindOf(ZonalDrift).names)}; for "
-            "multiples of the identity SA(beta) or USA(beta)."
+            f"{type(self).__name__} does not depend on inner products alone. Gram matrices, "
+            "equiangular tokens, stationary states and branches take "
+            f"{', '.join(KindOf(ZonalDrift).names)}; for multiples of the identity SA(beta) or "
+            "USA(beta). With other drifts solve for Tokens, or for a Density on Circle or Sphere."
         )
 
 

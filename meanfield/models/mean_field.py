@@ -9,7 +9,6 @@ from ..core.checks import fitting
 from ..core.errors import MeanfieldError
 from ..spaces.density import Density
 from .drift import Drift
-from .zonal import ZonalDrift
 
 BEYOND = 1e-12
 FEWEST = 4  # points of a cubic spline
@@ -26,8 +25,8 @@ class MeanField(Drift):
     Parameters
     ----------
     run : Solution
-        Of a single density on the circle or S^2. Between its outputs coefficients are splines of
-        order 4 in time: take outputs as close as the time steps of the tokens.
+        Of a single density on the circle or S^2, under any drift. Between its outputs coefficients
+        are splines of order 4 in time: take outputs as close as the time steps of the tokens.
 
     Raises
     ------
@@ -39,7 +38,7 @@ class MeanField(Drift):
     ``mf.solve(mf.Transformer(mf.MeanField(run), kappa=3.0), tokens, (0, 5), rng=0, dt=0.01)``
     """
 
-    source: ZonalDrift
+    source: Drift
     t: np.ndarray
     geometry: Any
     values: np.ndarray
@@ -57,7 +56,7 @@ class MeanField(Drift):
         degree = max(state.geometry.degree for state in states)
         resampled = [s.geometry.resample(s.coefficients, degree) for s in states]
         self._set(
-            source=run.model.drift.as_zonal(),
+            source=run.model.drift,
             t=np.array(run.t, dtype=float),
             geometry=first.geometry.with_degree(degree),
             values=np.stack(resampled),
@@ -79,6 +78,9 @@ class MeanField(Drift):
             )
         return self._spline(t)
 
+    why_no_density = (
+        "it is the velocity of tokens in the field of a run of densities, which is solved already."
+    )
     kept = False
     constant = False
     on_sphere_only = True

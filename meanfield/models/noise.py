@@ -367,8 +367,8 @@ class Anisotropic(Noise):
         super().check_densities(space)
         if space.dimension != self.dimension:
             raise ValueError(
-                f"Anisotropic has a sigma of shape {self.sigma.shape}, and {space!r} has "
-                f"d = {space.dimension}."
+                f"{self!r} is for dimension {self.dimension}; got {space!r}, of dimension "
+                f"{space.dimension}."
             )
         variances = self._eigen[0] ** 2
         if not variances[0] > SINGULAR * variances[-1]:

@@ -145,6 +145,9 @@ class Sum(Drift):
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         return np.asarray(sum(c * drift.interaction_energy(x, masses) for c, drift in self.terms))
 
+    def is_gradient(self, d: int, t: float = 0.0) -> bool:
+        return all(drift.is_gradient(d, t) for drift in self.drifts)
+
     def without_potential(self, d: int, t: float = 0.0) -> str:
         return next(filter(None, (part.without_potential(d, t) for part in self.drifts)), "")
 

@@ -27,8 +27,8 @@ class Transformer(Kind, family=True):
     ----------
     drift : Drift
         `USA(beta)`, `SA(beta)`, `Kuramoto()`, `Interaction(potential)`, `Attention(Q, K, V, beta)`,
-        `FeedForward(inner, outer)` or `Field(f)`; or a sum, as ``SA(4.0) + 0.5 * Field(f)``. For
-        tokens also `Hardmax()`.
+        `FeedForward(inner, outer)` or `Field(f)`; for tokens also `Hardmax()`; or a sum, as
+        ``SA(4.0) + 0.5 * Field(f)``.
     kappa : float, array, PerLayer or callable
         Noise parameter, > 0: increments have variance 2 dt/kappa in each tangent direction.
         Infinity, the default, is the deterministic flow. An array makes an ensemble, by
@@ -36,8 +36,8 @@ class Transformer(Kind, family=True):
         a `PerLayer` of numbers, or a function of t.
     normalisation : Normalisation
         Where the hidden states are put back on the sphere: `PostLN()`, the flow above, or
-        `PreLN()`, `MixLN(tau)`, `PeriLN()`, `NGPT(alpha)`, `SqrtScaling()`. Others than PostLN
-        are for tokens.
+        `PreLN()`, `MixLN(tau)`, `PeriLN()`, `NGPT(alpha)`, `SqrtScaling()`. The first three of
+        these give tokens radii, which densities do not have.
     noise : Noise
         Of unit strength: `Isotropic()`, for which L is the Laplacian, or `Anisotropic(sigma)`,
         `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`, with a finite kappa.
@@ -46,13 +46,13 @@ class Transformer(Kind, family=True):
         `CommonRotations(kappa)`, `CommonTranslations(kappa)` or `CommonMatrix(kappa)`. A density is
         then random: the law of the tokens given the common noise.
     reaction : float
-        alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu: the masses of tokens,
-        and of the nodes of `Characteristics`, then follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j
+        alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu. The masses of tokens,
+        and of the nodes of `Characteristics`, follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j
         Phi(x_j)) (Wasserstein-Fisher-Rao). Zonal drifts have such a Phi, and `Attention` where its
         velocity is a gradient.
     feedforward : callable, optional
-        f of `FeedForward`, or any function of points (..., d): added to the output of attention,
-        for tokens. `steppers.Layers` and `LieTrotter` apply it after attention, and a part of
+        f of `FeedForward`, or any function of points (..., d): added to the output of attention.
+        `steppers.Layers` and `LieTrotter` apply it after attention, and a part of
         `drift` together with it.
 
     Raises
@@ -133,25 +133,25 @@ class Transformer(Kind, family=True):
 
     @property
     def zonal(self) -> ZonalDrift:
-        """The drift, if densities can be moved by this model.
+        """The drift, where the model has a zonal drift and noise alone.
 
         Raises
         ------
         MeanfieldError
-            If they cannot, with the reason.
+            For another model, with the reason.
         """
         drift = self.drift.as_zonal()
         if self.extras:
             raise MeanfieldError(
-                "Densities and Characteristics have no "
-                + ", no ".join(self.extras)
-                + ": solve for Tokens, or leave these out of the model."
+                "A model of a zonal drift and noise alone is needed here; this one has also "
+                + ", ".join(self.extras)
+                + ". Leave these out, or solve for Tokens or a Density."
             )
         return drift
 
     @property
     def extras(self) -> list[str]:
-        """The parts of the model that densities cannot have."""
+        """The parts of the model besides its drift and noise, and noise that moves no densities."""
         parts = {
             "normalisation": not self.normalisation.is_identity,
             "noise": not self.noise.moves_densities,
@@ -162,7 +162,7 @@ class Transformer(Kind, family=True):
 
     @property
     def is_zonal(self) -> bool:
-        """Whether velocities are those of a zonal drift, and all else that it has is noise."""
+        """Whether the model has a zonal drift and noise alone: see `zonal`."""
         return self.drift.is_zonal and not self.extras
 
     def feedforward_at(self, x: np.ndarray) -> np.ndarray:

@@ -29,6 +29,7 @@ MARKS = {
     "fold": ("s", "fold"),
     "transition": ("D", "equal free energy"),
     "symmetry breaking": ("^", "symmetry breaking"),
+    "Hopf": ("v", "Hopf bifurcation"),
 }
 BOTH = {"color": theme.FAINT, "alpha": 0.3, "lw": 0}
 LABELS = {

@@ -103,6 +103,11 @@ class Table:
     denominator: np.ndarray | None = None
     least: float = 0.0
 
+    @classmethod
+    def constant(cls, velocity: np.ndarray) -> "Table":
+        """That of a velocity (N,) which no density of mass 1 changes."""
+        return cls(np.stack([velocity, np.zeros_like(velocity)]))
+
     @property
     def size(self) -> int:
         """Number of entries."""

@@ -428,11 +428,12 @@ class Geometry(Kind, family=True):
         Raises
         ------
         MeanfieldError
-            Where no field but one along meridians keeps the symmetry of the space.
+            Where densities have to stay symmetric about an axis.
         """
         raise MeanfieldError(
-            f"{self!r} holds densities that are symmetric about an axis, which only zonal drifts "
-            "and isotropic noise keep. Solve on Circle(degree) or Sphere(degree), or for Tokens."
+            f"{self!r} holds densities that are symmetric about an axis, and moves them by zonal "
+            "drifts and isotropic noise alone. Solve on Circle(degree) or Sphere(degree), or for "
+            "Tokens."
         )
 
     def gradient(self, coefficients: np.ndarray) -> np.ndarray:

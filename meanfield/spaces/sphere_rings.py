@@ -30,7 +30,7 @@ class Rings:
         }
 
     def synthesis(self, series: np.ndarray, degree: int) -> np.ndarray:
-        """Values (r, N) of series (r, modes) of this degree, 2 degree < longitudes."""
+        """Values (r, N) of series (r, modes) of this degree, whatever it is."""
         from ducc0.sht import synthesis
 
         alm = (series * factors(degree))[:, None]

@@ -255,7 +255,8 @@ def test_observables_and_figures(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error", "match"),
     [
-        ({"drift": mf.Attention()}, TypeError, "branches needs a drift: USA, SA"),
+        ({"drift": CIRCLE}, TypeError, "branches needs a drift: USA, SA"),
+        ({"drift": mf.Attention()}, mf.MeanfieldError, "inner products"),
         ({"geometry": mf.Tokens}, TypeError, "geometry must be one of Circle"),
         ({"drift": mf.USA([1.0, 2.0])}, ValueError, "a single drift"),
         ({"kappa": (2, 1)}, ValueError, "a range"),

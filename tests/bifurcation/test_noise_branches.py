@@ -106,20 +106,26 @@ def test_isotropic_sigma_gives_the_states_of_isotropic_noise():
 
 
 @pytest.mark.parametrize(
-    ("drift", "noise", "angle"),
+    ("drift", "kappa", "noise", "angle"),
     [
-        (mf.USA(2.0), UNEVEN, np.pi / 2),
-        (mf.SA(2.0), mf.noise.MultiplicativeStratonovich(lambda x: 1 + 0.2 * x[..., 0]), np.pi),
+        (mf.USA(2.0), 4.0, UNEVEN, np.pi / 2),
         (
             mf.SA(2.0),
+            3.0,
+            mf.noise.MultiplicativeStratonovich(lambda x: 1 + 0.2 * x[..., 0]),
+            np.pi,
+        ),
+        (
+            mf.SA(2.0),
+            4.0,
             mf.noise.MultiplicativeIto(lambda x: 1 + 0.2 * x[..., 0] * x[..., 1]),
             0.75 * np.pi,
         ),
     ],
     ids=["Anisotropic", "Stratonovich", "Ito"],
 )
-def test_states_are_where_runs_end(drift, noise, angle):
-    model = mf.Transformer(drift, kappa=3.0, noise=noise)
+def test_states_are_where_runs_end(drift, kappa, noise, angle):
+    model = mf.Transformer(drift, kappa=kappa, noise=noise)
     run = mf.solve(model, CIRCLE.von_mises(angle, 1.0), (0, 120), rtol=1e-12)
     state = mf.stationary(model, run.final)
     assert state.converged and state.stability().stable

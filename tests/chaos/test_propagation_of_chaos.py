@@ -304,5 +304,16 @@ def test_other_states_and_models_are_refused():
         mf.propagation_of_chaos(MODEL, mf.Tokens.uniform(3, 2, rng=0), [4], [1.0], rng=0)
     with pytest.raises(ValueError, match=r"Circle or Sphere.*Zonal"):
         mf.propagation_of_chaos(MODEL, mf.Zonal(3, 8).uniform(), [4], [1.0], rng=0)
-    with pytest.raises(mf.MeanfieldError, match="Attention does not depend on inner products"):
-        mf.propagation_of_chaos(mf.Transformer(mf.Attention()), START, [4], [1.0], rng=0)
+    with pytest.raises(mf.MeanfieldError, match="no mean field"):
+        mf.propagation_of_chaos(mf.Transformer(mf.Hardmax()), START, [4], [1.0], rng=0)
+    with pytest.raises(mf.MeanfieldError, match="reaction"):
+        reacting = mf.Transformer(mf.USA(1.0), reaction=1.0)
+        mf.propagation_of_chaos(reacting, START, [4], [1.0], rng=0)
+
+
+def test_attention_with_matrices_has_a_coupling_that_falls_with_n():
+    Q, K, V = np.random.default_rng(0).standard_normal((3, 2, 2)) / 2
+    model = mf.Transformer(mf.Attention(Q, K, V) + 0.5 * mf.SA(1.0), 4.0)
+    study = mf.propagation_of_chaos(model, START, [8, 128], [0.2], replicas=8, rng=1, dt=0.1)
+    few, many = study.data["coupling"].mean(("t", "replica")).values
+    assert 0.1 < many / few < 0.6  # about (8 / 128)^(1/2) = 0.25

@@ -10,9 +10,9 @@ from scipy.spatial.transform import Rotation
 
 import meanfield as mf
 from meanfield.dynamics import DensityEvolution
-from meanfield.dynamics.field_transport import FieldTransport
+from meanfield.dynamics.field_transport import EnsembleFields, FieldTransport
 from meanfield.engines.attention import AttentionSums
-from meanfield.engines.fields import Grid, fields_of
+from meanfield.engines.fields import GridDensity, fields_of
 from meanfield.engines.kernels import CircleKernels, SphereKernels
 from meanfield.models.weights import (
     L2,
@@ -30,14 +30,14 @@ SPACES = [mf.Circle(24), mf.Sphere(8)]
 everywhere = pytest.mark.parametrize("space", SPACES, ids=repr)
 
 
-class Cauchy(Weights):
+class HeavyTailed(Weights):
     """1 / (9 + |sqrt(beta) (Qx - Ky)|^2), a smooth function of both squares."""
 
     def of_logits(self, logits, squares):
         return 1 / (9 + squares[0] + squares[1] - 2 * logits)
 
 
-class Rectified(Weights):
+class RectifiedPower(Weights):
     """relu(1 + logits)^2: not smooth."""
 
     normalised: ClassVar[bool] = False
@@ -46,7 +46,7 @@ class Rectified(Weights):
         return np.maximum(1 + logits, 0) ** 2
 
 
-KINDS = [Softmax(), Unnormalised(), L2(), Sigmoid(0.3), Linear(), Sinkhorn(), Cauchy()]
+KINDS = [Softmax(), Unnormalised(), L2(), Sigmoid(0.3), Linear(), Sinkhorn(), HeavyTailed()]
 
 
 def smooth(space):
@@ -163,7 +163,7 @@ def test_every_kind_of_weights_on_the_sphere(weights, rows):
     drift = random_attention(3, rows, 0.7, rows, weights=weights)
     model = mf.Transformer(drift)
     # Sums over 1152 points, exact to degree 45 of mu times the kernel.
-    tolerance = 1e-10 if isinstance(weights, Cauchy) else 1e-11
+    tolerance = 1e-10 if isinstance(weights, HeavyTailed) else 1e-11
     close(change(model, mu), expected(model, mu, 15), tolerance)
 
 
@@ -200,9 +200,9 @@ def test_sums_of_drifts_add_their_changes(space):
 @everywhere
 def test_weights_that_are_not_smooth_take_sums_over_the_grid(space):
     """The velocities are those of the grid's points as tokens."""
-    drift = random_attention(space.dimension, 6, 2.0, weights=Rectified())
+    drift = random_attention(space.dimension, 6, 2.0, weights=RectifiedPower())
     mu, ((_, field),) = smooth(space), fields_of(drift, space)
-    grid = Grid(space, mu.coefficients, mu.values)
+    grid = GridDensity(space, mu.coefficients, mu.values)
     points = AttentionSums(drift).attention(0.0, space.points[None], grid.masses[None])[0]
     close(field.attention(0.0, grid), points, 1e-12 if space.dimension == 3 else 1e-4)
 
@@ -228,7 +228,7 @@ def test_compiled_tables_are_the_transport_in_python(weights):
     space, drift = mf.Circle(24), random_attention(2, 8, 3.0, heads=2, weights=weights)
     model = mf.Transformer(mf.SA(1.5) + drift)
     compiled = DensityEvolution(model, space).nonlinear
-    plain = FieldTransport(model, space, 1)
+    plain = FieldTransport(model, EnsembleFields(model.drift, space, ()), 1)
     assert isinstance(compiled, TableTransport)
     c = smooth(space).coefficients[None]
     close(compiled(c), plain(c), 1e-13)
@@ -311,3 +311,23 @@ def test_functions_that_are_not_finite_are_named(space):
         mf.solve(mf.Transformer(mf.SA(1.0) + mf.Field(nowhere)), mu, (0, 0.1))
     with pytest.raises(mf.MeanfieldError, match="feedforward must return finite"):
         mf.solve(mf.Transformer(mf.SA(1.0), feedforward=nowhere), mu, (0, 0.1))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mf.Transformer(mf.Attention(np.eye(3), np.eye(3))),
+        mf.Transformer(mf.SA(1.0) + mf.FeedForward(np.eye(3), np.eye(3))),
+        mf.Transformer(mf.SA(1.0), feedforward=mf.FeedForward(np.eye(3), np.eye(3))),
+        mf.Transformer(mf.SA(1.0), 2.0, noise=mf.noise.Anisotropic(np.eye(3))),
+    ],
+)
+def test_parts_of_another_dimension_are_refused(model):
+    with pytest.raises(ValueError, match="is for dimension 3; got points of dimension 2"):
+        mf.solve(model, smooth(mf.Circle(8)), (0, 0.1), progress=False)
+
+
+@pytest.mark.parametrize("drift", [mf.Hardmax(), mf.SA(1.0) + mf.Attention(causal=True)], ids=repr)
+def test_the_reason_comes_before_the_axis_of_a_zonal_space(drift):
+    with pytest.raises(mf.MeanfieldError, match="moves no densities"):
+        mf.solve(mf.Transformer(drift), mf.Zonal(3, 8).uniform(), (0, 0.1), progress=False)

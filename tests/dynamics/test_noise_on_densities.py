@@ -265,12 +265,6 @@ def test_what_is_measured():
     assert np.isfinite(found["entropy"]) and np.isfinite(found["interaction_energy"])
 
 
-def test_stationary_states_are_of_isotropic_noise():
-    model = mf.Transformer(mf.Kuramoto(), 3.0, noise=kinds(2)[0])
-    with pytest.raises(mf.MeanfieldError, match="isotropic noise"):
-        mf.stationary(model, ROUND)
-
-
 def test_a_configuration_has_it():
     config = parse_config(
         {

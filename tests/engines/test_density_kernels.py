@@ -5,7 +5,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import meanfield as mf
-from meanfield.engines.fields import AttentionField, Grid
+from meanfield.core.errors import MeanfieldError
+from meanfield.engines.fields import AttentionField, GridDensity
 from meanfield.engines.kernels import SphereKernels
 
 TURN = Rotation.random(random_state=1).as_matrix()
@@ -43,9 +44,17 @@ def test_equal_factors_of_sinkhorn_take_few_iterations(beta, K):
     values = circle.to_values(density.coefficients)
     drift = mf.Attention(K=K, beta=beta, weights=mf.Sinkhorn(most_iterations=40))
     field = AttentionField(drift, circle)
-    head = field.heads(0.0, Grid(circle, density.coefficients, values))[0]
+    head = field.heads(0.0, GridDensity(circle, density.coefficients, values))[0]
     balanced = head.doubly_stochastic(1e-12, 40)
     x, masses = circle.points, circle.weights * values
     k = np.exp(x @ head.A.T @ x.T + balanced.bias - head.beta)
     rows = k / (k @ masses)[:, None]
     np.testing.assert_allclose(masses @ rows, 1, atol=1e-12)
+
+
+def test_a_kernel_that_is_rounding_is_refused_at_once():
+    circle = mf.Circle(32)
+    density = circle.density(lambda a: np.exp(0.5 * np.cos(a)))
+    drift = mf.Attention(K=np.diag([1.0, 0.2]), beta=256.0, weights=mf.Sinkhorn())
+    with pytest.raises(MeanfieldError, match="positive sums"):
+        mf.solve(mf.Transformer(drift), density, (0, 0.1))

@@ -100,5 +100,21 @@ def test_what_is_no_field_is_refused():
         mf.solve(model, mf.Tokens.uniform(4, 3, rng=0), (0, 1))
     with pytest.raises(mf.MeanfieldError, match="known for 0 <= t <= 1; asked for t = 1"):
         mf.solve(model, start.sample(5, rng=0), (0, 2))
-    with pytest.raises(mf.MeanfieldError, match="MeanField does not depend on inner products"):
+    with pytest.raises(mf.MeanfieldError, match="moves no densities"):
         mf.solve(model, start, (0, 1))
+
+
+@pytest.mark.parametrize("space", STARTS)
+def test_the_field_of_attention_with_matrices_is_that_of_the_density(space):
+    """Nodes that are carried by it keep integrating the density."""
+    d, rng = STARTS[space].dimension, np.random.default_rng(0)
+    drift = mf.Attention(*rng.standard_normal((3, d, d)) / 2) + 0.5 * mf.SA(1.0)
+    start = STARTS[space].resample(12)
+    run = mf.solve(mf.Transformer(drift), start, (0, 0.2), t_eval=np.linspace(0, 0.2, 6), rtol=1e-9)
+    nodes = mf.Characteristics(start)
+    tokens = mf.Tokens(nodes.points[:8])
+    field = mf.solve(mf.Transformer(mf.MeanField(run)), tokens, (0, 0.2), rtol=1e-9).final
+    masses = np.append(np.zeros(8), start.geometry.weights * start.values)
+    among = mf.Tokens(np.concatenate([tokens.x, start.geometry.points]), masses / masses.sum())
+    alone = mf.solve(mf.Transformer(drift), among, (0, 0.2), rtol=1e-9).final
+    np.testing.assert_allclose(field.x, alone.x[:8], rtol=0, atol=1e-6)

@@ -35,7 +35,11 @@ def falling(t):
     return 4.0 - 2.0 * t
 
 
-@pytest.mark.parametrize("kappa", [np.inf, 4.0, mf.PerLayer([1.0, 9.0], 0.3), falling], ids=repr)
+@pytest.mark.parametrize(
+    "kappa",
+    [np.inf, 4.0, mf.PerLayer([1.0, 9.0], 0.3), falling],
+    ids=["none", "constant", "layers", "smooth"],
+)
 @pytest.mark.parametrize("mu", [CIRCLE, SPHERE], ids=["circle", "sphere"])
 def test_under_common_rotations_the_law_is_the_noiseless_one_rotated(mu, kappa):
     degree = {"min_degree": 32, "max_degree": 32, "rtol": 1e-6}  # the same for both
@@ -114,7 +118,7 @@ def test_the_output_of_attention_on_the_grid(mu, drift):
     motion = DensityMotion(mf.Transformer(drift), mu)
     space = mu.geometry
     series = mu.coefficients.reshape(-1, space.degrees.size)
-    found = motion.attention(space, series, 0.0)
+    found = motion.fields(space).attention(0.0, series)
     for i in range(len(series)):
         masses, x = space.weights * space.to_values(series[i]), space.points
         one = drift.member(i)

@@ -249,7 +249,7 @@ def test_a_rotated_noise_moves_rotated_densities(which):
     [
         (Anisotropic(np.diag([1.0, 0.0])), CIRCLE, MeanfieldError, "positive sigma.*from 0 to 1"),
         (Anisotropic(np.zeros((3, 3))), SPHERE, MeanfieldError, "positive sigma"),
-        (Anisotropic(np.eye(3)), CIRCLE, ValueError, r"sigma of shape \(3, 3\)"),
+        (Anisotropic(np.eye(3)), CIRCLE, ValueError, "is for dimension 3"),
         (Anisotropic(np.eye(3)), mf.Zonal(3, 8), MeanfieldError, "about an axis"),
         (MultiplicativeIto(lambda x: x[..., 0] ** 2), CIRCLE, MeanfieldError, "scale > 0"),
         (MultiplicativeIto(lambda x: x[..., 0]), CIRCLE, ValueError, "scale must be >= 0"),

@@ -1,0 +1,130 @@
+"""Phase diagrams under noises that are not isotropic: two onsets, a gap, an imperfect pitchfork.
+
+Under Sigma = diag(1.3, 0.7) the onset of USA at beta = 4 splits. Order begins along the first
+axis, discontinuously, and turns across it: from there to the fold of the states along the second
+axis no stationary state is stable, and densities go round and round. Under multiplicative noise of
+the scale 1 + 0.02 cos theta the onset of the noisy Kuramoto model is gone: the second half of its
+pitchfork begins at a fold. Onsets are compared with those of an integral equation, the fold with
+its law 2 + 3 (a/2)^(2/3).
+
+    python examples/phase_diagrams_noise.py
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from report import Row, run_alone
+from scipy.optimize import brentq
+from scipy.special import iv
+
+import meanfield as mf
+from meanfield.plotting import theme
+
+TITLE = "Phase diagrams under anisotropic and multiplicative noise"
+CIRCLE = mf.Circle(32)
+E, A, BETA, CYCLING = 0.3, 0.02, 4.0, 0.37
+UNEVEN = mf.noise.Anisotropic(np.diag([1 + E, 1 - E]))
+ODD = mf.noise.MultiplicativeStratonovich(lambda x: 1 + A * x[..., 0])
+
+
+def run(out: Path) -> list[Row]:
+    """Follow the branches, solve for the periodic orbit, draw both, compare."""
+    usa = mf.branches(mf.USA(BETA), CIRCLE, (0.33, 0.45), noise=UNEVEN, max_step=0.03)
+    kuramoto = mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 2.8), noise=ODD)
+    usa.save(out / "phase_diagrams_noise.nc")
+    model = mf.Transformer(mf.USA(BETA), kappa=CYCLING, noise=UNEVEN)
+    t = np.linspace(0, 250, 2501)
+    cycle = mf.solve(model, CIRCLE.von_mises(0.3, 3.0), t_span=(0, 250), t_eval=t, rtol=1e-8)
+    figure(usa, kuramoto, cycle).savefig(out / "phase_diagrams_noise.png")
+    onsets = usa.special("bifurcation", 0)
+    rows = [
+        Row(f"onset of USA(4) along axis {order}", onset.value, exact_onset(sign * E), 1e-9)
+        for onset, order, sign in zip(onsets, (1, 2), (1, -1), strict=True)
+    ]
+    fold = min(s.value for s in kuramoto.special("fold"))
+    leading = 2 + 3 * (A / 2) ** (2 / 3)
+    rows.append(Row(f"fold of Kuramoto, scale 1 + {A} cos", fold, leading, 0.02, True))
+    (_, _, last), *_, (_, first, _) = sorted(usa.stable_ranges())
+    rows.append(Row("last stable state without order", last, onsets[0].value, 1e-9))
+    rows.append(Row("first stable state with order", first, "a fold", remark="gap in between"))
+    rows.append(Row(f"period at kappa = {CYCLING}", period(cycle), "none", remark="no free energy"))
+    return rows
+
+
+def exact_onset(e: float) -> float:
+    """kappa_c of order along the first axis of diag(1 + e, 1 - e), from an integral equation.
+
+    Without flux mu = exp(kappa G)/(s Z) with G' = v[mu]/s^2: solved by iteration for the state
+    without order. Its perturbations are h = kappa mu (H - int H dmu), H' = v[h]/s^2: a matrix on
+    odd cosines, whose largest eigenvalue is 1 at kappa_c.
+    """
+    theta = 2 * np.pi * np.arange(1024) / 1024
+    s, k = np.sqrt(1 - e * np.cos(2 * theta)), np.arange(1, 64)
+    waves = np.cos(k[:, None] * theta)
+    slopes = -(iv(k, BETA) / BETA * k)[:, None] * np.sin(k[:, None] * theta) * 2 / s**2
+    integrals = np.fft.irfft(np.fft.rfft(slopes) * np.append(0, -1j / np.arange(1, 513)))
+
+    odd, even = slice(0, None, 2), slice(1, None, 2)
+
+    def excess(kappa: float) -> float:
+        mu = 1 / s
+        for _ in range(200):
+            mu = np.exp(kappa * (waves[even] @ mu / mu.sum()) @ integrals[even]) / s
+        mu, H = mu / mu.sum(), integrals[odd]
+        matrix = kappa * waves[odd] @ (mu * (H - (H @ mu)[:, None])).T
+        return float(np.linalg.eigvals(matrix).real.max() - 1)
+
+    return float(brentq(excess, 0.3, 0.45, xtol=1e-13))
+
+
+def period(run: mf.Solution) -> float:
+    """The mean time between the last maxima of the order parameter."""
+    r = run.observables.order_parameter.values
+    peaks = np.flatnonzero((r[1:-1] > r[:-2]) & (r[1:-1] > r[2:])) + 1
+    return float((run.t[peaks[-1]] - run.t[peaks[-3]]) / 2)
+
+
+def figure(usa: mf.Diagram, kuramoto: mf.Diagram, cycle: mf.Solution) -> theme.PaperFigure:
+    """Branches with the gap, the periodic orbit, and the imperfect pitchfork."""
+    with theme.style():
+        page = theme.figure(width=7.4, height=2.7)
+        left, middle, right = page.subplots(1, 3)
+        _branches(left, usa, "order_parameter")
+        (_, _, last), *_, (_, first, _) = sorted(usa.stable_ranges())
+        left.axvspan(last, first, color=theme.FAINT, alpha=0.3, lw=0)
+        left.annotate("no\nstable\nstate", ((last + first) / 2, 0.62), ha="center", va="center")
+        left.set(xlabel=r"inverse noise $\kappa$", ylabel=r"$|\int x\,d\mu|$", xlim=usa.span)
+        left.set(title=rf"USA, $\beta = {BETA:g}$, $\Sigma$ = diag({1 + E:g}, {1 - E:g})")
+        z = np.array([state.moment(1) for state in cycle.states])
+        late = cycle.t > 150
+        middle.plot(z.real[~late], z.imag[~late], color=theme.FAINT, lw=0.7)
+        middle.plot(z.real[late], z.imag[late], color=theme.PALETTE[1])
+        middle.set(xlabel=r"$\int x_1\,d\mu$", ylabel=r"$\int x_2\,d\mu$", aspect="equal")
+        middle.set(xlim=(0, 0.85), ylim=(0, 0.85))
+        middle.set(title=rf"$\kappa = {CYCLING}$: period {period(cycle):.1f}")
+        _branches(right, kuramoto, "moments")
+        right.set(xlabel=r"inverse noise $\kappa$", ylabel=r"$\int x_1\,d\mu$", xlim=kuramoto.span)
+        right.set(title=rf"Kuramoto, scale $1 + {A}\,x_1$")
+    return page
+
+
+def _branches(ax, diagram: mf.Diagram, name: str) -> None:
+    """Stable states as lines, others dashed, special points in the range as circles."""
+    data, (low, high) = diagram.data, diagram.span
+    values = data[name].values if data[name].ndim == 1 else data[name].values[:, 0]
+    for number in np.unique(data.branch.values):
+        here = data.branch.values == number
+        colour = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
+        places, shown, stable = data.kappa.values[here], values[here], data.growth.values[here] <= 0
+        ax.plot(places, shown, color=colour, ls="--", lw=0.8)
+        ax.plot(places, np.where(stable, shown, np.nan), color=colour, lw=1.8)
+    for special in diagram.special_points:
+        if low <= special.value <= high:
+            at = special.state
+            value = at.order_parameter if name == "order_parameter" else at.legendre_moments[0]
+            ax.plot(special.value, value, "o", ms=3.5, mfc="white", mec=theme.INK)
+
+
+if __name__ == "__main__":
+    sys.exit(run_alone(TITLE, run))
