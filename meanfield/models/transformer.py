@@ -33,7 +33,7 @@ class Transformer(Kind, family=True):
         Noise parameter, > 0: increments have variance 2 dt/kappa in each tangent direction.
         Infinity, the default, is the deterministic flow. An array makes an ensemble, by
         broadcasting with the drift's parameters. For tokens and densities it may change with time:
-        a `PerLayer` of numbers, or a function of t.
+        a `PerLayer` of finite numbers, or a function of t.
     normalisation : Normalisation
         Where the hidden states are put back on the sphere: `PostLN()`, the flow above, or
         `PreLN()`, `MixLN(tau)`, `PeriLN()`, `NGPT(alpha)`, `SqrtScaling()`. The first three of
