@@ -371,7 +371,8 @@ class Diagram(Result):
 
     def _described(self, state: StationaryState) -> tuple[float, int, list[float]]:
         """The parameter, the degree and the moments of a state."""
-        own = state.model.drift.parameters
+        drift: Any = state.model.drift
+        own = drift.described if drift.is_absent else drift.parameters
         value = state.kappa if self.kappa is None else own[self.parameter]
         return float(value), state.equation.degree, state.legendre_moments.tolist()
 

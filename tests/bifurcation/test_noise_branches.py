@@ -258,7 +258,7 @@ def test_resumed_search_is_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("noise", "space", "options", "match"),
     [
-        (UNEVEN, mf.Sphere(8), {}, "shape"),
+        (UNEVEN, mf.Sphere(8), {}, "dimension 2"),
         (UNEVEN, mf.Zonal(2, 8), {}, "symmetric about an axis"),
         (stretched(1.0, 0.0), CIRCLE, {}, "positive sigma"),
         (stretched(1.1, 1.0, 0.9), mf.Sphere(8), {"symmetry": "octahedral"}, "reflections"),
