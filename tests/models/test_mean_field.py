@@ -26,7 +26,7 @@ def test_the_velocity_is_that_of_fine_atoms(space, drift):
 
     start = STARTS[space]
     _, model = solved(start, drift)
-    fine = start.geometry.with_degree(120)
+    fine = start.geometry.with_degree(80)
     masses = fine.weights * start.at(fine.points)
     few = start.sample(5, rng=0)
     among = mf.Tokens(np.concatenate([few.x, fine.points]), np.concatenate([np.zeros(5), masses]))
