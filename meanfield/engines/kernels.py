@@ -23,7 +23,7 @@ RESOLVED = 1e-14
 LARGEST = 1 << 23  # entries of a table
 FEWEST = 4  # degree with which the expansion of a kernel on S^2 begins, at least
 FINEST = 64  # degree to which kernels on S^2 are expanded
-MOST_VALUES = 1 << 24  # of a kernel that is expanded
+MOST_VALUES = 1 << 25  # of a kernel that is expanded: 256 MiB
 EQUAL = 1e-15  # singular values, relative
 UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
 SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])  # of (x, y, z)
@@ -226,33 +226,45 @@ class SphereKernels(Kernels):
         return self._first(A, weights, range(first, FINEST + 1, 8), top)
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
-        """By the harmonics of e^(<A x, y> + <y, form y>), over its largest value for all y in R^3.
+        """By the harmonics of e^(<A x, y> + <y, form y> - <x, size x>).
 
-        That is e^(-beta |Qx - Ky|^2) for invertible K.
+        <x, size x> is fitted to the largest logits of points x, so that the largest values of all x
+        are of about the same size. Where e^<y, form y> varies little it is left to a factor of the
+        functions, as fewer matrices do for e^<A x, y> alone.
         """
-        if np.linalg.eigvalsh(form)[-1] > EQUAL * np.abs(form).max():
-            return None  # it has no largest value
-        size = -A.T @ np.linalg.pinv(form, hermitian=True) @ A / 4
+        if np.ptp(np.linalg.eigvalsh(form)) <= UNEVEN:
+            return None
+
+        def logits(x, y):
+            return x @ A.T @ y.T + np.einsum("na,ab,nb->n", y, form, y)
+
+        some = self.geometry.points[:: 1 + len(self.geometry.points) // 800]
+        largest = logits(some, some).max(axis=1)
+        products = np.einsum("na,nb->nab", some, some).reshape(-1, 9)
+        size = np.linalg.lstsq(products, largest, rcond=None)[0].reshape(3, 3)
+        if np.ptp(largest - products @ size.ravel()) > UNEVEN:
+            return None
 
         def weights(x, y):
-            quadratic = [np.einsum("na,ab,nb->n", z, m, z) for z, m in ((x, size), (y, form))]
-            return np.exp(x @ A.T @ y.T + quadratic[1] - quadratic[0][:, None])
+            return np.exp(logits(x, y) - np.einsum("na,ab,nb->n", x, size, x)[:, None])
 
-        some = self.geometry.points[:: 1 + len(self.geometry.points) // 500]
-        if not weights(some, some).max(axis=1).min() >= np.exp(-UNEVEN):
-            return None
-        return self.smooth(A, weights)
+        return self._first(A, weights, (32, 48, 60), np.zeros(()), analytic=True)
 
     def smooth(self, A: np.ndarray, function: Callable) -> Kernel | None:
-        return self._first(A, function, (16, 32, 48, FINEST), np.zeros(()))
+        return self._first(A, function, (16, 32, 48, 60, FINEST), np.zeros(()))
 
-    def _first(self, A, function, degrees, top: np.ndarray) -> Kernel | None:
-        """By the first of these degrees that resolves the function; None if none can."""
+    def _first(
+        self, A, function, degrees, top: np.ndarray, *, analytic: bool = False
+    ) -> Kernel | None:
+        """By the first of these degrees that resolves the function; None if none can.
+
+        A function that is not known to be `analytic` is given up where its harmonics decay slowly.
+        """
         for degree in degrees:
             found, tail = self._expanded(A, function, degree, top)
             if found is not None:
                 return found
-            if not tail <= RESOLVED ** (degree / FINEST):  # by the decay of what is smooth
+            if not (analytic or tail <= RESOLVED ** (degree / FINEST)):
                 break
         return None
 
