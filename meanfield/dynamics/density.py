@@ -48,7 +48,7 @@ class DensityEvolution:
     ----------
     linear : ndarray, (1 or members, modes)
         Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`. Where kappa depends on
-        time, at that of the last call of `freeze`.
+        time, at that of the last call of `freeze`; 0 before the first one.
     basis : Eigenbasis or None
         Of another noise than isotropic noise: see `Noise.on_densities`.
     nonlinear : Transport
@@ -80,7 +80,9 @@ class DensityEvolution:
         self.basis: Eigenbasis | None
         self._rates, self.basis = (geometry.laplacian, None) if noise is None else noise.eigenbasis
         self._rows, self._model, self._inside = rows, model, inside
-        self.freeze(0.0)
+        self._frozen = model.kappa if model.steady_noise else np.array(np.inf)
+        with np.errstate(over="ignore"):  # no step is finite then
+            self.linear = rows(self._rates / self._frozen[..., None])
         self.nonlinear: Transport
         if model.is_zonal:
             normaliser = model.zonal.normaliser(degree, dimension)
@@ -99,10 +101,10 @@ class DensityEvolution:
 
     def freeze(self, t: float) -> None:
         """Let L be that at the time t."""
-        kappa = self._model.kappa_at(self._inside(t))
-        with np.errstate(over="ignore"):  # no step is finite then
-            self.linear = self._rows(self._rates / kappa[..., None])
-        self._frozen = kappa
+        if not self._model.steady_noise:
+            self._frozen = self._model.kappa_at(self._inside(t))
+            with np.errstate(over="ignore"):
+                self.linear = self._rows(self._rates / self._frozen[..., None])
 
     def _missed(self, t: float, coefficients: np.ndarray) -> np.ndarray:
         """What L at the time t makes of a single density beyond the frozen one."""
@@ -220,6 +222,7 @@ class DensityMotion(Motion, moves=Density):
         geometry = space.with_degree(min(highest, max(space.degree, PROBED[space.dimension])))
         evolution = self.evolution(geometry)
         fine = self.like.resample(geometry.degree).coefficients
+        evolution.freeze(start)
         evolution.nonlinear.time[0] = start
         change = np.abs(evolution.nonlinear(fine.reshape(evolution.members, -1))).max(axis=0)
         change /= np.maximum(1, geometry.degrees)  # that of a flux

@@ -96,3 +96,12 @@ def test_values_of_functions_are_checked(kappa, word):
 def test_stationary_states_need_a_kappa_that_stays():
     with pytest.raises(mf.MeanfieldError, match="kappa"):
         mf.stationary(mf.Transformer(mf.SA(3.0), kappa=breathing), START)
+
+
+def test_no_time_before_the_start_is_asked_for():
+    """kappa(0) = 0 is not allowed, but the run starts at t = 1."""
+    for drift in (mf.SA(3.0), mf.Attention(1, 1, 1, 3.0)):
+        run = mf.solve(mf.Transformer(drift, kappa=lambda t: 4 * t), START, (1, 1.5), rtol=1e-8)
+        other = mf.Transformer(drift, kappa=lambda t: 4 * (t + 1))
+        wanted = mf.solve(other, START, (0, 0.5), rtol=1e-8)
+        np.testing.assert_allclose(low(run.final), low(wanted.final), rtol=0, atol=1e-8)
