@@ -261,14 +261,19 @@ def _matrix(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def _beta(name: str, value: Any) -> np.ndarray:
-    array = NUMBERS.check(name, value)
-    if array.ndim:
-        raise ValueError(
-            f"{name} must be a number at each time; got shape {array.shape}. An ensemble of betas "
-            "has to be constant in time."
-        )
-    return array
+def _single(form: Leaf, plural: str) -> Callable[[str, Any], np.ndarray]:
+    """The check of a parameter that is one number at each time."""
+
+    def check(name: str, value: Any) -> np.ndarray:
+        array = form.check(name, value)
+        if array.ndim:
+            raise ValueError(
+                f"{name} must be a number at each time; got shape {array.shape}. An ensemble of "
+                f"{plural} has to be constant in time."
+            )
+        return array
+
+    return check
 
 
 def _in_time(constant: Callable, changing: Callable, name: str, value: Any) -> Parameter:
@@ -290,24 +295,16 @@ MATRIX = Leaf(
 )
 BETA = Leaf(
     "a finite number, an array of them, or a table",
-    lambda name, value: _in_time(NUMBERS.check, _beta, name, value),
+    lambda name, value: _in_time(NUMBERS.check, _single(NUMBERS, "betas"), name, value),
     NESTED,
 )
 
 
-def _one_kappa(name: str, value: Any) -> np.ndarray:
-    array = POSITIVE_NUMBERS.check(name, value)
-    if array.ndim:
-        raise ValueError(
-            f"{name} must be a number at each time; got shape {array.shape}. An ensemble of kappas "
-            "has to be constant in time."
-        )
-    return array
-
-
 KAPPA = Leaf(
     "a number > 0, inf included, an array of them, or a table",
-    lambda name, value: _in_time(POSITIVE_NUMBERS.check, _one_kappa, name, value),
+    lambda name, value: _in_time(
+        POSITIVE_NUMBERS.check, _single(POSITIVE_NUMBERS, "kappas"), name, value
+    ),
     NESTED,
 )
 NoiseParameter = Annotated[Any, Either((KAPPA, KindOf(BetaInTime)))]
