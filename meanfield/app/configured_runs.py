@@ -72,7 +72,7 @@ class Runs(Work):
             return [self._run(points[0].parameters | seeds)]
         first = points[0].parameters
         together = {name: [p.parameters[name] for p in points] for name in first}
-        same = {name: values[0] for name, values in together.items() if len(set(values)) == 1}
+        same = {n: first[n] for n, values in together.items() if all(v == first[n] for v in values)}
         run = self._run(together | same)
         return [_Member(run, i) for i in range(len(points))]
 
