@@ -38,7 +38,7 @@ LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 ONLY = {"steppers": {"core", "lowlevel"}}  # a scheme knows no physics
 LATE = {
     "results": {"plotting", "bifurcation"},
-    "sweeps": {"app"},
+    "sweeps": {"app", "plotting"},
     "chaos": {"plotting"},
     "bifurcation": {"plotting"},
 }  # their methods import when called

@@ -10,7 +10,7 @@ After each kill the store is read. Asked: every point is there at most once, all
 there before still are, and with the same bytes. At the end: every point is there once, and the
 dataset is that of a sweep that nobody killed, to the last bit.
 
-    python validation/sweeps.py [--quick]  # 150 s, 25 s quick
+    python validation/sweeps.py [--quick]  # 400 s, 60 s quick
 
 --quick has 8 kills. Exit code 1 on failure.
 """

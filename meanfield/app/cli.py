@@ -397,7 +397,7 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
     "on the sphere orthographic, map; of a Gaussian variances, in the plane ellipses, cone. "
     "Of a study: rates (default), or those of its densities. "
     "Of a bifurcation diagram: order_parameter (default), free_energy, growth, 'moment 2', ...; "
-    "of a phase diagram: relative.",
+    "of a phase diagram: relative. Of a sweep: the name of a variable.",
 )
 def plot(result: Path, output: Path, kind: str | None) -> None:
     """Draw the figure, or the movie, of a result."""

@@ -30,7 +30,6 @@ from ..states import Start
 from ..sweeps.outcomes import NOT_RUN
 
 if TYPE_CHECKING:
-    import xarray as xr
     from matplotlib.figure import Figure
 
     from ..bifurcation import Diagram, PhaseDiagram
@@ -358,8 +357,8 @@ class ParameterSweep(Configuration):
         """The observables of every point at the end of its run."""
         data, axes = found.data, found.data.attrs["axes"]
         shape = tuple(data.sizes[axis] for axis in axes)
-        last = {name: _at_the_end(data[name]) for name in SHOWN if name in data}
-        columns = {name: values for name, values in last.items() if values.shape == shape}
+        shown = [name for name in SHOWN if name in data and found.is_scalar(name)]
+        columns = {name: found.at_the_end(name).values for name in shown}
         for name in ("status", "error"):
             if name in data and len(np.unique(data[name])) > 1:
                 columns[name] = data[name].values
@@ -535,16 +534,6 @@ class PhaseDiagrams(Configuration):
 TASKS: dict[str, type[Configuration]] = {
     task.work: task for task in (ParameterSweep, ChaosStudy, BifurcationDiagram, PhaseDiagrams, Run)
 }  # that of a sweep has the table [solve] too
-
-
-def _at_the_end(variable: "xr.DataArray") -> np.ndarray:
-    """The last values along t that are there: runs may end at different times."""
-    if "t" not in variable.dims:
-        return variable.values
-    values = np.moveaxis(variable.values, variable.dims.index("t"), -1)
-    there = ~np.isnan(values)
-    last = np.where(there.any(axis=-1), values.shape[-1] - 1 - there[..., ::-1].argmax(axis=-1), 0)
-    return np.take_along_axis(values, last[..., None], axis=-1)[..., 0]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

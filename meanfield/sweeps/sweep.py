@@ -155,6 +155,11 @@ class _Sweep:
                 def stop() -> bool:
                     return interruption.requested or bool(failures)
 
+                # First no points, alone: what jobs import is not imported by many at the same time.
+                first = [(Job(self._work, [], self._seed), n) for n in left[:1]]
+                for number, future in completed(workers, first, stop):
+                    if error := future.exception():
+                        failures.append(self._lost(number, error))
                 for number, future in completed(workers, jobs, stop):
                     self._enter(number, future, failures)
                     bar.show(self._part(), f"sweep {len(self._outcomes)}/{len(self._batches)}")

@@ -77,6 +77,10 @@ def test_the_command_writes_a_file_and_a_table(tmp_path, monkeypatch):
     np.testing.assert_allclose(found["model.kappa"], [1.0, 2.0, 4.0])
     assert sorted(p.name for p in tmp_path.iterdir()) == ["sweep.nc", "sweep.toml"]
     assert CliRunner().invoke(main, ["sweep", "sweep.toml"]).exit_code == 2
+    drawn = CliRunner().invoke(main, ["plot", "sweep.nc", "-o", "sweep.png", "--kind", "entropy"])
+    assert drawn.exit_code == 0, drawn.output
+    drawn = CliRunner().invoke(main, ["plot", "sweep.nc", "-o", "sweep.png", "--kind", "status"])
+    assert drawn.exit_code == 2 and "kind must be a variable: one of" in drawn.output
     assert "meanfield sweep" in CliRunner().invoke(main, ["solve", "sweep.toml"]).output
 
 
