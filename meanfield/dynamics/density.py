@@ -216,7 +216,7 @@ class DensityMotion(Motion, moves=Density):
         the grid are taken for those of another one. Looked at are PROBED degrees. To the highest
         that counts the widest gap is added, so that the next one of a sparse series is seen.
         """
-        if self.model.is_zonal:
+        if self.model.keeps_axes:  # its velocities have no more degrees than the density
             return 0
         space = self.like.geometry
         geometry = space.with_degree(min(highest, max(space.degree, PROBED[space.dimension])))
