@@ -43,6 +43,14 @@ class EnsembleFields:
         """The potentials (members, N) of densities (members, modes), where the parts have one."""
         return self._total(c, lambda field, density: field.potential(t, density))
 
+    def bounded(self, t: float, c: np.ndarray) -> float:
+        """`DensityField.bounded` of all parts, densities (members, modes) looked at too."""
+        for member, series in enumerate(c):
+            density = GridDensity(self.geometry, series, self.geometry.to_values(series))
+            for _, field in self.of(member):
+                field.velocity(t, density)
+        return max(field.bounded for member in self.members for _, field in member)
+
     def _total(
         self, c: np.ndarray, of: Callable[[DensityField, GridDensity], np.ndarray]
     ) -> np.ndarray:
