@@ -107,6 +107,7 @@ class DensityEvolution:
             with np.errstate(over="ignore"):
                 self.linear = self._rows(self._rates / self._frozen[..., None])
 
+    @np.errstate(over="ignore", invalid="ignore")  # of 1/kappa: the state is not finite then
     def _missed(self, t: float, coefficients: np.ndarray) -> np.ndarray:
         """What L at the time t makes of a single density beyond the frozen one."""
         excess = 1 / self._model.kappa_at(self._inside(t)) - 1 / self._frozen
@@ -277,7 +278,9 @@ class DensityMotion(Motion, moves=Density):
         if self.model.is_zonal and not self.model.zonal.normalised:
             return None
         fields = self.fields(state.geometry)
-        mass = fields.bounded(self.inside(t), state.coefficients.reshape(-1, state.coefficients.shape[-1]))
+        mass = fields.bounded(
+            self.inside(t), state.coefficients.reshape(-1, state.coefficients.shape[-1])
+        )
         if mass <= most:
             return None
         return (
@@ -306,6 +309,7 @@ class DensityMotion(Motion, moves=Density):
             "time scale: try a larger rtol."
         )
 
+    @np.errstate(over="ignore")  # of 1/kappa: free energies are infinite then
     def measure(self, state: Density, t: float = 0.0) -> dict[str, Any]:
         """Observables of a density, or of an ensemble of densities.
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
+from ..core.kinds import ancestor
 from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.zonal import kernel_degree
 from ..spaces.circle_transport import NEGLIGIBLE, NO_MASS, Table
 from .attention import AttentionSums
-from .kernels import KERNELS, LARGEST, Kernel, Kernels
+from .kernels import LARGEST, Kernel, Kernels, kernels_of
 
 COLUMNS = 32  # modes whose columns of tables are computed together
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
@@ -205,7 +206,7 @@ class AttentionField(DensityField):
         """One for each head, with matrices at the time t."""
         found = self.drift.on(t, self.geometry.dimension)
         while len(self._kernels) < len(found):
-            self._kernels.append(KERNELS[type(self.geometry)](self.geometry))
+            self._kernels.append(kernels_of(self.geometry))
         return [
             (kind or DensityHead)(density, *head, kernels)
             for head, kernels in zip(found, self._kernels, strict=False)
@@ -464,12 +465,12 @@ def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
     """
     found = []
     for factor, part in drift.terms:
-        kind = next((FIELDS[c] for c in type(part).__mro__ if c in FIELDS), None)
+        kind = ancestor(type(part), FIELDS)
         if kind is None:
             names = ", ".join(each.__name__ for each in FIELDS)
             raise MeanfieldError(
                 f"Densities know no field of {type(part).__name__}; they know those of {names} and "
                 "of classes derived from them. Solve for Tokens."
             )
-        found.append((factor, kind(part, geometry)))
+        found.append((factor, FIELDS[kind](part, geometry)))
     return found

@@ -13,6 +13,8 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory
+from ..core.errors import MeanfieldError
+from ..core.kinds import ancestor
 from ..lowlevel.fourier import good_length
 from ..spaces import sphere_points
 from ..spaces.circle import Circle
@@ -406,3 +408,15 @@ class _Octant:
 
 
 KERNELS: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}
+
+
+def kernels_of(geometry: Any) -> Kernels:
+    """Those of one head of attention on a space; MeanfieldError for a space of another kind."""
+    kind = ancestor(type(geometry), KERNELS)
+    if kind is None:
+        names = " and ".join(each.__name__ for each in KERNELS)
+        raise MeanfieldError(
+            f"Attention moves densities on {names}; got {geometry!r}. Use one of these spaces, or "
+            "solve for Tokens."
+        )
+    return KERNELS[kind](geometry)

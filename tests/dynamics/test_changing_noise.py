@@ -1,5 +1,7 @@
 """kappa that depends on time: of densities and of tokens."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -137,3 +139,17 @@ def test_no_time_before_the_start_is_asked_for():
         other = mf.Transformer(drift, kappa=lambda t: 4 * (t + 1))
         wanted = mf.solve(other, START, (0, 0.5), rtol=1e-8)
         np.testing.assert_allclose(low(run.final), low(wanted.final), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("state", [START, START.sample(5, rng=0)], ids=["density", "tokens"])
+def test_kappa_so_small_that_its_inverse_overflows(state):
+    """An error or a failed run, and no RuntimeWarning."""
+    models = [mf.Transformer(mf.USA(1.0), common=mf.CommonTranslations(5e-324))]
+    models += [mf.Transformer(mf.USA(1.0), kappa) for kappa in (5e-324, lambda t: 5e-324)]
+    for model in models:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", mf.UnresolvedWarning)
+                mf.solve(model, state, (0, 0.1), rng=0 if mf.Tokens is type(state) else None)
+        except (ValueError, mf.MeanfieldError) as error:
+            assert "inf" in str(error) or "dt" in str(error)
