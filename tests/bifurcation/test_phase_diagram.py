@@ -91,7 +91,7 @@ def test_curves_begin_at_the_tricritical_point():
 def test_first_order_lines_at_small_kappa():
     """kappa = 7e-4, where a free energy is of size 10^4: the line ends with its range."""
     space = mf.Zonal(8, 32)
-    plane = mf.phase_diagram(mf.USA, space, (13.0, 13.5), degrees=[1], progress=False)
+    plane = mf.phase_diagram(mf.USA, space, (13.3, 13.5), degrees=[1], progress=False)
     assert not plane.doubts
     kappa = plane.kappa("transition", 13.4)
     found = mf.branches(mf.USA(13.4), space, (kappa / 1.01, kappa * 1.01), stability=False)
