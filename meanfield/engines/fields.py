@@ -56,12 +56,22 @@ class GridDensity:
         """int f dmu of values (..., N)."""
         return values @ self.masses
 
+    def mass_below(self, level: np.ndarray, least: Any) -> float:
+        """The mass at the points where the level (N,) is below another."""
+        below = level < least
+        return float(np.abs(self.masses[below]).sum()) if below.any() else 0.0
+
 
 class DensityField(ABC):
     """What a density exerts on the points of its grid under one drift, without ensembles."""
 
     def __init__(self, drift: Any, geometry: Any):
-        self.drift, self.geometry = drift, geometry
+        self.drift, self.geometry, self._bounded = drift, geometry, 0.0
+
+    @property
+    def bounded(self) -> float:
+        """The largest mass met at points where a bound has taken the place of Z * mu."""
+        return self._bounded
 
     @abstractmethod
     def attention(self, t: float, density: GridDensity) -> np.ndarray:
@@ -106,8 +116,7 @@ class ZonalField(DensityField):
         gradient = self.geometry.gradient(attraction * density.coefficients)
         if normaliser is None:
             return gradient
-        level = self.geometry.to_values(normaliser * density.coefficients)
-        return gradient / np.maximum(level, NO_MASS)
+        return gradient / self._level(density)
 
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
@@ -136,8 +145,13 @@ class ZonalField(DensityField):
         normaliser = self._multipliers[1]
         if normaliser is None:
             return output
-        level = geometry.to_values(normaliser * density.coefficients)
-        return output / np.maximum(level, NO_MASS)[:, None]
+        return output / self._level(density)[:, None]
+
+    def _level(self, density: GridDensity) -> np.ndarray:
+        """Z * mu, or its bound."""
+        level = self.geometry.to_values(self._multipliers[1] * density.coefficients)
+        self._bounded = max(self._bounded, density.mass_below(level, NO_MASS))
+        return np.maximum(level, NO_MASS)
 
     @cached_property
     def _slopes(self) -> np.ndarray:
@@ -182,6 +196,10 @@ class AttentionField(DensityField):
         super().__init__(drift, geometry)
         self._kernels: list[Kernels] = []
         self._sums = AttentionSums(drift)
+
+    @property
+    def bounded(self) -> float:
+        return max((kernels.bounded for kernels in self._kernels), default=0.0)
 
     def heads(self, t: float, density: GridDensity, kind: Any = None) -> "list[Any]":
         """One for each head, with matrices at the time t."""
@@ -310,7 +328,11 @@ class DensityHead:
         pulled = (self.V @ pulls).T
         if level is None:
             return pulled
-        return pulled / (level if least is None else np.maximum(level, least))[:, None]
+        if least is not None:
+            found = self.density.mass_below(level, least)
+            self.kernels.bounded = max(self.kernels.bounded, found)
+            level = np.maximum(level, least)
+        return pulled / level[:, None]
 
     def by_distance(self) -> "DensityHead":
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""

@@ -6,6 +6,7 @@ smooth: they have few harmonics in y, and on S^2 in x too.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ LARGEST = 1 << 23  # entries of a table
 FEWEST = 4  # degree with which the expansion of a kernel on S^2 begins, at least
 FINEST = 64  # degree to which kernels on S^2 are expanded
 MOST_VALUES = 1 << 25  # of a kernel that is expanded: 256 MiB
+KEPT = 8  # kernels of one name: those of the stages of a step under matrices that change with time
 EQUAL = 1e-15  # singular values, relative
 UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
 SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])  # of (x, y, z)
@@ -114,18 +116,27 @@ class TurnedKernel(Kernel):
 
 
 class Kernels(ABC):
-    """The kernels of one head of attention on one space; the last ones are kept."""
+    """The kernels of one head of attention on one space; the last ones are kept.
+
+    Attributes
+    ----------
+    bounded : float
+        See `DensityField.bounded`.
+    """
 
     def __init__(self, geometry: Any):
-        self.geometry = geometry
-        self._known: dict[str, tuple[list[bytes], Kernel | None]] = {}
+        self.geometry, self.bounded = geometry, 0.0
+        self._known: dict[str, dict[tuple[bytes, ...], Kernel | None]] = {}
 
     def remembered(self, key: Any, build: Callable[[], Kernel | None]) -> Kernel | None:
-        """The kernel of a key, built if it is another one than before under this name."""
-        name, numbers = key[0], [np.asarray(number).tobytes() for number in key[1:]]
-        if name not in self._known or self._known[name][0] != numbers:
-            self._known[name] = numbers, build()
-        return self._known[name][1]
+        """The kernel of a key, built if it is none of the last KEPT under this name."""
+        numbers = tuple(np.asarray(number).tobytes() for number in key[1:])
+        known = self._known.setdefault(key[0], {})
+        kernel = known.pop(numbers) if numbers in known else build()
+        known[numbers] = kernel  # the last one used is the last one in the table
+        if len(known) > KEPT:
+            del known[next(iter(known))]
+        return kernel
 
     @abstractmethod
     def exponential(self, A: np.ndarray) -> Kernel | None:
@@ -278,7 +289,7 @@ class SphereKernels(Kernels):
         U, _, Vt = np.linalg.svd(A)
         frames = (np.eye(3),) * 2 if _diagonal(A) else (Vt, U.T)
         R, S = frames
-        grid = _Octant(degree)
+        grid = _octant(degree)
 
         def framed(x, y):
             return function(x @ R, y @ S)
@@ -302,6 +313,12 @@ class SphereKernels(Kernels):
 
 def _diagonal(A: np.ndarray) -> bool:
     return bool((A == np.diag(np.diag(A))).all())
+
+
+@lru_cache(maxsize=4)
+def _octant(degree: int) -> "_Octant":
+    """That of a degree, kept: its harmonics take longer than a kernel."""
+    return _Octant(degree)
 
 
 class _Octant:

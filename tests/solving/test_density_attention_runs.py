@@ -69,6 +69,28 @@ def test_velocities_of_more_degrees_than_the_density_are_resolved(wave):
     assert abs(run[-1].moment(1)) < 1e-12
 
 
+@pytest.mark.parametrize(
+    "sharpness", [mf.PerLayer([1.0, 60.0], 0.01), lambda t: 1 + 5900 * t], ids=["layers", "smooth"]
+)
+def test_velocities_that_become_finer_are_resolved(sharpness):
+    """The degree is that of a run on many more modes, from the start."""
+    drift = mf.Attention(Q[0], 1, V[0], sharpness)
+    start, options = mf.Circle(2).density(lambda t: 1 + 0.5 * np.cos(t)), {"rtol": 1e-8, **QUIET}
+    run = mf.solve(mf.Transformer(drift), start, (0, 0.02), **options)
+    fine = mf.solve(mf.Transformer(drift), start, (0, 0.02), min_degree=256, **options)
+    np.testing.assert_allclose(
+        run[-1].coefficients[:8], fine[-1].resample(256).coefficients[:8], rtol=0, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("drift", [mf.SA(-22.0), mf.Attention(1, 1, 1, -22.0)], ids=repr)
+def test_a_quotient_of_rounding_errors_is_told(drift):
+    """Z is smallest where a narrow density is, by 19 digits."""
+    start = mf.Circle(128).von_mises(0, 300.0)
+    with pytest.warns(mf.UnresolvedWarning, match=r"Z \* mu"):
+        mf.solve(mf.Transformer(drift), start, (0, 1e-4), rtol=1e-4, **QUIET)
+
+
 def test_a_velocity_beyond_the_highest_degree_is_told():
     model, start = mf.Transformer(wavy(20)), mf.Circle(64).uniform()
     with pytest.warns(mf.UnresolvedWarning, match="max_degree = 64"):
