@@ -18,7 +18,7 @@ from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.zonal import kernel_degree
 from ..spaces.circle_transport import NEGLIGIBLE, NO_MASS, Table
 from .attention import AttentionSums
-from .kernels import LARGEST, Kernel, Kernels, kernels_of
+from .kernels import LARGEST, Kernel, Kernels, kernels_of, of_points
 
 COLUMNS = 32  # modes whose columns of tables are computed together
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
@@ -343,12 +343,7 @@ class DensityHead:
 
     def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
         """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
-
-        def weights(x, y):
-            squares = [self.beta * ((p @ M.T) ** 2).sum(1) for p, M in ((x, self.Q), (y, self.K))]
-            logits = (x @ self.A.T @ y.T)[None]
-            return kernel(logits, (squares[0][None, :, None], squares[1][None, None]))[0]
-
+        weights = of_points(kernel, self.Q, self.K, self.beta)
         key = "weights", self.Q, self.K, self.beta
         build = lambda: self.kernels.smooth(self.A, weights)  # noqa: E731
         sums = self._sums(_smooth(self.kernels.remembered(key, build)), self.density.moments)
