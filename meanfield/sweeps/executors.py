@@ -25,7 +25,7 @@ class Here(Executor):
         future: Future[T] = Future()
         try:
             future.set_result(fn(*given, **named))
-        except BaseException as error:
+        except (Exception, KeyboardInterrupt) as error:
             future.set_exception(error)
         return future
 
@@ -103,6 +103,16 @@ def _of_client(client: Any) -> Iterator[Executor]:
         workers.shutdown(wait=False)  # what is left is cancelled
 
 
+def _submitted(executor: Executor, function: Callable, argument: Any) -> Future:
+    """The future of a job; a failed one where the executor, which may be broken, takes no more."""
+    try:
+        return executor.submit(function, argument)
+    except Exception as error:
+        future: Future = Future()
+        future.set_exception(error)
+        return future
+
+
 def completed(
     executor: Executor, jobs: Iterable[tuple[Callable, Any]], stop: Callable[[], bool]
 ) -> Iterator[tuple[Any, Future]]:
@@ -125,7 +135,7 @@ def completed(
                 running = {job: given for job, given in running.items() if not job.cancel()}
             else:
                 for function, argument in islice(left, most - len(running)):
-                    future = executor.submit(function, argument)
+                    future = _submitted(executor, function, argument)
                     running[future] = argument
                     future.add_done_callback(ended.put)
             if not running:

@@ -1,6 +1,7 @@
 """The points of a sweep, their random numbers, and the work that is done at each of them."""
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_given, fitting
+from ..core.checks import as_given, check_memory, fitting
 from ..lowlevel.blas import one_blas_thread
 from ..solving.progress import Interruption
 from .outcomes import Outcome, to_bytes
 
+NUMBERS = 256  # that take as much memory as what is known of a point
 RNG = "rng"  # the argument of a function that takes a generator
 
 
@@ -66,6 +68,8 @@ class Grid:
     def points(self) -> list[Point]:
         """In order: the last parameter, and then the replica, changes fastest."""
         copies = range(self.replicas or 1)
+        count = math.prod(map(len, self.axes.values())) * len(copies)
+        check_memory(f"parameters and replicas: {count} points", (NUMBERS, count), "replicas")
         values = product(*map(enumerate, self.axes.values()))
         found = []
         for chosen in values:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..core.checks import fitting, path_of
-from ..core.errors import MeanfieldError
+from ..core.errors import ConfigError, MeanfieldError
 from ..core.forms import Index, Natural
 from ..core.kinds import checked_call
 from ..results.provenance import versions
@@ -85,7 +85,10 @@ def sweep(
     """
     grid, work = Grid.of(parameters, replicas), _work_of(f)
     points = grid.points()
-    work.check(points[0])
+    try:
+        work.check(points[0])
+    except ConfigError as error:
+        raise ConfigError(f"f: {error}" if isinstance(f, Mapping) else f"{error}") from error
     wanted = "a seed, as f draws random numbers"
     fitting("rng", rng, wanted, rng is not None or RNG in grid.axes or not work.needs_rng)
     if replicas is not None:
