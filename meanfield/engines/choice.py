@@ -9,7 +9,7 @@ import numpy as np
 from ..core.checks import as_given
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
-from ..core.kinds import Kind
+from ..core.kinds import Kind, ancestor
 from ..models import Attention, Drift, Hardmax, MeanField, Pointwise, ZonalDrift
 from .attention import AttentionSums
 from .attention_modes import AttentionModes, NoModes
@@ -289,9 +289,9 @@ SUMS: dict[Any, Callable[..., Any]] = {
 def _kind_of(drift: Drift) -> type[Drift]:
     """The class by which it is known how a drift is summed."""
     known: list[Any] = [ZonalDrift, Attention, *SUMS]
-    for kind in type(drift).__mro__:
-        if kind in known:
-            return kind
+    kind: type[Drift] | None = ancestor(type(drift), known)
+    if kind is not None:
+        return kind
     names = ", ".join(each.__name__ for each in known)
     raise MeanfieldError(
         f"Tokens know no sums for {type(drift).__name__}; they know those of {names} and of "

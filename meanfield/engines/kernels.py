@@ -6,12 +6,15 @@ smooth: they have few harmonics in y, and on S^2 in x too.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory
+from ..core.errors import MeanfieldError
+from ..core.kinds import ancestor
 from ..lowlevel.fourier import good_length
 from ..spaces import sphere_points
 from ..spaces.circle import Circle
@@ -25,6 +28,7 @@ LARGEST = 1 << 23  # entries of a table
 FEWEST = 4  # degree with which the expansion of a kernel on S^2 begins, at least
 FINEST = 64  # degree to which kernels on S^2 are expanded
 MOST_VALUES = 1 << 25  # of a kernel that is expanded: 256 MiB
+KEPT = 8  # kernels of one name: those of the stages of a step under matrices that change with time
 FITTED = 800  # points, about, at which the size of a kernel is looked at
 EQUAL = 1e-15  # singular values, relative
 UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
@@ -176,18 +180,27 @@ class TurnedKernel(Kernel, Expansion):
 
 
 class Kernels(ABC):
-    """The kernels of one head of attention on one space; the last ones are kept."""
+    """The kernels of one head of attention on one space; the last ones are kept.
+
+    Attributes
+    ----------
+    bounded : float
+        See `DensityField.bounded`.
+    """
 
     def __init__(self, geometry: Any):
-        self.geometry = geometry
-        self._known: dict[str, tuple[list[bytes], Any]] = {}
+        self.geometry, self.bounded = geometry, 0.0
+        self._known: dict[str, dict[tuple[bytes, ...], Any]] = {}
 
     def remembered(self, key: Any, build: Callable[[], Any]) -> Any:
-        """What `build` gives, kept until another key comes with its name, the first entry."""
-        name, numbers = key[0], [np.asarray(number).tobytes() for number in key[1:]]
-        if name not in self._known or self._known[name][0] != numbers:
-            self._known[name] = numbers, build()
-        return self._known[name][1]
+        """What `build` gives, kept while its key is one of the last KEPT of its first entry."""
+        numbers = tuple(np.asarray(number).tobytes() for number in key[1:])
+        known = self._known.setdefault(key[0], {})
+        found = known.pop(numbers) if numbers in known else build()
+        known[numbers] = found  # the last one used is the last one in the table
+        if len(known) > KEPT:
+            del known[next(iter(known))]
+        return found
 
     @abstractmethod
     def exponential(self, A: np.ndarray) -> Kernel | None:
@@ -373,7 +386,7 @@ class SphereKernels(Kernels):
         U, _, Vt = np.linalg.svd(A)
         frames = (np.eye(3),) * 2 if _diagonal(A) else (Vt, U.T)
         R, S = frames
-        grid = _Octant(degree)
+        grid = _octant(degree)
 
         def framed(x, y):
             return function(x @ R, y @ S)
@@ -434,6 +447,12 @@ def _logits(A: np.ndarray, form: np.ndarray, x: np.ndarray, y: np.ndarray) -> np
 
 def _diagonal(A: np.ndarray) -> bool:
     return bool((A == np.diag(np.diag(A))).all())
+
+
+@lru_cache(maxsize=4)
+def _octant(degree: int) -> "_Octant":
+    """That of a degree, kept: its harmonics take longer than a kernel."""
+    return _Octant(degree)
 
 
 class _Octant:
@@ -521,3 +540,15 @@ class _Octant:
 
 
 KERNELS: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}
+
+
+def kernels_of(geometry: Any) -> Kernels:
+    """Those of one head of attention on a space; MeanfieldError for a space of another kind."""
+    kind = ancestor(type(geometry), KERNELS)
+    if kind is None:
+        names = " and ".join(each.__name__ for each in KERNELS)
+        raise MeanfieldError(
+            f"Attention moves densities on {names}; got {geometry!r}. Use one of these spaces, or "
+            "solve for Tokens."
+        )
+    return KERNELS[kind](geometry)
