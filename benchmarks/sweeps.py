@@ -5,7 +5,7 @@
 Overhead: seconds a point of a function that does nothing, of 500 points, with a store and without.
 Workers: seconds of 40 points that wait 0.1 s each, with one worker and with two. With dask there
 are a scheduler and two workers on this machine, each a process of one thread. Workers have imported
-everything before. The least of all repeats is shown. Takes about 90 s.
+everything before. The least of all repeats is shown. Takes about two minutes.
 """
 
 import argparse
