@@ -25,6 +25,7 @@ import noisy_tokens
 import ott_antonsen
 import phase_diagrams_noise
 import sphere
+import sweep
 import tokens
 from report import Row, folder, print_table
 
@@ -46,6 +47,7 @@ EXPERIMENTS = (
     phase_diagrams_noise,
     modes,
     limits,
+    sweep,
 )
 
 

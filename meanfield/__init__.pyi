@@ -110,3 +110,5 @@ from .states import Gaussian as Gaussian
 from .states import Gram as Gram
 from .states import State as State
 from .states import Tokens as Tokens
+from .sweeps import Sweep as Sweep
+from .sweeps import sweep as sweep

@@ -27,6 +27,7 @@ ROOMS = [
     {"results"},
     {"solving"},
     {"distances"},
+    {"sweeps"},
     {"chaos", "bifurcation"},
     {"plotting"},
     {"app", "testing"},
@@ -37,6 +38,7 @@ LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 ONLY = {"steppers": {"core", "lowlevel"}}  # a scheme knows no physics
 LATE = {
     "results": {"plotting", "bifurcation"},
+    "sweeps": {"app", "plotting"},
     "chaos": {"plotting"},
     "bifurcation": {"plotting"},
 }  # their methods import when called
