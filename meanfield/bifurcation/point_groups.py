@@ -215,8 +215,9 @@ class PointGroup:
         for part in parts:
             degrees = np.repeat(np.arange(1, degree + 1), [len(rows) for rows in part])
             found.append((csr_array(block_diag(part, format="csr")), degrees))
+            found[-1][0].eliminate_zeros()
         rest, degrees = found.pop()
-        parities = _all_harmonics(degree).parities.astype(int)
+        parities = parities_of_harmonics(degree)
         odd = np.array([parities @ (signs < 0) % 2 for signs in self._signs])
         classes = 2 ** np.arange(len(odd)) @ odd.reshape(len(odd), rest.shape[1])
         of_rows = classes[rest.indices[rest.indptr[:-1]]] if rest.shape[0] else degrees
@@ -249,6 +250,17 @@ class PointGroup:
                 signs = np.sign(diagonal)
                 found += [signs * other for other in found]
         return found[1:]
+
+
+def parities_of_harmonics(degree: int) -> np.ndarray:
+    """Whether the real harmonics are odd in x, in y and in z, 1 or 0, (N, 3).
+
+    In every degree they are those of order 0, cos(phi), sin(phi), cos(2 phi), ...
+    """
+    l = np.repeat(np.arange(1, degree + 1), 2 * np.arange(1, degree + 1) + 1)
+    place = np.arange(l.size) - (l**2 - 1)
+    order, sine = (place + 1) // 2, (place > 0) & (place % 2 == 0)
+    return np.stack([(order + sine) % 2, sine.astype(int), (l + order) % 2], axis=1)
 
 
 def actions(matrix: np.ndarray, degree: int) -> list[np.ndarray]:
