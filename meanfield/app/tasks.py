@@ -424,12 +424,14 @@ class PhaseDiagrams(Configuration):
             data = diagram.data
             lines.append(f"{data.attrs['drift']} on {data.attrs['geometry']}:")
             lines += [
-                f"tricritical point of degree {point.degree}: {diagram.parameter} = {point.beta:.10g}, "
-                f"kappa = {point.kappa:.10g}"
+                f"tricritical point of degree {point.degree}: {diagram.parameter} = "
+                f"{point.beta:.10g}, kappa = {point.kappa:.10g}"
                 for point in diagram.tricritical
             ]
             degrees = [int(l) for l in np.unique(data.degree.values)]
-            curves = [("critical", l) for l in degrees] + [(name, diagram.degree) for name in diagram.loci]
+            curves = [("critical", l) for l in degrees] + [
+                (name, diagram.degree) for name in diagram.loci
+            ]
             rows = [[diagram.parameter, *(f"kappa_{l}" for l in degrees), *diagram.loci]]
             first, last = data.attrs[diagram.parameter]
             for beta in np.linspace(first, last, ROWS):

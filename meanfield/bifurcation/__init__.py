@@ -4,7 +4,7 @@ from .branches import branches, follow
 from .diagram import Diagram, SpecialPoint, Transition
 from .phase_diagram import PhaseDiagram, Tricritical, phase_diagram
 from .stability import Stability
-from .stationary import StationaryState, stability, stationary, stationary_states
+from .stationary import StationaryState, stability, stationary, stationary_states, symmetrised
 
 __all__ = [
     "Diagram",
@@ -20,4 +20,5 @@ __all__ = [
     "stability",
     "stationary",
     "stationary_states",
+    "symmetrised",
 ]

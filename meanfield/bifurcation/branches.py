@@ -347,7 +347,9 @@ class Search(NamedTuple):
         curve, onsets, left_out = chosen_onsets(curve, self.degrees)
         (low, high), drift = curve.span, curve.drift
         first = curve.at(curve.coordinate(low))[0]
-        orders = max(ORDERS, curve.basis.damped_from(first.most_attracted) + 1) if self.stability else 0
+        orders = (
+            max(ORDERS, curve.basis.damped_from(first.most_attracted) + 1) if self.stability else 0
+        )
         growth = Growth(curve, curve.reach, self.max_points, orders, high,
                         lambda: self.following.stopped, missing=left_out)  # fmt: skip
         for branch in self._all(growth, onsets):
@@ -395,7 +397,8 @@ class Search(NamedTuple):
         data, drift = _table(shown, observables), curve.drift
         named = drift.__name__ if isinstance(drift, type) else repr(drift)
         data.attrs = {curve.parameter: list(curve.span), "drift": named}
-        data.attrs |= {"geometry": repr(self.geometry), "symmetry": self.symmetry}
+        group = self.symmetry if isinstance(self.symmetry, str) else "a group by its generators"
+        data.attrs |= {"geometry": repr(self.geometry), "symmetry": group}
         if missing:
             data.attrs["missing"] = missing
         return data

@@ -228,8 +228,8 @@ def phase_diagram(
         Between the two, where both states have the same free energy: the first-order line. SA has
         none, as it has no free energy.
 
-    The last two begin at the tricritical point, if there is one, and are followed as curves in the moments, kappa and
-    beta, from points on one branch.
+    The last two begin at the tricritical point, if there is one, and are followed as curves in the
+    moments, kappa and beta, from points on one branch.
 
     Parameters
     ----------

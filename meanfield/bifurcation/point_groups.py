@@ -16,20 +16,20 @@ the inversion alone) turn invariant states into others. With their generator A, 
     sum_i W_i (A m)_i R_i(m) = 0   for every m,
 
 so that the Jacobian J of a state has the null vector A m, and W A m on the left. Newton's method
-takes J + sum_k b_k a_k^T with a_k an orthonormal basis of the A m and b_k = W a_k: its steps are the
-ones of the bordered system with the phase conditions <a_k, step> = 0. As many conditions count as
-the state has independent A m: three for a state without an axis, two for one about an axis.
+takes J + sum_k b_k a_k^T with a_k an orthonormal basis of the A m and b_k = W a_k: its steps are
+those of the bordered system with the phase conditions <a_k, step> = 0. There are as many conditions
+as independent A m: three for a state without an axis, two for one about an axis.
 """
 
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import as_given, fitting, real_array
+from ..core.checks import fitting, real_array
 from ..spaces import Sphere
 from ..spaces.density import Density
 from ..spaces.sphere_points import rotation
@@ -235,8 +235,7 @@ class PointGroup:
         candidates = [INVERSION, turn_about_z(np.pi / self.about_z), UPRIGHT, HALF_TURN]
         found = [np.ones(mixing.shape[0])]
         for element in candidates:
-            rows = [np.zeros((0, 0))]
-            diagonal, start, end = np.zeros(mixing.shape[0]), 0, 0
+            diagonal, start = np.zeros(mixing.shape[0]), 0
             for action in actions(element, degree):
                 rows = mixing[:, start : start + len(action)].tocsr()
                 here = np.flatnonzero(np.diff(rows.indptr))
@@ -313,7 +312,7 @@ class Invariants(Basis, groups_on=Sphere):
         return not isinstance(symmetry, str) or generators_of(symmetry) is not None
 
     @classmethod
-    def on(cls, geometry: Any, name: Any) -> Self:
+    def on(cls, geometry: Any, name: Any) -> "Invariants":
         coarsest = cls(name, FEWEST)
         return coarsest.finer(max(FEWEST, min(geometry.degree, coarsest.most)))
 
@@ -348,10 +347,9 @@ class Invariants(Basis, groups_on=Sphere):
 
     @cached_property
     def gradients(self) -> np.ndarray:  # type: ignore[override]
-        rows = self._series(np.eye(self.degrees.size)) if self.degrees.size else []
         found = np.empty((2, *np.shape(self.values)))
-        for i, row in enumerate(rows):
-            found[:, i] = self.space.gradient(row)
+        for i, unit in enumerate(np.eye(self.degrees.size)):
+            found[:, i] = self.space.gradient(self._series(unit))
         return found
 
     def synthesised(self, m: np.ndarray) -> np.ndarray:
@@ -452,7 +450,8 @@ def point_group(symmetry: Any) -> PointGroup:
     """The group of a name or of generators; the last few are kept."""
     if isinstance(symmetry, str):
         return _named(symmetry)
-    return _generated(tuple(map(tuple, (map(tuple, g) for g in real_array("symmetry", symmetry)))))
+    matrices = real_array("symmetry", symmetry)
+    return _generated(matrices.shape, tuple(matrices.ravel().tolist()))
 
 
 @lru_cache(maxsize=16)
@@ -461,5 +460,5 @@ def _named(name: str) -> PointGroup:
 
 
 @lru_cache(maxsize=16)
-def _generated(rows: tuple) -> PointGroup:
-    return PointGroup(np.array(rows))
+def _generated(shape: tuple, entries: tuple) -> PointGroup:
+    return PointGroup(np.reshape(entries, shape))

@@ -29,8 +29,9 @@ class Stability(NamedTuple):
     orders : ndarray of int, (count,)
         The order of each: 0 keeps the symmetry of the state. About an axis, the order about it; on
         the circle, 0 is even and 1 odd; for polyhedra, 1 keeps the half turns about the axes, and 2
-        stands for three equal eigenvalues; for other groups on S^2, see `point_groups`. Under other noises than isotropic noise, one bit for
-        each reflection that the state keeps: see `reflections`.
+        stands for three equal eigenvalues; for other groups on S^2, see `point_groups`. Under
+        other noises than isotropic noise, one bit for each reflection that the state keeps: see
+        `reflections`.
     neutral : ndarray of bool, (count,)
         Which of them are rotations of the state, with eigenvalue 0.
     modes : list of ndarray

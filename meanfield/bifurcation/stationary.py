@@ -212,7 +212,11 @@ def stationary(
 
 @checked_call()
 def stationary_states(
-    model: Transformer, geometry: Geometry, *, symmetry: str | np.ndarray = AXISYMMETRIC, most: Natural = 20
+    model: Transformer,
+    geometry: Geometry,
+    *,
+    symmetry: str | np.ndarray = AXISYMMETRIC,
+    most: Natural = 20,
 ) -> list[StationaryState]:
     """Many stationary states of a model: those that deflation finds from a few guesses.
 
@@ -285,7 +289,11 @@ def symmetrised(density: Density, symmetry: str | np.ndarray = AXISYMMETRIC) -> 
 
 @checked_call()
 def stability(
-    model: Transformer, density: Density, *, symmetry: str | np.ndarray = AXISYMMETRIC, count: int = 6
+    model: Transformer,
+    density: Density,
+    *,
+    symmetry: str | np.ndarray = AXISYMMETRIC,
+    count: int = 6,
 ) -> Stability:
     """The leading eigenvalues of the Fokker-Planck equation linearised about a stationary state.
 

@@ -187,8 +187,8 @@ def quadrature_multipliers(
     why = (
         f"it jumps by {jump * scale:.1e} within an angle of {NARROWEST:g}"
         if continuous and jump
-        else f"errors are about {max(error, min(apart, changes[-1])):.1e}, relative to its largest "
-        f"value; expected <= {accepted:g}, the larger of tolerance = {tolerance:g}, and {ACCEPTED:g}"
+        else f"errors are about {max(error, changes[-1]):.1e}, relative to its largest value; "
+        f"expected <= {accepted:g}, the larger of tolerance = {tolerance:g}, and {ACCEPTED:g}"
     )
     raise MeanfieldError(
         f"The multipliers of the kernel did not converge: {why}. Its singularities are too strong: "
