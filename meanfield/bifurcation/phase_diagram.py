@@ -21,14 +21,15 @@ import numpy as np
 
 from ..core.checks import as_given, finite, fitting, range_of
 from ..core.errors import MeanfieldError
-from ..core.forms import Positive
+from ..core.forms import Natural, Positive
 from ..core.kinds import checked_call, describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import Drift, ZonalDrift
+from ..models.noise import Noise
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving.checkpoint import Keeper
 from ..spaces import Geometry
-from .bases import AXISYMMETRIC, Harmonics, basis_on
+from .bases import AXISYMMETRIC, ISOTROPIC, Harmonics, basis_on
 from .branches import Following, Search, asked_degrees, varied
 from .continuation import Curve, curve_of
 from .diagram import CUT_SHORT
@@ -91,7 +92,8 @@ class PhaseDiagram(Result):
     tricritical: list[Tricritical]
     ends: Ends
     family: Family
-    loci: dict[str, "Locus"]
+    loci: dict[str, Any]
+    noise: Noise = ISOTROPIC
     degree: int = 1
 
     @property
@@ -120,7 +122,7 @@ class PhaseDiagram(Result):
         if curve not in self.loci or degree != self.degree:
             return float("nan")
         points = self.loci[curve].points
-        start = _between(points, beta)
+        start = between(points, beta)
         if beta < points[0, -1]:
             corner = next((c for c in self.tricritical if c.degree == degree), None)
             if corner is None or beta <= corner.beta:
@@ -132,11 +134,22 @@ class PhaseDiagram(Result):
             return float("nan")
         return float(np.exp(found[-2]))
 
+    def reference(self, beta: float) -> float:
+        """The kappa by which others are divided in relative figures: the first onset."""
+        return self.kappa("critical", beta)
+
+    @property
+    def curves(self) -> list[tuple[str, str, int]]:
+        """All curves: a short name, and the arguments of `kappa`, curve and degree."""
+        degrees = [int(l) for l in np.unique(self.data.degree.values)]
+        critical = [(f"kappa_{l}", "critical", l) for l in degrees]
+        return critical + [(name, name, self.degree) for name in self.loci]
+
     def __repr__(self) -> str:
         low, high = self.data.attrs[self.parameter]
-        lines = [f"PhaseDiagram of {self.data.attrs['drift']}, "
-                 f"{low:g} <= {self.parameter} <= {high:g}: "
-                 f"{', '.join(('critical', *self.loci))}"]  # fmt: skip
+        names = ", ".join(dict.fromkeys(curve for _, curve, _ in self.curves)) or "no lines"
+        drift, name = self.data.attrs["drift"], self.parameter
+        lines = [f"{type(self).__name__} of {drift}, {low:g} <= {name} <= {high:g}: {names}"]
         lines += [f"  {point!r}" for point in self.tricritical]
         return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
@@ -183,7 +196,7 @@ class PhaseDiagram(Result):
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
         lead = header.get("of_degree", 1)
         loci = {n: LOCI[n](family, **kept, degree=lead) for n, kept in header["loci"].items()}
-        return cls(data, corners, ends, family, loci, lead)
+        return cls(data, corners, ends, family, loci, degree=lead)
 
     def plot(self, kind: str | None = None, **options) -> "Figure":
         """The curves, "relative" to the first critical one if that is the kind: `plotting.phases`.
@@ -207,7 +220,10 @@ def phase_diagram(
     beta: tuple[float, float] | None = None,
     *,
     vary: Mapping[str, tuple[float, float]] | None = None,
-    degrees: tuple[int, ...] = (1, 2, 3),
+    degrees: tuple[int, ...] | None = None,
+    noise: Noise = ISOTROPIC,
+    kappa: tuple[float, float] | None = None,
+    places: Natural = 4,
     max_step: Positive = 0.2,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
@@ -245,7 +261,15 @@ def phase_diagram(
         ``phase_diagram(X(b=1.0), circle, vary={"b": (-1, 3)})``.
     degrees : tuple of int
         Whose critical curves and tricritical points are wanted; with the one among them that the
-        drift attracts most, folds and transitions of this one too.
+        drift attracts most, folds and transitions of this one too. By default 1, 2 and 3. Under
+        isotropic noise only.
+    noise : Noise
+        Anisotropic or multiplicative noise, on the circle and S^2: see the Notes. In beta only.
+    kappa : (float, float), optional
+        0 < first < last: where lines are sought and followed under such a noise. By default from
+        0.4 to 1.4 times the onset under isotropic noise of the same strength.
+    places : int
+        At how many values of beta lines are sought under such a noise, the ends among them.
     max_step : float
         Longest step in sqrt(2) times the Legendre moments, log kappa and beta.
     checkpoint, checkpoint_every, resume
@@ -255,7 +279,7 @@ def phase_diagram(
 
     Returns
     -------
-    PhaseDiagram
+    PhaseDiagram, or NoisePhaseDiagram
         After Ctrl-C with what was found; `doubts` says what is missing.
 
     Raises
@@ -267,6 +291,15 @@ def phase_diagram(
     CheckpointError
         If the checkpoint is damaged or belongs to another diagram.
 
+    Notes
+    -----
+    Under anisotropic and multiplicative noise the state without order is not uniform. Lines are
+    those of its onsets, one for each direction, of folds, of losses of symmetry and of Hopf points.
+    They begin at the special points that `branches` finds at a few values of beta; lines that come
+    to none of these values are not found. They meet in cusps. There is no free energy, and there
+    are no transitions: `NoisePhaseDiagram.stable_counts` gives ranges of bistability, and gaps
+    without stable states.
+
     References
     ----------
     Mun and Rosenzweig, arXiv:2604.16288 and 2606.05140, with K = kappa/2, for tricritical points;
@@ -276,15 +309,30 @@ def phase_diagram(
 
     basis = basis_on(geometry)
     drift, name, span = _asked(drift, beta, vary)
-    chosen = asked_degrees(degrees, DEGREE // 2)
+    isotropic = noise.laplacian
+    unused = f"left out under {noise!r}"
+    fitting("vary", vary, unused, isotropic or vary is None)
+    wanted = f"a kind of drift, such as USA, under {noise!r}"
+    fitting("drift", drift, wanted, isotropic or isinstance(drift, type), TypeError)
+    fitting("degrees", degrees, unused, isotropic or degrees is None)
+    fitting("kappa", kappa, unused, not isotropic or kappa is None)
+    chosen = asked_degrees((1, 2, 3) if degrees is None else degrees, DEGREE // 2)
     keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, GRID)
-    identity = {"phase diagram": (drift, geometry, span, chosen, max_step)}
+    identity = {
+        "phase diagram": (drift, geometry, name, span, chosen, max_step, noise, kappa, places)
+    }
     with (
         one_blas_thread(),
         keeper,
         Journal(keeper, identity) as journal,
         Following(name, span, progress) as following,
     ):
+        if not isotropic:
+            from .noise_phases import phases_under  # whose lines are drawn as phase diagrams
+
+            return phases_under(
+                drift, geometry, span, noise, kappa, places, max_step, following, journal
+            )
         for degree in (max(DEGREE, geometry.degree) << i for i in range(DOUBLINGS)):
             family = Family(drift, name, span, basis.finer(degree))
             onsets = [_onsets(family, l, grid, journal) for l in chosen]
@@ -312,7 +360,8 @@ def phase_diagram(
     data = xr.Dataset({what: ("point", column) for what, column in columns})
     named = drift.__name__ if isinstance(drift, type) else repr(drift)
     data.attrs = {"drift": named, "geometry": repr(geometry), name: list(span)}
-    return PhaseDiagram(data, corners, ends, family, resolved, lead if lead in chosen else 1)
+    lead = lead if lead in chosen else 1
+    return PhaseDiagram(data, corners, ends, family, resolved, degree=lead)
 
 
 def _asked(drift: Any, beta: Any, vary: Any) -> tuple[Any, str, tuple[float, float]]:
@@ -469,7 +518,7 @@ class Locus(Curve):
                 return points[1:], "tricritical"
             if not low <= here.value <= high:
                 last = high if here.value > high else low
-                end = self.at_value(_between(np.array([points[-1], z]), last), last)
+                end = self.at_value(between(np.array([points[-1], z]), last), last)
                 return [*points[1:], *([] if end is None else [end])], "range"
             points.append(z)
             if following.at(self, self.name, here.value):
@@ -601,7 +650,7 @@ def _first_order_curves(
     return loci, ends
 
 
-def _between(points: np.ndarray, beta: float) -> np.ndarray:
+def between(points: np.ndarray, beta: float) -> np.ndarray:
     """A point of the polygon through these at a beta."""
     order = np.argsort(points[:, -1])
     betas = points[order, -1]
