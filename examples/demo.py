@@ -22,6 +22,7 @@ import metastable
 import minilm
 import modes
 import noisy_tokens
+import off_axis
 import ott_antonsen
 import phase_diagrams_noise
 import sphere
@@ -45,6 +46,7 @@ EXPERIMENTS = (
     chaos,
     bifurcation,
     phase_diagrams_noise,
+    off_axis,
     modes,
     limits,
     sweep,

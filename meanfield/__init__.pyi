@@ -20,6 +20,7 @@ from .bifurcation import phase_diagram as phase_diagram
 from .bifurcation import stability as stability
 from .bifurcation import stationary as stationary
 from .bifurcation import stationary_states as stationary_states
+from .bifurcation import symmetrised as symmetrised
 from .chaos import Rate as Rate
 from .chaos import Study as Study
 from .chaos import propagation_of_chaos as propagation_of_chaos
