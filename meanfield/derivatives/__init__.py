@@ -1,0 +1,1 @@
+"""Derivatives of runs: tangents, gradients by the adjoint, Lyapunov exponents."""
