@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..spaces import Circle, Density, Geometry
@@ -46,11 +47,19 @@ class DifferentiatedRun:
         In the ensemble shape of the run.
     index : tuple of int
         The member.
+    journal : Journal
     parameters : sequence of str
         "kappa", or of the drift, by which the run is differentiated.
     """
 
-    def __init__(self, model: Transformer, initial: Density, index: tuple, parameters):
+    def __init__(
+        self,
+        model: Transformer,
+        initial: Density,
+        index: tuple[int, ...],
+        journal: Journal,
+        parameters: Sequence[str],
+    ):
         shape, drift = initial.shape, model.drift.as_zonal()
         if drift.shape:
             own = {n: np.broadcast_to(v, shape)[index] for n, v in drift.parameters.items()}
@@ -59,13 +68,13 @@ class DifferentiatedRun:
         self.geometry, self.first = initial.geometry, initial.coefficients[index]
         self.drift, self.parameters = drift, tuple(parameters)
         self.of_drift = [name for name in self.parameters if name != "kappa"]
-        self._tables: dict[int, tuple[Tables, list[Tables]]] = {}
+        self._stretches = journal.stretches
         self._kept: dict[Any, Any] = {}
 
     # Tangents ------------------------------------------------------------------------------
 
     def tangents(
-        self, journal: Journal, elapsed: np.ndarray, tangents: Sequence[str | np.ndarray]
+        self, elapsed: np.ndarray, tangents: Sequence[str | np.ndarray]
     ) -> Iterator[np.ndarray]:
         """Yield state and tangents, (1 + p, modes), at times since the start, increasing.
 
@@ -79,7 +88,7 @@ class DifferentiatedRun:
             yield state
             waiting.pop(0)
         last = elapsed[-1] if len(elapsed) else 0.0
-        stretches = journal.stretches
+        stretches = self._stretches
         for stretch, end in zip(stretches, _ends(stretches, last), strict=True):
             state = geometry.resample(state, stretch.degree)
             geometry = geometry.with_degree(stretch.degree)
@@ -108,15 +117,15 @@ class DifferentiatedRun:
 
     # The adjoint ---------------------------------------------------------------------------
 
-    def gradient(self, journal: Journal, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gradient(self, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradient at the start, (modes,), of a scalar with the gradient `end` at the end.
 
         And its derivatives by the parameters. Stages are kept of about sqrt(n) of n steps at a
         time; states at the beginnings of these stretches are kept of all.
         """
         pieces, u, geometry = [], self.first, self.geometry
-        longest = max(1, int(np.ceil(np.sqrt(len(journal)))))
-        for stretch in journal.stretches:
+        longest = max(1, int(np.ceil(np.sqrt(sum(len(s.steps) for s in self._stretches)))))
+        for stretch in self._stretches:
             u = geometry.resample(u, stretch.degree)
             geometry = geometry.with_degree(stretch.degree)
             forwards = self._forwards(stretch)
@@ -169,12 +178,20 @@ class DifferentiatedRun:
         """d log L, L = Lap/kappa; 0 where there is no noise."""
         return -1 / self.kappa if name == "kappa" else 0.0
 
+    @cached_property
+    def _changes(self) -> list[Tables]:
+        """Derivatives by each parameter of the drift, of the multipliers up to all degrees met."""
+        highest = max(stretch.degree for stretch in self._stretches)
+        of = highest, self.geometry.dimension
+        return [changes_of(self.drift, name, *of) for name in self.of_drift]
+
     def _tables_on(self, geometry: Geometry) -> tuple[Tables, list[Tables]]:
-        of = geometry.degree, geometry.dimension
-        if geometry.degree not in self._tables:
-            changes = [changes_of(self.drift, name, *of) for name in self.of_drift]
-            self._tables[geometry.degree] = tables_of(self.drift, *of), changes
-        return self._tables[geometry.degree]
+        size = geometry.degree + 1
+        changes = [
+            Tables(*(row if row is None else row[:size] for row in change))
+            for change in self._changes
+        ]
+        return tables_of(self.drift, geometry.degree, geometry.dimension), changes
 
 
 def _ends(stretches: list[Stretch], last: float) -> list[float]:

@@ -219,28 +219,30 @@ def _slope(equation, u, slope):
 
 @njit(**STEP)
 def _combine(i, decay, weights, columns, u, slopes, target):
-    """target = decay_i u + sum_slot weights_i,slot slopes_(columns_i,slot), added to it."""
+    """target = decay_i u + sum_slot weights_i,slot slopes_(columns_i,slot), two slots at once."""
     one = decay.shape[1] == 1
     for k in range(target.size):
-        target[k] += decay[i, 0 if one else k] * u[k]
-    for slot in range(columns.shape[1]):
+        target[k] = decay[i, 0 if one else k] * u[k]
+    for slot in range(0, columns.shape[1], 2):
         if columns[i, slot] < 0:
             return
-        w, f = weights[i, slot], slopes[columns[i, slot]]
+        v, w = weights[i, slot], weights[i, slot + 1]
+        f, g = slopes[columns[i, slot]], slopes[columns[i, slot + 1]]
         if one:
-            a = w[0]
-            if a != 0:
-                for k in range(target.size):
-                    target[k] += a * f[k]
+            a, b = v[0], w[0]
+            for k in range(target.size):
+                target[k] += a * f[k] + b * g[k]
         else:
             for k in range(target.size):
-                target[k] += w[k] * f[k]
+                target[k] += v[k] * f[k] + w[k] * g[k]
 
 
 @njit(cache=True, error_model="numpy")
 def _advance(equation, table, work, steps, u, before, slopes):
     nodes, decay_node, entries, columns = table
-    stages, stage = len(columns), np.empty_like(u)
+    stages, stage, change = len(columns), np.empty_like(u), np.empty_like(u[0])
+    factors, decay, weights = equation.factors, work.decay, work.weights
+    scaled = equation.added.size == 0 and factors.any()
     _slope(equation, u, slopes[stages])
     for n in range(len(steps)):
         _weigh(equation.linear, nodes, decay_node, entries, steps[n, 1], work)
@@ -248,16 +250,13 @@ def _advance(equation, table, work, steps, u, before, slopes):
         before[:] = u
         for i in range(stages):
             for row in range(len(u)):
-                target = stage[row]
-                target[:] = 0
-                own = slopes[:, row]
-                _combine(i, work.decay[0], work.weights[0], columns, before[row], own, target)
-                if row > 0 and equation.factors[row - 1] != 0 and equation.added.size == 0:
-                    base, factor = slopes[:, 0], equation.factors[row - 1]
-                    change = np.zeros_like(target)
-                    _combine(i, work.decay[1], work.weights[1], columns, before[0], base, change)
-                    for k in range(target.size):
-                        target[k] += factor * change[k]
+                _combine(i, decay[0], weights[0], columns, before[row], slopes[:, row], stage[row])
+            if scaled:
+                _combine(i, decay[1], weights[1], columns, before[0], slopes[:, 0], change)
+                for row in range(1, len(u)):
+                    factor = factors[row - 1]
+                    for k in range(change.size):
+                        stage[row, k] += factor * change[k]
             _slope(equation, stage, slopes[i + 1])
         u[:] = stage
 
@@ -272,7 +271,6 @@ def _record(equation, table, work, steps, all_stages, all_slopes, u):
         for i in range(stages):
             _slope(equation, all_stages[n, i : i + 1], all_slopes[n, i : i + 1])
             target = u if i == stages - 1 else all_stages[n, i + 1]
-            target[:] = 0
             _combine(
                 i, work.decay[0], work.weights[0], columns, all_stages[n, 0], all_slopes[n], target
             )
@@ -324,7 +322,6 @@ def _pull_back(equation, table, work, steps, all_stages, all_slopes, l, gradient
             for k in range(l.size):
                 l[k] += work.decay[0, i, 0 if one else k] * pulled[i + 1, k]
             if not one and equation.factors.any():
-                change[:] = 0
                 _combine(
                     i, work.decay[1], work.weights[1], columns, all_stages[n, 0], all_slopes[n],
                     change,
