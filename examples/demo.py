@@ -13,6 +13,7 @@ import bifurcation
 import chaos
 import collapse
 import common_noise
+import derivatives
 import equiangular
 import gaussian
 import hysteresis
@@ -43,6 +44,7 @@ EXPERIMENTS = (
     gaussian,
     chaos,
     bifurcation,
+    derivatives,
     phase_diagrams_noise,
     modes,
     limits,

@@ -61,7 +61,7 @@ class StationaryDerivative:
 
     @property
     def free_energy(self) -> float:
-        """That of F(mu) - F(uniform), for which the state is stationary; nan where there is none."""
+        """That of F(mu) - F(uniform), of which mu is a critical point; nan where there is none."""
         state, equation = self.state, self.state.equation
         if not equation.gradient_flow:
             return float("nan")
@@ -124,9 +124,9 @@ def state_derivative(state: Any, parameter: str) -> StationaryDerivative:
     if least <= SINGULAR:
         raise MeanfieldError(
             f"This state has no derivative by {name}: it meets another one there, at a fold or a "
-            f"bifurcation, where dR/dm has the singular value {least:.1e}, expected > {SINGULAR:g}. "
-            f"How the value of kappa of a fold moves, d kappa_fold/d {name} = -<psi, F_{name}> / "
-            f'<psi, F_kappa>, says derivative("{name}") of the special point of a diagram.'
+            f"bifurcation: dR/dm has the singular value {least:.1e}, expected > {SINGULAR:g}. Ask "
+            f'the special point of a diagram for derivative("{name}"), which is how a fold moves: '
+            f"d kappa_fold/d {name} = -<psi, F_{name}> / <psi, F_kappa>."
         )
     return StationaryDerivative(state, name, -np.linalg.solve(jacobian, by_name))
 
@@ -140,7 +140,7 @@ def point_derivative(point: Any, parameter: str) -> float:
             f"A special point in {q} moves with other parameters of the model; got {name!r}."
         )
     if point.kind == "fold":
-        left, sizes, _ = np.linalg.svd(jacobian_of(state))
+        left, _, _ = np.linalg.svd(jacobian_of(state))
         psi = left[:, -1]
         return float(-(psi @ residual_change(state, name)) / (psi @ residual_change(state, q)))
     if point.branch == 0:  # moments stay 0
@@ -162,8 +162,7 @@ def checked(state: Any, name: Any) -> str:
     fitting("parameter", name, f"one of {known}", isinstance(name, str) and name in known)
     if not state.converged:
         raise ValueError(
-            f"derivative expects a converged state; got one that is {state.status}: "
-            f"{state.message}"
+            f"derivative expects a converged state; got one that is {state.status}: {state.message}"
         )
     return name
 

@@ -109,11 +109,14 @@ def gradient(
         within a step, as an event ends them.
     """
     known = isinstance(functional, Functional) or callable(functional)
-    fitting("functional", functional, "a Functional, or a function of unit vectors", known, TypeError)
+    fitting(
+        "functional", functional, "a Functional, or a function of unit vectors", known, TypeError
+    )
     of = functional if isinstance(functional, Functional) else Functional.mean(functional)
     fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
-    check_state(run.final)
-    check_differentiable(run.model, run.final)
+    final: Any = run.final
+    check_state(final)
+    check_differentiable(run.model, final)
     journal, initial = recorded(run)
     steps = journal.stretches[-1].steps[-1] if len(journal) else (0.0, 1.0)
     if abs(sum(steps) - (run.t[-1] - run.options["t_start"])) > STEPPED * steps[1] and len(journal):
@@ -125,11 +128,11 @@ def gradient(
         noisy = np.isfinite(run.model.kappa).all()
         parameters = [*run.model.drift.as_zonal().parameters, *(["kappa"] if noisy else [])]
     names = [checked_parameter("parameters", name, run.model) for name in parameters]
-    space, shape = run.final.geometry, run.shape
+    space, shape = final.geometry, run.shape
     values, found = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
     by_parameter = np.empty((len(names), *shape))
     for index in np.ndindex(*shape):
-        last = Density(space, run.final.coefficients[index])
+        last = Density(space, final.coefficients[index])
         values[index] = of.value(last)
         slope = np.broadcast_to(of.variation(last), space.weights.shape)
         end = space.to_coefficients(real_array("the variation of functional", slope))

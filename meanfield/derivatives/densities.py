@@ -187,10 +187,7 @@ class DifferentiatedRun:
 
     def _tables_on(self, geometry: Geometry) -> tuple[Tables, list[Tables]]:
         size = geometry.degree + 1
-        changes = [
-            Tables(*(row if row is None else row[:size] for row in change))
-            for change in self._changes
-        ]
+        changes = [Tables(a[:size], None if z is None else z[:size]) for a, z in self._changes]
         return tables_of(self.drift, geometry.degree, geometry.dimension), changes
 
 

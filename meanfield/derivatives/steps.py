@@ -100,7 +100,8 @@ class DifferentiatedScheme:
     def within(self, part: float) -> np.ndarray:
         """State and tangents (1 + p, modes) after this part of the last step."""
         u, new, slopes, (t, dt) = self._last
-        dense, factors = self.scheme.dense, self._equation.factors
+        dense: Any = self.scheme.dense
+        factors = self._equation.factors
         if isinstance(dense, ParabolicOutput):
             by_row = np.ascontiguousarray(np.moveaxis(slopes, 0, 1))
             linear = self._equation.linear
@@ -128,7 +129,8 @@ class DifferentiatedScheme:
     def recorded(self, u: np.ndarray, steps: np.ndarray) -> "Record":
         """All stages of steps (n, 2) from u (modes,), where there are no tangents."""
         stages, n = len(self.scheme.nodes) + 1, len(steps)
-        record = Record(*(np.empty((n, stages, u.size), u.dtype) for _ in range(2)), u.copy())
+        held = [np.empty((n, stages, u.size), u.dtype) for _ in range(2)]
+        record = Record(held[0], held[1], u.copy())
         _record(self._equation, self._table, self._weights, steps, *record)
         return record
 
@@ -304,9 +306,7 @@ def _pull_back(equation, table, work, steps, all_stages, all_slopes, l, gradient
                         for k in range(l.size):
                             weighed[k] += w[0 if one else k] * pulled[i + 1, k]
             given[0], given[1] = all_stages[n, j], weighed
-            evaluate(
-                equation.nonlinear, equation.context, 0, address_of(given), address_of(found)
-            )
+            evaluate(equation.nonlinear, equation.context, 0, address_of(given), address_of(found))
             pulled[j] = found[0]
             for p in range(gradient.size):
                 gradient[p] += found[1, p].real
@@ -323,7 +323,12 @@ def _pull_back(equation, table, work, steps, all_stages, all_slopes, l, gradient
                 l[k] += work.decay[0, i, 0 if one else k] * pulled[i + 1, k]
             if not one and equation.factors.any():
                 _combine(
-                    i, work.decay[1], work.weights[1], columns, all_stages[n, 0], all_slopes[n],
+                    i,
+                    work.decay[1],
+                    work.weights[1],
+                    columns,
+                    all_stages[n, 0],
+                    all_slopes[n],
                     change,
                 )
                 of_l = _paired(equation, pulled[i + 1], change)

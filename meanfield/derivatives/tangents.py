@@ -63,9 +63,12 @@ class Tangents(Mapping[str, tuple[Variation, ...]]):
         """
         import xarray as xr
 
-        run = self._run
+        run: Any = self._run
         tables = [
-            [_measured(run.model, mu, h, name) for mu, h in zip(run.states, self[name], strict=True)]
+            [
+                _measured(run.model, mu, h, name)
+                for mu, h in zip(run.states, self[name], strict=True)
+            ]
             for name in self
         ]
         dims = ("tangent", "t", *member_dims(run.shape))
@@ -156,9 +159,7 @@ def _direction(given: Any, state: Density) -> np.ndarray:
         ) from None
 
 
-def tangents_of(
-    run: "Solution", journal: Journal, initial: Density, tangents: dict[str, Any]
-) -> Tangents:
+def tangents_of(run: Any, journal: Journal, initial: Density, tangents: dict[str, Any]) -> Tangents:
     """The derivatives of a run from `initial` along its accepted steps."""
     model, shape, elapsed = run.model, initial.shape, run.t - run.options["t_start"]
     parameters = [name for name in tangents.values() if isinstance(name, str)]

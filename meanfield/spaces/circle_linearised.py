@@ -42,7 +42,9 @@ class _Linearised(Transport):
         super().__init__(attraction[None], shared, 1, modes)
         self.modes, self.length = modes, good_length(self.points)
         slopes = 1j * np.arange(modes) * np.array([attraction, *(c.attraction for c in changes)])
-        below = [np.zeros(modes) if t.normaliser is None else t.normaliser for t in (tables, *changes)]
+        below = [
+            np.zeros(modes) if t.normaliser is None else t.normaliser for t in (tables, *changes)
+        ]
         self.fields = 2 if normaliser is None else 3
         self.multipliers = np.ascontiguousarray(slopes), np.array(below, order="C")
 
@@ -65,8 +67,8 @@ class CircleTangents(_Linearised):
         self._shape = 1, (1 + count) * self.modes
         self._fft = fft = RealTransform(self.length, rows=self.fields)
         which = np.array([*parameters, -1], dtype=np.int64)
-        numbers = (self.modes, self.band + 1, self.length, self.fields, fft.stride, count)
-        numbers += (len(changes) + 1, *fft.inverse, *fft.forward)
+        sizes = (self.modes, self.band + 1, self.length, self.fields, fft.stride, count)
+        numbers = (*sizes, len(changes) + 1, *fft.inverse, *fft.forward)
         held = aligned(3, self.length)
         buffers = (fft.spectrum, fft.values, *self.multipliers, which, held)
         self._enter(_tangents, numbers, buffers)
@@ -82,8 +84,8 @@ class CircleAdjoint(_Linearised):
         super().__init__(tables, changes)
         self._shape = 1, 2 * self.modes
         self._fft = fft = RealTransform(self.length, rows=self.fields + 1)
-        numbers = (self.modes, self.band + 1, self.length, self.fields, fft.stride)
-        numbers += (len(changes) + 1, *fft.inverse, *fft.forward)
+        sizes = (self.modes, self.band + 1, self.length, self.fields, fft.stride)
+        numbers = (*sizes, len(changes) + 1, *fft.inverse, *fft.forward)
         self._enter(_adjoint, numbers, (fft.spectrum, fft.values, *self.multipliers))
 
 
