@@ -5,7 +5,9 @@ from . import testing as testing
 from .app.configuration import read_config as read_config
 from .app.configuration import run_config as run_config
 from .app.doctor import doctor as doctor
+from .bifurcation import Cusp as Cusp
 from .bifurcation import Diagram as Diagram
+from .bifurcation import NoisePhaseDiagram as NoisePhaseDiagram
 from .bifurcation import PhaseDiagram as PhaseDiagram
 from .bifurcation import SpecialPoint as SpecialPoint
 from .bifurcation import Stability as Stability

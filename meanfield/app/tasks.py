@@ -428,12 +428,10 @@ class PhaseDiagrams(Configuration):
                 f"kappa = {point.kappa:.10g}"
                 for point in diagram.tricritical
             ]
-            degrees = [int(l) for l in np.unique(data.degree.values)]
-            curves = [("critical", l) for l in degrees] + [(name, 1) for name in diagram.loci]
-            rows = [["beta", *(f"kappa_{l}" for l in degrees), *diagram.loci]]
+            rows = [["beta", *(name for name, _, _ in diagram.curves)]]
             first, last = data.attrs["beta"]
             for beta in np.linspace(first, last, ROWS):
-                values = [diagram.kappa(name, float(beta), l) for name, l in curves]
+                values = [diagram.kappa(name, float(beta), l) for _, name, l in diagram.curves]
                 numbers = ["-" if np.isnan(value) else f"{value:.9g}" for value in values]
                 rows.append([f"{beta:.4g}", *numbers])
             lines += [*_aligned(rows), ""]

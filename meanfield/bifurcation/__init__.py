@@ -2,12 +2,15 @@
 
 from .branches import branches, follow
 from .diagram import Diagram, SpecialPoint, Transition
+from .noise_phases import Cusp, NoisePhaseDiagram
 from .phase_diagram import PhaseDiagram, Tricritical, phase_diagram
 from .stability import Stability
 from .stationary import StationaryState, stability, stationary, stationary_states
 
 __all__ = [
+    "Cusp",
     "Diagram",
+    "NoisePhaseDiagram",
     "PhaseDiagram",
     "SpecialPoint",
     "Stability",

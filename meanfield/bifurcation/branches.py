@@ -138,7 +138,8 @@ def branches(
     Notes
     -----
     Under anisotropic and multiplicative noise the state without order is not uniform: it is branch
-    0, followed from strong noise on. Where a perturbation becomes neutral that a reflection turns
+    0, followed from strong noise on. `degrees` and stability=False are refused, as onsets are found
+    by growth rates, in all directions. Where a perturbation becomes neutral that a reflection turns
     into its opposite, a pair of branches leaves it, of which one is followed: one for each axis for
     an even scale or a Sigma. Reflections that the noise does not have leave no onset but branches
     that lie apart, which are sought at the upper end of the range. Stability is looked at in all
@@ -155,6 +156,11 @@ def branches(
     basis = basis_under(geometry, symmetry, noise)
     drift = drift.as_zonal() if isinstance(drift, Drift) else drift  # which says why there is none
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
+    if not noise.laplacian:
+        wanted = f"left out under {noise!r}, where branches begin at onsets of all directions"
+        fitting("degrees", degrees, wanted, degrees is None)
+        wanted = f"True under {noise!r}, where onsets are found by growth rates"
+        fitting("stability", stability, wanted, stability)
     at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {

@@ -381,7 +381,7 @@ class Diagram(Result):
         data, header = dataset_of(contents)
         specials, saved = header.pop("special_points"), header.pop("saved")
         header["drift"] = drift_of(header["drift"])
-        header["noise"] = _noise_of(header.get("noise", {"kind": "Isotropic"}))
+        header["noise"] = noise_of(header.get("noise", {"kind": "Isotropic"}))
         header["geometry"] = build(Geometry, header["geometry"])
         diagram = cls(data, [], saved=[], **header)
         for row in specials:
@@ -416,7 +416,7 @@ class Diagram(Result):
         return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
 
-def _noise_of(described: Any) -> Any:
+def noise_of(described: Any) -> Any:
     """The noise that `describe` described; one that is absent where a function of it is."""
     reading = Reading(result=True)
     noise = build(Noise, described, reading)

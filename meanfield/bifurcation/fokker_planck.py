@@ -84,6 +84,12 @@ class FokkerPlanck:
         (found,) = multipliers(self.drift, self.basis)
         return found.of(self.degrees)
 
+    @cached_property
+    def _changes(self) -> "Multipliers":
+        """d/dp of the multipliers."""
+        assert self._differentiated is not None
+        return self._differentiated().of(self.degrees)
+
     @property
     def most_attracted(self) -> int:
         """Stability is looked at in all orders."""
@@ -99,9 +105,11 @@ class FokkerPlanck:
 
     @cached_property
     def _scale(self) -> np.ndarray:
-        """l (l + d - 2) s_i of functions of order 0."""
-        mine = self.basis.even.members
-        return (self.basis.eigenvalues * self.basis.sizes)[mine]
+        return self.scale(self.basis.even)
+
+    def scale(self, part: Part) -> np.ndarray:
+        """l (l + d - 2) s_i of functions of one order."""
+        return (self.basis.eigenvalues * self.basis.sizes)[part.members]
 
     @cached_property
     def _diffusion(self) -> tuple[np.ndarray, np.ndarray]:
@@ -136,11 +144,48 @@ class FokkerPlanck:
     def jacobian(self, flow: Flow) -> np.ndarray:
         """dR/dm, (N, N)."""
         even, result = self.basis.even, np.eye(len(self.degrees))
-        mine = even.members
-        operator = self._diffusion[0] + flow.kappa * self._transport(flow, even)
-        inner = -operator * self.basis.sizes[mine] / self._scale[:, None]
-        result[np.ix_(mine, mine)] = inner
+        result[np.ix_(even.members, even.members)] = self.block(flow, even)
         return result
+
+    def block(self, flow: Flow, part: Part) -> np.ndarray:
+        """The Jacobian among functions of one order: dR/dm, (n, n), for those of order 0."""
+        mine = part.members
+        diffusion = self.basis.all.diffusion[0][np.ix_(mine, mine)]
+        operator = diffusion + flow.kappa * self._transport(flow, part)
+        return -operator * self.basis.sizes[mine] / self.scale(part)[:, None]
+
+    def block_change(
+        self, flow: Flow, m: np.ndarray, part: Part, left: np.ndarray, right: np.ndarray
+    ) -> np.ndarray:
+        """d(left . block right), (N + 2,), by the moments, log kappa and the parameter.
+
+        With f = sum left_i p_i/(l_i (l_i + d - 2) s_i), h = sum right_i s_i p_i and q = grad W * h
+        - v Z * h, left . block right has the part -kappa int <grad f, h v + (mu/Z * mu) q>. A
+        change k of mu changes v by (grad W * k - v Z * k)/(Z * mu).
+        """
+        even, mine, sizes = self.basis.even, part.members, self.basis.sizes
+        (w, z), inner = self._multipliers, self.basis.even.members
+        f = np.tensordot(left / self.scale(part), part.gradients, (0, 1))
+        c = sizes[mine] * right
+        h, pulled, levelled = c @ part.values, w[mine] * c, (z[mine] * c) @ part.values
+        q = np.tensordot(pulled, part.gradients, (0, 1)) - flow.velocity * levelled
+        share = flow.density / flow.level
+        weights = self.basis.weights
+        rest = weights * (h - share * levelled) / flow.level  # times a change of Z * mu v
+        along, moved = (f * flow.velocity).sum(axis=0), (f * q).sum(axis=0) * weights / flow.level
+        change = np.zeros(len(self.degrees) + 2, dtype=np.result_type(left, right))
+        by_mass = even.values @ moved
+        by_level = even.values @ (rest * along + share * moved)
+        by_pull = np.einsum("cim,cm->i", even.gradients, rest * f)
+        change[inner] = sizes[inner] * (by_mass + w[inner] * by_pull - z[inner] * by_level)
+        change[-2] = weights @ (h * along) + (share * moved * flow.level).sum()
+        by_w, by_z = self._changes
+        masses = sizes[inner] * m[inner]
+        turned = np.tensordot(by_w[mine] * c, part.gradients, (0, 1))
+        turned -= flow.velocity * ((by_z[mine] * c) @ part.values)
+        change[-1] = (weights * share) @ (f * turned).sum(axis=0)
+        change[-1] += (by_w[inner] * masses) @ by_pull - (by_z[inner] * masses) @ by_level
+        return -flow.kappa * change
 
     def _transport(self, flow: Flow, part: Part) -> np.ndarray:
         """The matrix of h -> -div(h v + mu (grad W * h - v Z * h)/(Z * mu)) in one order."""
@@ -169,8 +214,7 @@ class FokkerPlanck:
 
     def by_parameter(self, m: np.ndarray, flow: Flow) -> np.ndarray:
         """dR/dp, (N,), p a parameter of the drift."""
-        assert self._differentiated is not None
-        even, (w, z) = self.basis.even, self._differentiated().of(self.degrees)
+        even, (w, z) = self.basis.even, self._changes
         mine = even.members
         c = self.basis.sizes[mine] * m[mine]
         change = np.tensordot(even.gradients, w[mine] * c, (1, 0)) / flow.level

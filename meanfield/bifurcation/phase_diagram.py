@@ -15,20 +15,21 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.checks import as_given, finite, fitting, range_of
 from ..core.errors import MeanfieldError
-from ..core.forms import Positive
+from ..core.forms import Natural, Positive
 from ..core.kinds import checked_call, describe
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
+from ..models.noise import Noise
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving.checkpoint import Keeper
 from ..spaces import Geometry
-from .bases import AXISYMMETRIC, Harmonics, basis_on
+from .bases import AXISYMMETRIC, ISOTROPIC, Harmonics, basis_on
 from .branches import Following, Search, asked_degrees, varied
 from .continuation import Curve, curve_of
 from .diagram import CUT_SHORT
@@ -87,7 +88,8 @@ class PhaseDiagram(Result):
     tricritical: list[Tricritical]
     ends: Ends
     family: Family
-    loci: dict[str, "Locus"]
+    loci: dict[str, Any]
+    noise: Noise = ISOTROPIC
 
     def kappa(self, curve: str, beta: float, degree: int = 1) -> float:
         """The kappa of a curve at a beta, to rounding; nan where it has no point.
@@ -106,7 +108,7 @@ class PhaseDiagram(Result):
         if curve not in self.loci or degree != 1:
             return float("nan")
         points = self.loci[curve].points
-        start = _between(points, beta)
+        start = between(points, beta)
         if beta < points[0, -1]:
             corner = next((c for c in self.tricritical if c.degree == 1), None)
             if corner is None or beta <= corner.beta:
@@ -117,10 +119,22 @@ class PhaseDiagram(Result):
             return float("nan")
         return float(np.exp(found[-2]))
 
+    def reference(self, beta: float) -> float:
+        """The kappa by which others are divided in relative figures: the first onset."""
+        return self.kappa("critical", beta)
+
+    @property
+    def curves(self) -> list[tuple[str, str, int]]:
+        """All curves: a short name, and the arguments of `kappa`, curve and degree."""
+        degrees = [int(l) for l in np.unique(self.data.degree.values)]
+        critical = [(f"kappa_{l}", "critical", l) for l in degrees]
+        return critical + [(name, name, 1) for name in self.loci]
+
     def __repr__(self) -> str:
         low, high = self.data.attrs["beta"]
-        lines = [f"PhaseDiagram of {self.data.attrs['drift']}, {low:g} <= beta <= {high:g}: "
-                 f"{', '.join(('critical', *self.loci))}"]  # fmt: skip
+        names = ", ".join(dict.fromkeys(curve for _, curve, _ in self.curves)) or "no lines"
+        drift = self.data.attrs["drift"]
+        lines = [f"{type(self).__name__} of {drift}, {low:g} <= beta <= {high:g}: {names}"]
         lines += [f"  {point!r}" for point in self.tricritical]
         return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
@@ -188,7 +202,10 @@ def phase_diagram(
     geometry: Geometry,
     beta: tuple[float, float],
     *,
-    degrees: tuple[int, ...] = (1, 2, 3),
+    degrees: tuple[int, ...] | None = None,
+    noise: Noise = ISOTROPIC,
+    kappa: tuple[float, float] | None = None,
+    places: Natural = 4,
     max_step: Positive = 0.2,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
@@ -220,7 +237,14 @@ def phase_diagram(
         0 < first < last.
     degrees : tuple of int
         Whose critical curves and tricritical points are wanted; with 1 among them, folds and
-        transitions too.
+        transitions too. By default 1, 2 and 3. Under isotropic noise only.
+    noise : Noise
+        Anisotropic or multiplicative noise, on the circle and S^2: see the Notes.
+    kappa : (float, float), optional
+        0 < first < last: where lines are sought and followed under such a noise. By default from
+        0.4 to 1.4 times the onset under isotropic noise of the same strength.
+    places : int
+        At how many values of beta lines are sought under such a noise, the ends among them.
     max_step : float
         Longest step in sqrt(2) times the Legendre moments, log kappa and beta.
     checkpoint, checkpoint_every, resume
@@ -230,7 +254,7 @@ def phase_diagram(
 
     Returns
     -------
-    PhaseDiagram
+    PhaseDiagram, or NoisePhaseDiagram
         After Ctrl-C with what was found; `doubts` says what is missing.
 
     Raises
@@ -242,6 +266,15 @@ def phase_diagram(
     CheckpointError
         If the checkpoint is damaged or belongs to another diagram.
 
+    Notes
+    -----
+    Under anisotropic and multiplicative noise the state without order is not uniform. Lines are
+    those of its onsets, one for each direction, of folds, of losses of symmetry and of Hopf points.
+    They begin at the special points that `branches` finds at a few values of beta; lines that come
+    to none of these values are not found. They meet in cusps. There is no free energy, and there
+    are no transitions: `NoisePhaseDiagram.stable_counts` gives ranges of bistability, and gaps
+    without stable states.
+
     References
     ----------
     Mun and Rosenzweig, arXiv:2604.16288 and 2606.05140, with K = kappa/2, for tricritical points;
@@ -251,15 +284,25 @@ def phase_diagram(
 
     basis = basis_on(geometry)
     _, span = varied(drift, {"beta": range_of("beta", beta)})
-    chosen = asked_degrees(degrees, DEGREE // 2)
+    isotropic = noise.laplacian
+    unused = f"left out under {noise!r}"
+    fitting("degrees", degrees, unused, isotropic or degrees is None)
+    fitting("kappa", kappa, unused, not isotropic or kappa is None)
+    chosen = asked_degrees((1, 2, 3) if degrees is None else degrees, DEGREE // 2)
     keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, GRID)
-    identity = {"phase diagram": (drift, geometry, span, chosen, max_step)}
+    identity = {"phase diagram": (drift, geometry, span, chosen, max_step, noise, kappa, places)}
     with (
         one_blas_thread(),
         keeper,
         Journal(keeper, identity) as journal,
         Following("beta", span, progress) as following,
     ):
+        if not isotropic:
+            from .noise_phases import phases_under  # whose lines are drawn as phase diagrams
+
+            return phases_under(
+                drift, geometry, span, noise, kappa, places, max_step, following, journal
+            )
         for degree in (max(DEGREE, geometry.degree) << i for i in range(DOUBLINGS)):
             family = Family(drift, "beta", span, basis.finer(degree))
             onsets = [_onsets(family, l, grid, journal) for l in chosen]
@@ -400,7 +443,7 @@ class Locus(Curve):
                 return points[1:], "tricritical"
             if not low <= here.value <= high:
                 last = high if here.value > high else low
-                end = self.at_value(_between(np.array([points[-1], z]), last), last)
+                end = self.at_value(between(np.array([points[-1], z]), last), last)
                 return [*points[1:], *([] if end is None else [end])], "range"
             points.append(z)
             if following.at(self, self.name, here.value):
@@ -531,7 +574,7 @@ def _first_order_curves(
     return loci, ends
 
 
-def _between(points: np.ndarray, beta: float) -> np.ndarray:
+def between(points: np.ndarray, beta: float) -> np.ndarray:
     """A point of the polygon through these at a beta."""
     order = np.argsort(points[:, -1])
     betas = points[order, -1]

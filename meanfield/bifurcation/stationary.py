@@ -161,8 +161,9 @@ def stationary(
     Parameters
     ----------
     model : Transformer
-        A single one, with isotropic noise and USA, SA, Kuramoto, Interaction or another zonal drift
-        grad(W * mu)/(Z * mu) for which Z is constant or Z' = c W'.
+        A single one, with USA, SA, Kuramoto, Interaction or another zonal drift grad(W * mu)/
+        (Z * mu): under isotropic noise one for which Z is constant or Z' = c W', under anisotropic
+        and multiplicative noise any, on the circle and S^2 (see `fokker_planck`).
     guess : Density
         On the circle, S^2 or Zonal. Its part with the symmetry is taken.
     symmetry : str

@@ -712,3 +712,8 @@ def _read_entry_points() -> None:
 
     for point in entry_points(group=ENTRY_POINTS):
         point.load()
+
+
+def ancestor(kind: type, known: Any) -> Any:
+    """The class itself, or the first of those it derives from, that is known; None if none is."""
+    return next((each for each in kind.__mro__ if each in known), None)

@@ -19,6 +19,7 @@ from .observables import MOMENTS, declare
 TAIL = 0.1  # how large the last coefficients may be, in units of rtol
 SMALLEST_TAIL = 1e-13
 PROBED = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, by dimension
+PROBED_TIMES = 9  # at which they are looked at where parameters change with time
 SMALL = 0.1  # coefficients of a flux, relative to rtol
 
 declare("moments", r"moments $|m_k|$")
@@ -106,6 +107,7 @@ class DensityEvolution:
             with np.errstate(over="ignore"):
                 self.linear = self._rows(self._rates / self._frozen[..., None])
 
+    @np.errstate(over="ignore", invalid="ignore")  # of 1/kappa: the state is not finite then
     def _missed(self, t: float, coefficients: np.ndarray) -> np.ndarray:
         """What L at the time t makes of a single density beyond the frozen one."""
         excess = 1 / self._model.kappa_at(self._inside(t)) - 1 / self._frozen
@@ -203,32 +205,42 @@ class DensityMotion(Motion, moves=Density):
         model, fields = self.model, None if self.model.is_zonal else self.fields(geometry)
         return DensityEvolution(model, geometry, self.like.shape, self.inside, fields)
 
-    def least_degree(self, start: float, most: int) -> int:
-        """The degree, `most` or less, that noise and velocities at the time `start` ask for."""
+    def least_degree(self, span: tuple[float, float], most: int) -> int:
+        """The degree, `most` or less, that noise and velocities ask for between two times."""
         needed = max(TAIL * self.rtol, SMALLEST_TAIL)
         of_noise = self.model.noise.least_degree(self.like.geometry, needed, most)
-        return max(of_noise, self._degree_of_velocity(start, most))
+        return max(of_noise, self._degree_of_velocity(span, most))
 
-    def _degree_of_velocity(self, start: float, highest: int) -> int:
-        """The degree that the change at the time `start` asks for, at most `highest`.
+    def _degree_of_velocity(self, span: tuple[float, float], highest: int) -> int:
+        """The degree that the initial density's change asks for, at most `highest`.
 
         A velocity may have more degrees than the density: on fewer modes than that its values on
         the grid are taken for those of another one. Looked at are PROBED degrees. To the highest
-        that counts the widest gap is added, so that the next one of a sparse series is seen.
+        that counts the widest gap is added, so that the next one of a sparse series is seen. Where
+        parameters change with time it is the highest degree of PROBED_TIMES times of the span, and
+        of the middle of each piece between two jumps.
         """
-        if self.model.is_zonal:
+        model, space = self.model, self.like.geometry
+        if model.keeps_axes:  # its velocities have no more degrees than the density
             return 0
-        space = self.like.geometry
         geometry = space.with_degree(min(highest, max(space.degree, PROBED[space.dimension])))
-        evolution = self.evolution(geometry)
-        fine = self.like.resample(geometry.degree).coefficients
-        evolution.freeze(start)
-        evolution.nonlinear.time[0] = start
-        change = np.abs(evolution.nonlinear(fine.reshape(evolution.members, -1))).max(axis=0)
-        change /= np.maximum(1, geometry.degrees)  # that of a flux
-        counted = np.unique(geometry.degrees[change > SMALL * self.rtol * change.max()])
-        gap = np.diff(counted, prepend=0).max(initial=0)
-        return int(min(counted.max(initial=0) + gap, highest))
+        evolution, times = self.evolution(geometry), [span[0]]
+        if not (model.drift.constant and model.normalisation.constant):
+            ends = np.array([span[0], *self.breakpoints(*span), span[1]])
+            middles = (ends[1:] + ends[:-1]) / 2
+            times = sorted({*np.linspace(*span, PROBED_TIMES).tolist(), *middles.tolist()})
+        fine = self.like.resample(geometry.degree).coefficients.reshape(evolution.members, -1)
+        needed = 0
+        for t in times:
+            evolution.freeze(t)
+            evolution.nonlinear.time[0] = t
+            change = np.abs(evolution.nonlinear(fine)).max(axis=0)
+            evolution.nonlinear.check()
+            change /= np.maximum(1, geometry.degrees)  # that of a flux
+            counted = np.unique(geometry.degrees[change > SMALL * self.rtol * change.max()])
+            gap = np.diff(counted, prepend=0).max(initial=0)
+            needed = max(needed, int(min(counted.max(initial=0) + gap, highest)))
+        return needed
 
     def coordinates(self, state: Density) -> np.ndarray:
         """The coefficients."""
@@ -248,15 +260,34 @@ class DensityMotion(Motion, moves=Density):
         return change.reshape(y.shape)
 
     def doubt(self, state: Density, t: float, failure: Failure) -> str | None:
-        """Whether a density came out clearly negative somewhere."""
+        """Whether a density came out clearly negative somewhere, or Z * mu too small to divide by.
+
+        Z * mu is looked at in the final density; where N is not compiled, in all evaluations.
+        """
         lowest, highest = float(state.minimum.min()), float(state.values.max())
         if lowest >= -COMPUTED * highest:
-            return None
+            return self._doubt_of_quotients(state, t, max(failure.rtol, SMALLEST_TAIL))
         dt, rtol = failure.dt, failure.rtol
         remedy = f"a dt below {dt:g}" if dt else f"an rtol below {rtol:g}"
         return (
             f"The final density is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}. "
             f"Its moments may be accurate to the tolerance, its values are not: use {remedy}."
+        )
+
+    def _doubt_of_quotients(self, state: Density, t: float, most: float) -> str | None:
+        if self.model.is_zonal and not self.model.zonal.normalised:
+            return None
+        fields = self.fields(state.geometry)
+        mass = fields.bounded(
+            self.inside(t), state.coefficients.reshape(-1, state.coefficients.shape[-1])
+        )
+        if mass <= most:
+            return None
+        return (
+            "Velocities are divided by Z * mu, which has to be larger than its rounding errors; it "
+            f"is not at points that hold a mass of {mass:.2g}, which moves too slowly. Use weights "
+            "that are less uneven, as with a smaller |beta|, or follow "
+            "mf.Characteristics(density) or Tokens, whose sums have no such errors."
         )
 
     def failure(self, status: str, at: Failure) -> str:
@@ -278,6 +309,7 @@ class DensityMotion(Motion, moves=Density):
             "time scale: try a larger rtol."
         )
 
+    @np.errstate(over="ignore")  # of 1/kappa: free energies are infinite then
     def measure(self, state: Density, t: float = 0.0) -> dict[str, Any]:
         """Observables of a density, or of an ensemble of densities.
 

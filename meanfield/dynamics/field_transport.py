@@ -43,6 +43,14 @@ class EnsembleFields:
         """The potentials (members, N) of densities (members, modes), where the parts have one."""
         return self._total(c, lambda field, density: field.potential(t, density))
 
+    def bounded(self, t: float, c: np.ndarray) -> float:
+        """`DensityField.bounded` of all parts, densities (members, modes) looked at too."""
+        for member, series in enumerate(c):
+            density = GridDensity(self.geometry, series, self.geometry.to_values(series))
+            for _, field in self.of(member):
+                field.velocity(t, density)
+        return max(field.bounded for member in self.members for _, field in member)
+
     def _total(
         self, c: np.ndarray, of: Callable[[DensityField, GridDensity], np.ndarray]
     ) -> np.ndarray:
@@ -75,7 +83,8 @@ def check_fields(model: Transformer, geometry: Geometry) -> None:
         )
     if model.reaction:
         model.drift.check_potential(geometry.dimension)
-    geometry.frame  # noqa: B018  (raises where densities have to stay symmetric about an axis)
+    if not model.keeps_axes:
+        geometry.frame  # noqa: B018  (raises where densities have to stay symmetric about an axis)
 
 
 class FieldTransport(Transport):
@@ -97,16 +106,16 @@ class FieldTransport(Transport):
     ):
         geometry = fields.geometry
         self._model, self._geometry, self._fields, self._inside = model, geometry, fields, inside
-        self._frame, forward = geometry.frame, model.feedforward
+        forward = model.feedforward
         self._forward = None if forward is None else model.feedforward_at(geometry.points)
         if self._forward is not None and not np.isfinite(self._forward).all():
             raise MeanfieldError(
                 "feedforward must return finite vectors at all points of the sphere; got nan or "
                 "inf. Look at what it does to them."
             )
-        self._function = PythonFunction(self._evaluate, geometry.degrees.size)
+        self._function = PythonFunction(self._evaluate, geometry.degrees.size, geometry.dtype)
         self.address, self.context = self._function.address, 0
-        self.degree = geometry.degree
+        self.degree, self.dtype = geometry.degree, geometry.dtype
         self.points = geometry.weights.size
         self.speed, self.time = np.zeros(1), np.zeros(1)
         self._shape, self.compiled = (members, geometry.degrees.size), self._function
@@ -157,7 +166,7 @@ class FieldTransport(Transport):
         return velocity
 
     def _tangential(self, vectors: np.ndarray) -> np.ndarray:
-        return np.einsum("fnd,nd->fn", self._frame, vectors)
+        return np.einsum("fnd,nd->fn", self._geometry.frame, vectors)
 
 
 class ChangingNoise(Transport):

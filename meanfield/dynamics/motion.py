@@ -422,9 +422,10 @@ def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: flo
     """
     known = model.noise.known_rate and model.drift.known_rate(on_sphere)
     known = known and model.normalisation.is_identity and model.steady_noise
-    noises = 1 / model.kappa_at(start)
-    if model.common is not None:
-        known, noises = known and model.common.known_rate, noises + 1 / model.common.kappa
+    with np.errstate(over="ignore"):  # no step is short enough then
+        noises = 1 / model.kappa_at(start)
+        if model.common is not None:
+            known, noises = known and model.common.known_rate, noises + 1 / model.common.kappa
     if not known or model.reaction or model.feedforward:
         raise ValueError(
             "This model needs dt, the length of its steps with noise: it has no default where "

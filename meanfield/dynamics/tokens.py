@@ -35,7 +35,7 @@ class TokenMotion(Motion, moves=Tokens):
     state : Tokens
         In the ensemble shape of the model, or more.
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
-        How sums over tokens are done for zonal drifts.
+        How sums over tokens are done for zonal drifts and attention.
     scheme : Scheme or Splitting, optional
         `Layers` needs more than the tangential part of the output of attention.
 
@@ -69,7 +69,9 @@ class TokenMotion(Motion, moves=Tokens):
         elif model.common is not None and model.common.needs_attention:
             needs = f"{model.common!r} needs the whole output of attention"
         sizes = len(state), self.dimension
-        self._sums = engine_for(self._drift, self._engine, *sizes, whole_for=needs)
+        self._sums = engine_for(
+            self._drift, self._engine, *sizes, whole_for=needs, on_sphere=self.on_sphere
+        )
         if model.reaction:
             self._drift.check_potential(self.dimension)
         self._exact = self._sums.tangential and tangential

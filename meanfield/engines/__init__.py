@@ -1,6 +1,7 @@
 """Engines: how sums over all pairs of tokens are computed, their velocities for instance."""
 
 from .attention import AttentionSums
+from .attention_modes import AttentionModes
 from .choice import Automatic, Direct, FieldSums, Modes, Summation, engine_for
 from .circle import CircleModes
 from .combined import CombinedSums, PointValues
@@ -9,6 +10,7 @@ from .direct import DirectSums, MeanDirection
 from .sphere import SphereModes
 
 __all__ = [
+    "AttentionModes",
     "AttentionSums",
     "Automatic",
     "CircleModes",

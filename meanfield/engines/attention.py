@@ -46,10 +46,15 @@ class AttentionSums:
 
     def __init__(self, drift: Attention | Hardmax, threads: int = 1):
         self.drift: Any = drift
-        self._threads = ThreadPool(whole_number("threads", threads))
+        self.threads = ThreadPool(whole_number("threads", threads))
 
-    def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """A (R, n, d) at time t, of tokens x (R, n, d) with masses >= 0 (R, n).
+    def attention(
+        self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None
+    ) -> np.ndarray:
+        """A at time t, of tokens x (R, n, d) with masses >= 0 (R, n).
+
+        At the points `at`, (R, m, d) or a multiple of as many systems, which do not pull: an array
+        of their shape. By default at the tokens; `Hardmax` and causal attention have no others.
 
         Where exp(beta <Qx, Ky>) or the result overflows it is infinite or nan.
 
@@ -72,13 +77,23 @@ class AttentionSums:
                 )
             beta = np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1)
         with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
-            total = np.zeros_like(x)
-            for matrix in heads(matrices):
-                q, k, v = (times(x, matrix[name]) for name in "QKV")
-                head = Head(q, k, v, masses, beta, self._threads, causal=self.drift.causal)
-                pulled = self.drift.attend(head)
+            points = x if at is None else at
+            total = np.zeros((len(x), points.size // (len(x) * x.shape[2]), x.shape[2]))
+            for number, matrix in enumerate(heads(matrices)):
+                k, v = (times(x, matrix[name]) for name in "KV")
+                q = times(points.reshape(total.shape), matrix["Q"])
+                head = Head(q, k, v, masses, beta, self.threads, causal=self.drift.causal)
+                if at is not None:
+                    head = replace(head, own=times(x, matrix["Q"]))
+                pulled = self.drift.attend(self._prepared(head, number, matrix, x, points))
                 total += times(pulled, matrix["output"]) if "output" in matrix else pulled
-            return total
+            return total.reshape(points.shape)
+
+    def _prepared(
+        self, head: "Head", number: int, matrix: Any, x: np.ndarray, at: np.ndarray
+    ) -> "Head":
+        """The head of this number and its matrices, for tokens x at the points `at`."""
+        return head
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The interaction energies (R,); nan for drifts that increase none."""
@@ -95,11 +110,12 @@ class Head:
 
         sum_j m_j k_ij v_j,    divided by sum_j m_j k_ij where `normalised`
 
-    The sums have shape (R, n, k). The logits are l_ij = beta <q_i, k_j>.
+    The sums have shape (R, m, k). The logits are l_ij = beta <q_i, k_j>.
 
     Attributes
     ----------
-    queries, keys, values : ndarray, shape (R, n, k)
+    queries : ndarray, shape (R, m, k)
+    keys, values : ndarray, shape (R, n, k)
     masses : ndarray, shape (R, n)
     beta : ndarray, shape () or (R, 1, 1)
     threads : ThreadPool
@@ -108,6 +124,8 @@ class Head:
         Added to the logits of each key.
     causal : bool
         Whether only the pairs j <= i count.
+    own : ndarray, shape (R, n, k), or None
+        Queries of the tokens of the keys, where they are not `queries`.
     """
 
     queries: np.ndarray
@@ -118,6 +136,7 @@ class Head:
     threads: ThreadPool = ALONE
     bias: np.ndarray | None = None
     causal: bool = False
+    own: np.ndarray | None = None
 
     # What weights ask for ------------------------------------------------------------------
 
@@ -129,7 +148,7 @@ class Head:
         u = self._with_masses(self.values)
         u = u if normalised else u[..., :-1]
         squares = [self.beta * (v**2).sum(-1, keepdims=True) for v in (self.queries, self.keys)]
-        sums = np.empty((*self.masses.shape, u.shape[-1]))
+        sums = np.empty((*self.queries.shape[:2], u.shape[-1]))
 
         def work(chunk, rows):
             def weights(columns, logits):
@@ -159,8 +178,9 @@ class Head:
         """The head with logits -beta |q - k|^2, up to a constant of each row."""
         origin = self.keys[:, :1]  # which does not matter, but near the tokens fewer digits cancel
         queries, keys = 2 * (self.queries - origin), self.keys - origin
+        own = None if self.own is None else 2 * (self.own - origin)
         bias = (-self.beta * (keys**2).sum(axis=-1, keepdims=True))[..., 0]
-        return replace(self, queries=queries, keys=keys, bias=bias)
+        return replace(self, queries=queries, keys=keys, bias=bias, own=own)
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "Head":
         """The head whose normalised exponential weights have columns of sum one too."""
@@ -173,7 +193,7 @@ class Head:
             top, sums = pairs._exponential_sums(masses[..., None])
             return (top + np.log(sums))[..., 0]
 
-        queries, limits = self.beta * self.queries, (tolerance, most_iterations)
+        queries, limits = self.beta * self._own_queries, (tolerance, most_iterations)
         return replace(self, bias=log_scaling(queries, self.keys, self.masses, log_sums, *limits))
 
     def linear(self) -> np.ndarray:
@@ -214,6 +234,10 @@ class Head:
         return means(sums)
 
     # Blocks of pairs -----------------------------------------------------------------------
+
+    @property
+    def _own_queries(self) -> np.ndarray:
+        return self.queries if self.own is None else self.own
 
     def _with_masses(self, values: np.ndarray) -> np.ndarray:
         """(m v, m), shape (R, n, k + 1)."""

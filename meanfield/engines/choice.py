@@ -9,14 +9,16 @@ import numpy as np
 from ..core.checks import as_given
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
-from ..core.kinds import Kind
+from ..core.kinds import Kind, ancestor
 from ..models import Attention, Drift, Hardmax, MeanField, Pointwise, ZonalDrift
 from .attention import AttentionSums
+from .attention_modes import AttentionModes, NoModes
 from .circle import CircleModes
 from .combined import CombinedSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
 from .harmonics import FINEST, ROUNDING, HarmonicEngine
+from .kernels import FINEST as FINEST_KERNEL
 from .sphere import SphereModes
 
 MODES: dict[int, type[HarmonicEngine]] = {
@@ -25,8 +27,8 @@ MODES: dict[int, type[HarmonicEngine]] = {
 
 FEWEST = 256  # below, all pairs take 60 us at most, and no error at all
 NODES = 65  # of inner products at which Z is looked at
-WHOLE = "The field of densities under a drift that is not zonal"
 OF_FIELDS = 1e-12  # accuracy of velocities in a field that was solved
+MODES_OF_ATTENTION = 1e-11  # the highest accuracy for which they are chosen
 
 
 class Summation(Kind, family=True):
@@ -47,6 +49,10 @@ class Summation(Kind, family=True):
     def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
         """The engine for systems of n tokens in R^d."""
 
+    @abstractmethod
+    def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
+        """The engine of attention with matrices."""
+
 
 class Direct(Summation):
     """Velocities by sums over all pairs of tokens, O(n^2 d): exact, in every dimension.
@@ -64,9 +70,14 @@ class Direct(Summation):
     def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
         return DirectSums(drift, self.threads)
 
+    def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
+        return AttentionSums(drift, self.threads)
+
 
 class Modes(Summation):
     """Velocities by the harmonics of the tokens' measure, O(n): on the circle and on S^2.
+
+    Drifts are zonal, or `Attention` that is not causal.
 
     Parameters
     ----------
@@ -96,12 +107,25 @@ class Modes(Summation):
             )
         return MODES[d](drift, self.tolerance, self.threads)
 
+    def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
+        """Raises ValueError for causal attention, or points that are not on the circle or S^2."""
+        if d not in MODES or not on_sphere or drift.causal:
+            what = (
+                "causal attention" if drift.causal else "on the sphere" if on_sphere else "in R^d"
+            )
+            raise ValueError(
+                "Modes of attention are those of tokens on the circle and on S^2, d = 2 or 3, that "
+                f"attend to all tokens; got {what}, d = {d}. Use Direct()."
+            )
+        return AttentionModes(drift, self.tolerance, self.threads, strict=True)
+
 
 class Automatic(Summation):
     """The engine of the lowest estimated cost.
 
     The mean where the kernel is constant (Kuramoto, beta = 0); on the circle and on S^2 the modes,
-    if they are faster than all pairs and can be as accurate as `tolerance`; else all pairs.
+    if they are faster than all pairs and can be as accurate as `tolerance`; else all pairs. So for
+    `Attention`, whose weights are summed over pairs where they have too many harmonics.
 
     Parameters
     ----------
@@ -126,6 +150,12 @@ class Automatic(Summation):
                 return engine
         return DirectSums(drift, self.threads)
 
+    def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
+        possible = on_sphere and self.tolerance >= MODES_OF_ATTENTION
+        if possible and AttentionModes.pays(drift, n, d):
+            return AttentionModes(drift, self.tolerance, self.threads)
+        return AttentionSums(drift, self.threads)
+
 
 def _accurate(drift, tolerance):
     """Whether modes are as accurate as that, also where tokens repel and gather.
@@ -139,56 +169,117 @@ def _accurate(drift, tolerance):
 
 
 class FieldSums:
-    """v[mu_t](x_i) for tokens (R, n, d) in the field of densities.
+    """v[mu_t](x_i) for tokens (R, n, d) in the field of densities, in O(n) for each degree.
 
-    In O(n) for each degree under zonal drifts; under others by sums over tokens and the points of
-    the grid, which has the masses.
+    Sums over the points of the grid, which has the masses, where `Attention` has no modes, and for
+    the whole output of zonal drifts.
 
     Parameters
     ----------
     drift : MeanField
     threads : int
+    whole : bool
+        Whether `attention` is wanted as a whole, rather than up to what is along the tokens.
     """
 
     name = "field"
     tangential = False
 
-    def __init__(self, drift: MeanField, threads: int = 1):
-        self.drift, self._zonal = drift, drift.source.is_zonal
-        if self._zonal:
-            source, dimension = drift.source.as_zonal(), drift.geometry.dimension
-            self._sums: Any = MODES[dimension](source, OF_FIELDS, threads)
-        else:
-            size = drift.geometry.points.shape
-            self._sums = engine_for(
-                drift.source, Automatic(threads=threads), *size, whole_for=WHOLE
-            )
+    def __init__(self, drift: MeanField, threads: int = 1, *, whole: bool = False):
+        self.drift = drift
+        source = drift.source.as_zonal() if drift.source.is_zonal else drift.source
+        parts: dict[Any, Any] = {
+            ZonalDrift: ZonalPoints if whole else zonal_field,
+            Attention: AttentionPoints,
+            Pointwise: FieldValues,
+        }
+        self._parts: list[Any] = [
+            (factor, parts[_kind_of(part)](part, drift.geometry, threads))
+            for factor, part in source.terms
+        ]
 
     def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
-        """The velocities (R, n, d) at time t, tangential under zonal drifts."""
-        if not self._zonal:
-            return self._among_points(t, x)
-        kept = self.drift.geometry.resample(self.drift.coefficients(t), self._sums.degree)
-        modes = self._sums.of_density(kept)
-        modes = np.broadcast_to(modes, (len(x), modes.size))
-        return self._sums.fields(x, self._sums.places(x), modes)[0]
-
-    def _among_points(self, t: float, x: np.ndarray) -> np.ndarray:
-        """The whole output of attention: the tokens have no mass, the points of the grid have."""
-        geometry, replicas, n = self.drift.geometry, len(x), x.shape[1]
-        masses = geometry.weights * geometry.to_values(self.drift.coefficients(t))
-        points = np.broadcast_to(geometry.points, (replicas, *geometry.points.shape))
-        all_masses = np.broadcast_to(np.append(np.zeros(n), masses), (replicas, n + masses.size))
-        found = self._sums.attention(t, np.concatenate([x, points], axis=1), all_masses)
-        return found[:, :n]
+        """The output of attention (R, n, d) at time t; tangential under zonal drifts."""
+        coefficients = self.drift.coefficients(t)
+        found = [factor * part(t, x, coefficients) for factor, part in self._parts]
+        return sum(found[1:], found[0])
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """nan (R,): tokens in a field do not interact."""
         return self.drift.interaction_energy(x, masses)
 
 
+class ZonalModes:
+    """Velocities at tokens under a zonal drift, from the coefficients of a density."""
+
+    def __init__(self, drift: ZonalDrift, geometry: Any, threads: int):
+        self._geometry, self._sums = geometry, MODES[geometry.dimension](drift, OF_FIELDS, threads)
+
+    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        kept = self._geometry.resample(coefficients, self._sums.degree)
+        modes = self._sums.of_density(kept)
+        modes = np.broadcast_to(modes, (len(x), modes.size))
+        return self._sums.fields(x, self._sums.places(x), modes)[0]
+
+
+class ZonalPoints:
+    """Attention at tokens under a zonal drift: they have no mass, the points of the grid have."""
+
+    def __init__(self, drift: ZonalDrift, geometry: Any, threads: int):
+        self._geometry, self._sums = geometry, DirectSums(drift, threads)
+
+    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        points, masses = masses_of(self._geometry, coefficients, len(x))
+        masses = np.concatenate([np.zeros(x.shape[:2]), masses], axis=1)
+        found = self._sums.attention(t, np.concatenate([x, points], axis=1), masses)
+        return found[:, : x.shape[1]]
+
+
+def zonal_field(drift: ZonalDrift, geometry: Any, threads: int) -> ZonalModes | ZonalPoints:
+    """Velocities by modes; over the points of the grid for kernels that are not smooth."""
+    try:
+        return ZonalModes(drift, geometry, threads)
+    except MeanfieldError:
+        return ZonalPoints(drift, geometry, threads)
+
+
+class AttentionPoints:
+    """Attention at tokens in the field of a density, which the points of a grid stand for.
+
+    By the harmonics of a grid that integrates them, or by sums over the grid of the density.
+    """
+
+    def __init__(self, drift: Attention, geometry: Any, threads: int):
+        self._coarse, self._pairs = geometry, AttentionSums(drift, threads)
+        self._fine = geometry.with_degree(max(geometry.degree, FINEST_KERNEL))
+        self._sums = AttentionModes(drift, threads=threads, strict=True)
+
+    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        fine = self._coarse.resample(coefficients, self._fine.degree)
+        try:
+            return self._sums.attention(t, *masses_of(self._fine, fine, 1), at=x)
+        except NoModes:
+            return self._pairs.attention(t, *masses_of(self._coarse, coefficients, len(x)), at=x)
+
+
+class FieldValues:
+    """A function of points, which no density changes."""
+
+    def __init__(self, drift: Pointwise, _geometry: Any, threads: int):
+        self._values = PointValues(drift, threads)
+
+    def __call__(self, t: float, x: np.ndarray, _coefficients: np.ndarray) -> np.ndarray:
+        return self._values.attention(t, x, np.empty(0))
+
+
+def masses_of(geometry: Any, coefficients: np.ndarray, replicas: int) -> tuple[Any, Any]:
+    """The points of a grid and their masses under a density, so many times."""
+    masses = geometry.weights * geometry.to_values(coefficients)
+    points = np.broadcast_to(geometry.points, (replicas, *geometry.points.shape))
+    return points, np.broadcast_to(masses, (replicas, masses.size))
+
+
 SUMS: dict[Any, Callable[..., Any]] = {
-    Attention: AttentionSums,
     Hardmax: AttentionSums,
     MeanField: FieldSums,
     Pointwise: PointValues,
@@ -197,10 +288,10 @@ SUMS: dict[Any, Callable[..., Any]] = {
 
 def _kind_of(drift: Drift) -> type[Drift]:
     """The class by which it is known how a drift is summed."""
-    known: list[Any] = [ZonalDrift, *SUMS]
-    for kind in type(drift).__mro__:
-        if kind in known:
-            return kind
+    known: list[Any] = [ZonalDrift, Attention, *SUMS]
+    kind: type[Drift] | None = ancestor(type(drift), known)
+    if kind is not None:
+        return kind
     names = ", ".join(each.__name__ for each in known)
     raise MeanfieldError(
         f"Tokens know no sums for {type(drift).__name__}; they know those of {names} and of "
@@ -208,7 +299,9 @@ def _kind_of(drift: Drift) -> type[Drift]:
     )
 
 
-def engine_for(drift: Any, asked: Any, n: int, d: int, *, whole_for: str = "") -> Any:
+def engine_for(
+    drift: Any, asked: Any, n: int, d: int, *, whole_for: str = "", on_sphere: bool = True
+) -> Any:
     """What sums over n tokens in R^d, or replicas of them, under a drift.
 
     Parameters
@@ -219,6 +312,8 @@ def engine_for(drift: Any, asked: Any, n: int, d: int, *, whole_for: str = "") -
         What the caller asks for.
     whole_for : str
         What needs more than tangential velocities, for an error message; empty if nothing does.
+    on_sphere : bool
+        Whether tokens are unit vectors.
 
     Raises
     ------
@@ -237,8 +332,9 @@ def engine_for(drift: Any, asked: Any, n: int, d: int, *, whole_for: str = "") -
     if parts != (drift,):
         some_choose = not all(_kind_of(part) in SUMS for part in parts)
         others = Automatic(threads=asked.threads) if some_choose else asked
+        options: Any = {"whole_for": whole_for, "on_sphere": on_sphere}
         engines = [
-            engine_for(part, others if _kind_of(part) in SUMS else asked, n, d, whole_for=whole_for)
+            engine_for(part, others if _kind_of(part) in SUMS else asked, n, d, **options)
             for part in parts
         ]
         return CombinedSums(factors, engines, whole=bool(whole_for))
@@ -249,7 +345,11 @@ def engine_for(drift: Any, asked: Any, n: int, d: int, *, whole_for: str = "") -
                 f"{name} has one way to sum over tokens; leave out engine = {asked!r}, or give "
                 "engines.Automatic(threads=...)."
             )
+        if kind is MeanField:
+            return FieldSums(drift, asked.threads, whole=bool(whole_for))
         return SUMS[kind](drift, threads=asked.threads)
+    if kind is Attention:
+        return asked.of_attention(drift, n, d, on_sphere=on_sphere)
     if whole_for:
         if not asked.whole:
             raise ValueError(

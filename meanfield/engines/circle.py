@@ -15,11 +15,78 @@ import numpy as np
 
 from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
 from ..models import ZonalDrift
-from .harmonics import PART, HarmonicEngine, parts_of
+from .contract import ThreadPool
+from .harmonics import PART, HarmonicEngine, Transforms, parts_of
 
 POWERS = 150  # up to this degree they are faster
 TOKEN, MODE = 8e-3, 0.14e-3  # microseconds of their sums: a token, and each mode of it
 BLOCK = 256
+
+
+class CircleTransforms(Transforms):
+    """By powers of z, above degree 150 by ducc0."""
+
+    def __init__(self, degree: int, accuracy: float, threads: ThreadPool):
+        super().__init__(degree, accuracy, threads)
+        self.options = {
+            "epsilon": accuracy,
+            "nthreads": 1,
+            "periodicity": 2 * np.pi,
+            "fft_order": False,
+        }
+
+    def places(self, x):
+        return x if self.degree <= POWERS else np.arctan2(x[..., 1], x[..., 0])
+
+    def moments(self, places, masses):
+        parts = parts_of(places)
+        moments = np.empty((len(places), parts, self.degree + 1), dtype=complex)
+        if self.degree > POWERS:
+            self._scattered_moments(places, masses, moments)
+        else:
+            work = partial(_power_moments, places, masses, moments)
+            self.threads.share(work, len(places) * parts)
+        return moments.sum(axis=1)
+
+    def _scattered_moments(self, angles, masses, moments):
+        from ducc0.nufft import nu2u
+
+        def work(r, part, tokens):
+            grid = np.empty(2 * self.degree + 1, dtype=complex)
+            points, places = masses[r, tokens].astype(complex), angles[r, tokens, None]
+            nu2u(points=points, coord=places, out=grid, forward=True, **self.options)
+            moments[r, part] = grid[self.degree :]
+
+        self.each_part(angles, work)
+
+    def values(self, places, series):
+        twice = np.where(np.arange(self.degree + 1) == 0, 1, 2) * series
+        found = np.empty((*series.shape[:2], places.shape[1]))
+        if self.degree > POWERS:
+            self._scattered_values(places, twice, found)
+        else:
+            work = partial(_series_values, places, twice, found)
+            self.threads.share(work, len(places) * parts_of(places))
+        return found
+
+    def _scattered_values(self, angles, twice, found):
+        from ducc0.nufft import u2nu
+
+        K, count = self.degree, twice.shape[1]
+
+        def work(r, _part, tokens):
+            place = angles[r, tokens, None]
+            for first in range(0, count, 2):  # two real functions in one transform
+                grid = np.zeros(2 * K + 1, dtype=complex)
+                for factor, half in zip((1, 1j), twice[r, first : first + 2] / 2, strict=False):
+                    grid[K:] += factor * half
+                    grid[K::-1] += factor * half.conj()
+                both = u2nu(grid=grid, coord=place, forward=False, **self.options)
+                found[r, first, tokens] = both.real
+                if first + 1 < count:
+                    found[r, first + 1, tokens] = both.imag
+
+        self.each_part(angles, work)
 
 
 class CircleModes(HarmonicEngine):
@@ -27,6 +94,8 @@ class CircleModes(HarmonicEngine):
 
     name = "circle"
     dimension = 2
+    transforms_of = CircleTransforms
+    scattered: CircleTransforms
     transform = 50.0, 25e-3, 0.0
 
     def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
@@ -36,30 +105,11 @@ class CircleModes(HarmonicEngine):
         self._levels = None
         if self.normaliser is not None:
             self._levels = np.where(k == 0, 1, 2) * self.normaliser
-        self._options = {
-            "epsilon": self.accuracy,
-            "nthreads": 1,
-            "periodicity": 2 * np.pi,
-            "fft_order": False,
-        }
 
     def cost(self, n):
         if self.degree > POWERS:
             return super().cost(n)
         return n * (TOKEN + self.transforms * MODE * self.degree)
-
-    def places(self, x):
-        return x if self.degree <= POWERS else np.arctan2(x[..., 1], x[..., 0])
-
-    def modes(self, places, masses):
-        parts = parts_of(places)
-        moments = np.empty((len(places), parts, self.degree + 1), dtype=complex)
-        if self.degree > POWERS:
-            self._scattered_moments(places, masses, moments)
-        else:
-            work = partial(_power_moments, places, masses, moments)
-            self._threads.share(work, len(places) * parts)
-        return moments.sum(axis=1)
 
     def fields(self, x, places, modes):
         velocity, levels = np.empty(x.shape), None
@@ -85,7 +135,9 @@ class CircleModes(HarmonicEngine):
 
         def work(r, _part, tokens):
             place = angles[r, tokens]
-            values = u2nu(grid=grids[r], coord=place[:, None], forward=False, **self._options)
+            values = u2nu(
+                grid=grids[r], coord=place[:, None], forward=False, **self.scattered.options
+            )
             speed = values.real
             if levels is not None:
                 levels[r, tokens] = values.imag
@@ -93,7 +145,7 @@ class CircleModes(HarmonicEngine):
             velocity[r, tokens, 0] = -speed * np.sin(place)
             velocity[r, tokens, 1] = speed * np.cos(place)
 
-        self._each_part(angles, work)
+        self.scattered.each_part(angles, work)
 
     def _grids(self, moments):
         """Modes -K, ..., K of the slope and, as the imaginary part of the field, the level."""
@@ -105,17 +157,6 @@ class CircleModes(HarmonicEngine):
                 grids[:, K:] += factor * half
                 grids[:, K::-1] += factor * half.conj()
         return grids
-
-    def _scattered_moments(self, angles, masses, moments):
-        from ducc0.nufft import nu2u
-
-        def work(r, part, tokens):
-            grid = np.empty(2 * self.degree + 1, dtype=complex)
-            points, places = masses[r, tokens].astype(complex), angles[r, tokens, None]
-            nu2u(points=points, coord=places, out=grid, forward=True, **self._options)
-            moments[r, part] = grid[self.degree :]
-
-        self._each_part(angles, work)
 
 
 # Powers of z -----------------------------------------------------------------------------------
@@ -138,6 +179,21 @@ def _power_moments(x, masses, moments, first, last):
             size = _directions(x[r], begin, real, imaginary)
             re[:size], im[:size] = masses[r, begin : begin + size], 0.0
             _add_moments(real[:size], imaginary[:size], re[:size], im[:size], total)
+
+
+@njit(cache=True, nogil=True)
+def _series_values(x, series, found, first, last):
+    """Fill values (R, r, n) of some parts: Re sum_k series_rk z^k."""
+    parts = parts_of(x)
+    real, imaginary = np.empty(BLOCK), np.empty(BLOCK)
+    re, im = np.empty(BLOCK), np.empty(BLOCK)
+    for task in range(first, last):
+        r, part = task // parts, task % parts
+        for begin in range(part * PART, min(x.shape[1], (part + 1) * PART), BLOCK):
+            size = _directions(x[r], begin, real, imaginary)
+            for c in range(series.shape[1]):
+                _real_parts(real[:size], imaginary[:size], series[r, c], re[:size], im[:size])
+                found[r, c, begin : begin + size] = re[:size]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -13,11 +13,12 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
+from ..core.kinds import ancestor
 from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.zonal import kernel_degree
 from ..spaces.circle_transport import NEGLIGIBLE, NO_MASS, Table
 from .attention import AttentionSums
-from .kernels import KERNELS, LARGEST, Kernel, Kernels
+from .kernels import LARGEST, Kernel, Kernels, kernels_of, of_points
 
 COLUMNS = 32  # modes whose columns of tables are computed together
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
@@ -56,12 +57,22 @@ class GridDensity:
         """int f dmu of values (..., N)."""
         return values @ self.masses
 
+    def mass_below(self, level: np.ndarray, least: Any) -> float:
+        """The mass at the points where the level (N,) is below another."""
+        below = level < least
+        return float(np.abs(self.masses[below]).sum()) if below.any() else 0.0
+
 
 class DensityField(ABC):
     """What a density exerts on the points of its grid under one drift, without ensembles."""
 
     def __init__(self, drift: Any, geometry: Any):
-        self.drift, self.geometry = drift, geometry
+        self.drift, self.geometry, self._bounded = drift, geometry, 0.0
+
+    @property
+    def bounded(self) -> float:
+        """The largest mass met at points where a bound has taken the place of Z * mu."""
+        return self._bounded
 
     @abstractmethod
     def attention(self, t: float, density: GridDensity) -> np.ndarray:
@@ -106,8 +117,7 @@ class ZonalField(DensityField):
         gradient = self.geometry.gradient(attraction * density.coefficients)
         if normaliser is None:
             return gradient
-        level = self.geometry.to_values(normaliser * density.coefficients)
-        return gradient / np.maximum(level, NO_MASS)
+        return gradient / self._level(density)
 
     def tables(self) -> "list[Table] | None":
         if self.geometry.dimension != 2:
@@ -136,8 +146,13 @@ class ZonalField(DensityField):
         normaliser = self._multipliers[1]
         if normaliser is None:
             return output
-        level = geometry.to_values(normaliser * density.coefficients)
-        return output / np.maximum(level, NO_MASS)[:, None]
+        return output / self._level(density)[:, None]
+
+    def _level(self, density: GridDensity) -> np.ndarray:
+        """Z * mu, or its bound."""
+        level = self.geometry.to_values(self._multipliers[1] * density.coefficients)
+        self._bounded = max(self._bounded, density.mass_below(level, NO_MASS))
+        return np.maximum(level, NO_MASS)
 
     @cached_property
     def _slopes(self) -> np.ndarray:
@@ -183,11 +198,15 @@ class AttentionField(DensityField):
         self._kernels: list[Kernels] = []
         self._sums = AttentionSums(drift)
 
+    @property
+    def bounded(self) -> float:
+        return max((kernels.bounded for kernels in self._kernels), default=0.0)
+
     def heads(self, t: float, density: GridDensity, kind: Any = None) -> "list[Any]":
         """One for each head, with matrices at the time t."""
         found = self.drift.on(t, self.geometry.dimension)
         while len(self._kernels) < len(found):
-            self._kernels.append(KERNELS[type(self.geometry)](self.geometry))
+            self._kernels.append(kernels_of(self.geometry))
         return [
             (kind or DensityHead)(density, *head, kernels)
             for head, kernels in zip(found, self._kernels, strict=False)
@@ -310,7 +329,11 @@ class DensityHead:
         pulled = (self.V @ pulls).T
         if level is None:
             return pulled
-        return pulled / (level if least is None else np.maximum(level, least))[:, None]
+        if least is not None:
+            found = self.density.mass_below(level, least)
+            self.kernels.bounded = max(self.kernels.bounded, found)
+            level = np.maximum(level, least)
+        return pulled / level[:, None]
 
     def by_distance(self) -> "DensityHead":
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
@@ -320,12 +343,7 @@ class DensityHead:
 
     def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
         """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
-
-        def weights(x, y):
-            squares = [self.beta * ((p @ M.T) ** 2).sum(1) for p, M in ((x, self.Q), (y, self.K))]
-            logits = (x @ self.A.T @ y.T)[None]
-            return kernel(logits, (squares[0][None, :, None], squares[1][None, None]))[0]
-
+        weights = of_points(kernel, self.Q, self.K, self.beta)
         key = "weights", self.Q, self.K, self.beta
         build = lambda: self.kernels.smooth(self.A, weights)  # noqa: E731
         sums = self._sums(_smooth(self.kernels.remembered(key, build)), self.density.moments)
@@ -442,12 +460,12 @@ def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
     """
     found = []
     for factor, part in drift.terms:
-        kind = next((FIELDS[c] for c in type(part).__mro__ if c in FIELDS), None)
+        kind = ancestor(type(part), FIELDS)
         if kind is None:
             names = ", ".join(each.__name__ for each in FIELDS)
             raise MeanfieldError(
                 f"Densities know no field of {type(part).__name__}; they know those of {names} and "
                 "of classes derived from them. Solve for Tokens."
             )
-        found.append((factor, kind(part, geometry)))
+        found.append((factor, FIELDS[kind](part, geometry)))
     return found

@@ -1,6 +1,6 @@
 """Sums over tokens by the harmonics of their measure: degrees, faint tokens, energies."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -22,6 +22,49 @@ PART = 131072  # tokens whose sums are computed at a time; a multiple of the blo
 def parts_of(x):
     """Into how many parts a system of x (R, n, d) is cut: sums of parts have a fixed order."""
     return -(-x.shape[1] // PART)
+
+
+class Transforms(ABC):
+    """Harmonics up to a degree of measures on scattered points, and their series at such points.
+
+    Parameters
+    ----------
+    degree : int
+    accuracy : float
+        Of the transforms of ducc0, relative to the norm of what is transformed.
+    threads : ThreadPool
+        They share out parts of 131072 tokens, and systems; results do not depend on them.
+    """
+
+    def __init__(self, degree: int, accuracy: float, threads: ThreadPool):
+        self.degree, self.accuracy, self.threads = degree, accuracy, threads
+
+    def each_part(self, x: np.ndarray, work: Callable[[int, int, slice], None]) -> None:
+        """Call work(system, part, tokens) for every part of every system of x (R, n, ...)."""
+        parts = parts_of(x)
+
+        def some(first, last):
+            for task in range(first, last):
+                r, part = divmod(task, parts)
+                work(r, part, slice(part * PART, (part + 1) * PART))
+
+        self.threads.share(some, len(x) * parts)
+
+    @abstractmethod
+    def places(self, x: np.ndarray) -> np.ndarray:
+        """Points (R, n, d) in the coordinates that the transforms take; the array may be reused."""
+
+    @abstractmethod
+    def moments(self, places: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Coefficients of the measures, (R, modes), in the normalisation of the transforms."""
+
+    def coefficients(self, places: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Those of the measures as densities have them, (R, modes)."""
+        return self.moments(places, masses)
+
+    @abstractmethod
+    def values(self, places: np.ndarray, series: np.ndarray) -> np.ndarray:
+        """Series (R, r, modes), as densities have them, at the points: (R, r, n)."""
 
 
 class HarmonicEngine(Engine):
@@ -52,6 +95,7 @@ class HarmonicEngine(Engine):
     """
 
     dimension: ClassVar[int]
+    transforms_of: ClassVar[type[Transforms]]
     transform: ClassVar[tuple[float, float, float]]  # microseconds: fixed, a token, degree^2
 
     def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
@@ -69,17 +113,7 @@ class HarmonicEngine(Engine):
             self._lowest = ROUNDING / tolerance * (np.abs(self.normaliser) @ harmonics)
         self.attraction = drift.attraction(self.degree, d)
         self.accuracy = max(tolerance / 30, FINEST) if self.normaliser is None else FINEST
-
-    def _each_part(self, x: np.ndarray, work: Callable[[int, int, slice], None]) -> None:
-        """Call work(system, part, tokens) for every part of every system of x (R, n, d)."""
-        parts = parts_of(x)
-
-        def some(first, last):
-            for task in range(first, last):
-                r, part = divmod(task, parts)
-                work(r, part, slice(part * PART, (part + 1) * PART))
-
-        self._threads.share(some, len(x) * parts)
+        self.scattered = self.transforms_of(self.degree, self.accuracy, self._threads)
 
     @property
     def transforms(self) -> int:
@@ -91,13 +125,13 @@ class HarmonicEngine(Engine):
         fixed, token, square = self.transform
         return self.transforms * (fixed + token * n + square * self.degree**2)
 
-    @abstractmethod
     def places(self, x: np.ndarray) -> np.ndarray:
         """The tokens in the coordinates that the transforms take."""
+        return self.scattered.places(x)
 
-    @abstractmethod
     def modes(self, places: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Coefficients of the measures, (R, modes)."""
+        return self.scattered.moments(places, masses)
 
     @abstractmethod
     def fields(

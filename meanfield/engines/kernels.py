@@ -6,12 +6,15 @@ smooth: they have few harmonics in y, and on S^2 in x too.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory
+from ..core.errors import MeanfieldError
+from ..core.kinds import ancestor
 from ..lowlevel.fourier import good_length
 from ..spaces import sphere_points
 from ..spaces.circle import Circle
@@ -19,11 +22,14 @@ from ..spaces.kernels import exponential_multipliers
 from ..spaces.sphere import Sphere
 
 NEGLIGIBLE = 1e-17  # of the largest coefficient of a kernel
+OF_FFT = 3e-16  # of those by FFT, which are rounding below
 RESOLVED = 1e-14
 LARGEST = 1 << 23  # entries of a table
 FEWEST = 4  # degree with which the expansion of a kernel on S^2 begins, at least
 FINEST = 64  # degree to which kernels on S^2 are expanded
 MOST_VALUES = 1 << 25  # of a kernel that is expanded: 256 MiB
+KEPT = 8  # kernels of one name: those of the stages of a step under matrices that change with time
+FITTED = 800  # points, about, at which the size of a kernel is looked at
 EQUAL = 1e-15  # singular values, relative
 UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
 SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])  # of (x, y, z)
@@ -45,6 +51,28 @@ class Kernel(ABC):
         """Sums (r, N) for functions with values (r, N)."""
 
 
+class Expansion(ABC):
+    """k(x, y) e^-<x, scale x> by harmonics of both points, from moments to series.
+
+    Attributes
+    ----------
+    degrees : (int, int)
+        Of the harmonics in x and in y.
+    scale : ndarray, (d, d)
+        A quadratic form for which k e^-<x, scale x> is at most about 1, or 0.
+    largest : float
+        Of |k| e^-<x, scale x>, about; rounding is relative to it.
+    """
+
+    degrees: tuple[int, int]
+    scale: np.ndarray
+    largest: float = 1.0
+
+    @abstractmethod
+    def series(self, moments: np.ndarray) -> np.ndarray:
+        """Coefficients (r, modes) of int k(x, y) e^-<x, scale x> dmu(y), from those of mu."""
+
+
 class CircleKernel(Kernel):
     """A table of conjugate Fourier coefficients of k(x_j, .), (N, modes)."""
 
@@ -62,7 +90,29 @@ class CircleKernel(Kernel):
         return np.ascontiguousarray(moments).view(float) @ self.table
 
 
-class SphereKernel(Kernel):
+class CircleExpansion(Expansion):
+    """From the values of a kernel on a grid of both angles, (x, y)."""
+
+    def __init__(self, values: np.ndarray, scale: np.ndarray):
+        n = len(values)
+        table = np.fft.fft2(values, norm="forward")
+        sizes, half = np.abs(table), (n - 1) // 2
+        self.scale, self.largest = scale, float(np.abs(values).max())
+        kept = sizes > OF_FFT * sizes.max()
+        degree = np.abs(np.fft.fftfreq(n, 1 / n))
+        K, L = (int(degree[kept.any(axis=axis)].max(initial=0)) for axis in (1, 0))
+        self.degrees = min(max(K, 1), half), min(max(L, 1), half)
+        rows = table[: self.degrees[0] + 1]
+        l = np.arange(self.degrees[1] + 1)
+        self._tables = rows[:, l].T, np.where(l == 0, 0.0, rows[:, -l]).T  # times conj m, and m
+        tails = [sizes[degree > half - n // 16].max(), sizes[:, degree > half - n // 16].max()]
+        self.resolved = max(tails) <= RESOLVED * sizes.max()
+
+    def series(self, moments: np.ndarray) -> np.ndarray:
+        return moments.conj() @ self._tables[0] + moments @ self._tables[1]
+
+
+class SphereKernel(Kernel, Expansion):
     """k(x, y) = h(R x, S y), by matrices between real harmonics in the frames R and S.
 
     Parameters
@@ -74,58 +124,83 @@ class SphereKernel(Kernel):
         Of the harmonics in x and in y.
     blocks : list of (rows, columns, matrix)
         Indices into the real and imaginary parts of coefficients in y and in x, and int int h Y Y.
-    top : ndarray
+    scale : ndarray, (3, 3)
+    largest : float
     """
 
-    def __init__(self, geometry: Sphere, frames: Any, degrees: Any, blocks: list, top: np.ndarray):
-        self._rings, self._degrees, self._blocks = geometry.rings, degrees, blocks
+    def __init__(
+        self,
+        geometry: Sphere,
+        frames: Any,
+        degrees: Any,
+        blocks: list,
+        scale: np.ndarray,
+        largest: float,
+    ):
+        self._rings, self.degrees, self._blocks = geometry.rings, degrees, blocks
+        self.scale, self.largest = scale, largest
         self._back = sphere_points.rotation(degrees[0], frames[0].T)
         self._into = sphere_points.rotation(degrees[1], frames[1])
         self._size = 2 * sphere_points.orders_of(degrees[0]).size
-        self.top = top
+        self.top = quadratic(scale, geometry.points) if scale.any() else np.zeros(())
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
-        moments = self._rings.analysis(functions, self._degrees[1])
+        moments = self._rings.analysis(functions, self.degrees[1])
+        return self._rings.synthesis(self.series(moments), self.degrees[0])
+
+    def series(self, moments: np.ndarray) -> np.ndarray:
         parts = np.array([self._into(one) for one in moments]).view(float)
         found = np.zeros((len(parts), self._size))
         for rows, columns, matrix in self._blocks:
             found[:, columns] = parts[:, rows] @ matrix
-        series = np.array([self._back(one) for one in found.view(complex)])
-        return self._rings.synthesis(series, self._degrees[0])
+        return np.array([self._back(one) for one in found.view(complex)])
 
 
-class TurnedKernel(Kernel):
+class TurnedKernel(Kernel, Expansion):
     """k(x, y) = e^(c <R x, y>), R orthogonal: a convolution, and a turn of what it gives."""
 
     def __init__(self, geometry: Sphere, c: float, R: np.ndarray, degree: int):
-        self._rings, self._degree = geometry.rings, degree
+        sizes = exponential_multipliers(c, degree, 3)
+        degree = max(int(np.flatnonzero(sizes >= NEGLIGIBLE * sizes[0])[-1]), 1)
+        self._rings, self.degrees = geometry.rings, (degree, degree)
         self._back = sphere_points.rotation(degree, R.T)
         degrees = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
-        self._multipliers = exponential_multipliers(c, degree, 3)[degrees]
-        self.top = np.array(c)
+        self._multipliers = sizes[degrees]
+        self.top, self.scale = np.array(c), c * np.eye(3)
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
-        moments = self._rings.analysis(functions, self._degree)
-        series = np.array([self._back(one) for one in self._multipliers * moments])
-        return self._rings.synthesis(series, self._degree)
+        moments = self._rings.analysis(functions, self.degrees[1])
+        return self._rings.synthesis(self.series(moments), self.degrees[0])
+
+    def series(self, moments: np.ndarray) -> np.ndarray:
+        return np.array([self._back(one) for one in self._multipliers * moments])
 
 
 # What makes them -------------------------------------------------------------------------------
 
 
 class Kernels(ABC):
-    """The kernels of one head of attention on one space; the last ones are kept."""
+    """The kernels of one head of attention on one space; the last ones are kept.
+
+    Attributes
+    ----------
+    bounded : float
+        See `DensityField.bounded`.
+    """
 
     def __init__(self, geometry: Any):
-        self.geometry = geometry
-        self._known: dict[str, tuple[list[bytes], Kernel | None]] = {}
+        self.geometry, self.bounded = geometry, 0.0
+        self._known: dict[str, dict[tuple[bytes, ...], Any]] = {}
 
-    def remembered(self, key: Any, build: Callable[[], Kernel | None]) -> Kernel | None:
-        """The kernel of a key, built if it is another one than before under this name."""
-        name, numbers = key[0], [np.asarray(number).tobytes() for number in key[1:]]
-        if name not in self._known or self._known[name][0] != numbers:
-            self._known[name] = numbers, build()
-        return self._known[name][1]
+    def remembered(self, key: Any, build: Callable[[], Any]) -> Any:
+        """What `build` gives, kept while its key is one of the last KEPT of its first entry."""
+        numbers = tuple(np.asarray(number).tobytes() for number in key[1:])
+        known = self._known.setdefault(key[0], {})
+        found = known.pop(numbers) if numbers in known else build()
+        known[numbers] = found  # the last one used is the last one in the table
+        if len(known) > KEPT:
+            del known[next(iter(known))]
+        return found
 
     @abstractmethod
     def exponential(self, A: np.ndarray) -> Kernel | None:
@@ -141,6 +216,14 @@ class Kernels(ABC):
 
         Where it is a function of <A x, y>, this is used.
         """
+
+    @abstractmethod
+    def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
+        """e^(<A x, y> + <y, form y>) by harmonics; None where these are too many."""
+
+    @abstractmethod
+    def expanded_function(self, A: np.ndarray, function: Callable) -> Expansion | None:
+        """As `smooth`, by harmonics."""
 
 
 class CircleKernels(Kernels):
@@ -187,6 +270,31 @@ class CircleKernels(Kernels):
         count = min(int(kept[-1]) + 1 if kept.size else 1, self.most + 1)
         return CircleKernel(table[:, :count])
 
+    def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
+        own = np.zeros((2, 2)) if form is None else form
+        scale = fitted_scale(A, own, Circle(FITTED).points)
+        if scale is None:
+            return None
+
+        def weights(x, y):
+            return np.exp(_logits(A, own, x, y) - quadratic(scale, x)[:, None])
+
+        return self._expanded(weights, scale)
+
+    def expanded_function(self, A: np.ndarray, function: Callable) -> Expansion | None:
+        return self._expanded(function, np.zeros((2, 2)))
+
+    @staticmethod
+    def _expanded(function: Callable, scale: np.ndarray) -> Expansion | None:
+        size = 64
+        while size**2 <= LARGEST:
+            points = Circle.embed(2 * np.pi * np.arange(size) / size)
+            found = CircleExpansion(function(points, points), scale)
+            if found.resolved:
+                return found
+            size *= 2
+        return None
+
 
 class SphereKernels(Kernels):
     """Kernels on S^2, in the frames in which A is diagonal.
@@ -197,7 +305,7 @@ class SphereKernels(Kernels):
 
     geometry: Sphere
 
-    def exponential(self, A: np.ndarray) -> Kernel | None:
+    def exponential(self, A: np.ndarray) -> SphereKernel | TurnedKernel | None:
         """By the harmonics of e^(<A x, y> - <x, |A| x>), |A| = (A^T A)^(1/2).
 
         It varies less with x than e^<A x, y> does, since |A x| - <x, |A| x> lies between 0 and a
@@ -215,17 +323,14 @@ class SphereKernels(Kernels):
             return None
         sizes = exponential_multipliers(largest, FINEST + 1, 3)
         first = max(int(np.flatnonzero(sizes >= NEGLIGIBLE * sizes[0])[-1]), FEWEST)
-
-        def scale(x):
-            return np.einsum("na,ab,nb->n", x, size, x) + uneven
+        scale = size + uneven * np.eye(3)
 
         def weights(x, y):
-            return np.exp(x @ A.T @ y.T - scale(x)[:, None])
+            return np.exp(x @ A.T @ y.T - quadratic(scale, x)[:, None])
 
-        top = scale(self.geometry.points)
-        return self._first(A, weights, range(first, FINEST + 1, 8), top)
+        return self._first(A, weights, range(first, FINEST + 1, 8), scale)
 
-    def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
+    def gaussian(self, A: np.ndarray, form: np.ndarray) -> SphereKernel | None:
         """By the harmonics of e^(<A x, y> + <y, form y> - <x, size x>).
 
         <x, size x> is fitted to the largest logits of points x, so that the largest values of all x
@@ -235,33 +340,34 @@ class SphereKernels(Kernels):
         if np.ptp(np.linalg.eigvalsh(form)) <= UNEVEN:
             return None
 
-        def logits(x, y):
-            return x @ A.T @ y.T + np.einsum("na,ab,nb->n", y, form, y)
-
-        some = self.geometry.points[:: 1 + len(self.geometry.points) // 800]
-        largest = logits(some, some).max(axis=1)
-        products = np.einsum("na,nb->nab", some, some).reshape(-1, 9)
-        size = np.linalg.lstsq(products, largest, rcond=None)[0].reshape(3, 3)
-        if np.ptp(largest - products @ size.ravel()) > UNEVEN:
+        some = self.geometry.points[:: 1 + len(self.geometry.points) // FITTED]
+        scale = fitted_scale(A, form, some)
+        if scale is None:
             return None
 
         def weights(x, y):
-            return np.exp(logits(x, y) - np.einsum("na,ab,nb->n", x, size, x)[:, None])
+            return np.exp(_logits(A, form, x, y) - quadratic(scale, x)[:, None])
 
-        return self._first(A, weights, (32, 48, 60), np.zeros(()), analytic=True)
+        return self._first(A, weights, (32, 48, 60), scale, analytic=True)
 
-    def smooth(self, A: np.ndarray, function: Callable) -> Kernel | None:
-        return self._first(A, function, (16, 32, 48, 60, FINEST), np.zeros(()))
+    def smooth(self, A: np.ndarray, function: Callable) -> SphereKernel | None:
+        return self._first(A, function, (16, 32, 48, 60, FINEST), np.zeros((3, 3)))
+
+    def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
+        return self.exponential(A) if form is None else self.gaussian(A, form)
+
+    def expanded_function(self, A: np.ndarray, function: Callable) -> Expansion | None:
+        return self.smooth(A, function)
 
     def _first(
-        self, A, function, degrees, top: np.ndarray, *, analytic: bool = False
-    ) -> Kernel | None:
+        self, A, function, degrees, scale: np.ndarray, *, analytic: bool = False
+    ) -> SphereKernel | None:
         """By the first of these degrees that resolves the function; None if none can.
 
         A function that is not known to be `analytic` is given up where its harmonics decay slowly.
         """
         for degree in degrees:
-            found, tail = self._expanded(A, function, degree, top)
+            found, tail = self._expanded(A, function, degree, scale)
             if found is not None:
                 return found
             if not (analytic or tail <= RESOLVED ** (degree / FINEST)):
@@ -273,12 +379,14 @@ class SphereKernels(Kernels):
         """Degrees that functions on the grid have."""
         return (self.geometry.longitudes.size - 1) // 2
 
-    def _expanded(self, A, function, degree: int, top) -> tuple[Kernel | None, float]:
+    def _expanded(
+        self, A, function, degree: int, scale: np.ndarray
+    ) -> tuple[SphereKernel | None, float]:
         """By harmonics up to a degree, unless they do not resolve it; the size of the last ones."""
         U, _, Vt = np.linalg.svd(A)
         frames = (np.eye(3),) * 2 if _diagonal(A) else (Vt, U.T)
         R, S = frames
-        grid = _Octant(degree)
+        grid = _octant(degree)
 
         def framed(x, y):
             return function(x @ R, y @ S)
@@ -297,11 +405,54 @@ class SphereKernels(Kernels):
         keep = grid.degrees <= inner
         index = np.cumsum(keep) - 1
         parts = [(index[w[keep[w]]], w, matrix[keep[w]]) for w, matrix in blocks]
-        return SphereKernel(self.geometry, frames, (degree, inner), parts, top), tail
+        largest = float(np.abs(function(grid.points, grid.points)).max())
+        return SphereKernel(self.geometry, frames, (degree, inner), parts, scale, largest), tail
+
+
+def of_points(kernel: Callable, Q: np.ndarray, K: np.ndarray, beta: Any) -> Callable:
+    """(x, y) -> kernel(logits, (beta |Qx|^2, beta |Ky|^2)) of points (n, d) and (m, d), (n, m)."""
+
+    def weights(x, y):
+        squares = [beta * ((p @ M.T) ** 2).sum(1) for p, M in ((x, Q), (y, K))]
+        logits = (x @ (beta * K.T @ Q).T @ y.T)[None]
+        return kernel(logits, (squares[0][None, :, None], squares[1][None, None]))[0]
+
+    return weights
+
+
+def quadratic(form: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """<x, form x> of points (..., d)."""
+    return np.einsum("...a,ab,...b->...", x, form, x)
+
+
+def fitted_scale(A: np.ndarray, form: np.ndarray, points: np.ndarray) -> np.ndarray | None:
+    """The quadratic form that is nearest to the largest logits of points x, and not below them.
+
+    None if it is above some by more than UNEVEN: digits would be lost there.
+    """
+    largest = _logits(A, form, points, points).max(axis=1)
+    d = points.shape[1]
+    products = np.einsum("na,nb->nab", points, points).reshape(-1, d * d)
+    scale = np.linalg.lstsq(products, largest, rcond=None)[0].reshape(d, d)
+    above = quadratic(scale, points) - largest
+    if np.ptp(above) > UNEVEN:
+        return None
+    return scale - above.min() * np.eye(d)
+
+
+def _logits(A: np.ndarray, form: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """<A x, y> + <y, form y> of points (n, d) and (m, d)."""
+    return x @ A.T @ y.T + quadratic(form, y)
 
 
 def _diagonal(A: np.ndarray) -> bool:
     return bool((A == np.diag(np.diag(A))).all())
+
+
+@lru_cache(maxsize=4)
+def _octant(degree: int) -> "_Octant":
+    """That of a degree, kept: its harmonics take longer than a kernel."""
+    return _Octant(degree)
 
 
 class _Octant:
@@ -389,3 +540,15 @@ class _Octant:
 
 
 KERNELS: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}
+
+
+def kernels_of(geometry: Any) -> Kernels:
+    """Those of one head of attention on a space; MeanfieldError for a space of another kind."""
+    kind = ancestor(type(geometry), KERNELS)
+    if kind is None:
+        names = " and ".join(each.__name__ for each in KERNELS)
+        raise MeanfieldError(
+            f"Attention moves densities on {names}; got {geometry!r}. Use one of these spaces, or "
+            "solve for Tokens."
+        )
+    return KERNELS[kind](geometry)

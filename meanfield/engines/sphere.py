@@ -5,9 +5,65 @@ import numpy as np
 from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
 from ..spaces.sphere_points import factors
-from .harmonics import HarmonicEngine, parts_of
+from .contract import ThreadPool
+from .harmonics import HarmonicEngine, Transforms, parts_of
 
 TINY = 1e-150  # squares of smaller numbers underflow
+
+
+class SphereTransforms(Transforms):
+    """By ducc0, in its harmonics; series have those of densities."""
+
+    def __init__(self, degree: int, accuracy: float, threads: ThreadPool):
+        super().__init__(degree, accuracy, threads)
+        self.options = {"lmax": degree, "epsilon": accuracy, "nthreads": 1}
+        self._angles = np.empty((0, 0, 2))  # kept: fresh memory for 10^7 tokens takes a second
+
+    def places(self, x):
+        """Colatitudes and longitudes (R, n, 2)."""
+        if self._angles.shape[:-1] != x.shape[:-1]:
+            self._angles = np.empty((*x.shape[:-1], 2))
+        angles = self._angles
+        self.each_part(x, lambda r, _part, tokens: _write_angles(x[r, tokens], angles[r, tokens]))
+        return angles
+
+    def moments(self, places, masses):
+        from ducc0.sht import adjoint_synthesis_general
+
+        size = (self.degree + 1) * (self.degree + 2) // 2
+        modes = np.empty((len(places), parts_of(places), size), dtype=complex)
+
+        def work(r, part, tokens):
+            values, place = masses[None, r, tokens], places[r, tokens]
+            modes[r, part] = adjoint_synthesis_general(
+                map=values, loc=place, spin=0, **self.options
+            )[0]
+
+        self.each_part(places, work)
+        return modes.sum(axis=1)
+
+    def coefficients(self, places, masses):
+        return self.moments(places, masses) * factors(self.degree)
+
+    def values(self, places, series):
+        found, series = (
+            np.empty((*series.shape[:2], places.shape[1])),
+            series * factors(self.degree),
+        )
+
+        def work(r, _part, tokens):
+            for c, alm in enumerate(series[r]):
+                found[r, c, tokens] = self.synthesis(alm, places[r, tokens], 0)[0]
+
+        self.each_part(places, work)
+        return found
+
+    def synthesis(self, modes, angles, spin):
+        """The values of a series, or for spin = 1 its derivatives along and across meridians."""
+        from ducc0.sht import synthesis_general
+
+        mode = "DERIV1" if spin else "STANDARD"
+        return synthesis_general(alm=modes[None], loc=angles, spin=spin, mode=mode, **self.options)
 
 
 class SphereModes(HarmonicEngine):
@@ -20,37 +76,15 @@ class SphereModes(HarmonicEngine):
 
     name = "sphere"
     dimension = 3
+    transforms_of = SphereTransforms
+    scattered: SphereTransforms
     transform = 50.0, 50e-3, 0.05
 
     def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
         super().__init__(drift, tolerance, threads)
         L = self.degree
         self._degrees = np.concatenate([np.arange(m, L + 1) for m in range(L + 1)])
-        self._options = {"lmax": L, "epsilon": self.accuracy, "nthreads": 1}
-        self._angles = np.empty((0, 0, 2))  # kept: fresh memory for 10^7 tokens takes a second
         self._levels = np.empty((0, 0))
-
-    def places(self, x):
-        """Colatitudes and longitudes (R, n, 2)."""
-        if self._angles.shape[:-1] != x.shape[:-1]:
-            self._angles = np.empty((*x.shape[:-1], 2))
-        angles = self._angles
-        self._each_part(x, lambda r, _part, tokens: _write_angles(x[r, tokens], angles[r, tokens]))
-        return angles
-
-    def modes(self, places, masses):
-        from ducc0.sht import adjoint_synthesis_general
-
-        modes = np.empty((len(places), parts_of(places), self._degrees.size), dtype=complex)
-
-        def work(r, part, tokens):
-            values, place = masses[None, r, tokens], places[r, tokens]
-            modes[r, part] = adjoint_synthesis_general(
-                map=values, loc=place, spin=0, **self._options
-            )[0]
-
-        self._each_part(places, work)
-        return modes.sum(axis=1)
 
     def fields(self, x, places, modes):
         modes = modes * 4 * np.pi  # the harmonics of ducc0 have norm 1 on an area of 4 pi
@@ -62,15 +96,15 @@ class SphereModes(HarmonicEngine):
 
         def work(r, _part, tokens):
             place, multipliers = places[r, tokens], self._spread(self.attraction, r)
-            slope, turn = self._synthesis(modes[r] * multipliers, place, 1)
+            slope, turn = self.scattered.synthesis(modes[r] * multipliers, place, 1)
             if levels is not None:
                 multipliers = self._spread(self.normaliser, r)
-                level = self._synthesis(modes[r] * multipliers, place, 0)[0]
+                level = self.scattered.synthesis(modes[r] * multipliers, place, 0)[0]
                 levels[r, tokens] = level
                 slope, turn = slope / level, turn / level
             _embed(x[r, tokens], place, slope, turn, velocity[r, tokens])
 
-        self._each_part(x, work)
+        self.scattered.each_part(x, work)
         return velocity, levels
 
     def powers(self, modes):
@@ -84,13 +118,6 @@ class SphereModes(HarmonicEngine):
 
     def of_density(self, coefficients):
         return coefficients / factors(self.degree)
-
-    def _synthesis(self, modes, angles, spin):
-        """The values of a series, or for spin = 1 its derivatives along and across meridians."""
-        from ducc0.sht import synthesis_general
-
-        mode = "DERIV1" if spin else "STANDARD"
-        return synthesis_general(alm=modes[None], loc=angles, spin=spin, mode=mode, **self._options)
 
 
 def _write_angles(x, angles):

@@ -217,7 +217,7 @@ class Attention(_QKV):
     def is_gradient(self, d: int, t: float = 0.0) -> bool:
         return self.gradient_at(t, d) is not None
 
-    def without_potential(self, d: int, t: float = 0.0) -> str:
+    def why_no_potential(self, d: int, t: float = 0.0) -> str:
         if self.is_gradient(d, t):
             return ""
         return (

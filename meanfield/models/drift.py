@@ -137,12 +137,12 @@ class Drift(Kind, family=True):
 
     def check_potential(self, d: int, t: float = 0.0) -> None:
         """Raise MeanfieldError, with the reason, unless a model may have a reaction on R^d."""
-        if missing := self.without_potential(d, t):
+        if missing := self.why_no_potential(d, t):
             raise MeanfieldError(
                 f"reaction needs a potential: {missing}. Use such a drift, or reaction=0."
             )
 
-    def without_potential(self, d: int, t: float = 0.0) -> str:
+    def why_no_potential(self, d: int, t: float = 0.0) -> str:
         """Why a model on R^d can have no reaction, which needs Phi, in words; empty if it can."""
         return (
             "Phi = W * mu of a zonal drift, or of Attention that follows its gradient; "

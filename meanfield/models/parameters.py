@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import finite_array, fitting
+from ..core.checks import finite_array, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..core.files import read_numbers
 from ..core.forms import (
@@ -103,7 +103,9 @@ class FromFile(GivenMatrix, GivenNumber):
 
 
 def _layers(name: str, value: Any) -> np.ndarray:
-    array = finite_array(f"The {name} of PerLayer (one for each layer, all of one shape)", value)
+    array = real_array(f"The {name} of PerLayer (one for each layer, all of one shape)", value)
+    numbers = bool((array == array).all())
+    fitting(f"The {name} of PerLayer", value, "numbers, without nan", numbers)
     wanted, constant = (
         "a sequence with an entry for each layer",
         "One that never changes needs none.",
@@ -140,7 +142,8 @@ class PerLayer(MatrixInTime, BetaInTime):
     Raises
     ------
     ValueError
-        Without layers, or for values or a duration that are not finite.
+        Without layers, for nan, or a duration that is not finite. Parameters that have to be
+        finite refuse inf; kappa = inf is a layer without noise.
     TypeError
         If the values are not real numbers of one shape.
     """

@@ -148,8 +148,8 @@ class Sum(Drift):
     def is_gradient(self, d: int, t: float = 0.0) -> bool:
         return all(drift.is_gradient(d, t) for drift in self.drifts)
 
-    def without_potential(self, d: int, t: float = 0.0) -> str:
-        return next(filter(None, (part.without_potential(d, t) for part in self.drifts)), "")
+    def why_no_potential(self, d: int, t: float = 0.0) -> str:
+        return next(filter(None, (part.why_no_potential(d, t) for part in self.drifts)), "")
 
     @property
     def undefined(self) -> str:

@@ -33,7 +33,7 @@ class Transformer(Kind, family=True):
         Noise parameter, > 0: increments have variance 2 dt/kappa in each tangent direction.
         Infinity, the default, is the deterministic flow. An array makes an ensemble, by
         broadcasting with the drift's parameters. For tokens and densities it may change with time:
-        a `PerLayer` of finite numbers, or a function of t.
+        a `PerLayer`, where inf is a layer without noise, or a function of t.
     normalisation : Normalisation
         Where the hidden states are put back on the sphere: `PostLN()`, the flow above, or
         `PreLN()`, `MixLN(tau)`, `PeriLN()`, `NGPT(alpha)`, `SqrtScaling()`. The first three of
@@ -159,6 +159,12 @@ class Transformer(Kind, family=True):
             "feedforward": self.feedforward is not None,
         }
         return [name for name, present in parts.items() if present]
+
+    @property
+    def keeps_axes(self) -> bool:
+        """Whether a law that is symmetric about an axis stays so, whatever the noise does."""
+        plain = self.feedforward is None and self.normalisation.is_identity
+        return plain and self.drift.is_zonal
 
     @property
     def is_zonal(self) -> bool:

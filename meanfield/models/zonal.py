@@ -139,7 +139,7 @@ class ZonalDrift(Drift):
         """Whether the sums are divided by Z * mu: whether `weight` is overridden."""
         return type(self).weight is not ZonalDrift.weight
 
-    def without_potential(self, d: int, t: float = 0.0) -> str:
+    def why_no_potential(self, d: int, t: float = 0.0) -> str:
         return ""
 
     @property

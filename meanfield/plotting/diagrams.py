@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -36,6 +36,14 @@ LABELS = {
     "order_parameter": r"$r = |\int x\, d\mu|$",
     "free_energy": r"$F(\mu) - F(\mathrm{uniform})$",
     "growth": "largest growth rate",
+}
+NONE = {"facecolor": "none", "edgecolor": theme.WARNING, "hatch": "/////", "lw": 0}
+PLACES = 241  # values of beta at which stable states are counted
+LINES = {
+    "onset": (theme.INK, "-"),
+    "fold": (theme.PALETTE[0], "--"),
+    "symmetry breaking": (theme.PALETTE[2], "-."),
+    "Hopf": (theme.PALETTE[1], ":"),
 }
 NAMES = {"fold": "fold", "transition": "first-order transition"}
 
@@ -173,15 +181,17 @@ def phases(
     """The plane of beta and kappa, kappa logarithmic: one panel for each diagram.
 
     Below all curves the uniform state is the only one that attracts; between the fold and the
-    critical curve ordered states do too (shaded); above, the uniform state is unstable.
+    critical curve ordered states do too (shaded); above, the uniform state is unstable. Under
+    anisotropic and multiplicative noise, lines are thin where they bound unstable states only;
+    shaded are regions with several stable states, and hatched those with none.
 
     Parameters
     ----------
     *diagrams : PhaseDiagram
         Of USA and of SA, for instance.
     relative : bool
-        Whether kappa is divided by kappa_1 of the same beta, which opens up the region between the
-        curves.
+        Whether kappa is divided by kappa_1 of the same beta, under isotropic noise, which opens up
+        the region between the curves.
     close_up : bool
         Whether those with a fold have a second, relative panel, at the end.
     ax : Axes, optional
@@ -200,7 +210,7 @@ def phases(
         raise ValueError(f"phases draws one diagram on an Axes; got {len(diagrams)}.")
     with theme.style():
         if ax is not None:
-            _draw(ax, diagrams[0], relative)
+            _plane(ax, diagrams[0], relative)
             return ax.figure  # type: ignore[return-value]
         table = [(diagram, relative) for diagram in diagrams]
         if close_up and not relative:
@@ -208,7 +218,7 @@ def phases(
         figure = theme.figure(width=4.2 if len(table) == 1 else 3.3 * len(table), height=3.4)
         panels = panels_in(figure, len(table), len(table))
         for panel, (diagram, divided) in zip(panels, table, strict=True):
-            _draw(panel, diagram, divided)
+            _plane(panel, diagram, divided)
         planes = [panel for panel, (_, divided) in zip(panels, table, strict=True) if not divided]
         for panel in planes[1:]:
             panel.sharey(planes[0])
@@ -216,7 +226,53 @@ def phases(
     return figure
 
 
-def _draw(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
+def _plane(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
+    (_curves if diagram.noise.laplacian else _lines)(ax, diagram, relative)
+
+
+def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
+    """Lines of special points, and the regions in which several states are stable, or none."""
+
+    def unit(betas: np.ndarray) -> np.ndarray:
+        return np.array([diagram.reference(b) if relative else 1.0 for b in betas])
+
+    data, seen = diagram.data, set()
+    for name in diagram.loci:
+        here = data.curve.values == name
+        betas, kind = data.beta.values[here], str(data.kind.values[here][0])
+        kappas, change = data.kappa.values[here] / unit(betas), data.change.values[here] != 0
+        width = np.where(change, 1.0, np.nan)
+        style = {"color": LINES[kind][0], "ls": LINES[kind][1]}
+        label = None if kind in seen else kind
+        ax.plot(betas, kappas, lw=0.8, label=label, **style)
+        ax.plot(betas, kappas * width, lw=1.9, **style)
+        seen.add(kind)
+    betas = np.linspace(*data.attrs["beta"], PLACES)
+    counts = [(b, count, low / u, high / u) for b, u in zip(betas, unit(betas), strict=True)
+              for count, low, high in diagram.drawn_counts(b)]  # fmt: skip
+    half = (betas[1] - betas[0]) / 2
+    for which, style, label in (
+        (lambda count: count > 1, BOTH, "several stable states"),
+        (lambda count: count == 0, NONE, "no stable state"),
+    ):
+        for b, count, low, high in counts:
+            if which(count):
+                ax.fill_between([b - half, b + half], low, high, label=label, **style)
+                label = None
+    for marker, points, label in (("o", diagram.tricritical, "tricritical"),
+                                  ("*", diagram.cusps, "cusp")):  # fmt: skip
+        for point in points:
+            place = [point.beta], [point.kappa / unit(np.array([point.beta]))[0]]
+            ax.plot(*place, marker, ms=4.5 if marker == "o" else 8, mfc="white", mec=theme.INK,
+                    ls="", zorder=3, label=label)  # fmt: skip
+            label = None
+    ax.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$" if relative else r"$\kappa$")
+    ax.set(yscale="linear" if relative else "log", title=data.attrs["drift"])
+    ax.set_xlim(*data.attrs["beta"])
+    ax.legend(loc="best")
+
+
+def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     data = diagram.data
     curve, degree = data.curve.values, data.degree.values
     beta = data.beta.values

@@ -103,9 +103,8 @@ class Arguments:
         self.scheme: Any
         self.scheme, self.dt = motion.chosen_scheme(scheme, dt, self.start)
         _check_step(self.dt, self.start, float(self.times[-1]))
-        self.degrees = _degrees(
-            motion, self.start, options.get("min_degree"), options.get("max_degree")
-        )
+        span = self.start, self.start + float(self.times[-1])
+        self.degrees = _degrees(motion, span, options.get("min_degree"), options.get("max_degree"))
         self.merge = checked_distance(options.get("merge"), motion)
         self.rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
         self.common_rng = _common_stream(self.rng) if model.common is not None else None
@@ -193,7 +192,7 @@ def _plain_data(provenance) -> dict[str, Any]:
     return provenance or {}
 
 
-def _degrees(motion: Any, start: float, min_degree, max_degree) -> tuple[int, int]:
+def _degrees(motion: Any, span: tuple[float, float], min_degree, max_degree) -> tuple[int, int]:
     if "min_degree" not in motion.options:
         return 0, 0
     density: Any = motion.like
@@ -206,7 +205,7 @@ def _degrees(motion: Any, start: float, min_degree, max_degree) -> tuple[int, in
             f"max_degree; got min_degree = {min_degree}, max_degree = {max_degree} and "
             f"degree {density.geometry.degree}."
         )
-    return max(min_degree, motion.least_degree(start, max_degree)), max_degree
+    return max(min_degree, motion.least_degree(span, max_degree)), max_degree
 
 
 def _random(rng, read: bool, checkpoint: Path | None) -> tuple:

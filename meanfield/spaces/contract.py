@@ -432,20 +432,24 @@ class Geometry(Kind, family=True):
         """
         raise MeanfieldError(
             f"{self!r} holds densities that are symmetric about an axis, and moves them by zonal "
-            "drifts and isotropic noise alone. Solve on Circle(degree) or Sphere(degree), or for "
-            "Tokens."
+            "drifts, reactions and isotropic noise alone. Solve on Circle(degree) or "
+            "Sphere(degree), or for Tokens."
         )
 
+    @abstractmethod
     def gradient(self, coefficients: np.ndarray) -> np.ndarray:
-        """Components (d - 1, N) of the gradient of a function, along `frame`."""
-        raise NotImplementedError
+        """Components (d - 1, N) of the gradient of a function, along `frame`.
 
+        Of axisymmetric functions it is the one along the meridians, (1, N), from the axis -e_d
+        to e_d.
+        """
+
+    @abstractmethod
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
-        """Coefficients of -div F, (modes,), of a tangent field by its components (d - 1, N).
+        """Coefficients of -div F, (modes,), of a tangent field by components as of `gradient`.
 
         In the weak form, int <F, grad conj(Y)> dsigma, so that nothing is singular at a pole.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def transport(

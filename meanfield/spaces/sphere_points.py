@@ -130,6 +130,7 @@ def sample_points(
     return points
 
 
+@lru_cache(maxsize=16)
 def _recurrences(degree: int) -> tuple[np.ndarray, np.ndarray]:
     """a, b of p_{l+1} = a z p_l - b p_{l-1}, in the order of the coefficients."""
     rows = [recurrence(degree + 1, m, 3)[m:] for m in range(degree + 1)]

@@ -84,6 +84,14 @@ class Zonal(Geometry):
     def _latitudes(self) -> Latitudes:
         return Latitudes(-(-(3 * self.degree + 1) // 4), self.degree, 0, self.dimension)
 
+    @cached_property
+    def _slopes(self) -> tuple[Latitudes, np.ndarray, np.ndarray, np.ndarray]:
+        """Sums to one degree more; sin(theta); and (1 - x^2) p_l' = up p_(l-1) - down p_(l+1)."""
+        latitudes = Latitudes(self._latitudes.x.size, self.degree + 1, 0, self.dimension)
+        e, l = recurrence(self.degree + 1, 0, self.dimension), self.degrees
+        sines = np.sqrt((1 - self.x) * (1 + self.x))
+        return latitudes, sines, (l + self.dimension - 2) * e[:-1], l * e[1:]
+
     @property
     def x(self) -> np.ndarray:
         return self._latitudes.nodes
@@ -212,6 +220,20 @@ class Zonal(Geometry):
 
     def chart(self, limit: np.ndarray) -> "ZonalChart":
         return ZonalChart(self, limit)
+
+    def gradient(self, coefficients: np.ndarray) -> np.ndarray:
+        latitudes, sines, up, down = self._slopes
+        series = np.zeros(self.degree + 2)
+        series[:-2] = (up * coefficients)[1:]
+        series[1:] -= down * coefficients
+        return latitudes.synthesis(series[None], 1)[:, :, 0].real / sines
+
+    def minus_divergence(self, field: np.ndarray) -> np.ndarray:
+        latitudes, sines, up, down = self._slopes
+        found = latitudes.analysis((field / sines)[..., None]).real[0]
+        series = -down * found[1:]
+        series[1:] += up[1:] * found[:-2]
+        return series
 
     def transport(self, attraction, normaliser, members) -> ZonalTransport:
         return ZonalTransport(attraction, normaliser, members, self.dimension)

@@ -1,5 +1,7 @@
 """Branches and their special points, against reference values and exact solutions."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy.special import iv, ive
@@ -11,7 +13,12 @@ from meanfield.bifurcation.equation import Equation
 from meanfield.bifurcation.normal_forms import normal_form
 
 CIRCLE = mf.Circle(16)
-DIAGRAM = mf.branches(mf.USA(4.0), CIRCLE, (0.3, 1.5), save_at=[0.4])
+
+
+@cache
+def wide_diagram():
+    return mf.branches(mf.USA(4.0), CIRCLE, (0.3, 1.5), save_at=[0.4])
+
 
 FIRST_ORDER = [  # beta, kappa_c, fold, m_1 there, transition, m_1 there
     (2.5, 0.9933579142, 0.9932200706, 0.13824, 0.9932541481, 0.16937),
@@ -159,16 +166,16 @@ def test_branches_begin_as_their_normal_form_says(drift, d, degree):
 
 def test_stability_changes_at_folds_only():
     """From one growing perturbation to none on the branch of degree 1, at the fold."""
-    branch = DIAGRAM.data.where(DIAGRAM.data.branch == 1, drop=True)
+    branch = wide_diagram().data.where(wide_diagram().data.branch == 1, drop=True)
     growing, kappa = branch.unstable.sum("order").values, branch.kappa.values
     turn = int(kappa.argmin())
     assert (growing[: turn - 1] == 1).all() and (growing[turn + 2 :] == 0).all()
-    others = DIAGRAM.data.where(DIAGRAM.data.branch > 1, drop=True)
+    others = wide_diagram().data.where(wide_diagram().data.branch > 1, drop=True)
     assert (others.unstable.sum("order") > 0).all()
 
 
 def test_saved_states_are_stationary_and_solve_stays_there():
-    states = [state for number, state in DIAGRAM.saved if number == 1]
+    states = [state for number, state in wide_diagram().saved if number == 1]
     assert [state.kappa for state in states] == [0.4, 0.4]  # before and behind the fold
     assert sorted(round(s.stability().gap > 0) for s in states) == [0, 1]
     stable = max(states, key=lambda s: s.order_parameter)
@@ -188,7 +195,7 @@ def test_softmax_has_no_first_order_onset():
 
 def test_special_points_have_the_coefficients_of_their_normal_form():
     """kappa/kappa_1 - 1 = c_2 a^2 with a = sqrt(2) m_1 and 2 c_2 = (1/2)(1 - 2 l)/(1 - l)."""
-    onset, *others = DIAGRAM.special_points
+    onset, *others = wide_diagram().special_points
     ratio = iv(2, 4.0) / iv(1, 4.0)
     assert 2 * onset.coefficients[1] == pytest.approx((1 - 2 * ratio) / (1 - ratio) / 2, rel=1e-10)
     assert abs(onset.coefficients[0]) < 1e-13
@@ -220,23 +227,23 @@ def test_doi_onsager_and_kuramoto_daido():
 
 
 def test_a_diagram_is_kept_in_a_file(tmp_path):
-    path = DIAGRAM.save(tmp_path / "diagram.nc")
+    path = wide_diagram().save(tmp_path / "diagram.nc")
     again = mf.Diagram.load(path)
-    assert again.data.identical(DIAGRAM.data) and again.ends == DIAGRAM.ends
-    assert repr(again) == repr(DIAGRAM)
-    for one, other in zip(again.special_points, DIAGRAM.special_points, strict=True):
+    assert again.data.identical(wide_diagram().data) and again.ends == wide_diagram().ends
+    assert repr(again) == repr(wide_diagram())
+    for one, other in zip(again.special_points, wide_diagram().special_points, strict=True):
         assert one.kappa == other.kappa and one.interval == other.interval
         np.testing.assert_array_equal(one.coefficients, other.coefficients)
         np.testing.assert_array_equal(one.state.legendre_moments, other.state.legendre_moments)
         np.testing.assert_array_equal(
             one.state.density.coefficients, other.state.density.coefficients
         )
-    assert [(b, s.kappa) for b, s in again.saved] == [(b, s.kappa) for b, s in DIAGRAM.saved]
+    assert [(b, s.kappa) for b, s in again.saved] == [(b, s.kappa) for b, s in wide_diagram().saved]
     again.plot()
     with pytest.raises(mf.StorageError, match=r"none.nc does not exist"):
         mf.Diagram.load(tmp_path / "none.nc")
     with pytest.raises(mf.StorageError, match="does not exist"):
-        DIAGRAM.save(tmp_path / "nowhere" / "diagram.nc")
+        wide_diagram().save(tmp_path / "nowhere" / "diagram.nc")
 
 
 def test_observables_and_figures(tmp_path):
@@ -246,7 +253,7 @@ def test_observables_and_figures(tmp_path):
     assert found.data["top"].dims == ("point",) and float(found.data["top"].max()) > 2
     for y in ("order_parameter", "free_energy", "moment 2", "top", "growth"):
         found.plot(y=y).savefig(tmp_path / "figure.png")
-    DIAGRAM.plot(log=True)
+    wide_diagram().plot(log=True)
     with pytest.raises(ValueError, match="y, the kind of a diagram, must be branch"):
         found.plot(y="momentum")
     assert "2 branches" in repr(found) and "supercritical" in repr(found)

@@ -1,27 +1,37 @@
 """Continuation in beta, from single states, by deflation; ground states and transitions."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 import meanfield as mf
 
 CIRCLE = mf.Circle(16)
-IN_BETA = mf.branches(mf.USA, CIRCLE, 0.42, beta=(2.0, 5.0), save_at=[4.0])
-IN_KAPPA = mf.branches(mf.USA(4.0), CIRCLE, (0.3, 0.6), degrees=[1], save_at=[0.42])
+
+
+@cache
+def in_beta():
+    return mf.branches(mf.USA, CIRCLE, 0.42, beta=(2.0, 5.0), save_at=[4.0])
+
+
+@cache
+def in_kappa():
+    return mf.branches(mf.USA(4.0), CIRCLE, (0.3, 0.6), degrees=[1], save_at=[0.42])
 
 
 def test_special_points_in_beta_lie_on_the_curves_of_the_phase_diagram():
     plane = mf.phase_diagram(mf.USA, CIRCLE, (2.0, 5.0), degrees=(1,))
     for kind, curve in (("bifurcation", "critical"), ("fold", "fold"), ("transition",) * 2):
-        special = IN_BETA.special(kind)[0]
+        special = in_beta().special(kind)[0]
         assert special.parameter == "beta" and special.kappa == 0.42
         assert plane.kappa(curve, special.beta) == pytest.approx(0.42, abs=1e-12)
         assert special.interval[0] <= special.value <= special.interval[1]
 
 
 def test_both_ways_lead_to_the_same_state():
-    (one,) = (s for number, s in IN_BETA.saved if number == 1)
-    (other,) = (s for number, s in IN_KAPPA.saved if number == 1)
+    (one,) = (s for number, s in in_beta().saved if number == 1)
+    (other,) = (s for number, s in in_kappa().saved if number == 1)
     assert one.kappa == other.kappa and float(one.model.drift.beta) == 4.0
     np.testing.assert_allclose(
         one.legendre_moments[:32], other.legendre_moments[:32], rtol=0, atol=1e-13
@@ -37,9 +47,9 @@ def test_branches_of_softmax_in_beta():
 
 
 def test_a_diagram_in_beta_is_kept_in_a_file_and_drawn(tmp_path):
-    again = mf.Diagram.load(IN_BETA.save(tmp_path / "diagram.nc"))
-    assert repr(again) == repr(IN_BETA) and again.drift is mf.USA and again.kappa == 0.42
-    assert again.data.identical(IN_BETA.data)
+    again = mf.Diagram.load(in_beta().save(tmp_path / "diagram.nc"))
+    assert repr(again) == repr(in_beta()) and again.drift is mf.USA and again.kappa == 0.42
+    assert again.data.identical(in_beta().data)
     assert again.plot().axes[0].get_xlabel() == r"$\beta$"
     with pytest.raises(ValueError, match="is about a diagram in kappa"):
         again.transition()
@@ -60,12 +70,12 @@ def test_bad_ranges(arguments, options, match):
 
 
 def test_ground_state_and_transition():
-    found = IN_KAPPA.transition()
+    found = in_kappa().transition()
     assert found.order == "discontinuous" and found.kappa == pytest.approx(0.3914751008, abs=1e-10)
     assert found.jump == pytest.approx(0.66881, abs=5.1e-6)
     assert found.hysteresis == pytest.approx((0.3870689960, 0.4098585257), abs=1e-10)
-    assert IN_KAPPA.ground_state(found.kappa - 1e-3).order_parameter < 1e-12
-    ordered = IN_KAPPA.ground_state(found.kappa + 1e-3)
+    assert in_kappa().ground_state(found.kappa - 1e-3).order_parameter < 1e-12
+    ordered = in_kappa().ground_state(found.kappa + 1e-3)
     assert ordered.order_parameter > 0.66 and ordered.free_energy < 0
     continuous = mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 3.0), stability=False).transition()
     assert continuous.order == "continuous" and continuous.kappa == pytest.approx(2)
@@ -74,7 +84,7 @@ def test_ground_state_and_transition():
     with pytest.raises(mf.MeanfieldError, match="has no free energy"):
         softmax.ground_state(2.0)
     with pytest.raises(ValueError, match="value must be from 0"):
-        IN_KAPPA.states_at(1.0)
+        in_kappa().states_at(1.0)
 
 
 def test_follow_passes_the_fold_and_ends_at_the_uniform_state():
@@ -137,10 +147,10 @@ def test_states_are_found_next_to_onsets_and_folds():
         assert number == 1
         assert state.order_parameter**2 == pytest.approx(excess, rel=2 * excess + 1e-5)
     assert len(found.states_at(2 - 1e-6)) == 1
-    (fold,) = IN_KAPPA.special("fold")
+    (fold,) = in_kappa().special("fold")
     for part in (1e-8, 1e-5, 1e-3):
-        _, (_, one), (_, other) = IN_KAPPA.states_at(fold.value * (1 + part))
+        _, (_, one), (_, other) = in_kappa().states_at(fold.value * (1 + part))
         gap = abs(one.order_parameter - other.order_parameter)
         assert gap == pytest.approx(2.536 * part**0.5, rel=0.05)
-        assert len(IN_KAPPA.states_at(fold.value * (1 - part))) == 1
-    assert len(IN_KAPPA.states_at(fold.value)) == 2
+        assert len(in_kappa().states_at(fold.value * (1 - part))) == 1
+    assert len(in_kappa().states_at(fold.value)) == 2

@@ -1,5 +1,7 @@
 """States on S^2 with the symmetry of a polyhedron: invariants, branches, stability, files."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,9 +13,13 @@ from meanfield.bifurcation.bases import GROUPS, Polyhedral, basis_on
 SPHERE = mf.Sphere(16)
 SERIES = {"tetrahedral": (3, 4), "octahedral": (4, 6), "icosahedral": (6, 10)}
 P4 = mf.Interaction(lambda t: np.polynomial.legendre.Legendre.basis(4)(t), name="P_4")
-OCTAHEDRAL = mf.branches(
-    P4, SPHERE, (8.0, 9.05), symmetry="octahedral", save_at=[8.15], max_points=80
-)
+
+
+@cache
+def octahedral_branch():
+    return mf.branches(
+        P4, SPHERE, (8.0, 9.05), symmetry="octahedral", save_at=[8.15], max_points=80
+    )
 
 
 @pytest.mark.parametrize(("group", "powers"), SERIES.items())
@@ -61,25 +67,25 @@ def test_moments_and_densities_are_inverse(group, seed):
 
 def test_the_octahedral_branch_is_transcritical_with_a_fold():
     """kappa = 9 s/E p on mu = exp(s p)/Z: one function of degree 4, all others follow it."""
-    (onset,) = OCTAHEDRAL.special("bifurcation", 0)
+    (onset,) = octahedral_branch().special("bifurcation", 0)
     assert onset.character == "transcritical" and onset.value == pytest.approx(9, abs=1e-12)
-    (fold,) = OCTAHEDRAL.special("fold")
+    (fold,) = octahedral_branch().special("fold")
     grid = mf.Sphere(48)
     p = Polyhedral("octahedral", 0, 16).at(grid.points)[0]
     s = np.linspace(0.2, 3.0, 300)
     law = grid.weights[:, None] * np.exp(p[:, None] * s)
     kappa = 9 * s / (p @ law / law.sum(axis=0))
     assert fold.kappa == pytest.approx(kappa.min(), abs=1e-5) and fold.kappa <= kappa.min()
-    assert OCTAHEDRAL.transition().order == "discontinuous"
-    low, high = OCTAHEDRAL.transition().hysteresis
+    assert octahedral_branch().transition().order == "discontinuous"
+    low, high = octahedral_branch().transition().hysteresis
     assert low == fold.kappa and high == pytest.approx(9)
 
 
 def test_stability_of_the_octahedral_branch():
     """Stable between the fold and the loss of symmetry; rotations are neutral."""
-    (fold,), (broken,) = map(OCTAHEDRAL.special, ("fold", "symmetry breaking"))
+    (fold,), (broken,) = map(octahedral_branch().special, ("fold", "symmetry breaking"))
     assert fold.kappa < broken.kappa and broken.order == 1
-    states = [s for number, s in OCTAHEDRAL.saved if number == fold.branch]
+    states = [s for number, s in octahedral_branch().saved if number == fold.branch]
     gaps = sorted(s.stability().gap for s in states)
     assert len(gaps) == 2 and gaps[0] < 0 < gaps[1]
     for state in states:
@@ -89,7 +95,7 @@ def test_stability_of_the_octahedral_branch():
 
 
 def test_a_polyhedral_state_is_found_again_and_stays():
-    state = max((s for _, s in OCTAHEDRAL.saved), key=lambda s: abs(s.legendre_moments[0]))
+    state = max((s for _, s in octahedral_branch().saved), key=lambda s: abs(s.legendre_moments[0]))
     again = mf.stationary(state.model, state.density, symmetry="octahedral")
     assert again.converged
     np.testing.assert_allclose(again.legendre_moments[:6], state.legendre_moments[:6], atol=1e-11)
@@ -103,11 +109,11 @@ def test_a_polyhedral_state_is_found_again_and_stays():
 
 
 def test_a_polyhedral_diagram_is_kept_in_a_file_and_drawn(tmp_path):
-    path = OCTAHEDRAL.save(tmp_path / "diagram.nc")
+    path = octahedral_branch().save(tmp_path / "diagram.nc")
     again = mf.load(path)
-    assert repr(again) == repr(OCTAHEDRAL) and again.symmetry == "octahedral"
-    assert again.data.identical(OCTAHEDRAL.data)
-    for one, other in zip(again.special_points, OCTAHEDRAL.special_points, strict=True):
+    assert repr(again) == repr(octahedral_branch()) and again.symmetry == "octahedral"
+    assert again.data.identical(octahedral_branch().data)
+    for one, other in zip(again.special_points, octahedral_branch().special_points, strict=True):
         np.testing.assert_array_equal(one.state.legendre_moments, other.state.legendre_moments)
     figure = again.plot()
     assert figure.axes[0].get_ylabel() == "moment 4"

@@ -1,6 +1,7 @@
 """Studies of n tokens against the mean field: seeds, tables, known constants, files."""
 
 import signal
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,16 +30,20 @@ def study(**changes):
     return mf.propagation_of_chaos(arguments.pop("model", MODEL), START, **arguments)
 
 
-SMALL = study()
+@cache
+def small_study():
+    return study()
+
+
 SMALL_BATCHES = batches_of([16, 64], 70)
 
 
 def test_tables_are_labelled():
-    assert dict(SMALL.data.sizes) == {"n": 2, "t": 2, "replica": 70}
-    assert set(SMALL.data) >= {"W1", "W2", "H^-1", "floor of W2", "coupling", "|m_1|^2"}
-    assert not any(np.isnan(table).any() for table in SMALL.data.values())
-    assert (SMALL.data["coupling"].sel(t=0) == 0).all()
-    assert "W2" in repr(SMALL) and "coupling" in repr(SMALL)
+    assert dict(small_study().data.sizes) == {"n": 2, "t": 2, "replica": 70}
+    assert set(small_study().data) >= {"W1", "W2", "H^-1", "floor of W2", "coupling", "|m_1|^2"}
+    assert not any(np.isnan(table).any() for table in small_study().data.values())
+    assert (small_study().data["coupling"].sel(t=0) == 0).all()
+    assert "W2" in repr(small_study()) and "coupling" in repr(small_study())
 
 
 def test_the_nonlinear_process_has_the_noise_of_the_model():
@@ -55,7 +60,7 @@ def test_a_part_of_a_study_has_the_same_numbers():
     part = study(sizes=[64], replicas=5)
     for name in ("W2", "coupling", "floor of W1", "|m_1|^2"):
         np.testing.assert_array_equal(
-            part.data[name], SMALL.data[name].isel(n=[1], replica=slice(5))
+            part.data[name], small_study().data[name].isel(n=[1], replica=slice(5))
         )
     assert not (study(sizes=[64], replicas=5, rng=1).data["W2"] == part.data["W2"]).any()
 
@@ -65,13 +70,13 @@ def test_numbers_are_those_of_runs_by_hand():
     first, noise, _ = batches_of([16], 70)[0].seeds(0, 3)
     tokens = mf.Tokens(START.sample(64 * 16, rng=first).x.reshape(64, 16, 2))
     run = mf.solve(MODEL, tokens, (0, 0.5), t_eval=[0, 0.5], dt=0.1, rng=noise)
-    exact = mf.wasserstein(run.final, SMALL.law.final)
-    np.testing.assert_array_equal(SMALL.data["W2"].isel(n=0, t=1)[:64], exact.value)
+    exact = mf.wasserstein(run.final, small_study().law.final)
+    np.testing.assert_array_equal(small_study().data["W2"].isel(n=0, t=1)[:64], exact.value)
 
 
 def test_coupled_tokens_have_the_same_noise():
     """With noise of their own they would be about 1 apart at t = 0.5, for every n."""
-    apart = SMALL.data["coupling"].sel(t=0.5).mean("replica").values
+    apart = small_study().data["coupling"].sel(t=0.5).mean("replica").values
     assert apart[1] < 0.15 and 1.4 < apart[0] / apart[1] < 2.8  # 2 for n^(-1/2)
 
 
@@ -133,8 +138,8 @@ def test_a_study_of_one_distance_or_none_survives_its_file(tmp_path):
 
 def test_threads_change_nothing():
     again = study(threads=3)
-    for name in SMALL.data:
-        np.testing.assert_array_equal(again.data[name], SMALL.data[name])
+    for name in small_study().data:
+        np.testing.assert_array_equal(again.data[name], small_study().data[name])
 
 
 def test_known_distances_are_chosen_by_name():
@@ -175,7 +180,7 @@ def test_a_broken_study_is_resumed(tmp_path):
     with pytest.raises(Broken):
         study(**options)
     again = study(**options, resume=True)
-    np.testing.assert_array_equal(again.data["W2"], SMALL.data["W2"])
+    np.testing.assert_array_equal(again.data["W2"], small_study().data["W2"])
     assert len(calls) == 3 + 2 * len(SMALL_BATCHES)  # two tried, one in vain; two times
     with pytest.raises(mf.CheckpointError, match="belongs to another run"):
         study(**options | {"rng": 1}, resume=True)
@@ -210,26 +215,28 @@ def test_failing_runs_say_which(monkeypatch):
 
 
 def test_a_study_is_kept_in_a_file(tmp_path):
-    path = SMALL.save(tmp_path / "study.nc")
+    path = small_study().save(tmp_path / "study.nc")
     again = mf.Study.load(path)
-    assert again.data.identical(SMALL.data)
-    np.testing.assert_array_equal(again.law.final.coefficients, SMALL.law.final.coefficients)
-    assert mf.load(path).data.attrs == SMALL.data.attrs and again.law.t[-1] == 0.5
+    assert again.data.identical(small_study().data)
+    np.testing.assert_array_equal(
+        again.law.final.coefficients, small_study().law.final.coefficients
+    )
+    assert mf.load(path).data.attrs == small_study().data.attrs and again.law.t[-1] == 0.5
     with pytest.raises(mf.StorageError, match="holds no Study, but a Solution"):
-        mf.Study.load(SMALL.law.save(tmp_path / "law.nc"))
+        mf.Study.load(small_study().law.save(tmp_path / "law.nc"))
     with pytest.raises(mf.StorageError, match=r"folder .* does not exist"):
-        SMALL.save(tmp_path / "nowhere" / "study.nc")
+        small_study().save(tmp_path / "nowhere" / "study.nc")
 
 
 def test_a_figure_has_rates_and_times():
-    figure = SMALL.plot()
+    figure = small_study().plot()
     left, right = figure.axes
     labels = [text.get_text() for text in left.get_legend().get_texts()]
     assert any("W_2" in label and "n^{-0." in label for label in labels)
     assert [text.get_text() for text in right.get_legend().get_texts()] == ["$n = 16$", "$n = 64$"]
-    assert SMALL.plot(t=0.0, name="W1").axes[1].get_title() == "$W_1$"
+    assert small_study().plot(t=0.0, name="W1").axes[1].get_title() == "$W_1$"
     with pytest.raises(ValueError, match="one of W1, W2"):
-        SMALL.plot(name="W3")
+        small_study().plot(name="W3")
 
 
 @pytest.mark.parametrize(
@@ -292,11 +299,11 @@ def test_functionals_are_tried_before_anything_is_run():
 
 def test_what_a_study_does_not_have():
     with pytest.raises(ValueError, match="name must be one of W1"):
-        SMALL.rate("W3")
+        small_study().rate("W3")
     with pytest.raises(ValueError, match="name must be a functional of this study, x_1"):
-        SMALL.weak_rate("W2")
+        small_study().weak_rate("W2")
     with pytest.raises(ValueError, match=r"t must be from 0 to 0\.5, the times of this study"):
-        SMALL.rate("W2", t=100)
+        small_study().rate("W2", t=100)
 
 
 def test_other_states_and_models_are_refused():

@@ -26,15 +26,15 @@ def turned(state, angle):
     return mf.Tokens(state.x @ np.array([[c, s], [-s, c]]), state.masses)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=seeds, p=st.sampled_from([1, 2, 3]), smooth=st.booleans())
 def test_it_is_the_least_over_a_fine_grid_of_rotations(seed, p, smooth):
     a, b = tokens(seed), LAW if smooth else tokens(seed + 1, 9)
     found = mf.wasserstein(a, b, p, up_to_rotation=True)
-    grid = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    grid = np.linspace(0, 2 * np.pi, 64, endpoint=False)
     least = min(float(mf.wasserstein(turned(a, angle), b, p)) for angle in grid)
     assert found - found.error <= least  # a bound for every rotation
-    assert least - np.pi / 200 <= found <= least * (1 + 1e-6) + (0 if p == 2 else 1e-3 * least)
+    assert least - np.pi / 64 <= found <= least * (1 + 1e-6) + (0 if p == 2 else 1e-3 * least)
     assert found.error <= (1e-6 if p == 2 else 1e-3) * found * 1.001
 
 

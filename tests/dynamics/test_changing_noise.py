@@ -1,5 +1,7 @@
 """kappa that depends on time: of densities and of tokens."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,38 @@ def test_layers_of_noise_are_runs_one_after_the_other():
         model = mf.Transformer(mf.SA(3.0), kappa=float(kappa))
         density = mf.solve(model, density, (0, 0.5), rtol=1e-10).final
     np.testing.assert_allclose(low(run.final), low(density), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("values", [[np.inf, 3.0], [2.0, np.inf]])
+def test_noise_is_off_in_a_layer_of_infinite_kappa(values):
+    layers = mf.PerLayer(values, 0.25)
+    run = mf.solve(mf.Transformer(mf.SA(1.0), kappa=layers), START, (0, 0.5), rtol=1e-10)
+    density = START
+    for kappa in values:
+        density = mf.solve(mf.Transformer(mf.SA(1.0), kappa), density, (0, 0.25), rtol=1e-10).final
+    np.testing.assert_allclose(low(run.final), low(density), rtol=0, atol=1e-11)
+
+
+def test_tokens_are_still_in_layers_without_noise():
+    model = mf.Transformer(mf.Kuramoto() * 0.0, kappa=mf.PerLayer([np.inf, 2.0, np.inf], 0.25))
+    tokens = START.sample(20, rng=0)
+    run = mf.solve(model, tokens, (0, 0.75), t_eval=[0, 0.25, 0.5, 0.75], rng=1, dt=0.05)
+    first, second, third, fourth = (state.x for state in run.states)
+    np.testing.assert_allclose(first, second, rtol=0, atol=1e-15)
+    assert np.abs(third - second).max() > 0.1
+    np.testing.assert_allclose(third, fourth, rtol=0, atol=1e-15)
+
+
+def test_layers_without_noise_are_kept_in_files(tmp_path):
+    model = mf.Transformer(mf.SA(1.0), kappa=mf.PerLayer([np.inf, 3.0], 0.25))
+    mf.solve(model, START, (0, 0.1)).save(tmp_path / "run.nc")
+    assert mf.load(tmp_path / "run.nc").model == model
+
+
+@pytest.mark.parametrize("name", ["beta", "Q"])
+def test_other_layers_are_finite(name):
+    with pytest.raises(ValueError, match=f"{name} must be .*finite"):
+        mf.Attention(**{name: mf.PerLayer([np.inf, 3.0])})
 
 
 def test_free_energy_takes_the_kappa_of_its_time():
@@ -105,3 +139,17 @@ def test_no_time_before_the_start_is_asked_for():
         other = mf.Transformer(drift, kappa=lambda t: 4 * (t + 1))
         wanted = mf.solve(other, START, (0, 0.5), rtol=1e-8)
         np.testing.assert_allclose(low(run.final), low(wanted.final), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("state", [START, START.sample(5, rng=0)], ids=["density", "tokens"])
+def test_kappa_so_small_that_its_inverse_overflows(state):
+    """An error or a failed run, and no RuntimeWarning."""
+    models = [mf.Transformer(mf.USA(1.0), common=mf.CommonTranslations(5e-324))]
+    models += [mf.Transformer(mf.USA(1.0), kappa) for kappa in (5e-324, lambda t: 5e-324)]
+    for model in models:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", mf.UnresolvedWarning)
+                mf.solve(model, state, (0, 0.1), rng=0 if mf.Tokens is type(state) else None)
+        except (ValueError, mf.MeanfieldError) as error:
+            assert "inf" in str(error) or "dt" in str(error)

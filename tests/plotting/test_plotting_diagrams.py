@@ -1,5 +1,7 @@
 """Figures of diagrams: several panels, what is unknown is dotted, special points where they are."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -7,10 +9,26 @@ import meanfield as mf
 from meanfield.plotting import bifurcation, phases
 
 CIRCLE = mf.Circle(16)
-SHORT = mf.branches(mf.USA(4.0), CIRCLE, (0.37, 0.42), stability=False)
-JUDGED = mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 2.5))
-USA = mf.phase_diagram(mf.USA, CIRCLE, (2.0, 3.5))
-SA = mf.phase_diagram(mf.SA, CIRCLE, (2.0, 3.5))
+
+
+@cache
+def short():
+    return mf.branches(mf.USA(4.0), CIRCLE, (0.37, 0.42), stability=False)
+
+
+@cache
+def judged():
+    return mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 2.5))
+
+
+@cache
+def usa_plane():
+    return mf.phase_diagram(mf.USA, CIRCLE, (2.0, 3.5))
+
+
+@cache
+def sa_plane():
+    return mf.phase_diagram(mf.SA, CIRCLE, (2.0, 3.5))
 
 
 def styles(figure):
@@ -18,27 +36,27 @@ def styles(figure):
 
 
 def test_only_stability_that_is_known_is_shown():
-    assert styles(bifurcation(SHORT)) == {"-", "--", ":"}  # the uniform state is known
-    assert styles(bifurcation(JUDGED)) == {"-", "--"}
-    labels = [text.get_text() for text in bifurcation(JUDGED).axes[0].get_legend().get_texts()]
+    assert styles(bifurcation(short())) == {"-", "--", ":"}  # the uniform state is known
+    assert styles(bifurcation(judged())) == {"-", "--"}
+    labels = [text.get_text() for text in bifurcation(judged()).axes[0].get_legend().get_texts()]
     assert labels == ["stable", "unstable", "branch point"]
 
 
 def test_each_quantity_has_its_panel(tmp_path):
-    figure = SHORT.plot(y=["order_parameter", "free_energy"])
+    figure = short().plot(y=["order_parameter", "free_energy"])
     first, second = figure.axes
     assert first.get_xlim() == second.get_xlim() == (0.37, 0.42)
     assert first.get_legend() is not None and second.get_legend() is None
     assert [text.get_text() for text in first.texts] == [r"$\kappa_{1}$"]
-    (fold,) = SHORT.special("fold")
+    (fold,) = short().special("fold")
     markers = [tuple(np.ravel(line.get_xydata())) for line in second.lines]
     assert (fold.kappa, fold.state.free_energy) in markers
     with pytest.raises(ValueError, match="y, the kind of a diagram, must be branch"):
-        SHORT.plot(y=["order_parameter", "momentum"])
+        short().plot(y=["order_parameter", "momentum"])
 
 
 def test_a_close_up_of_those_with_a_fold():
-    figure = phases(USA, SA, close_up=True)
+    figure = phases(usa_plane(), sa_plane(), close_up=True)
     assert [ax.get_title() for ax in figure.axes] == ["USA", "SA", "USA"]
     assert [ax.get_yscale() for ax in figure.axes] == ["log", "log", "linear"]
     first, second, close = figure.axes
@@ -46,6 +64,6 @@ def test_a_close_up_of_those_with_a_fold():
     kappa = np.concatenate([line.get_ydata() for ax in (first, second) for line in ax.lines])
     low, high = first.get_ylim()
     assert low < kappa.min() and kappa.max() < high
-    assert len(phases(SA, close_up=True).axes) == 1
-    assert len(phases(USA, relative=True, close_up=True).axes) == 1
-    assert phases(SA, relative=True).axes[0].get_yscale() == "log"
+    assert len(phases(sa_plane(), close_up=True).axes) == 1
+    assert len(phases(usa_plane(), relative=True, close_up=True).axes) == 1
+    assert phases(sa_plane(), relative=True).axes[0].get_yscale() == "log"

@@ -1,6 +1,7 @@
 """Datasets with a header: phase diagrams come back to the last bit, and `load` knows a file."""
 
 from dataclasses import replace
+from functools import cache
 
 import h5py
 import numpy as np
@@ -10,7 +11,12 @@ import xarray as xr
 import meanfield as mf
 from meanfield.results.files import contents_of, dataset_of
 
-USA = mf.phase_diagram(mf.USA, mf.Circle(16), (1.0, 4.0), degrees=(1, 2))
+
+@cache
+def usa_plane():
+    return mf.phase_diagram(mf.USA, mf.Circle(16), (1.0, 4.0), degrees=(1, 2))
+
+
 SPACES = {
     "one curve of SA": (mf.SA, mf.Sphere(16), (1.0, 2.0), (2,)),
     "any dimension": (mf.USA, mf.Zonal(5, 16), (1.0, 2.0), (1,)),
@@ -18,17 +24,20 @@ SPACES = {
 
 
 def test_a_phase_diagram_is_kept_in_a_file(tmp_path):
-    again = mf.load(USA.save(tmp_path / "plane.nc"))
-    assert isinstance(again, mf.PhaseDiagram) and repr(again) == repr(USA)
-    assert again.data.identical(USA.data) and again.data.curve.dtype == USA.data.curve.dtype
-    assert again.tricritical == USA.tricritical and again.ends == USA.ends
-    for name, locus in USA.loci.items():
+    again = mf.load(usa_plane().save(tmp_path / "plane.nc"))
+    assert isinstance(again, mf.PhaseDiagram) and repr(again) == repr(usa_plane())
+    assert (
+        again.data.identical(usa_plane().data)
+        and again.data.curve.dtype == usa_plane().data.curve.dtype
+    )
+    assert again.tricritical == usa_plane().tricritical and again.ends == usa_plane().ends
+    for name, locus in usa_plane().loci.items():
         assert type(again.loci[name]) is type(locus)
         np.testing.assert_array_equal(again.loci[name].points, locus.points)
     for name in ("critical", "fold", "transition"):
         for beta in (1.5, 2.4470, 2.6, 3.0, 3.99):
-            np.testing.assert_array_equal(again.kappa(name, beta), USA.kappa(name, beta))
-    assert mf.load(again.save(tmp_path / "copy.nc")).data.identical(USA.data)
+            np.testing.assert_array_equal(again.kappa(name, beta), usa_plane().kappa(name, beta))
+    assert mf.load(again.save(tmp_path / "copy.nc")).data.identical(usa_plane().data)
     again.plot().savefig(tmp_path / "plane.png")
 
 
@@ -47,12 +56,12 @@ def test_load_knows_what_a_file_holds(tmp_path):
     circle = mf.Circle(16)
     run = mf.solve(mf.Transformer(mf.Kuramoto()), circle.von_mises(0, 1.0), t_span=(0, 0.1))
     diagram = mf.branches(mf.Kuramoto(), circle, (1.5, 2.5), stability=False)
-    for found in (run, diagram, USA):
+    for found in (run, diagram, usa_plane()):
         assert type(mf.load(found.save(tmp_path / "any.nc"))) is type(found)
     with pytest.raises(mf.StorageError, match="holds no PhaseDiagram, but a Diagram"):
         mf.PhaseDiagram.load(diagram.save(tmp_path / "diagram.nc"))
     with pytest.raises(mf.StorageError, match="holds no Diagram, but a PhaseDiagram"):
-        mf.Diagram.load(USA.save(tmp_path / "plane.nc"))
+        mf.Diagram.load(usa_plane().save(tmp_path / "plane.nc"))
     with pytest.raises(mf.StorageError, match="does not exist"):
         mf.load(tmp_path / "gone.nc")
     (tmp_path / "text.nc").write_text("no numbers")
@@ -64,7 +73,7 @@ def test_load_knows_what_a_file_holds(tmp_path):
 
 @pytest.mark.parametrize("name", ["kappa", "meanfield/header", "meanfield/loci.fold.points"])
 def test_a_phase_diagram_is_sealed(tmp_path, name):
-    path = USA.save(tmp_path / "plane.nc")
+    path = usa_plane().save(tmp_path / "plane.nc")
     with h5py.File(path, "r+") as file:
         values = file[name][...]
         raw = values.view(np.uint8).reshape(-1)
@@ -76,11 +85,11 @@ def test_a_phase_diagram_is_sealed(tmp_path, name):
 
 def test_long_arrays_are_variables_and_come_back():
     header = {"long": np.arange(40.0), "short": [1, "a", None], "in": [{"long": np.eye(9)}]}
-    contents = contents_of(USA.data, header)
+    contents = contents_of(usa_plane().data, header)
     assert set(contents.long) == {"long", "in[0].long"}
     contents.header |= {"format": 0, "result": "PhaseDiagram"}
     again, found = dataset_of(contents)
-    assert again.identical(USA.data) and found["short"] == header["short"]
+    assert again.identical(usa_plane().data) and found["short"] == header["short"]
     np.testing.assert_array_equal(found["long"], header["long"])
     np.testing.assert_array_equal(found["in"][0]["long"], np.eye(9))
 
@@ -97,14 +106,14 @@ def test_a_study_is_a_tree_of_datasets(tmp_path):
 
 
 def test_attributes_that_netcdf_has_not_come_back(tmp_path):
-    data = USA.data.assign_attrs(
+    data = usa_plane().data.assign_attrs(
         note=None, flag=True, large=10**30, text="a\0b\udc80", tree={"a": [1]}
     )
-    again = mf.load(replace(USA, data=data).save(tmp_path / "plane.nc"))
+    again = mf.load(replace(usa_plane(), data=data).save(tmp_path / "plane.nc"))
     assert again.data.attrs == data.attrs
     data.attrs["note"] = object()
     with pytest.raises(mf.StorageError, match="Attributes must be plain data"):
-        replace(USA, data=data).save(tmp_path / "plane.nc")
+        replace(usa_plane(), data=data).save(tmp_path / "plane.nc")
 
 
 @pytest.mark.parametrize("name", ["meanfield", "law", ".", "a/b", "x\0", "\udc80", ""])

@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
+from meanfield.dynamics.density import DensityMotion
 from meanfield.engines.attention import AttentionSums
 from meanfield.models.weights import L2, Linear, Sigmoid, Sinkhorn, Softmax, Unnormalised
 
@@ -67,6 +68,29 @@ def test_velocities_of_more_degrees_than_the_density_are_resolved(wave):
     r = np.tanh(wave * t / 4)  # the Poisson kernel that grows at k theta = pi
     assert run[-1].moment(wave).real == pytest.approx(-r, abs=1e-9)
     assert abs(run[-1].moment(1)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "sharpness", [mf.PerLayer([1.0, 60.0], 0.01), lambda t: 1 + 2950 * t], ids=["layers", "smooth"]
+)
+def test_velocities_that_become_finer_are_resolved_from_the_start(sharpness):
+    def degree(beta, end):
+        model = mf.Transformer(mf.Attention(np.diag([1.0, 0.1]), 1, V[0], beta))
+        motion = DensityMotion(
+            model, mf.Circle(2).density(lambda t: 1 + 0.5 * np.cos(t)), rtol=1e-8
+        )
+        return motion.least_degree((0.0, end), 4096)
+
+    assert degree(1.0, 0.02) <= degree(sharpness, 0.001) < degree(60.0, 0.02)
+    assert degree(sharpness, 0.02) == degree(60.0, 0.02)
+
+
+@pytest.mark.parametrize("drift", [mf.SA(-22.0), mf.Attention(1, 1, 1, -22.0)], ids=repr)
+def test_a_quotient_of_rounding_errors_is_told(drift):
+    """Z is smallest where a narrow density is, by 19 digits."""
+    start = mf.Circle(128).von_mises(0, 300.0)
+    with pytest.warns(mf.UnresolvedWarning, match=r"Z \* mu"):
+        mf.solve(mf.Transformer(drift), start, (0, 1e-4), rtol=1e-4, **QUIET)
 
 
 def test_a_velocity_beyond_the_highest_degree_is_told():

@@ -165,16 +165,16 @@ def test_with_noise_steps_are_chosen_where_rates_are_known():
 # Engines -----------------------------------------------------------------------------------------
 
 
-def test_engines_that_are_asked_for_sum_the_zonal_parts():
+def test_engines_that_are_asked_for_sum_the_parts_that_have_several():
     tokens = mf.Tokens.uniform(400, 3, rng=0)
     drift = mf.SA(2.0) + 0.5 * mf.USA(1.0) - mf.Attention(Q, K, V) + MLP
     wanted = velocity(drift, tokens, engine=engines.Direct())
     found = velocity(drift, tokens, engine=engines.Modes(tolerance=1e-12))
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11)
     run = mf.solve(mf.Transformer(drift), tokens, (0, 0.01), engine=engines.Modes())
-    assert run.stats["engine"] == "sphere + attention + points"
-    with pytest.raises(ValueError, match="Attention has one way to sum over tokens"):
-        velocity(mf.Attention() + MLP, tokens, engine=engines.Modes())
+    assert run.stats["engine"] == "sphere + attention modes + points"
+    with pytest.raises(ValueError, match="Hardmax has one way to sum over tokens"):
+        velocity(mf.Hardmax() + MLP, tokens, engine=engines.Modes())
 
 
 def test_energies_and_potentials_are_sums():

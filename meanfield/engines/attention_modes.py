@@ -1,0 +1,291 @@
+"""Attention on tokens of the circle and of S^2, by the harmonics of their measure.
+
+With the weights k of a head, A = beta K^T Q and a quadratic form that bounds the logits, the
+integrals
+
+    N(x) = int k(x, y) y dmu(y) e^-<x, scale x>,    D(x) = int k(x, y) dmu(y) e^-<x, scale x>
+
+are functions of x with few harmonics, since k has few in x and in y. Their coefficients are those
+of mu and of y mu times tables, `engines.kernels.Expansion`. The output of the head is V N / D, or
+V N e^<x, scale x> where Z = 1, at each token.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..models import Attention
+from ..spaces.circle import Circle
+from ..spaces.sphere import Sphere
+from .attention import AttentionSums, Head
+from .circle import CircleModes
+from .contract import ThreadPool
+from .harmonics import FINEST, ROUNDING, Transforms
+from .kernels import FINEST as FINEST_KERNEL
+from .kernels import UNEVEN, Expansion, Kernels, kernels_of, of_points, quadratic
+from .sphere import SphereModes
+
+# By dimension: the spaces whose kernels there are, and transforms of scattered points.
+SPACES: dict[int, Any] = {2: Circle(64), 3: Sphere(FINEST_KERNEL)}
+TRANSFORMS = {2: CircleModes.transforms_of, 3: SphereModes.transforms_of}
+LOSSES = 10.0  # error of sums in units of ROUNDING: products, rotations and transforms add up
+PAIR = 2.5e-3  # microseconds of a pair of one head, see `contract`
+HEAD = {2: (150.0, 0.1), 3: (2800.0, 0.4)}  # of one head by modes: fixed, and of a token
+BUILD = {2: 8e3, 3: 3e5}  # of its tables
+OFTEN = 300  # velocities for which constant tables serve, at least
+
+
+class NoModes(MeanfieldError):
+    """Attention weights that have no sums by harmonics."""
+
+
+class AttentionModes(AttentionSums):
+    """The attention A_i of `Attention` in O(n) operations, on the circle and on S^2.
+
+    Parameters
+    ----------
+    drift : Attention
+        Not causal.
+    tolerance : float
+        Accuracy of each output, relative to the largest that a unit mass exerts on any token.
+    threads : int
+        Results are the same, bit for bit, for every number of threads.
+    strict : bool
+        Whether weights that have too many harmonics are refused, rather than summed over pairs.
+
+    Notes
+    -----
+    Tables resolve the weights to 1e-14 of their largest, whatever the tolerance. Under normalised
+    weights outputs are divided by D(x). Outputs of tokens whose D is too low for the tolerance are
+    computed again, from all pairs with them, as by `HarmonicEngine`. Sinkhorn weights, weights that
+    are not smooth, and those that would take more than 64 degrees on S^2 or lose digits are summed
+    over all pairs.
+
+    Tables are made once for constant parameters, for each head and each beta of an ensemble, and
+    whenever parameters change.
+    """
+
+    name = "attention modes"
+
+    def __init__(
+        self, drift: Attention, tolerance: float = 1e-10, threads: int = 1, *, strict: bool = False
+    ):
+        super().__init__(drift, threads)
+        self.tolerance, self.strict = tolerance, strict
+        self._kernels: dict[tuple[int, int], Kernels] = {}
+
+    @staticmethod
+    def pays(drift: Attention, n: int, d: int) -> bool:
+        """Whether modes are expected to be faster than all pairs of n tokens in R^d."""
+        if d not in SPACES or drift.causal:
+            return False
+        fixed, token = HEAD[d]
+        build = BUILD[d] / (OFTEN if drift.constant else 1)
+        return fixed + token * n + build < PAIR * n**2
+
+    def kernels(self, head: int, member: int, d: int) -> Kernels:
+        """Those of a head, and of a beta of an ensemble."""
+        if (head, member) not in self._kernels:
+            space = SPACES[d]
+            self._kernels[head, member] = kernels_of(space)
+        return self._kernels[head, member]
+
+    def _prepared(
+        self, head: Head, number: int, matrix: Any, x: np.ndarray, at: np.ndarray
+    ) -> Head:
+        one = np.eye(x.shape[2])
+        full = [matrix[name] if matrix[name].ndim else matrix[name] * one for name in "QKV"]
+        points = Scattered(x, at, self.threads)
+        own: Any = {"matrices": tuple(full), "number": number, "points": points, "engine": self}
+        return ModesHead(**_fields(head), **own)
+
+    def refuse(self, why: str) -> None:
+        """Raise NoModes where sums over pairs are not allowed."""
+        if self.strict:
+            raise NoModes(
+                f"Modes expect attention weights with few harmonics; {why}. Use "
+                "engines.Automatic() or engines.Direct()."
+            )
+
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """The potentials (R, n) whose gradients are the velocities; MeanfieldError without."""
+        d, drift = x.shape[2], self.drift
+        if drift.shape or not drift.is_gradient(d, t):
+            return super().potential(x, masses, t)
+        c, A, beta = drift.gradient_at(t, d)
+        kernels = self.kernels(-1, 0, d)
+        found = kernels.remembered(
+            ("potential", A, beta),
+            lambda: kernels.expanded_function(
+                A, lambda p, q: drift.weights.potential(p @ A.T @ q.T, beta)
+            ),
+        )
+        if found is None:
+            return super().potential(x, masses, t)
+        points = Scattered(x, x, self.threads)
+        every = range(len(x))
+        return c * np.stack([points.integrals(r, found, masses[r])[0, -1] for r in every])
+
+    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        if not (self.drift.constant and self.drift.is_gradient(x.shape[2])):
+            return super().energy(x, masses)
+        return 0.5 * (masses * self.potential(x, masses)).sum(axis=-1)
+
+
+def _fields(head: Head) -> dict[str, Any]:
+    """Those that every head has."""
+    return {name: getattr(head, name) for name in Head.__dataclass_fields__}
+
+
+@lru_cache(maxsize=32)
+def space_of(d: int, degree: int) -> Any:
+    """The circle or S^2, whose quadrature takes a while."""
+    return SPACES[d].with_degree(degree)
+
+
+class Scattered:
+    """Tokens x (R, n, d), and the points `at` (R', m, d) where integrals over them are wanted.
+
+    Each system of tokens has as many systems of points, R' / R.
+    """
+
+    def __init__(self, x: np.ndarray, at: np.ndarray, threads: ThreadPool):
+        self.x, self.at, self._threads = x, at, threads
+
+    def systems(self, r: int) -> slice:
+        """Those of points that belong to a system of tokens."""
+        count = len(self.at) // len(self.x)
+        return slice(r * count, (r + 1) * count)
+
+    def integrals(self, r: int, kernel: Expansion, masses: np.ndarray) -> np.ndarray:
+        """int k(x, y) (y, 1) dmu(y) e^-<x, scale x> of one system, (R' / R, d + 1, m)."""
+        outer, inner = kernel.degrees
+        scattered, found = self._transforms(inner + 1), self._transforms(outer)
+        x, at = self.x[r : r + 1], self.at[self.systems(r)]
+        coefficients = scattered.coefficients(scattered.places(x), masses[None])
+        space = space_of(x.shape[2], inner + 1)  # of y mu those up to `inner` are known
+        values = space.to_values(coefficients)
+        moments = np.concatenate([values * space.points.T, values])
+        series = kernel.series(space.resample(space.to_coefficients(moments), inner))
+        return found.values(found.places(at), np.broadcast_to(series, (len(at), *series.shape)))
+
+    def _transforms(self, degree: int) -> Transforms:
+        return TRANSFORMS[self.x.shape[2]](degree, FINEST, self._threads)
+
+
+@dataclass(frozen=True)
+class ModesHead(Head):
+    """A head whose sums over pairs are taken by harmonics where weights have few.
+
+    Attributes
+    ----------
+    matrices : three ndarrays
+        Q, K (k, d) and V.
+    number : int
+        Of the head among all.
+    points : Scattered
+    engine : AttentionModes
+    form : ndarray, (d, d), or None
+        Of the bias, <y, form y> / beta up to a constant, where it is a quadratic form.
+    steep : float
+        By which the logits are multiples of beta <Qx, Ky>.
+    """
+
+    matrices: tuple[np.ndarray, ...] = ()
+    number: int = 0
+    points: Any = None
+    engine: Any = None
+    form: np.ndarray | None = None
+    steep: float = 1.0
+
+    def by_distance(self) -> Head:
+        K, found = self.matrices[1], super().by_distance()
+        return replace(self, **_fields(found), form=-K.T @ K, steep=2.0)
+
+    def doubly_stochastic(self, tolerance: float, most_iterations: int) -> Head:
+        self.engine.refuse("Sinkhorn's depend on the tokens")
+        return super().doubly_stochastic(tolerance, most_iterations)
+
+    def largest(self, ties: float) -> np.ndarray:
+        self.engine.refuse("these jump")
+        return super().largest(ties)
+
+    def exponential(self, *, normalised: bool) -> np.ndarray:
+        Q, K, _ = self.matrices
+
+        def build(kernels: Kernels, beta: float) -> tuple[Expansion | None, np.ndarray | None]:
+            A, form = self.steep * beta * K.T @ Q, self.form
+            if form is not None:
+                form = beta * form
+                found = kernels.remembered(("gaussian", A, form), lambda: kernels.expanded(A, form))
+                if found is not None or np.ptp(np.linalg.eigvalsh(form)) > UNEVEN:
+                    return found, None
+            return kernels.remembered(("exponential", A), lambda: kernels.expanded(A)), form
+
+        if self.bias is not None and self.form is None:
+            return super().exponential(normalised=normalised)
+        pairs = partial(Head.exponential, normalised=normalised)
+        return self._by_modes(build, pairs, normalised=normalised)
+
+    def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
+        Q, K, _ = self.matrices
+
+        def build(kernels: Kernels, beta: float) -> tuple[Expansion | None, None]:
+            function = of_points(kernel, Q, K, beta)
+            key = "weights", Q, K, beta
+            A = beta * K.T @ Q
+            return kernels.remembered(key, lambda: kernels.expanded_function(A, function)), None
+
+        pairs = partial(Head.weighted, kernel=kernel, normalised=normalised)
+        return self._by_modes(build, pairs, normalised=normalised)
+
+    def _by_modes(self, build: Callable, pairs: Callable, *, normalised: bool) -> np.ndarray:
+        """Sums (R, n, k) by the expansion that `build` gives, or by `pairs`."""
+        betas = np.broadcast_to(self.beta.ravel(), len(self.masses))
+        found = np.empty((*self.queries.shape[:2], self.values.shape[2]))
+        for r, beta in enumerate(betas):
+            member = r if self.beta.size > 1 else 0
+            kernels = self.engine.kernels(self.number, member, self.points.x.shape[2])
+            expansion, form = build(kernels, beta)
+            if expansion is None:
+                self.engine.refuse("these have too many, or would lose digits")
+                found[r] = pairs(self._part(r))[0]
+                continue
+            masses = self.masses[r]
+            if form is not None:
+                bias = quadratic(form, self.points.x[r])
+                masses = masses * np.exp(bias - bias.max())
+            every = self.points.integrals(r, expansion, masses)
+            lowest = LOSSES * ROUNDING / self.engine.tolerance * expansion.largest
+            for number, at, sums in zip(
+                count(), self.points.at[self.points.systems(r)], every, strict=False
+            ):
+                rows = slice(number * len(at), (number + 1) * len(at))
+                pulls, level = sums[:-1].T @ self.matrices[2].T, sums[-1]
+                if not normalised:
+                    found[r, rows] = np.exp(quadratic(expansion.scale, at))[:, None] * pulls
+                    continue
+                faint = np.flatnonzero(~(np.abs(level) >= lowest))
+                found[r, rows] = pulls / np.where(level == 0, 1.0, level)[:, None]
+                if faint.size:
+                    tokens = rows.start + faint
+                    found[r, tokens] = pairs(self._part(r, tokens))[0]
+        return found
+
+    def _part(self, r: int, tokens: Any = slice(None)) -> Head:
+        """The head of one system, at some of its points."""
+        one = slice(r, r + 1)
+        return Head(
+            queries=self.queries[one, tokens],
+            keys=self.keys[one],
+            values=self.values[one],
+            masses=self.masses[one],
+            beta=self.beta if self.beta.size == 1 else self.beta[one],
+            threads=self.threads,
+            bias=None if self.bias is None else self.bias[one],
+        )
