@@ -13,6 +13,7 @@ import bifurcation
 import chaos
 import collapse
 import common_noise
+import derivatives
 import equiangular
 import gaussian
 import hysteresis
@@ -45,6 +46,7 @@ EXPERIMENTS = (
     gaussian,
     chaos,
     bifurcation,
+    derivatives,
     phase_diagrams_noise,
     off_axis,
     modes,

@@ -18,6 +18,7 @@ from ..spaces import Geometry
 from ..spaces.density import Density
 from .bases import AXISYMMETRIC, UNIFORM, Basis, basis_on
 from .continuation import StationaryCurve
+from .derivatives import StationaryDerivative, state_derivative
 from .equation import equation_of
 from .newton import Iteration, deflated, newton
 from .point_groups import NO_SYMMETRY
@@ -102,6 +103,30 @@ class StationaryState:
     def stability(self, count: int = 6) -> Stability:
         """The leading eigenvalues of the linearised equation: `meanfield.stability`."""
         return stability_of(self.equation, self.legendre_moments, self.kappa, count)
+
+    def derivative(self, parameter: str) -> StationaryDerivative:
+        """The derivative of the state by kappa or a parameter of the drift, and of what follows.
+
+        By the implicit function theorem, among states of the same symmetry and axis.
+
+        Parameters
+        ----------
+        parameter : str
+            "kappa", or a field of the drift such as "beta".
+
+        Returns
+        -------
+        StationaryDerivative
+            Of moments, density, order parameter, free energy and eigenvalues.
+
+        Raises
+        ------
+        ValueError
+            For another parameter, and for a state that has not converged.
+        MeanfieldError
+            At a fold, and where another branch crosses; see `SpecialPoint.derivative`.
+        """
+        return state_derivative(self, parameter)
 
     def __repr__(self) -> str:
         return (
