@@ -13,6 +13,7 @@ import bifurcation
 import chaos
 import collapse
 import common_noise
+import derivatives
 import equiangular
 import gaussian
 import hysteresis
@@ -22,6 +23,7 @@ import metastable
 import minilm
 import modes
 import noisy_tokens
+import off_axis
 import ott_antonsen
 import phase_diagrams_noise
 import sphere
@@ -44,7 +46,9 @@ EXPERIMENTS = (
     gaussian,
     chaos,
     bifurcation,
+    derivatives,
     phase_diagrams_noise,
+    off_axis,
     modes,
     limits,
     sweep,

@@ -25,6 +25,7 @@ ROOMS = [
     {"engines"},
     {"dynamics"},
     {"results"},
+    {"derivatives"},
     {"solving"},
     {"distances"},
     {"sweeps"},

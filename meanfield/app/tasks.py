@@ -515,12 +515,12 @@ class PhaseDiagrams(Configuration):
             data = diagram.data
             lines.append(f"{data.attrs['drift']} on {data.attrs['geometry']}:")
             lines += [
-                f"tricritical point of degree {point.degree}: beta = {point.beta:.10g}, "
-                f"kappa = {point.kappa:.10g}"
+                f"tricritical point of degree {point.degree}: {diagram.parameter} = "
+                f"{point.beta:.10g}, kappa = {point.kappa:.10g}"
                 for point in diagram.tricritical
             ]
-            rows = [["beta", *(name for name, _, _ in diagram.curves)]]
-            first, last = data.attrs["beta"]
+            rows = [[diagram.parameter, *(name for name, _, _ in diagram.curves)]]
+            first, last = data.attrs[diagram.parameter]
             for beta in np.linspace(first, last, ROWS):
                 values = [diagram.kappa(name, float(beta), l) for _, name, l in diagram.curves]
                 numbers = ["-" if np.isnan(value) else f"{value:.9g}" for value in values]
