@@ -500,6 +500,7 @@ def calls():
             {"model": mf.Transformer(mf.Kuramoto(), 3.0), "geometry": circle, "most": 2},
         ),
         ("stability", mf.stability, {"model": noisy, "density": circle.uniform(), "count": 2}),
+        ("symmetrised", mf.symmetrised, {"density": circle.uniform(), "symmetry": "axisymmetric"}),
         ("StationaryState.stability", state.stability, {"count": 2}),
         (
             "branches",
