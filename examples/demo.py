@@ -23,9 +23,11 @@ import metastable
 import minilm
 import modes
 import noisy_tokens
+import off_axis
 import ott_antonsen
 import phase_diagrams_noise
 import sphere
+import sweep
 import tokens
 from report import Row, folder, print_table
 
@@ -46,8 +48,10 @@ EXPERIMENTS = (
     bifurcation,
     derivatives,
     phase_diagrams_noise,
+    off_axis,
     modes,
     limits,
+    sweep,
 )
 
 

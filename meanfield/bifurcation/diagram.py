@@ -188,7 +188,7 @@ class Diagram(Result):
     saved: list[tuple[int, StationaryState]]
     drift: ZonalDrift | type[ZonalDrift]
     geometry: Geometry
-    symmetry: str
+    symmetry: str | np.ndarray
     parameter: str
     kappa: float | None
     noise: Noise = ISOTROPIC

@@ -543,6 +543,15 @@ def calls():
                 **{"progress": False},
             },
         ),
+        (
+            "sweep",
+            mf.sweep,
+            {
+                **{"f": whole, "parameters": {"theta": [0.0, 1.0]}, "replicas": None, "rng": 1},
+                **{"store": None, "executor": None, "errors": "raise", "batch": 1},
+                **{"progress": False},
+            },
+        ),
         ("Study.rate", study.rate, {"name": "W1", "t": 0.05}),
         ("Study.weak_rate", study.weak_rate, {"name": "x_1", "t": 0.05}),
         ("Study.save", study.save, {"path": folder / "study.nc"}),
@@ -585,7 +594,8 @@ def calls():
 NOT_CALLED = {
     *("CheckpointError", "ConfigError", "MeanfieldError", "StorageError", "StorageWarning"),
     *("UnresolvedWarning", "Distance", "KernelModes", "PhaseDiagram", "Rate", "SpecialPoint"),
-    *("Stability", "Transition", "Tricritical", "doctor"),  # results, and what takes nothing
+    *("Stability", "Sweep", "Transition", "Tricritical"),  # results
+    "doctor",  # which takes nothing
     *("Isotropic", "Kuramoto", "L2", "Linear", "PeriLN", "PostLN", "PreLN"),
     *("Softmax", "SqrtScaling", "Unnormalised"),
     *("CommonNoise", "Drift", "Motion", "Noise", "Normalisation", "Pointwise"),  # to build on
