@@ -177,7 +177,8 @@ def family_of(state: Any, name: str) -> Family:
 def jacobian_of(state: Any) -> np.ndarray:
     """dR/dm, (N, N)."""
     equation = state.equation
-    return equation.jacobian(equation.mean(state.legendre_moments, state.kappa))
+    found = equation.jacobian(equation.mean(state.legendre_moments, state.kappa))
+    return found if isinstance(found, np.ndarray) else found @ np.eye(found.shape[1])
 
 
 def residual_change(state: Any, name: str) -> np.ndarray:

@@ -126,9 +126,9 @@ def test_members_of_an_ensemble_are_differentiated_each():
             assert np.abs(difference).max() < 1e-13
 
 
-def test_growth_rates_and_ott_antonsen_in_closed_form():
+def test_ott_antonsen_in_closed_form():
     """|m_1| = r: r' = r (1 - r^2)/2, r^2/(1 - r^2) = e^t r_0^2/(1 - r_0^2)."""
-    space, r0, t = mf.Circle(48), 0.3, 1.0
+    space, r0, t = mf.Circle(48), 0.3, 0.3
     density = mf.Density(space, r0 ** np.arange(49))
     direction = np.arange(49) * r0 ** np.arange(-1.0, 48.0)  # by r_0
     run = mf.solve(
