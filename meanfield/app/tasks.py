@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..sweeps import Sweep
 
 BY_PROGRAM = {
-    *("model", "state", "mu0", "drift", "geometry", "events", "callback", "observe"),
+    *("model", "state", "mu0", "drift", "geometry", "events", "callback", "observe", "tangents"),
     *("observables", "functionals", "progress", "checkpoint", "resume", "provenance"),
     *("f", "store", "executor"),
 }  # arguments of functions that a table does not give

@@ -222,7 +222,11 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
             "model.drift.weights.bias",
             "finite",
         ),
-        ({"solve.engine": "Modes"}, "solve", "one way"),
+        (
+            {"solve.engine": "Modes", "model.drift.weights": {"kind": "Hardmax"}},
+            "solve",
+            "engine",
+        ),
         ({"model.reaction": 1.0}, "solve", "reaction"),
         (
             {"model.drift.V": {"kind": "GOE", "rng": 1}},

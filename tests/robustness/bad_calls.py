@@ -594,7 +594,16 @@ def calls():
 
 NOT_CALLED = {
     *("CheckpointError", "ConfigError", "MeanfieldError", "StorageError", "StorageWarning"),
-    *("UnresolvedWarning", "Distance", "KernelModes", "PhaseDiagram", "Rate", "SpecialPoint"),
+    *(
+        "UnresolvedWarning",
+        "Distance",
+        "KernelModes",
+        "PhaseDiagram",
+        "NoisePhaseDiagram",
+        "Cusp",
+        "Rate",
+        "SpecialPoint",
+    ),
     *("Stability", "Sweep", "Transition", "Tricritical"),  # results
     "doctor",  # which takes nothing
     *("Isotropic", "Kuramoto", "L2", "Linear", "PeriLN", "PostLN", "PreLN"),
