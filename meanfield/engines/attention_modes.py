@@ -27,7 +27,7 @@ from .circle import CircleModes
 from .contract import ThreadPool
 from .harmonics import FINEST, ROUNDING, Transforms
 from .kernels import FINEST as FINEST_KERNEL
-from .kernels import KERNELS, UNEVEN, Expansion, Kernels, of_points, quadratic
+from .kernels import UNEVEN, Expansion, Kernels, kernels_of, of_points, quadratic
 from .sphere import SphereModes
 
 # By dimension: the spaces whose kernels there are, and transforms of scattered points.
@@ -92,7 +92,7 @@ class AttentionModes(AttentionSums):
         """Those of a head, and of a beta of an ensemble."""
         if (head, member) not in self._kernels:
             space = SPACES[d]
-            self._kernels[head, member] = KERNELS[type(space)](space)
+            self._kernels[head, member] = kernels_of(space)
         return self._kernels[head, member]
 
     def _prepared(
@@ -223,8 +223,10 @@ class ModesHead(Head):
             if form is not None:
                 form = beta * form
                 found = kernels.remembered(("gaussian", A, form), lambda: kernels.expanded(A, form))
-                if found is not None or np.ptp(np.linalg.eigvalsh(form)) > UNEVEN:
-                    return found, None
+                if found is not None:
+                    return found, found.rest
+                if np.ptp(np.linalg.eigvalsh(form)) > UNEVEN:
+                    return None, None
             return kernels.remembered(("exponential", A), lambda: kernels.expanded(A)), form
 
         if self.bias is not None and self.form is None:
