@@ -31,6 +31,8 @@ MOST_VALUES = 1 << 25  # of a kernel that is expanded: 256 MiB
 KEPT = 8  # kernels of one name: those of the stages of a step under matrices that change with time
 FITTED = 800  # points, about, at which the size of a kernel is looked at
 EQUAL = 1e-15  # singular values, relative
+SHARES = 0.2, 0.4, 0.6, 0.8, 1.0  # of a quadratic form that kernels on S^2 may contain
+FEW_LOST = 3.0  # as UNEVEN, of kernels with the fewest harmonics
 UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
 SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])  # of (x, y, z)
 
@@ -339,9 +341,11 @@ class SphereKernels(Kernels):
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> SphereKernel | None:
         """By the harmonics of e^(<A x, y> + <y, own y> - <x, scale x>), where form = own + rest.
 
-        `own` is diagonal in the frame of y in which A is, and `scale` in that of x: all parities
-        keep their blocks. <x, scale x> is fitted to the largest logits of points x. Where a factor
-        e^<y, rest y> would lose digits, all of the form is in the kernel, with fewer symmetries.
+        `own` is a multiple of the part of the form that is diagonal in the frame of y in which A
+        is, and `scale` is diagonal in that of x: all parities keep their blocks. The smaller the
+        multiple, the fewer the harmonics, and the more digits a factor e^<y, rest y> may lose: it
+        is the first one of SHARES that loses few. <x, scale x> is fitted to the largest logits of
+        points x. Where any loses too many, all of the form is in the kernel.
         """
         singular = np.linalg.svd(A, compute_uv=False)
         if np.ptp(singular) <= EQUAL * singular[0] and np.ptp(np.linalg.eigvalsh(form)) <= UNEVEN:
@@ -349,13 +353,21 @@ class SphereKernels(Kernels):
 
         R, S = _frames(A)
         diagonal = (S.T * np.diag(S @ form @ S.T)) @ S
-        rest = form - diagonal
-        rest -= np.linalg.eigvalsh(rest)[-1] * np.eye(3)
         some = self.geometry.points[:: 1 + len(self.geometry.points) // FITTED]
-        scale = fitted_scale(A, form - rest, some, R)
-        if scale is not None:
-            above = quadratic(scale, some) - _logits(A, form, some, some).max(axis=1)
-            if above.max() <= UNEVEN:
+        largest = _logits(A, form, some, some).max(axis=1)
+        found = []
+        for share in SHARES:
+            rest = form - share * diagonal
+            rest -= np.linalg.eigvalsh(rest)[-1] * np.eye(3)
+            scale = fitted_scale(A, form - rest, some, R)
+            if scale is not None:
+                lost = (quadratic(scale, some) - largest).max()
+                if lost <= FEW_LOST:
+                    return self._gaussian(A, form - rest, scale, rest)
+                found.append((lost, scale, rest))
+        if found:
+            lost, scale, rest = min(found, key=lambda each: each[0])
+            if lost <= UNEVEN:
                 return self._gaussian(A, form - rest, scale, rest)
         scale = fitted_scale(A, form, some)
         return None if scale is None else self._gaussian(A, form, scale, None)
