@@ -13,6 +13,7 @@ import bifurcation
 import chaos
 import collapse
 import common_noise
+import derivatives
 import equiangular
 import gaussian
 import hysteresis
@@ -22,9 +23,11 @@ import metastable
 import minilm
 import modes
 import noisy_tokens
+import off_axis
 import ott_antonsen
 import phase_diagrams_noise
 import sphere
+import sweep
 import tokens
 from report import Row, folder, print_table
 
@@ -43,9 +46,12 @@ EXPERIMENTS = (
     gaussian,
     chaos,
     bifurcation,
+    derivatives,
     phase_diagrams_noise,
+    off_axis,
     modes,
     limits,
+    sweep,
 )
 
 
