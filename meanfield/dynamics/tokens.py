@@ -369,12 +369,12 @@ class TokenMotion(Motion, moves=Tokens):
 
     def _speeds(self, velocity: np.ndarray) -> np.ndarray:
         """|v| of every token (replicas, n), whose square may overflow."""
-        largest = float(np.abs(velocity).max(initial=0.0)) or 1.0
+        largest = _scale(velocity)
         return largest * lengths(velocity[..., : self.dimension] / largest)
 
     def _mean_speed(self, y: np.ndarray, speeds: np.ndarray) -> np.ndarray:
         """The root of the mean square of speeds, of every replica."""
-        largest = float(speeds.max(initial=0.0)) or 1.0
+        largest = _scale(speeds)
         return largest * np.linalg.norm(np.sqrt(self.masses(y)) * (speeds / largest), axis=-1)
 
     # In words ------------------------------------------------------------------------------
@@ -517,3 +517,9 @@ def lengths(x):
         for i in range(result.shape[1]):
             result[r, i] = _length(x[r, i])
     return result
+
+
+def _scale(values: np.ndarray) -> float:
+    """The largest of them, by which they are divided before they are squared; 1 for 0 and inf."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return largest if 0 < largest < np.inf else 1.0

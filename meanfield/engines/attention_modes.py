@@ -223,8 +223,10 @@ class ModesHead(Head):
             if form is not None:
                 form = beta * form
                 found = kernels.remembered(("gaussian", A, form), lambda: kernels.expanded(A, form))
-                if found is not None or np.ptp(np.linalg.eigvalsh(form)) > UNEVEN:
-                    return found, None
+                if found is not None:
+                    return found, found.rest
+                if np.ptp(np.linalg.eigvalsh(form)) > UNEVEN:
+                    return None, None
             return kernels.remembered(("exponential", A), lambda: kernels.expanded(A)), form
 
         if self.bias is not None and self.form is None:

@@ -18,7 +18,7 @@ from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.zonal import kernel_degree
 from ..spaces.circle_transport import NEGLIGIBLE, NO_MASS, Table
 from .attention import AttentionSums
-from .kernels import LARGEST, Kernel, Kernels, kernels_of, of_points
+from .kernels import LARGEST, Kernel, Kernels, kernels_of, of_points, quadratic
 
 COLUMNS = 32  # modes whose columns of tables are computed together
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
@@ -270,8 +270,7 @@ class DensityHead:
     """One head of attention on the grid of a density: what `engines.attention.Head` is to tokens.
 
     int k(x, y) V y dmu(y), divided by int k(x, y) dmu(y) where `normalised`, at the points x of
-    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q. A bias that is a quadratic
-    form has its matrix beside it, `form`.
+    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q, or <A x, y> + <y, form y>.
     """
 
     density: GridDensity
@@ -289,8 +288,15 @@ class DensityHead:
 
     @property
     def _factor(self) -> np.ndarray | float:
-        """exp(bias), up to a constant."""
-        return 1.0 if self.bias is None else np.exp(self.bias - self.bias.max())
+        """exp(bias), up to a constant; NotSmooth where digits would be lost."""
+        bias = self.bias
+        if self.form is not None:
+            bias = quadratic(self.form, self.density.geometry.points)
+        if bias is None:
+            return 1.0
+        if np.ptp(bias) > BIASED:
+            raise NotSmooth
+        return np.exp(bias - bias.max())
 
     def _exponential(self, A: np.ndarray, name: str) -> Kernel:
         return _smooth(self.kernels.remembered((name, A), lambda: self.kernels.exponential(A)))
@@ -304,8 +310,6 @@ class DensityHead:
             if gaussian is not None:
                 sums = self._sums(gaussian, self.density.moments)
                 return self.answer(sums[:-1], sums[-1], NO_MASS)
-        if self.bias is not None and np.ptp(self.bias) > BIASED:
-            raise NotSmooth
         kernel = self._exponential(self.A, "exponential")
         sums = self._sums(kernel, self._factor * self.density.moments)
         if normalised:
@@ -337,9 +341,7 @@ class DensityHead:
 
     def by_distance(self) -> "DensityHead":
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
-        keys, form = self.density.geometry.points @ self.K.T, -self.beta * self.K.T @ self.K
-        bias = -self.beta * (keys**2).sum(axis=1)
-        return replace(self, beta=2 * self.beta, bias=bias, form=form)
+        return replace(self, beta=2 * self.beta, form=-self.beta * self.K.T @ self.K)
 
     def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
         """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""

@@ -31,6 +31,8 @@ MOST_VALUES = 1 << 25  # of a kernel that is expanded: 256 MiB
 KEPT = 8  # kernels of one name: those of the stages of a step under matrices that change with time
 FITTED = 800  # points, about, at which the size of a kernel is looked at
 EQUAL = 1e-15  # singular values, relative
+SHARES = 0.2, 0.4, 0.6, 0.8, 1.0  # of a quadratic form that kernels on S^2 may contain
+FEW_LOST = 3.0  # as UNEVEN, of kernels with the fewest harmonics
 UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
 SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])  # of (x, y, z)
 
@@ -60,12 +62,15 @@ class Expansion(ABC):
         Of the harmonics in x and in y.
     scale : ndarray, (d, d)
         A quadratic form for which k e^-<x, scale x> is at most about 1, or 0.
+    rest : ndarray, (d, d), or None
+        A quadratic form that is left to a factor e^<y, rest y> of mu, at most 1.
     largest : float
         Of |k| e^-<x, scale x>, about; rounding is relative to it.
     """
 
     degrees: tuple[int, int]
     scale: np.ndarray
+    rest: np.ndarray | None = None
     largest: float = 1.0
 
     @abstractmethod
@@ -113,7 +118,7 @@ class CircleExpansion(Expansion):
 
 
 class SphereKernel(Kernel, Expansion):
-    """k(x, y) = h(R x, S y), by matrices between real harmonics in the frames R and S.
+    """k(x, y) = h(R x, S y) e^<y, rest y>, by matrices of h between real harmonics.
 
     Parameters
     ----------
@@ -124,7 +129,8 @@ class SphereKernel(Kernel, Expansion):
         Of the harmonics in x and in y.
     blocks : list of (rows, columns, matrix)
         Indices into the real and imaginary parts of coefficients in y and in x, and int int h Y Y.
-    scale : ndarray, (3, 3)
+    scale, rest : ndarray, (3, 3)
+        See `Expansion`.
     largest : float
     """
 
@@ -136,16 +142,18 @@ class SphereKernel(Kernel, Expansion):
         blocks: list,
         scale: np.ndarray,
         largest: float,
+        rest: np.ndarray | None = None,
     ):
         self._rings, self.degrees, self._blocks = geometry.rings, degrees, blocks
-        self.scale, self.largest = scale, largest
+        self.scale, self.largest, self.rest = scale, largest, rest
+        self._factor = 1.0 if rest is None else np.exp(quadratic(rest, geometry.points))
         self._back = sphere_points.rotation(degrees[0], frames[0].T)
         self._into = sphere_points.rotation(degrees[1], frames[1])
         self._size = 2 * sphere_points.orders_of(degrees[0]).size
         self.top = quadratic(scale, geometry.points) if scale.any() else np.zeros(())
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
-        moments = self._rings.analysis(functions, self.degrees[1])
+        moments = self._rings.analysis(self._factor * functions, self.degrees[1])
         return self._rings.synthesis(self.series(moments), self.degrees[0])
 
     def series(self, moments: np.ndarray) -> np.ndarray:
@@ -331,24 +339,46 @@ class SphereKernels(Kernels):
         return self._first(A, weights, range(first, FINEST + 1, 8), scale)
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> SphereKernel | None:
-        """By the harmonics of e^(<A x, y> + <y, form y> - <x, size x>).
+        """By the harmonics of e^(<A x, y> + <y, own y> - <x, scale x>), where form = own + rest.
 
-        <x, size x> is fitted to the largest logits of points x, so that the largest values of all x
-        are of about the same size. Where e^<y, form y> varies little it is left to a factor of the
-        functions, as fewer matrices do for e^<A x, y> alone.
+        `own` is a multiple of the part of the form that is diagonal in the frame of y in which A
+        is, and `scale` is diagonal in that of x: all parities keep their blocks. The smaller the
+        multiple, the fewer the harmonics, and the more digits a factor e^<y, rest y> may lose: it
+        is the first one of SHARES that loses few. <x, scale x> is fitted to the largest logits of
+        points x. Where any loses too many, all of the form is in the kernel.
         """
-        if np.ptp(np.linalg.eigvalsh(form)) <= UNEVEN:
-            return None
+        singular = np.linalg.svd(A, compute_uv=False)
+        if np.ptp(singular) <= EQUAL * singular[0] and np.ptp(np.linalg.eigvalsh(form)) <= UNEVEN:
+            return None  # a convolution is faster
 
+        R, S = _frames(A)
+        diagonal = (S.T * np.diag(S @ form @ S.T)) @ S
         some = self.geometry.points[:: 1 + len(self.geometry.points) // FITTED]
+        largest = _logits(A, form, some, some).max(axis=1)
+        found = []
+        for share in SHARES:
+            rest = form - share * diagonal
+            rest -= np.linalg.eigvalsh(rest)[-1] * np.eye(3)
+            scale = fitted_scale(A, form - rest, some, R)
+            if scale is not None:
+                lost = (quadratic(scale, some) - largest).max()
+                if lost <= FEW_LOST:
+                    return self._gaussian(A, form - rest, scale, rest)
+                found.append((lost, scale, rest))
+        if found:
+            lost, scale, rest = min(found, key=lambda each: each[0])
+            if lost <= UNEVEN:
+                return self._gaussian(A, form - rest, scale, rest)
         scale = fitted_scale(A, form, some)
-        if scale is None:
-            return None
+        return None if scale is None else self._gaussian(A, form, scale, None)
 
+    def _gaussian(
+        self, A: np.ndarray, form: np.ndarray, scale: np.ndarray, rest: np.ndarray | None
+    ) -> SphereKernel | None:
         def weights(x, y):
             return np.exp(_logits(A, form, x, y) - quadratic(scale, x)[:, None])
 
-        return self._first(A, weights, (32, 48, 60), scale, analytic=True)
+        return self._first(A, weights, (32, 40, 44, 48, 54, 60), scale, rest=rest, analytic=True)
 
     def smooth(self, A: np.ndarray, function: Callable) -> SphereKernel | None:
         return self._first(A, function, (16, 32, 48, 60, FINEST), np.zeros((3, 3)))
@@ -360,14 +390,14 @@ class SphereKernels(Kernels):
         return self.smooth(A, function)
 
     def _first(
-        self, A, function, degrees, scale: np.ndarray, *, analytic: bool = False
+        self, A, function, degrees, scale: np.ndarray, *, rest=None, analytic: bool = False
     ) -> SphereKernel | None:
         """By the first of these degrees that resolves the function; None if none can.
 
         A function that is not known to be `analytic` is given up where its harmonics decay slowly.
         """
         for degree in degrees:
-            found, tail = self._expanded(A, function, degree, scale)
+            found, tail = self._expanded(A, function, degree, scale, rest)
             if found is not None:
                 return found
             if not (analytic or tail <= RESOLVED ** (degree / FINEST)):
@@ -380,12 +410,10 @@ class SphereKernels(Kernels):
         return (self.geometry.longitudes.size - 1) // 2
 
     def _expanded(
-        self, A, function, degree: int, scale: np.ndarray
+        self, A, function, degree: int, scale: np.ndarray, rest: np.ndarray | None
     ) -> tuple[SphereKernel | None, float]:
         """By harmonics up to a degree, unless they do not resolve it; the size of the last ones."""
-        U, _, Vt = np.linalg.svd(A)
-        frames = (np.eye(3),) * 2 if _diagonal(A) else (Vt, U.T)
-        R, S = frames
+        frames = R, S = _frames(A)
         grid = _octant(degree)
 
         def framed(x, y):
@@ -406,7 +434,9 @@ class SphereKernels(Kernels):
         index = np.cumsum(keep) - 1
         parts = [(index[w[keep[w]]], w, matrix[keep[w]]) for w, matrix in blocks]
         largest = float(np.abs(function(grid.points, grid.points)).max())
-        return SphereKernel(self.geometry, frames, (degree, inner), parts, scale, largest), tail
+        degrees = degree, inner
+        found = SphereKernel(self.geometry, frames, degrees, parts, scale, largest, rest)
+        return found, tail
 
 
 def of_points(kernel: Callable, Q: np.ndarray, K: np.ndarray, beta: Any) -> Callable:
@@ -425,15 +455,22 @@ def quadratic(form: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.einsum("...a,ab,...b->...", x, form, x)
 
 
-def fitted_scale(A: np.ndarray, form: np.ndarray, points: np.ndarray) -> np.ndarray | None:
+def fitted_scale(
+    A: np.ndarray, form: np.ndarray, points: np.ndarray, frame: np.ndarray | None = None
+) -> np.ndarray | None:
     """The quadratic form that is nearest to the largest logits of points x, and not below them.
 
-    None if it is above some by more than UNEVEN: digits would be lost there.
+    In a frame it is the nearest one that is diagonal there. None if it is above some by more than
+    UNEVEN: digits would be lost there.
     """
     largest = _logits(A, form, points, points).max(axis=1)
     d = points.shape[1]
-    products = np.einsum("na,nb->nab", points, points).reshape(-1, d * d)
-    scale = np.linalg.lstsq(products, largest, rcond=None)[0].reshape(d, d)
+    if frame is None:
+        products = np.einsum("na,nb->nab", points, points).reshape(-1, d * d)
+        scale = np.linalg.lstsq(products, largest, rcond=None)[0].reshape(d, d)
+    else:
+        fitted = np.linalg.lstsq((points @ frame.T) ** 2, largest, rcond=None)[0]
+        scale = (frame.T * fitted) @ frame
     above = quadratic(scale, points) - largest
     if np.ptp(above) > UNEVEN:
         return None
@@ -447,6 +484,14 @@ def _logits(A: np.ndarray, form: np.ndarray, x: np.ndarray, y: np.ndarray) -> np
 
 def _diagonal(A: np.ndarray) -> bool:
     return bool((A == np.diag(np.diag(A))).all())
+
+
+def _frames(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Orthogonal R and S: A is diagonal from coordinates R x to S y."""
+    if _diagonal(A):
+        return np.eye(3), np.eye(3)
+    U, _, Vt = np.linalg.svd(A)
+    return Vt, U.T
 
 
 @lru_cache(maxsize=4)

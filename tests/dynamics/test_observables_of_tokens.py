@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import meanfield as mf
 from meanfield import (
     SA,
     USA,
@@ -280,3 +281,10 @@ def test_attention_with_identities_has_the_energy_of_usa():
 )
 def test_attention_that_is_no_gradient_flow_has_no_energy(drift):
     assert np.isnan(measure(Transformer(drift), weighted(4, 3))["interaction_energy"])
+
+
+def test_speeds_that_overflow_are_infinite():
+    """Velocities are divided by radii: inf / inf was nan."""
+    model = mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN())
+    tokens = mf.Tokens([[1.0, 0.0], [0.0, 1.0]], radii=np.full(2, 1e-310))
+    assert measure(model, tokens)["speed"] == np.inf

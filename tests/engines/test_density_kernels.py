@@ -6,6 +6,7 @@ from scipy.spatial.transform import Rotation
 
 import meanfield as mf
 from meanfield.core.errors import MeanfieldError
+from meanfield.engines.attention import AttentionSums
 from meanfield.engines.fields import AttentionField, GridDensity
 from meanfield.engines.kernels import SphereKernels
 
@@ -27,6 +28,22 @@ def test_multiples_of_orthogonal_matrices_are_convolutions(A):
     x = sphere.points
     direct = (np.exp(x @ A.T @ x.T - kernel.top) @ (sphere.weights * values).T).T
     np.testing.assert_allclose(kernel(values), direct, atol=1e-12 * np.abs(direct).max())
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_uneven_keys_keep_the_symmetries_of_l2_weights(seed):
+    """Eight blocks of few degrees, and the digits of sums over all pairs."""
+    sphere = mf.Sphere(15)
+    Q, K, V = np.random.default_rng(seed).standard_normal((3, 3, 3))
+    beta = 5 / np.linalg.norm(K.T @ Q, 2)
+    drift = mf.Attention(Q, K, V, beta, weights=mf.L2())
+    density = sphere.von_mises_fisher((0.6, 0, 0.8), 1.0)
+    grid = GridDensity(sphere, density.coefficients, density.values)
+    found = AttentionField(drift, sphere).attention(0.0, grid)
+    pairs = AttentionSums(drift).attention(0.0, sphere.points[None], grid.masses[None])[0]
+    np.testing.assert_allclose(found, pairs, atol=1e-12 * np.abs(pairs).max())
+    kernel = SphereKernels(sphere).gaussian(2 * beta * K.T @ Q, -beta * K.T @ K)
+    assert kernel.degrees[0] <= 44
 
 
 def test_narrow_convolutions_need_no_sums_over_pairs():
