@@ -256,6 +256,10 @@ def calls():
     attention = mf.Attention(Q=square)
     span = (0.0, 0.01)
     run = mf.solve(noisy, wave, span, t_eval=np.linspace(0, 0.01, 5))
+    entropy = mf.Functional(
+        lambda mu: (mu.values * np.log(mu.values)) @ mu.geometry.weights,
+        lambda mu: 1 + np.log(mu.values),
+    )
     path = mf.solve(quiet, three, span, t_eval=[0.0, 0.005, 0.01])
     around = mf.solve(quiet, tokens, span)
     law = mf.solve(mf.Transformer(attention), gaussian, span, t_eval=[0.0, 0.01])
@@ -553,6 +557,8 @@ def calls():
                 **{"progress": False},
             },
         ),
+        ("gradient", mf.gradient, {"functional": entropy, "run": run, "parameters": ["beta"]}),
+        ("Functional", mf.Functional, {"value": entropy.value, "variation": entropy.variation}),
         ("Study.rate", study.rate, {"name": "W1", "t": 0.05}),
         ("Study.weak_rate", study.weak_rate, {"name": "x_1", "t": 0.05}),
         ("Study.save", study.save, {"path": folder / "study.nc"}),
