@@ -13,6 +13,7 @@ import bifurcation
 import chaos
 import collapse
 import common_noise
+import common_noise_phases
 import equiangular
 import gaussian
 import hysteresis
@@ -21,6 +22,7 @@ import limits
 import metastable
 import minilm
 import modes
+import multiplicative_noise
 import noisy_tokens
 import ott_antonsen
 import phase_diagrams_noise
@@ -44,6 +46,8 @@ EXPERIMENTS = (
     chaos,
     bifurcation,
     phase_diagrams_noise,
+    multiplicative_noise,
+    common_noise_phases,
     modes,
     limits,
 )

@@ -11,13 +11,13 @@ References are two computations of their own, on the circle:
 
 1. Kuramoto times beta, Sigma = diag(1.3, 0.7): beta kappa is 2.084202557 and 1.785096547 on the two
    onset lines, by the quadrature of `phase_diagrams_noise.py`: 1e-9.
-2. USA, the same noise: onset lines, beta = 1 to 4, against Galerkin: 1e-9. The gap at beta = 3 and 4
-   (onset to Hopf point, onset to fold) against Galerkin, the reduction and `branches`: 1e-8.
+2. USA, the same noise: onset lines, beta = 1 to 4, against Galerkin: 1e-9. The gap at beta = 3 and
+   4 (onset to Hopf point, onset to fold) against Galerkin, the reduction and `branches`: 1e-8.
 3. Tricritical points of both onsets, and the cusp under the scale 1 + 0.02 cos theta, against the
    reduction: 1e-8.
 4. Nowhere between beta = 1 and 4 are several states stable under diag(1.3, 0.7), as in `branches`
    at beta = 2.56 and 3.95, where strips of two were once counted.
-5. S^2, diag(1.2, 1, 0.8), Kuramoto times beta: beta kappa is that of the onsets of `branches`, 1e-8.
+5. S^2, diag(1.2, 1, 0.8), Kuramoto times beta: beta kappa is that of `branches`: 1e-8.
 
     python validation/phase_plane_noise.py [--quick]    # 60 s, 20 s quick
 
