@@ -14,6 +14,7 @@ import chaos
 import collapse
 import common_noise
 import common_noise_phases
+import derivatives
 import equiangular
 import gaussian
 import hysteresis
@@ -24,9 +25,11 @@ import minilm
 import modes
 import multiplicative_noise
 import noisy_tokens
+import off_axis
 import ott_antonsen
 import phase_diagrams_noise
 import sphere
+import sweep
 import tokens
 from report import Row, folder, print_table
 
@@ -45,11 +48,14 @@ EXPERIMENTS = (
     gaussian,
     chaos,
     bifurcation,
+    derivatives,
     phase_diagrams_noise,
     multiplicative_noise,
     common_noise_phases,
+    off_axis,
     modes,
     limits,
+    sweep,
 )
 
 

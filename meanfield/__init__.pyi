@@ -20,6 +20,7 @@ from .bifurcation import phase_diagram as phase_diagram
 from .bifurcation import stability as stability
 from .bifurcation import stationary as stationary
 from .bifurcation import stationary_states as stationary_states
+from .bifurcation import symmetrised as symmetrised
 from .chaos import Rate as Rate
 from .chaos import Study as Study
 from .chaos import propagation_of_chaos as propagation_of_chaos
@@ -32,6 +33,11 @@ from .core.errors import UnresolvedWarning as UnresolvedWarning
 from .core.kinds import build as build
 from .core.kinds import describe as describe
 from .core.kinds import schema as schema
+from .derivatives import Functional as Functional
+from .derivatives import Gradient as Gradient
+from .derivatives import Tangents as Tangents
+from .derivatives import Variation as Variation
+from .derivatives import gradient as gradient
 from .distances import Distance as Distance
 from .distances import conditional_wasserstein as conditional_wasserstein
 from .distances import mmd as mmd
@@ -110,3 +116,5 @@ from .states import Gaussian as Gaussian
 from .states import Gram as Gram
 from .states import State as State
 from .states import Tokens as Tokens
+from .sweeps import Sweep as Sweep
+from .sweeps import sweep as sweep

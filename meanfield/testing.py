@@ -115,7 +115,7 @@ def _multipliers_are_those_of_the_slope(drift: ZonalDrift) -> None:
     if single.normalised:  # slope and weight may have a factor in common, of each row its own
         return
     for d in (2, 3, 6):
-        slopes = quadrature_multipliers(single.slope, 9, d)
+        slopes = quadrature_multipliers(single.slope, 9, d, continuous=False)
         expected = (slopes[:-2] - slopes[2:]) / (2 * np.arange(1, 9) + d - 2)
         found, scale = single.attraction(8, d)[1:], np.abs(slopes).max()
         _close(f"attraction(8, {d}) against slope", found / scale, expected / scale, 1e-9)

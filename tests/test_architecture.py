@@ -25,8 +25,10 @@ ROOMS = [
     {"engines"},
     {"dynamics"},
     {"results"},
+    {"derivatives"},
     {"solving"},
     {"distances"},
+    {"sweeps"},
     {"chaos", "bifurcation"},
     {"plotting"},
     {"app", "testing"},
@@ -37,6 +39,7 @@ LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 ONLY = {"steppers": {"core", "lowlevel"}}  # a scheme knows no physics
 LATE = {
     "results": {"plotting", "bifurcation"},
+    "sweeps": {"app", "plotting"},
     "chaos": {"plotting"},
     "bifurcation": {"plotting"},
 }  # their methods import when called

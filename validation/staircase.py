@@ -134,17 +134,19 @@ def check_pairs(report: Report, cases: list) -> None:
         report.compare("by Laplace", label, **options, relative=True)
 
 
-def lifetimes(kind, gap: float) -> list[float]:
+def lifetimes(kind, gap: float) -> np.ndarray:
     """When two clusters of two tokens merge, for all BETAS."""
-    tokens, found = mf.Tokens.on_circle([-0.02, 0.02, gap - 0.02, gap + 0.02]), []
-    for beta in BETAS:
+    tokens = mf.Tokens.on_circle([-0.02, 0.02, gap - 0.02, gap + 0.02])
+
+    def lifetime(beta: float) -> float:
         end = np.exp(beta * ((kind is mf.SA) - np.cos(gap)))
         model = mf.Transformer(kind(beta))
         run = mf.solve(model, tokens, (0, end), t_eval=[end], merge=TIGHT)
         (*_, (time, left)) = successful(run).stats["merges"]
         assert left == 1
-        found.append(time)
-    return found
+        return time
+
+    return mf.sweep(lifetime, {"beta": BETAS})["value"].values
 
 
 def check_lifetimes(report: Report, gaps: tuple) -> dict:

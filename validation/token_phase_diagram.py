@@ -74,15 +74,15 @@ def crossing(times: np.ndarray, gap: np.ndarray) -> float:
 
 def diagram(drift: str, dimension: int, realisations: int, betas) -> tuple[np.ndarray, np.ndarray]:
     """P at (beta, t), and the time of transition at each beta."""
-    rng = np.random.default_rng([SEED, dimension])
-    shares, transitions = [], []
-    for beta in betas:
+
+    def at(beta: float, rng: np.random.Generator) -> dict:
         tokens = mf.Tokens.uniform(TOKENS, dimension, rng=rng, shape=(realisations,))
         start = tokens if dimension < TOKENS else tokens.gram()  # whichever has fewer numbers
         share, gap = along(drift, beta, start)
-        shares.append(share)
-        transitions.append(crossing(TIMES[drift], gap))
-    return np.array(shares), np.array(transitions)
+        return {"share": share, "transition": crossing(TIMES[drift], gap)}
+
+    found = mf.sweep(at, {"beta": betas}, rng=SEED + dimension)
+    return found["share"].values, found["transition"].values
 
 
 def compare(report: Report, drift: str, betas, transitions: dict) -> None:

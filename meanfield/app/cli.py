@@ -25,7 +25,7 @@ from ..core.errors import MeanfieldError, StorageError, StorageWarning, Unresolv
 
 NOT_SUCCESSFUL, BAD_INPUT, DEFECT = 1, 2, 70
 MOVIES = (".mp4", ".gif")
-KINDS = ["solve", "chaos", "bifurcation", "phase_diagram"]
+KINDS = ["solve", "sweep", "chaos", "bifurcation", "phase_diagram"]
 
 
 class File(click.Path):
@@ -199,10 +199,10 @@ def main(context: click.Context, shows_traceback: bool, modules: tuple[str, ...]
 # Commands that run a configuration ---------------------------------------------------------------
 
 
-def task(metavar: str, what: str) -> Callable[[Callable], Callable]:
+def task(metavar: str, what: str, *more: Callable) -> Callable[[Callable], Callable]:
     """A command that reads CONFIG.toml and writes a NetCDF file; its docstring is the help.
 
-    `what` names the result.
+    `what` names the result; `more` are options of its own, whose values the configuration takes.
     """
     options = (
         click.argument("config", metavar="CONFIG.toml", type=FILE),
@@ -217,6 +217,7 @@ def task(metavar: str, what: str) -> Callable[[Callable], Callable]:
         ),
         click.option("--force", is_flag=True, help="Overwrite an existing result."),
         click.option("--quiet", "-q", is_flag=True, help="No progress bar and no table."),
+        *more,
     )
 
     def decorate(described: Callable) -> Callable:
@@ -241,6 +242,26 @@ def solve() -> None:
 
     Exit code: 0 if the run succeeded; 1 if it ended early (its message says why; the states it
     reached are written); 2 if the input is wrong and nothing was run.
+    """
+
+
+@task(
+    "SWEEP.nc",
+    "sweep",
+    click.option(
+        "--scheduler", metavar="ADDRESS", help="Run on a dask scheduler: tcp://HOST:PORT."
+    ),
+    click.option("--workers", metavar="N", type=click.IntRange(1), help="Run in N processes."),
+)
+def sweep() -> None:
+    """Solve at every point of a grid, for the table [sweep] of a file.
+
+    Writes the observables of all runs to SWEEP.nc. While it lasts, what is finished is kept beside
+    it, in SWEEP.nc.checkpoint. By default points are run one after the other.
+
+    Exit code: 0 if all runs succeeded; 1 if some failed or ended early, or Ctrl-C was pressed
+    (--resume goes on); 2 if the input is wrong and nothing was run, or a point failed which the
+    file does not say to keep.
     """
 
 
@@ -287,14 +308,16 @@ def run_task(
     force: bool,
     quiet: bool,
     resume: bool,
+    **more: Any,
 ) -> None:
     """Read a configuration, check where its result goes, run it, and write, draw and tell."""
     from .configuration import read_config, run_config
 
-    asked = replace(read_config(config), imports=click.get_current_context().find_root().obj)
+    asked = read_config(config)
     if asked.work != name:
         right = asked.work.replace("_", "-")
         raise MeanfieldError(f"{config} is for another command: use meanfield {right} {config}.")
+    asked = replace(asked, imports=click.get_current_context().find_root().obj, **more)
     out = Path(config.with_suffix(".nc").name) if out is None else out
     check_outputs(asked.outputs(out), config, resume, force)
     picture = check_figure(out, metavar, resume or force) if asked.drawn else out
@@ -374,7 +397,7 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
     "on the sphere orthographic, map; of a Gaussian variances, in the plane ellipses, cone. "
     "Of a study: rates (default), or those of its densities. "
     "Of a bifurcation diagram: order_parameter (default), free_energy, growth, 'moment 2', ...; "
-    "of a phase diagram: relative.",
+    "of a phase diagram: relative. Of a sweep: the name of a variable.",
 )
 def plot(result: Path, output: Path, kind: str | None) -> None:
     """Draw the figure, or the movie, of a result."""

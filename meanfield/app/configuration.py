@@ -1,6 +1,6 @@
 """Configuration files: TOML tables for what objects and functions of the package take.
 
-The tables [model], [space] and [initial] are kinds; [solve], [chaos], [bifurcation] and
+The tables [model], [space] and [initial] are kinds; [solve], [sweep], [chaos], [bifurcation] and
 [phase_diagram] are the arguments of the functions that do the work. Which of these stands in a file
 says of which kind the file is: see `tasks`.
 """
@@ -30,8 +30,8 @@ TOO_DEEP = f"expected tables and arrays at most {DEEPEST} deep in each other; th
 def read_config(path: str | PathLike[str]) -> Configuration:
     """Read and check a configuration file (TOML).
 
-    It is of a run, with the table [solve]; of a study, with [chaos]; or of a diagram, with
-    [bifurcation] or [phase_diagram].
+    It is of a run, with the table [solve]; of many runs, with [sweep] too; of a study, with
+    [chaos]; or of a diagram, with [bifurcation] or [phase_diagram].
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def run_config(
 
     Returns
     -------
-    Solution, Study, Diagram or tuple of PhaseDiagram
+    Solution, Sweep, Study, Diagram or tuple of PhaseDiagram
         Its provenance, or the attribute "provenance" of the data of a study or a diagram, records
         the configuration, the checksums of the data files it read and the command line.
 

@@ -1,4 +1,4 @@
-"""What a configuration file may ask for: a run, a study, a bifurcation diagram, phase diagrams.
+"""What a configuration file may ask for: a run, a sweep, a study, a bifurcation diagram, ...
 
 Each is a class: the tables of the file, the work, and what is told and drawn of the result.
 """
@@ -23,9 +23,11 @@ from ..dynamics.observables import measure
 from ..models import Drift
 from ..models.parameters import Place
 from ..models.transformer import Transformer
+from ..results.solution import SUCCESSFUL
 from ..spaces import Geometry
 from ..spaces.laws import DensityLaw
 from ..states import Start
+from ..sweeps.outcomes import NOT_RUN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,10 +35,12 @@ if TYPE_CHECKING:
     from ..bifurcation import Diagram, PhaseDiagram
     from ..chaos import Study
     from ..results.solution import Solution
+    from ..sweeps import Sweep
 
 BY_PROGRAM = {
     *("model", "state", "mu0", "drift", "geometry", "events", "callback", "observe"),
     *("observables", "functionals", "progress", "checkpoint", "resume", "provenance"),
+    *("f", "store", "executor"),
 }  # arguments of functions that a table does not give
 SHOWN = (
     "order_parameter", "entropy", "interaction_energy", "free_energy", "dissipation", "minimum",
@@ -284,6 +288,93 @@ class Run(Configuration):
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, eq=False)
+class ParameterSweep(Configuration):
+    """A sweep: the tables of a run, and the values of some of their keys.
+
+    Attributes
+    ----------
+    scheduler : str or None
+        The address of a dask scheduler, whose workers run the points.
+    workers : int or None
+        Processes that run the points; by default they are run in this one.
+    """
+
+    scheduler: str | None = None
+    workers: int | None = None
+
+    work, drawn = "sweep", False
+    optional: ClassVar = Run.optional
+
+    @staticmethod
+    def function() -> Callable:
+        from ..sweeps import sweep
+
+        return sweep
+
+    @classmethod
+    def required(cls) -> dict[str, Form]:
+        return {**Run.required(), cls.work: Arguments(cls.function())}
+
+    def run(self, **options: Any) -> "Sweep":
+        from ..sweeps import Sweep, sweep
+        from .configured_runs import Runs, flattened
+
+        tables = {name: table for name, table in self.data.items() if name != self.work}
+        runs = Runs(tables, self.source and self.source.absolute(), self.imports)
+        out, resume = options.pop("out"), options.pop("resume")
+        options |= self.tables[self.work]
+        store = None if out is None else checkpoint_of(out)
+        if store is not None and not resume:
+            store.unlink(missing_ok=True)
+        with self.blaming(self.work, parameters_of(sweep)), self._executor() as executor:
+            axes = flattened(options.pop("parameters"))
+            data = sweep(runs, axes, store=store, executor=executor, **options)
+        return self.recorded(Sweep(data))
+
+    @contextmanager
+    def _executor(self) -> Iterator[Any]:
+        if self.workers is None:
+            yield self.scheduler
+            return
+        from ..sweeps.executors import processes
+
+        with processes(self.workers) as pool:
+            yield pool
+
+    def problems(self, found: "Sweep") -> list[str]:
+        told = {"error": "points failed: the variable error says why"}
+        told["status"] = "runs ended early: the variable status says why"
+        fine = {"error": ("", NOT_RUN), "status": ("", *SUCCESSFUL)}
+        problems = []
+        for name, words in told.items():
+            texts = found.data[name].values if name in found.data else np.array([""])
+            if count := int((~np.isin(texts, fine[name])).sum()):
+                problems.append(f"{count} of {texts.size} {words}")
+        return problems + ([] if found.success else ["interrupted: --resume continues the sweep"])
+
+    def report(self, found: "Sweep", wrote: str) -> str:
+        """The observables of every point at the end of its run."""
+        data, axes = found.data, found.data.attrs["axes"]
+        shape = tuple(data.sizes[axis] for axis in axes)
+        shown = [name for name in SHOWN if name in data and found.is_scalar(name)]
+        columns = {name: found.at_the_end(name).values for name in shown}
+        for name in ("status", "error"):
+            if name in data and len(np.unique(data[name])) > 1:
+                columns[name] = data[name].values
+        rows = []
+        for place in np.ndindex(shape):
+            here = [data[axis].values[i] for axis, i in zip(axes, place, strict=True)]
+            here += [values[place] for values in columns.values()]
+            rows.append([f"{x:.6g}" if isinstance(x, float) else f"{x}" for x in here])
+        names = [*axes, *columns]
+        lines = [f"{wrote} ({len(rows)} runs)", "", "at the end of each run:"]
+        lines += _aligned([names, *rows[:MOST_ROWS]])
+        if len(rows) > MOST_ROWS:
+            lines.append(f"... and {len(rows) - MOST_ROWS} more in the file")
+        return "\n".join(lines)
+
+
 class ChaosStudy(Configuration):
     """A study of propagation of chaos: a model, the law of the tokens at the start, and sizes."""
 
@@ -424,12 +515,12 @@ class PhaseDiagrams(Configuration):
             data = diagram.data
             lines.append(f"{data.attrs['drift']} on {data.attrs['geometry']}:")
             lines += [
-                f"tricritical point of degree {point.degree}: beta = {point.beta:.10g}, "
-                f"kappa = {point.kappa:.10g}"
+                f"tricritical point of degree {point.degree}: {diagram.parameter} = "
+                f"{point.beta:.10g}, kappa = {point.kappa:.10g}"
                 for point in diagram.tricritical
             ]
-            rows = [["beta", *(name for name, _, _ in diagram.curves)]]
-            first, last = data.attrs["beta"]
+            rows = [[diagram.parameter, *(name for name, _, _ in diagram.curves)]]
+            first, last = data.attrs[diagram.parameter]
             for beta in np.linspace(first, last, ROWS):
                 values = [diagram.kappa(name, float(beta), l) for _, name, l in diagram.curves]
                 numbers = ["-" if np.isnan(value) else f"{value:.9g}" for value in values]
@@ -439,8 +530,8 @@ class PhaseDiagrams(Configuration):
 
 
 TASKS: dict[str, type[Configuration]] = {
-    task.work: task for task in (ChaosStudy, BifurcationDiagram, PhaseDiagrams, Run)
-}
+    task.work: task for task in (ParameterSweep, ChaosStudy, BifurcationDiagram, PhaseDiagrams, Run)
+}  # that of a sweep has the table [solve] too
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -5,7 +5,7 @@ from .diagram import Diagram, SpecialPoint, Transition
 from .noise_phases import Cusp, NoisePhaseDiagram
 from .phase_diagram import PhaseDiagram, Tricritical, phase_diagram
 from .stability import Stability
-from .stationary import StationaryState, stability, stationary, stationary_states
+from .stationary import StationaryState, stability, stationary, stationary_states, symmetrised
 
 __all__ = [
     "Cusp",
@@ -23,4 +23,5 @@ __all__ = [
     "stability",
     "stationary",
     "stationary_states",
+    "symmetrised",
 ]

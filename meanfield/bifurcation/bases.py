@@ -78,6 +78,8 @@ class Basis(ABC):
         The order to which the rotations of a state belong.
     least, most : int
         The degree at which Newton's method begins, and the highest one on branches.
+    dense : bool
+        Whether matrices are made; else equations are solved by iterations.
     unresolved : float
         Last moments on branches, from which on they need more functions.
     degrees : ndarray of int, (N,)
@@ -92,8 +94,11 @@ class Basis(ABC):
     """
 
     kinds: ClassVar[dict[tuple[str, type[Geometry]], type["Basis"]]] = {}
+    groups: ClassVar[str] = ""
+    open_kinds: ClassVar[dict[type[Geometry], type["Basis"]]] = {}
     laplacian: ClassVar[bool] = True
     unresolved: float = 1e-12
+    dense: bool = True
     noise: Noise = ISOTROPIC
     kept: tuple[int, ...] = ()
     axis: Any = None
@@ -110,10 +115,16 @@ class Basis(ABC):
     gradients: np.ndarray
 
     def __init_subclass__(
-        cls, names: tuple[str, ...] = (), space: type[Geometry] = Geometry, **options
+        cls,
+        names: tuple[str, ...] = (),
+        space: type[Geometry] = Geometry,
+        groups_on: type[Geometry] | None = None,
+        **options,
     ):
         super().__init_subclass__(**options)
         Basis.kinds.update({(name, space): cls for name in names})
+        if groups_on is not None:
+            Basis.open_kinds[groups_on] = cls
 
     @property
     def eigenvalues(self) -> np.ndarray:
@@ -130,15 +141,53 @@ class Basis(ABC):
         """The Legendre functions P_i on the nodes, (N, M)."""
         return self.values / self.sizes[:, None]
 
+    def synthesised(self, m: np.ndarray) -> np.ndarray:
+        """sum_i m_i P_i on the nodes, (M,)."""
+        return m @ self.legendre
+
+    def analysed(self, masses: np.ndarray) -> np.ndarray:
+        """The sums of P_i, (N,), over masses (M,) at the nodes."""
+        return self.legendre @ masses
+
+    def gradient_of(self, c: np.ndarray) -> np.ndarray:
+        """Components (C, M) of the gradient of sum_i c_i p_i on the nodes."""
+        return np.tensordot(c, self.gradients, (0, 1))
+
+    @property
+    def single(self) -> list[int]:
+        """Degrees with one function, of which the normal form is known here."""
+        degrees, counts = np.unique(self.degrees, return_counts=True)
+        return [int(l) for l in degrees[(counts == 1) & (2 * degrees <= self.degree)]]
+
+    def tangents(self, m: np.ndarray) -> np.ndarray:
+        """Orthonormal directions (r, N) in which rotations turn a state that keep its symmetry."""
+        return np.zeros((0, len(m)))
+
+    def fingerprint(self, m: np.ndarray) -> np.ndarray:
+        """What rotations that keep the symmetry do not change: here the state itself."""
+        return self.sizes * m
+
     def tail(self, m: np.ndarray) -> float:
         """The largest of the last eighth of the Legendre moments: how well a state is resolved."""
         last = self.degrees > self.degree - max(self.degree // 8, 2)
         return float(np.abs(m[last]).max(initial=0.0))
 
     @property
+    def finest(self) -> int:
+        """The highest degree for a single state, unless another one is asked for."""
+        return 2 * self.most
+
+    @property
     def next_degree(self) -> int:
         """The degree to take where this one does not resolve a state."""
         return 2 * self.degree
+
+    def damped_from(self, degree: int) -> int:
+        """The order from which on diffusion damps perturbations of ever higher orders.
+
+        For a drift that attracts a degree most.
+        """
+        return degree
 
     def index(self, degree: int) -> int:
         """The position of the first function of a degree."""
@@ -180,8 +229,13 @@ class Basis(ABC):
                 yield self.legendre @ law / law.sum()
 
     @classmethod
+    def takes(cls, symmetry: Any) -> bool:
+        """Whether it is a group, by its name or by generators."""
+        return False
+
+    @classmethod
     @abstractmethod
-    def on(cls, geometry: Any, name: str) -> "Basis":
+    def on(cls, geometry: Any, name: Any) -> "Basis":
         """The functions of order 0 up to the degree at which states are sought on a space."""
 
     @abstractmethod
@@ -201,8 +255,10 @@ class Basis(ABC):
         """The density with these moments, of the degree of the basis; for order 0."""
 
 
-def basis_on(geometry: Any, name: str = AXISYMMETRIC) -> Basis:
+def basis_on(geometry: Any, name: Any = AXISYMMETRIC) -> Basis:
     """The functions with a symmetry among which states on a space are sought first.
+
+    A symmetry without a name of its own is one for the kind of basis that takes groups.
 
     Raises
     ------
@@ -212,14 +268,21 @@ def basis_on(geometry: Any, name: str = AXISYMMETRIC) -> Basis:
         For symmetries that the space lacks.
     """
     here: dict[str, type[Basis]] = {}
+    others: type[Basis] | None = None
     for kind in reversed(type(geometry).__mro__):
         here |= {known: found for (known, space), found in Basis.kinds.items() if space is kind}
+        others = Basis.open_kinds.get(kind, others)
     if not here:
         *names, last = sorted({space.__name__ for _, space in Basis.kinds})
         raise TypeError(f"geometry must be {', '.join(names)} or {last}; got {as_given(geometry)}.")
+    if isinstance(name, str) and name in here:
+        return here[name].on(geometry, name)
+    if others is not None and others.takes(name):
+        return others.on(geometry, name)
     wanted = f"{' or '.join(map(repr, here))} on {geometry!r}"
-    fitting("symmetry", name, wanted, name in here)
-    return here[name].on(geometry, name)
+    more = f", or {others.groups}" if others is not None else ""
+    fitting("symmetry", name, f"{wanted}{more}", False)
+    raise AssertionError
 
 
 def latitudinal(
@@ -372,7 +435,7 @@ TIE = 1e-6
 FEWEST = 12  # degrees of perturbations
 
 
-def _fifth() -> np.ndarray:
+def fifth_of_a_turn() -> np.ndarray:
     """The fifth of a turn about a vertex of the icosahedron."""
     from scipy.spatial.transform import Rotation
 
@@ -387,7 +450,7 @@ HALF_TURNS = [np.diag(signs) for signs in ((1, 1, 1), (1, -1, -1), (-1, 1, -1), 
 GROUPS = {  # generators, beside the half turns h about the axes, and h^-1 g h
     "tetrahedral": lambda: [CYCLE, MIRROR],
     "octahedral": lambda: [CYCLE, MIRROR, INVERSION],
-    "icosahedral": lambda: [CYCLE, INVERSION, *(h @ _fifth() @ h for h in HALF_TURNS)],
+    "icosahedral": lambda: [CYCLE, INVERSION, *(h @ fifth_of_a_turn() @ h for h in HALF_TURNS)],
 }
 
 
@@ -511,13 +574,13 @@ def _sorted(group: str, degree: int) -> list[tuple[np.ndarray, np.ndarray]]:
         values, vectors = np.linalg.eigh((action + action.T) / 2)
         for part, chosen in ((invariant, values > 1 - INVARIANT), (rest, values <= 1 - INVARIANT)):
             mixing = np.zeros((chosen.sum(), degrees.size))
-            mixing[:, rows] = _canonical(vectors[:, chosen])
+            mixing[:, rows] = canonical(vectors[:, chosen])
             part.append((mixing, np.full(chosen.sum(), l)))
     parts = (zip(*part, strict=True) for part in (invariant, rest))
     return [(np.concatenate(mixing), np.concatenate(degree_of)) for mixing, degree_of in parts]
 
 
-def _canonical(vectors: np.ndarray) -> np.ndarray:
+def canonical(vectors: np.ndarray) -> np.ndarray:
     """An orthonormal basis (count, n) of their span that does not depend on rounding.
 
     From the projections of unit vectors, the largest first, the first of equals.

@@ -54,7 +54,7 @@ def branches(
     beta: tuple[float, float] | None = None,
     vary: Mapping[str, tuple[float, float]] | None = None,
     noise: Noise = ISOTROPIC,
-    symmetry: str = AXISYMMETRIC,
+    symmetry: str | np.ndarray = AXISYMMETRIC,
     degrees: Sequence[int] | None = None,
     secondary: bool = True,
     stability: bool = True,
@@ -88,9 +88,11 @@ def branches(
         ``branches(X(b=1.0), circle, kappa=2.5, vary={"b": (-1, 3)})``.
     noise : Noise
         Anisotropic or multiplicative noise, on the circle and S^2: see the Notes.
-    symmetry : str
+    symmetry : str or array, (k, 3, 3)
         Of the states: "axisymmetric", about an axis, or on S^2 "tetrahedral", "octahedral" or
-        "icosahedral".
+        "icosahedral", or any finite group, as for `stationary`. At an onset of degree l, where
+        2l + 1 harmonics become neutral at once, the branch of a group is found if it leaves one of
+        them alone, or those about its main axis; other branches leave these.
     degrees : sequence of int, optional
         Which l are followed, of those whose onset is in the range or, in kappa, below; by default
         all up to 12, those above the range too if their branches come down into it. They need a
@@ -340,7 +342,7 @@ class Search(NamedTuple):
     """Which branches are followed, and how: arguments of `branches`."""
 
     geometry: Geometry
-    symmetry: str
+    symmetry: str | np.ndarray
     degrees: Any
     secondary: bool
     stability: bool
@@ -352,7 +354,9 @@ class Search(NamedTuple):
         curve, onsets, left_out = chosen_onsets(curve, self.degrees)
         (low, high), drift = curve.span, curve.drift
         first = curve.at(curve.coordinate(low))[0]
-        orders = max(ORDERS, first.most_attracted + 1) if self.stability else 0
+        orders = (
+            max(ORDERS, curve.basis.damped_from(first.most_attracted) + 1) if self.stability else 0
+        )
         growth = Growth(curve, curve.reach, self.max_points, orders, high,
                         lambda: self.following.stopped, missing=left_out)  # fmt: skip
         for branch in self._all(growth, onsets):
@@ -400,7 +404,8 @@ class Search(NamedTuple):
         data, drift = _table(shown, observables), curve.drift
         named = drift.__name__ if isinstance(drift, type) else repr(drift)
         data.attrs = {curve.parameter: list(curve.span), "drift": named}
-        data.attrs |= {"geometry": repr(self.geometry), "symmetry": self.symmetry}
+        group = self.symmetry if isinstance(self.symmetry, str) else "a group by its generators"
+        data.attrs |= {"geometry": repr(self.geometry), "symmetry": group}
         if missing:
             data.attrs["missing"] = missing
         return data
@@ -458,7 +463,8 @@ def _uniform(curve: StationaryCurve) -> Branch:
     """The uniform state in the range, with its growth rates."""
     low, high = map(curve.coordinate, curve.span)
     equation, _ = curve.at(low)
-    orders = min(curve.basis.orders, max(ORDERS, equation.most_attracted + 1))
+    highest = curve.basis.damped_from(equation.most_attracted)
+    orders = min(curve.basis.orders, max(ORDERS, highest + 1))
     bases = [curve.basis.of_order(order) for order in range(orders)]
     m, branch = np.zeros(len(curve.basis.degrees)), Branch(curve, -1, 0)
     tests = {"transition": equation.free_energy(equation.mean(m, 1.0))}
@@ -526,7 +532,7 @@ def chosen_onsets(
     if asked is not None:
         wanted, high = asked_degrees(asked, curve.basis.most // 2), curve.span[1]
         curve = curve.finer(max(curve.basis.degree, 2 * wanted[-1]))
-    found = sorted(curve.onsets(curve.single, (low, high)), key=lambda onset: onset.value)
+    found = sorted(curve.onsets(curve.basis.single, (low, high)), key=lambda onset: onset.value)
     there = sorted({onset.form.degree for onset in found})
     if asked is None:
         wanted = [l for l in there if l <= LARGEST]
@@ -549,7 +555,7 @@ def chosen_onsets(
 def onsets_above(curve: StationaryCurve) -> list[Onset]:
     """Those above where branches are followed, whose branches may come down."""
     place = curve.reach[1], FARTHEST * curve.reach[1]
-    return curve.onsets([l for l in curve.single if l <= LARGEST], place)
+    return curve.onsets([l for l in curve.basis.single if l <= LARGEST], place)
 
 
 def asked_degrees(asked: Any, most: int) -> list[int]:

@@ -235,12 +235,6 @@ class StationaryCurve(Curve):
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
         """Where in a range the uniform state changes its stability to harmonics of some degrees."""
 
-    @property
-    def single(self) -> list[int]:
-        """Degrees with one function, of which the normal form is known here."""
-        degrees, counts = np.unique(self.basis.degrees, return_counts=True)
-        return [int(l) for l in degrees[(counts == 1) & (2 * degrees <= self.basis.degree)]]
-
     def finer(self, degree: int) -> "StationaryCurve":
         """The same curve in more functions."""
         return self.among(self.basis.finer(degree))

@@ -19,6 +19,7 @@ from ..spaces import Geometry
 from .bases import ISOTROPIC, Basis
 from .branch_switching import NEAR_UNIFORM
 from .continuation import StationaryCurve, curve_of
+from .derivatives import point_derivative
 from .equation import drift_of
 from .reflections import basis_under
 from .stationary import StationaryState, state_at
@@ -97,6 +98,27 @@ class SpecialPoint:
         """The beta of the drift; nan for drifts without."""
         return float(getattr(self.state.model.drift, "beta", np.nan))
 
+    def derivative(self, parameter: str) -> float:
+        """How the value of the point moves with another parameter of the model.
+
+        At a fold in kappa, d kappa_fold/dp = -<psi, F_p>/<psi, F_kappa> with psi F_m = 0; at a
+        bifurcation by the derivatives of the eigenvalue that is 0 there, at a transition by those
+        of the free energy.
+
+        Parameters
+        ----------
+        parameter : str
+            "kappa" or a field of the drift, not `self.parameter`.
+
+        Raises
+        ------
+        ValueError
+            For another parameter.
+        MeanfieldError
+            Where branches cross away from the uniform state, and states have no derivatives.
+        """
+        return point_derivative(self, parameter)
+
     def __repr__(self) -> str:
         word = f"{self.character} {self.kind}" if self.character else self.kind
         return (
@@ -167,7 +189,7 @@ class Diagram(Result):
     saved: list[tuple[int, StationaryState]]
     drift: ZonalDrift | type[ZonalDrift]
     geometry: Geometry
-    symmetry: str
+    symmetry: str | np.ndarray
     parameter: str
     kappa: float | None
     noise: Noise = ISOTROPIC

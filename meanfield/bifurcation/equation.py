@@ -137,7 +137,7 @@ class Equation:
         self, drift: ZonalDrift, basis: Basis, changes: Callable[[], Interactions] | None = None
     ):
         self.drift, self.basis, self._differentiated = drift, basis, changes
-        self.degree, self.degrees, self.functions = basis.degree, basis.degrees, basis.legendre
+        self.degree, self.degrees = basis.degree, basis.degrees
         if not drift.is_absent:  # of which a file has states, and no equation
             self._interactions  # noqa: B018  (raises if there is none)
 
@@ -145,6 +145,11 @@ class Equation:
     def _interactions(self) -> Interactions:
         (found,) = interactions(self.drift, self.basis)
         return found
+
+    @property
+    def functions(self) -> np.ndarray:
+        """The P_l on the nodes, (N, M)."""
+        return self.basis.legendre
 
     @cached_property
     def ratio(self) -> float:
@@ -174,7 +179,7 @@ class Equation:
 
     def mean(self, m: np.ndarray, kappa: float) -> Mean:
         """The law that the moments m give rise to."""
-        s = (self.strengths * m) @ self.functions
+        s = self.basis.synthesised(self.strengths * m)
         potential, gain = s, np.ones_like(s)
         if self.ratio:
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -184,7 +189,7 @@ class Equation:
         mass = self.basis.weights @ density
         weights = self.basis.weights * (density / mass)
         log_mass = kappa * top + np.log(mass)
-        return Mean(kappa, s, potential, gain, weights, log_mass, self.functions @ weights)
+        return Mean(kappa, s, potential, gain, weights, log_mass, self.basis.analysed(weights))
 
     def residual(self, m: np.ndarray, kappa: float) -> float:
         """max_l |R_l|."""
@@ -195,18 +200,41 @@ class Equation:
         potential = np.abs(self.mean(m, kappa).potential).max()
         return self.basis.tail(m) <= tail + ROUNDING * (kappa * potential + self.degree)
 
-    def jacobian(self, mean: Mean) -> np.ndarray:
-        """dR/dm, (N, N)."""
+    def jacobian(self, mean: Mean) -> Any:
+        """dR/dm, (N, N), a `LinearOperator` where the basis makes no matrices.
+
+        Where rotations keep the symmetry, plus b_k a_k^T: see `point_groups`.
+        """
+        turned = self.basis.tangents(mean.moments)
+        scale = np.abs(self.strengths).max(initial=0.0) or 1.0
+        left = (self.strengths / scale * turned).T
         gained = mean.weights * mean.gain
+        if not self.basis.dense:
+            return self._jacobian_operator(mean, gained, left, turned)
         covariance = (self.functions * gained) @ self.functions.T
         covariance -= np.outer(mean.moments, self.functions @ gained)
-        return np.eye(len(self.degrees)) - mean.kappa * covariance * self.strengths
+        matrix = np.eye(len(self.degrees)) - mean.kappa * covariance * self.strengths
+        return matrix + left @ turned if len(turned) else matrix
+
+    def _jacobian_operator(
+        self, mean: Mean, gained: np.ndarray, left: np.ndarray, turned: np.ndarray
+    ) -> Any:
+        from scipy.sparse.linalg import LinearOperator
+
+        def apply(v: np.ndarray) -> np.ndarray:
+            v = np.ravel(v)
+            s = self.basis.synthesised(self.strengths * v)
+            change = self.basis.analysed(gained * s) - mean.moments * (gained @ s)
+            return v - mean.kappa * change + left @ (turned @ v)
+
+        size = len(self.degrees)
+        return LinearOperator((size, size), apply, dtype=float)
 
     def linearised(self, m: np.ndarray, kappa: float, basis: Basis) -> np.ndarray:
         """L of `stability` in a basis of any order, on the same nodes, about m: (N, N)."""
         mean, p = self.mean(m, kappa), basis.values
         weights, inner = self.multipliers(basis), self.basis
-        slopes = np.tensordot(self.strengths * m / inner.sizes, inner.gradients, (0, 1))  # of s
+        slopes = inner.gradient_of(self.strengths * m / inner.sizes)  # of s
         operator = np.diag(-basis.eigenvalues / kappa)
         for c, gradient in enumerate(basis.gradients):
             moved = mean.gain * gradient
@@ -227,7 +255,7 @@ class Equation:
 
     def along(self, mean: Mean, change: np.ndarray) -> np.ndarray:
         """dR = -kappa Cov(P_l, dg), (N,), for a change dg of g on the nodes: g for log kappa."""
-        covariance = self.functions @ (mean.weights * change)
+        covariance = self.basis.analysed(mean.weights * change)
         return -mean.kappa * (covariance - mean.moments * (mean.weights @ change))
 
     def free_energy(self, mean: Mean) -> float:
@@ -270,7 +298,7 @@ class Equation:
 
     def _sum_change(self, m: np.ndarray) -> np.ndarray:
         """ds/dp on the nodes."""
-        return (self.strength_changes * m) @ self.functions
+        return self.basis.synthesised(self.strength_changes * m)
 
 
 def equation_of(drift: ZonalDrift, basis: Any, changes: Callable | None = None) -> Any:

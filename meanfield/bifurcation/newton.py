@@ -1,14 +1,16 @@
 """Newton's method with a record of residuals, and deflation of solutions that are known."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 MOST = 60
 HALVINGS = 12
+KRYLOV = 1e-10  # of a linear system that is solved by GMRES, relative
+SPACE, CYCLES = 100, 4  # vectors between restarts, and restarts
 
-System = Callable[[np.ndarray], tuple[np.ndarray, Callable[[], np.ndarray]]]
+System = Callable[[np.ndarray], tuple[np.ndarray, Callable[[], Any]]]
 
 
 class Iteration(NamedTuple):
@@ -46,7 +48,7 @@ def newton(
     for _ in range(most):
         done = sizes[-1] <= tolerance
         try:
-            step = np.linalg.solve(jacobian(), residual)
+            step = _solved(jacobian(), residual)
         except np.linalg.LinAlgError:
             return Iteration(x, "converged" if done else "singular", sizes)
         for halving in range(HALVINGS):
@@ -95,9 +97,30 @@ def deflated(system: System, known: Sequence[np.ndarray], sizes: np.ndarray) -> 
         if not np.isfinite(factor):
             return np.full(len(x), np.inf), lambda: np.eye(len(x))
         slope = -2 * factor * (sizes * away / (distances * (distances + 1))[:, None]).sum(axis=0)
-        return factor * residual, lambda: factor * jacobian() + np.outer(residual, slope)
+        return factor * residual, lambda: _with_outer(factor * jacobian(), residual, slope)
 
     return without
+
+
+def _solved(matrix: Any, right: np.ndarray) -> np.ndarray:
+    """matrix^-1 right; by GMRES for a `LinearOperator`."""
+    if isinstance(matrix, np.ndarray):
+        return np.linalg.solve(matrix, right)
+    from scipy.sparse.linalg import gmres
+
+    found, failed = gmres(matrix, right, rtol=KRYLOV, restart=SPACE, maxiter=CYCLES)
+    if failed:
+        raise np.linalg.LinAlgError(f"GMRES did not converge in {SPACE * CYCLES} iterations")
+    return found
+
+
+def _with_outer(matrix: Any, column: np.ndarray, row: np.ndarray) -> Any:
+    """matrix + column row^T."""
+    if isinstance(matrix, np.ndarray):
+        return matrix + np.outer(column, row)
+    from scipy.sparse.linalg import LinearOperator
+
+    return matrix + LinearOperator(matrix.shape, lambda v: column * (row @ np.ravel(v)))
 
 
 def _size(residual: np.ndarray) -> float:

@@ -444,7 +444,7 @@ class NoisePhaseDiagram(PhaseDiagram):
         """The first onset under isotropic noise of strength 1."""
         return reference(self.family, beta)
 
-    def kappa(self, curve: str, beta: float, degree: int = 1) -> float:
+    def kappa(self, curve: str, beta: float, degree: int | None = None) -> float:
         """The kappa of a line at a beta, to rounding; nan where it has no point.
 
         Raises
@@ -542,7 +542,7 @@ class NoisePhaseDiagram(PhaseDiagram):
             borders = real + 1j * imaginary if kept["kind"] == "Hopf" else real
             lines[name] = Line(Family(drift, "beta", (low, high), here), borders=borders, **kept)
         family = Family(drift, "beta", (low, high), basis)
-        return cls(data, corners, ends, family, lines, noise, cusps)
+        return cls(data, corners, ends, family, lines, noise, cusps=cusps)
 
 
 def phases_under(
@@ -666,7 +666,7 @@ class _Search:
                       "beta": [low, high], "kappas": list(self.kappas)}  # fmt: skip
         if self.missing:
             data.attrs["missing"] = self.missing
-        return NoisePhaseDiagram(data, corners, ends, self.family, lines, noise, self.cusps)
+        return NoisePhaseDiagram(data, corners, ends, self.family, lines, noise, cusps=self.cusps)
 
 
 def _neutral(special: SpecialPoint) -> tuple[str, int, Any]:

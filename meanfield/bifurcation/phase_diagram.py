@@ -1,4 +1,4 @@
-"""The phase diagram in beta and kappa, by continuation of the special points themselves.
+"""The phase diagram in beta, or another parameter, and kappa, by continuation of special points.
 
 A fold is a solution of
 
@@ -12,7 +12,7 @@ at the tricritical point and are found from special points on one branch beyond 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,7 +24,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import checked_call, describe
 from ..lowlevel.blas import one_blas_thread
-from ..models import ZonalDrift
+from ..models import Drift, ZonalDrift
 from ..models.noise import Noise
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving.checkpoint import Keeper
@@ -35,7 +35,7 @@ from .continuation import Curve, curve_of
 from .diagram import CUT_SHORT
 from .equation import Equation, Family, Mean, drift_of
 from .journal import Journal, recalled
-from .normal_forms import normal_form, zeros
+from .normal_forms import VANISHES, normal_form, zeros
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,6 +46,7 @@ UNRESOLVED = 1e-11
 DOUBLINGS = 4
 GRID = 81  # values of beta on critical curves, between which changes of character are looked for
 SMALL = 0.03  # amplitude in L^2 at which a curve has come to its tricritical point
+POLE = 1e-3  # of the median: a quadratic term at what is a zero of it, not a pole
 MOST = 2000  # points of a curve
 ON_BRANCH = 500  # points of the branch on which curves begin, and its longest step
 STEP_ON_BRANCH = 0.1
@@ -61,6 +62,7 @@ class Tricritical(NamedTuple):
     ----------
     degree : int
     beta, kappa : float
+        beta stands for the parameter of the diagram, if that is another one.
     """
 
     degree: int
@@ -70,18 +72,20 @@ class Tricritical(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PhaseDiagram(Result):
-    """Curves of special points in the plane of beta and kappa.
+    """Curves of special points in the plane of beta, or another parameter, and kappa.
 
     Attributes
     ----------
     data : xarray.Dataset
-        On `point`: curve ("critical", "fold" or "transition"), degree, beta, kappa, and the order
-        parameter there.
+        On `point`: curve ("critical", "fold" or "transition"), degree, beta (or the parameter by
+        its name), kappa, and the order parameter there.
     tricritical : list of Tricritical
     ends : dict of str to (str, str)
         Why the fold and the transition end at their lowest and at their highest beta:
         "tricritical", "range", "not continued", "max_points", "interrupted"; "not located" where
         a curve was expected and none was found.
+    degree : int
+        Of the folds and the transition.
     """
 
     data: "xr.Dataset"
@@ -90,9 +94,18 @@ class PhaseDiagram(Result):
     family: Family
     loci: dict[str, Any]
     noise: Noise = ISOTROPIC
+    degree: int = 1
 
-    def kappa(self, curve: str, beta: float, degree: int = 1) -> float:
+    @property
+    def parameter(self) -> str:
+        """The name of the parameter beside kappa."""
+        return self.family.name
+
+    def kappa(self, curve: str, beta: float, degree: int | None = None) -> float:
         """The kappa of a curve at a beta, to rounding; nan where it has no point.
+
+        By default of the degree whose folds and transition are known. beta stands for the
+        parameter, if that is another one.
 
         Raises
         ------
@@ -100,22 +113,24 @@ class PhaseDiagram(Result):
             For other curves, and for beta outside the range.
         """
         beta = finite("beta", beta)
-        low, high = self.data.attrs["beta"]
+        degree = self.degree if degree is None else degree
+        low, high = self.data.attrs[self.parameter]
         fitting("curve", curve, "critical, fold or transition", curve in ("critical", *LOCI))
         fitting("beta", beta, f"from {low:g} to {high:g}, as of this diagram", low <= beta <= high)
         if curve == "critical":
             return critical(self.family, beta, degree)
-        if curve not in self.loci or degree != 1:
+        if curve not in self.loci or degree != self.degree:
             return float("nan")
         points = self.loci[curve].points
         start = between(points, beta)
         if beta < points[0, -1]:
-            corner = next((c for c in self.tricritical if c.degree == 1), None)
+            corner = next((c for c in self.tricritical if c.degree == degree), None)
             if corner is None or beta <= corner.beta:
                 return float("nan")
             start = _near_corner(points[0], corner, beta)
         found = None if beta > points[-1, -1] else self.loci[curve].at_value(start, beta)
-        if found is None or abs(found[0]) < abs(start[0]) / 2:  # the uniform state
+        at = self.loci[curve].index
+        if found is None or abs(found[at]) < abs(start[at]) / 2:  # the uniform state
             return float("nan")
         return float(np.exp(found[-2]))
 
@@ -128,13 +143,13 @@ class PhaseDiagram(Result):
         """All curves: a short name, and the arguments of `kappa`, curve and degree."""
         degrees = [int(l) for l in np.unique(self.data.degree.values)]
         critical = [(f"kappa_{l}", "critical", l) for l in degrees]
-        return critical + [(name, name, 1) for name in self.loci]
+        return critical + [(name, name, self.degree) for name in self.loci]
 
     def __repr__(self) -> str:
-        low, high = self.data.attrs["beta"]
+        low, high = self.data.attrs[self.parameter]
         names = ", ".join(dict.fromkeys(curve for _, curve, _ in self.curves)) or "no lines"
-        drift = self.data.attrs["drift"]
-        lines = [f"{type(self).__name__} of {drift}, {low:g} <= beta <= {high:g}: {names}"]
+        drift, name = self.data.attrs["drift"], self.parameter
+        lines = [f"{type(self).__name__} of {drift}, {low:g} <= {name} <= {high:g}: {names}"]
         lines += [f"  {point!r}" for point in self.tricritical]
         return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
@@ -143,11 +158,11 @@ class PhaseDiagram(Result):
         """What is missing, in words: curves cut short or not found."""
         found = []
         for name, ends in self.ends.items():
-            here = self.data.beta.values[self.data.curve.values == name]
+            here = self.data[self.parameter].values[self.data.curve.values == name]
             places = here[[0, -1]] if len(here) else [float("nan")] * 2
-            for end, beta in dict(zip(ends, places, strict=True)).items():
+            for end, value in dict(zip(ends, places, strict=True)).items():
                 if end in CUT_SHORT:
-                    place = f"beta = {beta:.6g}" if len(here) else "its start"
+                    place = f"{self.parameter} = {value:.6g}" if len(here) else "its start"
                     found.append(f"{name} {CUT_SHORT[end].format(place=place)}.")
         return found
 
@@ -162,6 +177,7 @@ class PhaseDiagram(Result):
             "degree": family.basis.degree,
             "tricritical": self.tricritical,
             "ends": self.ends,
+            "of_degree": self.degree,
             "loci": {
                 name: {"max_step": locus.max_step, "null": locus.null, "points": locus.points}
                 for name, locus in self.loci.items()
@@ -178,8 +194,9 @@ class PhaseDiagram(Result):
         family = Family(drift_of(header["drift"]), header["parameter"], (low, high), basis)
         corners = [Tricritical(l, float(b), float(k)) for l, b, k in header["tricritical"]]
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
-        loci = {name: LOCI[name](family, **kept) for name, kept in header["loci"].items()}
-        return cls(data, corners, ends, family, loci)
+        lead = header.get("of_degree", 1)
+        loci = {n: LOCI[n](family, **kept, degree=lead) for n, kept in header["loci"].items()}
+        return cls(data, corners, ends, family, loci, degree=lead)
 
     def plot(self, kind: str | None = None, **options) -> "Figure":
         """The curves, "relative" to the first critical one if that is the kind: `plotting.phases`.
@@ -196,12 +213,13 @@ class PhaseDiagram(Result):
         return phases(self, **{"relative": kind is not None, **options})
 
 
-@checked_call()
+@checked_call("drift", "vary")
 def phase_diagram(
-    drift: type[ZonalDrift],
+    drift: ZonalDrift | type[ZonalDrift],
     geometry: Geometry,
-    beta: tuple[float, float],
+    beta: tuple[float, float] | None = None,
     *,
+    vary: Mapping[str, tuple[float, float]] | None = None,
     degrees: tuple[int, ...] | None = None,
     noise: Noise = ISOTROPIC,
     kappa: tuple[float, float] | None = None,
@@ -219,27 +237,34 @@ def phase_diagram(
     tricritical
         beta at which the onset of degree l becomes subcritical, from its normal form.
     fold
-        Beyond it, where the ordered states begin: the curve of saddle-nodes of degree 1.
+        Beyond it, where the ordered states begin: the curve of saddle-nodes of degree 1, or of the
+        degree that the drift attracts most. At a transcritical onset, as of degree 2 on S^2, it has
+        no tricritical point.
     transition
         Between the two, where both states have the same free energy: the first-order line. SA has
         none, as it has no free energy.
 
-    The last two begin at the tricritical point and are followed as curves in the moments, kappa and
-    beta, from points on one branch.
+    The last two begin at the tricritical point, if there is one, and are followed as curves in the
+    moments, kappa and beta, from points on one branch.
 
     Parameters
     ----------
-    drift : type
-        `USA` or `SA` itself, or another kind of drift with a beta.
+    drift : ZonalDrift, or type
+        `USA` or `SA` itself, or any zonal drift or kind of one, a drift of one's own too, with the
+        parameter that varies.
     geometry : Circle, Sphere or Zonal
         Its dimension, and a degree at which to begin.
     beta : (float, float)
-        0 < first < last.
+        0 < first < last: the range of beta.
+    vary : mapping of str to (float, float)
+        Instead of beta, the name of one parameter of the drift, and its range, first < last:
+        ``phase_diagram(X(b=1.0), circle, vary={"b": (-1, 3)})``.
     degrees : tuple of int
-        Whose critical curves and tricritical points are wanted; with 1 among them, folds and
-        transitions too. By default 1, 2 and 3. Under isotropic noise only.
+        Whose critical curves and tricritical points are wanted; with the one among them that the
+        drift attracts most, folds and transitions of this one too. By default 1, 2 and 3. Under
+        isotropic noise only.
     noise : Noise
-        Anisotropic or multiplicative noise, on the circle and S^2: see the Notes.
+        Anisotropic or multiplicative noise, on the circle and S^2: see the Notes. In beta only.
     kappa : (float, float), optional
         0 < first < last: where lines are sought and followed under such a noise. By default from
         0.4 to 1.4 times the onset under isotropic noise of the same strength.
@@ -283,19 +308,24 @@ def phase_diagram(
     import xarray as xr
 
     basis = basis_on(geometry)
-    _, span = varied(drift, {"beta": range_of("beta", beta)})
+    drift, name, span = _asked(drift, beta, vary)
     isotropic = noise.laplacian
     unused = f"left out under {noise!r}"
+    fitting("vary", vary, unused, isotropic or vary is None)
+    wanted = f"a kind of drift, such as USA, under {noise!r}"
+    fitting("drift", drift, wanted, isotropic or isinstance(drift, type), TypeError)
     fitting("degrees", degrees, unused, isotropic or degrees is None)
     fitting("kappa", kappa, unused, not isotropic or kappa is None)
     chosen = asked_degrees((1, 2, 3) if degrees is None else degrees, DEGREE // 2)
     keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, GRID)
-    identity = {"phase diagram": (drift, geometry, span, chosen, max_step, noise, kappa, places)}
+    identity = {
+        "phase diagram": (drift, geometry, name, span, chosen, max_step, noise, kappa, places)
+    }
     with (
         one_blas_thread(),
         keeper,
         Journal(keeper, identity) as journal,
-        Following("beta", span, progress) as following,
+        Following(name, span, progress) as following,
     ):
         if not isotropic:
             from .noise_phases import phases_under  # whose lines are drawn as phase diagrams
@@ -304,36 +334,68 @@ def phase_diagram(
                 drift, geometry, span, noise, kappa, places, max_step, following, journal
             )
         for degree in (max(DEGREE, geometry.degree) << i for i in range(DOUBLINGS)):
-            family = Family(drift, "beta", span, basis.finer(degree))
+            family = Family(drift, name, span, basis.finer(degree))
             onsets = [_onsets(family, l, grid, journal) for l in chosen]
             corners = [corner for _, found in onsets for corner in found]
+            lead = _leading_degree(family, corners)
             loci, ends = (
-                _first_order_curves(family, geometry, corners, max_step, following, journal)
-                if 1 in chosen else ({}, {})
+                _first_order_curves(family, geometry, corners, max_step, following, journal, lead)
+                if lead in chosen else ({}, {})
             )  # fmt: skip
             resolved = {name: locus for name, locus in loci.items() if locus.resolved}
             if following.stopped or len(resolved) == len(loci):
                 break
         else:
             raise MeanfieldError(
-                f"The curves need more than {degree} moments. Take a smaller range of beta."
+                f"The curves need more than {degree} moments. Take a smaller range of {name}."
             )
     rows: list[tuple] = []
     for l, (values, _) in zip(chosen, onsets, strict=True):
         rows += [("critical", l, b, kappa, 0.0) for b, kappa in zip(grid, values, strict=True)]
-    for name, locus in resolved.items():
-        rows += [(name, 1, z[-1], np.exp(z[-2]), abs(z[0])) for z in locus.points]
-    names = ("curve", "degree", "beta", "kappa", "order_parameter")
+    for curve, locus in resolved.items():
+        at = locus.index
+        rows += [(curve, lead, z[-1], np.exp(z[-2]), abs(z[at])) for z in locus.points]
+    names = ("curve", "degree", name, "kappa", "order_parameter")
     columns = zip(names, map(np.array, zip(*rows, strict=True)), strict=True)
-    data = xr.Dataset({name: ("point", column) for name, column in columns})
-    data.attrs = {"drift": drift.__name__, "geometry": repr(geometry), "beta": list(span)}
-    return PhaseDiagram(data, corners, ends, family, resolved)
+    data = xr.Dataset({what: ("point", column) for what, column in columns})
+    named = drift.__name__ if isinstance(drift, type) else repr(drift)
+    data.attrs = {"drift": named, "geometry": repr(geometry), name: list(span)}
+    lead = lead if lead in chosen else 1
+    return PhaseDiagram(data, corners, ends, family, resolved, degree=lead)
+
+
+def _asked(drift: Any, beta: Any, vary: Any) -> tuple[Any, str, tuple[float, float]]:
+    """The drift, its parameter and the range, checked."""
+    drift = drift.as_zonal() if isinstance(drift, Drift) else drift  # which says why there is none
+    zonal = isinstance(drift, ZonalDrift) or (
+        isinstance(drift, type) and issubclass(drift, ZonalDrift)
+    )
+    fitting("drift", drift, "a zonal drift, such as SA(beta=1.0), or a kind of one, such as USA",
+            zonal, TypeError)  # fmt: skip
+    if isinstance(drift, ZonalDrift) and drift.shape:
+        raise ValueError(f"phase_diagram takes a single drift; got an ensemble {drift!r}.")
+    if (beta is None) == (vary is None):
+        raise TypeError("phase_diagram needs the range of either beta or of one parameter to vary.")
+    asked = {"beta": range_of("beta", beta)} if vary is None else vary
+    return drift, *varied(drift, asked)
+
+
+def _leading_degree(family: Family, corners: list[Tricritical]) -> int:
+    """The degree that is attracted most, where folds and transitions are looked for first."""
+    return family.at(_first_place(family, corners, 1)).most_attracted
+
+
+def _first_place(family: Family, corners: list[Tricritical], degree: int) -> float:
+    """A value of the parameter beyond the tricritical point of a degree, if there is one."""
+    low, high = family.span
+    lowest = min((corner.beta for corner in corners if corner.degree == degree), default=low)
+    return min(lowest + 1.0, (lowest + high) / 2)
 
 
 def _near_corner(first: np.ndarray, corner: Tricritical, beta: float) -> np.ndarray:
     """A point between the tricritical one and the first: a_l grows like amplitude^l there."""
     part = (beta - corner.beta) / (first[-1] - corner.beta)
-    l = np.arange(1, len(first) - 1)
+    l = np.arange(1, len(first) - 1) / corner.degree
     log = (1 - part) * np.log(corner.kappa) + part * first[-2]
     return np.concatenate([first[:-2] * part ** (l / 2), [log, beta]])
 
@@ -374,7 +436,7 @@ def tricritical_points(family: Family, degree: int) -> Iterator[Tricritical]:
             return np.nan
         with np.errstate(all="ignore"):
             found = float(normal_form(family.at(beta), degree).quadratic)
-        if not np.isfinite(found):
+        if not np.isfinite(found) and _alone(family.at(beta), degree):
             raise MeanfieldError(
                 f"Expected a range of beta in which normal forms are finite; at beta = {beta:.3g} "
                 f"that of degree {degree} exceeds 1e308. Take another range."
@@ -386,8 +448,18 @@ def tricritical_points(family: Family, degree: int) -> Iterator[Tricritical]:
     attracted = grid[np.isfinite(values)]
     if not attracted.size or normal_form(family.at(attracted[0]), degree).kind == "transcritical":
         return
+    usual = np.nanmedian(np.abs(values))
     for beta in zeros(quadratic, grid, values):
-        yield Tricritical(degree, beta, critical(family, beta, degree))
+        if abs(quadratic(beta)) <= POLE * usual:  # where another onset coincides it has a pole
+            yield Tricritical(degree, beta, critical(family, beta, degree))
+
+
+def _alone(member: Equation, degree: int) -> bool:
+    """Whether no other degree has the same multiplier, to rounding."""
+    weights = member.multipliers(member.basis)
+    own = weights[member.basis.index(degree)]
+    others = np.delete(weights, member.basis.index(degree))
+    return bool((np.abs(others - own) > VANISHES * own).all())
 
 
 class Locus(Curve):
@@ -403,16 +475,18 @@ class Locus(Curve):
         From its tricritical point, or the lowest beta, to the highest.
     journal : Journal, optional
         Where answers are kept.
+    degree : int
+        Of the onset: which moment is the order parameter.
     """
 
     name: str
 
     def __init__(
         self, family: Family, max_step: float, null: np.ndarray, points: np.ndarray | None = None,
-        journal: Journal | None = None,
+        journal: Journal | None = None, degree: int = 1,
     ):  # fmt: skip
         super().__init__(len(family.basis.degrees), 2, max_step, journal)
-        self.family, self.null = family, null
+        self.family, self.null, self.index = family, null, family.basis.index(degree)
         self.points = np.zeros((0, len(family.basis.degrees) + 2)) if points is None else points
 
     def identity(self) -> tuple:
@@ -433,13 +507,14 @@ class Locus(Curve):
         self, start: np.ndarray, sign: float, following: Following
     ) -> tuple[list[np.ndarray], str]:
         """The points after a start, and why they end."""
-        (low, high), small = self.family.span, SMALL / self.family.basis.sizes[0]
+        at = self.index
+        (low, high), small = self.family.span, SMALL / self.family.basis.sizes[at]
         here = self.point(start, np.append(np.zeros(len(start) - 1), sign))
         points, step = [start], self.max_step / 4
         while (found := self.stepped(here, step)) is not None:
             here, _, step = found
             z = here.z
-            if abs(z[0]) < small or z[0] * start[0] < 0:
+            if abs(z[at]) < small or z[at] * start[at] < 0:
                 return points[1:], "tricritical"
             if not low <= here.value <= high:
                 last = high if here.value > high else low
@@ -541,22 +616,21 @@ def _first_order_curves(
     max_step: float,
     following: Following,
     journal: Journal | None,
+    degree: int,
 ) -> tuple[dict[str, Locus], Ends]:
     """The fold and the first-order line, and why they end.
 
     From points on a branch at a beta beyond the tricritical point.
     """
-    low, high = family.span
-    lowest = min((corner.beta for corner in corners if corner.degree == 1), default=low)
-    beta = min(lowest + 1.0, (lowest + high) / 2)
+    beta = _first_place(family, corners, degree)
     member = family.at(beta)
-    form = normal_form(member, 1)
-    if form.kind != "subcritical":
+    form = normal_form(member, degree)
+    if not (form.kappa > 0 and form.kind in ("subcritical", "transcritical")):
         return {}, {}
     basis, span = basis_on(geometry), (form.kappa / 20, 1.2 * form.kappa)
     curve = curve_of(member.drift, basis, "kappa", span, None, STEP_ON_BRANCH, journal)
     with Following("kappa", span, False) as on_branch:
-        search = Search(geometry, AXISYMMETRIC, [1], False, False, ON_BRANCH, on_branch)
+        search = Search(geometry, AXISYMMETRIC, [degree], False, False, ON_BRANCH, on_branch)
         diagram = search.diagram(curve, {})
     cut = "interrupted" if following.stopped or on_branch.stopped else "not located"
     loci: dict[str, Locus] = {}
@@ -566,10 +640,12 @@ def _first_order_curves(
             kappa, size = special.state.kappa, len(member.degrees)
             m = np.pad(special.state.legendre_moments, (0, size))[:size]
             null = np.linalg.svd(member.jacobian(member.mean(m, kappa)))[2][-1]
-            locus = LOCI[name](family, max_step, null, journal=journal)
+            locus = LOCI[name](family, max_step, null, journal=journal, degree=degree)
             start = locus.at_value(np.append(m, [np.log(kappa), beta]), beta)
             if start is None:
-                raise MeanfieldError(f"The special point at beta = {beta:g} was not found again.")
+                raise MeanfieldError(
+                    f"The special point at {family.name} = {beta:g} was not found again."
+                )
             loci[name], ends[name] = locus, locus.follow(start, following)
     return loci, ends
 

@@ -348,7 +348,7 @@ class Reflected(Basis):
         return m
 
 
-def basis_under(geometry: Any, symmetry: str, noise: Noise) -> Any:
+def basis_under(geometry: Any, symmetry: Any, noise: Noise) -> Any:
     """The functions in which states under a noise are sought first; as `basis_on` if isotropic.
 
     Raises
@@ -360,5 +360,6 @@ def basis_under(geometry: Any, symmetry: str, noise: Noise) -> Any:
     if noise.laplacian:
         return basis
     wanted = f"left out under {noise!r}, which keeps no symmetry but reflections"
-    fitting("symmetry", symmetry, wanted, symmetry == AXISYMMETRIC)
+    axisymmetric = isinstance(symmetry, str) and symmetry == AXISYMMETRIC
+    fitting("symmetry", symmetry, wanted, axisymmetric)
     return Reflected.under(geometry, noise)

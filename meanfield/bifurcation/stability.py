@@ -29,8 +29,9 @@ class Stability(NamedTuple):
     orders : ndarray of int, (count,)
         The order of each: 0 keeps the symmetry of the state. About an axis, the order about it; on
         the circle, 0 is even and 1 odd; for polyhedra, 1 keeps the half turns about the axes, and 2
-        stands for three equal eigenvalues. Under other noises than isotropic noise, one bit for
-        each reflection that the state keeps: see `reflections`.
+        stands for three equal eigenvalues; for other groups on S^2, see `point_groups`. Under
+        other noises than isotropic noise, one bit for each reflection that the state keeps: see
+        `reflections`.
     neutral : ndarray of bool, (count,)
         Which of them are rotations of the state, with eigenvalue 0.
     modes : list of ndarray
@@ -65,7 +66,7 @@ def stability_of(equation: Any, m: np.ndarray, kappa: float, count: int) -> Stab
             here = _of_order(equation, m, kappa, order, kept)
         found = sorted([*found, *here], key=lambda entry: -entry[0].real)[:kept]
         silent = here and all(entry[1] != order for entry in found)
-        if silent and order >= max(2, equation.most_attracted):
+        if silent and order >= max(2, equation.basis.damped_from(equation.most_attracted)):
             break  # diffusion damps higher orders even more
     gap = -max(value.real for value, _, neutral, _ in found if not neutral)
     values, orders, neutral, modes = (list(column) for column in zip(*found[:count], strict=True))

@@ -16,16 +16,19 @@ from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.density import Density
-from .bases import AXISYMMETRIC, Basis
+from .bases import AXISYMMETRIC, UNIFORM, Basis, basis_on
 from .continuation import StationaryCurve
+from .derivatives import StationaryDerivative, state_derivative
 from .equation import equation_of
 from .newton import Iteration, deflated, newton
+from .point_groups import NO_SYMMETRY
 from .reflections import basis_under
 from .stability import Stability, stability_of
 
 TAIL = 1e-13  # of the last moments
 FINEST, COARSEST = 1e-15, 1e-3  # tolerances
 STATIONARY = 1e-8  # residual of a density whose stability is asked for
+ASYMMETRIC = 1e-5  # part of a guess, in L^2, that may lack the symmetry asked for
 SAME = 1e-5  # in L^2: how near states of different degrees are the same
 GUESSES = 6  # functions along which states are looked for
 STEPS = 30
@@ -101,6 +104,30 @@ class StationaryState:
         """The leading eigenvalues of the linearised equation: `meanfield.stability`."""
         return stability_of(self.equation, self.legendre_moments, self.kappa, count)
 
+    def derivative(self, parameter: str) -> StationaryDerivative:
+        """The derivative of the state by kappa or a parameter of the drift, and of what follows.
+
+        By the implicit function theorem, among states of the same symmetry and axis.
+
+        Parameters
+        ----------
+        parameter : str
+            "kappa", or a field of the drift such as "beta".
+
+        Returns
+        -------
+        StationaryDerivative
+            Of moments, density, order parameter, free energy and eigenvalues.
+
+        Raises
+        ------
+        ValueError
+            For another parameter, and for a state that has not converged.
+        MeanfieldError
+            At a fold, and where another branch crosses; see `SpecialPoint.derivative`.
+        """
+        return state_derivative(self, parameter)
+
     def __repr__(self) -> str:
         return (
             f"StationaryState({self.model!r}, r = {self.order_parameter:.6g}, {self.status}, "
@@ -126,7 +153,7 @@ def stationary(
     model: Transformer,
     guess: Density,
     *,
-    symmetry: str = AXISYMMETRIC,
+    symmetry: str | np.ndarray = AXISYMMETRIC,
     apart_from: Sequence[StationaryState] = (),
     tolerance: float = 1e-12,
     max_degree: int | None = None,
@@ -140,11 +167,14 @@ def stationary(
         (Z * mu): under isotropic noise one for which Z is constant or Z' = c W', under anisotropic
         and multiplicative noise any, on the circle and S^2 (see `fokker_planck`).
     guess : Density
-        On the circle, S^2 or Zonal. Its part with the symmetry is taken.
-    symmetry : str
+        On the circle, S^2 or Zonal, with the symmetry asked for: see `symmetrised`.
+    symmetry : str or array, (k, 3, 3)
         "axisymmetric": about the axis of the first moment of the guess that does not vanish. On
-        S^2 also "tetrahedral" (vertices at (1, 1, 1), (1, -1, -1), ... or their opposites),
-        "octahedral" (on the axes) and "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...).
+        S^2 also "none", for all harmonics, and any finite group: by its name in Schoenflies'
+        notation with the main axis z, "C3v" or "D2h", or by matrices that generate it. Faster
+        are "tetrahedral" (vertices at (1, 1, 1), (1, -1, -1), ... or their opposites),
+        "octahedral" (on the axes) and "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...), which have the
+        reflections of these polyhedra.
     apart_from : sequence of StationaryState
         Known ones that are not to be found again. Newton's method is applied to the residual times
         1 + 1/|mu - mu_k|^2 for each of them, with norms in L^2 (deflation).
@@ -152,7 +182,7 @@ def stationary(
         Of the largest residual of a Legendre moment, from 1e-15 to 1e-3.
     max_degree : int
         The degree is doubled up to this until the state is resolved to 1e-13. By default 1024, and
-        162 for polyhedra.
+        162 for polyhedra; on S^2 with other symmetries by steps of a half up to 80.
 
     Returns
     -------
@@ -162,14 +192,18 @@ def stationary(
     Raises
     ------
     TypeError, ValueError
-        For other arguments, ensembles, models without noise, and symmetries that the space lacks.
+        For other arguments, ensembles, models without noise, symmetries that the space lacks, and
+        guesses without the symmetry.
     MeanfieldError
         For drifts that are no gradient of a potential.
 
     Notes
     -----
     Convergence is quadratic: `residuals` shows it. A step costs O(N^3 + N^2 M) for N moments and
-    M = 2 N nodes, about 0.1 ms for 32.
+    M = 2 N nodes, about 0.1 ms for 32. Without symmetry on S^2 N is (degree + 1)^2 - 1 and M 4.5
+    times as much: 0.1 s a step for degree 16, 1 s for 24. Above 640 unknowns a step takes GMRES
+    with spherical harmonic transforms, O(degree^3) for each of some 30 iterations. There rotations
+    of the state, which would make the Jacobian singular, are excluded by phase conditions.
 
     References
     ----------
@@ -181,6 +215,7 @@ def stationary(
     basis = basis_under(guess.geometry, symmetry, model.noise)
     most = _checked_accuracy(tolerance, max_degree, basis)
     m, axis = basis.moments(guess)
+    _check_symmetry("guess", basis, symmetry, guess, m, axis)
     basis, m = basis.fitted(m)
     equation, known = equation_of(drift, basis), _checked_states(apart_from, guess.geometry)
     with one_blas_thread():
@@ -193,7 +228,7 @@ def stationary(
             basis = equation.basis
             found = _solved(equation, kappa, equation.basis.padded(found.x), tolerance, [])
     m, status, residuals, basis = found.x, found.status, found.residuals, equation.basis
-    if any(np.linalg.norm(basis.sizes * (place - m)) < SAME for place in _places(known, basis)):
+    if any(_same(basis, place, m) for place in _places(known, basis)):
         status = "known"
     text = MESSAGES.get(status, FAILED).format(
         steps=len(residuals) - 1, degree=basis.degree, residual=residuals[-1], status=status
@@ -203,7 +238,11 @@ def stationary(
 
 @checked_call()
 def stationary_states(
-    model: Transformer, geometry: Geometry, *, symmetry: str = AXISYMMETRIC, most: Natural = 20
+    model: Transformer,
+    geometry: Geometry,
+    *,
+    symmetry: str | np.ndarray = AXISYMMETRIC,
+    most: Natural = 20,
 ) -> list[StationaryState]:
     """Many stationary states of a model: those that deflation finds from a few guesses.
 
@@ -246,8 +285,41 @@ def stationary_states(
 
 
 @checked_call()
+def symmetrised(density: Density, symmetry: str | np.ndarray = AXISYMMETRIC) -> Density:
+    """The part of a density with a symmetry: the mean of all that the symmetry makes of it.
+
+    Parameters
+    ----------
+    density : Density
+        On the circle, S^2 or Zonal; a single one.
+    symmetry : str or array, (k, 3, 3)
+        As for `stationary`. "axisymmetric" is about the axis of the first moment of the density
+        that does not vanish.
+
+    Returns
+    -------
+    Density
+        Of the degree at which states with the symmetry are sought.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other arguments, ensembles, and symmetries that the space lacks.
+    """
+    fitting("density.shape", density.shape, "(), one density", density.shape == ())
+    basis = basis_on(density.geometry, symmetry)
+    if density.geometry.degree > basis.degree:
+        basis = basis.finer(density.geometry.degree)
+    return basis.density(*basis.moments(density))
+
+
+@checked_call()
 def stability(
-    model: Transformer, density: Density, *, symmetry: str = AXISYMMETRIC, count: int = 6
+    model: Transformer,
+    density: Density,
+    *,
+    symmetry: str | np.ndarray = AXISYMMETRIC,
+    count: int = 6,
 ) -> Stability:
     """The leading eigenvalues of the Fokker-Planck equation linearised about a stationary state.
 
@@ -274,7 +346,9 @@ def stability(
     basis = basis_under(density.geometry, symmetry, model.noise)
     if density.geometry.degree > basis.degree:
         basis = basis.finer(min(density.geometry.degree, basis.most))
-    basis, m = basis.fitted(basis.moments(density)[0])
+    m, axis = basis.moments(density)
+    _check_symmetry("density", basis, symmetry, density, m, axis)
+    basis, m = basis.fitted(m)
     equation, kappa = equation_of(drift, basis), float(model.kappa)
     residual = equation.residual(m, kappa)
     if not residual <= STATIONARY:
@@ -305,11 +379,43 @@ def _checked(model: Transformer, density: Density) -> ZonalDrift:
     return model.zonal
 
 
+def _check_symmetry(
+    what: str, basis: Basis, symmetry: Any, density: Density, m: np.ndarray, axis: Any
+) -> None:
+    """Refuse a density that is not what its moments with the symmetry make of it."""
+    lost = _asymmetry(basis, density, m, axis)
+    if lost > ASYMMETRIC:
+        name = symmetry if isinstance(symmetry, str) else "that of the matrices"
+        other = f', or symmetry="{NO_SYMMETRY}"' if basis.dimension == 3 else ""
+        raise ValueError(
+            f"{what} must have the symmetry asked for, here {name}; {lost:.1e} of what differs "
+            f"from the uniform density, in L^2, has not. Take symmetrised({what}, symmetry){other}."
+        )
+
+
+def _asymmetry(basis: Basis, density: Density, m: np.ndarray, axis: Any) -> float:
+    """The part of a density that its moments (m, axis) leave out, relative to its order, in L^2."""
+    space = density.geometry
+    degree = min(space.degree, basis.degree)
+    kept = basis.density(m, axis)
+    here = space.resample(density.coefficients, degree)
+    lost = here - kept.geometry.resample(kept.coefficients, degree)
+    square = space.with_degree(degree).parseval
+    order = float((square * np.abs(here) ** 2)[1:].sum())
+    missing = float((square * np.abs(lost) ** 2)[1:].sum())
+    return float(np.sqrt(missing / order)) if order > UNIFORM**2 else 0.0
+
+
+def _same(basis: Basis, one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two states are the same, but for a rotation that keeps the symmetry."""
+    return bool(np.linalg.norm(basis.fingerprint(one) - basis.fingerprint(other)) < SAME)
+
+
 def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
     """The highest degree."""
     wanted = f"from {FINEST:g} to {COARSEST:g}"
     real("tolerance", tolerance, wanted, lambda number: FINEST <= number <= COARSEST)
-    most = 2 * basis.most if max_degree is None else max_degree
+    most = basis.finest if max_degree is None else max_degree
     return whole_number("max_degree", most, least=basis.degree)
 
 

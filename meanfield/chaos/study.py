@@ -1,7 +1,7 @@
 """Propagation of chaos: how far n tokens are from the mean field, and how fast that vanishes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from ..solving import solve
 from ..solving.checkpoint import Keeper
 from ..solving.progress import Interruption, Progress
 from ..spaces import Density
+from ..sweeps.executors import completed
 from .experiment import Batch, Experiment, batches_of
 from .measurements import (
     MEASUREMENTS,
@@ -42,7 +43,6 @@ ACCURATE = 1e-7  # error of coefficients half way between outputs, in H^-1
 NEAR = 1e-9  # least distance of times from each other, relative to the last
 LARGEST_SEED = 2**63  # what files hold
 RESERVED = (GROUP, LAW, "n", "t", "replica", "coupling", "coupling up to rotation")
-BLINK = 0.2  # seconds between looks at Ctrl-C
 
 
 @checked_call("sizes", "times", "rng", "distances", "functionals", "checkpoint")
@@ -180,33 +180,35 @@ def _run_batches(
     """
     tokens = [batch.n * batch.kept for batch in batches]
     left = set(range(len(batches))) - {int(key.split(" ")[0]) for key in done}
-    pool = ThreadPoolExecutor(threads)
-    jobs = {pool.submit(experiment.run, batches[i]): i for i in sorted(left)}
-
-    def enter(job: Future) -> None:
-        done.update({f"{jobs[job]} {name}": values for name, values in job.result().items()})
-        left.discard(jobs.pop(job))
+    failures: list[BaseException] = []
 
     def part() -> float:
         return 1 - sum(tokens[i] for i in left) / sum(tokens)
 
+    jobs = ((lambda number: experiment.run(batches[number]), i) for i in sorted(left))
     try:
-        with Progress("chaos", progress, part()) as bar, Interruption() as interruption:
-            while jobs:
-                ended, _ = wait(jobs, timeout=BLINK, return_when=FIRST_COMPLETED)
-                for job in ended:
-                    batch = batches[jobs[job]]
-                    enter(job)
-                    bar.show(part(), f"chaos, n = {batch.n}")
-                    keeper.save_now_and_then(lambda: done)
-                if interruption.requested:
-                    jobs = {job: number for job, number in jobs.items() if not job.cancel()}
+        with (
+            ThreadPoolExecutor(threads) as pool,
+            Progress("chaos", progress, part()) as bar,
+            Interruption() as interruption,
+        ):
+
+            def stop() -> bool:
+                return interruption.requested or bool(failures)
+
+            for number, job in completed(pool, jobs, stop):
+                if error := job.exception():
+                    failures.append(error)
+                    continue
+                found = job.result().items()
+                done.update({f"{number} {name}": values for name, values in found})
+                left.discard(number)
+                bar.show(part(), f"chaos, n = {batches[number].n}")
+                keeper.save_now_and_then(lambda: done)
     finally:
-        pool.shutdown(cancel_futures=True)
-        for job in list(jobs):  # what was still running when another one failed
-            if not job.cancelled() and job.exception() is None:
-                enter(job)
         keeper.save(lambda: done)
+    if failures:
+        raise failures[0]
     return "interrupted" if left else "finished"
 
 

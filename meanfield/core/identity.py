@@ -90,7 +90,10 @@ class _Reader:
             self._module(value)
         elif isinstance(value, type):
             self._class(value)
-        elif callable(identity := getattr(value, "identity", None)):
+        elif (  # no class method, as numpy's polynomials have, that makes x -> x
+            callable(identity := getattr(value, "identity", None))
+            and getattr(identity, "__self__", value) is value
+        ):
             self.read(type(value))
             self.read(identity())
         elif isinstance(value, Mapping):

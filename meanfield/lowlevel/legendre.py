@@ -16,6 +16,8 @@ which takes two degrees in two operations (Ishioka, J. Meteor. Soc. Japan 96 (20
 and `unfold` turn coefficients of the p_l into those of E and O, and sums back.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from .compilation import INNER, njit
@@ -39,15 +41,17 @@ def recurrence(degree: int, order: int, dimension: int) -> np.ndarray:
     return np.sqrt(squares)
 
 
+@lru_cache(maxsize=32)
 def gauss(size: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss nodes and weights, of sum 1, of <x, e> for x uniform on S^(d-1), from 1 to -1.
 
     Eigenvalues of the Jacobi matrix, improved by a Newton step; weights by Christoffel's
-    formula 1 / sum_l p_l^2, which keeps their relative accuracy however small they are.
+    formula 1 / sum_l p_l^2, which keeps their relative accuracy however small they are. The last
+    few are kept, and cannot be written to.
     """
     if dimension == 2:
         angles = np.pi * (np.arange(size) + 0.5) / size
-        return np.cos(angles), np.full(size, 1 / size)
+        return _kept(np.cos(angles), np.full(size, 1 / size))
     from scipy.linalg import eigvalsh_tridiagonal
 
     e = recurrence(size, 0, dimension)
@@ -55,7 +59,14 @@ def gauss(size: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     nodes = (nodes - nodes[::-1]) / 2
     weights = np.empty(size)
     _polish(nodes, weights, e, dimension)
-    return nodes, weights / weights.sum()
+    return _kept(nodes, weights / weights.sum())
+
+
+def _kept(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    for array in arrays:
+        array.setflags(write=False)
+    nodes, weights = arrays
+    return nodes, weights
 
 
 @njit(cache=True, error_model="numpy")

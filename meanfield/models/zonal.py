@@ -37,7 +37,7 @@ DEGREES = (64, 256, 1024, 4096)
 
 
 def remembered(compute: Callable) -> Callable:
-    """Multipliers that are computed once for a degree and a dimension: a kink takes seconds."""
+    """Multipliers that are computed once for a degree and a dimension: a kink takes longer."""
 
     @functools.wraps(compute)
     def multipliers(self, degree: int, dimension: int) -> np.ndarray | None:
@@ -158,9 +158,9 @@ class ZonalDrift(Drift):
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         """Multipliers of W, shape (*shape, degree + 1); entry 0 has no effect on v, and is 0.
 
-        From those of W' by quadrature, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
+        From those of W' by quadrature, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2). W' may jump.
         """
-        slopes = self._of_members(lambda drift: drift.slope, degree + 1, dimension)
+        slopes = self._of_members(lambda drift: drift.slope, degree + 1, dimension, False)
         l = np.arange(1, degree + 1)
         multipliers = np.zeros((*self.shape, degree + 1))
         multipliers[..., 1:] = (slopes[..., :-2] - slopes[..., 2:]) / (2 * l + dimension - 2)
@@ -179,11 +179,15 @@ class ZonalDrift(Drift):
         multipliers[..., :1] = self._of_members(lambda drift: drift.potential_at, 0, dimension)
         return multipliers
 
-    def _of_members(self, function, degree: int, dimension: int) -> np.ndarray:
+    def _of_members(
+        self, function, degree: int, dimension: int, continuous: bool = True
+    ) -> np.ndarray:
         multipliers = np.empty((*self.shape, degree + 1))
         for index in np.ndindex(*self.shape):
             kernel = function(self.member(index))
-            multipliers[index] = quadrature_multipliers(kernel, degree, dimension)
+            multipliers[index] = quadrature_multipliers(
+                kernel, degree, dimension, continuous=continuous
+            )
         return multipliers
 
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -275,36 +275,38 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
 def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     data = diagram.data
     curve, degree = data.curve.values, data.degree.values
-    beta = data.beta.values
+    name, lead = diagram.parameter, diagram.degree
+    beta = data[name].values
     unit = np.array([diagram.kappa("critical", b) if relative else 1.0 for b in beta])
     kappa = data.kappa.values / unit
     degrees = np.unique(degree[curve == "critical"])
     narrow = relative and bool((curve != "critical").any())
-    for i, l in enumerate(degrees[degrees == 1] if narrow else degrees):
+    for i, l in enumerate(degrees[degrees == lead] if narrow else degrees):
         here = (curve == "critical") & (degree == l)
-        style = {"lw": 1.6} if l == 1 else {"lw": 0.9}
-        colour = theme.INK if l == 1 else theme.PALETTE[(i + 2) % 6]
+        style = {"lw": 1.6} if l == lead else {"lw": 0.9}
+        colour = theme.INK if l == lead else theme.PALETTE[(i + 2) % 6]
         ax.plot(beta[here], kappa[here], color=colour, label=rf"$\kappa_{{{l}}}$", **style)
-    for name, colour in zip(NAMES, theme.PALETTE, strict=False):
-        here = curve == name
+    for line, colour in zip(NAMES, theme.PALETTE, strict=False):
+        here = curve == line
         if here.any():
-            style = "--" if name == "fold" else "-"
-            ax.plot(beta[here], kappa[here], style, color=colour, label=NAMES[name])
+            style = "--" if line == "fold" else "-"
+            ax.plot(beta[here], kappa[here], style, color=colour, label=NAMES[line])
     here = curve == "fold"
     if here.any():  # where both states attract
-        first = (curve == "critical") & (degree == 1)
+        first = (curve == "critical") & (degree == lead)
         top = np.interp(beta[here], beta[first], kappa[first])
         ax.fill_between(beta[here], kappa[here], top, label="both stable", **BOTH)
-    for point in (p for p in diagram.tricritical if p.degree == 1 or not narrow):
+    for point in (p for p in diagram.tricritical if p.degree == lead or not narrow):
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
         place = [point.beta], [point.kappa / scale]
         ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3)
-    ax.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$" if relative else r"$\kappa$")
+    divided = rf"$\kappa/\kappa_{{{lead}}}$" if relative else r"$\kappa$"
+    ax.set(xlabel=f"${symbol_of(name)}$", ylabel=divided)
     ax.set(yscale="linear" if narrow else "log", title=data.attrs["drift"])
     if narrow:  # from below the lowest curve to a little above kappa_1
         below = max(1 - float(kappa.min()), 0.1)
         ax.set_ylim(1 - 1.2 * below, 1 + 0.3 * below)
-    ax.set_xlim(*data.attrs["beta"])
+    ax.set_xlim(*data.attrs[name])
     ax.legend(loc="best")
 
 

@@ -133,7 +133,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    Solution, Study, Diagram or PhaseDiagram
+    Solution, Sweep, Study, Diagram or PhaseDiagram
 
     Raises
     ------

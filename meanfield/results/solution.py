@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import path_of
-from ..core.errors import StorageError
+from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import Reading
 from ..core.kinds import build, describe
 from ..dynamics.observables import MOMENTS, measure_all
@@ -31,6 +31,8 @@ from .provenance import provenance
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
+
+    from ..derivatives.tangents import Tangents
 
 State = Density | Characteristics | Tokens | Gram | Equiangular | Gaussian
 SUCCESSFUL = ("finished", "steady", "event", "stopped")
@@ -161,6 +163,16 @@ class Solution(Result):
         each state.
         """
         return _dataset(observable_arrays(self), self)
+
+    @property
+    def tangents(self) -> "Tangents":
+        """Derivatives of the states at the times `t`, which `tangents` of `solve` asked for."""
+        if "tangents" not in self.stored:
+            raise MeanfieldError(
+                "This run has no tangents: ask for them with solve(..., tangents=[...]). A file "
+                "does not keep them."
+            )
+        return self.stored["tangents"]
 
     @cached_property
     def provenance(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ..derivatives.journal import Journal
 from ..dynamics.density import SMALLEST_TAIL, TAIL
 from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
@@ -41,6 +42,7 @@ class SpectralIntegration(Integration):
         for scheme in self.schemes:
             self.count(scheme.name, 0, 0, 0)
         self.weights = 0  # computed so far
+        self.journal = Journal()
         self.degrees = DegreeAdaptation(density, arguments)
         self.selection = SchemeSelection()
         self.policies = {"degrees": self.degrees, "selection": self.selection}
@@ -79,6 +81,8 @@ class SpectralIntegration(Integration):
         limit = min(limit, self.selection.at - self.attempts)
         before = self.stepper.counts.copy()
         code = self._advance(output, limit)
+        if self.journal is not None:
+            self.journal.add(self.geometry.degree, self.scheme, self.stepper.made)
         accepted, rejected, weights = self.stepper.counts - before
         evaluations = self.scheme.evaluations * (accepted + rejected)
         self.count(self.scheme.name, accepted, rejected, evaluations)
@@ -174,6 +178,7 @@ class SpectralIntegration(Integration):
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
+        self.journal = None  # which a checkpoint does not keep
         coefficients = snapshot["coefficients"]
         geometry = self.geometry.with_modes(coefficients.shape[-1])
         super().restore(snapshot)

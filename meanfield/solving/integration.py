@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.checks import returned
 from ..core.errors import MeanfieldError
+from ..derivatives.journal import Journal
 from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import PAUSED, REACHED, STEADY
@@ -65,6 +66,7 @@ class Integration(ABC):
     continuous: bool = True
     pause: int = 1
     stalled: bool = False
+    journal: Journal | None = None  # of accepted steps, for derivatives
 
     def __init__(self, arguments: Arguments):
         self.motion: Any = arguments.motion

@@ -70,12 +70,13 @@ class Progress(ExitStack):
 class Interruption:
     """Within the block Ctrl-C sets `requested`; a second one raises KeyboardInterrupt.
 
-    Outside the main thread signals cannot be caught, and the block changes nothing.
+    Blocks around this one hear of it too: what goes on there may have to stop as well. Outside the
+    main thread signals cannot be caught, and the block changes nothing.
     """
 
     def __init__(self):
         self.requested = False
-        self._previous = None
+        self._previous: Any = None
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -89,4 +90,10 @@ class Interruption:
     def _handle(self, *_) -> None:
         if self.requested:
             raise KeyboardInterrupt
+        self._request()
+
+    def _request(self) -> None:
         self.requested = True
+        around = getattr(self._previous, "__self__", None)
+        if isinstance(around, Interruption):
+            around._request()

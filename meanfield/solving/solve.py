@@ -13,6 +13,9 @@ import numpy as np
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive
 from ..core.kinds import checked
+from ..derivatives.adjoint import recorded
+from ..derivatives.journal import Journal
+from ..derivatives.tangents import checked_tangents, tangents_of
 from ..dynamics.motion import Motion
 from ..engines import Summation
 from ..models.transformer import Transformer
@@ -34,7 +37,7 @@ ENDS = {
     BLOWN_UP: "blow-up",
     CANCELLED: "cancelled",
 }  # causes for which a run cannot go on, by the codes of `Integration.advance`
-CHECKED_WHERE_USED = ("state", "scheme", "observe", "rng", "checkpoint", "provenance")
+CHECKED_WHERE_USED = "state scheme observe rng checkpoint provenance tangents".split()
 STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
 GOES_ON = ("interrupted", "max_steps", "stopped")  # when it is resumed; else the end is the end
 
@@ -53,6 +56,7 @@ def solve(
     events: Callable | Sequence[Callable] = (),
     callback: Callable[[float, State], Any] | None = None,
     observe: Mapping[str, Callable[[State], Any]] | None = None,
+    tangents: Sequence[Any] = (),
     min_degree: Natural | None = None,
     max_degree: Natural | None = None,
     max_steps: Natural = 10_000_000,
@@ -119,6 +123,12 @@ def solve(
     observe : mapping of str to function, optional
         Functions f(state) -> real number or array of one shape, whose values at the outputs are
         among the `observables` of the result, and in its file; nan where a function fails.
+    tangents : list, optional
+        Derivatives that the result has as `tangents`, at every output: names of parameters of the
+        model, such as "beta" and "kappa", and directions in which the initial density changes. A
+        direction is another Density, towards which it moves; a function of unit vectors (N, d); a
+        `Variation`; or coefficients. For a Density under a zonal drift, on `Sphere` and `Zonal`
+        with Z = 1, as under USA.
     min_degree, max_degree : int, optional
         Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
         number of modes is its square. A density that needs more than `max_degree` ends the run
@@ -185,10 +195,15 @@ def solve(
     """
     arguments = Arguments(checked(solve, locals(), *CHECKED_WHERE_USED))
     observables = checked_observables(observe, _start(arguments))
+    wanted = checked_tangents(tangents, arguments.model, arguments.state)
     with arguments.keeper, Progress("solve", arguments.progress) as progress_bar:
-        record = _Run(arguments, progress_bar).to_the_end()
+        one = _Run(arguments, progress_bar)
+        record = one.to_the_end()
     run = _solution(arguments, record)
     run.stored["observed"] = observed(observables, run)
+    run.stored.update(journal=one.journal, initial=arguments.state)
+    if wanted:
+        run.stored["tangents"] = tangents_of(run, *recorded(run), wanted)
     return run
 
 
@@ -208,6 +223,11 @@ class _Run:
         self._watch = None
         if arguments.events:
             self._watch = EventWatch(arguments.events, self._integration)
+
+    @property
+    def journal(self) -> Journal | None:
+        """The accepted steps of the run, where they are all known."""
+        return self._integration.journal
 
     def _identity(self) -> dict[str, Any]:
         """What a checkpoint must agree with."""

@@ -1,6 +1,7 @@
 """Zonal kernels K(<x, y>) on the unit sphere of R^d and their Funk-Hecke multipliers."""
 
 from collections.abc import Callable
+from math import lgamma, log, pi
 
 import numpy as np
 
@@ -9,6 +10,13 @@ from ..core.errors import MeanfieldError
 from ..lowlevel.legendre import gauss
 
 FEWEST = 128  # nodes of the first rule
+SMOOTH = 16  # nodes at which an interval is seen to be smooth
+NARROWEST = 1e-13  # angle at which bisection ends
+MOST_PIECES = 400  # intervals that are bisected at once
+ACCURACIES = (1e-15, 1e-13, 1e-11, 1e-9)  # of pieces, the first that needs few enough of them
+ACCEPTED = 1e-9  # error of multipliers that is accepted in any case
+JUMP = 1e-6  # within the narrowest angle: that of a kernel which is not continuous
+FAR_APART = 100.0  # times the last changes of the rules: what pieces may change
 
 FAR = 1e300  # beyond it scaled Bessel functions are (2 pi x)^(-1/2), and scipy's are not finite
 
@@ -128,32 +136,39 @@ def polynomial_multipliers(
 
 
 def quadrature_multipliers(
-    kernel: Callable, degree: int, dimension: int, *, tolerance: float = 1e-14
+    kernel: Callable,
+    degree: int,
+    dimension: int,
+    *,
+    tolerance: float = 1e-14,
+    continuous: bool = True,
 ) -> np.ndarray:
     """Multipliers of any zonal kernel by Gauss-Gegenbauer quadrature.
 
         lambda_l = E[K(t) P_l(t)],   t = <x, y>,  x uniform on S^(d-1),  P_l(1) = 1
 
-    The rule is doubled until two answers agree to `tolerance`. A kernel with a kink converges
-    algebraically only: the largest rule (2^17 nodes on the circle, 2^12 elsewhere, or more for
-    degrees above 2^10) is then accepted if it agrees with the one before to 1e-9, and those
-    before it with each other to 1e-7.
+    The rule is doubled, up to 2^10 nodes (more for degrees above 2^8), until two answers agree to
+    `tolerance`. A kernel with kinks converges too slowly for that; then the angle theta of
+    t = cos(theta) is bisected where K is not smooth, down to intervals of 1e-13, and Gauss rules
+    on the pieces give the integrals to rounding, or to the accuracy to which K is smooth between.
 
     Parameters
     ----------
     kernel : callable
         K(t) for an array t in [-1, 1].
     tolerance : float
-        Accepted difference between two rules, relative to the largest value of the kernel.
+        Accepted error, relative to the largest value of the kernel; 1e-9 is accepted in any case.
+    continuous : bool
+        Whether kernels with jumps are refused.
 
     Raises
     ------
     ValueError
         If the kernel returns something that is not finite or has another shape.
     MeanfieldError
-        If the largest rule has converged neither to `tolerance` nor to 1e-9.
+        If neither converges.
     """
-    largest = max(17 if dimension == 2 else 12, degree.bit_length() + 1)
+    largest = max(10, degree.bit_length() + 1)
     sizes = [2**j for j in range(largest + 1) if 2**j > max(degree, FEWEST - 1)]
     current = _by_rule(kernel, sizes[0], degree, dimension)
     scale = max(np.abs(kernel(gauss(sizes[0], dimension)[0])).max(), 1e-300)
@@ -164,13 +179,88 @@ def quadrature_multipliers(
         changes.append(np.abs(current - previous).max() / scale)
         if changes[-1] <= tolerance:
             return current
-    if changes[-1] <= 1e-9 and max(changes[-4:]) <= 1e-7:
-        return current
-    raise MeanfieldError(
-        f"The multipliers of the kernel did not converge: {sizes[-1]} quadrature nodes change "
-        f"them by {changes[-1]:.1e}, relative to its largest value, and fewer nodes by up to "
-        f"{max(changes[-4:]):.1e}; expected <= tolerance = {tolerance:g}, or <= 1e-9 after changes "
-        "<= 1e-7. Its singularities, such as kinks, are too strong: smooth them; or raise the "
-        "tolerance of an Interaction, or use Interaction.chebyshev; or give a drift of your own "
-        "the methods attraction and normaliser."
+    found, error, jump = _in_pieces(kernel, degree, dimension, scale)
+    accepted = max(tolerance, ACCEPTED)
+    apart = np.abs(found - current).max() / scale
+    if error <= accepted and apart <= FAR_APART * max(changes[-2:]) and not (continuous and jump):
+        return found
+    why = (
+        f"it jumps by {jump * scale:.1e} within an angle of {NARROWEST:g}"
+        if continuous and jump
+        else f"errors are about {max(error, changes[-1]):.1e}, relative to its largest value; "
+        f"expected <= {accepted:g}, the larger of tolerance = {tolerance:g}, and {ACCEPTED:g}"
     )
+    raise MeanfieldError(
+        f"The multipliers of the kernel did not converge: {why}. Its singularities are too strong: "
+        "smooth them; or raise the tolerance of an Interaction, or use Interaction.chebyshev; or "
+        "give a drift of your own the methods attraction and normaliser."
+    )
+
+
+def _in_pieces(
+    kernel: Callable, degree: int, dimension: int, scale: float
+) -> tuple[np.ndarray, float, float]:
+    """Multipliers by Gauss rules on intervals of the angle, their error, and the largest jump.
+
+    The intervals are those on which K times the law of the angle is a polynomial of degree 15, to
+    an accuracy that is as high as their number allows. Errors are changes with more nodes. Error
+    and jump are relative to the scale.
+    """
+    for accuracy in ACCURACIES:
+        ends = _intervals(kernel, dimension, accuracy * scale)
+        if ends is not None:
+            break
+    else:
+        return np.zeros(degree + 1), np.inf, 0.0
+    low, high = ends
+    narrow = high - low < 2 * NARROWEST
+    steps = values_at("kernel", kernel, np.cos(np.append(low[narrow], high[narrow])))
+    jump = np.abs(np.diff(steps.reshape(2, -1), axis=0)).max(initial=0.0) / scale
+    results = []
+    for more in (1.0, 1.5):
+        counts = np.ceil(more * (SMOOTH + 0.6 * degree * (high - low))).astype(int)
+        nodes, weights = [], []
+        for count in np.unique(counts):
+            x, w = gauss(int(count), 3)
+            here = counts == count
+            middle, half = (low + high)[here, None] / 2, (high - low)[here, None] / 2
+            nodes.append((middle + half * x).ravel())
+            weights.append((2 * half * w).ravel())
+        theta, masses = np.concatenate(nodes), np.concatenate(weights)
+        cosines = np.cos(theta)
+        values = values_at("kernel", kernel, cosines, finite=True)
+        law = masses * _law_of_angle(theta, dimension)
+        results.append(legendre_averages(degree, dimension, cosines, law * values))
+    error = np.abs(results[1] - results[0]).max() / scale
+    return results[1], float(max(error, accuracy)), float(jump if jump > JUMP else 0.0)
+
+
+def _intervals(
+    kernel: Callable, dimension: int, accuracy: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Intervals of the angle on which a kernel is smooth, or that are narrow; None if too many."""
+    from scipy.fft import dct
+
+    places = np.cos(np.pi * (np.arange(SMOOTH) + 0.5) / SMOOTH)
+    edges = np.linspace(0, np.pi, SMOOTH + 1)
+    low, high, done = edges[:-1], edges[1:], []
+    while low.size:
+        theta = (low + high)[:, None] / 2 + (high - low)[:, None] / 2 * places
+        values = values_at("kernel", kernel, np.cos(theta.ravel()), finite=True)
+        product = (values * _law_of_angle(theta.ravel(), dimension)).reshape(theta.shape)
+        last = np.abs(dct(product)[:, -4:]).max(axis=1) / SMOOTH
+        ready = (last * (high - low) <= accuracy) | (high - low < 2 * NARROWEST)
+        done.append((low[ready], high[ready]))
+        low, high = low[~ready], high[~ready]
+        if low.size > MOST_PIECES:
+            return None
+        middle = (low + high) / 2
+        low, high = np.append(low, middle), np.append(middle, high)
+    first, last = (np.concatenate(ends) for ends in zip(*done, strict=True))
+    return first, last
+
+
+def _law_of_angle(theta: np.ndarray, dimension: int) -> np.ndarray:
+    """The density of the angle between a fixed and a uniform point of S^(d-1), on (0, pi)."""
+    size = lgamma(dimension / 2) - lgamma((dimension - 1) / 2) - log(pi) / 2
+    return np.exp(size + (dimension - 2) * np.log(np.sin(theta)))

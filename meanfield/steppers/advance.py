@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..lowlevel.compilation import njit
-from .attempt import STEP, attempt, norm, weigh
+from .attempt import JOURNAL, STEP, attempt, norm, weigh
 from .clock import NO_STEP, accepted, planned_to, rejected, replanned, shows
 from .eigenbasis import change
 
@@ -61,6 +61,8 @@ def advance(problem, table, work, clock, rules, target, output, limit):
         verdict = _judge(rules, error, tail)
         if verdict == _ACCEPTED:
             work.front[0] = 1 - work.front[0]
+            row = work.journal[work.counts[0] % JOURNAL]
+            row[0], row[1] = clock.t, clock.step
             work.counts[0] += 1
             relative = error / rules.rtol if rules.rtol > 0 else -1.0
             before, clock = clock, accepted(clock, relative, rules.error_order, target)

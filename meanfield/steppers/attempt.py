@@ -14,6 +14,7 @@ STEP = {**INNER, "error_model": "numpy"}
 
 TRANSPORT = 0.75  # velocities that are gradients have zeros: no mode is carried at full speed
 
+JOURNAL = 1024  # accepted steps that are remembered until they are read
 HIGHEST = 3  # order of the phi functions
 _RADIUS = 4.0  # within which their recurrence cancels
 _TERMS = 32
@@ -65,6 +66,8 @@ class Work(NamedTuple):
         which stages; an even number of slots, those to spare with weight 0
     weighed_step : (1,); counts : (3,) steps accepted, rejected, weights computed
     error : (1,) relative error of the last step attempted
+    journal : (JOURNAL, 2) beginning and length of every accepted step, that of count i in row
+        i % JOURNAL
     """
 
     u: np.ndarray
@@ -81,6 +84,7 @@ class Work(NamedTuple):
     weighed_step: np.ndarray
     counts: np.ndarray
     error: np.ndarray
+    journal: np.ndarray
 
 
 @njit(cache=True, error_model="numpy")

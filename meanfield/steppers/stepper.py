@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from .advance import Rules, advance, rate_of_change
-from .attempt import HIGHEST, Problem, Work, fastest_rate, slope_of
+from .attempt import HIGHEST, JOURNAL, Problem, Work, fastest_rate, slope_of
 from .clock import Clock, started
 from .dense_output import Interpolant, ParabolicInterpolant
 from .eigenbasis import NO_BASIS, Eigenbasis, scratch
@@ -54,9 +54,12 @@ class Stepper:
         What the clock shows at the present state; set it before a state of another time.
     before : Clock
         At the beginning of the last step, which has the length `before.step`.
+    made : ndarray, (n, 2)
+        Beginning and length of the steps that the last `advance` accepted.
     """
 
     before: Clock
+    made: np.ndarray
 
     def __init__(
         self,
@@ -262,7 +265,7 @@ class Stepper:
     def advance(
         self, clock: Clock, rules: Rules, target: float, limit: int, output: float = np.inf
     ) -> tuple[int, Clock]:
-        """Move `state` towards the time `target`, at most `limit` attempts.
+        """Move `state` towards the time `target`, at most `limit` attempts, or JOURNAL.
 
         The loop comes back once a step has reached or passed `output`, of which the steps
         themselves know nothing.
@@ -275,8 +278,9 @@ class Stepper:
         rules = Rules(*map(float, rules))
         problem, table, work, accepted = self._problem, self._table, self._work, self.counts[0]
         code, clock, before = advance(
-            problem, table, work, clock, rules, float(target), float(output), limit
+            problem, table, work, clock, rules, float(target), float(output), min(limit, JOURNAL)
         )
+        self.made = work.journal[np.arange(accepted, self.counts[0]) % JOURNAL]
         self._nonlinear.check()
         self._interpolant = None
         self.elapsed = float(clock[0])
@@ -310,4 +314,5 @@ def _work(table: Table, linear: np.ndarray, state: np.ndarray) -> Work:
         weighed_step=np.full(1, np.nan),
         counts=np.zeros(3, dtype=np.int64),
         error=np.zeros(1),
+        journal=np.zeros((JOURNAL, 2)),
     )

@@ -41,6 +41,7 @@ def test_the_arguments_of_a_file_are_those_of_python():
     """All but those that only a program can give; what is left out is left to Python."""
     functions = {
         "solve": mf.solve,
+        "sweep": mf.sweep,
         "chaos": mf.propagation_of_chaos,
         "bifurcation": mf.branches,
         "phase_diagram": mf.phase_diagram,

@@ -150,7 +150,7 @@ def test_figures(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        ((mf.USA(1.0), mf.Circle(8), (1, 2)), TypeError, "drift must be a class itself: .*USA"),
+        (("USA", mf.Circle(8), (1, 2)), TypeError, "drift must be a zonal drift"),
         ((mf.Kuramoto, mf.Circle(8), (1, 2)), TypeError, "beta alone"),
         ((mf.USA, 2, (1, 2)), TypeError, "geometry must be one of Circle"),
         ((mf.USA, mf.Circle(8), (2, 1)), ValueError, "a range"),

@@ -500,6 +500,7 @@ def calls():
             {"model": mf.Transformer(mf.Kuramoto(), 3.0), "geometry": circle, "most": 2},
         ),
         ("stability", mf.stability, {"model": noisy, "density": circle.uniform(), "count": 2}),
+        ("symmetrised", mf.symmetrised, {"density": circle.uniform(), "symmetry": "axisymmetric"}),
         ("StationaryState.stability", state.stability, {"count": 2}),
         (
             "branches",
@@ -540,6 +541,15 @@ def calls():
                 **{"model": noisy, "mu0": wave, "sizes": [4, 8], "times": [0.0, 0.05], **few},
                 **{"distances": ["W1"], "functionals": {"m": mean_of}, "rtol": 1e-6, "threads": 1},
                 **{"checkpoint": None, "checkpoint_every": 60.0, "resume": False},
+                **{"progress": False},
+            },
+        ),
+        (
+            "sweep",
+            mf.sweep,
+            {
+                **{"f": whole, "parameters": {"theta": [0.0, 1.0]}, "replicas": None, "rng": 1},
+                **{"store": None, "executor": None, "errors": "raise", "batch": 1},
                 **{"progress": False},
             },
         ),
@@ -585,7 +595,8 @@ def calls():
 NOT_CALLED = {
     *("CheckpointError", "ConfigError", "MeanfieldError", "StorageError", "StorageWarning"),
     *("UnresolvedWarning", "Distance", "KernelModes", "PhaseDiagram", "Rate", "SpecialPoint"),
-    *("Stability", "Transition", "Tricritical", "doctor"),  # results, and what takes nothing
+    *("Stability", "Sweep", "Transition", "Tricritical"),  # results
+    "doctor",  # which takes nothing
     *("Isotropic", "Kuramoto", "L2", "Linear", "PeriLN", "PostLN", "PreLN"),
     *("Softmax", "SqrtScaling", "Unnormalised"),
     *("CommonNoise", "Drift", "Motion", "Noise", "Normalisation", "Pointwise"),  # to build on

@@ -1,7 +1,7 @@
 """Funk-Hecke multipliers: against their definition, their recurrence and 30 digits of mpmath."""
 
 import tracemalloc
-from math import comb
+from math import comb, gamma
 
 import mpmath
 import numpy as np
@@ -229,7 +229,7 @@ def test_a_kernel_with_a_jump_is_refused(d):
 
 def test_the_tolerance_that_was_missed_is_named():
     with pytest.raises(MeanfieldError, match=r"tolerance = 1e-08,"):
-        quadrature_multipliers(lambda t: np.sign(t - 0.3), 4, 3, tolerance=1e-8)
+        quadrature_multipliers(lambda t: np.sin(1e9 * t), 4, 3, tolerance=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -252,3 +252,13 @@ def test_multipliers_do_not_underflow_with_the_bessel_function(beta, dimension):
     found = exponential_multipliers(beta, 6, dimension)
     expected = quadrature_multipliers(lambda t: np.exp(beta * (t - 1)), 6, dimension)
     np.testing.assert_allclose(found[:3], expected[:3], rtol=1e-9)
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 8])
+def test_kinks_and_jumps_are_found(d):
+    """E max(t, 0) and E t max(t, 0) = 1/(2d); of the step function E t 1_{t>0} = E max(t, 0)."""
+    mean = gamma(d / 2) / gamma((d + 1) / 2) / (2 * np.sqrt(np.pi))
+    found = quadrature_multipliers(lambda t: np.maximum(t, 0), 8, d)
+    np.testing.assert_allclose(found[:2], [mean, 1 / (2 * d)], rtol=0, atol=1e-15)
+    step = quadrature_multipliers(lambda t: np.where(t > 0, 1.0, 0.0), 8, d, continuous=False)
+    np.testing.assert_allclose(step[:2], [0.5, mean], rtol=0, atol=1e-12)

@@ -1,0 +1,77 @@
+"""What derivatives of runs cost, in units of the run: a table in Markdown.
+
+    python benchmarks/derivatives.py
+
+A tangent: the time of `solve` with one tangent, less that without, over that without; the step
+from one tangent to three, a tangent. The gradient: `mf.gradient` of int x^2 dmu, over the run.
+
+One thread, processor time, best of several; half a minute. Exit code 1 if a tangent in a direction
+or in kappa costs more than 2.5 runs, or the gradient in the initial law more than 6.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import sys
+import time
+
+import numpy as np
+from _timing import fastest
+
+import meanfield as mf
+
+REPEATS, BUDGET = 15, 6.0
+TANGENT, GRADIENT = 2.5, 6.0
+CIRCLE = mf.Circle(64)
+MU0 = CIRCLE.density(lambda theta: 1 + 0.3 * np.cos(theta) + 0.1 * np.sin(2 * theta))
+CASES = {
+    "USA(4), kappa = 6, adaptive": (mf.USA(beta=4.0), 6.0, {}),
+    "SA(8), kappa = 40, adaptive": (mf.SA(beta=8.0), 40.0, {"rtol": 1e-10}),
+    "USA(4), kappa = 6, dt = 0.005": (mf.USA(beta=4.0), 6.0, {"dt": 0.005}),
+    "SA(8), kappa = 40, dt = 0.005": (mf.SA(beta=8.0), 40.0, {"dt": 0.005}),
+}
+
+
+def main() -> int:
+    print("| run | ms | direction | kappa | beta | one more | gradient | with beta, kappa |")
+    print("|---|---|---|---|---|---|---|---|")
+    dear = 0
+    for name, (drift, kappa, options) in CASES.items():
+        numbers = costs(mf.Transformer(drift, kappa=kappa), options)
+        dear += max(numbers[1:3]) > TANGENT or numbers[5] > GRADIENT
+        print(f"| {name} | {1e3 * numbers[0]:.1f} | ", end="")
+        print(" | ".join(f"{number:.2f}" for number in numbers[1:]), "|")
+    return int(dear > 0)
+
+
+def costs(model: mf.Transformer, options: dict) -> list[float]:
+    """Seconds of the run, and what derivatives cost in runs."""
+    direction = CIRCLE.von_mises(0.3, 1.0)
+
+    def solve(*tangents):
+        return mf.solve(
+            model, MU0, (0, 5), t_eval=[5.0], tangents=tangents, progress=False, **options
+        )
+
+    run = solve()
+    timed = [
+        solve,
+        lambda: solve(direction),
+        lambda: solve("kappa"),
+        lambda: solve("beta"),
+        lambda: solve(direction, direction, direction),
+        lambda: mf.gradient(lambda x: x[:, 0] ** 2, run, parameters=[]),
+        lambda: mf.gradient(lambda x: x[:, 0] ** 2, run),
+    ]
+    for one in timed:
+        one()  # compiled, or read
+    alone, one, kappa, beta, three, *gradients = fastest(
+        timed, REPEATS, BUDGET, clock=time.process_time
+    )
+    tangents = [(seconds - alone) / alone for seconds in (one, kappa, beta)]
+    return [alone, *tangents, (three - one) / 2 / alone, *(g / alone for g in gradients)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

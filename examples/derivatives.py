@@ -1,0 +1,86 @@
+"""Derivatives of runs: beta, kappa and the initial law fitted to what is seen at the end.
+
+A density moves under USA for a time 1. From its first four moments at the times 0.5 and 1, beta and
+1/kappa are found again by Gauss and Newton's method, whose Jacobian is that of the tangents of the
+run. The gradient of the last second moment in the whole initial law says which tokens to add: along
+it the moment grows as predicted, to second order in the length.
+
+    python examples/derivatives.py
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from report import Row, run_alone
+
+import meanfield as mf
+from meanfield.plotting import theme
+
+TITLE = "Derivatives of runs: a fit by tangents, a gradient by the adjoint"
+CIRCLE = mf.Circle(48)
+MU0 = CIRCLE.density(lambda theta: 1 + 0.3 * np.cos(theta) + 0.2 * np.cos(2 * theta + 1))
+TRUE, GUESS, STEPS = np.array([3.0, 5.0]), np.array([2.7, 4.6]), 8
+LENGTH = 1e-4
+
+
+def solved(beta: float, kappa: float, start: mf.Density = MU0, tangents=()) -> mf.Solution:
+    """The run that is fitted."""
+    model = mf.Transformer(mf.USA(beta=beta), kappa=kappa)
+    return mf.solve(model, start, (0, 1), t_eval=[0.5, 1.0], rtol=1e-10, tangents=tangents)
+
+
+def moments(states) -> np.ndarray:
+    """Moments 1 to 4 of densities, or of their derivatives, as real numbers."""
+    found = np.array([state.moment(k) for state in states for k in range(1, 5)])
+    return np.concatenate([found.real, found.imag])
+
+
+def second(x: np.ndarray) -> np.ndarray:
+    """cos(2 theta)."""
+    return x[:, 0] ** 2 - x[:, 1] ** 2
+
+
+def run(out: Path) -> list[Row]:
+    """Fit, predict, and write derivatives.png."""
+    seen, at, errors = moments(solved(*TRUE)), GUESS, []
+    for _ in range(STEPS):
+        one = solved(*at, tangents=["beta", "kappa"])
+        by_beta, by_kappa = (moments(one.tangents[name]) for name in ("beta", "kappa"))
+        jacobian = np.stack([by_beta, -(at[1] ** 2) * by_kappa], axis=1)  # in beta and 1/kappa
+        errors.append(np.abs(at - TRUE).max())
+        step = np.linalg.lstsq(jacobian, seen - moments(one), rcond=None)[0]
+        at = np.array([at[0] + step[0], 1 / (1 / at[1] + step[1])])
+    last = solved(*at)
+    gradient = mf.gradient(second, last)
+    direction = np.array(gradient.initial.coefficients)
+    direction[0] = 0  # tokens are moved, not added
+    predicted = gradient.initial.paired(mf.Variation(CIRCLE, direction))
+    ends = [
+        solved(*at, mf.Density(CIRCLE, MU0.coefficients + sign * LENGTH * direction)).final
+        for sign in (1, -1)
+    ]
+    measured = (ends[0].expect(second) - ends[1].expect(second)) / (2 * LENGTH)
+    figure(errors, gradient.initial).savefig(out / "derivatives.png")
+    return [
+        Row("beta", float(at[0]), TRUE[0], 1e-8),
+        Row("kappa", float(at[1]), TRUE[1], 1e-8),
+        Row("growth of the second moment", float(measured), float(predicted), 2e-5),
+    ]
+
+
+def figure(errors: list[float], gradient: mf.Variation):
+    """Errors of the fit by the number of steps, and the gradient in the initial law."""
+    import matplotlib.pyplot as plt
+
+    with theme.style():
+        figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+        left.semilogy(np.maximum(errors, 1e-16), "o-")
+        left.set(xlabel="steps", ylabel=r"error of $\beta$, $\kappa$")
+        right.plot(CIRCLE.angles, gradient.values)
+        right.set(xlabel=r"$\theta$", ylabel=r"$dJ/d\mu_0$")
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(run_alone(TITLE, run))

@@ -1,0 +1,464 @@
+"""Functions on S^2 with any finite group of rotations and reflections, the trivial one among them.
+
+A group G is given by its name or by generators. In every degree l the functions that it leaves
+alone are the eigenvectors to the eigenvalue 1 of the mean over the generators of what they do to
+the harmonics; perturbations are of order
+
+    0       invariant under G,
+    1, ...  orthogonal to all of those: they break the symmetry. They are sorted by what the changes
+            of sign (x, y, z) -> (+-x, +-y, +-z) that G has do to them; those that stay the same
+            under all of them come first. There are none without symmetry.
+
+Rotations about an axis that every element of G fixes (about all of them where G is trivial or holds
+the inversion alone) turn invariant states into others. With their generator A, R(m) of the
+`equation` satisfies, as A commutes with the interaction,
+
+    sum_i W_i (A m)_i R_i(m) = 0   for every m,
+
+so that the Jacobian J of a state has the null vector A m, and W A m on the left. Newton's method
+takes J + sum_k b_k a_k^T with a_k an orthonormal basis of the A m and b_k = W a_k: its steps are
+those of the bordered system with the phase conditions <a_k, step> = 0. There are as many conditions
+as independent A m: three for a state without an axis, two for one about an axis.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..core.checks import fitting, real_array
+from ..spaces import Sphere
+from ..spaces.density import Density
+from ..spaces.sphere_points import rotation
+from .bases import (
+    CYCLE,
+    HALF_TURNS,
+    INVARIANT,
+    INVERSION,
+    ISOTROPIC,
+    MIRROR,
+    Basis,
+    canonical,
+    fifth_of_a_turn,
+)
+from .reflections import AllHarmonics
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+NO_SYMMETRY = "none"
+LARGEST = 240  # elements of a group
+ORTHOGONAL = 1e-10
+FEWEST = 12  # degrees of perturbations, and at which states are sought
+DENSE = 640  # unknowns up to which matrices are made: 24 degrees without symmetry
+CHEAP = 300  # perturbations of one order for which half the degree is not enough of a saving
+TURNED = 1e-8  # of the largest change by a rotation: a smaller one is rounding
+NAMES = (
+    "'none' (all harmonics), Cn, Cnv, Cnh, Cs, Ci, S2n, Dn, Dnh, Dnd with a number n >= 1 (D2h), "
+    "T, Td, Th, O, Oh, I or Ih, or matrices (k, 3, 3) that generate a finite group"
+)
+
+
+def turn_about_z(angle: float) -> np.ndarray:
+    """The rotation by an angle about the third axis."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]])
+
+
+LEVEL, UPRIGHT = np.diag([1.0, 1, -1]), np.diag([1.0, -1, 1])  # mirrors: z -> -z, y -> -y
+HALF_TURN = np.diag([1.0, -1, -1])  # about x
+CUBIC = {
+    "T": lambda: [],
+    "Td": lambda: [MIRROR],
+    "Th": lambda: [INVERSION],
+    "O": lambda: [turn_about_z(np.pi / 2)],
+    "Oh": lambda: [MIRROR, INVERSION],
+    "I": lambda: [fifth_of_a_turn()],
+    "Ih": lambda: [fifth_of_a_turn(), INVERSION],
+}
+
+
+def generators_of(symmetry: Any) -> list[np.ndarray] | None:
+    """Matrices that generate a group, from its name in Schoenflies' notation; None if unknown.
+
+    The main axis is z. Cnv has the mirror y -> -y, Dn the half turn about x. T, O and I are placed
+    as the polyhedra of `bases`.
+    """
+    if symmetry in CUBIC:
+        return [CYCLE, HALF_TURNS[1], *CUBIC[symmetry]()]
+    if symmetry in (NO_SYMMETRY, "Cs", "Ci"):
+        return {NO_SYMMETRY: [], "Cs": [LEVEL], "Ci": [INVERSION]}[symmetry]
+    found = re.fullmatch(r"([CDS])([1-9]\d{0,2})([vhd]?)", str(symmetry))
+    if not found or found[1] + found[3] in ("Cd", "Dv", "Sv", "Sh", "Sd"):
+        return None
+    kind, n, mirrors = found[1], int(found[2]), found[3]
+    if kind == "S":
+        return [turn_about_z(2 * np.pi / n) @ LEVEL] if n % 2 == 0 else None
+    more = [HALF_TURN] if kind == "D" else []
+    more += {"": [], "v": [UPRIGHT], "h": [LEVEL]}.get(
+        mirrors, [turn_about_z(np.pi / n) @ LEVEL]
+    )  # fmt: skip
+    return [turn_about_z(2 * np.pi / n), *more]
+
+
+class PointGroup:
+    """A finite group of orthogonal matrices.
+
+    Parameters
+    ----------
+    symmetry : str or array, (k, 3, 3)
+        Its name, or generators.
+
+    Attributes
+    ----------
+    generators : ndarray, (k, 3, 3)
+    elements : ndarray, (n, 3, 3)
+    turning : ndarray, (r, 3)
+        Axes of the rotations that commute with it: three, one or none.
+    """
+
+    def __init__(self, symmetry: Any):
+        if isinstance(symmetry, str):
+            known = generators_of(symmetry)
+            assert known is not None
+            self.generators = np.array(known).reshape(-1, 3, 3)
+        else:
+            self.generators = real_array("symmetry", symmetry)
+        shape = self.generators.shape
+        fitting("symmetry.shape", shape, "(k, 3, 3)", len(shape) == 3 and shape[1:] == (3, 3))
+        products = self.generators @ np.swapaxes(self.generators, 1, 2)
+        orthogonal = np.abs(products - np.eye(3)).max(initial=0.0) <= ORTHOGONAL
+        fitting("symmetry", symmetry, "orthogonal matrices", bool(orthogonal))
+        self.elements = self._closed()
+        about = np.mean(np.linalg.det(self.elements)[:, None, None] * self.elements, axis=0)
+        values, vectors = np.linalg.eigh((about + about.T) / 2)
+        self.turning = vectors.T[values > 0.5]
+        self._sorted: dict[int, list] = {}
+
+    def _closed(self) -> np.ndarray:
+        """All products of the generators."""
+        known = {self._key(np.eye(3)): np.eye(3)}
+        new = [np.eye(3)]
+        while new:
+            found = [g @ element for element in new for g in self.generators]
+            new = []
+            for element in found:
+                if self._key(element) not in known:
+                    known[self._key(element)] = element
+                    new.append(element)
+            wanted = f"generators of a finite group of at most {LARGEST} elements"
+            fitting("symmetry", "more", wanted, len(known) <= LARGEST)
+        return np.array(list(known.values()))
+
+    @staticmethod
+    def _key(matrix: np.ndarray) -> tuple:
+        return tuple(np.round(matrix, 6).ravel() + 0.0)
+
+    @cached_property
+    def about_z(self) -> int:
+        """n of the rotations by 2 pi/n about z that it has."""
+        fixes = np.abs(self.elements[:, 2, 2] - 1) < ORTHOGONAL
+        return int((fixes & (np.linalg.det(self.elements) > 0)).sum())
+
+    @cached_property
+    def _signs(self) -> list[np.ndarray]:
+        """Generators (3,) of its changes of sign of the coordinates."""
+        found: list[np.ndarray] = []
+        reached = {(1.0, 1.0, 1.0)}
+        for element in self.elements:
+            signs = np.diag(element)
+            if np.abs(element - np.diag(np.round(signs))).max() < ORTHOGONAL:
+                if tuple(np.round(signs)) not in reached:
+                    found.append(np.round(signs))
+                    reached |= {tuple(np.array(other) * found[-1]) for other in reached}
+        return found
+
+    @property
+    def orders(self) -> int:
+        """How many orders of perturbations there are."""
+        return 1 if len(self.elements) == 1 else 1 + self.classes
+
+    @property
+    def classes(self) -> int:
+        """How many behaviours functions have under its changes of sign."""
+        return int(2 ** len(self._signs))
+
+    def sorted_harmonics(self, degree: int) -> list[tuple["csr_array", np.ndarray]]:
+        """Matrices (n, N) of the functions of each order, by degree, with their degrees (n,)."""
+        if degree not in self._sorted:
+            self._sorted[degree] = self._sorted_harmonics(degree)
+        return self._sorted[degree]
+
+    def _sorted_harmonics(self, degree: int) -> list[tuple["csr_array", np.ndarray]]:
+        from scipy.sparse import block_diag, csr_array
+
+        blocks = [np.zeros((2 * l + 1, 2 * l + 1)) for l in range(1, degree + 1)]
+        for g in self.generators:
+            for block, action in zip(blocks, actions(g, degree), strict=True):
+                block += (action + action.T) / (2 * len(self.generators))
+        parts: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+        for block in blocks:
+            if not len(self.generators):
+                parts[0].append(np.eye(len(block)))
+                parts[1].append(np.zeros((0, len(block))))
+                continue
+            values, vectors = np.linalg.eigh(block)
+            for part, chosen in zip(
+                parts, (values > 1 - INVARIANT, values <= 1 - INVARIANT), strict=True
+            ):
+                rows = canonical(vectors[:, chosen])
+                part.append(np.where(np.abs(rows) > ORTHOGONAL, rows, 0.0))
+        found = []
+        for part in parts:
+            degrees = np.repeat(np.arange(1, degree + 1), [len(rows) for rows in part])
+            found.append((csr_array(block_diag(part, format="csr")), degrees))
+            found[-1][0].eliminate_zeros()
+        rest, degrees = found.pop()
+        parities = parities_of_harmonics(degree)
+        odd = np.array([parities @ (signs < 0) % 2 for signs in self._signs])
+        classes = 2 ** np.arange(len(odd)) @ odd.reshape(len(odd), rest.shape[1])
+        of_rows = classes[rest.indices[rest.indptr[:-1]]] if rest.shape[0] else degrees
+        for order in range(self.orders - 1):
+            here = np.flatnonzero(of_rows == order)
+            found.append((rest[here], degrees[here]))
+        return found
+
+    def signs_of_images(self, mixing: "csr_array", degree: int) -> list[np.ndarray]:
+        """The signs (n,) of the invariants under elements of O(3) that only change signs of them.
+
+        Of the inversion, half the smallest turn about z, the mirror y -> -y, the half turn about x
+        and their products.
+        """
+        candidates = [INVERSION, turn_about_z(np.pi / self.about_z), UPRIGHT, HALF_TURN]
+        found = [np.ones(mixing.shape[0])]
+        for element in candidates:
+            diagonal, start = np.zeros(mixing.shape[0]), 0
+            for action in actions(element, degree):
+                rows = mixing[:, start : start + len(action)].tocsr()
+                here = np.flatnonzero(np.diff(rows.indptr))
+                block = rows[here].toarray()
+                moved = block @ action @ block.T
+                diagonal[here] = np.diag(moved)
+                if np.abs(np.abs(moved) - np.eye(here.size)).max(initial=0.0) > INVARIANT:
+                    break
+                start += len(action)
+            else:
+                signs = np.sign(diagonal)
+                found += [signs * other for other in found]
+        return found[1:]
+
+
+def parities_of_harmonics(degree: int) -> np.ndarray:
+    """Whether the real harmonics are odd in x, in y and in z, 1 or 0, (N, 3).
+
+    In every degree they are those of order 0, cos(phi), sin(phi), cos(2 phi), ...
+    """
+    l = np.repeat(np.arange(1, degree + 1), 2 * np.arange(1, degree + 1) + 1)
+    place = np.arange(l.size) - (l**2 - 1)
+    order, sine = (place + 1) // 2, (place > 0) & (place % 2 == 0)
+    return np.stack([(order + sine) % 2, sine.astype(int), (l + order) % 2], axis=1)
+
+
+def actions(matrix: np.ndarray, degree: int) -> list[np.ndarray]:
+    """What an orthogonal matrix makes of the real harmonics of degrees 1, ..., `degree`."""
+    every, turn = _all_harmonics(degree), rotation(degree, matrix)
+    starts = np.arange(1, degree + 1) ** 2 - 1
+    found = [np.zeros((2 * l + 1, 2 * l + 1)) for l in range(1, degree + 1)]
+    for j in range(2 * degree + 1):
+        unit, here = np.zeros(every.degrees.size), [l for l in range(1, degree + 1) if j <= 2 * l]
+        unit[[starts[l - 1] + j for l in here]] = 1.0
+        moved = every.moments(turn(every.series(unit, 0.0)))
+        for l in here:
+            found[l - 1][:, j] = moved[starts[l - 1] : starts[l - 1] + 2 * l + 1]
+    return found
+
+
+class Invariants(Basis, groups_on=Sphere):
+    """The functions of one order up to a degree, on the grid of a `Sphere`.
+
+    Tables of the functions and matrices are made for up to 640 unknowns; beyond them sums are
+    spherical harmonic transforms, and the equations of Newton's method are solved by GMRES.
+
+    Parameters
+    ----------
+    symmetry : str or ndarray
+        The group, by its name or generators.
+    degree : int
+    order : int
+    grid : Sphere, optional
+        By default that of the degree.
+    """
+
+    dimension, turning = 3, -1
+    highest, unresolved = 60, 1e-10
+    groups = NAMES
+
+    def __init__(self, symmetry: Any, degree: int, order: int = 0, grid: Sphere | None = None):
+        self.symmetry, self.degree, self.order = symmetry, degree, order
+        self.group = point_group(symmetry)
+        self.space = grid or Sphere(degree)
+        self.least = FEWEST
+        self.most = min(int(np.sqrt(DENSE * len(self.group.elements))) - 1, self.highest)
+        self.orders = self.group.orders
+        self.mixing, self.degrees = self.group.sorted_harmonics(degree)[order]
+        self.dense = self.degrees.size <= DENSE
+        self.weights = self.space.weights
+
+    @classmethod
+    def takes(cls, symmetry: Any) -> bool:
+        return not isinstance(symmetry, str) or generators_of(symmetry) is not None
+
+    @classmethod
+    def on(cls, geometry: Any, name: Any) -> "Invariants":
+        coarsest = cls(name, FEWEST)
+        return coarsest.finer(max(FEWEST, min(geometry.degree, coarsest.most)))
+
+    def of_order(self, order: int) -> "Invariants":
+        cheap = int(np.sqrt(CHEAP * self.group.classes)) - 1
+        degree = min(max(self.degree // 2, cheap), self.degree)
+        return Invariants(self.symmetry, degree, order, self.space)
+
+    def finer(self, degree: int) -> "Invariants":
+        return Invariants(self.symmetry, degree, self.order)
+
+    @property
+    def finest(self) -> int:
+        return 4 * self.highest // 3
+
+    @property
+    def next_degree(self) -> int:
+        return 3 * self.degree // 2
+
+    def _series(self, c: np.ndarray) -> np.ndarray:
+        """Coefficients (..., modes) on the grid of sum_i c_i p_i."""
+        every = _all_harmonics(self.space.degree)
+        mixed = (self.mixing.T @ np.transpose(c)).T
+        lacking = every.degrees.size - mixed.shape[-1]
+        return every.series(np.pad(mixed, [*[(0, 0)] * (c.ndim - 1), (0, lacking)]), 0.0)
+
+    @cached_property
+    def values(self) -> np.ndarray:  # type: ignore[override]
+        if not self.degrees.size:
+            return np.zeros((0, self.weights.size))
+        return self.space.to_values(self._series(np.eye(self.degrees.size)))
+
+    @cached_property
+    def gradients(self) -> np.ndarray:  # type: ignore[override]
+        found = np.empty((2, *np.shape(self.values)))
+        for i, unit in enumerate(np.eye(self.degrees.size)):
+            found[:, i] = self.space.gradient(self._series(unit))
+        return found
+
+    def synthesised(self, m: np.ndarray) -> np.ndarray:
+        if self.dense:
+            return super().synthesised(m)
+        return self.space.to_values(self._series(m / self.sizes))
+
+    def analysed(self, masses: np.ndarray) -> np.ndarray:
+        if self.dense:
+            return super().analysed(masses)
+        return self._analysed(masses / self.weights) / self.sizes
+
+    def _analysed(self, values: np.ndarray) -> np.ndarray:
+        """int p_i f dsigma, (..., N), of functions on the grid."""
+        moments = _all_harmonics(self.space.degree).moments(self.space.to_coefficients(values))
+        return (self.mixing @ moments[..., : self.mixing.shape[1]].T).T
+
+    def gradient_of(self, c: np.ndarray) -> np.ndarray:
+        return self.space.gradient(self._series(c))
+
+    # Symmetries -------------------------------------------------------------------------------
+
+    def _turned(self, m: np.ndarray, axes: np.ndarray) -> np.ndarray:
+        """How a state changes that rotates about axes (r, 3): densities (r, M) on the grid."""
+        field = np.einsum("cm,cmi->mi", self.gradient_of(m * self.sizes), self.space.frame)
+        return axes @ np.cross(self.space.points, field).T
+
+    def tangents(self, m: np.ndarray) -> np.ndarray:
+        axes = self.group.turning
+        if not axes.size:
+            return np.zeros((0, len(m)))
+        turned = self._analysed(self._turned(m, axes)) / self.sizes
+        _, sizes, rows = np.linalg.svd(turned, full_matrices=False)
+        return rows[sizes > max(TURNED * sizes[0], TURNED**2)]
+
+    def rotations(self, m: np.ndarray) -> int:
+        if not self.degrees.size:
+            return 0
+        turned = Invariants(self.symmetry, self.space.degree)._turned(m, np.eye(3))
+        sizes = np.linalg.svd(self._analysed(turned), compute_uv=False)
+        return int((sizes > TURNED).sum())
+
+    def damped_from(self, degree: int) -> int:
+        return self.orders
+
+    @cached_property
+    def single(self) -> list[int]:
+        """Degrees with one function, or with one about z, along which a branch leaves."""
+        found = super().single
+        for l in range(1, self.degree // 2 + 1):
+            if l not in found and (self.degrees == l).any():
+                row = self.mixing[[self.index(l)]]
+                if np.array_equal(row.indices[np.abs(row.data) > TURNED], [l * l - 1]):
+                    found.append(l)
+        return sorted(found)
+
+    def images(self, m: np.ndarray) -> list[np.ndarray]:
+        found: list[np.ndarray] = []
+        for signs in self._signs:
+            if all(np.any(signs * m != other * m) for other in [np.ones_like(m), *found]):
+                found.append(signs)
+        return found
+
+    @cached_property
+    def _signs(self) -> list[np.ndarray]:
+        return self.group.signs_of_images(self.mixing, self.degree)
+
+    def fingerprint(self, m: np.ndarray) -> np.ndarray:
+        """What no rotation changes: the size of every degree, (degree,)."""
+        return np.sqrt(np.bincount(self.degrees, (self.sizes * m) ** 2))[1:]
+
+    def guesses(self, count: int) -> Iterator[np.ndarray]:
+        for degree in range(1, count + 1):
+            here = np.flatnonzero(self.degrees == degree)
+            for chosen in (here[:1], here[1:2], here)[: here.size]:
+                c = np.zeros(self.degrees.size)
+                c[chosen] = 1 / np.sqrt(chosen.size)
+                function = self.synthesised(c * self.sizes)
+                for exponent in (function, -function):
+                    law = self.weights * np.exp(exponent - exponent.max())
+                    yield self.analysed(law) / law.sum()
+
+    def moments(self, density: Density) -> tuple[np.ndarray, Any]:
+        series = density.geometry.resample(density.coefficients, self.degree)
+        return (self.mixing @ _all_harmonics(self.degree).moments(series)) / self.sizes, None
+
+    def density(self, m: np.ndarray, axis: Any = None) -> Density:
+        every = _all_harmonics(self.degree)
+        return Density(every.space, every.series(self.mixing.T @ (self.sizes * m)))
+
+
+@lru_cache(maxsize=16)
+def _all_harmonics(degree: int) -> AllHarmonics:
+    return AllHarmonics(Sphere(degree), ISOTROPIC)
+
+
+def point_group(symmetry: Any) -> PointGroup:
+    """The group of a name or of generators; the last few are kept."""
+    if isinstance(symmetry, str):
+        return _named(symmetry)
+    matrices = real_array("symmetry", symmetry)
+    return _generated(matrices.shape, tuple(matrices.ravel().tolist()))
+
+
+@lru_cache(maxsize=16)
+def _named(name: str) -> PointGroup:
+    return PointGroup(name)
+
+
+@lru_cache(maxsize=16)
+def _generated(shape: tuple, entries: tuple) -> PointGroup:
+    return PointGroup(np.reshape(entries, shape))

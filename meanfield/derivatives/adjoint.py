@@ -1,0 +1,153 @@
+"""Gradients of a scalar at the end of a run, in its whole initial law, by the adjoint."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.checks import fitting, real_array
+from ..core.errors import MeanfieldError
+from ..spaces import Density
+from .densities import DifferentiatedRun, check_differentiable
+from .journal import Journal
+from .tangents import check_state, checked_parameter
+from .variation import Variation
+
+if TYPE_CHECKING:
+    from ..results.solution import Solution
+
+STEPPED = 1e-9  # of the last step: so near to its end a run may be said to end there
+
+
+@dataclass(frozen=True)
+class Functional:
+    """A scalar function J of a density, with its first variation.
+
+    Parameters
+    ----------
+    value : callable
+        J(mu) of a single Density, a number.
+    variation : callable
+        The function dJ/dmu on the space, with J(mu + h) = J(mu) + int (dJ/dmu) h + ...: of a
+        Density, its values (N,) at `mu.geometry.points`.
+
+    Examples
+    --------
+    The entropy:
+
+    >>> entropy = Functional(
+    ...     lambda mu: (mu.values * np.log(mu.values)) @ mu.geometry.weights,
+    ...     lambda mu: 1 + np.log(mu.values),
+    ... )
+    """
+
+    value: Callable[[Density], Any]
+    variation: Callable[[Density], np.ndarray]
+
+    @classmethod
+    def mean(cls, f: Callable[[np.ndarray], np.ndarray]) -> "Functional":
+        """int f dmu of a real function of unit vectors (N, d)."""
+        return cls(
+            lambda mu: mu.expect(f), lambda mu: mu.geometry.function_values(f, mu.geometry.points)
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Gradient:
+    """The gradient of a scalar J at the end of a run.
+
+    Attributes
+    ----------
+    value : ndarray, (*ensemble,)
+        J of the last state.
+    initial : Variation
+        The function g with dJ = int g dh for a change h of the initial density.
+    parameters : dict of str to ndarray, (*ensemble,)
+        dJ/dp, of each member by its own p.
+    """
+
+    value: np.ndarray
+    initial: Variation
+    parameters: dict[str, np.ndarray]
+
+    def __repr__(self) -> str:
+        return f"Gradient({self.initial!r}, parameters {list(self.parameters)})"
+
+
+def gradient(
+    functional: Functional | Callable[[np.ndarray], np.ndarray],
+    run: "Solution",
+    *,
+    parameters: Sequence[str] | None = None,
+) -> Gradient:
+    """The gradient of a scalar of the last state in the initial law and in parameters.
+
+    The transpose of the discrete map that the run was, along its accepted steps, schemes and
+    degrees: its products with directions are those of `tangents` of `solve`, to rounding. About
+    sqrt(n) states are kept of n steps, and the stages of sqrt(n) steps at a time.
+
+    Parameters
+    ----------
+    functional : Functional or function
+        A function f of unit vectors (N, d) stands for int f dmu.
+    run : Solution
+        Of a Density, from `solve` in this session: a file does not keep the steps.
+    parameters : list of str, optional
+        By default all that the model has: those of the drift, and kappa if there is noise.
+
+    Returns
+    -------
+    Gradient
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other arguments.
+    MeanfieldError
+        For runs of other states or models, from a file or a checkpoint, and for those that end
+        within a step, as an event ends them.
+    """
+    known = isinstance(functional, Functional) or callable(functional)
+    fitting(
+        "functional", functional, "a Functional, or a function of unit vectors", known, TypeError
+    )
+    of = functional if isinstance(functional, Functional) else Functional.mean(functional)
+    fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
+    final: Any = run.final
+    check_state(final)
+    check_differentiable(run.model, final, backwards=True)
+    journal, initial = recorded(run)
+    steps = journal.stretches[-1].steps[-1] if len(journal) else (0.0, 1.0)
+    if abs(sum(steps) - (run.t[-1] - run.options["t_start"])) > STEPPED * steps[1] and len(journal):
+        raise MeanfieldError(
+            f"The gradient is that of the end of a step, and the run ends at t = {run.t[-1]:g} "
+            f"within one ({run.status}). Run again with t_span to end there."
+        )
+    if parameters is None:
+        noisy = np.isfinite(run.model.kappa).all()
+        parameters = [*run.model.drift.as_zonal().parameters, *(["kappa"] if noisy else [])]
+    names = [checked_parameter("parameters", name, run.model) for name in parameters]
+    space, shape = final.geometry, run.shape
+    values, found = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
+    by_parameter = np.empty((len(names), *shape))
+    for index in np.ndindex(*shape):
+        last = Density(space, final.coefficients[index])
+        values[index] = of.value(last)
+        slope = np.broadcast_to(of.variation(last), space.weights.shape)
+        end = space.to_coefficients(real_array("the variation of functional", slope))
+        member = DifferentiatedRun(run.model, initial, index, journal, names)
+        found[index], by_parameter[:, *index] = member.gradient(end)
+    return Gradient(
+        values, Variation(initial.geometry, found), dict(zip(names, by_parameter, strict=True))
+    )
+
+
+def recorded(run: "Solution") -> tuple[Journal, Density]:
+    """The accepted steps of a run, and its initial state; MeanfieldError if they are not known."""
+    if run.stored.get("journal") is None:
+        raise MeanfieldError(
+            "Derivatives need the accepted steps of the run, which files and checkpoints do not "
+            "keep: call solve again without resume, and take the derivative of what it returns."
+        )
+    return run.stored["journal"], run.stored["initial"]

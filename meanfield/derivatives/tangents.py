@@ -1,0 +1,223 @@
+"""Derivatives of a run by parameters and in directions of its initial state, at every output."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..core.checks import as_given, fitting
+from ..core.errors import MeanfieldError
+from ..dynamics.observables import MOMENTS
+from ..models.transformer import Transformer
+from ..spaces import Density
+from ..states.contract import member_dims
+from .densities import DifferentiatedRun, check_differentiable
+from .journal import Journal
+from .parameters import derivative_by
+from .variation import Variation
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ..results.solution import Solution
+
+
+class Tangents(Mapping[str, tuple[Variation, ...]]):
+    """Derivatives of a run: a mapping from parameters and directions to one `Variation` an output.
+
+    The keys are names of parameters, and "direction_0", "direction_1", ... for directions in the
+    order in which they were given. They are the exact derivatives of the discrete map, with the
+    steps, schemes and degrees of the run held fixed.
+
+    Attributes
+    ----------
+    t : ndarray, (m,)
+        The times of the outputs of the run.
+    """
+
+    def __init__(self, run: "Solution", found: dict[str, tuple[Variation, ...]]):
+        self.t, self._run, self._found = run.t, run, found
+
+    def __getitem__(self, name: str) -> tuple[Variation, ...]:
+        if name not in self._found:
+            raise KeyError(f"The run has tangents {list(self._found)}; got {name!r}.")
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"Tangents({', '.join(self)}; {self.t.size} times)"
+
+    @cached_property
+    def observables(self) -> "xr.Dataset":
+        """Derivatives of observables on ("tangent", "t", members of the ensemble).
+
+        Of mass, moments (`moment_re`, `moment_im`, with an axis "k"), order_parameter, entropy,
+        interaction_energy, free_energy and minimum, as `Solution.observables` has them; nan where
+        one has no derivative, as the order parameter has none at 0.
+        """
+        import xarray as xr
+
+        run: Any = self._run
+        tables = [
+            [
+                _measured(run.model, mu, h, name)
+                for mu, h in zip(run.states, self[name], strict=True)
+            ]
+            for name in self
+        ]
+        dims = ("tangent", "t", *member_dims(run.shape))
+        variables: dict[str, Any] = {}
+        for name in tables[0][0] if tables else ():
+            values = np.array([[row[name] for row in rows] for rows in tables])
+            if name == "moment":
+                variables["moment_re"] = (*dims, "k"), values.real
+                variables["moment_im"] = (*dims, "k"), values.imag
+            else:
+                variables[name] = dims, values
+        coords = {"tangent": list(self), "t": self.t, "k": np.arange(1, MOMENTS + 1)}
+        return xr.Dataset(variables, coords)
+
+
+def checked_tangents(tangents: Any, model: Transformer, state: Any) -> dict[str, Any]:
+    """Names of parameters, and the coefficients of directions, by their keys.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is neither.
+    MeanfieldError
+        For runs that are not differentiated.
+    """
+    many = isinstance(tangents, Sequence) and not isinstance(tangents, str)
+    fitting("tangents", tangents, 'a list such as ["beta", "kappa"]', many, TypeError)
+    if not len(tangents):
+        return {}
+    check_state(state)
+    check_differentiable(model, state)
+    found: dict[str, Any] = {}
+    directions = 0
+    for given in tangents:
+        if isinstance(given, str):
+            found[checked_parameter("tangents", given, model)] = given
+        else:
+            found[f"direction_{directions}"] = _direction(given, state)
+            directions += 1
+    return found
+
+
+def check_state(state: Any) -> None:
+    """Raise MeanfieldError for states whose runs are not differentiated."""
+    if not isinstance(state, Density):
+        raise MeanfieldError(
+            "Derivatives of runs are known for a Density; got a run of "
+            f"{type(state).__name__}. Use differences of runs with dt= and the same scheme=."
+        )
+
+
+def checked_parameter(argument: str, name: str, model: Transformer) -> str:
+    """The name of a parameter of a model by which runs are differentiated; else ValueError."""
+    known = [*model.drift.as_zonal().parameters, "kappa"]
+    wanted = f"parameters of the model, {known}, or directions"
+    fitting(argument, name, wanted, name in known)
+    if name == "kappa":
+        fitting(argument, name, "parameters that are finite", np.isfinite(model.kappa).all())
+    return name
+
+
+def _direction(given: Any, state: Density) -> np.ndarray:
+    """The coefficients of a direction in which an initial density moves, in its ensemble shape."""
+    geometry = state.geometry
+    wanted = (
+        "a Density to move towards, a Variation, a function of unit vectors (N, d), or "
+        f"coefficients (..., {geometry.degrees.size})"
+    )
+    if isinstance(given, Density | Variation):
+        fitting("tangents", given, f"on {geometry!r}", type(given.geometry) is type(geometry))
+        coefficients = given.resample(geometry.degree).coefficients
+        if isinstance(given, Density):
+            coefficients = coefficients - state.coefficients
+    elif isinstance(given, Callable):  # type: ignore[arg-type]
+        coefficients = geometry.to_coefficients(geometry.function_values(given, geometry.points))
+    else:
+        coefficients = np.asarray(given)
+        numbers = coefficients.dtype.kind in "fiuc" and np.isfinite(coefficients).all()
+        fits = coefficients.shape[-1:] == (geometry.degrees.size,)
+        if not (numbers and fits):
+            raise TypeError(f"tangents must have {wanted}; got {as_given(given)}.")
+    try:
+        return np.broadcast_to(coefficients, state.coefficients.shape).astype(geometry.dtype)
+    except ValueError:
+        raise ValueError(
+            f"tangents: directions must broadcast with the ensemble {state.shape}; got one of "
+            f"shape {coefficients.shape[:-1]}."
+        ) from None
+
+
+def tangents_of(run: Any, journal: Journal, initial: Density, tangents: dict[str, Any]) -> Tangents:
+    """The derivatives of a run from `initial` along its accepted steps."""
+    model, shape, elapsed = run.model, initial.shape, run.t - run.options["t_start"]
+    parameters = [name for name in tangents.values() if isinstance(name, str)]
+    rows: list[dict[tuple, np.ndarray]] = [{} for _ in elapsed]
+    for index in np.ndindex(*shape):
+        member = DifferentiatedRun(model, initial, index, journal, parameters)
+        own = [h if isinstance(h, str) else h[index] for h in tangents.values()]
+        for row, found in zip(rows, member.tangents(elapsed, own), strict=True):
+            row[index] = found[1:]
+    result: dict[str, list[Variation]] = {name: [] for name in tangents}
+    for row, state in zip(rows, run.states, strict=True):
+        space = state.geometry
+        for i, name in enumerate(tangents):
+            found = np.empty((*shape, space.degrees.size), space.dtype)
+            for index in np.ndindex(*shape):
+                values = row[index][i]
+                found[index] = space.with_modes(values.size).resample(values, space.degree)
+            result[name].append(Variation(space, found))
+    return Tangents(run, {name: tuple(all_) for name, all_ in result.items()})
+
+
+def _measured(model: Transformer, mu: Density, h: Variation, name: str) -> dict[str, Any]:
+    """Derivatives of the observables of a density that moves along h as a parameter does."""
+    space, values, change = mu.geometry, mu.values, h.values
+    drift = model.drift.as_zonal()
+    of = space.degree, space.dimension
+    moments = np.stack([space.scalar_moment(mu.coefficients, k) for k in range(1, MOMENTS + 1)], -1)
+    changes = np.stack([space.scalar_moment(h.coefficients, k) for k in range(1, MOMENTS + 1)], -1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turned = (np.conj(moments[..., 0]) * changes[..., 0]).real / np.abs(moments[..., 0])
+        logarithm = np.log(np.abs(values))
+    by_entropy = (change * (1 + logarithm)) @ space.weights
+    weights = drift.interaction(*of)[..., space.degrees]
+    pairs = space.parseval * (np.conj(mu.coefficients) * h.coefficients).real
+    by_energy = (weights * pairs).sum(axis=-1)
+    if name in drift.parameters:
+        power = 0.5 * space.parseval * np.abs(mu.coefficients) ** 2
+        by_energy = by_energy + (interaction_changes(drift, name, *of) * power).sum(axis=-1)
+    free = by_entropy / model.kappa - by_energy
+    if name == "kappa":
+        free = free - (values * logarithm) @ space.weights / model.kappa**2
+    lowest = np.arange(values.shape[-1])[space.judged]
+    lowest = lowest[values[..., space.judged].argmin(axis=-1)]
+    return {
+        "mass": h.mass,
+        "moment": changes.astype(complex),
+        "order_parameter": turned,
+        "entropy": by_entropy,
+        "interaction_energy": by_energy,
+        "free_energy": free if drift.gradient_flow else np.full(h.shape, np.nan),
+        "minimum": np.take_along_axis(change, lowest[..., None], axis=-1)[..., 0],
+    }
+
+
+def interaction_changes(drift: Any, name: str, degree: int, dimension: int) -> np.ndarray:
+    """Derivatives of the multipliers of W in the energy, (*shape, degree + 1), by a parameter."""
+    found = np.empty((*drift.shape, degree + 1))
+    for index in np.ndindex(*drift.shape):
+        one = drift.member(index)
+        found[index] = derivative_by(one, name, lambda many: many.interaction(degree, dimension))
+    return found

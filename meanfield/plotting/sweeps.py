@@ -1,0 +1,53 @@
+"""Figures of sweeps: a variable at the end of each run, over one parameter or two."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.checks import fitting
+from ..core.errors import MeanfieldError
+from .theme import PaperFigure, figure, style
+
+if TYPE_CHECKING:
+    from ..sweeps import Sweep
+
+REPLICA = "replica"
+
+
+def sweep(found: "Sweep", name: str = "order_parameter") -> PaperFigure:
+    """A variable over the parameters that have several values, at most two; means of replicas.
+
+    Parameters
+    ----------
+    found : Sweep
+    name : str
+        A variable with one number for each run, or for each of its times.
+
+    Raises
+    ------
+    ValueError
+        For other variables.
+    MeanfieldError
+        For a sweep over more parameters, or over none that are numbers.
+    """
+    known = [str(n) for n, v in found.data.items() if v.dtype.kind in "fi" and found.is_scalar(n)]
+    fitting("kind", name, f"a variable: one of {', '.join(known)}", name in known)
+    values = found.at_the_end(name)
+    values = values.mean(REPLICA) if REPLICA in values.dims else values
+    values = values.squeeze(drop=True)
+    if values.ndim not in (1, 2) or any(values[dim].dtype.kind not in "fi" for dim in values.dims):
+        raise MeanfieldError(
+            "Sweeps over one or two parameters that are numbers have a figure; this one is over "
+            f"{', '.join(map(str, values.dims)) or 'none'}. Select some of its data, and draw that."
+        )
+    with style():
+        page = figure(width=4.2, height=3.1)
+        ax = page.subplots()
+        x, *others = (str(dim) for dim in values.dims)
+        if others:
+            mesh = ax.pcolormesh(values[x], values[others[0]], np.transpose(values.values))
+            page.colorbar(mesh, ax=ax, label=name)
+        else:
+            ax.plot(values[x], values.values, "o-")
+        ax.set(xlabel=x, ylabel=others[0] if others else name)
+    return page

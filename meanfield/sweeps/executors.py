@@ -1,0 +1,149 @@
+"""Where points are run: here, in processes of this machine, or by the workers of a scheduler."""
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import islice
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from ..core.checks import as_given
+from ..core.errors import MeanfieldError
+
+BLINK = 0.2  # seconds between looks at Ctrl-C
+AT_ONCE = 1024  # jobs that an executor is given before one of them has ended
+CLOSING = 5.0  # seconds to take leave of a scheduler
+T = TypeVar("T")
+
+
+class Here(Executor):
+    """Runs a job in this thread, when it is given."""
+
+    def submit(self, fn: Callable[..., T], /, *given: Any, **named: Any) -> Future[T]:
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*given, **named))
+        except (Exception, KeyboardInterrupt) as error:
+            future.set_exception(error)
+        return future
+
+
+def processes(count: int | None = None) -> ProcessPoolExecutor:
+    """As many processes of this machine as it has cores, or `count`.
+
+    They ignore Ctrl-C, which the process that started them handles.
+    """
+    context = multiprocessing.get_context("spawn")  # threads do not survive a fork
+    return ProcessPoolExecutor(count, context, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+
+
+@contextmanager
+def opened(executor: Any) -> Iterator[Executor]:
+    """The executor that an argument means; it is closed again unless it is the caller's own.
+
+    Raises
+    ------
+    TypeError
+        If it means none.
+    MeanfieldError
+        If no scheduler answers, or dask.distributed is not installed.
+    """
+    if executor is None:
+        yield Here()
+    elif isinstance(executor, Executor):
+        yield executor
+    elif isinstance(executor, str) and "://" in executor:
+        client = _client(executor)
+        try:
+            with _of_client(client) as workers:
+                yield workers
+        finally:
+            client.close(CLOSING)
+    elif isinstance(executor, str) and executor == "processes":
+        workers = processes()
+        try:
+            yield workers
+        finally:
+            workers.shutdown(cancel_futures=True)
+    elif hasattr(executor, "get_executor"):
+        with _of_client(executor) as workers:
+            yield workers
+    else:
+        raise TypeError(
+            'executor must be None, "processes", the address of a scheduler such as '
+            '"tcp://127.0.0.1:8786", a dask.distributed.Client or an executor of '
+            f"concurrent.futures; got executor = {as_given(executor)}."
+        )
+
+
+def _client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MeanfieldError(
+            "A scheduler needs dask.distributed, which is not installed: pip install "
+            '"meanfield[distributed]".'
+        ) from error
+    try:
+        return Client(address, set_as_default=False)
+    except (OSError, ValueError) as error:  # no such scheme
+        raise MeanfieldError(
+            f"No scheduler answers at {address}: {error}. Start one by `dask scheduler`."
+        ) from error
+
+
+@contextmanager
+def _of_client(client: Any) -> Iterator[Executor]:
+    workers = client.get_executor(pure=False)
+    try:
+        yield workers
+    finally:
+        workers.shutdown(wait=False)  # what is left is cancelled
+
+
+def _submitted(executor: Executor, function: Callable, argument: Any) -> Future:
+    """The future of a job; a failed one where the executor, which may be broken, takes no more."""
+    try:
+        return executor.submit(function, argument)
+    except Exception as error:
+        future: Future = Future()
+        future.set_exception(error)
+        return future
+
+
+def completed(
+    executor: Executor, jobs: Iterable[tuple[Callable, Any]], stop: Callable[[], bool]
+) -> Iterator[tuple[Any, Future]]:
+    """Run jobs, and yield the argument and the future of each when it has ended, in any order.
+
+    Parameters
+    ----------
+    executor : Executor
+    jobs : iterable of (function, argument)
+    stop : callable
+        Whether to start no more of them; those that run already, and cannot be cancelled, are
+        waited for.
+    """
+    ended: SimpleQueue[Future] = SimpleQueue()
+    running: dict[Future, Any] = {}
+    most, left = (1 if isinstance(executor, Here) else AT_ONCE), iter(jobs)
+    try:
+        while True:
+            if stop():
+                running = {job: given for job, given in running.items() if not job.cancel()}
+            else:
+                for function, argument in islice(left, most - len(running)):
+                    future = _submitted(executor, function, argument)
+                    running[future] = argument
+                    future.add_done_callback(ended.put)
+            if not running:
+                return
+            with suppress(Empty):
+                future = ended.get(timeout=BLINK)
+                if future in running:
+                    yield running.pop(future), future
+    finally:
+        for future in running:
+            future.cancel()

@@ -1,0 +1,249 @@
+"""What came of points: labelled arrays, or a failure; as bytes, and as one dataset of all of them.
+
+The bytes of a batch of points are plain data, no code:
+
+    length of the header (8 bytes) | header (JSON) | the arrays that it lists, one after the other
+"""
+
+import json
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..core.checks import as_given, check_memory, is_variable_name
+from ..core.errors import MeanfieldError
+from ..results.solution import Solution
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+ERROR, REPLICA, VALUE, STATUS = "error", "replica", "value", "status"
+KINDS = "biufcU"  # of arrays that are kept: numbers, booleans and text
+NOT_RUN = "not run"
+
+
+class Variable(NamedTuple):
+    """An array with the names of its axes.
+
+    Attributes
+    ----------
+    dims : tuple of str
+    values : ndarray
+    is_coordinate : bool
+    words : dict
+        Its attributes, plain data.
+    """
+
+    dims: tuple[str, ...]
+    values: np.ndarray
+    is_coordinate: bool = False
+    words: Mapping[str, Any] = {}
+
+
+@dataclass
+class Outcome:
+    """What came of one point: variables by name, or what went wrong, and where."""
+
+    variables: dict[str, Variable] = field(default_factory=dict)
+    error: str = ""
+    where: str = ""
+
+    @classmethod
+    def of(cls, value: Any) -> "Outcome":
+        """Of what a function returned.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If that is no number, array, dictionary of them, dataset or solution.
+        """
+        if isinstance(value, Solution):
+            ended = Variable((), np.array(value.status))
+            return cls({**dict(_labelled(value.observables)), STATUS: ended})
+        found = dict(_labelled(value))
+        for name, variable in found.items():
+            if not isinstance(name, str) or not is_variable_name(name) or name == ERROR:
+                raise ValueError(
+                    f"f must return variables whose names are printable, have no '/', and are not "
+                    f"'{ERROR}'; got {name!r}."
+                )
+            if variable.values.dtype.kind not in KINDS:
+                raise TypeError(
+                    "f must return a number, an array, a dictionary of them, an xarray.Dataset or "
+                    f"a Solution; got {name} = {as_given(variable.values)}."
+                )
+        return cls(found)
+
+    @classmethod
+    def failed(cls, error: Exception) -> "Outcome":
+        """Of a function that raised an error."""
+        text = f"{type(error).__name__}: {error}"
+        return cls(error=text, where="".join(traceback.format_exception(error)))
+
+
+def _labelled(value: Any) -> Iterator[tuple[str, Variable]]:
+    """Variables by name; coordinates of arrays come with them."""
+    if hasattr(value, "data_vars"):  # a dataset
+        for name, entry in value.variables.items():
+            yield str(name), _variable(entry, name in value.coords)
+    elif isinstance(value, Mapping):
+        for name, entry in value.items():
+            yield from _entry(name, entry)
+    else:
+        yield from _entry(getattr(value, "name", None) or VALUE, value)
+
+
+def _entry(name: Any, value: Any) -> Iterator[tuple[str, Variable]]:
+    if hasattr(value, "coords"):  # a labelled array
+        for coordinate, entry in value.coords.items():
+            yield str(coordinate), _variable(entry.variable, True)
+        yield name, _variable(value.variable, False)
+    else:
+        array = np.asarray(value)
+        yield name, Variable(tuple(f"{name}_{axis}" for axis in range(array.ndim)), array)
+
+
+def _variable(variable: "xr.Variable", is_coordinate: bool) -> Variable:
+    values = np.asarray(variable.values)
+    values = values.astype("U") if values.dtype.kind == "O" else values
+    words = {name: text for name, text in variable.attrs.items() if isinstance(text, str)}
+    return Variable(tuple(map(str, variable.dims)), values, is_coordinate, words)
+
+
+# Bytes -------------------------------------------------------------------------------------------
+
+
+def to_bytes(number: int, outcomes: Sequence[Outcome]) -> bytes:
+    """What came of the points of a batch, which has this number."""
+    points, pieces = [], []
+    for outcome in outcomes:
+        entries = {
+            name: (v.dims, v.values.dtype.str, v.values.shape, v.is_coordinate, dict(v.words))
+            for name, v in outcome.variables.items()
+        }
+        points.append({"variables": entries, "error": outcome.error, "where": outcome.where})
+        pieces += [variable.values.tobytes() for variable in outcome.variables.values()]
+    header = json.dumps({"number": number, "points": points}).encode()
+    return b"".join([len(header).to_bytes(8, "little"), header, *pieces])
+
+
+def of_bytes(payload: bytes) -> tuple[int, list[Outcome]]:
+    """The number of a batch, and what came of its points."""
+    begin = 8 + int.from_bytes(payload[:8], "little")
+    header, outcomes = json.loads(payload[8:begin]), []
+    for point in header["points"]:
+        variables = {}
+        for name, (dims, form, shape, is_coordinate, words) in point["variables"].items():
+            dtype, count = np.dtype(form), int(np.prod(shape, dtype=int))
+            values = np.frombuffer(payload, dtype, count, begin).reshape(shape)
+            variables[name] = Variable(tuple(dims), values, is_coordinate, words)
+            begin += count * dtype.itemsize
+        outcomes.append(Outcome(variables, point["error"], point["where"]))
+    return header["number"], outcomes
+
+
+# One dataset -------------------------------------------------------------------------------------
+
+
+def dataset_of(
+    axes: Mapping[str, Sequence[Any]],
+    found: Iterable[tuple[tuple[int, ...], Outcome]],
+    with_errors: bool,
+) -> "xr.Dataset":
+    """All outcomes on the axes of the sweep; nan, or no text, where there is none.
+
+    Where an axis of a variable is longer at one point than at another, the others are filled up
+    with nan. A coordinate that is not the same at all points becomes a variable.
+
+    Parameters
+    ----------
+    axes : dict of str to sequence
+        The values of the parameters, and the replicas.
+    found : iterable
+        Places on these axes, and outcomes.
+    with_errors : bool
+        Whether there is a variable "error", which says what went wrong, or nothing.
+
+    Raises
+    ------
+    MeanfieldError
+        If a variable has other axes at one point than at another, or the name of a parameter.
+    """
+    import xarray as xr
+
+    entries = list(found)
+    columns: dict[str, dict[tuple[int, ...], Variable]] = {}
+    for place, outcome in entries:
+        for name, variable in outcome.variables.items():
+            columns.setdefault(name, {})[place] = variable
+    for name in [name for name in columns if name in axes]:
+        if not all(variable.is_coordinate for variable in columns.pop(name).values()):
+            raise MeanfieldError(f"f returns {name}, which is a parameter: give it another name.")
+    shape, sizes = tuple(map(len, axes.values())), _sizes(columns)
+    points = int(np.prod(shape, dtype=int))
+    variables: dict[str, Any] = {}
+    coordinates: dict[str, Any] = {name: _as_coordinate(values) for name, values in axes.items()}
+    for name, column in columns.items():
+        first = next(iter(column.values()))
+        if first.is_coordinate and _is_constant(column.values(), sizes):
+            coordinates[name] = first.dims, first.values, dict(first.words)
+            continue
+        full = tuple(sizes[dim] for dim in first.dims)
+        whole = len(column) == points and all(v.values.shape == full for v in column.values())
+        kind = np.result_type(*{v.values.dtype for v in column.values()})
+        check_memory(f"{name} at {points} points", (*shape, *full), "the number of points")
+        table = _empty((*shape, *full), kind, whole)
+        for place, variable in column.items():
+            part: Any = (*place, *map(slice, variable.values.shape))
+            table[part] = variable.values
+        name = f"{name}_of_point" if name in first.dims else name
+        variables[name] = (*axes, *first.dims), table, dict(first.words)
+    if with_errors:
+        said = {place: outcome.error for place, outcome in entries}
+        texts = [said.get(place, NOT_RUN) for place in np.ndindex(shape)]
+        variables[ERROR] = tuple(axes), np.array(texts, "U").reshape(shape)
+    return xr.Dataset(variables, coordinates)
+
+
+def _as_coordinate(values: Sequence[Any]) -> np.ndarray:
+    """Numbers and text as they are, other objects by what they print."""
+    if all(np.ndim(value) == 0 for value in values):
+        array = np.asarray(values)
+        if array.dtype.kind in KINDS:
+            return array
+    return np.array([repr(value) for value in values])
+
+
+def _sizes(columns: Mapping[str, Mapping[Any, Variable]]) -> dict[str, int]:
+    """The largest size of every axis that variables have."""
+    sizes: dict[str, int] = {}
+    for name, column in columns.items():
+        known = {variable.dims for variable in column.values()}
+        if len(known) > 1:
+            raise MeanfieldError(
+                f"f returns {name} with the axes {' at one point, and '.join(map(str, known))} at "
+                "another: they have to be the same at all points."
+            )
+        for variable in column.values():
+            for dim, size in zip(variable.dims, variable.values.shape, strict=True):
+                sizes[dim] = max(size, sizes.get(dim, 0))
+    return sizes
+
+
+def _is_constant(column: Iterable[Variable], sizes: Mapping[str, int]) -> bool:
+    """Whether a coordinate is the same at all points, and as long as its axis."""
+    first, *others = (variable.values for variable in column)
+    fits = next(iter(column)).values.shape == tuple(sizes[dim] for dim in next(iter(column)).dims)
+    return fits and all(
+        other.shape == first.shape and other.tobytes() == first.tobytes() for other in others
+    )
+
+
+def _empty(shape: tuple[int, ...], kind: np.dtype, whole: bool) -> np.ndarray:
+    """An array to be filled: where not all of it will be, with nan, or no text."""
+    if whole or kind.kind == "U":
+        return np.zeros(shape, kind)
+    return np.full(shape, np.nan, np.result_type(kind, float))

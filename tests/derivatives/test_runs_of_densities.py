@@ -1,0 +1,207 @@
+"""Tangents and gradients of runs of densities: exact derivatives of the discrete map."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.derivatives.densities import DifferentiatedRun
+from meanfield.derivatives.journal import Journal
+from meanfield.steppers import DormandPrince, HochbruckOstermann, Krogstad
+
+CIRCLE = mf.Circle(24)
+MU0 = CIRCLE.density(lambda theta: 1 + 0.3 * np.cos(theta) + 0.1 * np.sin(2 * theta))
+TOWARDS = CIRCLE.von_mises(0.3, 1.0)
+DIRECTION = TOWARDS.coefficients - MU0.coefficients
+FOURTH = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
+STEP = 1e-3
+
+
+def difference(f):
+    """The derivative of f at 0 by a central difference of order 4."""
+    return sum(weight * f(node * STEP) for node, weight in FOURTH.items()) / STEP
+
+
+def journal_of(scheme, steps, dt, degrees=(24, 32)):
+    """Equal steps on one degree, then as many on the other."""
+    journal = Journal()
+    starts = dt * np.arange(steps)
+    for half, degree in zip(np.split(starts, 2), degrees, strict=True):
+        journal.add(degree, scheme, np.stack([half, np.full(half.size, dt)], axis=1))
+    return journal
+
+
+def differentiated(drift, beta, kappa, moved, journal, parameters=()):
+    model = mf.Transformer(drift(beta=beta), kappa=kappa)
+    start = mf.Density(CIRCLE, MU0.coefficients + moved * DIRECTION)
+    return DifferentiatedRun(model, start, (), journal, parameters)
+
+
+@pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=["USA", "SA"])
+@pytest.mark.parametrize("scheme", [Krogstad, HochbruckOstermann, DormandPrince], ids=repr)
+def test_tangents_are_derivatives_on_frozen_steps(drift, scheme):
+    journal = journal_of(scheme, 20, 0.004 if scheme.explicit else 0.05)
+    (_, dt), times = journal.stretches[0].steps[0], np.array([0.0, 2.4, 10.0, 13.7, 20.0])
+
+    def states(by_beta=0.0, by_kappa=0.0, moved=0.0):
+        run = differentiated(drift, 2.0 + by_beta, 4.0 + by_kappa, moved, journal)
+        return [rows[0] for rows in run.tangents(dt * times, [])]
+
+    run = differentiated(drift, 2.0, 4.0, 0.0, journal, ["beta", "kappa"])
+    found = list(run.tangents(dt * times, ["beta", "kappa", DIRECTION]))
+    for row, name in enumerate(["by_beta", "by_kappa", "moved"], start=1):
+        for i in range(times.size):
+            expected = difference(lambda e, name=name, i=i: states(**{name: e})[i])
+            assert np.abs(found[i][row] - expected).max() < 1e-10, (name, times[i])
+
+
+@pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=["USA", "SA"])
+@pytest.mark.parametrize("scheme", [Krogstad, DormandPrince], ids=repr)
+def test_the_adjoint_is_the_transpose(drift, scheme):
+    journal = journal_of(scheme, 20, 0.004 if scheme.explicit else 0.05, degrees=(32, 20))
+    run = differentiated(drift, 2.0, 4.0, 0.0, journal, ["kappa", "beta"])
+    rng = np.random.default_rng(0)
+    end = rng.standard_normal(21) + 1j * rng.standard_normal(21) * (np.arange(21) > 0)
+    (*_, last) = run.tangents(
+        np.array([1.0]) * sum(journal.stretches[-1].steps[-1]), ["kappa", "beta", DIRECTION]
+    )
+    gradient, by_parameter = run.gradient(end)
+    pair = mf.Variation(CIRCLE.with_degree(20), end).paired
+    forwards = [pair(mf.Variation(CIRCLE.with_degree(20), h)) for h in last[1:]]
+    assert np.allclose(by_parameter, forwards[:2], rtol=0, atol=1e-13)
+    backwards = mf.Variation(CIRCLE, gradient).paired(mf.Variation(CIRCLE, DIRECTION))
+    assert backwards == pytest.approx(forwards[2], abs=1e-13)
+
+
+def test_a_run_has_tangents_at_its_outputs_and_gradients():
+    model = mf.Transformer(mf.USA(beta=4.0), kappa=6.0)
+    times = [0.0, 0.33, 0.8]
+    run = mf.solve(model, MU0, (0, 0.8), t_eval=times, tangents=["beta", TOWARDS, "kappa"])
+    assert list(run.tangents) == ["beta", "direction_0", "kappa"]
+    assert run.stats["degree_changes"] > 0
+    for name in run.tangents:
+        assert [h.geometry for h in run.tangents[name]] == [mu.geometry for mu in run]
+        assert np.abs([h.mass for h in run.tangents[name]]).max() == 0
+    gradient = mf.gradient(lambda x: x[:, 0] ** 2, run)
+    second = [run.tangents[name][-1].expect(lambda x: x[:, 0] ** 2) for name in run.tangents]
+    assert gradient.value == pytest.approx(run.final.expect(lambda x: x[:, 0] ** 2))
+    assert gradient.parameters["beta"] == pytest.approx(second[0], abs=1e-12)
+    assert gradient.parameters["kappa"] == pytest.approx(second[2], abs=1e-12)
+    along = gradient.initial.paired(mf.Variation(CIRCLE, DIRECTION))
+    assert along == pytest.approx(second[1], abs=1e-12)
+
+
+@pytest.mark.parametrize("space", [mf.Sphere(15), mf.Zonal(5, 16)], ids=repr)
+def test_tangents_on_spheres(space):
+    start = space.density(lambda *x: np.exp(0.5 * x[-1] + 0.2 * x[-1] ** 2))
+    options = {"t_span": (0, 0.2), "t_eval": [0.07, 0.2], "dt": 0.05, "rtol": 1e-4}
+    options |= {"min_degree": space.degree, "max_degree": space.degree}
+    towards = space.density(lambda *x: 1 + 0.3 * x[-1])
+
+    def run(by_beta=0.0, by_kappa=0.0, moved=0.0):
+        model = mf.Transformer(mf.USA(beta=2.0 + by_beta), kappa=3.0 + by_kappa)
+        mixed = start.coefficients + moved * (towards.coefficients - start.coefficients)
+        return mf.solve(model, mf.Density(space, mixed), **options)
+
+    options["tangents"] = ["beta", "kappa", towards]
+    found = run().tangents
+    options["tangents"] = []
+    for key, name in zip(found, ["by_beta", "by_kappa", "moved"], strict=True):
+        many = {node: run(**{name: node * STEP}) for node in FOURTH}
+        for i in range(2):
+            expected = sum(w * many[n][i].coefficients for n, w in FOURTH.items()) / STEP
+            assert np.abs(found[key][i].coefficients - expected).max() < 1e-10
+
+
+def test_members_of_an_ensemble_are_differentiated_each():
+    betas, kappas = np.array([1.0, 3.0]), np.array([2.0, 5.0])
+    options = {"t_span": (0, 0.2), "t_eval": [0.2], "dt": 0.01, "min_degree": 24, "max_degree": 24}
+    model = mf.Transformer(mf.SA(beta=betas), kappa=kappas)
+    together = mf.solve(model, MU0, **options, tangents=["beta", "kappa"])
+    for i in range(2):
+        one = mf.Transformer(mf.SA(beta=betas[i]), kappa=kappas[i])
+        alone = mf.solve(one, MU0, **options, tangents=["beta", "kappa"])
+        for name in ("beta", "kappa"):
+            difference = together.tangents[name][-1].coefficients[i]
+            difference = difference - alone.tangents[name][-1].coefficients
+            assert np.abs(difference).max() < 1e-13
+
+
+def test_ott_antonsen_in_closed_form():
+    """|m_1| = r: r' = r (1 - r^2)/2, r^2/(1 - r^2) = e^t r_0^2/(1 - r_0^2)."""
+    space, r0, t = mf.Circle(48), 0.3, 0.3
+    density = mf.Density(space, r0 ** np.arange(49))
+    direction = np.arange(49) * r0 ** np.arange(-1.0, 48.0)  # by r_0
+    run = mf.solve(
+        mf.Transformer(mf.Kuramoto()), density, (0, t), t_eval=[t], rtol=1e-12, tangents=[direction]
+    )
+    odds = np.exp(t) * r0**2 / (1 - r0**2)
+    r = np.sqrt(odds / (1 + odds))
+    expected = r * (1 - r**2) / (r0 * (1 - r0**2))
+    assert run.tangents.observables.order_parameter[0, -1] == pytest.approx(expected, abs=1e-10)
+
+
+def test_observables_have_the_derivatives_of_their_values():
+    options = {"t_span": (0, 0.1), "t_eval": [0.1], "dt": 0.005, "min_degree": 32, "max_degree": 32}
+
+    def observables(beta, kappa):
+        return mf.solve(mf.Transformer(mf.USA(beta=beta), kappa=kappa), MU0, **options)
+
+    run = mf.solve(
+        mf.Transformer(mf.USA(beta=2.0), kappa=3.0), MU0, **options, tangents=["beta", "kappa"]
+    )
+    found = run.tangents.observables.isel(t=0)
+    for tangent, at in (("beta", lambda e: (2 + e, 3)), ("kappa", lambda e: (2, 3 + e))):
+        names = ["order_parameter", "entropy", "interaction_energy", "free_energy", "minimum"]
+        many = {node: observables(*at(node * STEP)).observables for node in FOURTH}
+        for name in [*names, "moment_re"]:
+            expected = sum(w * many[n][name].values[0] for n, w in FOURTH.items()) / STEP
+            assert np.abs(found[name].sel(tangent=tangent) - expected).max() < 1e-9, name
+
+
+def test_a_functional_of_ones_own():
+    entropy = mf.Functional(
+        lambda mu: (mu.values * np.log(mu.values)) @ mu.geometry.weights,
+        lambda mu: 1 + np.log(mu.values),
+    )
+    model = mf.Transformer(mf.Kuramoto(), kappa=3.0)
+    run = mf.solve(model, MU0, (0, 0.3), t_eval=[0.3], tangents=[TOWARDS])
+    gradient = mf.gradient(entropy, run, parameters=[])
+    expected = run.tangents.observables.entropy[0, 0]
+    along = gradient.initial.paired(mf.Variation(CIRCLE, DIRECTION))
+    assert along == pytest.approx(float(expected), abs=1e-11)
+    assert gradient.parameters == {}
+
+
+def test_what_has_no_derivatives_is_refused(tmp_path):
+    model = mf.Transformer(mf.USA(beta=1.0), kappa=2.0)
+    with pytest.raises(ValueError, match="gamma"):
+        mf.solve(model, MU0, (0, 1), tangents=["gamma"])
+    with pytest.raises(ValueError, match="kappa"):
+        mf.solve(mf.Transformer(mf.USA(beta=1.0)), MU0, (0, 1), tangents=["kappa"])
+    with pytest.raises(TypeError, match="25"):
+        mf.solve(model, MU0, (0, 1), tangents=[np.zeros(3)])
+    zonal = mf.Zonal(5, 16).uniform()
+    with pytest.raises(mf.MeanfieldError, match="SA"):
+        mf.solve(mf.Transformer(mf.SA(beta=1.0)), zonal, (0, 1), tangents=["beta"])
+    with pytest.raises(mf.MeanfieldError, match="Zonal"):
+        mf.gradient(lambda x: x[:, 0], mf.solve(model, zonal, (0, 0.1), t_eval=[0.1]))
+    with pytest.raises(mf.MeanfieldError, match="Tokens"):
+        mf.solve(mf.Transformer(mf.USA(beta=1.0)), MU0.sample(3, rng=0), (0, 1), tangents=["beta"])
+    run = mf.solve(model, MU0, (0, 0.1), t_eval=[0.1])
+    with pytest.raises(mf.MeanfieldError, match="tangents"):
+        run.tangents  # noqa: B018
+    run.save(tmp_path / "run.nc")
+    with pytest.raises(mf.MeanfieldError, match="solve again"):
+        mf.gradient(lambda x: x[:, 0], mf.load(tmp_path / "run.nc"))
+
+
+def test_runs_that_an_event_ends_within_a_step_have_tangents_and_no_gradient():
+    def early(t, _state):
+        return t - 0.1234
+
+    early.terminal = True
+    model = mf.Transformer(mf.USA(beta=1.0), kappa=2.0)
+    run = mf.solve(model, MU0, (0, 1), t_eval=[1.0], events=early, tangents=["beta"])
+    assert run.tangents["beta"][-1].norm > 0
+    with pytest.raises(mf.MeanfieldError, match="within"):
+        mf.gradient(lambda x: x[:, 0], run)

@@ -1,0 +1,89 @@
+"""Where points are run makes no difference: processes, and a scheduler with two workers."""
+
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from threading import Timer
+
+import numpy as np
+import pytest
+from swept import drawn, fails_at_two, slow
+
+import meanfield as mf
+from meanfield.sweeps.executors import processes
+
+HERE = Path(__file__).parent
+AT = {"beta": [1.0, 2.0, 3.0]}
+
+
+def test_processes_give_the_same_numbers_and_failures_of_pickling_are_told():
+    with processes(1) as pool:
+        found = mf.sweep(drawn, AT, replicas=2, rng=1, executor=pool)
+        assert found.identical(mf.sweep(drawn, AT, replicas=2, rng=1))
+        kept = mf.sweep(fails_at_two, {"i": [1, 2, 3]}, errors="keep", executor=pool)
+        assert kept.identical(mf.sweep(fails_at_two, {"i": [1, 2, 3]}, errors="keep"))
+        with pytest.raises(mf.MeanfieldError, match=r"beta = 1 was not run: .*pickle"):
+            mf.sweep(lambda beta: beta, {"beta": [1, 2]}, executor=pool)
+        (process,) = pool._processes.values()
+        Timer(0.1, process.kill).start()
+        with pytest.raises(mf.MeanfieldError, match="A worker or the scheduler was lost"):
+            mf.sweep(slow, {"i": range(1000)}, rng=1, executor=pool)
+
+
+@pytest.fixture
+def dask(monkeypatch):
+    """The command `dask`, whose processes are killed at the end, and which finds `swept`."""
+    pytest.importorskip("distributed")
+    monkeypatch.setenv("PYTHONPATH", f"{HERE}:{':'.join(sys.path)}")
+    started = []
+
+    def start(*arguments):
+        command = [sys.executable, "-m", "dask", *map(str, arguments), "--no-dashboard"]
+        started.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def test_a_scheduler_and_two_workers_give_the_same_numbers_though_they_are_killed(dask, tmp_path):
+    address, at = f"tcp://127.0.0.1:{(port := free_port())}", {"i": range(40)}
+    scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", port)
+    workers = [dask("worker", address, "--nthreads", 1, "--no-nanny") for _ in range(2)]
+    expected, path = mf.sweep(slow, at, rng=3), tmp_path / "store"
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(2)
+        assert mf.sweep(slow, at, rng=3, executor=client).identical(expected)
+        assert len(client.run(str)) == 2
+        Timer(0.1, workers[0].kill).start()
+        assert mf.sweep(slow, at, rng=3, executor=client).identical(expected)
+        Timer(0.15, scheduler.kill).start()
+        with suppress(mf.MeanfieldError):  # unless it was over already
+            mf.sweep(slow, at, rng=3, executor=client, store=path)
+    assert mf.sweep(slow, at, rng=3, store=path).identical(expected)
+    np.testing.assert_array_equal(expected["value"][:, 0], range(40))
+
+
+def test_where_no_scheduler_answers_is_an_error(dask):
+    import dask as configured
+
+    address = f"tcp://127.0.0.1:{free_port()}"
+    with (
+        configured.config.set({"distributed.comm.timeouts.connect": "100ms"}),
+        pytest.raises(mf.MeanfieldError, match=f"No scheduler answers at {address}"),
+    ):
+        mf.sweep(slow, {"i": [1]}, rng=3, executor=address)
+    with pytest.raises(mf.MeanfieldError, match="No scheduler answers at nowhere://"):
+        mf.sweep(slow, {"i": [1]}, rng=3, executor="nowhere://1")

@@ -1,0 +1,150 @@
+"""Stores of sweeps: resumed, cut short, damaged, of others; and processes that are killed."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from swept import drawn, slow
+
+import meanfield as mf
+from meanfield.sweeps.store import HEAD, MAGIC, MARK, Store, _records
+
+HERE = Path(__file__).parent
+AT = {"beta": [1.0, 2.0, 3.0]}
+
+
+def swept(path, **options):
+    return mf.sweep(drawn, AT, replicas=2, rng=1, store=path, **options)
+
+
+WHOLE = mf.sweep(drawn, AT, replicas=2, rng=1)
+
+
+def places(content):
+    """Where records begin."""
+    return [i for i in range(len(content)) if content.startswith(MARK, i)]
+
+
+def test_a_store_cut_short_anywhere_gives_the_same_numbers(tmp_path):
+    path = tmp_path / "store"
+    swept(path)
+    content = path.read_bytes()
+    first, second = places(content)[:2]
+    assert content.startswith(MAGIC) and first == len(MAGIC) and len(places(content)) == 7
+    for size in random.Random(1).sample(range(second, len(content)), 12):
+        path.write_bytes(content[:size])
+        assert swept(path).identical(WHOLE)
+        assert sorted(path.read_bytes()) == sorted(content)
+
+
+def test_damage_costs_the_record_it_hit(tmp_path):
+    path = tmp_path / "store"
+    swept(path)
+    content = bytearray(path.read_bytes())
+    third = places(content)[3]
+    for at in (third, third + len(MARK), third + HEAD - 1, third + HEAD + 9):
+        damaged = content.copy()
+        damaged[at] ^= 0x40
+        path.write_bytes(damaged)
+        assert len(list(_records(bytes(damaged)))) == 6
+        path.write_bytes(damaged)
+        with pytest.warns(mf.StorageWarning, match="damaged at 1 places"):
+            assert swept(path).identical(WHOLE)
+        assert swept(path).identical(WHOLE)
+
+
+def test_a_store_of_something_else_is_refused_and_left_as_it_is(tmp_path):
+    path = tmp_path / "store"
+    swept(path)
+    content = path.read_bytes()
+    for options in ({"rng": 2}, {"replicas": 3}):
+        with pytest.raises(mf.CheckpointError, match="belongs to another sweep"):
+            mf.sweep(drawn, AT, **{"replicas": 2, "rng": 1, "store": path, **options})
+    with pytest.raises(mf.CheckpointError, match="belongs to another sweep"):
+        mf.sweep(lambda beta, rng: beta, AT, replicas=2, rng=1, store=path)
+    assert path.read_bytes() == content
+    path.write_bytes(content.replace(MAGIC, b"something else!!"))
+    with pytest.raises(mf.CheckpointError, match="not the store of a sweep"):
+        swept(path)
+    path.write_bytes(content[: len(MAGIC) + 20])
+    with pytest.raises(mf.CheckpointError, match="beginning was altered"):
+        swept(path)
+
+
+def test_one_sweep_at_a_time_has_a_store(tmp_path):
+    with Store(tmp_path / "store", {}), pytest.raises(mf.CheckpointError, match="in use"):
+        Store(tmp_path / "store", {}).__enter__()
+    with pytest.raises(mf.CheckpointError, match="does not exist"):
+        swept(tmp_path / "nowhere" / "store")
+
+
+def test_a_function_that_has_no_identity_needs_a_sweep_without_store(tmp_path):
+    lock = threading.Lock()
+
+    def f(i):
+        with lock:
+            return i
+
+    assert mf.sweep(f, {"i": [1]})["value"] == 1
+    with pytest.raises(mf.CheckpointError, match="Leave store out"):
+        mf.sweep(f, {"i": [1]}, store=tmp_path / "store")
+
+
+def test_a_full_disk_is_warned_of_and_records_are_written_later(tmp_path, monkeypatch):
+    path, write, full = tmp_path / "store", os.write, []
+
+    def some(file, data):
+        if len(full) < 2:
+            full.append(write(file, data[:10]))
+            if len(full) == 2:
+                raise OSError(28, "No space left on device")
+            return 10
+        return write(file, data)
+
+    with Store(path, {}) as store:
+        monkeypatch.setattr("meanfield.sweeps.store.os.write", some)
+        with pytest.warns(mf.StorageWarning, match="No space left"):
+            store.add(b"one")
+        store.add(b"two")
+    with Store(path, {}) as store:
+        assert store.payloads == [b"one", b"two"]
+
+
+# Killed ------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+import meanfield as mf
+from swept import slow
+
+if __name__ == "__main__":
+    mf.sweep(slow, {"i": range(60)}, rng=3, store=sys.argv[1])
+"""
+
+
+def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path):
+    program, path, chance = tmp_path / "program.py", tmp_path / "store", random.Random(2)
+    program.write_text(PROGRAM)
+    folders = os.pathsep.join([str(HERE), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": folders}
+    process = subprocess.Popen([sys.executable, program, path], env=environment)
+    while not path.exists() or path.stat().st_size < 5000:
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(chance.uniform(0, 0.1))
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    before = len(list(_records(path.read_bytes()))) - 1
+    assert 0 < before < 60
+    whole = mf.sweep(slow, {"i": range(60)}, rng=3)
+    began = time.perf_counter()
+    assert mf.sweep(slow, {"i": range(60)}, rng=3, store=path).identical(whole)
+    assert time.perf_counter() - began > 0.01 * (60 - before)
+    np.testing.assert_array_equal(whole["value"][:, 0], range(60))

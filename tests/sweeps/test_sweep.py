@@ -1,0 +1,166 @@
+"""Sweeps: what they return, random numbers, failures, and what is refused."""
+
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import xarray as xr
+from swept import drawn, fails_at_two, product, slow
+
+import meanfield as mf
+
+
+def test_the_dataset_has_the_parameters_for_axes():
+    found = mf.sweep(product, {"beta": [1.0, 2.0], "kappa": np.arange(3)})
+    expected = xr.DataArray(
+        [[0.0, 1.0, 2.0], [0.0, 2.0, 4.0]],
+        {"beta": [1.0, 2.0], "kappa": [0, 1, 2]},
+        ("beta", "kappa"),
+    )
+    xr.testing.assert_equal(found["value"], expected)
+    assert found.attrs["status"] == "finished" and found.attrs["axes"] == ["beta", "kappa"]
+
+
+def test_numbers_drawn_depend_on_seed_and_place_only():
+    whole = mf.sweep(drawn, {"beta": [1, 2, 3]}, replicas=4, rng=5)
+    seed = np.random.SeedSequence(5, spawn_key=(2, 3))
+    expected = np.random.default_rng(seed).standard_normal(3)
+    np.testing.assert_array_equal(whole["noise"].sel(beta=3, replica=3), expected)
+    part = mf.sweep(drawn, {"beta": [1, 2]}, replicas=2, rng=5)
+    xr.testing.assert_equal(part["noise"], whole["noise"].sel(beta=[1, 2], replica=[0, 1]))
+    with ThreadPoolExecutor(3) as threads:
+        assert mf.sweep(drawn, {"beta": [1, 2, 3]}, replicas=4, rng=5, executor=threads).equals(
+            whole
+        )
+
+
+def test_kinds_and_text_are_parameters_too():
+    found = mf.sweep(
+        lambda drift, name: {"beta": drift.beta, "word": name * 2},
+        {"drift": [mf.USA(2.0), mf.SA(3.0)], "name": ["a", "bc"]},
+    )
+    assert list(found["drift"].values) == ["USA(beta=2.0)", "SA(beta=3.0)"]
+    assert found["word"].sel(name="bc").values.tolist() == ["bcbc", "bcbc"]
+
+
+def test_a_solution_stands_for_its_observables_and_runs_may_end_at_different_times():
+    circle = mf.Circle(16)
+
+    def solved(kappa):
+        model = mf.Transformer(mf.Kuramoto(), kappa=kappa)
+        t = np.linspace(0, 1, 3 + int(kappa))
+        return mf.solve(model, circle.von_mises(0, 1.0), (0, 1), t_eval=t, progress=False)
+
+    found = mf.sweep(solved, {"kappa": [1.0, 2.0]})
+    alone = solved(1.0).observables["order_parameter"].values
+    np.testing.assert_array_equal(found["order_parameter"].sel(kappa=1.0)[:4], alone)
+    assert np.isnan(found["order_parameter"].sel(kappa=1.0)[4])
+    assert found["t_of_point"].sel(kappa=2.0)[-1] == 1 and (found["status"] == "finished").all()
+    same = mf.sweep(lambda kappa: solved(1 + 0.1 * kappa), {"kappa": [1.0, 2.0]})
+    assert same["t"].dims == ("t",) and same["k"].values.tolist() == list(range(1, 9))
+
+
+def test_failures_are_kept_with_their_message_or_raised_with_their_parameters():
+    found = mf.sweep(fails_at_two, {"i": [1, 2, 3]}, errors="keep")
+    assert found["error"].values.tolist() == ["", "ValueError: two will not do", ""]
+    np.testing.assert_array_equal(found["i squared"], [1, np.nan, 9])
+    np.testing.assert_array_equal(np.isnan(found["ones"]).sum("ones_0"), [2, 4, 0])
+    with pytest.raises(mf.MeanfieldError, match="point i = 2 failed: ValueError: two") as caught:
+        mf.sweep(fails_at_two, {"i": [1, 2, 3]})
+    assert "raise ValueError" in caught.value.__notes__[0]
+
+
+def test_failed_points_are_run_again_unless_errors_are_kept(tmp_path):
+    calls = tmp_path / "calls"  # a list would be part of what f is
+
+    def fails_at_first(i):
+        with calls.open("a") as file:
+            file.write(f"{i} ")
+        if calls.read_text() == "5 6 ":
+            raise OSError("the disk is full")
+        return i
+
+    path, at = tmp_path / "store", {"i": [5, 6, 7]}
+    with pytest.raises(mf.MeanfieldError, match="i = 6 failed: OSError"):
+        mf.sweep(fails_at_first, at, store=path)
+    assert mf.sweep(fails_at_first, at, store=path)["value"].values.tolist() == [5, 6, 7]
+    assert calls.read_text() == "5 6 6 7 "
+
+
+def test_ctrl_c_ends_a_sweep_and_the_point_that_it_fell_into_does_not_count(tmp_path):
+    circle, model = mf.Circle(16), mf.Transformer(mf.Kuramoto(), kappa=1.0)
+    asked = tmp_path / "asked"
+
+    def final(i):
+        def ask(_t, _state):
+            if i == 1 and not asked.exists():
+                asked.touch()
+                signal.raise_signal(signal.SIGINT)
+
+        run = mf.solve(model, circle.von_mises(0, 1.0), (0, 1), callback=ask, progress=False)
+        return run.t[-1]  # of a run that ended early, and nobody looks
+
+    at = {"i": [0, 1, 2]}
+    half = mf.sweep(final, at, store=tmp_path / "store", errors="keep")
+    assert half.attrs["status"] == "interrupted"
+    np.testing.assert_array_equal(half["value"], [1.0, np.nan, np.nan])
+    assert half["error"].values.tolist() == ["", "not run", "not run"]
+    whole = mf.sweep(final, at, store=tmp_path / "store", errors="keep")
+    assert whole["value"].values.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_ctrl_c_leaves_other_jobs_alone_that_run_already():
+    entered, go_on = threading.Event(), threading.Event()
+
+    def waits(i):
+        entered.set()
+        go_on.wait(5)
+        time.sleep(0.01)
+        return i
+
+    def interrupt():
+        entered.wait(5)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        go_on.set()
+
+    threading.Thread(target=interrupt).start()
+    with ThreadPoolExecutor(1) as pool:
+        found = mf.sweep(waits, {"i": range(50)}, executor=pool)
+    done = int(found["value"].notnull().sum())
+    assert found.attrs["status"] == "interrupted" and 1 <= done < 50
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    {
+        "f": (lambda: mf.sweep(3, {"i": [1]}), "f must be a function"),
+        "no parameters": (lambda: mf.sweep(product, {}), "parameters must be .* at least one"),
+        "no values": (lambda: mf.sweep(slow, {"i": []}, rng=1), "parameters of i must be"),
+        "a number": (lambda: mf.sweep(slow, {"i": 3}, rng=1), "sequence of values"),
+        "other names": (lambda: mf.sweep(product, {"beta": [1]}), "missing .* 'kappa'"),
+        "no rng": (lambda: mf.sweep(slow, {"i": [1]}), "rng must be a seed"),
+        "replicas": (lambda: mf.sweep(fails_at_two, {"i": [1]}, replicas=3), "replicas must be"),
+        "executor": (lambda: mf.sweep(slow, {"i": [1]}, rng=1, executor="many"), "executor must"),
+        "errors": (lambda: mf.sweep(slow, {"i": [1]}, rng=1, errors="no"), "errors must be"),
+        "batch": (lambda: mf.sweep(slow, {"i": [1]}, rng=1, batch=2), "batch must be 1"),
+    }.values(),
+)
+def test_what_makes_no_sense_is_refused(call, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        call()
+
+
+@pytest.mark.parametrize("value", [None, [[1], [1, 2]], {"error": 1.0}, {"a/b": 1.0}, object()])
+def test_what_f_must_not_return_is_a_failure(value):
+    with pytest.raises(mf.MeanfieldError, match="point i = 1 failed"):
+        mf.sweep(lambda i: value, {"i": [1]})
+
+
+def test_variables_have_the_same_axes_everywhere_and_no_name_of_a_parameter():
+    with pytest.raises(mf.MeanfieldError, match="have to be the same at all points"):
+        mf.sweep(lambda i: np.ones((2,) * i), {"i": [1, 2]})
+    with pytest.raises(mf.MeanfieldError, match="i, which is a parameter"):
+        mf.sweep(lambda i: {"i": i}, {"i": [1, 2]})
