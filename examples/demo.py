@@ -13,6 +13,7 @@ import bifurcation
 import chaos
 import collapse
 import common_noise
+import common_noise_phases
 import derivatives
 import equiangular
 import gaussian
@@ -22,6 +23,7 @@ import limits
 import metastable
 import minilm
 import modes
+import multiplicative_noise
 import noisy_tokens
 import off_axis
 import ott_antonsen
@@ -48,6 +50,8 @@ EXPERIMENTS = (
     bifurcation,
     derivatives,
     phase_diagrams_noise,
+    multiplicative_noise,
+    common_noise_phases,
     off_axis,
     modes,
     limits,

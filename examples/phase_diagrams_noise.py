@@ -1,11 +1,9 @@
-"""Phase diagrams under noises that are not isotropic: two onsets, a gap, an imperfect pitchfork.
+"""Phase diagrams under anisotropic noise: two onsets that cross, and a gap without stable states.
 
-Under Sigma = diag(1.3, 0.7) the onset of USA at beta = 4 splits. Order begins along the first
-axis, discontinuously, and turns across it: from there to the fold of the states along the second
-axis no stationary state is stable, and densities go round and round. Under multiplicative noise of
-the scale 1 + 0.02 cos theta the onset of the noisy Kuramoto model is gone: the second half of its
-pitchfork begins at a fold. Onsets are compared with those of an integral equation, the fold with
-its law 2 + 3 (a/2)^(2/3).
+Under Sigma = diag(1.3, 0.7) the onset of USA splits. At beta = 4 order begins along the first axis,
+discontinuously, and turns across it: from there to the fold of the states along the second axis no
+stationary state is stable, and densities go round and round. In the plane of beta and kappa the two
+onsets cross. Onsets are compared with those of an integral equation.
 
     python examples/phase_diagrams_noise.py
 """
@@ -21,30 +19,29 @@ from scipy.special import iv
 import meanfield as mf
 from meanfield.plotting import theme
 
-TITLE = "Phase diagrams under anisotropic and multiplicative noise"
+TITLE = "Phase diagrams under anisotropic noise"
 CIRCLE = mf.Circle(32)
-E, A, BETA, CYCLING = 0.3, 0.02, 4.0, 0.37
+E, BETA, CYCLING = 0.3, 4.0, 0.37
+NEUTRAL = 1e-8  # growth rates that are rounding
 UNEVEN = mf.noise.Anisotropic(np.diag([1 + E, 1 - E]))
-ODD = mf.noise.MultiplicativeStratonovich(lambda x: 1 + A * x[..., 0])
 
 
 def run(out: Path) -> list[Row]:
     """Follow the branches, solve for the periodic orbit, draw both, compare."""
     usa = mf.branches(mf.USA(BETA), CIRCLE, (0.33, 0.45), noise=UNEVEN, max_step=0.03)
-    kuramoto = mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 2.8), noise=ODD)
+    plane = mf.phase_diagram(mf.USA, CIRCLE, (2.2, 3.0), noise=UNEVEN, places=1)
     usa.save(out / "phase_diagrams_noise.nc")
     model = mf.Transformer(mf.USA(BETA), kappa=CYCLING, noise=UNEVEN)
     t = np.linspace(0, 250, 2501)
     cycle = mf.solve(model, CIRCLE.von_mises(0.3, 3.0), t_span=(0, 250), t_eval=t, rtol=1e-8)
-    figure(usa, kuramoto, cycle).savefig(out / "phase_diagrams_noise.png")
+    figure(usa, plane, cycle).savefig(out / "phase_diagrams_noise.png")
     onsets = usa.special("bifurcation", 0)
     rows = [
         Row(f"onset of USA(4) along axis {order}", onset.value, exact_onset(sign * E), 1e-9)
         for onset, order, sign in zip(onsets, (1, 2), (1, -1), strict=True)
     ]
-    fold = min(s.value for s in kuramoto.special("fold"))
-    leading = 2 + 3 * (A / 2) ** (2 / 3)
-    rows.append(Row(f"fold of Kuramoto, scale 1 + {A} cos", fold, leading, 0.02, True))
+    crossing = float(brentq(lambda beta: split(plane, beta), 2.4, 2.7))
+    rows.append(Row("beta at which the onsets cross", crossing, 2.549, 1e-3, remark="measured"))
     (_, _, last), *_, (_, first, _) = sorted(usa.stable_ranges())
     rows.append(Row("last stable state without order", last, onsets[0].value, 1e-9))
     rows.append(Row("first stable state with order", first, "a fold", remark="gap in between"))
@@ -78,6 +75,11 @@ def exact_onset(e: float) -> float:
     return float(brentq(excess, 0.3, 0.45, xtol=1e-13))
 
 
+def split(plane: mf.NoisePhaseDiagram, beta: float) -> float:
+    """By how much the onset along the second axis is above that along the first."""
+    return plane.kappa("onset 1", beta) - plane.kappa("onset 2", beta)
+
+
 def period(run: mf.Solution) -> float:
     """The mean time between the last maxima of the order parameter."""
     r = run.observables.order_parameter.values
@@ -85,12 +87,12 @@ def period(run: mf.Solution) -> float:
     return float((run.t[peaks[-1]] - run.t[peaks[-3]]) / 2)
 
 
-def figure(usa: mf.Diagram, kuramoto: mf.Diagram, cycle: mf.Solution) -> theme.PaperFigure:
-    """Branches with the gap, the periodic orbit, and the imperfect pitchfork."""
+def figure(usa: mf.Diagram, plane: mf.NoisePhaseDiagram, cycle: mf.Solution) -> theme.PaperFigure:
+    """Branches with the gap, the periodic orbit, and the onsets over beta."""
     with theme.style():
         page = theme.figure(width=7.4, height=2.7)
         left, middle, right = page.subplots(1, 3)
-        _branches(left, usa, "order_parameter")
+        draw_branches(left, usa, "order_parameter")
         (_, _, last), *_, (_, first, _) = sorted(usa.stable_ranges())
         left.axvspan(last, first, color=theme.FAINT, alpha=0.3, lw=0)
         left.annotate("no\nstable\nstate", ((last + first) / 2, 0.62), ha="center", va="center")
@@ -103,20 +105,32 @@ def figure(usa: mf.Diagram, kuramoto: mf.Diagram, cycle: mf.Solution) -> theme.P
         middle.set(xlabel=r"$\int x_1\,d\mu$", ylabel=r"$\int x_2\,d\mu$", aspect="equal")
         middle.set(xlim=(0, 0.85), ylim=(0, 0.85))
         middle.set(title=rf"$\kappa = {CYCLING}$: period {period(cycle):.1f}")
-        _branches(right, kuramoto, "moments")
-        right.set(xlabel=r"inverse noise $\kappa$", ylabel=r"$\int x_1\,d\mu$", xlim=kuramoto.span)
-        right.set(title=rf"Kuramoto, scale $1 + {A}\,x_1$")
+        for name, axis in (("onset 2", 1), ("onset 1", 2)):
+            here = plane.data.isel(point=plane.data.curve.values == name)
+            beta = here.beta.values
+            onset = here.kappa.values / [plane.reference(b) for b in beta]
+            right.plot(beta, onset, label=f"order along axis {axis}")
+        (corner,) = plane.tricritical
+        right.plot(corner.beta, corner.kappa / plane.reference(corner.beta), "o", ms=4.5,
+                   mfc="white", mec=theme.INK, ls="", label="tricritical")  # fmt: skip
+        right.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$", title="The two onsets")
+        right.set(ylim=(0.895, 0.965))
+        right.legend(loc="lower left")
     return page
 
 
-def _branches(ax, diagram: mf.Diagram, name: str) -> None:
+def draw_branches(ax, diagram: mf.Diagram, name: str) -> None:
     """Stable states as lines, others dashed, special points in the range as circles."""
     data, (low, high) = diagram.data, diagram.span
     values = data[name].values if data[name].ndim == 1 else data[name].values[:, 0]
     for number in np.unique(data.branch.values):
         here = data.branch.values == number
         colour = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
-        places, shown, stable = data.kappa.values[here], values[here], data.growth.values[here] <= 0
+        places, shown, stable = (
+            data.kappa.values[here],
+            values[here],
+            data.growth.values[here] <= NEUTRAL,
+        )
         ax.plot(places, shown, color=colour, ls="--", lw=0.8)
         ax.plot(places, np.where(stable, shown, np.nan), color=colour, lw=1.8)
     for special in diagram.special_points:

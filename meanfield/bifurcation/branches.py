@@ -262,8 +262,9 @@ def _asked_range(
     kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
     if not kind and not isinstance(drift, ZonalDrift):
         raise TypeError(
-            "branches needs a drift: USA, SA, Kuramoto, Interaction or another zonal one; got "
-            f"{as_given(drift)}."
+            "branches needs a zonal drift, grad(W * mu)/(Z * mu), whose linearisation acts on each "
+            f"degree by one number; got {as_given(drift)}. Give USA, SA, Kuramoto or Interaction; "
+            "with another drift solve for a Density."
         )
     if not kind and drift.shape:
         raise ValueError(f"branches follows a single drift; got an ensemble {drift!r}.")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 RESERVED = (GROUP, "branch", "kappa", "beta", "order_parameter", "moments", "resolution",
             "free_energy", "growth", "unstable", "degree", "order", "point")  # fmt: skip
 STABLE = 1e-9  # growth rates that are rounding
+EDGE = 1e-9  # of the range: at its ends
 ONSET, NEXT, DETOUR = 0.05, 0.02, 1.2  # of branches: where they begin, and the way past a point
 CLOSE = 0.5  # of the guess: a smaller solution is the uniform state
 PRESENT = 1e-10  # of a moment
@@ -341,16 +342,27 @@ class Diagram(Result):
         moments, values = self.data.moments.values[here], self.data[self.parameter].values[here]
         inside = 0 <= i < len(values) - 1
         one, other = (i, i + 1) if inside else (max(i, 0), max(i, 0))
+        low, high = self.span
+        edge = EDGE * (high - low)
+        if not inside and not low + edge < values[one] < high - edge:
+            return float(values[one])
         step = np.linalg.norm(moments[other] - moments[one]) if inside else ONSET
-        detours = {
-            float(np.linalg.norm(moments[one] - m) + np.linalg.norm(m - moments[other])): s.value
-            for s in self.special_points
-            for m in [np.pad(s.state.legendre_moments, (0, moments.shape[1]))[: moments.shape[1]]]
-            if abs(s.value - values[one]) <= max(abs(values[other] - values[one]), NEXT * s.value)
-        }
-        nearest = min(detours, default=np.inf)
-        if nearest <= DETOUR * step + ONSET * (not inside):
-            return detours[nearest]
+        stable, unstable = sorted((one, other), key=lambda j: self.data.growth.values[here][j])
+        between = np.append(moments[unstable] - moments[stable], values[unstable] - values[stable])
+        most = DETOUR * step + ONSET * (not inside)
+        ahead, detours = {}, {}
+        for s in self.special_points:
+            m = np.pad(s.state.legendre_moments, (0, moments.shape[1]))[: moments.shape[1]]
+            detour = float(np.linalg.norm(moments[one] - m) + np.linalg.norm(m - moments[other]))
+            near = max(abs(values[other] - values[one]), NEXT * s.value)
+            if detour <= most and abs(s.value - values[one]) <= near:
+                detours[detour] = s.value
+                ahead[float(np.append(m - moments[stable], s.value - values[stable]) @ between)] = s
+        passed = [place for place in ahead if place > 0]
+        if passed:  # the first that a stable state comes to
+            return ahead[min(passed)].value
+        if detours:
+            return detours[min(detours)]
         return float((values[one] + values[other]) / 2)
 
     def curve(self, degree: int | None = None) -> StationaryCurve:

@@ -168,7 +168,8 @@ class Drift(Kind, family=True):
 
         raise MeanfieldError(
             f"{type(self).__name__} does not depend on inner products alone. Gram matrices, "
-            "equiangular tokens, stationary states and branches take "
+            "equiangular tokens, stationary states and branches need a drift "
+            "grad(W * mu)/(Z * mu), which acts on harmonics of each degree by one number: "
             f"{', '.join(KindOf(ZonalDrift).names)}; for multiples of the identity SA(beta) or "
             "USA(beta). With other drifts solve for Tokens, or for a Density on Circle or Sphere."
         )

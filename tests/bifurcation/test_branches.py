@@ -262,7 +262,7 @@ def test_observables_and_figures(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error", "match"),
     [
-        ({"drift": CIRCLE}, TypeError, "branches needs a drift: USA, SA"),
+        ({"drift": CIRCLE}, TypeError, "branches needs a zonal drift"),
         ({"drift": mf.Attention()}, mf.MeanfieldError, "inner products"),
         ({"geometry": mf.Tokens}, TypeError, "geometry must be one of Circle"),
         ({"drift": mf.USA([1.0, 2.0])}, ValueError, "a single drift"),

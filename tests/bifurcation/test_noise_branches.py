@@ -267,3 +267,15 @@ def test_resumed_search_is_the_same(tmp_path):
 def test_refusals(noise, space, options, match):
     with pytest.raises((ValueError, TypeError, mf.MeanfieldError), match=match):
         mf.branches(mf.Kuramoto(), space, (1.0, 2.0), noise=noise, **options)
+
+
+def test_two_onsets_in_one_step_and_near_the_edge_of_the_range():
+    """Stability is lost at the first of them; a branch that comes from the edge begins there."""
+    noise = mf.noise.Anisotropic(np.diag([1.001, 0.999]))
+    diagram = mf.branches(
+        mf.Kuramoto(), mf.Circle(16), (1.98, 2.01), noise=noise, secondary=False, max_points=3
+    )
+    first, second = (special.value for special in diagram.special("bifurcation", 0))
+    assert 1.99 < first < second < first + 1.1e-3
+    ((low, high),) = [ends for number, *ends in diagram.stable_ranges() if number == 0]
+    assert low == pytest.approx(1.98, rel=1e-9) and high == first

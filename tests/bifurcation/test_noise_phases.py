@@ -77,3 +77,21 @@ def test_arguments_without_effect_are_refused(options):
 def test_arguments_of_branches_without_effect_are_refused(options):
     with pytest.raises(ValueError, match=r"left out|True"):
         mf.branches(mf.Kuramoto(), CIRCLE, (1.0, 2.0), noise=UNEVEN, **options)
+
+
+def test_a_killed_diagram_is_resumed_to_the_same_bits(scaled, tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(*_):
+        raise Killed
+
+    path, span = tmp_path / "p.checkpoint", (1.0, 1.2)
+    options = {"noise": UNEVEN, "places": 1, "checkpoint": path, "checkpoint_every": 1e-9}
+    with monkeypatch.context() as patches:
+        patches.setattr(Line, "tricritical", killed)
+        with pytest.raises(Killed):
+            mf.phase_diagram(ScaledKuramoto, CIRCLE, span, **options)
+    resumed = mf.phase_diagram(ScaledKuramoto, CIRCLE, span, resume=True, **options)
+    assert path.exists() and resumed.data.identical(scaled.data)
+    assert resumed.ends == scaled.ends
