@@ -45,6 +45,11 @@ class Functional:
     value: Callable[[Density], Any]
     variation: Callable[[Density], np.ndarray]
 
+    def __post_init__(self) -> None:
+        for name in ("value", "variation"):
+            given = getattr(self, name)
+            fitting(name, given, "a function of a Density", callable(given), TypeError)
+
     @classmethod
     def mean(cls, f: Callable[[np.ndarray], np.ndarray]) -> "Functional":
         """int f dmu of a real function of unit vectors (N, d)."""
@@ -76,7 +81,7 @@ class Gradient:
 
 
 def gradient(
-    functional: Functional | Callable[[np.ndarray], np.ndarray],
+    f: Functional | Callable[[np.ndarray], np.ndarray],
     run: "Solution",
     *,
     parameters: Sequence[str] | None = None,
@@ -89,8 +94,8 @@ def gradient(
 
     Parameters
     ----------
-    functional : Functional or function
-        A function f of unit vectors (N, d) stands for int f dmu.
+    f : Functional or function
+        A function of unit vectors (N, d) stands for int f dmu.
     run : Solution
         Of a Density, from `solve` in this session: a file does not keep the steps.
     parameters : list of str, optional
@@ -108,11 +113,9 @@ def gradient(
         For runs of other states or models, from a file or a checkpoint, and for those that end
         within a step, as an event ends them.
     """
-    known = isinstance(functional, Functional) or callable(functional)
-    fitting(
-        "functional", functional, "a Functional, or a function of unit vectors", known, TypeError
-    )
-    of = functional if isinstance(functional, Functional) else Functional.mean(functional)
+    known = isinstance(f, Functional) or callable(f)
+    fitting("f", f, "a Functional, or a function of unit vectors", known, TypeError)
+    of = f if isinstance(f, Functional) else Functional.mean(f)
     fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
     final: Any = run.final
     check_state(final)
@@ -127,6 +130,8 @@ def gradient(
     if parameters is None:
         noisy = np.isfinite(run.model.kappa).all()
         parameters = [*run.model.drift.as_zonal().parameters, *(["kappa"] if noisy else [])]
+    many = isinstance(parameters, Sequence) and not isinstance(parameters, str)
+    fitting("parameters", parameters, 'a list such as ["beta", "kappa"]', many, TypeError)
     names = [checked_parameter("parameters", name, run.model) for name in parameters]
     space, shape = final.geometry, run.shape
     values, found = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
@@ -135,7 +140,7 @@ def gradient(
         last = Density(space, final.coefficients[index])
         values[index] = of.value(last)
         slope = np.broadcast_to(of.variation(last), space.weights.shape)
-        end = space.to_coefficients(real_array("the variation of functional", slope))
+        end = space.to_coefficients(real_array("the variation of f", slope))
         member = DifferentiatedRun(run.model, initial, index, journal, names)
         found[index], by_parameter[:, *index] = member.gradient(end)
     return Gradient(

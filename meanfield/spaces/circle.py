@@ -8,6 +8,7 @@ from ..core.checks import (
     complex_array,
     finite_array,
     fitting,
+    plain_array,
     real_array,
     whole_number,
 )
@@ -165,7 +166,7 @@ class Circle(Geometry):
 
     def rotate(self, coefficients: np.ndarray, rotation: float) -> np.ndarray:
         """Rotation by an angle in radians, anticlockwise, or by a rotation matrix (2, 2)."""
-        if np.ndim(rotation) == 2:
+        if plain_array("rotation", rotation).ndim == 2:
             rotation = rotation_angle(real_array("rotation", rotation))
         angle = one_number("rotation", rotation, "angle rotation in radians")
         return coefficients * np.exp(-1j * self.degrees * angle)

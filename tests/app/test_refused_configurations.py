@@ -223,7 +223,7 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
             "finite",
         ),
         (
-            {"solve.engine": "Modes", "model.drift.weights": {"kind": "Hardmax"}},
+            {"solve.engine": "Modes", "model.drift.weights": {"kind": "Sinkhorn"}},
             "solve",
             "engine",
         ),
