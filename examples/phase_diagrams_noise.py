@@ -123,21 +123,25 @@ def draw_branches(ax, diagram: mf.Diagram, name: str) -> None:
     """Stable states as lines, others dashed, special points in the range as circles."""
     data, (low, high) = diagram.data, diagram.span
     values = data[name].values if data[name].ndim == 1 else data[name].values[:, 0]
+    index = 0 if name == "order_parameter" else 1
+    points = [
+        (s.value, (s.state.order_parameter, s.state.legendre_moments[0])[index])
+        for s in diagram.special_points
+        if low <= s.value <= high
+    ]
     for number in np.unique(data.branch.values):
         here = data.branch.values == number
         colour = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
-        places, shown, stable = (
-            data.kappa.values[here],
-            values[here],
-            data.growth.values[here] <= NEUTRAL,
-        )
-        ax.plot(places, shown, color=colour, ls="--", lw=0.8)
-        ax.plot(places, np.where(stable, shown, np.nan), color=colour, lw=1.8)
-    for special in diagram.special_points:
-        if low <= special.value <= high:
-            at = special.state
-            value = at.order_parameter if name == "order_parameter" else at.legendre_moments[0]
-            ax.plot(special.value, value, "o", ms=3.5, mfc="white", mec=theme.INK)
+        line = np.stack([data.kappa.values[here], values[here]], axis=1)
+        stable = data.growth.values[here] <= NEUTRAL
+        ax.plot(*line.T, color=colour, ls="--", lw=0.8)
+        ax.plot(*np.where(stable[:, None], line, np.nan).T, color=colour, lw=1.8)
+        for i in np.flatnonzero(stable[1:] != stable[:-1]):  # on to the point where it changes
+            ends = np.sort(line[i : i + 2], axis=0) + np.array([[-1e-6], [1e-6]])
+            for point in (p for p in points if np.all((ends[0] <= p) & (p <= ends[1]))):
+                ax.plot(*np.stack([line[i + (not stable[i])], point]).T, color=colour, lw=1.8)
+    for point in points:
+        ax.plot(*point, "o", ms=3.5, mfc="white", mec=theme.INK)
 
 
 if __name__ == "__main__":
