@@ -14,7 +14,7 @@ and by the implicit function theorem.
 Folds, transitions, onsets: d kappa/d beta against differences of order 4 of diagrams, and of the
 known onset beta/I_1(beta).
 
-    python validation/derivatives.py    # 10 s
+    python validation/derivatives.py    # 5 s
 
 Exit code 1 on failure.
 """
@@ -120,7 +120,8 @@ def closed_forms(report: Report) -> None:
 
 def special_points(report: Report) -> None:
     def diagram(beta):
-        return mf.branches(mf.USA(beta=beta), CIRCLE, kappa=(0.1, 0.25))
+        span = (0.17, 0.21)
+        return mf.branches(mf.USA(beta=beta), CIRCLE, span, degrees=[1], stability=False)
 
     here, beta = diagram(5.0), 5.0
     many = {node: diagram(5.0 + 0.005 * node) for node in FOURTH}

@@ -109,14 +109,14 @@ def test_threads_and_other_replicas_change_no_bit(d):
     np.testing.assert_array_equal(together[1], alone[0])
 
 
-class Rectified(mf.Weights):
+class RectifiedLogits(mf.Weights):
     """max(l, 0), not smooth."""
 
     def of_logits(self, logits, squares):
         return np.maximum(logits, 0)
 
 
-@pytest.mark.parametrize("weights", [Sinkhorn(), Rectified()], ids=repr)
+@pytest.mark.parametrize("weights", [Sinkhorn(), RectifiedLogits()], ids=repr)
 def test_weights_without_modes_are_summed_over_pairs_or_refused(weights):
     rng = np.random.default_rng(9)
     x, masses = unit_vectors(rng, 1, 60, 2), random_masses(rng, 1, 60)
