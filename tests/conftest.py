@@ -18,15 +18,30 @@ def families():
     return found
 
 
+OF_TESTS: dict[type, tuple[type, str]] = {}  # kinds of test modules: their family, their name
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makemodule():
+    """Two test modules may choose the same name for a kind: each is known to its own tests only."""
+    module = yield
+    module.obj  # noqa: B018  imports it
+    for family in families():
+        for name, kind in list(family.kinds.items()):
+            if not kind.__module__.startswith("meanfield."):
+                OF_TESTS[kind] = (family, name)
+                del family.kinds[name]
+    return module
+
+
 @pytest.fixture(autouse=True)
 def kinds_of_this_module(request):
     """Those of the package, and those that the module of the test names."""
-    own = set(filter(lambda value: isinstance(value, type), vars(request.module).values()))
     before = [(family, dict(family.kinds)) for family in families()]
-    for family, kinds in before:
-        for name, kind in kinds.items():
-            if not (kind.__module__.startswith("meanfield.") or kind in own):
-                del family.kinds[name]
+    for value in vars(request.module).values():
+        if isinstance(value, type) and value in OF_TESTS:
+            family, name = OF_TESTS[value]
+            family.kinds[name] = value
     yield
     for family, kinds in before:  # modules of the package may have been imported meanwhile
         ours = {n: k for n, k in family.kinds.items() if k.__module__.startswith("meanfield.")}

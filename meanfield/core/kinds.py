@@ -304,6 +304,17 @@ class Parameter:
 
 
 @functools.cache
+def signature_of(target: Any) -> inspect.Signature:
+    """That of a function, or of the constructor of a class.
+
+    `inspect.signature` of a class reads `Kind.__new__` instead, in Python before 3.11.4.
+    """
+    if not isinstance(target, type):
+        return inspect.signature(target)
+    constructor = inspect.signature(getattr(target, "__init__"))  # noqa: B009
+    return constructor.replace(parameters=list(constructor.parameters.values())[1:])
+
+
 def parameters_of(target: Any) -> dict[str, Parameter]:
     """The parameters of a kind, or of a function, that have an annotation."""
     function: Any = getattr(target, "__init__") if isinstance(target, type) else target  # noqa: B009
@@ -313,7 +324,7 @@ def parameters_of(target: Any) -> dict[str, Parameter]:
     places = reversed(target.__mro__) if isinstance(target, type) else [target]
     words = {name: text for place in places for name, text in _words(place).items() if text}
     special = getattr(target, "leaves", {})
-    given = inspect.signature(target).parameters
+    given = signature_of(target).parameters
     return {
         name: Parameter(
             form_of(hints[name], special, None if checked else ANYTHING),

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from ..core.identity import digest
-from ..core.kinds import Kind
+from ..core.kinds import Kind, signature_of
 
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]  # name -> names of the axes, values
 
@@ -216,7 +216,7 @@ class State(Start):
             problem = f"those that give {again!r}" if named else "axes without names"
         except Exception as error:
             problem = repr(error)
-        name, keys = type(self).__name__, ", ".join(inspect.signature(type(self)).parameters)
+        name, keys = type(self).__name__, ", ".join(signature_of(type(self)).parameters)
         raise TypeError(
             f"{name}.arrays() must return what makes the {name} again, by the names of the "
             "parameters of __init__, each with the names of its axes: {name: (axes, values)} for "
