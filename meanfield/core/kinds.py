@@ -303,7 +303,6 @@ class Parameter:
         return type(kept) is type(value) and digest(kept) == digest(value)
 
 
-@functools.cache
 def signature_of(target: Any) -> inspect.Signature:
     """That of a function, or of the constructor of a class.
 
@@ -315,6 +314,7 @@ def signature_of(target: Any) -> inspect.Signature:
     return constructor.replace(parameters=list(constructor.parameters.values())[1:])
 
 
+@functools.cache
 def parameters_of(target: Any) -> dict[str, Parameter]:
     """The parameters of a kind, or of a function, that have an annotation."""
     function: Any = getattr(target, "__init__") if isinstance(target, type) else target  # noqa: B009

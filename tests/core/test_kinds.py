@@ -190,6 +190,12 @@ def test_a_kind_that_is_not_installed_prints_and_refuses():
         model.drift.rate()
 
 
+def test_descriptions_are_made_once():
+    """A run asks for them thousands of times."""
+    assert parameters_of(mf.SA) is parameters_of(mf.SA)
+    assert parameters_of(mf.solve) is parameters_of(mf.solve)
+
+
 def test_parameters_of_functions_are_read_too():
     found = parameters_of(mf.solve)
     assert "t_span" in found and found["t_span"].required and found["rtol"].default == 1e-8
