@@ -1,6 +1,6 @@
 """docs/literature.md, written from the table of the literature; and the record of verdicts.
 
-    python validation/_literature.py    # writes the page again
+python validation/_literature.py    # writes the page again
 """
 
 import json
@@ -21,16 +21,16 @@ HEAD = """\
 # The literature, statement by statement
 
 Each statement, figure, experiment and open question of five texts, in our words and
-[conventions](conventions.md): what it says, what we found, the script, and the numbers. The formulas
-behind are on the page [Equations](equations.md).
+[conventions](conventions.md): what it says, what we found, the script, and the numbers.
+The formulas are on the page [Equations](equations.md).
 
 - **holds**: all that we measured agrees with it. This is evidence, not a proof.
-- **holds with a correction**: as printed it fails, or is imprecise; the correction is said, and measured.
+- **holds with a correction**: as printed it fails, or is imprecise; the correction is said.
 - **open**: nobody has settled it; we say what we measured.
 - **not checked**: and why not.
 
-`meanfield literature` lists the rows, `meanfield literature WORD` prints those with a word. Scripts are
-in `validation/` of the project's source. One row's are run by its key:
+`meanfield literature` lists the rows, `meanfield literature WORD` prints those with a word.
+Scripts are in `validation/` of the project's source. One row's are run by its key:
 
 ```sh
 make validate VALIDATE_ARGS="--row survey:theorem-5"
@@ -96,7 +96,10 @@ def _last_runs(every: list[Row], runs: dict[str, dict[str, Any]]) -> str:
         "| script | verdict | comparisons | date | meanfield |\n|---|---|---|---|---|",
     ]
     for script in named:
-        run = runs[script]
+        run = runs.get(script)
+        if run is None:
+            lines.append(f"| `{script}` | not recorded yet | | | |")
+            continue
         part = ", in part" if run["quick"] else ""
         numbers = f"{run['comparisons']} | {run['date']} | {run['version']}"
         lines.append(f"| `{script}` | {run['verdict']}{part} | {numbers} |")

@@ -44,7 +44,9 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, metavar="N", help="scripts at a time (all cores)")
     parser.add_argument("--timeout", type=float, metavar="S", help="seconds for each script")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="scripts whose name has a word")
-    parser.add_argument("--row", nargs="+", metavar="KEY", help="what checks rows of the literature")
+    parser.add_argument(
+        "--row", nargs="+", metavar="KEY", help="what checks rows of the literature"
+    )
     parser.add_argument(
         "--record", nargs="?", type=Path, const=VERDICTS, metavar="FILE", help="keep the verdicts"
     )
@@ -116,7 +118,9 @@ def scripts_of_rows(keys: Sequence[str]) -> list[str]:
         sys.exit(str(error))
     named = [script for row in found for script in row.scripts if "/" not in script]
     if not named:
-        sys.exit(f"No script of validation/ checks {' or '.join(keys)}: see `meanfield literature`.")
+        sys.exit(
+            f"No script of validation/ checks {' or '.join(keys)}: see `meanfield literature`."
+        )
     return named
 
 
