@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.exit(str(error))
     wrong = dict(disagreements(claims, scripts))
     if chosen.only or chosen.row:
-        words = [*(chosen.only or ()), *scripts_of_rows(chosen.row or ())]
+        words = [*(chosen.only or ()), *(scripts_of_rows(chosen.row) if chosen.row else ())]
         claims, scripts, wrong = selected(words, claims, scripts, wrong)
     for name, why in wrong.items():
         print(f"{FAILS}  {name}: {why}")
