@@ -7,22 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from meanfield.app.literature import Claim, read_claims
+
 __all__ = ["Claim", "Script", "disagreements", "read_claims", "scripts_of"]
 
-CELL = re.compile(r"(?<!\\)\|")  # a | within a cell is written \| or \vert
-NAMED = re.compile(r"`(\w+\.py)`")
 USAGE = re.compile(r"^ *python validation/.*$", re.MULTILINE)
 SECONDS = re.compile(r"# (\d+) s(?:, (\d+) s quick)?")
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A row of the table of claims, in Markdown."""
-
-    text: str
-    script: str
-    asked: str
-    measured: str
 
 
 @dataclass(frozen=True)
@@ -68,38 +58,6 @@ class Script:
     def _usage(self) -> str:
         found = USAGE.search(self.docstring)
         return found[0] if found else ""
-
-
-def read_claims(page: Path) -> list[Claim]:
-    """The rows of the table on a page, without its head.
-
-    Raises
-    ------
-    ValueError
-        If there is no table, or a row does not have four cells, one of them naming a script.
-    """
-    claims = []
-    lines = page.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines, start=1):
-        if not line.startswith("|"):
-            continue
-        cells = [cell.strip() for cell in CELL.split(line)[1:-1]]
-        if len(cells) != 4:
-            raise ValueError(
-                f"{page.name}, line {number}: a row has four cells (claim, script, asked, "
-                f"measured); this one has {len(cells)}. Within a formula write \\vert for |."
-            )
-        named = NAMED.fullmatch(cells[1])
-        if named:
-            claims.append(Claim(cells[0], named[1], *cells[2:]))
-        elif cells[1] != "script" and cells[1].strip("-: "):
-            raise ValueError(
-                f"{page.name}, line {number}: the second cell names a script, as `name.py`; "
-                f"this one says {cells[1]!r}."
-            )
-    if not claims:
-        raise ValueError(f"{page.name} has no table of claims: | claim | script | ... |")
-    return claims
 
 
 def scripts_of(folder: Path) -> list[Script]:

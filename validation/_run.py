@@ -1,6 +1,10 @@
 """Runs every claim of docs/claims.md: progress, a table of verdicts, and a report with figures.
 
     python validation/_run.py [--quick] [--workers N] [--only WORD ...]     # or: make validate
+    python validation/_run.py [--row survey:theorem-5 ...] [--record]
+
+`--row` runs what checks rows of the literature (`meanfield literature` lists them); `--record`
+writes down verdicts, with date and version, and docs/literature.md anew.
 
 Scripts run in processes of their own, several at a time, longest first. A script without a line
 in the table of claims fails, and so does a claim without a script. What they print and draw, and
@@ -20,11 +24,14 @@ from datetime import datetime
 from pathlib import Path
 
 from _claims import Claim, Script, disagreements, read_claims, scripts_of
+from _literature import record, write_page
 from _page import Run, page
 from _pool import FAILS, NOT_RUN, STOPPED, Outcome, Running, run_scripts
 from _progress import Progress, table
 
 from meanfield.app.doctor import doctor, in_words
+from meanfield.app.literature import VERDICTS, rows
+from meanfield.core.errors import MeanfieldError
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERRUPTED = 130
@@ -37,6 +44,12 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, metavar="N", help="scripts at a time (all cores)")
     parser.add_argument("--timeout", type=float, metavar="S", help="seconds for each script")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="scripts whose name has a word")
+    parser.add_argument(
+        "--row", nargs="+", metavar="KEY", help="what checks rows of the literature"
+    )
+    parser.add_argument(
+        "--record", nargs="?", type=Path, const=VERDICTS, metavar="FILE", help="keep the verdicts"
+    )
     parser.add_argument("--scripts", type=Path, default=ROOT / "validation", metavar="FOLDER")
     parser.add_argument("--claims", type=Path, default=ROOT / "docs/claims.md", metavar="PAGE")
     parser.add_argument("--out", type=Path, default=ROOT / "out/validation", metavar="FOLDER")
@@ -53,8 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         sys.exit(str(error))
     wrong = dict(disagreements(claims, scripts))
-    if chosen.only:
-        claims, scripts, wrong = selected(chosen.only, claims, scripts, wrong)
+    if chosen.only or chosen.row:
+        words = [*(chosen.only or ()), *(scripts_of_rows(chosen.row) if chosen.row else ())]
+        claims, scripts, wrong = selected(words, claims, scripts, wrong)
     for name, why in wrong.items():
         print(f"{FAILS}  {name}: {why}")
     run, interrupted = carry_out(scripts, wrong, chosen)
@@ -62,6 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_text(page(claims, run), encoding="utf-8")
     print(f"\n{table(run.outcomes)}, in {run.seconds:.0f} s\nReport: {report}")
+    if chosen.record:
+        record(chosen.record, run)
+    if chosen.record == VERDICTS:
+        write_page()
     if interrupted:
         print("Interrupted: what was still running has been stopped.")
         return INTERRUPTED
@@ -90,6 +108,20 @@ def carry_out(
 def usable_cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def scripts_of_rows(keys: Sequence[str]) -> list[str]:
+    """The scripts in this folder that check rows of the literature."""
+    try:
+        found = [row for key in keys for row in rows(key) if row.key == key]
+    except MeanfieldError as error:
+        sys.exit(str(error))
+    named = [script for row in found for script in row.scripts if "/" not in script]
+    if not named:
+        sys.exit(
+            f"No script of validation/ checks {' or '.join(keys)}: see `meanfield literature`."
+        )
+    return named
 
 
 def selected(

@@ -450,6 +450,22 @@ def doctor(compiles: bool) -> None:
 
 
 @main.command()
+@click.argument("word", default="")
+def literature(word: str) -> None:
+    """What the literature says, and what we found: the rows with WORD, or a list of all.
+
+    WORD is the key of a row, or stands anywhere in it.
+    """
+    from .literature import in_words, rows
+
+    found = rows(word)
+    if word:
+        click.echo("\n\n".join(map(in_words, found)))
+    else:
+        click.echo("\n".join(f"{row.key:<36}{row.verdict:<26}{row.title}" for row in found))
+
+
+@main.command()
 @click.argument("kind", default="solve", type=click.Choice(KINDS))
 def schema(kind: str) -> None:
     """Print the JSON schema of configuration files of `meanfield solve`, or of another command."""

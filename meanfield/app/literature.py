@@ -1,0 +1,209 @@
+"""What the literature says, row by row, and what we found.
+
+The rows are in ``literature.toml``. A row names the claims of the package that check it, by the
+first words of their lines in docs/claims.md, which has the numbers. When the scripts behind the
+claims last ran is in ``verdicts.json``, which ``make validate VALIDATE_ARGS=--record`` writes.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import MeanfieldError
+
+__all__ = ["VERDICTS", "Claim", "Row", "in_words", "last_runs", "read_claims", "rows", "sources"]
+
+HERE = Path(__file__).parent
+VERDICTS = HERE / "verdicts.json"
+CELL = re.compile(r"(?<!\\)\|")  # a | within a cell is written \| or \vert
+NAMED = re.compile(r"`(\w+\.py)`")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A row of the table of claims, in Markdown."""
+
+    text: str
+    script: str
+    asked: str
+    measured: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A statement, figure, experiment or question of a source, and what we found.
+
+    Parameters
+    ----------
+    key : str
+        Number of the row, "survey:theorem-5"; what is before the colon names the source.
+    title, where : str
+        Its name in the source, and the place: section, numbers of equations.
+    says : str
+        In our words and conventions.
+    verdict : str
+        "holds", "holds with a correction", "open" or "not checked".
+    found : str
+        What we found; of a row that is not checked, why it is not.
+    correction : str
+        What has to be corrected, of a row that holds with a correction.
+    checks : sequence of str
+        "script.py: first words of a claim", "script.py" for a script without such a line, or
+        "examples/script.py".
+    pages : sequence of str
+        Pages of the documentation, "limits.md".
+    """
+
+    key: str
+    title: str
+    where: str
+    says: str
+    verdict: str
+    found: str
+    correction: str = ""
+    checks: Sequence[str] = ()
+    pages: Sequence[str] = ()
+
+    @property
+    def source(self) -> str:
+        """The name of its source."""
+        return self.key.partition(":")[0]
+
+    @property
+    def scripts(self) -> list[str]:
+        """The scripts that check it, each once, in the order in which they are named."""
+        return list(dict.fromkeys(check.partition(":")[0] for check in self.checks))
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The lines of the table of claims that check it.
+
+        Raises
+        ------
+        ValueError
+            If a check does not begin exactly one line.
+        """
+        return [_claim(check) for check in self.checks if ":" in check]
+
+
+def _claim(check: str) -> Claim:
+    script, _, words = check.partition(": ")
+    found = [c for c in _claims() if c.script == script and c.text.startswith(words)]
+    if len(found) != 1:
+        raise ValueError(
+            f"{check!r} has to begin one claim of docs/claims.md; it begins {len(found)}. "
+            "Name a claim by its first words, as they stand there."
+        )
+    return found[0]
+
+
+@cache
+def _claims() -> list[Claim]:
+    kept = HERE / "claims.md"  # within a wheel
+    return read_claims(kept if kept.exists() else HERE.parents[1] / "docs" / "claims.md")
+
+
+def read_claims(page: Path) -> list[Claim]:
+    """The rows of the table on a page, without its head.
+
+    Raises
+    ------
+    ValueError
+        If there is no table, or a row does not have four cells, one of them naming a script.
+    """
+    claims = []
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        if not line.startswith("|"):
+            continue
+        cells = [cell.strip() for cell in CELL.split(line)[1:-1]]
+        if len(cells) != 4:
+            raise ValueError(
+                f"{page.name}, line {number}: a row has four cells (claim, script, asked, "
+                f"measured); this one has {len(cells)}. Within a formula write \\vert for |."
+            )
+        named = NAMED.fullmatch(cells[1])
+        if named:
+            claims.append(Claim(cells[0], named[1], *cells[2:]))
+        elif cells[1] != "script" and cells[1].strip("-: "):
+            raise ValueError(
+                f"{page.name}, line {number}: the second cell names a script, as `name.py`; "
+                f"this one says {cells[1]!r}."
+            )
+    if not claims:
+        raise ValueError(f"{page.name} has no table of claims: | claim | script | ... |")
+    return claims
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads((HERE / "literature.toml").read_text(encoding="utf-8"))
+
+
+def sources() -> dict[str, str]:
+    """The sources: their names in keys, and what they are."""
+    return dict(_table()["sources"])
+
+
+def rows(word: str = "") -> list[Row]:
+    """The rows that have a word in their key, title, text or checks; all without one.
+
+    A word that is the key of a row stands for that row alone.
+
+    Raises
+    ------
+    MeanfieldError
+        If there is no such row.
+    """
+    every = [Row(**entries) for entries in _table()["row"]]
+    exact = [row for row in every if row.key == word]
+    found = exact or [row for row in every if _has(row, word)]
+    if not found:
+        raise MeanfieldError(
+            f"no row of the literature has {word!r}; expected the key of a row or a word of its "
+            "text. `meanfield literature` lists all keys."
+        )
+    return found
+
+
+def _has(row: Row, word: str) -> bool:
+    texts = (row.key, row.title, row.where, row.says, row.found, row.correction, *row.checks)
+    return any(word.casefold() in text.casefold() for text in texts)
+
+
+def last_runs() -> dict[str, dict[str, Any]]:
+    """For each script its last recorded run: verdict, date, version, quick, comparisons."""
+    return json.loads(VERDICTS.read_text(encoding="utf-8"))
+
+
+def in_words(row: Row) -> str:
+    """A row for a terminal, formulas as they are typed."""
+    lines = [f"{row.key}  {row.title} ({row.where}): {row.verdict}", "", row.says.strip()]
+    if row.correction:
+        lines += ["", f"Correction. {row.correction.strip()}"]
+    lines += ["", f"Found. {row.found.strip()}"]
+    runs = last_runs()
+    for script in row.scripts:
+        lines += ["", f"{_path(script)}{_when(runs.get(script))}"]
+        named = [claim for claim in row.claims if claim.script == script]
+        lines += [f"  - {c.text}\n    asked {c.asked}; measured {c.measured}" for c in named]
+    if any("/" not in script for script in row.scripts):
+        again = f'make validate VALIDATE_ARGS="--row {row.key}"'
+        lines += ["", f"To repeat it, within the source of the project: {again}"]
+    return "\n".join(lines)
+
+
+def _path(script: str) -> str:
+    return script if "/" in script else f"validation/{script}"
+
+
+def _when(run: dict[str, Any] | None) -> str:
+    if run is None:
+        return ""
+    part = ", in part (quick)" if run["quick"] else ""
+    return f" (last run {run['date']}, meanfield {run['version']}: {run['verdict']}{part})"

@@ -1,0 +1,99 @@
+"""The table of the literature is complete, and what it names exists; its page is up to date."""
+
+import re
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from meanfield.app.cli import main
+from meanfield.app.literature import last_runs, rows, sources
+from meanfield.core.errors import MeanfieldError
+
+ROOT = Path(__file__).resolve().parents[2]
+VERDICTS = {"holds", "holds with a correction", "open", "not checked"}
+NUMBERED = {
+    "survey": """theorem-1 remark-2 theorem-3 corollary-4 theorem-5 theorem-6 theorem-7
+        figure-1 figure-2 figure-3 figure-4""",
+    "summary": "experiment-1 experiment-2 experiment-3 question-1 question-2 question-3",
+    "castin": """theorem-3.1 definition-3.2-remark-3.3 theorem-3.4 lemma-4.1 propositions-4.2-4.4
+        figure-1 figure-1-appendix figure-2 figure-2-appendix figure-3 figures-rest""",
+    "slides": """proposition-gaussian proposition-closed-form estimates
+        question-1 question-2 question-3""",
+    "bruno": "remark-2.1 contribution-1 figures-1-2 figures-3-4",
+}
+
+
+@pytest.fixture
+def literature(monkeypatch):
+    """The file of validation/ that writes the page."""
+    monkeypatch.syspath_prepend(str(ROOT / "validation"))
+    names = ("_literature", "_page", "_pool", "_claims", "_formulas")
+    import _literature
+
+    yield _literature
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def test_every_number_of_the_sources_is_there_once():
+    keys = [row.key for row in rows()]
+    assert len(set(keys)) == len(keys)
+    expected = {f"{source}:{key}" for source, some in NUMBERED.items() for key in some.split()}
+    assert expected <= set(keys)
+    assert {row.source for row in rows()} == set(sources()) == set(NUMBERED)
+
+
+@pytest.mark.parametrize("number", range(1, 10))
+def test_every_equation_of_the_survey_is_named(number):
+    assert any(f"({number})" in row.where for row in rows() if row.source == "survey")
+
+
+def test_no_row_is_empty_and_all_that_it_names_exists():
+    for row in rows():
+        assert row.title and row.where and row.says.strip() and row.found.strip()
+        assert row.verdict in VERDICTS
+        assert bool(row.correction) == (row.verdict == "holds with a correction"), row.key
+        assert row.checks or row.verdict == "not checked", row.key
+        assert len(row.claims) == sum(":" in check for check in row.checks)
+        for script in row.scripts:
+            assert (ROOT / ("" if "/" in script else "validation") / script).exists(), script
+        for page in row.pages:
+            assert (ROOT / "docs" / page).exists(), page
+        for key in re.findall(r"`(\w+:[\w.-]+)`", row.found):
+            assert rows(key)[0].key == key
+
+
+def test_recorded_verdicts_are_of_scripts_that_exist():
+    for name, run in last_runs().items():
+        assert (ROOT / "validation" / name).exists()
+        assert set(run) == {"verdict", "quick", "date", "version", "comparisons"}
+
+
+def test_the_page_is_up_to_date(literature):
+    """If this fails: python validation/_literature.py writes it again."""
+    assert literature.PAGE.read_text(encoding="utf-8") == literature.page()
+
+
+def test_a_quick_run_does_not_replace_one_in_full(literature, tmp_path):
+    from _claims import Script
+    from _pool import Outcome
+
+    path = tmp_path / "verdicts.json"
+    script = tmp_path / "a.py"
+    script.write_text('"""Claim: x.\n\n    python validation/a.py [--quick]  # 9 s\n"""')
+    outcome = Outcome(Script(script), "holds", output="7 comparisons, all hold\n")
+    for quick in (False, True):
+        run = literature.Run([outcome], datetime(2026, 1, 2), 1.0, 1, 1, quick, "9.9", "")
+        literature.record(path, run)
+    assert '"quick": false' in path.read_text() and '"comparisons": 7' in path.read_text()
+
+
+def test_the_command_prints_rows():
+    done = CliRunner().invoke(main, ["literature", "survey:theorem-6"])
+    assert done.exit_code == 0 and "validation/pairing.py" in done.output
+    assert CliRunner().invoke(main, ["literature"]).output.count("\n") == len(rows())
+    with pytest.raises(MeanfieldError, match="no row of the literature has 'xyzzy'"):
+        rows("xyzzy")

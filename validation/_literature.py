@@ -1,0 +1,129 @@
+"""docs/literature.md, written from the table of the literature; and the record of verdicts.
+
+python validation/_literature.py    # writes the page again
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from _page import Run
+from _pool import NOT_RUN, STOPPED
+
+from meanfield.app.literature import Row, last_runs, rows, sources
+
+__all__ = ["page", "record", "write_page"]
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "literature.md"
+VERDICTS = ("holds", "holds with a correction", "open", "not checked")
+HEAD = """\
+# The literature, statement by statement
+
+Each statement, figure, experiment and open question of five texts, in our words and
+[conventions](conventions.md): what it says, what we found, the script, and the numbers.
+The formulas are on the page [Equations](equations.md).
+
+- **holds**: all that we measured agrees with it. This is evidence, not a proof.
+- **holds with a correction**: as printed it fails, or is imprecise; the correction is said.
+- **open**: nobody has settled it; we say what we measured.
+- **not checked**: and why not.
+
+`meanfield literature` lists the rows, `meanfield literature WORD` prints those with a word.
+Scripts are in `validation/` of the project's source. One row's are run by its key:
+
+```sh
+make validate VALIDATE_ARGS="--row survey:theorem-5"
+```
+
+*Asked* is a tolerance, *measured* the worst case in full, as on the page [Claims](claims.md), which
+sorts the same lines by what the package does. This page is generated: rows are in
+`meanfield/app/literature.toml`, numbers in `docs/claims.md`. After a change run
+`python validation/_literature.py`.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    every, runs = rows(), last_runs()
+    parts = [HEAD, _overview(every)]
+    for name, about in sources().items():
+        of_source = [row for row in every if row.source == name]
+        parts += [f"## {about.split(':')[0]}\n", about.partition(": ")[2] + "\n"]
+        parts += [_row(row) for row in of_source]
+    return "\n".join([*parts, _last_runs(every, runs)])
+
+
+def write_page() -> None:
+    """Write docs/literature.md."""
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+def _overview(every: list[Row]) -> str:
+    lines = ["| source | " + " | ".join(VERDICTS) + " |", "|---" * (len(VERDICTS) + 1) + "|"]
+    for name, about in sources().items():
+        count = Counter(row.verdict for row in every if row.source == name)
+        numbers = " | ".join(str(count[verdict]) for verdict in VERDICTS)
+        lines.append(f"| {about.split(':')[0]} | {numbers} |")
+    return "\n".join([*lines, ""])
+
+
+def _row(row: Row) -> str:
+    """A row as a section: statement, correction, findings, checks."""
+    lines = [f"### {row.title}\n", f"`{row.key}`, {row.where}: **{row.verdict}**\n"]
+    lines += [f"> {line}" for line in row.says.strip().splitlines()]
+    lines += [""]
+    if row.correction:
+        lines += [f"*Correction.* {row.correction.strip()}\n"]
+    lines += [f"*{'Why not' if row.verdict == 'not checked' else 'Found'}.* {row.found.strip()}\n"]
+    lines += [
+        f"- `{claim.script}`: {claim.text}. Asked: {claim.asked}; measured: {claim.measured}"
+        for claim in row.claims
+    ]
+    lines += [f"- `{check}`" for check in row.checks if ":" not in check]
+    lines += [""] if row.checks else []
+    if row.pages:
+        names = (f"[{page.removesuffix('.md').replace('_', ' ')}]({page})" for page in row.pages)
+        lines += [f"More: {', '.join(names)}\n"]
+    return "\n".join(lines)
+
+
+def _last_runs(every: list[Row], runs: dict[str, dict[str, Any]]) -> str:
+    named = sorted({script for row in every for script in row.scripts if "/" not in script})
+    lines = [
+        "## Last runs of the scripts\n",
+        "Recorded by `make validate VALIDATE_ARGS=--record`; *in part* is said of quick runs.\n",
+        "| script | verdict | comparisons | date | meanfield |\n|---|---|---|---|---|",
+    ]
+    for script in named:
+        run = runs.get(script)
+        if run is None:
+            lines.append(f"| `{script}` | not recorded yet | | | |")
+            continue
+        part = ", in part" if run["quick"] else ""
+        numbers = f"{run['comparisons']} | {run['date']} | {run['version']}"
+        lines.append(f"| `{script}` | {run['verdict']}{part} | {numbers} |")
+    return "\n".join([*lines, ""])
+
+
+def record(path: Path, run: Run) -> None:
+    """Write down how the scripts of a run ended; a quick run never replaces one in full."""
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for outcome in run.outcomes:
+        if outcome.verdict in (NOT_RUN, STOPPED):
+            continue
+        quick = run.quick and outcome.script.takes("--quick")
+        if quick and outcome.holds and not kept.get(outcome.script.name, {"quick": True})["quick"]:
+            continue
+        kept[outcome.script.name] = {
+            "verdict": outcome.verdict,
+            "quick": quick,
+            "date": f"{run.began:%Y-%m-%d}",
+            "version": run.version,
+            "comparisons": outcome.comparisons,
+        }
+    path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_page()
