@@ -1,19 +1,25 @@
-"""Kuramoto oscillators under common translations: a random density, and tokens on the same path.
+r"""
+Common noise: a random density, and tokens on the same path
+===========================================================
 
-All oscillators see one Brownian motion B of the plane, d theta_i = ... + sqrt(2/kappa) P o dB. The
-density is their law given B. It stays a Poisson kernel, m_k = m_1^k, because Kuramoto's drift and
-the noise move points by conformal maps of the disc; that is measured. So are 4000 tokens with the
-same seed and the same steps, which see the same B: their mean is that of the density up to
-n^(-1/2), at all times. Over a path, rho = 2 artanh r follows
+All Kuramoto oscillators see one Brownian motion B of the plane,
+:math:`d\theta_i = \dots + \sqrt{2/\kappa}\, P \circ dB`. The density is their law given B. It stays
+a Poisson kernel, :math:`m_k = m_1^k`, because Kuramoto's drift and the noise move points by
+conformal maps of the disc; that is measured. So are 4000 tokens with the same seed and the same
+steps, which see the same B: their mean is that of the density up to :math:`n^{-1/2}`, at all
+times. Over a path, :math:`\varrho = 2\,\mathrm{artanh}\, r` follows
 
-    d rho = (tanh(rho/2) + coth(rho)/kappa) dt + sqrt(2/kappa) dB'
+.. math:: d\varrho = \left(\tanh(\varrho/2) + \frac{\coth \varrho}{\kappa}\right) dt
+    + \sqrt{2/\kappa}\; dB'
 
-and the quadratic variation of rho is 2 t/kappa, up to the error of so many squares of increments.
+and the quadratic variation of :math:`\varrho` is :math:`2t/\kappa`, up to the error of so many
+squares of increments.
 
-    python examples/common_noise.py
+:Source: Survey, end of section 7, which asks for common noise.
+:Run time: 3 s, ``python examples/common_noise.py``
+:Look at: the tokens on the path of the density, which is itself random.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +27,6 @@ from report import Row, run_alone
 
 import meanfield as mf
 
-TITLE = "Common noise: a random density, and tokens on the same path"
 CONFIG = Path(__file__).with_suffix(".toml")
 TOKENS = 4000
 
@@ -63,4 +68,4 @@ def powers(density: mf.Density) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    sys.exit(run_alone(TITLE, run))
+    run_alone(__doc__, run)

@@ -1,15 +1,22 @@
-"""What common noise does to the phases of Kuramoto oscillators: no threshold, and one cluster.
+r"""
+What common noise does to Kuramoto oscillators: no threshold, and one cluster
+=============================================================================
 
-With independent noise alone order begins at kappa = 2. Common translations move the law at random:
-the order parameter has a law of its own, on both sides of 2. Without independent noise all tokens
-come together. Two close ones approach at the mean rate 1 + 1/kappa_0. The law, a Poisson kernel,
-shrinks to one cluster, d rho = (tanh(rho/2) + coth(rho)/kappa_0) dt + sqrt(2/kappa_0) dB with rho =
-2 artanh r, in the end at the same rate. A drift that repels, -Kuramoto, does so if kappa_0 < 1.
+With independent noise alone order begins at :math:`\kappa = 2`. Common translations move the law at
+random: the order parameter has a law of its own, on both sides of 2. Without independent noise all
+tokens come together. Two close ones approach at the mean rate :math:`1 + 1/\kappa_0`. The law, a
+Poisson kernel, shrinks to one cluster,
 
-    python examples/common_noise_phases.py
+.. math:: d\varrho = \left(\tanh(\varrho/2) + \frac{\coth \varrho}{\kappa_0}\right) dt
+    + \sqrt{2/\kappa_0}\; dB, \qquad \varrho = 2\,\mathrm{artanh}\, r,
+
+in the end at the same rate. A drift that repels, -Kuramoto, does so if :math:`\kappa_0 < 1`.
+
+:Source: Survey, end of section 7, which asks for the phase diagram under common noise.
+:Run time: 6 s, ``python examples/common_noise_phases.py``
+:Look at: the broad laws of r near :math:`\kappa = 2`, where independent noise alone has a corner.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +27,6 @@ from scipy.special import iv
 import meanfield as mf
 from meanfield.plotting import theme
 
-TITLE = "Phases under common noise"
 COMMON, KAPPAS, REPLICAS, TOKENS = 8.0, np.array([1.0, 1.5, 2.0, 3.0, 4.0]), 40, 300
 START, POINTS, PATHS = 0.3, 100, 200
 STRENGTHS, PAIRS, TIME = np.array([0.5, 1.0, 2.0, 4.0, 8.0]), 1000, 1.0
@@ -126,4 +132,4 @@ def figure(law: np.ndarray, rates: dict, t: np.ndarray, r: np.ndarray) -> theme.
 
 
 if __name__ == "__main__":
-    sys.exit(run_alone(TITLE, run))
+    run_alone(__doc__, run)

@@ -31,7 +31,7 @@ import phase_diagrams_noise
 import sphere
 import sweep
 import tokens
-from report import Row, folder, print_table
+from report import Row, folder, print_table, title
 
 EXPERIMENTS = (
     kuramoto_bifurcation,
@@ -66,9 +66,10 @@ def main() -> int:
     sections: dict[str, list[Row]] = {}
     begin = time.perf_counter()
     for number, experiment in enumerate(EXPERIMENTS, start=1):
-        print(f"[{number}/{len(EXPERIMENTS)}] {experiment.TITLE}", flush=True)
+        name = title(experiment.__doc__)
+        print(f"[{number}/{len(EXPERIMENTS)}] {name}", flush=True)
         start = time.perf_counter()
-        rows = sections[experiment.TITLE] = experiment.run(out)
+        rows = sections[name] = experiment.run(out)
         verdict = "a verdict FAILS" if any(row.fails for row in rows) else "all verdicts hold"
         print(f"      {time.perf_counter() - start:.1f} s, {verdict}", flush=True)
     print()

@@ -1,14 +1,17 @@
-"""Derivatives of runs: beta, kappa and the initial law fitted to what is seen at the end.
+r"""
+Derivatives of runs: a fit by tangents, a gradient by the adjoint
+=================================================================
 
-A density moves under USA for a time 1. From its first four moments at the times 0.5 and 1, beta and
-1/kappa are found again by Gauss and Newton's method, whose Jacobian is that of the tangents of the
-run. The gradient of the last second moment in the whole initial law says which tokens to add: along
-it the moment grows as predicted, to second order in the length.
+A density moves under USA for a time 1. From its first four moments at the times 0.5 and 1,
+:math:`\beta` and :math:`1/\kappa` are found again by Gauss and Newton's method, whose Jacobian is
+that of the tangents of the run. The gradient of the last second moment in the whole initial law
+says which tokens to add: along it the moment grows as predicted, to second order in the length.
 
-    python examples/derivatives.py
+:Source: the tangent and adjoint equations of the survey's (9).
+:Run time: 2 s, ``python examples/derivatives.py``
+:Look at: the error of the fit, which is squared in each step.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +20,6 @@ from report import Row, run_alone
 import meanfield as mf
 from meanfield.plotting import theme
 
-TITLE = "Derivatives of runs: a fit by tangents, a gradient by the adjoint"
 CIRCLE = mf.Circle(48)
 MU0 = CIRCLE.density(lambda theta: 1 + 0.3 * np.cos(theta) + 0.2 * np.cos(2 * theta + 1))
 TRUE, GUESS, STEPS = np.array([3.0, 5.0]), np.array([2.7, 4.6]), 8
@@ -83,4 +85,4 @@ def figure(errors: list[float], gradient: mf.Variation):
 
 
 if __name__ == "__main__":
-    sys.exit(run_alone(TITLE, run))
+    run_alone(__doc__, run)

@@ -1,14 +1,18 @@
-"""What attention does to a density for large beta: alignment, then diffusion with V = -1.
+r"""
+Limits of large beta: alignment, then diffusion with V = -1
+===========================================================
 
-Measured: by how much the largest error of a coefficient falls where beta is doubled, against the
-limits: transport along P_x V B x/|B x| (softmax with Q, K, V, B = K^T Q, t = 0.4), and at s = 0.2
-the heat equation (SA, s = t/beta), the porous medium equation d mu/ds = (1/2) Lap mu^2 (USA,
-s = lambda_0 t/beta) and heat at half the speed (Sinkhorn). The factor is 2: order 1 in 1/beta.
+Measured: by how much the largest error of a coefficient falls where :math:`\beta` is doubled,
+against the limits: transport along :math:`P_x V B x/|B x|` (softmax with Q, K, V,
+:math:`B = K^T Q`, t = 0.4), and at s = 0.2 the heat equation (SA, :math:`s = t/\beta`), the porous
+medium equation :math:`\partial_s \mu = \frac12 \Delta \mu^2` (USA, :math:`s = \lambda_0 t/\beta`)
+and heat at half the speed (Sinkhorn). The factor is 2: order 1 in :math:`1/\beta`.
 
-    python examples/limits.py
+:Source: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040, alignment and heat phases.
+:Run time: 6 s, ``python examples/limits.py``
+:Look at: the densities of large :math:`\beta` on the dashed limits.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +23,6 @@ from scipy.special import ive
 import meanfield as mf
 from meanfield.plotting import theme
 
-TITLE = "Limits of large beta: alignment, heat and porous medium"
 BETA, T, S = 64.0, 0.4, 0.2
 CIRCLE = mf.Circle(64)
 Q = np.array([[1.0, 0.3], [-0.2, 0.9]])
@@ -107,4 +110,4 @@ def draw(start: mf.Density, limits: dict, found: dict, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_alone(TITLE, run))
+    run_alone(__doc__, run)

@@ -1,15 +1,19 @@
-"""Phase diagrams under multiplicative noise: even scales split the onset, odd ones undo it.
+r"""
+Multiplicative noise: even scales split the onset of order, odd ones undo it
+============================================================================
 
-Under the scale s = 1 + 0.3 x_1^2 the state without order is 1/s in the sense of Stratonovich and
-1/s^2 in that of Ito. Order of the Kuramoto model along x_1 begins before that across it in the
-first sense, and at the same kappa in the second. Under s = 1 + a x_1 there is no onset: one half of
-the pitchfork is smooth, and the other begins at a fold, at 2 + 3 (a/2)^(2/3) for small a. Onsets
-are compared with quadratures, folds with this law.
+Under the scale :math:`s = 1 + 0.3 x_1^2` the state without order is :math:`1/s` in the sense of
+Stratonovich and :math:`1/s^2` in that of Ito. Order of the Kuramoto model along :math:`x_1` begins
+before that across it in the first sense, and at the same :math:`\kappa` in the second. Under
+:math:`s = 1 + a x_1` there is no onset: one half of the pitchfork is smooth, the other begins at
+a fold, at :math:`2 + 3 (a/2)^{2/3}` for small a. Onsets are compared with quadratures, folds with
+this law.
 
-    python examples/multiplicative_noise.py
+:Source: Survey, end of section 7, which asks for multiplicative noise.
+:Run time: 4 s, ``python examples/multiplicative_noise.py``
+:Look at: the pitchfork that comes apart.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +23,6 @@ from report import Row, run_alone
 import meanfield as mf
 from meanfield.plotting import theme
 
-TITLE = "Phase diagrams under multiplicative noise"
 CIRCLE = mf.Circle(32)
 EVEN, ODD, SIZES = 0.3, 0.02, (0.005, 0.02, 0.05)
 SENSES = {"Stratonovich": mf.noise.MultiplicativeStratonovich, "Ito": mf.noise.MultiplicativeIto}
@@ -103,4 +106,4 @@ def figure(splits: dict, half: mf.Diagram, folds: np.ndarray) -> theme.PaperFigu
 
 
 if __name__ == "__main__":
-    sys.exit(run_alone(TITLE, run))
+    run_alone(__doc__, run)

@@ -1,14 +1,19 @@
-"""Stationary states on S^2 without an axis: a triangle that attracts, and a biaxial state.
+r"""
+Stationary states on the 2-sphere without an axis: a triangle, and a biaxial state
+==================================================================================
 
-Tokens under W = -P_1 + 3 P_3 repel and settle, from kappa = 7/3 on, in three clusters on a great
-circle. A run from a density without any symmetry comes to rest there; Newton's method finds the
-same state from its end without assuming a symmetry, and from a guess with the group D3h. W = 0.26
-P_2 + 0.432 P_4 has a biaxial state, with three different second moments, at kappa = 18.7.
+Tokens under :math:`W = -P_1 + 3 P_3` repel and settle, from :math:`\kappa = 7/3` on, in three
+clusters on a great circle. A run from a density without any symmetry comes to rest there; Newton's
+method finds the same state from its end without assuming a symmetry, and from a guess with the
+group D3h. :math:`W = 0.26 P_2 + 0.432 P_4` has a biaxial state, with three different second
+moments, at :math:`\kappa = 18.7`.
 
-    python examples/off_axis.py
+:Source: Shalova and Schlichting, arXiv:2412.14813, which has the states with an axis; the survey's
+    section 7, equation (9) with another kernel.
+:Run time: 6 s, ``python examples/off_axis.py``
+:Look at: the three hills on the equator, and the two of the biaxial state that are not round.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +22,6 @@ from report import Row, run_alone
 import meanfield as mf
 from meanfield.plotting import theme
 
-TITLE = "Stationary states without an axis"
 SPHERE = mf.Sphere(16)
 
 
@@ -90,4 +94,4 @@ def figure(*densities: mf.Density):
 
 
 if __name__ == "__main__":
-    sys.exit(run_alone(TITLE, run))
+    run_alone(__doc__, run)

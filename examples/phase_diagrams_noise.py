@@ -1,14 +1,18 @@
-"""Phase diagrams under anisotropic noise: two onsets that cross, and a gap without stable states.
+r"""
+Phase diagrams under anisotropic noise: two onsets that cross, and a gap
+========================================================================
 
-Under Sigma = diag(1.3, 0.7) the onset of USA splits. At beta = 4 order begins along the first axis,
-discontinuously, and turns across it: from there to the fold of the states along the second axis no
-stationary state is stable, and densities go round and round. In the plane of beta and kappa the two
-onsets cross. Onsets are compared with those of an integral equation.
+Under :math:`\Sigma = \mathrm{diag}(1.3, 0.7)` the onset of USA splits. At :math:`\beta = 4` order
+begins along the first axis, discontinuously, and turns across it: from there to the fold of the
+states along the second axis no stationary state is stable, and densities go round and round. In the
+plane of :math:`\beta` and :math:`\kappa` the two onsets cross. Onsets are compared with those of an
+integral equation.
 
-    python examples/phase_diagrams_noise.py
+:Source: Survey, end of section 7, which asks for anisotropic noise.
+:Run time: 10 s, ``python examples/phase_diagrams_noise.py``
+:Look at: the gap between the stable branches, and the periodic orbit that fills it.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +23,6 @@ from scipy.special import iv
 import meanfield as mf
 from meanfield.plotting import theme
 
-TITLE = "Phase diagrams under anisotropic noise"
 CIRCLE = mf.Circle(32)
 E, BETA, CYCLING = 0.3, 4.0, 0.37
 NEUTRAL = 1e-8  # growth rates that are rounding
@@ -145,4 +148,4 @@ def draw_branches(ax, diagram: mf.Diagram, name: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_alone(TITLE, run))
+    run_alone(__doc__, run)

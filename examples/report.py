@@ -1,12 +1,13 @@
-"""Reports of experiments: rows measured / predicted / error / verdict, and their table."""
+"""Reports of examples: their figure, and rows measured / predicted / error / verdict."""
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Row", "folder", "print_table", "run_alone"]
+__all__ = ["Row", "folder", "print_table", "run_alone", "title"]
 
 WIDTHS = (52, 14, 14, 9)
 HEAD = ("quantity", "measured", "predicted", "error")
@@ -86,6 +87,11 @@ def print_table(sections: dict[str, list[Row]]) -> None:
             print(row)
 
 
+def title(text: str) -> str:
+    """The first line of the docstring of an example."""
+    return text.strip().splitlines()[0]
+
+
 def folder(description: str) -> Path:
     """The folder named by --out on the command line, made if it does not exist."""
     parser = argparse.ArgumentParser(description=description)
@@ -97,11 +103,21 @@ def folder(description: str) -> Path:
     return out
 
 
-def run_alone(title: str, run: Callable[[Path], list[Row]]) -> int:
-    """Run one experiment as a script; returns 1 if a verdict fails, else 0."""
-    out = folder(title)
+def run_alone(text: str, run: Callable[[Path], list[Row]]) -> None:
+    """Run one example as a script; exits with 1 if a verdict fails.
+
+    Parameters
+    ----------
+    text : str
+        The docstring of the example.
+    run : callable
+        Takes a folder for figures and files; returns rows, or [] where there is only a figure.
+    """
+    out = folder(title(text))
     start = time.perf_counter()
     rows = run(out)
-    print_table({title: rows})
+    if rows:
+        print_table({title(text): rows})
     print(f"\n{time.perf_counter() - start:.1f} s; figures and NetCDF files are in {out}/")
-    return int(any(row.fails for row in rows))
+    if any(row.fails for row in rows):
+        sys.exit(1)

@@ -1,17 +1,20 @@
-"""Attention on the 2-sphere: a nearly uniform density forms clusters, degree 3 first.
+r"""
+Attention on the 2-sphere: a nearly uniform density forms clusters, degree 3 first
+==================================================================================
 
 A harmonic of degree l of the uniform density grows at the rate (SA)
 
-    l (l + 1) (lambda_l / (beta lambda_0) - 1/kappa),
+.. math:: l (l + 1) \left(\frac{\lambda_l}{\beta \lambda_0} - \frac{1}{\kappa}\right), \qquad
+    \lambda_l = \sqrt{\frac{\pi}{2\beta}}\, I_{l + 1/2}(\beta).
 
-lambda_l = sqrt(pi / 2 beta) I_{l + 1/2}(beta). Measured against it: the growth of degrees 1 to 4
-while they are small, and which one is the largest when the pattern appears. How its clusters merge
-later is shown without a verdict.
+Measured against it: the growth of degrees 1 to 4 while they are small, and which one is the largest
+when the pattern appears. How its clusters merge later is shown without a verdict.
 
-    python examples/sphere.py
+:Source: Survey, section 5, the linearised (2), and section 7 for the noise.
+:Run time: 12 s, ``python examples/sphere.py``
+:Look at: the maps: a pattern of degree 3, then clusters, then fewer of them.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +23,6 @@ from scipy.special import ive
 
 import meanfield as mf
 
-TITLE = "Attention on the 2-sphere: the first pattern has degree 3"
 CONFIG = Path(__file__).with_suffix(".toml")
 BETA, KAPPA = 6.0, 100.0  # as in the configuration
 DEGREES = np.arange(1, 5)
@@ -64,4 +66,4 @@ def run(out: Path) -> list[Row]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_alone(TITLE, run))
+    run_alone(__doc__, run)

@@ -1,14 +1,17 @@
-"""Where tokens begin to cluster: 64 runs in the plane of beta and kappa, some of them interrupted.
+r"""
+Where tokens begin to cluster: 64 runs in the plane of beta and kappa
+=====================================================================
 
 Under USA the perturbation of degree 1 of the uniform state grows at the rate
-I_1(beta)/beta - 1/kappa. It is measured at 8 x 8 points by a sweep. The same sweep is then done in
-processes with a store, and again from a store that has lost its second half, as if the first had
-been killed: the numbers are the same.
+:math:`I_1(\beta)/\beta - 1/\kappa`. It is measured at 8 x 8 points by a sweep. The same sweep is
+then done in processes with a store, and again from a store that has lost its second half, as if the
+first had been killed: the numbers are the same.
 
-    python examples/sweep.py
+:Source: Survey, section 7, the linearised (9).
+:Run time: 10 s, ``python examples/sweep.py``
+:Look at: the change of colour on the curve :math:`\kappa = \beta/I_1(\beta)`.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +21,6 @@ from scipy.special import iv
 import meanfield as mf
 from meanfield.plotting import theme
 
-TITLE = "A sweep: growth of the uniform state at 64 pairs of beta and kappa"
 CONFIG = Path(__file__).with_suffix(".toml")
 TOLERANCE = 1e-6  # the square of the perturbation, of size 1e-4, grown tenfold
 
@@ -66,4 +68,4 @@ def draw(rate) -> theme.PaperFigure:
 
 
 if __name__ == "__main__":
-    sys.exit(run_alone(TITLE, run))
+    run_alone(__doc__, run)
