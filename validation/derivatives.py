@@ -5,7 +5,8 @@ Frozen steps: tangents of runs with adaptive steps, schemes and degrees against 
 within steps and at the end.
 
 The adjoint: products of the gradient with directions, and its derivatives by parameters, against
-the tangents of the same runs.
+the tangents of the same runs; and on S^2 and on Zonal(8), where tangents are checked by it and by
+differences of runs with the same equal steps.
 
 Closed forms: growth rates from the uniform state, the exact solution of Ott and Antonsen, and the
 noisy Kuramoto model at rest, dr/dkappa = r (1 - 1/kappa - r^2)/(2 - kappa + kappa r^2), by a run
@@ -63,18 +64,44 @@ def frozen(report: Report) -> None:
                 kept = min(expected.size, h.coefficients.size)
                 worst = max(worst, np.abs(expected[:kept] - h.coefficients[:kept]).max())
         report.compare(name, "tangents, frozen steps", predicted=0, measured=worst, tolerance=1e-8)
-        adjoint(report, name, run)
+        adjoint(report, name, run, mf.Variation(CIRCLE, DIRECTION))
 
 
-def adjoint(report: Report, name: str, run: mf.Solution) -> None:
-    for what, f in {"x^2": lambda x: x[:, 0] ** 2, "x y": lambda x: x[:, 0] * x[:, 1]}.items():
+def adjoint(report: Report, name: str, run: mf.Solution, direction: mf.Variation) -> None:
+    for what, f in {"x^2": lambda x: x[:, -1] ** 2, "x^3": lambda x: x[:, -1] ** 3}.items():
         gradient = mf.gradient(f, run)
-        along = gradient.initial.paired(mf.Variation(CIRCLE, DIRECTION))
+        along = gradient.initial.paired(direction)
         values = [gradient.parameters["beta"], gradient.parameters["kappa"], along]
         for value, key in zip(values, run.tangents, strict=True):
             forwards = float(run.tangents[key][-1].expect(f))
             label = f"adjoint of {what}, {key}"
             report.compare(name, label, predicted=forwards, measured=value, tolerance=1e-10)
+
+
+def other_spaces(report: Report) -> None:
+    for space in (mf.Sphere(16), mf.Zonal(8, 20)):
+        start = space.density(lambda *x: np.exp(0.4 * x[-1] + 0.2 * x[0] * x[-1]))
+        towards = space.density(lambda *x: 1 + 0.3 * x[0])
+        direction = mf.Variation(space, towards.coefficients - start.coefficients)
+        for drift in (mf.USA, mf.SA):
+            name = f"{space!r}, {drift.__name__}"
+
+            def run(changes, *tangents, drift=drift, start=start, direction=direction):
+                model = mf.Transformer(drift(beta=2.0 + changes[0]), kappa=5.0 + changes[1])
+                moved = start.coefficients + changes[2] * direction.coefficients
+                options = {"dt": 0.05, "rtol": 1e-4, "t_eval": [0.17, 0.4], "tangents": tangents}
+                degree = direction.geometry.degree
+                options |= {"min_degree": degree, "max_degree": degree}
+                return mf.solve(model, mf.Density(start.geometry, moved), (0, 0.4), **options)
+
+            here, worst = successful(run(np.zeros(3), "beta", "kappa", direction)), 0.0
+            for row, found in enumerate(here.tangents.values()):
+                many = {node: run(STEP * node * np.eye(3)[row]) for node in FOURTH}
+                for i, h in enumerate(found):
+                    expected = sum(w * many[n][i].coefficients for n, w in FOURTH.items()) / STEP
+                    worst = max(worst, np.abs(expected - h.coefficients).max())
+            report.compare(name, "tangents", predicted=0, measured=worst, tolerance=1e-8)
+            adjoint(report, name, here, direction)
 
 
 def closed_forms(report: Report) -> None:
@@ -142,6 +169,7 @@ def special_points(report: Report) -> None:
 def main() -> int:
     report = Report(["case", "what"])
     frozen(report)
+    other_spaces(report)
     closed_forms(report)
     special_points(report)
     return report.verdict()

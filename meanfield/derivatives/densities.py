@@ -8,10 +8,9 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
-from ..spaces import Circle, Density, Geometry
-from ..spaces.circle_linearised import CircleAdjoint, CircleTangents, Tables
+from ..spaces import Density, Geometry
 from ..spaces.contract import Transport
-from ..spaces.polarised import PolarisedTangents
+from ..spaces.linearised import Adjoint, Tables, Tangents
 from ..steppers import Scheme
 from .journal import Journal, Stretch
 from .parameters import changes_of, tables_of
@@ -20,7 +19,7 @@ from .steps import DifferentiatedScheme
 END = 1 - 1e-9  # parts of a step from which on its end is meant
 
 
-def check_differentiable(model: Transformer, state: Density, *, backwards: bool = False) -> None:
+def check_differentiable(model: Transformer) -> None:
     """Raise MeanfieldError, with the reason, for runs of densities that are not differentiated."""
     kept = model.is_zonal and model.steady_noise and model.noise.laplacian
     if not kept or model.common is not None or not model.drift.constant:
@@ -29,24 +28,6 @@ def check_differentiable(model: Transformer, state: Density, *, backwards: bool 
             f"change with time, with isotropic noise of constant kappa or none; got {model!r}. "
             "Take such a model, or differences of runs with dt= and max_degree= = min_degree=."
         )
-    circle, quadratic = isinstance(state.geometry, Circle), not model.drift.as_zonal().normalised
-    if backwards and not circle:
-        raise MeanfieldError(
-            "Gradients of runs of densities are known on the Circle; got a density on "
-            f"{state.geometry!r}. Take tangents, solve(..., tangents=[...]), in some directions."
-        )
-    if not circle and not quadratic:
-        raise MeanfieldError(
-            "Derivatives of runs of densities are known on the Circle, and on other spaces for "
-            f"drifts with Z = 1, such as USA; got {model.drift!r} on {state.geometry!r}."
-        )
-
-
-def _with_derivatives(geometry: Geometry, tables: Tables, changes: list[Tables], which: list[int]):
-    """N with its tangents on a space, for compiled code."""
-    if isinstance(geometry, Circle):
-        return CircleTangents(tables, changes, which)
-    return PolarisedTangents(geometry, tables.attraction, [c.attraction for c in changes], which)
 
 
 class DifferentiatedRun:
@@ -122,7 +103,7 @@ class DifferentiatedRun:
             geometry = self.geometry.with_degree(stretch.degree)
             tables, changes = self._tables_on(geometry)
             which = [self.of_drift.index(n) if n in self.of_drift else -1 for n in names]
-            transport = _with_derivatives(geometry, tables, changes, which)
+            transport = Tangents(geometry, tables, changes, which)
             factors = np.array([self._factor(name) for name in names])
             self._kept[key] = self._scheme(stretch.scheme, geometry, transport, factors)
         return self._kept[key]
@@ -163,7 +144,7 @@ class DifferentiatedRun:
         if key not in self._kept:
             geometry = self.geometry.with_degree(stretch.degree)
             tables, _ = self._tables_on(geometry)
-            transport = _with_derivatives(geometry, tables, [], [])
+            transport = Tangents(geometry, tables, [], [])
             self._kept[key] = self._scheme(stretch.scheme, geometry, transport, np.zeros(0))
         return self._kept[key]
 
@@ -175,7 +156,7 @@ class DifferentiatedRun:
             none = Tables(np.zeros(geometry.degree + 1), None)
             aligned = iter(changes)
             all_ = [next(aligned) if n != "kappa" else none for n in self.parameters]
-            transport = CircleAdjoint(tables, all_)
+            transport = Adjoint(geometry, tables, all_)
             factors = np.array([self._factor(name) for name in self.parameters])
             self._kept[key] = self._scheme(stretch.scheme, geometry, transport, factors)
         return self._kept[key]

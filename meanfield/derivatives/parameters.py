@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..models import ZonalDrift
-from ..spaces.circle_linearised import Tables
+from ..spaces.linearised import Tables
 
 AHEAD = np.array([5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260])
 NODES, WEIGHTS = np.delete(np.arange(-5, 6), 5), np.array([*-AHEAD[::-1], *AHEAD])  # of order 10

@@ -292,7 +292,8 @@ def _pull_back(equation, table, work, steps, all_stages, all_slopes, l, gradient
     nodes, decay_node, entries, columns = table
     stages, one = len(columns), equation.added.size > 0
     pulled = np.empty((stages + 1, l.size), l.dtype)  # l_i, and l' last
-    given, found = np.empty((2, l.size), l.dtype), np.empty((2, l.size), l.dtype)
+    given, numbers = np.empty((2, l.size), l.dtype), l.size * (l.itemsize // 8)
+    found = np.empty(numbers + gradient.size)
     weighed, change = np.empty_like(l), np.empty_like(l)
     for n in range(len(steps) - 1, -1, -1):
         _weigh(equation.linear, nodes, decay_node, entries, steps[n, 1], work)
@@ -307,9 +308,9 @@ def _pull_back(equation, table, work, steps, all_stages, all_slopes, l, gradient
                             weighed[k] += w[0 if one else k] * pulled[i + 1, k]
             given[0], given[1] = all_stages[n, j], weighed
             evaluate(equation.nonlinear, equation.context, 0, address_of(given), address_of(found))
-            pulled[j] = found[0]
+            pulled[j] = found[:numbers].view(l.dtype)
             for p in range(gradient.size):
-                gradient[p] += found[1, p].real
+                gradient[p] += found[numbers + p]
             if one:
                 for k in range(l.size):
                     pulled[j, k] += equation.added[k] * weighed[k]

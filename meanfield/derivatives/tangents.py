@@ -99,7 +99,7 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any) -> dict[str,
     if not len(tangents):
         return {}
     check_state(state)
-    check_differentiable(model, state)
+    check_differentiable(model)
     found: dict[str, Any] = {}
     directions = 0
     for given in tangents:

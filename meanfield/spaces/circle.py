@@ -19,6 +19,7 @@ from .circle_transport import CircleTransport
 from .contract import Geometry, one_number, read_only
 from .density import Density
 from .samples import checked_sample, plug_in_bandwidth
+from .transforms import CircleTransforms
 
 BLOCK = 256
 STEPS, CLOSE = 60, 1e-14  # of the inversion of a cumulative law
@@ -195,6 +196,9 @@ class Circle(Geometry):
 
     def transport(self, attraction, normaliser, members) -> CircleTransport:
         return CircleTransport(attraction, normaliser, members)
+
+    def transforms(self, points: int) -> CircleTransforms:
+        return CircleTransforms(self.degree, points)
 
 
 def rotation_angle(matrix: np.ndarray) -> float:

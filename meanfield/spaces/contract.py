@@ -17,6 +17,7 @@ from .kernels import exponential_multipliers
 
 if TYPE_CHECKING:
     from .chart import Chart
+    from .transforms import Transforms
 
 NEGLIGIBLE = 2.0**-60
 
@@ -460,3 +461,7 @@ class Geometry(Kind, family=True):
         `attraction` and `normaliser` are the multipliers of W and Z by degree, (1, degree + 1)
         if shared or (members, degree + 1); `normaliser` None means Z = 1.
         """
+
+    @abstractmethod
+    def transforms(self, points: int) -> "Transforms":
+        """Harmonics to values and back, on a grid with `points` points on a great circle."""

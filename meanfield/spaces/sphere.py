@@ -16,6 +16,7 @@ from .latitudes import Latitudes
 from .samples import checked_sample, cross_validated_bandwidth
 from .sphere_rings import Rings
 from .sphere_transport import SphereTransport
+from .transforms import SphereTransforms
 
 if TYPE_CHECKING:
     import pyshtools
@@ -270,6 +271,9 @@ class Sphere(Geometry):
 
     def transport(self, attraction, normaliser, members) -> SphereTransport:
         return SphereTransport(attraction, normaliser, members)
+
+    def transforms(self, points: int) -> SphereTransforms:
+        return SphereTransforms(self.degree, points)
 
 
 class SphereChart(Chart):

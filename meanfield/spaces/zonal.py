@@ -14,6 +14,7 @@ from .clusters import ROUNDING, Cluster, cap_at
 from .contract import Geometry, dimension_of_harmonics, read_only
 from .density import Density
 from .latitudes import Latitudes, sample_heights
+from .transforms import ZonalTransforms
 from .zonal_transport import ZonalTransport
 
 BLOCK = 256
@@ -237,6 +238,9 @@ class Zonal(Geometry):
 
     def transport(self, attraction, normaliser, members) -> ZonalTransport:
         return ZonalTransport(attraction, normaliser, members, self.dimension)
+
+    def transforms(self, points: int) -> ZonalTransforms:
+        return ZonalTransforms(self.degree, points, self.dimension)
 
 
 class ZonalChart(Chart):
