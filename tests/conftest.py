@@ -22,16 +22,15 @@ OF_TESTS: dict[type, tuple[type, str]] = {}  # kinds of test modules: their fami
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_pycollect_makemodule():
+def pytest_make_collect_report():
     """Two test modules may choose the same name for a kind: each is known to its own tests only."""
-    module = yield
-    module.obj  # noqa: B018  imports it
+    report = yield  # a module has been imported
     for family in families():
         for name, kind in list(family.kinds.items()):
             if not kind.__module__.startswith("meanfield."):
                 OF_TESTS[kind] = (family, name)
                 del family.kinds[name]
-    return module
+    return report
 
 
 @pytest.fixture(autouse=True)
