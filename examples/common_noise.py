@@ -17,7 +17,7 @@ squares of increments.
 
 :Source: Survey, end of section 7, which asks for common noise.
 :Run time: 3 s, ``python examples/common_noise.py``
-:Look at: the tokens on the path of the density, which is itself random.
+:Look at: the moments, which are random: the density is the law given the common noise.
 """
 
 from pathlib import Path

@@ -11,7 +11,7 @@ predicted from its own equation, see ``stationary.py``; so is the unstable state
 
 :Source: Survey, section 7, equation (9); Balasubramanian, Banerjee and Rigollet, arXiv:2510.20094.
 :Run time: 6 s, ``python examples/hysteresis.py``
-:Look at: the two ends of the six curves, on either side of the dotted unstable state.
+:Look at: the two ends of the six curves, on either side of the dashed unstable state.
 """
 
 from pathlib import Path

@@ -10,7 +10,7 @@ and heat at half the speed (Sinkhorn). The factor is 2: order 1 in :math:`1/\bet
 
 :Source: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040, alignment and heat phases.
 :Run time: 6 s, ``python examples/limits.py``
-:Look at: the densities of large :math:`\beta` on the dashed limits.
+:Look at: the densities of large :math:`\beta` on the dotted limits.
 """
 
 from pathlib import Path

@@ -19,7 +19,7 @@ the distance of the unchanged input. What is checked is the mean cosine of every
 
 :Source: Survey, section 4, Figure 1, there with another Transformer (ALBERT XLarge v2).
 :Run time: 5 s, ``python examples/minilm.py``
-:Look at: the histograms, which move to the right layer by layer and back in the last two.
+:Look at: the histograms, which move to the right layer by layer and back in the last one.
 """
 
 from pathlib import Path

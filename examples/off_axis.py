@@ -11,7 +11,8 @@ moments, at :math:`\kappa = 18.7`.
 :Source: Shalova and Schlichting, arXiv:2412.14813, which has the states with an axis; the survey's
     section 7, equation (9) with another kernel.
 :Run time: 6 s, ``python examples/off_axis.py``
-:Look at: the three hills on the equator, and the two of the biaxial state that are not round.
+:Look at: the three equal hills on the equator, and the four of the biaxial state, which
+    stand in pairs.
 """
 
 from pathlib import Path

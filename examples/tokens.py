@@ -16,7 +16,7 @@ its own metric), and that at the end it is the energy of as many points.
 
 :Source: Survey, section 4.1, Theorem 1, the dynamics (SA) and the energy (3).
 :Run time: 3 s, ``python examples/tokens.py``
-:Look at: the dots, which come together cluster by cluster, and the steps of the energy.
+:Look at: the dots, which come together cluster by cluster, and the steps of the number of clusters.
 """
 
 from pathlib import Path
