@@ -6,6 +6,7 @@ early, 70 for a defect of the package. What only one command needs is imported w
 
 import errno
 import json
+import os
 import sys
 import traceback
 import warnings
@@ -63,6 +64,8 @@ class Commands(click.Group):
             code, text = in_words(error, {})
             click.echo(text, err=True)
             sys.exit(code)
+        finally:
+            _drop_what_cannot_be_printed()
 
     def add_command(self, command: click.Command, name: str | None = None) -> None:
         def import_more(context: click.Context, _option: Any, modules: tuple[str, ...]) -> None:
@@ -88,6 +91,17 @@ class Commands(click.Group):
             code, text = in_words(error, context.obj or {})
             click.echo(text, err=True)
             sys.exit(code)
+
+
+def _drop_what_cannot_be_printed() -> None:
+    """Else Python would try again at its end, complain, and exit with 120."""
+    try:
+        if sys.stdout is not None and not sys.stdout.closed:
+            sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def in_words(error: Exception, imports: dict[str, str]) -> tuple[int, str]:

@@ -300,10 +300,11 @@ def test_standard_output_on_a_full_disk(attack, command, tmp_path):
     if command != "solve run.toml --force" and not attack.long:
         attack.skip("make attack")
     (tmp_path / "run.toml").write_text(WORK["solve"])
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     for end in ("> /dev/full", ">&-", "| true") if attack.long else ("> /dev/full",):
         shell = f'"{sys.executable}" -m meanfield {command} {end}'
         options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 120}
-        done = subprocess.run(shell, shell=True, check=False, **options)
+        done = subprocess.run(shell, shell=True, check=False, env=buffered, **options)
         if "Traceback" in done.stderr or "Exception ignored" in done.stderr or done.returncode < 0:
             attack.failed("traceback", f"{command} {end}: {said(done)}")
         elif "solve" in command and not mf.load(tmp_path / "run.nc").success:
