@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import fitting, real_array
+from ..core.checks import as_given, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..spaces import Density
 from .densities import DifferentiatedRun, check_differentiable
@@ -138,14 +138,31 @@ def gradient(
     by_parameter = np.empty((len(names), *shape))
     for index in np.ndindex(*shape):
         last = Density(space, final.coefficients[index])
-        values[index] = of.value(last)
-        slope = np.broadcast_to(of.variation(last), space.weights.shape)
-        end = space.to_coefficients(real_array("the variation of f", slope))
+        values[index], slope = _evaluated(of, last)
+        end = space.to_coefficients(slope)
         member = DifferentiatedRun(run.model, initial, index, journal, names)
         found[index], by_parameter[:, *index] = member.gradient(end)
     return Gradient(
         values, Variation(initial.geometry, found), dict(zip(names, by_parameter, strict=True))
     )
+
+
+def _evaluated(f: Functional, density: Density) -> tuple[float, np.ndarray]:
+    """The value, and the variation at the points; ValueError unless they are finite numbers."""
+    points = density.geometry.weights.shape
+    value = real_array("the value of f", f.value(density))
+    slope = real_array("the variation of f", f.variation(density))
+    if (
+        value.shape != ()
+        or slope.shape not in ((), points)
+        or not np.isfinite([value, *slope.flat]).all()
+    ):
+        raise ValueError(
+            "f must have one finite value, and a variation with one finite value at each of the "
+            f"{points[0]} points of the grid; got {as_given(value)}, and for the variation "
+            f"{as_given(slope)} of shape {slope.shape}."
+        )
+    return float(value), np.broadcast_to(slope, points)
 
 
 def recorded(run: "Solution") -> tuple[Journal, Density]:

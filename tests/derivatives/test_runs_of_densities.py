@@ -179,6 +179,16 @@ def test_a_functional_of_ones_own():
     assert gradient.parameters == {}
 
 
+@pytest.mark.parametrize(
+    "f", [lambda x: x, lambda x: x[:, 0] * np.nan, lambda x: np.ones(3)], ids=["rows", "nan", "3"]
+)
+def test_functionals_have_one_finite_value_at_each_point(f):
+    run = mf.solve(mf.Transformer(mf.USA(beta=1.0)), MU0, (0, 0.1))
+    for functional in (f, mf.Functional(lambda mu: 1.0, lambda mu: f(mu.geometry.points))):
+        with pytest.raises(ValueError, match=r"one finite value|f must map"):
+            mf.gradient(functional, run)
+
+
 def test_what_has_no_derivatives_is_refused(tmp_path):
     model = mf.Transformer(mf.USA(beta=1.0), kappa=2.0)
     with pytest.raises(ValueError, match="gamma"):
