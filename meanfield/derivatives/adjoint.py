@@ -10,7 +10,7 @@ from ..core.checks import as_given, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..spaces import Density
 from .densities import DifferentiatedRun, check_differentiable
-from .journal import Journal
+from .journal import EnsembleJournal, Journal
 from .tangents import check_state, checked_parameter
 from .variation import Variation
 
@@ -121,12 +121,6 @@ def gradient(
     check_state(final)
     check_differentiable(run.model)
     journal, initial = recorded(run)
-    steps = journal.stretches[-1].steps[-1] if len(journal) else (0.0, 1.0)
-    if abs(sum(steps) - (run.t[-1] - run.options["t_start"])) > STEPPED * steps[1] and len(journal):
-        raise MeanfieldError(
-            f"The gradient is that of the end of a step, and the run ends at t = {run.t[-1]:g} "
-            f"within one ({run.status}). Run again with t_span to end there."
-        )
     if parameters is None:
         noisy = np.isfinite(run.model.kappa).all()
         parameters = [*run.model.drift.as_zonal().parameters, *(["kappa"] if noisy else [])]
@@ -140,11 +134,23 @@ def gradient(
         last = Density(space, final.coefficients[index])
         values[index], slope = _evaluated(of, last)
         end = space.to_coefficients(slope)
-        member = DifferentiatedRun(run.model, initial, index, journal, names)
+        own = journal.member(index)
+        _check_end(run, own)
+        member = DifferentiatedRun(run.model, initial, index, own, names)
         found[index], by_parameter[:, *index] = member.gradient(end)
     return Gradient(
         values, Variation(initial.geometry, found), dict(zip(names, by_parameter, strict=True))
     )
+
+
+def _check_end(run: "Solution", journal: Journal) -> None:
+    """Raise MeanfieldError where a run ends within a step."""
+    steps = journal.stretches[-1].steps[-1] if len(journal) else (0.0, 1.0)
+    if abs(sum(steps) - (run.t[-1] - run.options["t_start"])) > STEPPED * steps[1] and len(journal):
+        raise MeanfieldError(
+            f"The gradient is that of the end of a step, and the run ends at t = {run.t[-1]:g} "
+            f"within one ({run.status}). Run again with t_span to end there."
+        )
 
 
 def _evaluated(f: Functional, density: Density) -> tuple[float, np.ndarray]:
@@ -165,7 +171,7 @@ def _evaluated(f: Functional, density: Density) -> tuple[float, np.ndarray]:
     return float(value), np.broadcast_to(slope, points)
 
 
-def recorded(run: "Solution") -> tuple[Journal, Density]:
+def recorded(run: "Solution") -> tuple[Journal | EnsembleJournal, Density]:
     """The accepted steps of a run, and its initial state; MeanfieldError if they are not known."""
     if run.stored.get("journal") is None:
         raise MeanfieldError(

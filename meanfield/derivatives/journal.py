@@ -1,6 +1,7 @@
 """The steps of a run of densities that were accepted: what its derivatives are taken along."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -43,3 +44,32 @@ class Journal:
 
     def __len__(self) -> int:
         return sum(len(stretch.steps) for stretch in self.stretches)
+
+    def member(self, _index: tuple[int, ...]) -> "Journal":
+        """That of a member of an ensemble: of a single run the only one."""
+        return self
+
+
+class EnsembleJournal:
+    """The accepted steps of all members of an ensemble.
+
+    Parameters
+    ----------
+    journals : sequence of Journal
+        In C order.
+    shape : tuple of int
+        Of the ensemble.
+    """
+
+    def __init__(self, journals: Sequence[Journal], shape: tuple[int, ...]):
+        self._journals, self._shape = journals, shape
+
+    @classmethod
+    def of(cls, journals: Sequence[Journal | None], shape: tuple[int, ...]) -> Self | None:
+        """Those of the members, or None where one is not known."""
+        known = [journal for journal in journals if journal is not None]
+        return cls(known, shape) if len(known) == len(journals) else None
+
+    def member(self, index: tuple[int, ...]) -> Journal:
+        """That of one member."""
+        return self._journals[int(np.ravel_multi_index(index, self._shape))]

@@ -72,7 +72,7 @@ class DifferentiatedScheme:
 
     def __init__(self, scheme: Scheme, linear: np.ndarray, transport: Any, factors, parseval):
         self.scheme, self._transport, self._linear = scheme, transport, np.array(linear, float)
-        table: Table = scheme.table()
+        table: Table = scheme.table
         none, rows = np.zeros(0), len(scheme.nodes) + 1
         inside, added = (np.zeros(1), self._linear) if scheme.explicit else (self._linear, none)
         address = transport.address, transport.context

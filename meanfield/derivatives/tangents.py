@@ -13,7 +13,7 @@ from ..models.transformer import Transformer
 from ..spaces import Density
 from ..states.contract import member_dims
 from .densities import DifferentiatedRun, check_differentiable
-from .journal import Journal
+from .journal import EnsembleJournal, Journal
 from .parameters import derivative_by
 from .variation import Variation
 
@@ -159,13 +159,15 @@ def _direction(given: Any, state: Density) -> np.ndarray:
         ) from None
 
 
-def tangents_of(run: Any, journal: Journal, initial: Density, tangents: dict[str, Any]) -> Tangents:
+def tangents_of(
+    run: Any, journal: Journal | EnsembleJournal, initial: Density, tangents: dict[str, Any]
+) -> Tangents:
     """The derivatives of a run from `initial` along its accepted steps."""
     model, shape, elapsed = run.model, initial.shape, run.t - run.options["t_start"]
     parameters = [name for name in tangents.values() if isinstance(name, str)]
     rows: list[dict[tuple, np.ndarray]] = [{} for _ in elapsed]
     for index in np.ndindex(*shape):
-        member = DifferentiatedRun(model, initial, index, journal, parameters)
+        member = DifferentiatedRun(model, initial, index, journal.member(index), parameters)
         own = [h if isinstance(h, str) else h[index] for h in tangents.values()]
         for row, found in zip(rows, member.tangents(elapsed, own), strict=True):
             row[index] = found[1:]

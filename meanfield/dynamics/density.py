@@ -1,10 +1,11 @@
 """Densities in harmonics, d mu/dt = (1/kappa) L* mu - div(mu v[mu]) + reaction; observables."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..spaces import Geometry
@@ -169,8 +170,9 @@ class DensityMotion(Motion, moves=Density):
         return (Krogstad if scheme is None and dt is not None else scheme), dt
 
     def setup(self) -> None:
-        """Remember fields, which make kernels."""
+        """Remember fields, which make kernels, and the equations on all degrees met."""
         self._fields: dict[Geometry, EnsembleFields] = {}
+        self._evolutions: dict[int, DensityEvolution] = {}
         if not self.model.is_zonal:
             self.fields(self.like.geometry)  # refuses drifts of unknown kinds
 
@@ -250,9 +252,23 @@ class DensityMotion(Motion, moves=Density):
         """The density with these coefficients."""
         return Density(self.like.geometry.with_modes(y.shape[-1]), y)
 
+    def packed(self, state: Density) -> np.ndarray:
+        """The coefficients; of an ensemble also the degree of each member, in a last column."""
+        if not state.shape:
+            return state.coefficients
+        return np.concatenate([state.coefficients, state.member_degrees[..., None]], axis=-1)
+
+    def unpacked(self, array: np.ndarray) -> Density:
+        if array.ndim == 1:
+            return self.state_of(array)
+        return self.state_of(array[..., :-1]).with_member_degrees(array[..., -1].real.astype(int))
+
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the coefficients."""
-        evolution = self.evolution(self.like.geometry.with_modes(y.shape[-1]))
+        modes = y.shape[-1]
+        if modes not in self._evolutions:
+            self._evolutions[modes] = self.evolution(self.like.geometry.with_modes(modes))
+        evolution = self._evolutions[modes]
         coefficients = y.reshape(evolution.members, -1)
         evolution.freeze(t)
         evolution.nonlinear.time[0] = t
@@ -309,6 +325,17 @@ class DensityMotion(Motion, moves=Density):
             "time scale: try a larger rtol."
         )
 
+    def with_state(self, state: Density) -> Self:
+        """The same motion, which keeps what it has computed, of a state on other modes."""
+        return self if state.shape == self.like.shape else super().with_state(state)
+
+    @cached_property
+    def _members(self) -> list[Self]:
+        """The motions of the members of an ensemble, in C order."""
+        states = [self.like[index] for index in np.ndindex(self.like.shape)]
+        models = self.model.members(self.like.shape)
+        return [type(self)(model, state) for model, state in zip(models, states, strict=True)]
+
     @np.errstate(over="ignore")  # of 1/kappa: free energies are infinite then
     def measure(self, state: Density, t: float = 0.0) -> dict[str, Any]:
         """Observables of a density, or of an ensemble of densities.
@@ -338,7 +365,17 @@ class DensityMotion(Motion, moves=Density):
         the logarithm of the modulus then keeps the entropy's error at the size of the truncation.
         The dissipation is computed as -int (log mu / kappa - W * mu) d_t mu dsigma, its value by
         parts, which does not divide by the density.
+
+        Members of an ensemble are measured one by one, each on its own grid: the values have the
+        bits that they have alone.
         """
+        if state.shape:
+            each = [
+                motion.measure(state[index], t)
+                for motion, index in zip(self._members, np.ndindex(state.shape), strict=True)
+            ]
+            tables = {name: np.array([row[name] for row in each]) for name in each[0]}
+            return {n: v.reshape(*state.shape, *v.shape[1:]) for n, v in tables.items()}
         model, geometry = self.model, state.geometry
         energy, potential = self._energy(state, t)
         entropy = _mean(state, state.values * _log(state.values))
@@ -360,8 +397,8 @@ class DensityMotion(Motion, moves=Density):
 
     @classmethod
     def resolution(cls, state: Density) -> dict[str, Any]:
-        """The degree of the expansion."""
-        return {"degree": state.geometry.degree}
+        """The degree of the expansion, of each member."""
+        return {"degree": state.member_degrees}
 
     def _energy(self, state: Density, t: float) -> tuple[np.ndarray, np.ndarray | None]:
         """E, and the coefficients of the potential of which v is the gradient; nan and None."""

@@ -112,10 +112,11 @@ def measure_all(
 
     For densities also the degree of each.
     """
-    rows: list[dict[str, Any]] = [
-        {**measure(model, state, float(t)), **motion_for(state).resolution(state)}
-        for state, t in zip(states, times, strict=True)
-    ]
+    motion, rows = motion_for(states[0])(model, states[0]), []
+    with np.errstate(**UNHEARD):
+        for state, t in zip(states, times, strict=True):
+            motion = motion.with_state(state)
+            rows.append({**motion.measure(state, float(t)), **motion.resolution(state)})
     return {name: _stacked([np.asarray(row[name]) for row in rows]) for name in rows[0]}
 
 

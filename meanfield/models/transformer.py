@@ -1,8 +1,10 @@
 """The model: a drift, the strength of the noise, and what else a layer of a Transformer does."""
 
-from collections.abc import Callable
+import copy
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -120,6 +122,24 @@ class Transformer(Kind, family=True):
     def smooth_noise(self) -> bool:
         """Whether kappa changes otherwise than by jumps."""
         return not self.steady_noise and not self.kappa.piecewise_constant
+
+    def members(self, shape: tuple[int, ...]) -> Iterator["Transformer"]:
+        """The models of the members of an ensemble of this shape, to which its own broadcasts."""
+        drift, common = self.drift.broadcast(shape), self.common
+        parts: dict[str, list[Any]] = {}
+        if drift.shape:
+            parts["drift"] = [drift.member(i) for i in range(math.prod(shape))]
+        if self.kappa.shape:
+            parts["kappa"] = [
+                k.reshape(()) for k in np.broadcast_to(self.kappa, shape).ravel()[:, None]
+            ]
+        if common is not None and common.shape:
+            kappas = np.broadcast_to(common.kappa, shape).ravel()
+            parts["common"] = [common.replace(kappa=kappa) for kappa in kappas]
+        for i in range(math.prod(shape)):
+            member = copy.copy(self)
+            member._set(**{name: values[i] for name, values in parts.items()})
+            yield member
 
     def kappa_at(self, t: float) -> np.ndarray:
         """kappa at the time t."""

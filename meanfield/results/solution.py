@@ -77,9 +77,12 @@ class Solution(Result):
     message : str
         The same in words, and what to do about it.
     stats : dict
-        steps, rejected, evaluations, weights, degree_changes, highest_degree, seconds, ...
+        steps, rejected, evaluations, weights, degree_changes, highest_degree, seconds, ... Of an
+        ensemble of densities each is a list with an entry for every member, nested as its shape;
+        so are "status", and "t_end", the time at which a member ended.
     t_events : list of ndarray
-        The times of every event, one array for each event function.
+        The times of every event, one array for each event function; of an ensemble of densities
+        (*ensemble, most), filled up with nan.
     options : dict
         The arguments of `solve` as plain data.
     rtol : float
@@ -132,7 +135,8 @@ class Solution(Result):
 
         For characteristics: whether their nodes resolved every state.
         """
-        return self.status != "unresolved" and self.stats.get("unresolved_since") is None
+        of_members = np.ravel(self.stats.get("status", self.status))
+        return "unresolved" not in of_members and self.stats.get("unresolved_since") is None
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:

@@ -1,8 +1,10 @@
 """The arguments of `solve`, checked before anything is computed."""
 
+import copy
 import json
+import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +16,7 @@ from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
 from ..models.parameters import Place
+from ..models.transformer import Transformer
 from ..spaces.density import Density
 from ..states import State
 from ..steppers import Layers, Scheme, Splitting
@@ -44,6 +47,8 @@ class Arguments:
         Of the outputs.
     scheme : Scheme or Splitting or None
         None is a choice as the run goes.
+    apart : bool
+        Whether it is an ensemble whose members move apart: see `members`.
     steady : float
         The rate of change at which to end; 0 never.
     seed : object
@@ -71,8 +76,8 @@ class Arguments:
                 state.check_arrays()
             model = model.resolve(Place(state.dimension, state.tokens))
         kind = motion_for(state)
-        self.model, self.state = model, kind.prepared(model, state)
-        _check_outputs(len(self.times), self.state)
+        state = kind.prepared(model, state)
+        _check_outputs(len(self.times), state)
         until, tolerance = given["until"], given["steady_tolerance"]
         if until is None and tolerance != AT_REST:
             raise ValueError(
@@ -90,7 +95,8 @@ class Arguments:
                 "tokens may rest and move again. Look at observables over time instead."
             )
         self.engine = options.get("engine")
-        motion = kind(model, self.state, self.engine, scheme=scheme, rtol=self.rtol)
+        self._given, self._options = given, options
+        motion = self._fit(kind, model, state)
         for name, value in options.items():
             if not motion.takes(name):
                 raise ValueError(kind.refusal(name, value))
@@ -99,17 +105,49 @@ class Arguments:
                 'until="steady" is for states that come to rest; what is moved by random numbers '
                 "does not. Look at observables over time instead."
             )
-        self.motion: Motion = motion
-        self.scheme: Any
-        self.scheme, self.dt = motion.chosen_scheme(scheme, dt, self.start)
-        _check_step(self.dt, self.start, float(self.times[-1]))
-        span = self.start, self.start + float(self.times[-1])
-        self.degrees = _degrees(motion, span, options.get("min_degree"), options.get("max_degree"))
+        self._choose()
         self.merge = checked_distance(options.get("merge"), motion)
         self.rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
-        self.common_rng = _common_stream(self.rng) if model.common is not None else None
+        self.apart = motion.semilinear and state.shape != ()
+        self.common_rng = None
+        if model.common is not None and not self.apart:
+            self.common_rng = _children(self.rng, (1,))[0]
+        self.threads, alone = given["threads"], 1 if self.apart else given["threads"]
+        fitting("threads", self.threads, "1, as there is no ensemble of densities", alone == 1)
         self.progress = given["progress"]
         self.provenance = _plain_data(given["provenance"])
+
+    def _fit(self, kind: type[Motion], model: Transformer, state: Any) -> Motion:
+        """Take a model and a state, and make the motion; MeanfieldError if there is none."""
+        scheme = self._given["scheme"]
+        self.model, self.state = model, state
+        self.motion: Motion = kind(model, state, self.engine, scheme=scheme, rtol=self.rtol)
+        return self.motion
+
+    def _choose(self) -> None:
+        """Choose the scheme, the step and the degrees; ValueError for those that do not fit."""
+        given, motion, last = self._given, self.motion, float(self.times[-1])
+        self.scheme: Any
+        self.scheme, self.dt = motion.chosen_scheme(given["scheme"], given["dt"], self.start)
+        _check_step(self.dt, self.start, last)
+        bounds = (self._options.get(name) for name in ("min_degree", "max_degree"))
+        self.degrees = _degrees(motion, (self.start, self.start + last), *bounds)
+
+    def members(self) -> Iterator["Arguments"]:
+        """Those of the members of an ensemble, each as if it were alone, in C order.
+
+        What is random in one draws from a generator of its own, `rng.spawn`.
+        """
+        shape = self.state.shape
+        rngs = [None] * math.prod(shape) if self.rng is None else _children(self.rng, shape)
+        models, indices = self.model.members(shape), np.ndindex(shape)
+        for index, model, rng in zip(indices, models, rngs, strict=True):
+            one = copy.copy(self)
+            one._fit(type(self.motion), model, self.state[index])
+            one._choose()
+            one.apart, one.rng = False, rng
+            one.common_rng = None if rng is None else _children(rng, (1,))[0]
+            yield one
 
     def described(self) -> dict[str, Any]:
         """What determines the result besides model and state, as plain data."""
@@ -227,13 +265,18 @@ def _random(rng, read: bool, checkpoint: Path | None) -> tuple:
     return numbers, json.loads(state)
 
 
-def _common_stream(rng: np.random.Generator) -> np.random.Generator:
-    """That of common noise: a child of the generator, whose own numbers stay what they are."""
+def _children(rng: np.random.Generator, shape: tuple[int, ...]) -> list[np.random.Generator]:
+    """A child of the generator for every member of an ensemble, in C order.
+
+    That of a single run is the stream of its common noise. The generator's own numbers stay what
+    they are.
+    """
+    count = math.prod(shape)
     try:
-        return rng.spawn(1)[0]
+        return rng.spawn(count)
     except TypeError as error:
         raise ValueError(
-            "Common noise draws from rng.spawn(1), and this rng has no seed to spawn from: "
+            f"Noise draws from rng.spawn({count}), and this rng has no seed to spawn from: "
             f"{error} Give rng as a seed, or as numpy.random.default_rng(seed)."
         ) from error
 

@@ -13,9 +13,8 @@ from ..steppers.clock import replanned, restored, started
 from ..steppers.flow import UNHEARD
 from .arguments import Arguments
 from .integration import Integration
-from .policies import Policy
+from .policies import UNRESOLVED, Policy
 
-UNRESOLVED = 100
 COARSE_TAIL = 0.01
 COEFFICIENTS_PER_PAUSE = 200_000
 
@@ -60,7 +59,7 @@ class SpectralIntegration(Integration):
     def state(self) -> Density:
         stepper = self.stepper
         u = stepper.within(self.elapsed) if self.within else stepper.state
-        return Density(self.geometry, u.reshape(*self._shape, -1))
+        return Density.computed(u.reshape(*self._shape, -1), self.geometry)
 
     @property
     def rate(self) -> float:

@@ -17,16 +17,24 @@ from ..core.errors import MeanfieldError
 from ..derivatives.journal import Journal
 from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
-from ..steppers.advance import PAUSED, REACHED, STEADY
+from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from ..steppers.clock import Clock, restored, started
 from ..steppers.flow import UNHEARD, ExplicitFlow, Flow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
 from .checkpoint import random_state
 from .merging import Merging
-from .policies import BlowUp, Policy, Stiffness
+from .policies import BLOWN_UP, CANCELLED, UNRESOLVED, BlowUp, Policy, Stiffness
 
 STALLED = 101  # a step was too short for the clock to show
+FAILURES = {
+    NOT_FINITE: "not_finite",
+    TOO_SMALL: "step_too_small",
+    UNRESOLVED: "unresolved",
+    BLOWN_UP: "blow-up",
+    CANCELLED: "cancelled",
+}  # causes for which a run cannot go on, by the codes of `Integration.advance`
+STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
 ONE_TIME = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 BESIDE = 32 * np.finfo(float).eps  # of a time: so far from a jump it is certainly before or after
 
@@ -82,6 +90,11 @@ class Integration(ABC):
     @property
     def t(self) -> float:
         return self.start + self.elapsed
+
+    @property
+    def progress(self) -> float:
+        """The part of the way that lies behind."""
+        return self.elapsed / self.duration
 
     @property
     def within(self) -> bool:
@@ -194,6 +207,35 @@ class Integration(ABC):
         """Where the run is, for the words in which it ends."""
         now = self.t, self.elapsed, self.coordinates, self.clock.step, self.stalled
         return Failure(*now, self.dt, self.rtol, stats, "merging" in self.policies)
+
+    def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
+        """The end with this state, as plain data: status, message, what to warn of, and counts."""
+        stats = self.stats(state, t)
+        at = self.situation(stats)
+        stuck = cause in FAILURES.values()
+        text = self.motion.failure(cause, at) if stuck else self._message(cause)
+        failed = stuck and cause != "blow-up"
+        doubt = None if failed else self.motion.doubt(state, t, at)
+        remark = self.motion.remark(state)
+        return {
+            "status": STATUS.get(cause, cause),
+            "message": " ".join(filter(None, (text, doubt, remark))),
+            "warning": text if failed else doubt,
+            "stats": stats | {"rate_of_change": self.rate},
+        }
+
+    def _message(self, status: str) -> str:
+        """A status that is no failure in words."""
+        t, rate, steady = self.t, self.rate, self.steady
+        not_yet = f", not steady yet: rate of change {rate:.1e} > {steady:g}" if steady else ""
+        return {
+            "finished": f"Reached t = {t:g}{not_yet}.",
+            "steady": f"Steady at t = {t:g}: rate of change {rate:.1e}.",
+            "event": "A terminal event occurred.",
+            "stopped": f"The callback ended the run at t = {t:g}.",
+            "interrupted": f"Interrupted at t = {t:g}; the states so far are kept.",
+            "max_steps": f"max_steps was reached at t = {t:g}; the states so far are kept.",
+        }[status]
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that the future of the run depends on, and its counts, as arrays."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..steppers.radau import Radau, StiffFlow, jacobian
 
+UNRESOLVED = 100  # max_degree modes are too few
 BLOWN_UP = 102  # the next step would pass a blow-up
 NEAR = 1e-11  # of the time since the start: what is left when the blow-up is certain
 SLOWEST = 0.02  # the least power of 1 / (T - t) that is told from a fast exponential

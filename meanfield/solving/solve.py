@@ -14,31 +14,23 @@ from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive
 from ..core.kinds import checked
 from ..derivatives.adjoint import recorded
-from ..derivatives.journal import Journal
+from ..derivatives.journal import EnsembleJournal, Journal
 from ..derivatives.tangents import checked_tangents, tangents_of
 from ..dynamics.motion import Motion
 from ..engines import Summation
 from ..models.transformer import Transformer
 from ..results.solution import Solution, State
 from ..steppers import Scheme, Splitting
-from ..steppers.advance import NOT_FINITE, STEADY, TOO_SMALL
+from ..steppers.advance import STEADY
 from .arguments import AT_REST, Arguments, Times
-from .degree_adaptation import UNRESOLVED, SpectralIntegration
-from .integration import STALLED, FlowIntegration, Integration
-from .policies import BLOWN_UP, CANCELLED
+from .degree_adaptation import SpectralIntegration
+from .ensemble import ENDED, Ensemble, padded
+from .integration import FAILURES, STALLED, FlowIntegration, Integration
 from .progress import Interruption, Progress
 from .random_flow import RandomFlow
 from .watching import EventWatch, asks_to_stop, checked_observables, observed
 
-ENDS = {
-    NOT_FINITE: "not_finite",
-    TOO_SMALL: "step_too_small",
-    UNRESOLVED: "unresolved",
-    BLOWN_UP: "blow-up",
-    CANCELLED: "cancelled",
-}  # causes for which a run cannot go on, by the codes of `Integration.advance`
 CHECKED_WHERE_USED = "state scheme observe rng checkpoint provenance tangents".split()
-STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
 GOES_ON = ("interrupted", "max_steps", "stopped")  # when it is resumed; else the end is the end
 
 
@@ -63,6 +55,7 @@ def solve(
     progress: bool | None = None,
     engine: Summation | None = None,
     merge: Positive | None = None,
+    threads: Natural = 1,
     rng: Index | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: NonNegative = 60.0,
@@ -80,9 +73,10 @@ def solve(
     ----------
     model : Transformer
         Drift and noise. Arrays of beta and kappa, and stacked initial densities, make an
-        ensemble by broadcasting: all members are solved at once, with common steps and modes.
-        Characteristics and a Gaussian take a single model without noise. Replicas of tokens
-        broadcast likewise.
+        ensemble by broadcasting. Each of its members has its own steps, scheme, degree and end,
+        and the same bits as alone; see `stats` of `Solution`. Under common noise member r draws
+        from `rng.spawn(members)[r]`. Characteristics and a Gaussian take a single model without
+        noise. Replicas of tokens broadcast likewise.
     state : Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
         The initial state; or one of a class of your own that a `Motion` moves.
     t_span : (float, float)
@@ -92,7 +86,7 @@ def solve(
         spaced times, or every layer for `Layers`. The run ends at the last of them.
     rtol : float
         1e-13 to 1e-3. For a density: bound on the error of a step relative to the state, both
-        in H^-1 (the linearisation of W2), for the worst member; coefficients are kept down to
+        in H^-1 (the linearisation of W2); coefficients are kept down to
         rtol / 10. For characteristics: on the error of a step relative to W2 to a Dirac. For
         tokens: on that of the worst token, in radians; for a Gram matrix of an inner product; for
         equiangular tokens on that of 1 - rho and of 1 + (n - 1) rho, relative; for a Gaussian of
@@ -108,18 +102,19 @@ def solve(
         given. For other states `DormandPrince`, or any explicit scheme; for tokens with noise
         `Strang`, without noise also `Layers` or `LieTrotter`, with `dt`.
     until : "steady", optional
-        Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, of
-        all members; for characteristics, tokens and equiangular ones the speed
-        (int |v|^2 dmu)^(1/2); for a Gaussian that of the law in W2, which is 0 where points move
-        and the law does not; for a Gram matrix the fastest change of an inner product.
+        Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, for
+        each member of an ensemble by itself; for characteristics, tokens and equiangular ones the
+        speed (int |v|^2 dmu)^(1/2); for a Gaussian that of the law in W2, which is 0 where points
+        move and the law does not; for a Gram matrix the fastest change of an inner product.
     events : function or list of functions
         g(t, state) -> float, whose zeros are located to rounding and returned in `t_events`;
         g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or falling.
         In fixed steps of tokens, and under common noise, an event is at the end of the step in
-        which it falls.
+        which it falls. Of an ensemble of densities they see one member at a time, which a terminal
+        event ends.
     callback : function, optional
         Called as callback(t, state) after every step, and at outputs within a step; returning
-        True ends the run.
+        True ends the run. Of an ensemble of densities it sees all members, at outputs alone.
     observe : mapping of str to function, optional
         Functions f(state) -> real number or array of one shape, whose values at the outputs are
         among the `observables` of the result, and in its file; nan where a function fails.
@@ -142,6 +137,9 @@ def solve(
     merge : float, optional
         Tokens closer than this, and whose radii are as close, relative, become one; single sets
         without noise. Never by default.
+    threads : int
+        How many members of an ensemble of densities are moved at the same time. The result has the
+        same bits.
     rng : numpy.random.Generator or seed, optional
         Of the noise of tokens, and of common noise; without noise it is checked and not read. By
         default a new seed, which `options["seed"]` records. Common noise has a stream of its own,
@@ -213,7 +211,8 @@ class _Run:
     def __init__(self, arguments: Arguments, progress: Progress):
         self._progress = progress
         self._arguments, self._began = arguments, time.perf_counter()
-        self._integration: Integration = _integration_of(arguments.motion)(arguments)
+        kind = _integration_of(arguments.motion)
+        self._integration: Any = (Ensemble if arguments.apart else _alone)(arguments, kind)
         self._record = _Record([[] for _ in arguments.events])
         self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
         self._resumed = bool(kept)
@@ -221,11 +220,11 @@ class _Run:
             self._integration.restore(kept)
             self._record = _Record.of_arrays(kept, arguments.motion)
         self._watch = None
-        if arguments.events:
+        if arguments.events and not arguments.apart:
             self._watch = EventWatch(arguments.events, self._integration)
 
     @property
-    def journal(self) -> Journal | None:
+    def journal(self) -> Journal | EnsembleJournal | None:
         """The accepted steps of the run, where they are all known."""
         return self._integration.journal
 
@@ -278,16 +277,19 @@ class _Run:
             if left <= 0 and not run.within:
                 return "max_steps"
             code = run.advance(elapsed, min(limit, left))
-            if code in ENDS:
-                return ENDS[code]
+            if code in FAILURES:
+                return FAILURES[code]
             moved = run.elapsed > before or code == STALLED
             if looked_at and moved and (status := self._look()):
                 return status
             if code == STEADY:
                 return "steady"
+            if code == ENDED:
+                self._record.save(run.t, run.state)
+                return run.cause
             if interruption.requested:
                 return "interrupted"
-            self._progress.show(run.elapsed / run.duration, f"solve t = {run.t:.4g}, {run.size}")
+            self._progress.show(run.progress, f"solve t = {run.t:.4g}, {run.size}")
             self._keeper.save_now_and_then(self._arrays)
         return None
 
@@ -317,15 +319,21 @@ class _Run:
     def _end(self, status: str) -> None:
         """Keep how the run ends; the checkpoint of one that is over has it too."""
         run, record = self._integration, self._record
-        over, steady = status not in GOES_ON, self._arguments.steady
+        over = status not in GOES_ON
         if not over:  # before the state where the run happened to end is added
             self._keeper.save(self._arrays)
         if status not in ("event", "finished"):  # whose last state is kept already
             record.save(run.t, run.state)
-        record.end = _ending(status, run, record, steady)
+        if self._arguments.apart:
+            record.t_events = run.t_events
+        record.end = run.ending(status, record.states[-1], record.times[-1])
         record.end["stats"]["seconds"] = self._seconds()
         if over:
             self._keeper.save(self._arrays)
+
+
+def _alone(arguments: Arguments, kind: type[Integration]) -> Integration:
+    return kind(arguments)
 
 
 def _integration_of(motion: Motion) -> type[Integration]:
@@ -339,7 +347,7 @@ def _integration_of(motion: Motion) -> type[Integration]:
 class _Record:
     """States saved so far, events seen, wall time spent in earlier sessions; once over, the end."""
 
-    t_events: list[list[float]]
+    t_events: list[list[Any]]
     times: list[float] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     seconds: float = 0.0
@@ -363,38 +371,6 @@ class _Record:
         kept = sorted(key for key in content if key.startswith("record."))
         states = [motion.unpacked(content[key]) for key in kept]
         return cls(states=states, **json.loads(str(content["record"])))
-
-
-def _ending(cause: str, run: Integration, record: _Record, steady: float) -> dict[str, Any]:
-    """The end of a run as plain data: status, message, what to warn of, and counts."""
-    last = record.states[-1], record.times[-1]
-    stats = run.stats(*last)
-    at = run.situation(stats)
-    stuck = cause in ENDS.values()
-    text = run.motion.failure(cause, at) if stuck else _message(cause, run, steady)
-    failed = stuck and cause != "blow-up"
-    doubt = None if failed else run.motion.doubt(*last, at)
-    remark = run.motion.remark(last[0])
-    return {
-        "status": STATUS.get(cause, cause),
-        "message": " ".join(filter(None, (text, doubt, remark))),
-        "warning": text if failed else doubt,
-        "stats": stats | {"rate_of_change": run.rate},
-    }
-
-
-def _message(status: str, run: Integration, steady: float) -> str:
-    """A status that is no failure in words."""
-    t, rate = run.t, run.rate
-    not_yet = f", not steady yet: rate of change {rate:.1e} > {steady:g}" if steady else ""
-    return {
-        "finished": f"Reached t = {t:g}{not_yet}.",
-        "steady": f"Steady at t = {t:g}: rate of change {rate:.1e}.",
-        "event": "A terminal event occurred.",
-        "stopped": f"The callback ended the run at t = {t:g}.",
-        "interrupted": f"Interrupted at t = {t:g}; the states so far are kept.",
-        "max_steps": f"max_steps was reached at t = {t:g}; the states so far are kept.",
-    }[status]
 
 
 def _start(arguments: Arguments) -> Solution:
@@ -422,7 +398,10 @@ def _solution(arguments: Arguments, record: _Record) -> Solution:
         status=end["status"],
         message=end["message"],
         stats=end["stats"],
-        t_events=[np.array(times) for times in record.t_events],
+        t_events=[
+            padded(times, arguments.state.shape) if arguments.apart else np.array(times)
+            for times in record.t_events
+        ],
         options=arguments.described(),
         rtol=arguments.rtol,
         stored={"extra": arguments.provenance},

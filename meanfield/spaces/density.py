@@ -50,9 +50,13 @@ class Density(State):
     -----
     Build one through its geometry: ``circle.density(f)``, ``circle.von_mises(...)`` and so on.
     Mixtures are written as they are read, ``0.3 * a + 0.7 * b``; the result must have mass 1.
+
+    Members of an ensemble may have degrees of their own, below that of the geometry: those that
+    were stacked, and those of a run, where each needs its own. A member that is taken out has it.
     """
 
     kept = False  # a configuration names its law
+    _degrees: ClassVar[Any] = None  # of the members, where they have their own
     geometry: Any
     coefficients: Annotated[np.ndarray, Held("harmonic coefficients", ("mode",))]
     words: ClassVar[dict[str, str]] = {
@@ -89,13 +93,37 @@ class Density(State):
 
     @classmethod
     def computed(cls, coefficients: Any, space: "Geometry") -> Self:
-        return cls(space, coefficients)
+        density = cls.__new__(cls)
+        density._set(geometry=space, coefficients=np.array(coefficients, space.dtype, order="C"))
+        return density
 
     def __repr__(self) -> str:
         ensemble = f", ensemble {self.shape}" if self.shape else ""
         return f"Density({self.geometry!r}{ensemble}, spectral tail {self.spectral_tail.max():.1e})"
 
     # What it holds ---------------------------------------------------------------------------
+
+    @property
+    def member_degrees(self) -> np.ndarray:
+        """The degree of every member, (*ensemble,)."""
+        own = self.geometry.degree if self._degrees is None else self._degrees
+        return np.broadcast_to(own, self.shape)
+
+    def with_member_degrees(self, degrees: np.ndarray) -> "Density":
+        """The ensemble with these degrees of its members, on the geometry of the highest.
+
+        Coefficients beyond them must be 0.
+        """
+        degree = int(np.max(degrees))
+        space = self.geometry.with_degree(degree)
+        found = self.computed(self.geometry.resample(self.coefficients, degree), space)
+        found._set(_degrees=np.array(degrees))
+        return found
+
+    def _each(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> "Density":
+        found = super()._each(change)
+        degrees = change(self.member_degrees, ())
+        return found.with_member_degrees(degrees) if found.shape else found.resample(int(degrees))
 
     @property
     def dimension(self) -> int:
@@ -127,12 +155,12 @@ class Density(State):
     @classmethod
     def stacked(cls, states: "Sequence[Density]") -> Arrays:
         """On the grid and the modes of the highest degree; `degree` says what each has."""
-        degrees = np.array([state.geometry.degree for state in states])
+        degrees = np.array([state.member_degrees for state in states])
         fine = [state.resample(int(degrees.max())) for state in states]
         found = super().stacked(fine)
         for name in (*fine[0].geometry.axes, *fine[0].geometry.mode_axes):
             found[name] = fine[0].arrays()[name]
-        return {**found, "degree": (("t",), degrees)}
+        return {**found, "degree": (("t", *member_dims(states[0].shape)), degrees)}
 
     @classmethod
     def unstacked(cls, arrays: Arrays, header: dict[str, Any]) -> "list[Density]":
@@ -143,8 +171,8 @@ class Density(State):
         if space.dtype.kind == "c":
             coefficients.imag = arrays["coefficient_im"][1]
         return [
-            cls(space.with_degree(degree), space.resample(row, degree))
-            for degree, row in zip(degrees.tolist(), coefficients, strict=True)
+            cls(space, row).with_member_degrees(own)
+            for own, row in zip(degrees, coefficients, strict=True)
         ]
 
     # Reading -------------------------------------------------------------------------------
@@ -230,7 +258,8 @@ class Density(State):
     def resample(self, degree: int) -> "Density":
         """The same density with harmonics up to another degree, cut off or filled up."""
         geometry = self.geometry.with_degree(degree)
-        return Density(geometry, self.geometry.resample(self.coefficients, geometry.degree))
+        coefficients = self.geometry.resample(self.coefficients, geometry.degree)
+        return self.computed(coefficients, geometry)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -244,7 +273,12 @@ class Density(State):
         if not densities:
             raise ValueError("densities: stack expects at least one density; got none.")
         fine = _on_one_space(densities)
-        return cls(fine[0].geometry, np.stack([density.coefficients for density in fine]))
+        found = cls(fine[0].geometry, np.stack([density.coefficients for density in fine]))
+        return found.with_member_degrees(np.stack([one.member_degrees for one in densities]))
+
+    def reshape(self, shape: tuple[int, ...]) -> "Density":
+        """The same members in an ensemble of another shape."""
+        return self._each(lambda array, own: array.reshape(*shape, *own))
 
     @classmethod
     def mixture(cls, weights: Sequence[float], densities: Sequence["Density"]) -> "Density":

@@ -38,7 +38,7 @@ class Rules(NamedTuple):
     steady: float
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 def advance(problem, table, work, clock, rules, target, output, limit):
     """Step towards `target`, at most `limit` attempts, until `output` is reached or passed.
 

@@ -5,6 +5,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ..core.cached import cached_property
 from .attempt import HIGHEST
 
 
@@ -136,6 +137,7 @@ class Scheme:
         second = [] if self.second_estimate is None else [self.second_estimate]
         return [*self.stages, self.solution, self.estimate, *second]
 
+    @cached_property
     def table(self) -> "Table":
         """The scheme as arrays for compiled code."""
         rows = self.rows()

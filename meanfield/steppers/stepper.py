@@ -95,7 +95,7 @@ class Stepper:
         )
         self.elapsed = 0.0
         self._problem = _for_scheme(problem, scheme, self._linear)
-        self._table = scheme.table()
+        self._table = scheme.table
         shape = len(state), parts * modes
         self._work = _work(self._table, self._problem.linear, np.zeros(shape, dtype=inner))
         self.state = state

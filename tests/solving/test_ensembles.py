@@ -81,15 +81,78 @@ def test_axes_of_length_one_are_kept():
 # Bits --------------------------------------------------------------------------------------
 
 
+def assert_same_bits(one, other):
+    """Two runs of single densities: outputs, degrees, states and observables."""
+    np.testing.assert_array_equal(one.t, other.t)
+    for mu, nu in zip(one, other, strict=True):
+        assert mu.geometry == nu.geometry
+        np.testing.assert_array_equal(mu.coefficients, nu.coefficients)
+
+
+def assert_has_the_bits_of(run, members, names=()):
+    """Each member, taken out of the run, is its own run; so are its observables."""
+    data = run.observables
+    for index, alone in members.items():
+        np.testing.assert_array_equal(run.t, alone.t)
+        for together, single in zip(run, alone, strict=True):
+            assert together[index].geometry == single.geometry
+            np.testing.assert_array_equal(together[index].coefficients, single.coefficients)
+        for name, values in alone.observables.data_vars.items():
+            at = dict(zip([d for d in data[name].dims if "member" in d], index, strict=True))
+            np.testing.assert_array_equal(data[name].isel(at), values, err_msg=name)
+        for name in ("steps", "rejected", "evaluations", "degree_changes", "highest_degree"):
+            together = np.array(run.stats[name])[index]
+            assert together == alone.stats[name], name
+
+
+STARTS = {
+    "circle": INITIAL[:2],
+    "sphere": [mf.Sphere(16).von_mises_fisher([0, 0, 1], k) for k in (0.5, 2.0)],
+    "zonal": [mf.Zonal(5, 24).von_mises_fisher(k) for k in (0.5, 2.0)],
+}
+
+
+@pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=lambda drift: drift.__name__)
+@pytest.mark.parametrize("space", STARTS)
+def test_members_in_company_have_the_bits_that_they_have_alone(space, drift):
+    """Of parameters far apart: steps, schemes and degrees of the members differ."""
+    betas, kappas, starts = [1.0, 4.0], np.array([0.5, 20.0, np.inf]), STARTS[space]
+
+    def one(beta, kappa, start):
+        return mf.solve(mf.Transformer(drift(beta), kappa), start, (0, 0.1), t_eval=[0, 0.04, 0.1])
+
+    run = one(np.array(betas)[:, None, None], kappas[:, None], mf.Density.stack(starts))
+    alone = {
+        (i, j, k): one(betas[i], kappas[j], starts[k])
+        for i, j, k in [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 2, 1)]
+    }
+    assert run.shape == (2, 3, 2)
+    assert_has_the_bits_of(run, alone)
+    assert np.unique(run.stats["steps"]).size > 3
+
+
+def test_threads_change_no_bit():
+    betas = np.linspace(0.5, 5, 12)
+    model = mf.Transformer(mf.USA(betas), np.geomspace(0.5, 20, 12))
+    one, two = (mf.solve(model, INITIAL[0], (0, 1), threads=n) for n in (1, 2))
+    assert_same_bits(one, two)
+    assert one.stats | {"seconds": 0} == two.stats | {"seconds": 0}
+
+
+def test_threads_are_for_ensembles_of_densities():
+    for start in (INITIAL[0], mf.Tokens.uniform(4, 2, rng=0)):
+        with pytest.raises(ValueError, match=r"threads must be 1.*got threads = 2"):
+            mf.solve(mf.Transformer(mf.USA(1.0)), start, (0, 1), threads=2)
+    with pytest.raises(ValueError, match="threads"):
+        mf.solve(mf.Transformer(mf.USA([1.0])), INITIAL[0], (0, 1), threads=0)
+
+
 def test_identical_members_are_identical_in_every_bit():
-    """And equal to the run alone: steps follow the worst member, and all are the worst."""
     alone = solve(mf.SA(3.0), 5.0, INITIAL[1])
     copies = solve(mf.SA(3.0), 5.0, mf.Density.stack([INITIAL[1]] * 5))
     tabled = solve(mf.SA([3.0] * 5), [5.0] * 5, INITIAL[1])
     for run in (copies, tabled):
-        for together, single in zip(run, alone, strict=True):
-            for member in range(5):
-                np.testing.assert_array_equal(together[member].coefficients, single.coefficients)
+        assert_has_the_bits_of(run, {(i,): alone for i in range(5)})
 
 
 def test_the_order_of_the_members_does_not_matter():
@@ -99,50 +162,198 @@ def test_the_order_of_the_members_does_not_matter():
         np.testing.assert_array_equal(one.coefficients, other.coefficients[::-1])
 
 
-# Shared steps and modes --------------------------------------------------------------------
+def test_a_start_with_fewer_modes_has_them_in_company_too():
+    """Stacked densities keep their degrees, of which the first step depends."""
+    starts = [mf.Circle(8).von_mises(0, 0.1), mf.Circle(64).von_mises(0, 20.0)]
+    run = solve(mf.USA(1.0), 5.0, mf.Density.stack(starts))
+    assert_has_the_bits_of(run, {(i,): solve(mf.USA(1.0), 5.0, s) for i, s in enumerate(starts)})
 
 
-def test_the_worst_member_sets_the_step():
-    """A slow member beside a fast one is solved with the steps of the fast one."""
-    fast, slow = (solve(mf.USA(beta), 5.0, INITIAL[0]).stats["steps"] for beta in (5.0, 0.0))
-    both = solve(mf.USA([0.0, 5.0]), 5.0, INITIAL[0]).stats["steps"]
-    assert both == pytest.approx(fast, abs=2) and fast > 2 * slow
+@pytest.mark.parametrize("drift", ["attention", "sinkhorn"])
+def test_members_under_attention_have_the_bits_that_they_have_alone(drift):
+    weights = {"attention": mf.Softmax(), "sinkhorn": mf.Sinkhorn()}[drift]
+    betas, V = [1.0, 3.0], np.diag([1.0, 0.5])
+
+    def one(beta):
+        model = mf.Transformer(mf.Attention(V=V, beta=beta, weights=weights), 4.0)
+        return mf.solve(model, INITIAL[1], (0, 0.2), t_eval=[0.2], rtol=1e-6)
+
+    assert_has_the_bits_of(one(betas), {(i,): one(beta) for i, beta in enumerate(betas)})
 
 
-def test_the_member_with_most_modes_sets_the_degree():
-    run = mf.solve(mf.Transformer(mf.USA([0.0, 4.0]), 20.0), INITIAL[0], (0, 1), rtol=1e-8)
-    alone = mf.solve(mf.Transformer(mf.USA(4.0), 20.0), INITIAL[0], (0, 1), rtol=1e-8)
-    found = [[d.geometry.degree for d in states] for states in (run, alone)]
-    assert found[0] == found[1]
+@pytest.mark.parametrize("rng", [5, None], ids=["seed", "generator"])
+def test_under_common_noise_a_member_has_the_path_of_a_child_of_the_generator(rng):
+    def one(kappa, rng):
+        model = mf.Transformer(mf.USA(1.0), 4.0, common=mf.CommonRotations(kappa))
+        return mf.solve(model, INITIAL[1], (0, 0.3), t_eval=[0.1, 0.3], dt=0.05, rng=rng)
+
+    kappas, given = [2.0, 8.0], np.random.default_rng(7) if rng is None else rng
+    children = np.random.default_rng(7 if rng is None else rng).spawn(2)
+    run = one(kappas, given)
+    assert_has_the_bits_of(run, {(i,): one(kappas[i], children[i]) for i in range(2)})
 
 
-def test_a_member_that_collapses_ends_the_run_for_all():
+# Own ends ----------------------------------------------------------------------------------
+
+
+def test_a_member_that_cannot_go_on_keeps_its_last_state_and_the_others_go_on():
+    def one(kappa):
+        return mf.solve(mf.Transformer(mf.USA(2.0), kappa), INITIAL[0], (0, 5), max_degree=64)
+
+    with pytest.warns(mf.UnresolvedWarning, match=r"Member \(1,\).*max_degree"):
+        run = one([1.0, np.inf])
     with pytest.warns(mf.UnresolvedWarning):
-        run = mf.solve(
-            mf.Transformer(mf.USA(2.0), [1.0, np.inf]), INITIAL[0], (0, 5), max_degree=64
-        )
-    assert run.status == "unresolved" and run.shape == (2,) and run.t[-1] < 5
+        collapsing = one(np.inf)
+    assert run.status == "unresolved" and not run.success and not run.resolved
+    assert run.stats["status"] == ["finished", "unresolved"]
+    assert run.t[-1] == 5 and run.stats["t_end"] == [5.0, collapsing.t[-1]]
+    assert_same = np.testing.assert_array_equal
+    assert_same(run.final[1].coefficients, collapsing.final.coefficients)
+    assert_same(run.final[0].coefficients, one(1.0).final.coefficients)
+    assert "1 finished, 1 unresolved" in run.message
+
+
+def test_if_no_member_can_go_on_the_run_ends():
+    model = mf.Transformer(mf.USA([2.0, 3.0]))
+    with pytest.warns(mf.UnresolvedWarning, match="1 more"):
+        run = mf.solve(model, INITIAL[0], (0, 5), max_degree=64)
+    assert run.status == "unresolved" and run.t[-1] == max(run.stats["t_end"]) < 5
 
 
 @pytest.mark.parametrize("dt", [None, 0.5], ids=["adaptive", "fixed"])
 @pytest.mark.parametrize("betas", [[0.0, 600.0], [600.0, 0.0]], ids=["last", "first"])
 def test_a_member_that_overflows_is_not_overlooked_beside_one_that_does_not(betas, dt):
     """Whatever the order: the run fails and the state it returns is finite."""
-    model = mf.Transformer(mf.USA(betas), 2.0)
-    with pytest.warns(mf.UnresolvedWarning, match="not finite|No step size meets rtol"):
-        run = mf.solve(model, INITIAL[0], (0, 5), dt=dt, rtol=1e-3)
-    assert run.status == ("not_finite" if dt else "step_too_small")
+    options = {"dt": dt, "rtol": 1e-3}
+    with pytest.warns(mf.UnresolvedWarning):
+        run = mf.solve(mf.Transformer(mf.USA(betas), 2.0), INITIAL[0], (0, 5), **options)
+        alone = mf.solve(mf.Transformer(mf.USA(600.0), 2.0), INITIAL[0], (0, 5), **options)
+    assert run.status == alone.status != "finished"
+    assert run.stats["status"][betas.index(0.0)] == "finished"
     assert np.isfinite(run.final.coefficients).all()
 
 
-def test_steady_means_that_every_member_is():
-    model = mf.Transformer(mf.Kuramoto(), [1.0, 2.5])
-    run = mf.solve(model, INITIAL[0], (0, 1000), until="steady", rtol=1e-12)
-    slower = mf.Transformer(mf.Kuramoto(), 2.5)
-    alone = mf.solve(slower, INITIAL[0], (0, 1000), until="steady", rtol=1e-12)
-    assert run.status == alone.status == "steady"
-    assert run.t[-1] == pytest.approx(alone.t[-1], rel=0.05)
-    assert np.abs(run.final[0].coefficients[1:]).max() < 1e-10
+def test_steady_means_that_every_member_is_and_each_stops_when_it_is():
+    def one(kappa):
+        model = mf.Transformer(mf.Kuramoto(), kappa)
+        return mf.solve(model, INITIAL[0], (0, 1000), t_eval=[1000], until="steady", rtol=1e-12)
+
+    kappas = [1.0, 2.5]
+    run, alone = one(kappas), [one(kappa) for kappa in kappas]
+    assert run.status == "steady" and run.stats["t_end"] == [float(r.t[-1]) for r in alone]
+    assert run.t[-1] == max(run.stats["t_end"])
+    for i in range(2):
+        np.testing.assert_array_equal(run.final[i].coefficients, alone[i].final.coefficients)
+
+
+def test_members_at_rest_from_the_start_stay_there():
+    starts = mf.Density.stack([CIRCLE.uniform(), INITIAL[0]])
+    run = mf.solve(mf.Transformer(mf.USA(1.0), 1.0), starts, (0, 100), until="steady")
+    assert run.stats["t_end"][0] == 0 and run.stats["steps"][0] == 0 < run.stats["steps"][1]
+    assert run.status == "steady"
+
+
+def test_max_steps_ends_the_run_at_the_last_output_that_all_have_reached():
+    run = solve(mf.USA([0.0, 5.0]), 5.0, INITIAL[0])
+    most = int(max(run.stats["steps"])) - 1
+    short = mf.solve(
+        *(mf.Transformer(mf.USA([0.0, 5.0]), 5.0), INITIAL[0], (0, 0.5)),
+        **{"t_eval": TIMES, "rtol": RTOL, "max_steps": most},
+    )
+    assert short.status == "max_steps" and short.t.tolist() == TIMES[:2]
+    np.testing.assert_array_equal(short.final.coefficients, run[1].coefficients)
+
+
+# Looked at ---------------------------------------------------------------------------------
+
+
+def rises(_t, mu):
+    """The order parameter passes 0.3."""
+    return float(abs(mu.moment(1))) - 0.3
+
+
+def test_events_are_those_of_every_member():
+    """Each function sees one member at a time; the times are filled up with nan."""
+    kappas = [0.5, 6.0, 20.0]
+    run = mf.solve(mf.Transformer(mf.USA(1.0), kappas), INITIAL[0], (0, 4), events=rises)
+    alone = [
+        mf.solve(mf.Transformer(mf.USA(1.0), kappa), INITIAL[0], (0, 4), events=rises)
+        for kappa in kappas
+    ]
+    assert run.t_events[0].shape == (3, 1)
+    for row, single in zip(run.t_events[0], alone, strict=True):
+        np.testing.assert_array_equal(row[~np.isnan(row)], single.t_events[0])
+    assert np.isnan(run.t_events[0][:, 0]).sum() == sum(len(r.t_events[0]) == 0 for r in alone) > 0
+
+
+def test_a_terminal_event_ends_its_member(tmp_path):
+    def ends(t, mu):
+        return rises(t, mu)
+
+    ends.terminal, ends.direction = True, 1
+    model = mf.Transformer(mf.USA(1.0), [0.5, 6.0])
+    start = CIRCLE.von_mises(0.5, 0.2)
+    run = mf.solve(model, start, (0, 4), t_eval=[2, 4], events=ends)
+    sixth = mf.Transformer(mf.USA(1.0), 6.0)
+    alone = mf.solve(sixth, start, (0, 4), t_eval=[2, 4], events=ends)
+    assert run.stats["status"] == ["finished", "event"] and run.status == "finished"
+    np.testing.assert_array_equal(run.final[1].coefficients, alone.final.coefficients)
+    both = mf.solve(
+        mf.Transformer(mf.USA(1.0), [6.0, 7.0]), start, (0, 4), t_eval=[2, 4], events=ends
+    )
+    assert both.status == "event" and both.t[-1] < 4
+    np.testing.assert_array_equal(both.final[0].coefficients, alone.final.coefficients)
+    again = mf.load(both.save(tmp_path / "run.nc"))
+    np.testing.assert_array_equal(again.t_events[0], both.t_events[0])
+    assert again.stats == both.stats
+
+
+def test_a_callback_sees_the_ensemble_at_outputs():
+    seen = []
+
+    def callback(t, state):
+        seen.append((t, state.shape))
+        return t > 0.1
+
+    model = mf.Transformer(mf.USA([1.0, 2.0]), 5.0)
+    run = mf.solve(model, INITIAL[0], (0, 0.5), t_eval=TIMES, callback=callback)
+    assert seen == [(0.2, (2,))] and run.status == "stopped" and run.t.tolist() == TIMES[:2]
+
+
+# Kept --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("common", [None, mf.CommonRotations(3.0)], ids=["quiet", "common"])
+def test_an_interrupted_ensemble_goes_on_with_the_same_bits(tmp_path, common):
+    """At every output, and after a terminal event of a member."""
+
+    def ends(t, mu):
+        return rises(t, mu)
+
+    ends.terminal = True
+    model = mf.Transformer(mf.USA([1.0, 3.0, 1.0]), [0.5, 9.0, 6.0], common=common)
+    options = {"rng": 3, "dt": 0.02} if common else {}
+    options |= {"t_eval": np.linspace(0, 1, 5), "events": ends}
+    whole = mf.solve(model, INITIAL[0], (0, 1), **options)
+    for stop in (0.25, 0.75):
+        path = tmp_path / f"{stop}.ckpt"
+        options["checkpoint"] = path
+        mf.solve(model, INITIAL[0], (0, 1), callback=lambda t, _, at=stop: t >= at, **options)
+        on = mf.solve(model, INITIAL[0], (0, 1), resume=True, **options)
+        assert_same_bits(whole, on)
+        np.testing.assert_array_equal(on.t_events[0], whole.t_events[0])
+        assert on.stats | {"seconds": 0} == whole.stats | {"seconds": 0}
+        del options["checkpoint"]
+
+
+def test_members_of_a_loaded_run_have_their_own_degrees(tmp_path):
+    run = solve(mf.USA([0.5, 5.0]), [0.5, 30.0], INITIAL[0])
+    again = mf.load(run.save(tmp_path / "run.nc"))
+    assert run.final[0].geometry.degree < run.final[1].geometry.degree
+    for mu, nu in zip(run, again, strict=True):
+        np.testing.assert_array_equal(mu.member_degrees, nu.member_degrees)
+        np.testing.assert_array_equal(mu.coefficients, nu.coefficients)
+    assert run.observables.degree.dims == ("t", "member")
 
 
 # Measured ----------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ def test_a_scheme_is_explicit(scheme):
 def test_a_phi_function_that_does_not_exist_is_refused():
     wrong = Scheme("wrong", 1, 1, (), (), {0: [Term(1, 4, 1.0)]}, {}, "")
     with pytest.raises(ValueError, match="available up to order 3"):
-        wrong.table()
+        assert wrong.table
 
 
 # Observed order ----------------------------------------------------------------------------

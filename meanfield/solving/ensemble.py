@@ -1,0 +1,267 @@
+"""Ensembles on their way through time: every member has its own steps, modes, scheme and end."""
+
+import json
+import time
+from collections import Counter, deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ..derivatives.journal import EnsembleJournal
+from ..spaces.density import Density
+from ..steppers.advance import PAUSED, REACHED, STEADY
+from .arguments import Arguments
+from .integration import FAILURES, STALLED, Integration
+from .watching import EventWatch
+
+ENDED = 104  # all members have ended before the output
+A_WHILE = 0.05  # seconds, after which the driver may look around
+
+
+class Ensemble:
+    """The members of an ensemble, each moved as if it were alone: the results have the same bits.
+
+    Between outputs the members are at different times, at an output all are at its time. A member
+    that has ended, because it is steady, by a terminal event, or because it cannot go on, keeps
+    its last state, and the others go on. The driver sees an ensemble as it sees an `Integration`.
+
+    Parameters
+    ----------
+    arguments : Arguments
+        Those of the ensemble.
+    kind : type
+        How a member is moved, an `Integration`.
+
+    Attributes
+    ----------
+    members : list of Integration
+        In C order.
+    ends : list of str or None
+        Why each member has ended; None for those that go on.
+    elapsed : float
+        The time since the start that all members have reached, or that of the end.
+    state : Density
+        The ensemble at this time.
+    t_events : list of list of list of float
+        For each event function, and each member, the times of its events.
+    """
+
+    within = False  # an output is always an end of what `advance` does
+    pause = 1
+
+    def __init__(self, arguments: Arguments, kind: type[Integration]):
+        self._arguments, self._shape = arguments, arguments.state.shape
+        self.start = arguments.start
+        self.outputs = arguments.times - arguments.start
+        self.duration = float(self.outputs[-1])
+        self.members = [kind(one) for one in arguments.members()]
+        self.ends: list[str | None] = [None] * len(self.members)
+        self._last: dict[int, Any] = {}  # the states of members that an event has ended
+        self.t_events: list[Any] = [[[] for _ in self.members] for _ in arguments.events]
+        self._watch()
+        self._arrive(0.0)
+        for i, member in enumerate(self.members):
+            if arguments.steady and member.rate <= arguments.steady:
+                self.ends[i] = "steady"
+
+    def _watch(self) -> None:
+        """Look for events from the present states on."""
+        functions = self._arguments.events
+        self._watches = [EventWatch(functions, m) for m in self.members] if functions else []
+
+    # The present ---------------------------------------------------------------------------
+
+    @property
+    def t(self) -> float:
+        return self.start + self.elapsed
+
+    @property
+    def rate(self) -> float:
+        """The largest rate of change of the members, each at its own time."""
+        return max(member.rate for member in self.members)
+
+    @property
+    def size(self) -> str:
+        """How far the members are, for the progress bar."""
+        left = sum(member.elapsed < self.duration for member in self._moving)
+        return f"{left} of {len(self.members)} members on their way"
+
+    @property
+    def progress(self) -> float:
+        """The part of the way that lies behind, the mean over the members."""
+        done = [1.0 if end else m.progress for m, end in zip(self.members, self.ends, strict=True)]
+        return float(np.mean(done))
+
+    @property
+    def attempts(self) -> int:
+        """The most steps that a member has tried that is on its way."""
+        return max((m.attempts for m in self._moving if m.elapsed < self.duration), default=0)
+
+    @property
+    def _moving(self) -> list[Integration]:
+        return [m for m, end in zip(self.members, self.ends, strict=True) if end is None]
+
+    @property
+    def journal(self) -> EnsembleJournal | None:
+        """The accepted steps of every member, where they are all known."""
+        return EnsembleJournal.of([member.journal for member in self.members], self._shape)
+
+    # Moving --------------------------------------------------------------------------------
+
+    def advance(self, output: float, _limit: int) -> int:
+        """Move the members towards an output, for a while; why it came back."""
+        waiting = deque(
+            i
+            for i, (member, end) in enumerate(zip(self.members, self.ends, strict=True))
+            if end is None and member.elapsed < output
+        )
+        until = time.monotonic() + A_WHILE
+        threads = min(self._arguments.threads, len(waiting))
+        if threads > 1:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(lambda _: self._move(waiting, output, until), range(threads)))
+        else:
+            self._move(waiting, output, until)
+        if all(self.ends):
+            self._arrive(max(member.elapsed for member in self.members))
+            return ENDED
+        if any(member.elapsed < output for member in self._moving):
+            return PAUSED
+        self._arrive(output)
+        return REACHED
+
+    def _move(self, waiting: deque[int], output: float, until: float) -> None:
+        """Move one waiting member after another, until the time is over."""
+        while waiting and time.monotonic() < until:
+            try:
+                i = waiting.popleft()
+            except IndexError:  # taken by another thread
+                return
+            member = self.members[i]
+            while self.ends[i] is None and member.elapsed < output and time.monotonic() < until:
+                limit = self._arguments.max_steps - member.attempts
+                if limit <= 0 and not member.within:
+                    break
+                self.ends[i] = self._step(i, output, limit)
+
+    def _step(self, i: int, output: float, limit: int) -> str | None:
+        """Move a member by some steps; why it ends, or None."""
+        member, before = self.members[i], self.members[i].elapsed
+        code = member.advance(output, 1 if self._watches else min(limit, member.pause))
+        if code in FAILURES:
+            return FAILURES[code]
+        if self._watches and (member.elapsed > before or code == STALLED):
+            for index, t, state, terminal in self._watches[i].crossed(member):
+                self.t_events[index][i].append(t)
+                if terminal:
+                    self._last[i] = state
+                    return "event"
+        return "steady" if code == STEADY else None
+
+    def _arrive(self, elapsed: float) -> None:
+        """Have all members at this time."""
+        states = [self._last.get(i, member.state) for i, member in enumerate(self.members)]
+        self.elapsed, self.state = elapsed, Density.stack(states).reshape(self._shape)
+
+    # The end -------------------------------------------------------------------------------
+
+    @property
+    def cause(self) -> str:
+        """Why an ensemble ends of which all members have ended."""
+        failed = [end for end in self.ends if end and end in FAILURES.values()]
+        return failed[0] if failed else "steady" if set(self.ends) == {"steady"} else "event"
+
+    def ending(self, cause: str, _state: Any, _t: float) -> dict[str, Any]:
+        """The end as plain data; counts, status and t_end of each member in lists of the shape."""
+        each = [
+            member.ending(end or cause, self._last.get(i, member.state), member.t)
+            for i, (member, end) in enumerate(zip(self.members, self.ends, strict=True))
+        ]
+        statuses = [one["status"] for one in each]
+        failed = [i for i, end in enumerate(self.ends) if end in FAILURES.values()]
+        for one, member in zip(each, self.members, strict=True):
+            one["stats"] |= {"status": one["status"], "t_end": member.t}
+        counts = ", ".join(f"{n} {status}" for status, n in Counter(statuses).items())
+        doubtful = [i for i, one in enumerate(each) if one["warning"]]
+        warning = self._told(doubtful, [one["warning"] for one in each])
+        message = f"Of {len(each)} members {counts}, at t = {self.t:g}."
+        return {
+            "status": statuses[failed[0]] if failed else cause,
+            "message": f"{message} {warning}" if warning else message,
+            "warning": warning,
+            "stats": _nested([one["stats"] for one in each], self._shape),
+        }
+
+    def _told(self, which: list[int], texts: list[str | None]) -> str | None:
+        """What is to be said of some members, in the words for the first of them."""
+        if not which:
+            return None
+        index = tuple(int(k) for k in np.unravel_index(which[0], self._shape))
+        others = f" The same or the like holds of {len(which) - 1} more." if which[1:] else ""
+        return f"Member {index}: {texts[which[0]]}{others}"
+
+    # Kept in a checkpoint ------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Those of all members, in the same arrays one after another."""
+        motion = self._arguments.motion
+        told = {"elapsed": self.elapsed, "ends": self.ends, "t_events": self.t_events}
+        return {
+            "ensemble": json.dumps(told),
+            "state": motion.packed(self.state),
+            **{f"last.{i}": motion.packed(state) for i, state in self._last.items()},
+            **_packed([member.snapshot() for member in self.members]),
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        motion = self._arguments.motion
+        told = json.loads(str(snapshot["ensemble"]))
+        self.elapsed, self.ends, self.t_events = told["elapsed"], told["ends"], told["t_events"]
+        self.state = motion.unpacked(snapshot["state"])
+        for member, own in zip(self.members, _unpacked(snapshot), strict=True):
+            member.restore(own)
+        kept = {key for key in snapshot if key.startswith("last.")}
+        self._last = {int(key[5:]): motion.unpacked(snapshot[key]) for key in kept}
+        self._watch()
+
+
+def _packed(snapshots: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    """Arrays of the same names and numbers of axes, joined, and their shapes."""
+    found = {}
+    for name in snapshots[0]:
+        arrays = [np.asarray(snapshot[name]) for snapshot in snapshots]
+        found[f"member.{name}"] = np.concatenate([array.ravel() for array in arrays])
+        found[f"shapes.{name}"] = np.array([array.shape for array in arrays], dtype=np.int64)
+    return found
+
+
+def _unpacked(content: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+    """The snapshots that `_packed` joined."""
+    names = [key[7:] for key in content if key.startswith("member.")]
+    members: list[dict[str, np.ndarray]] = [{} for _ in content[f"shapes.{names[0]}"]]
+    for name in names:
+        shapes = content[f"shapes.{name}"]
+        ends = np.cumsum(shapes.prod(axis=1))
+        parts = np.split(content[f"member.{name}"], ends[:-1])
+        for member, part, shape in zip(members, parts, shapes, strict=True):
+            member[name] = part.reshape(shape)
+    return members
+
+
+def _nested(each: list[Any], shape: tuple[int, ...]) -> Any:
+    """Values of all members as nested lists of an ensemble's shape; of dictionaries, in them."""
+    if isinstance(each[0], dict):
+        return {name: _nested([one[name] for one in each], shape) for name in each[0]}
+    found = np.empty(len(each), dtype=object)
+    found[:] = each
+    return found.reshape(shape).tolist()
+
+
+def padded(times: list[list[float]], shape: tuple[int, ...]) -> np.ndarray:
+    """Times of each member, (*shape, most), filled up with nan."""
+    found = np.full((len(times), max(map(len, times), default=0)), np.nan)
+    for row, own in zip(found, times, strict=True):
+        row[: len(own)] = own
+    return found.reshape(*shape, -1)
