@@ -20,6 +20,7 @@ import gaussian
 import hysteresis
 import kuramoto_bifurcation
 import limits
+import many_pairs
 import metastable
 import minilm
 import modes
@@ -56,6 +57,7 @@ EXPERIMENTS = (
     modes,
     limits,
     sweep,
+    many_pairs,
 )
 
 

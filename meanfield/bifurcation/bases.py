@@ -302,6 +302,17 @@ def latitudinal(
     return p[1:-1], slopes / np.sqrt(sines)
 
 
+@lru_cache(maxsize=8)
+def _at_gauss_nodes(
+    nodes: int, dimension: int, order: int, degree: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """`latitudinal` at so many Gauss nodes, read-only: the last few are kept."""
+    found = latitudinal(gauss(nodes, dimension)[0], dimension, order, degree)
+    for array in found:
+        array.setflags(write=False)
+    return found
+
+
 class Harmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
     """The harmonics of one order about an axis up to a degree, at Gauss nodes.
 
@@ -325,8 +336,9 @@ class Harmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
     def __init__(self, dimension: int, order: int, degree: int, nodes: int | None = None):
         self.dimension, self.order, self.degree = dimension, order, degree
         self.orders = 2 if dimension == 2 else degree + 1
-        self.x, self.weights = gauss(nodes or 2 * degree + 8, dimension)
-        values, slopes = latitudinal(self.x, dimension, order, degree)
+        nodes = nodes or 2 * degree + 8
+        self.x, self.weights = gauss(nodes, dimension)
+        values, slopes = _at_gauss_nodes(nodes, dimension, order, degree)
         first = 0 if order else 1  # without the constant
         self.degrees = np.arange(max(order, 1), degree + 1)
         self.values = values[first:]

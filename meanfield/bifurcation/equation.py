@@ -30,8 +30,10 @@ from ..core.kinds import absent, build
 from ..models import Drift, ZonalDrift
 from .bases import Basis
 from .fokker_planck import FokkerPlanck, multipliers
+from .newton import Coupled
 
 ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
+FELT = 1e-18  # kappa W_l that count in moments, which are at most 1
 CONSTANT, PROPORTIONAL = 1e-13, 1e-10  # of Z_0: how far Z may be from constant, and from c W
 SERIES = 1e-4  # |c s| below which dg/dc is computed by its series
 RECENT = 4  # equations that are kept
@@ -215,6 +217,20 @@ class Equation:
         covariance -= np.outer(mean.moments, self.functions @ gained)
         matrix = np.eye(len(self.degrees)) - mean.kappa * covariance * self.strengths
         return matrix + left @ turned if len(turned) else matrix
+
+    def coupled(self, mean: Mean) -> Any:
+        """dR/dm for a step of Newton's method: `jacobian` to rounding, where few degrees attract.
+
+        Moments whose kappa W_l is rounding change no others.
+        """
+        felt = np.flatnonzero(mean.kappa * np.abs(self.strengths) > FELT)
+        phases = len(self.basis.tangents(mean.moments))
+        if not self.basis.dense or 2 * felt.size > self.strengths.size or phases:
+            return self.jacobian(mean)
+        gained = (self.functions[felt] * (mean.weights * mean.gain)).T
+        covariance = self.functions @ gained
+        covariance -= np.outer(mean.moments, gained.sum(axis=0))
+        return Coupled(mean.kappa * covariance * self.strengths[felt], felt)
 
     def _jacobian_operator(
         self, mean: Mean, gained: np.ndarray, left: np.ndarray, turned: np.ndarray

@@ -147,6 +147,10 @@ class FokkerPlanck:
         result[np.ix_(even.members, even.members)] = self.block(flow, even)
         return result
 
+    def coupled(self, flow: Flow) -> np.ndarray:
+        """dR/dm for a step of Newton's method."""
+        return self.jacobian(flow)
+
     def block(self, flow: Flow, part: Part) -> np.ndarray:
         """The Jacobian among functions of one order: dR/dm, (n, n), for those of order 0."""
         mine = part.members

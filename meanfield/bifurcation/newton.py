@@ -35,6 +35,26 @@ class Iteration(NamedTuple):
         return self.status == "converged"
 
 
+class Coupled(NamedTuple):
+    """The matrix 1 - C of which few columns of C are not 0.
+
+    Attributes
+    ----------
+    columns : ndarray, (N, k)
+        Those of C.
+    places : ndarray of int, (k,)
+        Which they are.
+    """
+
+    columns: np.ndarray
+    places: np.ndarray
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """(1 - C)^-1 right, by k equations; LinAlgError where it is singular."""
+        inner = np.eye(len(self.places)) - self.columns[self.places]
+        return right + self.columns @ np.linalg.solve(inner, right[self.places])
+
+
 def newton(
     system: System, x: np.ndarray, tolerance: float, most: int = MOST, shortened: bool = True
 ) -> Iteration:
@@ -104,6 +124,8 @@ def deflated(system: System, known: Sequence[np.ndarray], sizes: np.ndarray) -> 
 
 def _solved(matrix: Any, right: np.ndarray) -> np.ndarray:
     """matrix^-1 right; by GMRES for a `LinearOperator`."""
+    if isinstance(matrix, Coupled):
+        return matrix.solve(right)
     if isinstance(matrix, np.ndarray):
         return np.linalg.solve(matrix, right)
     from scipy.sparse.linalg import gmres

@@ -16,6 +16,7 @@ from ..core.checks import whole_number
 from ..lowlevel.blas import one_blas_thread
 from .bases import Basis
 
+FELT = 1e-18  # kappa w_l that count
 REAL = 1e-9  # imaginary parts of rounding, relative to the largest rate of diffusion
 
 
@@ -74,6 +75,40 @@ def stability_of(equation: Any, m: np.ndarray, kappa: float, count: int) -> Stab
     if np.all(np.abs(eigenvalues.imag) <= REAL * equation.basis.eigenvalues[-1] / kappa):
         eigenvalues = eigenvalues.real
     return Stability(eigenvalues, np.array(orders), np.array(neutral), modes, float(gap))
+
+
+def is_stable(equation: Any, m: np.ndarray, kappa: float) -> bool:
+    """Whether every perturbation decays, but for rotations of the state.
+
+    Where there is a free energy: whether its second variation (1/kappa) 1/mu - W is positive for
+    perturbations of mass 0, that is, whether
+
+        sign(w_i) delta_ij - kappa |w_i w_j|^(1/2) Cov(p_i, p_j),    w_i not 0,
+
+    has as many negative eigenvalues as there are negative w_i (inertia of Schur complements), but
+    for the 0 of each rotation. That takes the functions of the degrees that attract alone, and no
+    spectrum of the linearised equation, which is computed elsewhere.
+    """
+    if not getattr(equation, "gradient_flow", False) or not equation.basis.dense:
+        return stability_of(equation, m, kappa, 1).stable
+    mean = equation.mean(m, kappa)
+    for order in range(equation.basis.orders):
+        basis = equation.basis.of_order(order)
+        w = equation.multipliers(basis)
+        felt = np.flatnonzero(kappa * np.abs(w) > FELT)
+        if not felt.size:
+            return True  # as in all higher orders
+        p, w = basis.values[felt], w[felt]
+        covariance = (p * mean.weights) @ p.T
+        if order == 0:
+            means = p @ mean.weights
+            covariance -= np.outer(means, means)
+        roots = np.sqrt(kappa * np.abs(w))
+        values = np.linalg.eigvalsh(np.diag(np.sign(w)) - roots[:, None] * covariance * roots)
+        turned = np.argsort(np.abs(values))[: basis.rotations(m)]
+        if np.count_nonzero(np.delete(values, turned) < 0) > np.count_nonzero(w < 0):
+            return False
+    return True
 
 
 def _of_order(equation: Any, m: np.ndarray, kappa: float, order: int, count: int):

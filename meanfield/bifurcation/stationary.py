@@ -23,7 +23,7 @@ from .equation import equation_of
 from .newton import Iteration, deflated, newton
 from .point_groups import NO_SYMMETRY
 from .reflections import basis_under
-from .stability import Stability, stability_of
+from .stability import Stability, is_stable, stability_of
 
 TAIL = 1e-13  # of the last moments
 FINEST, COARSEST = 1e-15, 1e-3  # tolerances
@@ -99,6 +99,11 @@ class StationaryState:
     def order_parameter(self) -> float:
         """|int x dmu|."""
         return float(np.linalg.norm(self.legendre_moments[self.equation.degrees == 1]))
+
+    @property
+    def stable(self) -> bool:
+        """Whether every perturbation decays, but for rotations of the state: see `is_stable`."""
+        return is_stable(self.equation, self.legendre_moments, self.kappa)
 
     def stability(self, count: int = 6) -> Stability:
         """The leading eigenvalues of the linearised equation: `meanfield.stability`."""
@@ -443,7 +448,7 @@ def _solved(
 
     def system(m: np.ndarray):
         mean = equation.mean(m, kappa)
-        return m - mean.moments, lambda: equation.jacobian(mean)
+        return m - mean.moments, lambda: (equation.jacobian if known else equation.coupled)(mean)
 
     if not known:
         return newton(system, m, tolerance)

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -96,6 +97,7 @@ def band_of(attraction: np.ndarray) -> int:
     return int(significant[-1]) if significant.size else 0
 
 
+@lru_cache(maxsize=4096)
 def dimension_of_harmonics(degree: int, dimension: int) -> float:
     """dim H_l on S^(d-1): (2l + d - 2)/(l + d - 2) binomial(l + d - 2, l), and 1 for l = 0."""
     if degree == 0:

@@ -14,7 +14,7 @@ import pytest
 import meanfield as mf
 
 TIMES = [0.0, 0.3, 2.0, 6.0, 10.0, 20.0]
-MODEL = mf.Transformer(mf.USA([0.0, 0.5]), [8.0, 20.0])
+MODEL = mf.Transformer(mf.USA(0.5), 20.0)
 
 # Three narrow bumps spread out, and what is left of them gathers: from 256 modes to 32 to 64.
 SCRIPT = """
@@ -24,12 +24,12 @@ import meanfield as mf
 
 def passes(_t, density):
     time.sleep(0.001)
-    return abs(density[1].moment(1)) - 0.6
+    return abs(density.moment(1)) - 0.6
 
 bumps = [mf.Circle(512).von_mises(2 * np.pi * i / 3, 500.0) for i in range(3)]
 mu0 = mf.Density.mixture([0.34, 0.33, 0.33], bumps)
 run = mf.solve(
-    mf.Transformer(mf.USA([0.0, 0.5]), [8.0, 20.0]), mu0, (0, 20),
+    mf.Transformer(mf.USA(0.5), 20.0), mu0, (0, 20),
     t_eval=[0.0, 0.3, 2.0, 6.0, 10.0, 20.0], events=passes, progress=False,
     checkpoint=sys.argv[1], checkpoint_every=0, resume=True,
 )
@@ -40,7 +40,7 @@ np.savez(sys.argv[2], t=run.t, events=run.t_events[0], steps=run.stats["steps"],
 
 def passes(_t, density):
     """The event of the script, without the rest."""
-    return abs(density[1].moment(1)) - 0.6
+    return abs(density.moment(1)) - 0.6
 
 
 def initial():
@@ -209,7 +209,7 @@ def test_resuming_a_run_that_ended_steady_gives_it_back(tmp_path):
 
 def test_resuming_a_run_that_ended_at_an_event_gives_it_back(tmp_path):
     def ends(_t, density):
-        return abs(density[1].moment(1)) - 0.6
+        return abs(density.moment(1)) - 0.6
 
     ends.terminal = True
     path = tmp_path / "run.ckpt"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.solving.checkpoint import Keeper
 
 RTOL = 1e-9
 TIMES = [0.0, 0.2, 0.5]
@@ -344,6 +345,34 @@ def test_an_interrupted_ensemble_goes_on_with_the_same_bits(tmp_path, common):
         np.testing.assert_array_equal(on.t_events[0], whole.t_events[0])
         assert on.stats | {"seconds": 0} == whole.stats | {"seconds": 0}
         del options["checkpoint"]
+
+
+@pytest.mark.parametrize("saves", [1, 4, 15, 40])
+def test_an_ensemble_that_dies_between_outputs_goes_on_with_the_same_bits(
+    tmp_path, monkeypatch, saves
+):
+    """Its members are at different times then, some of them within a step."""
+    monkeypatch.setattr("meanfield.solving.ensemble.A_WHILE", 0.001)
+    model = mf.Transformer(mf.USA([0.5, 5.0, 2.0]), [0.5, 30.0, 5.0])
+    options = {"t_eval": np.linspace(0, 0.5, 4), "until": "steady", "steady_tolerance": 0.05}
+    whole = mf.solve(model, INITIAL[0], (0, 0.5), **options)
+    keeping = {"checkpoint": tmp_path / "run.ckpt", "checkpoint_every": 0}
+    save, left = Keeper.save, iter(range(saves))
+
+    def dies(self, arrays):
+        save(self, arrays)
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Keeper, "save", dies)
+        try:
+            mf.solve(model, INITIAL[0], (0, 0.5), **options, **keeping)
+        except KeyboardInterrupt:
+            pass
+    again = mf.solve(model, INITIAL[0], (0, 0.5), resume=True, **options, **keeping)
+    assert_same_bits(whole, again)
+    assert whole.stats | {"seconds": 0} == again.stats | {"seconds": 0}
 
 
 def test_members_of_a_loaded_run_have_their_own_degrees(tmp_path):

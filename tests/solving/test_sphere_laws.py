@@ -165,7 +165,7 @@ def test_a_run_that_was_cut_short_goes_on_to_the_last_bit(tmp_path, most):
     model = mf.Transformer(mf.USA([1.0, 4.0]), [4.0, 6.0])
     options = {"t_eval": [0.0, 0.05, 0.2, 0.6], "rtol": 1e-9}
     unbroken = mf.solve(model, bumps(), (0, 0.6), **options)
-    assert unbroken.stats["degree_changes"] > 0 and unbroken.stats["steps"] > 40
+    assert max(unbroken.stats["degree_changes"]) > 0 and max(unbroken.stats["steps"]) > 40
     keeping = {"checkpoint": tmp_path / "run.ckpt", "checkpoint_every": 0}
     cut = mf.solve(model, bumps(), (0, 0.6), max_steps=most, **options, **keeping)
     assert cut.status == "max_steps"
