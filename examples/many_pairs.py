@@ -52,7 +52,7 @@ def reached(beta: np.ndarray, kappa: np.ndarray) -> np.ndarray:
     Slow are those whose state is not stable, or not near the flow when its rate of change is SLOW.
     """
     order = np.full(len(beta), np.nan)
-    for i, law in enumerate(flow(beta, kappa, SLOW, SPAN, rtol=1e-4).final):
+    for i, law in enumerate(flow(beta, kappa, SLOW, SPAN, rtol=1e-6).final):
         state = mf.stationary(mf.Transformer(mf.USA(beta[i]), kappa[i]), law)
         near = abs(state.order_parameter - abs(law.moment(1))) <= NEAR
         if state.converged and near and state.stable:

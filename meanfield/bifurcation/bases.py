@@ -302,7 +302,7 @@ def latitudinal(
     return p[1:-1], slopes / np.sqrt(sines)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _at_gauss_nodes(
     nodes: int, dimension: int, order: int, degree: int
 ) -> tuple[np.ndarray, np.ndarray]:
