@@ -113,6 +113,11 @@ def _submitted(executor: Executor, function: Callable, argument: Any) -> Future:
         return future
 
 
+def was_killed(error: BaseException) -> bool:
+    """Whether a scheduler has given a job up, because several workers died that ran it."""
+    return type(error).__module__.startswith("distributed.") and "KilledWorker" in repr(type(error))
+
+
 def completed(
     executor: Executor, jobs: Iterable[tuple[Callable, Any]], stop: Callable[[], bool]
 ) -> Iterator[tuple[Any, Future]]:
