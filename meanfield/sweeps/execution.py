@@ -8,7 +8,7 @@ from typing import Any
 from ..core.errors import MeanfieldError
 from ..solving.progress import Interruption, Progress
 from .executors import completed, opened, was_killed
-from .outcomes import Outcome, of_bytes
+from .outcomes import Outcome, in_words, of_bytes
 from .points import Job, Point, Work
 from .store import Store
 
@@ -132,7 +132,7 @@ class _Run:
                 failures.append(_refused(point, outcomes[point.key]))
 
     def _lost(self, point: Point, error: BaseException) -> MeanfieldError:
-        text, given = f"{type(error).__name__}: {error}".rstrip(": "), self._work.given
+        text, given = in_words(error).rstrip("."), self._work.given
         if isinstance(error, CancelledError | BrokenExecutor):
             there = self._store.path
             advice = (
@@ -140,7 +140,9 @@ class _Run:
                 f"not import {given}, to be written in a module, or in a script that does its work "
                 "under if __name__ == '__main__'. The same call goes on"
             )
-            advice += f" with what {there} has." if there else "; with store= from where it was."
+            advice += f" with what {there} has." if there else "; with store=, from where it was."
+        elif isinstance(error, RuntimeError):
+            advice = "executor has to be one that still runs something."
         else:
             advice = (
                 f"{given}, parameters and what comes back have to be such that pickle takes them."

@@ -81,14 +81,16 @@ def opened(executor: Any) -> Iterator[Executor]:
 def _client(address: str) -> Any:
     try:
         from distributed import Client
+        from distributed.comm import get_address_host
     except ImportError as error:
         raise MeanfieldError(
             "A scheduler needs dask.distributed, which is not installed: pip install "
             '"meanfield[distributed]".'
         ) from error
     try:
+        get_address_host(address)  # knows its scheme: a client that does not, closes in a minute
         return Client(address, set_as_default=False)
-    except (OSError, ValueError) as error:  # no such scheme
+    except (OSError, ValueError) as error:
         raise MeanfieldError(
             f"No scheduler answers at {address}: {error}. Start one by `dask scheduler`."
         ) from error

@@ -80,8 +80,15 @@ class Outcome:
     @classmethod
     def failed(cls, error: BaseException) -> "Outcome":
         """Of a function that raised an error."""
-        text = f"{type(error).__name__}: {error}"
-        return cls(error=text, where="".join(traceback.format_exception(error)))
+        return cls(error=in_words(error), where="".join(traceback.format_exception(error)))
+
+
+def in_words(error: BaseException) -> str:
+    """Its kind and its message, if it has one that can be read."""
+    try:
+        return f"{type(error).__name__}: {error}".rstrip(": ")
+    except Exception:
+        return type(error).__name__
 
 
 def _labelled(value: Any) -> Iterator[tuple[str, Variable]]:
@@ -178,9 +185,11 @@ def dataset_of(
     for place, outcome in zip(np.ndindex(shape), outcomes, strict=True):
         for name, variable in (outcome.variables if outcome else {}).items():
             columns.setdefault(name, {})[place] = variable
-    for name in [name for name in columns if name in axes]:
-        if not all(variable.is_coordinate for variable in columns.pop(name).values()):
-            raise MeanfieldError(f"f returns {name}, which is a parameter: give it another name.")
+    for name, column in list(columns.items()):
+        if name in axes and all(variable.is_coordinate for variable in column.values()):
+            del columns[name]
+        elif taken := next((n for v in column.values() for n in (name, *v.dims) if n in axes), ""):
+            raise MeanfieldError(f"f returns {taken}, which is a parameter: give it another name.")
     sizes, points = _sizes(columns), len(outcomes)
     variables: dict[str, Any] = {}
     coordinates: dict[str, Any] = {name: _as_coordinate(values) for name, values in axes.items()}

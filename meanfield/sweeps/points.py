@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Number
@@ -12,11 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_given, check_memory, fitting
+from ..core.checks import as_given, check_memory, fitting, is_variable_name
 from ..core.identity import digest
 from ..lowlevel.blas import one_blas_thread
 from ..solving.progress import Interruption
-from .outcomes import Outcome, to_bytes
+from .outcomes import REPLICA, Outcome, to_bytes
 
 NUMBERS = 256  # that take as much memory as what is known of a point
 RNG = "rng"  # the argument of a function that takes a generator
@@ -68,18 +68,23 @@ class Grid:
     replicas: int | None
 
     @classmethod
-    def of(cls, parameters: Any, replicas: int | None) -> "Grid":
-        """From the arguments of `sweep`.
+    def of(cls, parameters: Any, replicas: int | None, taken: Sequence[str] = ()) -> "Grid":
+        """From the arguments of `sweep`; names that are taken are refused for parameters.
 
         Raises
         ------
         TypeError, ValueError
-            If the parameters are no dictionary of sequences, or one of them is empty.
+            If the parameters are no dictionary of sequences, or one of them is empty, or has the
+            same value twice.
         """
         wanted = "a dictionary of the values of every parameter by its name"
         fits = isinstance(parameters, Mapping) and all(isinstance(name, str) for name in parameters)
         fitting("parameters", parameters, wanted, fits, TypeError)
         fitting("parameters", parameters, f"{wanted}, at least one", parameters)
+        for name in parameters:
+            free = is_variable_name(name) and name not in (*taken, *([REPLICA] if replicas else []))
+            wanted = "printable, without '/', and not that of another axis or variable"
+            fitting("names of parameters", name, wanted, free)
         return cls({name: _listed(name, values) for name, values in parameters.items()}, replicas)
 
     @property
@@ -110,7 +115,9 @@ class Grid:
 
 def _listed(name: str, values: Any) -> list[Any]:
     """The values of a parameter: numbers as those of Python."""
-    whole = hasattr(values, "__iter__") and not isinstance(values, str | bytes | Mapping)
+    if hasattr(values, "__array__"):  # of numpy, xarray, pandas
+        values = np.asarray(values)
+    whole = hasattr(values, "__iter__") and not isinstance(values, str | bytes | Mapping | Set)
     whole = whole and getattr(values, "ndim", 1) == 1
     fitting(f"parameters of {name}", values, "a sequence of values", whole, TypeError)
     found = [v.item() if isinstance(v, np.generic) else v for v in values]
@@ -238,10 +245,11 @@ class Function(Work):
         return {"f": self.f}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Job:
     """The work at the points of a batch, called with the number of the batch."""
 
+    __name__ = "points"  # what dask calls it: the default is its repr, which may be long
     work: Work
     points: list[Point]
     seed: int | None

@@ -11,7 +11,7 @@ from ..core.forms import Index, Natural
 from ..core.kinds import checked_call
 from ..results.provenance import versions
 from .execution import run_points
-from .outcomes import REPLICA, dataset_of
+from .outcomes import ERROR, REPLICA, dataset_of
 from .points import RNG, Function, Grid, Work
 
 
@@ -82,7 +82,8 @@ def sweep(
     CheckpointError
         If the store is damaged, of another sweep, or in use.
     """
-    grid, work = Grid.of(parameters, replicas), _work_of(f)
+    taken = [ERROR] if errors == "keep" else []
+    grid, work = Grid.of(parameters, replicas, taken), _work_of(f)
     points = grid.points(work.contents)
     try:
         work.check(points[0])

@@ -79,6 +79,22 @@ def test_failures_are_kept_with_their_message_or_raised_with_their_parameters():
     assert "raise ValueError" in caught.value.__notes__[0]
 
 
+def test_an_error_without_a_readable_message_is_kept_by_its_name():
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError
+
+    def fails(i):
+        raise Mute
+
+    assert mf.sweep(fails, {"i": [1]}, errors="keep")["error"] == "Mute"
+
+
+def test_labelled_arrays_are_sequences_of_their_values():
+    found = mf.sweep(lambda i: 2 * i, {"i": xr.DataArray([1, 2], dims="x")})
+    assert found["value"].values.tolist() == [2, 4] and found["i"].values.tolist() == [1, 2]
+
+
 def test_failed_points_are_run_again_unless_errors_are_kept(tmp_path):
     calls = tmp_path / "calls"  # a list would be part of what f is
 
@@ -159,6 +175,12 @@ def test_ctrl_c_leaves_other_jobs_alone_that_run_already():
         "objects": (lambda: mf.sweep(fails_at_two, {"i": [[1], [1]]}), "of i must be values that"),
         "locks": (lambda: mf.sweep(fails_at_two, {"i": [threading.Lock()]}), "told from others"),
         "no replicas": (lambda: mf.sweep(drawn, {"beta": [1]}, replicas=0, rng=1), "replicas must"),
+        "a set": (lambda: mf.sweep(fails_at_two, {"i": {1, 3}}), "sequence of values"),
+        "a name": (
+            lambda: mf.sweep(lambda replica, rng: 1, {"replica": [1]}, replicas=2, rng=1),
+            "names of par",
+        ),
+        "taken": (lambda: mf.sweep(lambda error: 1, {"error": [1]}, errors="keep"), "names of par"),
         "a generator": (
             lambda: mf.sweep(drawn, {"beta": [1]}, rng=np.random.default_rng(1)),
             "rng must be",
@@ -189,5 +211,6 @@ def test_variables_have_the_same_axes_everywhere_and_no_name_of_a_parameter():
         mf.sweep(lambda i: "one" if i == 1 else i, {"i": [1, 2]})
     with pytest.raises(mf.MeanfieldError, match="have to be the same at all points"):
         mf.sweep(lambda i: np.ones((2,) * i), {"i": [1, 2]})
-    with pytest.raises(mf.MeanfieldError, match="i, which is a parameter"):
-        mf.sweep(lambda i: {"i": i}, {"i": [1, 2]})
+    for value in ({"i": 1}, xr.DataArray([1.0, 2.0], dims="i")):
+        with pytest.raises(mf.MeanfieldError, match="i, which is a parameter"):
+            mf.sweep(lambda i, value=value: value, {"i": [1, 2]})
