@@ -529,7 +529,7 @@ def calls():
             mf.phase_diagram,
             {
                 **{"drift": mf.USA, "geometry": circle, "beta": (1.0, 1.2), "degrees": (1,)},
-                **{"max_step": 0.2, "progress": False},
+                **{"max_step": 0.2, "executor": None, "progress": False},
             },
         ),
         ("Diagram.special", diagram.special, {"kind": "onset", "branch": 1}),
