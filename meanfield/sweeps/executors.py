@@ -81,7 +81,7 @@ def opened(executor: Any) -> Iterator[Executor]:
 def _client(address: str) -> Any:
     try:
         from distributed import Client
-        from distributed.comm import get_address_host
+        from distributed.comm.addressing import get_address_host
     except ImportError as error:
         raise MeanfieldError(
             "A scheduler needs dask.distributed, which is not installed: pip install "
