@@ -3,9 +3,10 @@
     python benchmarks/sweeps.py [--repeats 5]
 
 Overhead: seconds a point of a function that does nothing, of 500 points, with a store and without.
-Workers: seconds of 40 points that wait 0.1 s each, with one worker and with two. With dask there
-are a scheduler and two workers on this machine, each a process of one thread. Workers have imported
-everything before. The least of all repeats is shown. Takes about two minutes.
+Workers: seconds of 40 points that compute for 0.1 s each, with one worker and with two, which need
+two free cores; and of 40 points that wait for 0.1 s each, which do not. With dask there are a
+scheduler and two workers on this machine, each a process of one thread. Workers have imported
+everything before. The least of all repeats is shown. Takes about three minutes.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 from _timing import fastest
@@ -27,6 +29,13 @@ MANY, FEW, SECONDS = 500, 40, 0.1
 
 
 def nothing(i: int) -> int:
+    return i
+
+
+def computes(i: int) -> int:
+    end = time.thread_time() + SECONDS
+    while time.thread_time() < end:
+        pass
     return i
 
 
@@ -91,13 +100,13 @@ def main() -> None:
             without, kept = (1e3 * s / MANY for s in fastest(runs, repeats, budget=15.0))
             print(f"{name:20} {without:6.2f} ms a point, {kept:6.2f} ms with a store")
         pairs = {"processes": (one, two), "dask": (dask_one, dask_two)}
-        for name, executors in pairs.items():
-            runs = [lambda e=executor: sweep(waits, FEW, e) for executor in executors]
+        for (name, executors), f in product(pairs.items(), (computes, waits)):
+            runs = [lambda e=executor, f=f: sweep(f, FEW, e) for executor in executors]
             single, double = fastest(runs, repeats, budget=15.0)
             ideal = FEW * SECONDS
             print(
-                f"{name:20} one worker {single:.2f} s (points alone {ideal:.2f} s), two "
-                f"{double:.2f} s: {single / double:.2f} times as fast"
+                f"{name + ', ' + f.__name__:20} one worker {single:.2f} s (points alone "
+                f"{ideal:.2f} s), two {double:.2f} s: {single / double:.2f} times as fast"
             )
 
 

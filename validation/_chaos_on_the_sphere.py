@@ -1,5 +1,6 @@
 """The part of propagation_of_chaos.py on S^2."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ import meanfield as mf
 __all__ = ["sphere"]
 
 SPACE = mf.Sphere(16)
-study = partial(mf.propagation_of_chaos, dt=0.1, threads=2)
+study = partial(mf.propagation_of_chaos, dt=0.1, executor=ThreadPoolExecutor(2))
 
 
 def sphere(report: Sampled, quick: bool) -> tuple[mf.Study, mf.Study]:

@@ -19,6 +19,7 @@ References: Sznitman (1991); Castin, Ablin, Carrillo and Peyre (2025), for the m
 import argparse
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from _chaos_report import Sampled
@@ -47,6 +48,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer tokens and replicas")
     quick = parser.parse_args().quick
+    pool = ThreadPoolExecutor(THREADS)
     report = Sampled(0.12 if quick else 0.03)
     sizes, replicas = ([64, 256, 1024], 32) if quick else ([256, 1024, 4096], 256)
     circle = mf.Circle(24).von_mises(0.5, 1.0)
@@ -62,14 +64,14 @@ def main() -> int:
     for seed, (name, (drift, noise)) in enumerate(cases.items()):
         model = mf.Transformer(drift, 2.0, noise=noise)
         found = mf.propagation_of_chaos(
-            model, circle, sizes, [1.0], replicas, rng=seed, dt=0.05, threads=THREADS
+            model, circle, sizes, [1.0], replicas, rng=seed, dt=0.05, executor=pool
         )
         rates(report, name, found, ("W1", "W2", "H^-1"))
     model = mf.Transformer(mf.Attention(**matrices(4, 3, 1), beta=2.0), 2.0)
     start = mf.Sphere(12).von_mises_fisher((0, 0, 1), 1.0)
     found = mf.propagation_of_chaos(
         model, start, sizes, [0.5], replicas, rng=5, dt=0.1, distances=["H^-2"],
-        threads=THREADS,
+        executor=pool,
     )  # fmt: skip
     rates(report, "S^2, softmax", found, ("H^-2",))
     return report.verdict()

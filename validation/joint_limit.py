@@ -95,11 +95,15 @@ def squares(beta: float, n: int, d: int, rng: np.random.Generator) -> float:
 def check_velocities(report: Report, sizes: tuple, count: int, loose: int) -> dict:
     found = {}
     for d, powers in POWERS.items():
-        for power in powers:
+
+        def at(power: float, n: int, rng: np.random.Generator, d=d) -> float:
+            return n * squares(n ** (2 * power / (d + 1)), n, d, rng)
+
+        samples = mf.sweep(at, {"power": powers, "n": sizes}, replicas=count, rng=d)["value"].values
+        for power, rows in zip(powers, samples, strict=True):
             measured = []
-            for n in sizes:
-                beta, rng = n ** (2 * power / (d + 1)), np.random.default_rng(n)
-                values = np.array([squares(beta, n, d, rng) for _ in range(count)]) * n
+            for n, values in zip(sizes, rows, strict=True):
+                beta = n ** (2 * power / (d + 1))
                 law, error = noise(beta, d), values.std(ddof=1) / np.sqrt(count)
                 allowed = 4.5 * error + 2 * law * (beta ** ((d - 1) / 2) / n + 1 / beta)
                 case = f"d = {d}, n = {n}, beta = {beta:.4g}"

@@ -115,11 +115,13 @@ def check_circle(report: Report, samples: int) -> dict:
     for beta, known in KNOWN.items():
         numbers = {"predicted": known, "measured": modes_on_circle(beta), "tolerance": 5e-5}
         report.compare("modes, formula", f"beta = {beta}", **numbers)
-    found, rng = {}, np.random.default_rng([SEED, 1])
-    for beta in CIRCLE:
-        counts = [
-            len(places_of(mf.Tokens.uniform(TOKENS, 2, rng=rng), beta)) for _ in range(samples)
-        ]
+
+    def modes(beta: float, rng: np.random.Generator) -> int:
+        return len(places_of(mf.Tokens.uniform(TOKENS, 2, rng=rng), beta))
+
+    counted = mf.sweep(modes, {"beta": CIRCLE}, replicas=samples, rng=SEED)["value"].values
+    found = {}
+    for beta, counts in zip(CIRCLE, counted, strict=True):
         found[beta] = mean, error = mean_of(counts)
         label = f"beta = {beta}, sqrt(3 beta/2) = {np.sqrt(1.5 * beta):.3f}"
         numbers = {"predicted": modes_on_circle(beta), "measured": mean}

@@ -35,6 +35,7 @@ for the diffusing phase; Ambrosio, Stra and Trevisan, Probab. Theory Relat. Fiel
 import argparse
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -66,7 +67,7 @@ def main() -> int:
     return report.verdict()
 
 
-study = partial(mf.propagation_of_chaos, threads=THREADS)
+study = partial(mf.propagation_of_chaos, executor=ThreadPoolExecutor(THREADS))
 
 
 def critical(beta: float, k: int) -> float:

@@ -2,13 +2,14 @@
 
 A sweep of 64 points, with random numbers and arrays, is begun again and again until it is complete.
 Each time one process is killed by SIGKILL, a random while after the first point of that time is in
-the store: the one that runs the sweep, by itself or with two processes of its own; one of its
-processes; one of two dask workers; or the dask scheduler. Lost workers and schedulers are started
-again. There are 60 kills in all.
+the store: the driver, which runs the sweep, by itself, with two processes of its own, or with two
+dask workers; one of the processes or workers; or the dask scheduler. What was lost is started
+again. There are 60 kills in all, 20 each of drivers, workers and schedulers.
 
 After each kill the store is read. Asked: every point is there at most once, all points that were
-there before still are, and with the same bytes. At the end: every point is there once, and the
-dataset is that of a sweep that nobody killed, to the last bit.
+there before still are, with the same bytes, and none of them was run again (points note when they
+begin). At the end: every point is there once, and the dataset is that of a sweep that nobody
+killed, to the last bit.
 
     python validation/sweeps.py [--quick]  # 400 s, 60 s quick
 
@@ -25,29 +26,44 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from _report import Report
 
 import meanfield as mf
 from meanfield.sweeps.outcomes import of_bytes
+from meanfield.sweeps.points import Grid
 from meanfield.sweeps.store import _records
 
 POINTS, SECONDS = 64, 0.02
-WAYS = ("alone", "with processes", "a process", "a worker", "the scheduler", "driver of workers")
+DRIVERS = ("driver alone", "driver of processes", "driver of workers")
+WORKERS = ("a process", "a worker", "a worker")
+WAYS = tuple(way for pair in zip(DRIVERS, WORKERS, strict=True) for way in (*pair, "scheduler"))
+LOG = "SWEEP_LOG"  # variable of the environment: the file in which points note when they begin
 FOLDER = str(Path(__file__).parent)
 
 
 def point(i: int, rng: np.random.Generator) -> dict:
     """A number and an array that take a while."""
+    if LOG in os.environ:
+        with open(os.environ[LOG], "a") as file:
+            file.write(f"{i} ")
     time.sleep(SECONDS)
     return {"number": i * rng.random(), "array": rng.standard_normal(1000)}
 
 
 def sweep(store: Path | None, executor: str | None = None):
     return mf.sweep(point, {"i": range(POINTS)}, rng=7, store=store, executor=executor)
+
+
+NUMBERS = {
+    point.key: point.parameters["i"]
+    for point in Grid.of({"i": range(POINTS)}, None).points(lambda value: value)
+}
 
 
 class Dask:
@@ -82,7 +98,6 @@ class Dask:
     @contextmanager
     def running(self):
         try:
-            self.start()
             yield self
         finally:
             self.kill(*self.processes)
@@ -93,7 +108,8 @@ def records(store: Path) -> dict[int, list[bytes]]:
     found: dict[int, list[bytes]] = {}
     content = store.read_bytes() if store.exists() else b""
     for _, payload in list(_records(content))[1:]:
-        found.setdefault(of_bytes(payload)[0], []).append(payload)
+        for key in of_bytes(payload):
+            found.setdefault(NUMBERS[key], []).append(payload)
     return found
 
 
@@ -106,10 +122,12 @@ def children(process: int) -> list[int]:
 
 def kill_once(way: str, store: Path, dask: Dask, wait: float, environment: dict) -> bool:
     """Begin the sweep, and kill what is to be killed; whether that was before its end."""
-    executors = {"alone": "None", "with processes": "processes", "a process": "processes"}
+    executors = {"driver alone": "None"}
+    executors |= dict.fromkeys(("driver of processes", "a process"), "processes")
     command = [sys.executable, __file__, "--store", str(store)]
     command += ["--executor", executors.get(way, dask.address)]
-    dask.start()
+    if executors.get(way, dask.address) == dask.address:
+        dask.start()
     before = store.stat().st_size if store.exists() else 0
     said = subprocess.DEVNULL
     driver = subprocess.Popen(command, stderr=said, env=environment)
@@ -123,8 +141,8 @@ def kill_once(way: str, store: Path, dask: Dask, wait: float, environment: dict)
             os.kill(random.Random(wait).choice(children(driver.pid)), signal.SIGKILL)
         elif way == "a worker":
             dask.kill("first")
-        elif way == "the scheduler":
-            dask.kill("scheduler", "first", "second")
+        elif way == "scheduler":
+            dask.kill("scheduler")
         else:
             driver.kill()
         driver.wait(60)
@@ -132,21 +150,39 @@ def kill_once(way: str, store: Path, dask: Dask, wait: float, environment: dict)
     finally:
         driver.kill()
         driver.wait()
+        if way == "scheduler":
+            dask.kill("first", "second")  # they end by themselves, some time
 
 
-def run(report: Report, kills: int, folder: Path) -> None:
+class Killed(NamedTuple):
+    """What came of a number of kills."""
+
+    kills: Counter  # by what was killed
+    sweeps: int
+    complete: int  # sweeps that ended with the expected dataset
+    lost: int
+    twice: int
+    again: int  # points that were run although the store had them
+
+
+def killed(kills: int, folder: Path, ways: Sequence[str] = WAYS, seed: int = 11) -> Killed:
+    """Run sweeps, kill them in these ways, one after the other, and resume them."""
+    log = folder / "log"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([FOLDER, *sys.path])}
-    chance, expected, done = random.Random(11), sweep(None), Counter()
+    environment[LOG] = str(log)
+    chance, expected, done = random.Random(seed), sweep(None), Counter()
     failures, complete, number = Counter(), 0, 0
     with Dask(environment).running() as dask:
-        while sum(done.values()) < kills:
+        while done.total() < kills:
             number += 1
             store, known = folder / f"store{number}", {}
-            while len(known) < POINTS and sum(done.values()) < kills:
-                way = WAYS[sum(done.values()) % len(WAYS)]
+            while len(known) < POINTS and done.total() < kills:
+                way = ways[done.total() % len(ways)]
                 wait = chance.uniform(0, 0.25 * POINTS * SECONDS)
+                log.write_text("")
                 done[way] += kill_once(way, store, dask, wait, environment)
                 now = records(store)
+                failures["again"] += sum(int(i) in known for i in log.read_text().split())
                 failures["lost"] += sum(now.get(i) != held for i, held in known.items())
                 failures["twice"] += sum(len(held) > 1 for held in now.values())
                 known = now
@@ -155,13 +191,19 @@ def run(report: Report, kills: int, folder: Path) -> None:
             failures["lost"] += POINTS - len(held) + sum(held[i] != b for i, b in known.items())
             failures["twice"] += sum(len(payloads) > 1 for payloads in held.values())
             complete += found.identical(expected)
-    for way in WAYS:
-        print(f"killed, {way}: {done[way]} times")
-    for what in ("lost", "twice"):
-        label, numbers = f"{sum(done.values())} kills", {"measured": failures[what]}
-        report.compare(f"points {what}", label, predicted=0, **numbers, tolerance=0)
-    numbers = {"predicted": number, "measured": complete, "tolerance": 0}
-    report.compare("equal to the last bit", f"{number} sweeps", **numbers)
+    return Killed(done, number, complete, **{name: failures[name] for name in Killed._fields[3:]})
+
+
+def run(report: Report, kills: int, folder: Path) -> None:
+    found = killed(kills, folder)
+    for way, count in found.kills.items():
+        print(f"killed, {way}: {count} times")
+    for what in ("lost", "twice", "again"):
+        numbers = {"predicted": 0, "measured": getattr(found, what), "tolerance": 0}
+        words = {"lost": "points lost", "twice": "points twice", "again": "stored points run again"}
+        report.compare(words[what], f"{found.kills.total()} kills", **numbers)
+    numbers = {"predicted": found.sweeps, "measured": found.complete, "tolerance": 0}
+    report.compare("equal to the last bit", f"{found.sweeps} sweeps", **numbers)
 
 
 def main() -> int:
@@ -172,7 +214,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.store:
         executor = None if arguments.executor == "None" else arguments.executor
-        from sweeps import sweep as imported  # the name that workers know
+        from sweeps import sweep as imported  # the name that workers and stores know
 
         imported(Path(arguments.store), executor)
         return 0

@@ -259,14 +259,15 @@ def solve() -> None:
     """
 
 
-@task(
-    "SWEEP.nc",
-    "sweep",
+WORKERS = (
     click.option(
         "--scheduler", metavar="ADDRESS", help="Run on a dask scheduler: tcp://HOST:PORT."
     ),
     click.option("--workers", metavar="N", type=click.IntRange(1), help="Run in N processes."),
 )
+
+
+@task("SWEEP.nc", "sweep", *WORKERS)
 def sweep() -> None:
     """Solve at every point of a grid, for the table [sweep] of a file.
 
@@ -279,11 +280,12 @@ def sweep() -> None:
     """
 
 
-@task("STUDY.nc", "study")
+@task("STUDY.nc", "study", *WORKERS)
 def chaos() -> None:
     """Measure how far n tokens are from the mean field, for the table [chaos] of a file.
 
     Writes the study to STUDY.nc and its figure, distances against n and against time, to STUDY.png.
+    While it lasts, what is finished is kept in STUDY.nc.checkpoint.
 
     Exit code: 0 if the study is complete; 1 if it was interrupted (--resume continues it); 2 if the
     input is wrong and nothing was run.

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..core.checks import fitting, real, whole_number
 from ..core.errors import ConfigError, MeanfieldError
-from ..core.files import checksum
+from ..core.files import NUMBER_FORMATS, checksum
 from ..results.solution import Solution
-from ..sweeps.points import RNG, Point, Work
+from ..sweeps.points import RNG, Point, Work, seed_of
 from .cli import import_kinds
 from .configuration import parse_config
 
@@ -52,6 +52,17 @@ class Runs(Work):
         held = {key: checksum(path) for key, path in files.items()}
         return {"data": self.data, "files": held, "imports": dict(self.imports)}
 
+    def contents(self, value: Any) -> Any:
+        """A value; the name of a data file with what the file holds."""
+        if isinstance(value, Mapping):
+            return {name: self.contents(entry) for name, entry in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.contents(entry) for entry in value]
+        folder = Path() if self.source is None else self.source.parent
+        if isinstance(value, str) and value.endswith(NUMBER_FORMATS) and (folder / value).is_file():
+            return value, checksum(folder / value)
+        return value
+
     def check(self, point: Point) -> None:
         self._read(point.parameters)
 
@@ -62,7 +73,7 @@ class Runs(Work):
         groups: dict[str, list[Point]] = {}
         for point in points:
             others = {name: v for name, v in point.parameters.items() if name not in keys}
-            groups.setdefault(repr((others, point.place[-1])), []).append(point)
+            groups.setdefault(repr((others, point.replica)), []).append(point)
         return [some[i : i + size] for some in groups.values() for i in range(0, len(some), size)]
 
     def values(self, points: Sequence[Point], seed: int | None) -> list[Any]:
@@ -107,7 +118,7 @@ class Runs(Work):
     def _seeds(self, point: Point, seed: int) -> dict[str, int]:
         """Seeds of the noise, and of what is drawn at the start, unless they are parameters."""
         keys = [NOISE, *_seed_keys(self.data.get(START, {}), START)]
-        children = np.random.SeedSequence(seed, spawn_key=point.place).spawn(len(keys))
+        children = seed_of(seed, point).spawn(len(keys))
         seeds = [int(child.generate_state(1, np.uint64)[0] >> 1) for child in children]
         return {k: s for k, s in zip(keys, seeds, strict=True) if k not in point.parameters}
 

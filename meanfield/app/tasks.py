@@ -290,19 +290,37 @@ class Run(Configuration):
 
 
 @dataclass(frozen=True, eq=False)
-class ParameterSweep(Configuration):
-    """A sweep: the tables of a run, and the values of some of their keys.
+class OnWorkers(Configuration):
+    """What is done by many workers, whose results are kept in a store.
 
     Attributes
     ----------
     scheduler : str or None
-        The address of a dask scheduler, whose workers run the points.
+        The address of a dask scheduler, whose workers are used.
     workers : int or None
-        Processes that run the points; by default they are run in this one.
+        Processes to use; by default this one alone.
     """
 
     scheduler: str | None = None
     workers: int | None = None
+
+    @contextmanager
+    def _workers(self, out: Path | None, resume: bool) -> Iterator[dict[str, Any]]:
+        """The arguments `store` and `executor`."""
+        store = None if out is None else checkpoint_of(out)
+        if store is not None and not resume:
+            store.unlink(missing_ok=True)
+        if self.workers is None:
+            yield {"store": store, "executor": self.scheduler}
+            return
+        from ..sweeps.executors import processes
+
+        with processes(self.workers) as pool:
+            yield {"store": store, "executor": pool}
+
+
+class ParameterSweep(OnWorkers):
+    """A sweep: the tables of a run, and the values of some of their keys."""
 
     work, drawn = "sweep", False
     optional: ClassVar = Run.optional
@@ -323,25 +341,12 @@ class ParameterSweep(Configuration):
 
         tables = {name: table for name, table in self.data.items() if name != self.work}
         runs = Runs(tables, self.source and self.source.absolute(), self.imports)
-        out, resume = options.pop("out"), options.pop("resume")
+        kept = self._workers(options.pop("out"), options.pop("resume"))
         options |= self.tables[self.work]
-        store = None if out is None else checkpoint_of(out)
-        if store is not None and not resume:
-            store.unlink(missing_ok=True)
-        with self.blaming(self.work, parameters_of(sweep)), self._executor() as executor:
+        with self.blaming(self.work, parameters_of(sweep)), kept as workers:
             axes = flattened(options.pop("parameters"))
-            data = sweep(runs, axes, store=store, executor=executor, **options)
+            data = sweep(runs, axes, **workers, **options)
         return self.recorded(Sweep(data))
-
-    @contextmanager
-    def _executor(self) -> Iterator[Any]:
-        if self.workers is None:
-            yield self.scheduler
-            return
-        from ..sweeps.executors import processes
-
-        with processes(self.workers) as pool:
-            yield pool
 
     def problems(self, found: "Sweep") -> list[str]:
         told = {"error": "points failed: the variable error says why"}
@@ -376,7 +381,7 @@ class ParameterSweep(Configuration):
         return "\n".join(lines)
 
 
-class ChaosStudy(Configuration):
+class ChaosStudy(OnWorkers):
     """A study of propagation of chaos: a model, the law of the tokens at the start, and sizes."""
 
     work = "chaos"
@@ -393,7 +398,11 @@ class ChaosStudy(Configuration):
         return propagation_of_chaos
 
     def run(self, **options: Any) -> "Study":
-        return self.recorded(self.call(self.tables["model"], self.begin(), **options))
+        kept = self._workers(options.pop("out"), options.pop("resume"))
+        study, options = self.function(), self.tables[self.work] | options
+        objects = self.tables["model"], self.begin()
+        with self.blaming(self.work, parameters_of(study)), kept as workers:
+            return self.recorded(study(*objects, **workers, **options))
 
     def problems(self, study: "Study") -> list[str]:
         return [] if study.success else ["interrupted: --resume continues the study"]

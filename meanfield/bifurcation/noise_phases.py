@@ -20,11 +20,11 @@ there is one state and that is stable, lines add or remove a stable state:
     Hopf        one that becomes unstable.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,10 @@ from ..core.kinds import build, describe
 from ..models.noise import Noise
 from ..results.files import Contents, contents_of, dataset_of
 from ..spaces import Geometry
+from ..sweeps.execution import run_points
+from ..sweeps.outcomes import Outcome
+from ..sweeps.points import Grid, Work
+from ..sweeps.points import Point as Place
 from .bases import AXISYMMETRIC
 from .branch_switching import AMPLITUDE
 from .branches import Following, Search
@@ -547,9 +551,12 @@ class NoisePhaseDiagram(PhaseDiagram):
 
 def phases_under(
     drift: Any, geometry: Geometry, span: tuple[float, float], noise: Noise, kappa: Any,
-    places: int, max_step: float, following: Following, journal: Journal | None,
+    places: int, max_step: float, following: Following, journal: Journal | None, executor: Any,
 ) -> NoisePhaseDiagram:  # fmt: skip
-    """The phase diagram: lines from the special points of diagrams in kappa."""
+    """The phase diagram: lines from the special points of diagrams in kappa.
+
+    With an executor the diagrams are found first, each by a job of its own, without the journal.
+    """
     family = Family(drift, "beta", span, basis_under(geometry, AXISYMMETRIC, noise))
     betas = [float(beta) for beta in np.linspace(*span, places)]
     if kappa is not None:
@@ -562,10 +569,17 @@ def phases_under(
                 "says where to look for lines. Give the range kappa=(first, last)."
             )
         kappas = _about(family)
-    search = _Search(family, geometry, kappas, max_step, following, journal)
-    for beta in betas:
-        search.from_diagram(beta)
-    return search.result(noise)
+    search = _Search(family, kappas, max_step, following, journal)
+    place = Places(drift, geometry, span, noise, kappas)
+    if executor is None:
+        for beta in betas:
+            search.from_starts(beta, *place.starts(beta, journal))
+    else:
+        points = Grid.of({"beta": betas}, None).points(place.contents)
+        outcomes, _ = run_points(place, points, executor=executor, progress=False)
+        for beta, outcome in zip(betas, outcomes, strict=True):
+            search.from_starts(beta, *place.read(outcome))
+    return search.result(geometry, noise)
 
 
 def reference(family: Family, beta: float) -> float:
@@ -583,12 +597,108 @@ def _about(family: Family) -> Range:
     return Range(BELOW * strength, ABOVE * strength, True)
 
 
+class Start(NamedTuple):
+    """A special point at one beta, from which a line begins.
+
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`; empty where no line begins.
+    order : int
+    basis : Basis
+        The functions of its states.
+    moments : ndarray
+    kappa : float
+    """
+
+    kind: str
+    order: int
+    basis: Any
+    moments: np.ndarray
+    kappa: float
+
+
+@dataclass(frozen=True)
+class Places(Work):
+    """Diagrams in kappa at values of beta: the work of a sweep.
+
+    Attributes
+    ----------
+    drift : type
+    geometry : Geometry
+    span : (float, float)
+        Of beta.
+    noise : Noise
+    kappas : Range
+    """
+
+    drift: Any
+    geometry: Geometry
+    span: tuple[float, float]
+    noise: Noise
+    kappas: Range
+
+    given: ClassVar[str] = "drift and noise"
+
+    def starts(
+        self, beta: float, journal: Journal | None = None
+    ) -> tuple[list[Start], list[str], bool]:
+        """Where lines begin, what is missing from the diagram, and whether Ctrl-C ended it."""
+        family = Family(self.drift, "beta", self.span, self._basis)
+        member, kappas = family.at(beta), self.kappas.at(family, beta)
+        curve = curve_of(member.drift, member.basis, "kappa", kappas, None, STEP_ON_BRANCH, journal)
+        with Following("kappa", kappas, False) as on_branch:
+            search = Search(self.geometry, AXISYMMETRIC, None, True, True, ON_BRANCH, on_branch)
+            diagram = search.under_noise(curve, {})
+            stopped = on_branch.stopped
+        found = [
+            Start(*_neutral(special), special.state.legendre_moments, special.kappa)
+            for special in diagram.special_points
+        ]
+        return found, diagram.doubts, stopped
+
+    def values(self, points: Sequence[Place], seed: int | None) -> list[Any]:
+        found = []
+        for point in points:
+            starts, doubts, _ = self.starts(point.parameters["beta"])
+            arrays: dict[str, Any] = {"doubts": np.array(doubts, "U")}
+            for i, (kind, order, basis, moments, kappa) in enumerate(starts):
+                arrays[f"moments {i}"], arrays[f"kept {i}"] = moments, np.array(basis.kept, int)
+                arrays |= {f"kind {i}": kind, f"numbers {i}": np.array([order, basis.degree])}
+                arrays[f"kappa {i}"] = kappa
+            found.append(arrays)
+        return found
+
+    def read(self, outcome: Outcome | None) -> tuple[list[Start], list[str], bool]:
+        """What `starts` found, from what `values` made of it; None is a diagram not begun."""
+        if outcome is None:
+            return [], [], True
+        arrays = {name: variable.values for name, variable in outcome.variables.items()}
+        starts = []
+        for i in range(len(arrays) // 5):
+            order, degree = map(int, arrays[f"numbers {i}"])
+            basis = self._basis.finer(degree).keeping(tuple(map(int, arrays[f"kept {i}"])))
+            kind, kappa = str(arrays[f"kind {i}"]), float(arrays[f"kappa {i}"])
+            starts.append(Start(kind, order, basis, arrays[f"moments {i}"], kappa))
+        return starts, arrays["doubts"].tolist(), False
+
+    @property
+    def _basis(self) -> Any:
+        return basis_under(self.geometry, AXISYMMETRIC, self.noise)
+
+    @property
+    def takes_rng(self) -> bool:
+        return False
+
+    def check(self, point: Place) -> None:
+        pass
+
+
 @dataclass
 class _Search:
     """The lines that were found, and what is needed to find more."""
 
     family: Family
-    geometry: Geometry
     kappas: Range
     max_step: float
     following: Following
@@ -599,30 +709,25 @@ class _Search:
         self.cusps: list[Cusp] = []
         self.missing: list[str] = []
 
-    def from_diagram(self, beta: float) -> None:
+    def from_starts(
+        self, beta: float, starts: list[Start], doubts: list[str], stopped: bool
+    ) -> None:
         """All lines through the special points at one beta that are not known."""
-        member, kappas = self.family.at(beta), self.kappas.at(self.family, beta)
-        curve = curve_of(member.drift, member.basis, "kappa", kappas, None, STEP_ON_BRANCH,
-                         self.journal)  # fmt: skip
-        with Following("kappa", kappas, False) as on_branch:
-            search = Search(self.geometry, AXISYMMETRIC, None, True, True, ON_BRANCH, on_branch)
-            diagram = search.under_noise(curve, {})
-            stopped = on_branch.stopped
-        self.missing += [f"at beta = {beta:g}, {doubt}" for doubt in diagram.doubts]
-        for special in diagram.special_points:
+        self.missing += [f"at beta = {beta:g}, {doubt}" for doubt in doubts]
+        if stopped and not starts:
+            self.missing.append(f"the search was interrupted at beta = {beta:g}.")
+        for start in starts:
             if stopped or self.following.stopped:
                 self.missing.append(f"the search was interrupted at beta = {beta:g}.")
                 return
-            kind, order, basis = _neutral(special)
-            if kind and not any(_through(o, beta, kind, order, special) for o, _ in self.lines):
-                self.from_special(beta, kind, order, basis, special)
+            if start.kind and not any(_through(line, beta, start) for line, _ in self.lines):
+                self.from_start(beta, start)
 
-    def from_special(
-        self, beta: float, kind: str, order: int, basis: Any, special: SpecialPoint
-    ) -> None:
+    def from_start(self, beta: float, special: Start) -> None:
         """The lines of one curve, in as many functions as they need."""
+        kind, order, basis = special.kind, special.order, special.basis
         while True:
-            m = basis.padded(special.state.legendre_moments)
+            m = basis.padded(special.moments)
             z = np.append(m, [np.log(special.kappa), beta])
             family = Family(self.family.drift, "beta", self.family.span, basis)
             line, start = _begun(family, kind, order, z, self.max_step, self.journal)
@@ -641,7 +746,7 @@ class _Search:
             self.lines.append((one, ends))
             self.cusps += cusps
 
-    def result(self, noise: Noise) -> NoisePhaseDiagram:
+    def result(self, geometry: Geometry, noise: Noise) -> NoisePhaseDiagram:
         """Everything, in the order of kinds and kappa."""
         import xarray as xr
 
@@ -662,7 +767,7 @@ class _Search:
         columns = map(np.array, zip(*rows, strict=True)) if rows else [np.zeros(0)] * len(names)
         data = xr.Dataset({n: ("point", column) for n, column in zip(names, columns, strict=True)})
         low, high = self.family.span
-        data.attrs = {"drift": self.family.drift.__name__, "geometry": repr(self.geometry),
+        data.attrs = {"drift": self.family.drift.__name__, "geometry": repr(geometry),
                       "beta": [low, high], "kappas": list(self.kappas)}  # fmt: skip
         if self.missing:
             data.attrs["missing"] = self.missing
@@ -691,10 +796,12 @@ def _neutral(special: SpecialPoint) -> tuple[str, int, Any]:
     return "symmetry breaking", 1 + int(np.argmin(found)), fitted
 
 
-def _through(line: Line, beta: float, kind: str, order: int, special: SpecialPoint) -> bool:
+def _through(line: Line, beta: float, special: Start) -> bool:
     """Whether a line goes through a special point."""
     places = line.points[:, -1]
-    if (line.kind, line.order) != (kind, order) or not places[0] <= beta <= places[-1]:
+    if (line.kind, line.order) != (special.kind, special.order) or not places[0] <= beta <= places[
+        -1
+    ]:
         return False
     z = line.at_value(between(line.points, beta), beta)
     return z is not None and bool(np.isclose(np.exp(z[-2]), special.kappa, rtol=SAME, atol=0.0))

@@ -213,7 +213,7 @@ class PhaseDiagram(Result):
         return phases(self, **{"relative": kind is not None, **options})
 
 
-@checked_call("drift", "vary")
+@checked_call("drift", "vary", "executor")
 def phase_diagram(
     drift: ZonalDrift | type[ZonalDrift],
     geometry: Geometry,
@@ -228,6 +228,7 @@ def phase_diagram(
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
+    executor: Any = None,
     progress: bool | None = None,
 ) -> PhaseDiagram:
     """Where the uniform state becomes unstable, and where it stops being the ground state.
@@ -274,6 +275,9 @@ def phase_diagram(
         Longest step in sqrt(2) times the Legendre moments, log kappa and beta.
     checkpoint, checkpoint_every, resume
         As for `branches`: where to keep what was found, and to continue from.
+    executor : optional
+        As for `sweep`: where diagrams at `places` are found under such a noise, which is then done
+        first, and is no part of the checkpoint. The result does not depend on it.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
@@ -316,6 +320,7 @@ def phase_diagram(
     fitting("drift", drift, wanted, isotropic or isinstance(drift, type), TypeError)
     fitting("degrees", degrees, unused, isotropic or degrees is None)
     fitting("kappa", kappa, unused, not isotropic or kappa is None)
+    fitting("executor", executor, unused, not isotropic or executor is None)
     chosen = asked_degrees((1, 2, 3) if degrees is None else degrees, DEGREE // 2)
     keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, GRID)
     identity = {
@@ -331,7 +336,7 @@ def phase_diagram(
             from .noise_phases import phases_under  # whose lines are drawn as phase diagrams
 
             return phases_under(
-                drift, geometry, span, noise, kappa, places, max_step, following, journal
+                drift, geometry, span, noise, kappa, places, max_step, following, journal, executor
             )
         for degree in (max(DEGREE, geometry.degree) << i for i in range(DOUBLINGS)):
             family = Family(drift, name, span, basis.finer(degree))

@@ -1,18 +1,21 @@
 """One batch of a study: interacting and coupled tokens, independent samples, their distances."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..core.checks import check_memory
 from ..core.errors import MeanfieldError
+from ..core.identity import digest
 from ..models import MeanField
 from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..solving import solve
 from ..spaces import Density
 from ..states import Tokens
+from ..sweeps.points import Point, Work, key_of
 from .measurements import Functional, Measured
 
 BATCH = 256  # numbers that take as much memory as what is known of a batch
@@ -43,6 +46,17 @@ class Batch(NamedTuple):
     size: int
     kept: int
 
+    @classmethod
+    def of(cls, point: Point) -> "Batch":
+        """The batch that is run at a point."""
+        return cls(**point.parameters)
+
+    @property
+    def point(self) -> Point:
+        """Where a store keeps what it measures."""
+        named = self._asdict()
+        return Point(key_of({name: digest(value) for name, value in named.items()}), named)
+
     @property
     def replicas(self) -> slice:
         """The places of its replicas among all."""
@@ -71,7 +85,8 @@ def batches_of(sizes: list[int], replicas: int) -> list[Batch]:
     ]
 
 
-class Experiment(NamedTuple):
+@dataclass(frozen=True)
+class Experiment(Work):
     """What is done with every batch.
 
     Attributes
@@ -103,6 +118,8 @@ class Experiment(NamedTuple):
     dt: float | None
     seed: int
 
+    given: ClassVar[str] = "Distances and functionals"
+
     def try_measurements(self) -> None:
         """Call every distance and functional once, so that they fail before anything is run."""
         few = Tokens(self.start.sample(6, rng=0).x.reshape(2, 3, -1))
@@ -116,32 +133,52 @@ class Experiment(NamedTuple):
         """A functional of the densities at `times`."""
         return np.array([_real(self.functionals[name](law), ()) for law in self.laws], float)
 
-    def run(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Numbers (times, replicas) by name."""
+    @property
+    def names(self) -> list[str]:
+        """Of what is measured, as `run` has it."""
+        coupled = ["coupling", "coupling up to rotation"] if self.coupled else []
+        floors = [f"floor of {name}" for name in self.distances] if self.floor else []
+        return [*self.distances, *self.functionals, *coupled, *floors]
+
+    def run(self, batch: Batch) -> np.ndarray:
+        """Numbers (names, times, replicas)."""
         first, noise, samples = batch.seeds(self.seed, 3)
         tokens = self._sample(self.start, batch, first)
         state = noise.bit_generator.state
         path = self._path(self.model, tokens, noise, batch, "interacting tokens")
-        found = {name: self._each(path, measure) for name, measure in self.distances.items()}
-        for name, value in self.functionals.items():
-            found[name] = np.stack([_real(value(tokens), tokens.shape) for tokens in path])
+        found = [self._each(path, measure) for measure in self.distances.values()]
+        for value in self.functionals.values():
+            found.append(np.stack([_real(value(tokens), tokens.shape) for tokens in path]))
         if self.coupled:
             noise.bit_generator.state = state
             alone = self.model.replace(drift=MeanField(self.law))
             followed = self._path(alone, tokens, noise, batch, "tokens in the mean field")
-            found["coupling"] = np.stack(list(map(_apart, path, followed)))
-            turned = list(map(_apart_up_to_rotation, path, followed))
-            found["coupling up to rotation"] = np.stack(turned)
+            found.append(np.stack(list(map(_apart, path, followed))))
+            found.append(np.stack(list(map(_apart_up_to_rotation, path, followed))))
         if self.floor:
             independent = [batch.cut(self._sample(law, batch, samples)) for law in self.laws]
-            for name, measure in self.distances.items():
-                found[f"floor of {name}"] = self._each(independent, measure)
-        return found
+            found += [self._each(independent, measure) for measure in self.distances.values()]
+        return np.array(found, float).reshape(-1, len(self.times), batch.kept)
+
+    # As the work of a sweep, whose points are batches ---------------------------------------------
+
+    @property
+    def takes_rng(self) -> bool:
+        return False  # batches have seeds of their own
+
+    def check(self, point: Point) -> None:
+        pass
+
+    def cost(self, point: Point) -> float:
+        batch = Batch.of(point)
+        return batch.n * batch.size
+
+    def values(self, points: Sequence[Point], seed: int | None) -> list[Any]:
+        return [self.run(Batch.of(point)) for point in points]
 
     def identity(self) -> dict[str, Any]:
-        """What determines the numbers: callables by their names."""
-        named = {"distances": list(self.distances), "functionals": list(self.functionals)}
-        return self._asdict() | named | {"law": (len(self.law.t), self.law.rtol)}
+        """What determines the numbers: the law follows from the others."""
+        return vars(self) | {"law": (len(self.law.t), self.law.rtol)}
 
     @property
     def laws(self) -> list[Any]:

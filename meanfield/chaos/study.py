@@ -1,7 +1,6 @@
 """Propagation of chaos: how far n tokens are from the mean field, and how fast that vanishes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,22 @@ from ..core.checks import (
     check_memory,
     fitting,
     is_variable_name,
+    path_of,
     positive,
     real_array,
     whole_number,
 )
 from ..core.errors import MeanfieldError
-from ..core.forms import NATURAL, Many, Natural
+from ..core.forms import NATURAL, Many
 from ..core.kinds import checked_call
 from ..models.transformer import Transformer
 from ..results.files import GROUP
 from ..results.solution import Solution
 from ..solving import solve
-from ..solving.checkpoint import Keeper
-from ..solving.progress import Interruption, Progress
 from ..spaces import Density
-from ..sweeps.executors import completed
-from .experiment import Batch, Experiment, batches_of
+from ..sweeps.execution import run_points
+from ..sweeps.outcomes import VALUE
+from .experiment import Experiment, batches_of
 from .measurements import (
     MEASUREMENTS,
     Functional,
@@ -45,7 +44,7 @@ LARGEST_SEED = 2**63  # what files hold
 RESERVED = (GROUP, LAW, "n", "t", "replica", "coupling", "coupling up to rotation")
 
 
-@checked_call("sizes", "times", "rng", "distances", "functionals", "checkpoint")
+@checked_call("sizes", "times", "rng", "distances", "functionals", "store", "executor")
 def propagation_of_chaos(
     model: Transformer,
     mu0: Density,
@@ -60,10 +59,8 @@ def propagation_of_chaos(
     coupling: bool = True,
     floor: bool = True,
     rtol: float = 1e-8,
-    threads: Natural = 1,
-    checkpoint: str | Path | None = None,
-    checkpoint_every: float = 60.0,
-    resume: bool = False,
+    store: str | Path | None = None,
+    executor: Any = None,
     progress: bool | None = None,
 ) -> Study:
     """Compare n tokens with the density that they tend to, for several n.
@@ -103,13 +100,10 @@ def propagation_of_chaos(
         Whether to run the nonlinear process, and to draw the independent samples.
     rtol : float
         Accuracy of the density.
-    threads : int
-        Number of batches that are run at the same time; the results do not depend on it.
-    checkpoint : path, optional
-        File with the finished batches, rewritten every `checkpoint_every` seconds.
-    resume : bool
-        Run only the batches that the checkpoint, if there is one, does not have. Callables that
-        are given are identified by their names.
+    store, executor : optional
+        As for `sweep`, whose points are batches of replicas: a file that takes each as soon as it
+        is finished, and serves studies of more sizes or replicas too, and where batches are run.
+        The numbers do not depend on either.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
@@ -123,9 +117,10 @@ def propagation_of_chaos(
     TypeError, ValueError
         For arguments out of their range.
     MeanfieldError
-        For models that densities cannot follow; for a run of densities or of tokens that fails.
+        For models that densities cannot follow; for a run of densities or of tokens that fails; if
+        workers were lost.
     CheckpointError
-        If the checkpoint is damaged or belongs to another study.
+        If the store is damaged, of another study, or in use.
 
     References
     ----------
@@ -135,7 +130,7 @@ def propagation_of_chaos(
     known = _checked_problem(model, mu0)
     chosen, at = _checked_sizes(sizes), _checked_times(times)
     replicas = whole_number("replicas", replicas, least=2)
-    keeper = Keeper(checkpoint, checkpoint_every, resume)
+    path = None if store is None else path_of("store", store).absolute()
     seed, dt = _checked_seed(rng), _checked_dt(dt, model)
     measured = (
         chosen_of("distances", distances, known.distances, known.default),
@@ -145,71 +140,26 @@ def propagation_of_chaos(
     law = _mean_field(model, mu0, at, coupling, rtol)
     experiment = Experiment(model, mu0, law, at, *measured, coupling, floor, dt, seed)
     experiment.try_measurements()
-    own = [isinstance(given, Mapping) for given in (distances, functionals)]
-    tables = sum(map(len, measured)) * (2 if floor else 1) + coupling
+    tables = len(experiment.names)
     what = f"replicas = {replicas} of {len(chosen)} sizes at {len(at)} times"
     numbers = (2 * tables, len(chosen), len(at), replicas)
     check_memory(what, numbers, "replicas, sizes or times")
-    identity = experiment.identity() | {"sizes": chosen, "replicas": replicas, "own": own}
     batches = batches_of(chosen, replicas)
-    with keeper:
-        done = keeper.opened(identity)
-        status = _run_batches(experiment, batches, done, keeper, threads, progress)
-    found: dict[str, np.ndarray] = {}
-    for key, values in done.items():
-        number, name = key.split(" ", 1)
-        batch = batches[int(number)]
-        table = found.setdefault(name, np.full((len(chosen), len(at), replicas), np.nan))
-        table[chosen.index(batch.n), :, batch.replicas] = values
-    return Study.of(experiment, chosen, found, status)
-
-
-def _run_batches(
-    experiment: Experiment,
-    batches: list[Batch],
-    done: dict[str, np.ndarray],
-    keeper: Keeper,
-    threads: int,
-    progress: bool | None,
-) -> str:
-    """Run the batches that are left, on several threads; "finished", or "interrupted".
-
-    What a batch has measured is added to `done` as "number name", whatever happens to others, and
-    kept in the checkpoint. Ctrl-C ends it after the batches that are running. The progress bar
-    counts tokens.
-    """
-    tokens = [batch.n * batch.kept for batch in batches]
-    left = set(range(len(batches))) - {int(key.split(" ")[0]) for key in done}
-    failures: list[BaseException] = []
-
-    def part() -> float:
-        return 1 - sum(tokens[i] for i in left) / sum(tokens)
-
-    jobs = ((lambda number: experiment.run(batches[number]), i) for i in sorted(left))
-    try:
-        with (
-            ThreadPoolExecutor(threads) as pool,
-            Progress("chaos", progress, part()) as bar,
-            Interruption() as interruption,
-        ):
-
-            def stop() -> bool:
-                return interruption.requested or bool(failures)
-
-            for number, job in completed(pool, jobs, stop):
-                if error := job.exception():
-                    failures.append(error)
-                    continue
-                found = job.result().items()
-                done.update({f"{number} {name}": values for name, values in found})
-                left.discard(number)
-                bar.show(part(), f"chaos, n = {batches[number].n}")
-                keeper.save_now_and_then(lambda: done)
-    finally:
-        keeper.save(lambda: done)
-    if failures:
-        raise failures[0]
-    return "interrupted" if left else "finished"
+    outcomes, finished = run_points(
+        experiment,
+        [batch.point for batch in batches],
+        store=path,
+        executor=executor,
+        progress=progress,
+        name="chaos",
+    )
+    found = np.full((tables, len(chosen), len(at), replicas), np.nan)
+    for batch, outcome in zip(batches, outcomes, strict=True):
+        if outcome is not None:
+            measures = outcome.variables[VALUE].values
+            found[:, chosen.index(batch.n), :, batch.replicas] = measures
+    named = dict(zip(experiment.names, found, strict=True))
+    return Study.of(experiment, chosen, named, "finished" if finished else "interrupted")
 
 
 # The mean field -----------------------------------------------------------------------------

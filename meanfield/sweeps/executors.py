@@ -81,14 +81,16 @@ def opened(executor: Any) -> Iterator[Executor]:
 def _client(address: str) -> Any:
     try:
         from distributed import Client
+        from distributed.comm.addressing import get_address_host
     except ImportError as error:
         raise MeanfieldError(
             "A scheduler needs dask.distributed, which is not installed: pip install "
             '"meanfield[distributed]".'
         ) from error
     try:
+        get_address_host(address)  # knows its scheme: a client that does not, closes in a minute
         return Client(address, set_as_default=False)
-    except (OSError, ValueError) as error:  # no such scheme
+    except (OSError, ValueError) as error:
         raise MeanfieldError(
             f"No scheduler answers at {address}: {error}. Start one by `dask scheduler`."
         ) from error
@@ -111,6 +113,11 @@ def _submitted(executor: Executor, function: Callable, argument: Any) -> Future:
         future: Future = Future()
         future.set_exception(error)
         return future
+
+
+def was_killed(error: BaseException) -> bool:
+    """Whether a scheduler has given a job up, because several workers died that ran it."""
+    return type(error).__module__.startswith("distributed.") and "KilledWorker" in repr(type(error))
 
 
 def completed(

@@ -78,10 +78,17 @@ class Outcome:
         return cls(found)
 
     @classmethod
-    def failed(cls, error: Exception) -> "Outcome":
+    def failed(cls, error: BaseException) -> "Outcome":
         """Of a function that raised an error."""
-        text = f"{type(error).__name__}: {error}"
-        return cls(error=text, where="".join(traceback.format_exception(error)))
+        return cls(error=in_words(error), where="".join(traceback.format_exception(error)))
+
+
+def in_words(error: BaseException) -> str:
+    """Its kind and its message, if it has one that can be read."""
+    try:
+        return f"{type(error).__name__}: {error}".rstrip(": ")
+    except Exception:
+        return type(error).__name__
 
 
 def _labelled(value: Any) -> Iterator[tuple[str, Variable]]:
@@ -116,8 +123,8 @@ def _variable(variable: "xr.Variable", is_coordinate: bool) -> Variable:
 # Bytes -------------------------------------------------------------------------------------------
 
 
-def to_bytes(number: int, outcomes: Sequence[Outcome]) -> bytes:
-    """What came of the points of a batch, which has this number."""
+def to_bytes(keys: Sequence[str], outcomes: Sequence[Outcome]) -> bytes:
+    """What came of the points of a batch, which have these keys."""
     points, pieces = [], []
     for outcome in outcomes:
         entries = {
@@ -126,12 +133,12 @@ def to_bytes(number: int, outcomes: Sequence[Outcome]) -> bytes:
         }
         points.append({"variables": entries, "error": outcome.error, "where": outcome.where})
         pieces += [variable.values.tobytes() for variable in outcome.variables.values()]
-    header = json.dumps({"number": number, "points": points}).encode()
+    header = json.dumps({"keys": list(keys), "points": points}).encode()
     return b"".join([len(header).to_bytes(8, "little"), header, *pieces])
 
 
-def of_bytes(payload: bytes) -> tuple[int, list[Outcome]]:
-    """The number of a batch, and what came of its points."""
+def of_bytes(payload: bytes) -> dict[str, Outcome]:
+    """What came of the points of a batch, by their keys."""
     begin = 8 + int.from_bytes(payload[:8], "little")
     header, outcomes = json.loads(payload[8:begin]), []
     for point in header["points"]:
@@ -142,16 +149,14 @@ def of_bytes(payload: bytes) -> tuple[int, list[Outcome]]:
             variables[name] = Variable(tuple(dims), values, is_coordinate, words)
             begin += count * dtype.itemsize
         outcomes.append(Outcome(variables, point["error"], point["where"]))
-    return header["number"], outcomes
+    return dict(zip(header["keys"], outcomes, strict=True))
 
 
 # One dataset -------------------------------------------------------------------------------------
 
 
 def dataset_of(
-    axes: Mapping[str, Sequence[Any]],
-    found: Iterable[tuple[tuple[int, ...], Outcome]],
-    with_errors: bool,
+    axes: Mapping[str, Sequence[Any]], outcomes: Sequence[Outcome | None], with_errors: bool
 ) -> "xr.Dataset":
     """All outcomes on the axes of the sweep; nan, or no text, where there is none.
 
@@ -162,28 +167,30 @@ def dataset_of(
     ----------
     axes : dict of str to sequence
         The values of the parameters, and the replicas.
-    found : iterable
-        Places on these axes, and outcomes.
+    outcomes : sequence of Outcome, or None
+        Of all points, the last axis changing fastest; None for what was not run.
     with_errors : bool
         Whether there is a variable "error", which says what went wrong, or nothing.
 
     Raises
     ------
     MeanfieldError
-        If a variable has other axes at one point than at another, or the name of a parameter.
+        If a variable has other axes at one point than at another, is text at one and a number at
+        another, or has the name of a parameter.
     """
     import xarray as xr
 
-    entries = list(found)
+    shape = tuple(map(len, axes.values()))
     columns: dict[str, dict[tuple[int, ...], Variable]] = {}
-    for place, outcome in entries:
-        for name, variable in outcome.variables.items():
+    for place, outcome in zip(np.ndindex(shape), outcomes, strict=True):
+        for name, variable in (outcome.variables if outcome else {}).items():
             columns.setdefault(name, {})[place] = variable
-    for name in [name for name in columns if name in axes]:
-        if not all(variable.is_coordinate for variable in columns.pop(name).values()):
-            raise MeanfieldError(f"f returns {name}, which is a parameter: give it another name.")
-    shape, sizes = tuple(map(len, axes.values())), _sizes(columns)
-    points = int(np.prod(shape, dtype=int))
+    for name, column in list(columns.items()):
+        if name in axes and all(variable.is_coordinate for variable in column.values()):
+            del columns[name]
+        elif taken := next((n for v in column.values() for n in (name, *v.dims) if n in axes), ""):
+            raise MeanfieldError(f"f returns {taken}, which is a parameter: give it another name.")
+    sizes, points = _sizes(columns), len(outcomes)
     variables: dict[str, Any] = {}
     coordinates: dict[str, Any] = {name: _as_coordinate(values) for name, values in axes.items()}
     for name, column in columns.items():
@@ -193,7 +200,7 @@ def dataset_of(
             continue
         full = tuple(sizes[dim] for dim in first.dims)
         whole = len(column) == points and all(v.values.shape == full for v in column.values())
-        kind = np.result_type(*{v.values.dtype for v in column.values()})
+        kind = _common_type(name, column.values())
         check_memory(f"{name} at {points} points", (*shape, *full), "the number of points")
         table = _empty((*shape, *full), kind, whole)
         for place, variable in column.items():
@@ -202,8 +209,7 @@ def dataset_of(
         name = f"{name}_of_point" if name in first.dims else name
         variables[name] = (*axes, *first.dims), table, dict(first.words)
     if with_errors:
-        said = {place: outcome.error for place, outcome in entries}
-        texts = [said.get(place, NOT_RUN) for place in np.ndindex(shape)]
+        texts = [NOT_RUN if outcome is None else outcome.error for outcome in outcomes]
         variables[ERROR] = tuple(axes), np.array(texts, "U").reshape(shape)
     return xr.Dataset(variables, coordinates)
 
@@ -215,6 +221,17 @@ def _as_coordinate(values: Sequence[Any]) -> np.ndarray:
         if array.dtype.kind in KINDS:
             return array
     return np.array([repr(value) for value in values])
+
+
+def _common_type(name: str, column: Iterable[Variable]) -> np.dtype:
+    """That of a variable at all points; not of text and numbers, which would become text."""
+    kinds = {variable.values.dtype for variable in column}
+    if len({kind.kind == "U" for kind in kinds}) > 1:
+        raise MeanfieldError(
+            f"f returns {name} as text at one point and as a number at another: it has to be the "
+            "same at all points."
+        )
+    return np.result_type(*kinds)
 
 
 def _sizes(columns: Mapping[str, Mapping[Any, Variable]]) -> dict[str, int]:

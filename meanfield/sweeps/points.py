@@ -1,20 +1,22 @@
 """The points of a sweep, their random numbers, and the work that is done at each of them."""
 
+import hashlib
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from typing import Any, NamedTuple
+from numbers import Number
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_given, check_memory, fitting
+from ..core.checks import as_given, check_memory, fitting, is_variable_name
+from ..core.identity import digest
 from ..lowlevel.blas import one_blas_thread
 from ..solving.progress import Interruption
-from .outcomes import Outcome, to_bytes
+from .outcomes import REPLICA, Outcome, to_bytes
 
 NUMBERS = 256  # that take as much memory as what is known of a point
 RNG = "rng"  # the argument of a function that takes a generator
@@ -25,14 +27,29 @@ class Point(NamedTuple):
 
     Attributes
     ----------
-    place : tuple of int
-        Which of the values of every parameter it has, and which replica it is.
+    key : str
+        SHA-256, in hexadecimal, of its parameters and its replica: what a store knows it by, and
+        what its random numbers depend on.
     parameters : dict
         Its values, by name.
+    replica : int or None
+        None where there are no replicas; its numbers are then those of replica 0.
     """
 
-    place: tuple[int, ...]
+    key: str
     parameters: dict[str, Any]
+    replica: int | None = None
+
+    def in_words(self) -> str:
+        """Its parameters, for messages."""
+        words = [f"{name} = {as_given(value, 60)}" for name, value in self.parameters.items()]
+        return ", ".join([*words, *([] if self.replica is None else [f"replica {self.replica}"])])
+
+
+def key_of(digests: Mapping[str, str], replica: int | None = None) -> str:
+    """The key of a point from the digests of its values, in whichever order they come."""
+    words = [f"{len(name)}:{name}{digests[name]}" for name in sorted(digests)]
+    return hashlib.sha256("".join([*words, f"{replica or 0}"]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -51,58 +68,108 @@ class Grid:
     replicas: int | None
 
     @classmethod
-    def of(cls, parameters: Any, replicas: int | None) -> "Grid":
-        """From the arguments of `sweep`.
+    def of(cls, parameters: Any, replicas: int | None, taken: Sequence[str] = ()) -> "Grid":
+        """From the arguments of `sweep`; names that are taken are refused for parameters.
 
         Raises
         ------
         TypeError, ValueError
-            If the parameters are no dictionary of sequences, or one of them is empty.
+            If the parameters are no dictionary of sequences, or one of them is empty, or has the
+            same value twice.
         """
         wanted = "a dictionary of the values of every parameter by its name"
         fits = isinstance(parameters, Mapping) and all(isinstance(name, str) for name in parameters)
         fitting("parameters", parameters, wanted, fits, TypeError)
         fitting("parameters", parameters, f"{wanted}, at least one", parameters)
+        for name in parameters:
+            free = is_variable_name(name) and name not in (*taken, *([REPLICA] if replicas else []))
+            wanted = "printable, without '/', and not that of another axis or variable"
+            fitting("names of parameters", name, wanted, free)
         return cls({name: _listed(name, values) for name, values in parameters.items()}, replicas)
 
-    def points(self) -> list[Point]:
-        """In order: the last parameter, and then the replica, changes fastest."""
-        copies = range(self.replicas or 1)
-        count = math.prod(map(len, self.axes.values())) * len(copies)
-        check_memory(f"parameters and replicas: {count} points", (NUMBERS, count), "replicas")
-        values = product(*map(enumerate, self.axes.values()))
-        found = []
-        for chosen in values:
-            where, given = zip(*chosen, strict=True)
-            named = dict(zip(self.axes, given, strict=True))
-            found += [Point((*where, replica), named) for replica in copies]
-        return found
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The numbers of values, and of replicas if there are any."""
+        copies = () if self.replicas is None else (self.replicas,)
+        return (*map(len, self.axes.values()), *copies)
 
-    def in_words(self, point: Point) -> str:
-        """The parameters of a point, for messages."""
-        words = [f"{name} = {as_given(value, 60)}" for name, value in point.parameters.items()]
-        return ", ".join([*words, *([f"replica {point.place[-1]}"] if self.replicas else [])])
+    def points(self, contents: Callable[[Any], Any]) -> list[Point]:
+        """In order: the last parameter, and then the replica, changes fastest.
+
+        Parameters
+        ----------
+        contents : callable
+            What counts of a value: see `Work.contents`.
+        """
+        count = math.prod(self.shape)
+        check_memory(f"parameters and replicas: {count} points", (NUMBERS, count), "replicas")
+        copies = [None] if self.replicas is None else range(self.replicas)
+        known = {n: _digests(n, map(contents, values)) for n, values in self.axes.items()}
+        found = []
+        for places in np.ndindex(*map(len, self.axes.values())):
+            said = {n: known[n][i] for n, i in zip(self.axes, places, strict=True)}
+            named = {n: self.axes[n][i] for n, i in zip(self.axes, places, strict=True)}
+            found += [Point(key_of(said, replica), named, replica) for replica in copies]
+        return found
 
 
 def _listed(name: str, values: Any) -> list[Any]:
     """The values of a parameter: numbers as those of Python."""
-    whole = hasattr(values, "__iter__") and not isinstance(values, str | bytes | Mapping)
+    if hasattr(values, "__array__"):  # of numpy, xarray, pandas
+        values = np.asarray(values)
+    whole = hasattr(values, "__iter__") and not isinstance(values, str | bytes | Mapping | Set)
     whole = whole and getattr(values, "ndim", 1) == 1
     fitting(f"parameters of {name}", values, "a sequence of values", whole, TypeError)
     found = [v.item() if isinstance(v, np.generic) else v for v in values]
-    return fitting(f"parameters of {name}", values, "at least one value", found)
+    fitting(f"parameters of {name}", values, "at least one value", found)
+    numbers = [value for value in found if isinstance(value, Number)]
+    wanted = "values that differ: replicas= repeats points, with other random numbers"
+    fitting(f"parameters of {name}", values, wanted, len(set(numbers)) == len(numbers))
+    return found
+
+
+def _digests(name: str, values: Iterable[Any]) -> list[str]:
+    """Those of the values of a parameter, which have to differ from each other.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a value cannot be told from others, or is there twice.
+    """
+    try:
+        found = list(map(digest, values))
+    except TypeError as error:
+        raise TypeError(
+            f"parameters of {name} must be values that can be told from others: {error}."
+        ) from None
+    if len(set(found)) < len(found):
+        raise ValueError(
+            f"parameters of {name} must be values that differ; one is there twice. replicas= "
+            "repeats points, with other random numbers."
+        )
+    return found
 
 
 def generator_of(seed: int, point: Point) -> np.random.Generator:
-    """The random numbers of a point: they depend on the seed and its place only.
+    """The random numbers of a point: they depend on the seed, its parameters and its replica."""
+    return np.random.default_rng(seed_of(seed, point))
 
-    Sweeps over fewer values, if the first ones are kept, or of fewer replicas have the same.
-    """
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=point.place))
+
+def seed_of(seed: int, point: Point) -> np.random.SeedSequence:
+    """The seed of a point."""
+    return np.random.SeedSequence(seed, spawn_key=(int(point.key, 16),))
 
 
 class Work(ABC):
-    """What is done at points, in this process or another: it can be pickled."""
+    """What is done at points, in this process or another: it can be pickled.
+
+    Attributes
+    ----------
+    given : str
+        What a user gives that may be no such thing.
+    """
+
+    given: ClassVar[str] = "f"
 
     @property
     @abstractmethod
@@ -121,6 +188,14 @@ class Work(ABC):
     @abstractmethod
     def values(self, points: Sequence[Point], seed: int | None) -> list[Any]:
         """What it gives at some points, that `batches` put together."""
+
+    def contents(self, value: Any) -> Any:
+        """What counts of a value of a parameter: points whose values have the same are the same."""
+        return value
+
+    def cost(self, point: Point) -> float:
+        """How long a point takes, relative to others, for the progress bar."""
+        return 1.0
 
     def batches(self, points: list[Point], size: int, seed: int | None) -> list[list[Point]]:
         """All points, in groups that are run at once; by default each alone."""
@@ -170,18 +245,20 @@ class Function(Work):
         return {"f": self.f}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Job:
     """The work at the points of a batch, called with the number of the batch."""
 
+    __name__ = "points"  # what dask calls it: the default is its repr, which may be long
     work: Work
     points: list[Point]
     seed: int | None
 
-    def __call__(self, number: int) -> bytes:
+    def __call__(self, _number: int) -> bytes:
         """What came of it, as `outcomes.to_bytes` has it.
 
-        BLAS has one thread, as its last bits depend on their number.
+        BLAS has one thread, as its last bits depend on their number. Where one of several points
+        fails, each is run alone.
 
         Raises
         ------
@@ -189,10 +266,23 @@ class Job:
             After Ctrl-C, since a run may have ended early, and its function not have noticed.
         """
         with Interruption() as interruption, one_blas_thread():
-            try:
-                outcomes = list(map(Outcome.of, self.work.values(self.points, self.seed)))
-            except Exception as error:  # whatever the function does
-                outcomes = [Outcome.failed(error)] * len(self.points)
+            outcomes = self._outcomes(self.points)
+            if len(self.points) > 1 and any(outcome.error for outcome in outcomes):
+                outcomes = []
+                for point in self.points:
+                    if not interruption.requested:
+                        outcomes += self._outcomes([point])
         if interruption.requested:
             raise KeyboardInterrupt
-        return to_bytes(number, outcomes)
+        return to_bytes([point.key for point in self.points], outcomes)
+
+    def failed(self, error: BaseException) -> bytes:
+        """The same, where an error came of it."""
+        outcomes = [Outcome.failed(error)] * len(self.points)
+        return to_bytes([point.key for point in self.points], outcomes)
+
+    def _outcomes(self, points: Sequence[Point]) -> list[Outcome]:
+        try:
+            return list(map(Outcome.of, self.work.values(points, self.seed)))
+        except (Exception, SystemExit) as error:  # whatever the function does
+            return [Outcome.failed(error)] * len(points)

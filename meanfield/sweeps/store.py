@@ -1,6 +1,8 @@
 """The store of a sweep: what came of each batch of points, on disk as soon as it is known.
 
-One file, to which only the process writes that runs the sweep, so that workers need not see it:
+Points are found by their keys, so that a store serves other grids of the same function too, larger
+ones or parts. It is one file, to which only the process writes that runs the sweep, so that workers
+need not see it:
 
     MAGIC (16 bytes) | record | record | ...
     record: MARK (8 bytes) | length of the payload (8) | SHA-256 of the payload (32) | payload
@@ -25,7 +27,7 @@ from ..core.files import Lock, check_writable, write_whole
 from ..core.identity import digest
 from ..results.provenance import versions
 
-MAGIC = b"meanfield sweep1"
+MAGIC = b"meanfield sweep2"
 MARK = b"\xf3record\n"
 HEAD = len(MARK) + 8 + 32  # bytes of a record before its payload
 FLUSHED = 1.0  # seconds after which records are forced from the system's memory to disk
@@ -165,8 +167,8 @@ class Store:
         """Raise CheckpointError for the store of another sweep; warn of other versions."""
         if then["identity"] != now["identity"]:
             raise CheckpointError(
-                f"{path} belongs to another sweep, whose function, parameters, replicas, rng or "
-                "batches differ. Resume with the same ones, or use another file."
+                f"{path} belongs to another sweep, whose function, rng or batches differ. Resume "
+                "with the same ones, or use another file."
             )
         old, new = then["versions"], now["versions"]
         changed = [f"{n} {old.get(n)} -> {new[n]}" for n in new if new[n] != old.get(n)]

@@ -476,13 +476,12 @@ def test_an_interrupted_study_goes_on(folder, monkeypatch):
     config = read_config("study.toml")
     whole = run_config(config)
 
-    def fails(*_):
-        raise KeyboardInterrupt
+    def interrupted(*_):
+        signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patched:
-        patched.setattr("meanfield.chaos.experiment.Experiment._each", fails)
-        with pytest.raises(KeyboardInterrupt):
-            run_config(config, "study.nc")
+        patched.setattr("meanfield.chaos.experiment.Experiment._each", interrupted)
+        assert run_config(config, "study.nc").status == "interrupted"
     assert (folder / "study.nc.checkpoint").exists()
     assert "--resume to continue" in meanfield("chaos", "study.toml", code=2)[1]
     meanfield("chaos", "study.toml", "--resume")

@@ -1,5 +1,8 @@
 """Phase diagrams in beta and kappa under anisotropic and multiplicative noise."""
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -38,6 +41,25 @@ def test_onsets_are_those_of_the_closed_form(scaled):
         assert scaled.kappa("onset 1", beta) * beta == pytest.approx(1.785096547, abs=1e-8)
         assert scaled.kappa("onset 2", beta) * beta == pytest.approx(2.084202557, abs=1e-8)
     assert [count for count, *_ in scaled.stable_counts(1.1)] == [1]
+
+
+class Elsewhere(ThreadPoolExecutor):
+    """Pickles what it is given, as for another process."""
+
+    def submit(self, job, number):
+        return super().submit(pickle.loads(pickle.dumps(job)), number)
+
+
+def test_an_executor_changes_no_bit(scaled):
+    with Elsewhere(1) as pool:
+        again = mf.phase_diagram(
+            ScaledKuramoto, CIRCLE, (1.0, 1.2), noise=UNEVEN, places=1, executor=pool
+        )
+    assert again.data.identical(scaled.data) and again.ends == scaled.ends
+    for name, line in scaled.loci.items():
+        np.testing.assert_array_equal(again.loci[name].points, line.points)
+    with pytest.raises(ValueError, match="executor must be left out"):
+        mf.phase_diagram(mf.USA, CIRCLE, (1.0, 1.2), executor="processes")
 
 
 def test_round_trip_and_figure(scaled, tmp_path):

@@ -1,6 +1,7 @@
 """Studies of n tokens against the mean field: seeds, tables, known constants, files."""
 
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 import meanfield as mf
 from meanfield.chaos.experiment import batches_of
 from meanfield.chaos.measurements import MEASUREMENTS, measurements_on
+from meanfield.sweeps.executors import processes
 
 CIRCLE = mf.Circle(24)
 
@@ -136,10 +138,12 @@ def test_a_study_of_one_distance_or_none_survives_its_file(tmp_path):
         again.plot()
 
 
-def test_threads_change_nothing():
-    again = study(threads=3)
-    for name in small_study().data:
-        np.testing.assert_array_equal(again.data[name], small_study().data[name])
+def test_the_executor_changes_nothing():
+    with processes(1) as pool, ThreadPoolExecutor(3) as threads:
+        for executor in (pool, threads):
+            assert study(executor=executor).data.identical(small_study().data)
+        with pytest.raises(mf.MeanfieldError, match=r"Distances and functionals, .* pickle"):
+            study(distances={"W": lambda a, b: mf.wasserstein(a, b)}, executor=pool)
 
 
 def test_known_distances_are_chosen_by_name():
@@ -166,42 +170,48 @@ class Broken(Exception):
     """Raised in the middle of a study."""
 
 
-def test_a_broken_study_is_resumed(tmp_path):
-    calls = []
+def test_a_broken_study_is_resumed_and_extended(tmp_path):
+    calls, path = tmp_path / "calls", tmp_path / "study.store"  # a list would be part of `measure`
 
     def measure(tokens, law):
-        calls.append(len(tokens))
-        if len(calls) == 6:
+        with calls.open("a") as file:
+            file.write(".")
+        if len(calls.read_text()) == 6:
             raise Broken
         return mf.wasserstein(tokens, law)
 
-    path = tmp_path / "study.checkpoint"
-    options = {"distances": {"W2": measure}, "checkpoint": path, "floor": False}
-    with pytest.raises(Broken):
+    options = {"distances": {"W2": measure}, "store": path, "floor": False}
+    with pytest.raises(mf.MeanfieldError, match=r"n = 64, number = 0, .* failed: Broken"):
         study(**options)
-    again = study(**options, resume=True)
+    again = study(**options)
     np.testing.assert_array_equal(again.data["W2"], small_study().data["W2"])
-    assert len(calls) == 3 + 2 * len(SMALL_BATCHES)  # two tried, one in vain; two times
-    with pytest.raises(mf.CheckpointError, match="belongs to another run"):
-        study(**options | {"rng": 1}, resume=True)
+    count = 3 + 2 * len(SMALL_BATCHES)  # two tried, one in vain; two times
+    assert len(calls.read_text()) == count
+    larger = study(**options, sizes=[16, 32, 64], replicas=80)
+    np.testing.assert_array_equal(larger.data["W2"].sel(n=[16, 64])[..., :70], again.data["W2"])
+    new = [batch for batch in batches_of([16, 32, 64], 80) if batch not in SMALL_BATCHES]
+    assert len(calls.read_text()) == count + 1 + 2 * len(new)
+    for changes in ({"rng": 1}, {"distances": {"W2": mf.wasserstein}}):
+        with pytest.raises(mf.CheckpointError, match="belongs to another sweep"):
+            study(**options | changes)
 
 
 def test_ctrl_c_ends_a_study_with_what_it_has(tmp_path):
-    raised = []
+    raised = tmp_path / "raised"
 
     def measure(tokens, law):
-        if len(tokens) == 64 and not raised:
-            raised.append(True)
+        with raised.open("a") as file:
+            file.write(f"{len(tokens)} ")
+        if raised.read_text().split().count("64") == 3:  # at the second batch of 64
             signal.raise_signal(signal.SIGINT)
         return mf.wasserstein(tokens, law)
 
-    path = tmp_path / "study.checkpoint"
-    options = {"distances": {"W2": measure}, "checkpoint": path, "floor": False, "replicas": 400}
+    options = {"distances": {"W2": measure}, "store": tmp_path / "study.store", "floor": False}
+    options["replicas"] = 400
     half = study(**options)
     assert half.status == "interrupted" and not half.success and "INTERRUPTED" in repr(half)
     assert np.isnan(half.data["W2"].sel(n=64)).any() and half.rate("W2").exponent < 0
-    options["distances"] = {"W2": mf.wasserstein}
-    assert study(**options, resume=True).success
+    assert study(**options).success
 
 
 def test_failing_runs_say_which(monkeypatch):
@@ -253,9 +263,7 @@ def test_a_figure_has_rates_and_times():
         ({"replicas": 0}, "replicas must be a whole number >= 2"),
         ({"replicas": 1}, "replicas must be a whole number >= 2"),
         ({"rng": -1}, "seed"),
-        ({"threads": 0}, "threads must be a whole number >= 1"),
         ({"distances": ["W2", "W3"]}, "Known distances here are W1, W2"),
-        ({"resume": True}, "needs checkpoint=PATH"),
         ({"times": [float("nan")]}, "times must be finite"),
         ({"times": [0.5, 0.5 + 1e-15, 1.0]}, "times must be finite"),
         ({"rng": 2**70}, "rng < 2"),

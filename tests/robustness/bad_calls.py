@@ -529,7 +529,7 @@ def calls():
             mf.phase_diagram,
             {
                 **{"drift": mf.USA, "geometry": circle, "beta": (1.0, 1.2), "degrees": (1,)},
-                **{"max_step": 0.2, "progress": False},
+                **{"max_step": 0.2, "executor": None, "progress": False},
             },
         ),
         ("Diagram.special", diagram.special, {"kind": "onset", "branch": 1}),
@@ -543,9 +543,8 @@ def calls():
             mf.propagation_of_chaos,
             {
                 **{"model": noisy, "mu0": wave, "sizes": [4, 8], "times": [0.0, 0.05], **few},
-                **{"distances": ["W1"], "functionals": {"m": mean_of}, "rtol": 1e-6, "threads": 1},
-                **{"checkpoint": None, "checkpoint_every": 60.0, "resume": False},
-                **{"progress": False},
+                **{"distances": ["W1"], "functionals": {"m": mean_of}, "rtol": 1e-6},
+                **{"store": None, "executor": None, "progress": False},
             },
         ),
         (

@@ -43,8 +43,7 @@ FOURIER = "[initial]\nkind = 'Fourier'\ncos = [0.3, 0.1]\n"
 CONFIGURATIONS = {
     "noisy tokens": f"{SA}{NOISE}{UNIFORM}{SOLVE}t_span = [0, 4]\ndt = 0.02\nrng = 2\n",
     "study": f"{USA}{NOISE}[space]\nkind = 'Circle'\ndegree = 16\n{FOURIER}"
-    "[chaos]\nsizes = [32, 128]\ntimes = [0.5, 2.0]\nreplicas = 12\nrng = 3\ndt = 0.02\n"
-    "checkpoint_every = 0\n",
+    "[chaos]\nsizes = [32, 128]\ntimes = [0.5, 2.0]\nreplicas = 12\nrng = 3\ndt = 0.02\n",
     "circle": f"{SA}{NOISE}[space]\nkind = 'Circle'\ndegree = 128\n{FOURIER}"
     f"{SOLVE}t_span = [0, 2000]\nrtol = 1e-12\n",
     "sphere": f"{USA}{NOISE}[space]\nkind = 'Sphere'\ndegree = 16\n[initial]\nkind = 'Perturbed'\n"

@@ -64,9 +64,8 @@ def test_a_store_of_something_else_is_refused_and_left_as_it_is(tmp_path):
     path = tmp_path / "store"
     swept(path)
     content = path.read_bytes()
-    for options in ({"rng": 2}, {"replicas": 3}):
-        with pytest.raises(mf.CheckpointError, match="belongs to another sweep"):
-            mf.sweep(drawn, AT, **{"replicas": 2, "rng": 1, "store": path, **options})
+    with pytest.raises(mf.CheckpointError, match="belongs to another sweep"):
+        mf.sweep(drawn, AT, replicas=2, rng=2, store=path)
     with pytest.raises(mf.CheckpointError, match="belongs to another sweep"):
         mf.sweep(lambda beta, rng: beta, AT, replicas=2, rng=1, store=path)
     assert path.read_bytes() == content
@@ -76,6 +75,30 @@ def test_a_store_of_something_else_is_refused_and_left_as_it_is(tmp_path):
     path.write_bytes(content[: len(MAGIC) + 20])
     with pytest.raises(mf.CheckpointError, match="beginning was altered"):
         swept(path)
+
+
+def test_a_larger_grid_runs_what_is_missing_and_keeps_all_bits(tmp_path):
+    path, calls = tmp_path / "store", tmp_path / "calls"
+
+    def counted(beta, kappa, rng):
+        with calls.open("a") as file:
+            file.write(".")
+        return beta * kappa + rng.random()
+
+    steps = [
+        ({"beta": [1.0, 2.0], "kappa": [3.0]}, 2, 4),
+        ({"beta": [1.0, 2.0], "kappa": [3.0]}, 2, 4),
+        ({"beta": [0.5, 2.0, 1.0], "kappa": [4.0, 3.0]}, 2, 12),  # more values, in another order
+        ({"kappa": [3.0, 4.0], "beta": [2.0]}, 3, 14),  # replicas, and parameters exchanged
+        ({"beta": [2.0], "kappa": [4.0]}, 1, 14),  # a part
+    ]
+    for grid, replicas, total in steps:
+        found = mf.sweep(counted, grid, replicas=replicas, rng=1, store=path)
+        assert calls.read_text() == "." * total
+        others = calls.with_name("others")
+        calls.rename(others)
+        assert found.identical(mf.sweep(counted, grid, replicas=replicas, rng=1))
+        others.replace(calls)
 
 
 def test_one_sweep_at_a_time_has_a_store(tmp_path):

@@ -1,6 +1,7 @@
 """Sweeps: what they return, random numbers, failures, and what is refused."""
 
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,9 @@ import xarray as xr
 from swept import drawn, fails_at_two, product, slow
 
 import meanfield as mf
+from meanfield.sweeps.points import Grid
+
+KEY_OF_BETA_3 = "803d68c0330a2cb97af446fe51d90012961e4a3e2ade57f1471db43b66e50787"
 
 
 def test_the_dataset_has_the_parameters_for_axes():
@@ -24,13 +28,15 @@ def test_the_dataset_has_the_parameters_for_axes():
     assert found.attrs["status"] == "finished" and found.attrs["axes"] == ["beta", "kappa"]
 
 
-def test_numbers_drawn_depend_on_seed_and_place_only():
+def test_numbers_drawn_depend_on_seed_parameters_and_replica_only():
     whole = mf.sweep(drawn, {"beta": [1, 2, 3]}, replicas=4, rng=5)
-    seed = np.random.SeedSequence(5, spawn_key=(2, 3))
-    expected = np.random.default_rng(seed).standard_normal(3)
-    np.testing.assert_array_equal(whole["noise"].sel(beta=3, replica=3), expected)
-    part = mf.sweep(drawn, {"beta": [1, 2]}, replicas=2, rng=5)
-    xr.testing.assert_equal(part["noise"], whole["noise"].sel(beta=[1, 2], replica=[0, 1]))
+    part = mf.sweep(drawn, {"beta": [3, 7, 2]}, replicas=2, rng=5)["noise"].sel(beta=[2, 3])
+    xr.testing.assert_equal(part, whole["noise"].sel(beta=[2, 3], replica=[0, 1]))
+    one = mf.sweep(drawn, {"beta": [3]}, rng=5)["noise"]
+    xr.testing.assert_equal(one, whole["noise"].sel(beta=[3]).isel(replica=0, drop=True))
+    assert len(np.unique(whole["noise"])) == 36
+    (point,) = Grid.of({"beta": [3]}, None).points(lambda value: value)
+    assert point.key == KEY_OF_BETA_3  # or numbers of all sweeps change
     with ThreadPoolExecutor(3) as threads:
         assert mf.sweep(drawn, {"beta": [1, 2, 3]}, replicas=4, rng=5, executor=threads).equals(
             whole
@@ -71,6 +77,22 @@ def test_failures_are_kept_with_their_message_or_raised_with_their_parameters():
     with pytest.raises(mf.MeanfieldError, match="point i = 2 failed: ValueError: two") as caught:
         mf.sweep(fails_at_two, {"i": [1, 2, 3]})
     assert "raise ValueError" in caught.value.__notes__[0]
+
+
+def test_an_error_without_a_readable_message_is_kept_by_its_name():
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError
+
+    def fails(i):
+        raise Mute
+
+    assert mf.sweep(fails, {"i": [1]}, errors="keep")["error"] == "Mute"
+
+
+def test_labelled_arrays_are_sequences_of_their_values():
+    found = mf.sweep(lambda i: 2 * i, {"i": xr.DataArray([1, 2], dims="x")})
+    assert found["value"].values.tolist() == [2, 4] and found["i"].values.tolist() == [1, 2]
 
 
 def test_failed_points_are_run_again_unless_errors_are_kept(tmp_path):
@@ -146,6 +168,23 @@ def test_ctrl_c_leaves_other_jobs_alone_that_run_already():
         "executor": (lambda: mf.sweep(slow, {"i": [1]}, rng=1, executor="many"), "executor must"),
         "errors": (lambda: mf.sweep(slow, {"i": [1]}, rng=1, errors="no"), "errors must be"),
         "batch": (lambda: mf.sweep(slow, {"i": [1]}, rng=1, batch=2), "batch must be 1"),
+        "twice": (
+            lambda: mf.sweep(fails_at_two, {"i": [1, 3, 1.0]}),
+            "of i must be values that di",
+        ),
+        "objects": (lambda: mf.sweep(fails_at_two, {"i": [[1], [1]]}), "of i must be values that"),
+        "locks": (lambda: mf.sweep(fails_at_two, {"i": [threading.Lock()]}), "told from others"),
+        "no replicas": (lambda: mf.sweep(drawn, {"beta": [1]}, replicas=0, rng=1), "replicas must"),
+        "a set": (lambda: mf.sweep(fails_at_two, {"i": {1, 3}}), "sequence of values"),
+        "a name": (
+            lambda: mf.sweep(lambda replica, rng: 1, {"replica": [1]}, replicas=2, rng=1),
+            "names of par",
+        ),
+        "taken": (lambda: mf.sweep(lambda error: 1, {"error": [1]}, errors="keep"), "names of par"),
+        "a generator": (
+            lambda: mf.sweep(drawn, {"beta": [1]}, rng=np.random.default_rng(1)),
+            "rng must be",
+        ),
     }.values(),
 )
 def test_what_makes_no_sense_is_refused(call, words):
@@ -159,8 +198,19 @@ def test_what_f_must_not_return_is_a_failure(value):
         mf.sweep(lambda i: value, {"i": [1]})
 
 
+def test_what_exits_is_a_failure_and_so_is_a_generator():
+    found = mf.sweep(
+        lambda i: sys.exit(f"{i}") if i else (x for x in "ab"), {"i": [0, 1]}, errors="keep"
+    )
+    assert found["error"].values[1] == "SystemExit: 1"
+    assert "f must return a number" in found["error"].values[0]
+
+
 def test_variables_have_the_same_axes_everywhere_and_no_name_of_a_parameter():
+    with pytest.raises(mf.MeanfieldError, match="value as text at one point and as a number"):
+        mf.sweep(lambda i: "one" if i == 1 else i, {"i": [1, 2]})
     with pytest.raises(mf.MeanfieldError, match="have to be the same at all points"):
         mf.sweep(lambda i: np.ones((2,) * i), {"i": [1, 2]})
-    with pytest.raises(mf.MeanfieldError, match="i, which is a parameter"):
-        mf.sweep(lambda i: {"i": i}, {"i": [1, 2]})
+    for value in ({"i": 1}, xr.DataArray([1.0, 2.0], dims="i")):
+        with pytest.raises(mf.MeanfieldError, match="i, which is a parameter"):
+            mf.sweep(lambda i, value=value: value, {"i": [1, 2]})
