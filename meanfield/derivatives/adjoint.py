@@ -9,7 +9,7 @@ import numpy as np
 from ..core.checks import as_given, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..spaces import Density
-from .densities import DifferentiatedRun, check_differentiable
+from .densities import DifferentiatedRun, check_differentiable, names_of_kappa
 from .journal import Journal
 from .tangents import check_state, checked_parameter
 from .variation import Variation
@@ -99,7 +99,8 @@ def gradient(
     run : Solution
         Of a Density, from `solve` in this session: a file does not keep the steps.
     parameters : list of str, optional
-        By default all that the model has: those of the drift, and kappa if there is noise.
+        By default all that the model has: those of the drift, and kappa if there is noise; of a
+        `PerLayer` kappa "kappa[0]", "kappa[1]", ... for the layers with noise.
 
     Returns
     -------
@@ -128,19 +129,18 @@ def gradient(
             f"within one ({run.status}). Run again with t_span to end there."
         )
     if parameters is None:
-        noisy = np.isfinite(run.model.kappa).all()
-        parameters = [*run.model.drift.as_zonal().parameters, *(["kappa"] if noisy else [])]
+        parameters = [*run.model.drift.as_zonal().parameters, *names_of_kappa(run.model)]
     many = isinstance(parameters, Sequence) and not isinstance(parameters, str)
     fitting("parameters", parameters, 'a list such as ["beta", "kappa"]', many, TypeError)
     names = [checked_parameter("parameters", name, run.model) for name in parameters]
-    space, shape = final.geometry, run.shape
+    space, shape, start = final.geometry, run.shape, run.options["t_start"]
     values, found = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
     by_parameter = np.empty((len(names), *shape))
     for index in np.ndindex(*shape):
         last = Density(space, final.coefficients[index])
         values[index], slope = _evaluated(of, last)
         end = space.to_coefficients(slope)
-        member = DifferentiatedRun(run.model, initial, index, journal, names)
+        member = DifferentiatedRun(run.model, initial, index, journal, names, start)
         found[index], by_parameter[:, *index] = member.gradient(end)
     return Gradient(
         values, Variation(initial.geometry, found), dict(zip(names, by_parameter, strict=True))

@@ -12,7 +12,7 @@ from ..dynamics.observables import MOMENTS
 from ..models.transformer import Transformer
 from ..spaces import Density
 from ..states.contract import member_dims
-from .densities import DifferentiatedRun, check_differentiable
+from .densities import DifferentiatedRun, check_differentiable, names_of_kappa
 from .journal import Journal
 from .parameters import derivative_by
 from .variation import Variation
@@ -122,11 +122,14 @@ def check_state(state: Any) -> None:
 
 def checked_parameter(argument: str, name: str, model: Transformer) -> str:
     """The name of a parameter of a model by which runs are differentiated; else ValueError."""
-    known = [*model.drift.as_zonal().parameters, "kappa"]
+    of_noise = names_of_kappa(model)
+    known = [*model.drift.as_zonal().parameters, *of_noise]
     wanted = f"parameters of the model, {known}, or directions"
-    fitting(argument, name, wanted, name in known)
-    if name == "kappa":
-        fitting(argument, name, "parameters that are finite", np.isfinite(model.kappa).all())
+    advice = ""
+    if name == "kappa" and not of_noise:
+        reason = "a function of time" if model.smooth_noise else "infinite, without noise"
+        advice = f"Its kappa is {reason}."
+    fitting(argument, name, wanted, isinstance(name, str) and name in known, advice=advice)
     return name
 
 
@@ -165,7 +168,8 @@ def tangents_of(run: Any, journal: Journal, initial: Density, tangents: dict[str
     parameters = [name for name in tangents.values() if isinstance(name, str)]
     rows: list[dict[tuple, np.ndarray]] = [{} for _ in elapsed]
     for index in np.ndindex(*shape):
-        member = DifferentiatedRun(model, initial, index, journal, parameters)
+        start = run.options["t_start"]
+        member = DifferentiatedRun(model, initial, index, journal, parameters, start)
         own = [h if isinstance(h, str) else h[index] for h in tangents.values()]
         for row, found in zip(rows, member.tangents(elapsed, own), strict=True):
             row[index] = found[1:]
