@@ -25,6 +25,7 @@ from ..core.checks import fitting, whole_number
 from ..core.errors import MeanfieldError
 from ..derivatives.parameters import NODES, WEIGHTS
 from ..derivatives.variation import Variation
+from .bases import NOTHING
 from .equation import Family
 from .newton import solved
 
@@ -68,7 +69,7 @@ class StationaryDerivative:
         first = self.state.equation.degrees == 1
         m, change = self.state.legendre_moments[first], self.legendre_moments[first]
         size = np.linalg.norm(m)
-        return float(m @ change / size) if size else float("nan")
+        return float(m @ change / size) if size > NOTHING else float("nan")
 
     @property
     def free_energy(self) -> float:

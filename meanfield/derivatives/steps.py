@@ -405,13 +405,16 @@ def _advance(equation, table, work, steps, strengths, excess, u, before, slopes)
         else:
             slopes[0] = slopes[stages]
         before[:] = u
-        _turn(equation, basis, basis.forth, u, first)
+        start = before
+        if modal:
+            _turn(equation, basis, basis.forth, u, first)
+            start = first
         for i in range(stages):
             for row in range(len(u)):
                 target = sums[row] if modal else stage[row]
-                _combine(i, decay[0], weights[0], columns, first[row], slopes[:, row], target)
+                _combine(i, decay[0], weights[0], columns, start[row], slopes[:, row], target)
             if scaled:
-                _combine(i, decay[1], weights[1], columns, first[0], slopes[:, 0], changed)
+                _combine(i, decay[1], weights[1], columns, start[0], slopes[:, 0], changed)
                 for row in range(1, len(u)):
                     factor, target = factors[row - 1], sums[row] if modal else stage[row]
                     for k in range(changed.size):
@@ -450,6 +453,18 @@ def _record(equation, table, work, steps, strengths, excess, all_stages, all_slo
 
 
 @njit(**STEP)
+def _add_scaled(weights, a, target):
+    """target += weights a, with one weight or as many as there are floats."""
+    if weights.size == 1:
+        w = weights[0]
+        for k in range(target.size):
+            target[k] += w * a[k]
+    else:
+        for k in range(target.size):
+            target[k] += weights[k] * a[k]
+
+
+@njit(**STEP)
 def _paired(equation, a, b):
     """int a b dsigma of real functions by their coefficients, and by those in a basis."""
     total = 0.0
@@ -479,9 +494,7 @@ def _pull_back(
             for i in range(j, stages):  # row i makes the stage i + 1, the last one u'
                 for slot in range(columns.shape[1]):
                     if columns[i, slot] == j:
-                        w = work.weights[0, i, slot]
-                        for k in range(size):
-                            sums[0, k] += w[0 if one else k] * pulled[i + 1, k]
+                        _add_scaled(work.weights[0, i, slot], pulled[i + 1], sums[0])
             _turn(equation, dual, dual.back, sums, given[1:])
             given[0] = all_stages[n, j]
             at = t if j == 0 else t + nodes[decay_node[j - 1]] * dt
@@ -515,8 +528,7 @@ def _pull_back(
         _turn(equation, basis, basis.forth, given[:1], first)
         sums[0] = pulled[0]
         for i in range(stages):
-            for k in range(size):
-                sums[0, k] += work.decay[0, i, 0 if one else k] * pulled[i + 1, k]
+            _add_scaled(work.decay[0, i], pulled[i + 1], sums[0])
             if not one and factors.any():
                 _combine(
                     i, work.decay[1], work.weights[1], columns, first[0], all_slopes[n], changed

@@ -62,6 +62,7 @@ def test_growth_rates_of_the_uniform_state():
     expected = l**2 * ((iv(l - 1, beta) + iv(l + 1, beta)) / (2 * beta) - iv(l, beta) / beta**2)
     found = state.derivative("beta").eigenvalues(6)
     assert np.abs(found - np.repeat(expected, 2)).max() < 1e-11
+    assert np.isnan(state.derivative("beta").order_parameter)
     by_kappa = state.derivative("kappa").eigenvalues(6)
     assert np.abs(by_kappa - np.repeat(l**2 / kappa**2, 2)).max() < 1e-11
 

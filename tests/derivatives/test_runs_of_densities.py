@@ -282,6 +282,11 @@ def test_what_has_no_derivatives_is_refused(tmp_path):
         mf.solve(mf.Transformer(mf.USA(beta=1.0)), MU0, (0, 1), tangents=["kappa"])
     with pytest.raises(TypeError, match="25"):
         mf.solve(model, MU0, (0, 1), tangents=[np.zeros(3)])
+    for function in (lambda x: x, lambda x: x[:, 0] * np.nan, lambda x: 1j * x[:, 0]):
+        with pytest.raises(ValueError, match="finite real value"):
+            mf.solve(model, MU0, (0, 1), tangents=[function])
+    with pytest.raises(ValueError, match="imaginary"):
+        mf.solve(model, MU0, (0, 1), tangents=[1j * np.ones(25)])
     changing = mf.Transformer(mf.USA(beta=1.0), kappa=lambda t: 2.0 + t)
     with pytest.raises(ValueError, match="function of time"):
         mf.solve(changing, MU0, (0, 1), tangents=["kappa"])
