@@ -7,6 +7,12 @@ meets another one, where dR/dm is singular. There the parameter q of a fold move
 
 A growth rate s of the linearised operator L y = s y, x L = s x, moves as <x, L_p y>/<x, y>, and a
 bifurcation or a transition, the zero of a function f on a branch, as dq/dp = -f_p/f_q.
+
+Where rotations turn a state into others of the same symmetry, dm/dp is orthogonal to them: dR/dm is
+that of Newton's method, which excludes them (see `point_groups`). Equal eigenvalues with the
+eigenvectors Y and X have the derivative of each where X L_p Y, for X Y = 1, is a multiple of the
+identity, as it is where the symmetry of the state makes them equal; eigenvalues 0 of rotations stay
+0.
 """
 
 from dataclasses import dataclass
@@ -19,10 +25,16 @@ from ..core.checks import fitting, whole_number
 from ..core.errors import MeanfieldError
 from ..derivatives.parameters import NODES, WEIGHTS
 from ..derivatives.variation import Variation
+from .bases import NOTHING
 from .equation import Family
+from .newton import solved
 
 SINGULAR = 1e-5  # the least singular value of dR/dm, of about 1, with which digits are left
+PARTING = 1e-6  # of derivatives of equal eigenvalues, which are then one
 DIFFERENCE = 0.02  # of the whole operator along the branch
+CROSSING = 1e-6  # part of dR/dp that no change of a state makes up for
+TINY = 1e-300
+INVERSIONS = 8
 HALF_WIDTH = 0.1  # of a range of a parameter, as `Family` has it
 
 
@@ -57,7 +69,7 @@ class StationaryDerivative:
         first = self.state.equation.degrees == 1
         m, change = self.state.legendre_moments[first], self.legendre_moments[first]
         size = np.linalg.norm(m)
-        return float(m @ change / size) if size else float("nan")
+        return float(m @ change / size) if size > NOTHING else float("nan")
 
     @property
     def free_energy(self) -> float:
@@ -75,39 +87,57 @@ class StationaryDerivative:
     def eigenvalues(self, count: int = 6) -> np.ndarray:
         """Those of the eigenvalues of `state.stability(count)`, (count,).
 
-        Where eigenvalues of one order are equal they have no derivatives of their own; nan.
+        Nan where equal eigenvalues of one order part, so that they have no derivatives of their
+        own.
         """
         found = self.state.stability(whole_number("count", count))
-        rows = [self._rates(order) for order in range(int(found.orders.max()) + 1)]
         result = np.full(len(found.eigenvalues), np.nan, complex)
-        for i, (value, order) in enumerate(zip(found.eigenvalues, found.orders, strict=True)):
-            values, changes = rows[order]
-            apart = np.abs(values - value)
-            if np.sort(apart)[1:2].min(initial=np.inf) > SINGULAR * max(1.0, abs(value)):
-                result[i] = changes[apart.argmin()]
+        for order in map(int, set(found.orders)):
+            mine, spectrum = np.flatnonzero(found.orders == order), _Spectrum(self.state, order)
+            apart = np.abs(spectrum.values - found.eigenvalues[mine, None])
+            equal = apart <= SINGULAR * np.maximum(1.0, np.abs(found.eigenvalues[mine, None]))
+            chosen = equal.any(axis=0)
+            changes = self._changes(spectrum, chosen)
+            for i, same in zip(mine, equal[:, chosen], strict=True):
+                block = changes[np.ix_(same, same)]
+                one = np.trace(block) / len(block)
+                if np.abs(block - one * np.eye(len(block))).max() <= PARTING * max(1.0, abs(one)):
+                    result[i] = one
         return result.real if np.isrealobj(found.eigenvalues) else result
 
-    def _rates(self, order: int) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues of one order, and their derivatives."""
-        state = self.state
-        basis = state.equation.basis.of_order(order)
-        operator = state.equation.linearised(state.legendre_moments, state.kappa, basis)
-        values, vectors = np.linalg.eig(operator)
-        changes = np.linalg.solve(vectors, self._operator_change(basis) @ vectors)
-        return values, np.diag(changes)
+    def _vanishing_rate(self, order: int) -> float:
+        """The derivative of the eigenvalue of one order whose real part is 0.
 
-    def _operator_change(self, basis: Any) -> np.ndarray:
+        Times how often it is there. Eigenvalues of rotations add nothing.
+        """
+        state, spectrum = self.state, _Spectrum(self.state, order)
+        turned = spectrum.basis.rotations(state.legendre_moments)
+        sizes = np.abs(spectrum.values.real)
+        least = SINGULAR * (state.equation.basis.dimension - 1) / state.kappa
+        here = sizes <= max(least, np.sort(sizes)[turned])
+        return float(np.trace(self._changes(spectrum, here)).real)
+
+    def _changes(self, spectrum: "_Spectrum", chosen: np.ndarray) -> np.ndarray:
+        """X L_p Y, (k, k), for k chosen eigenvalues."""
+        vectors = spectrum.vectors
+        left = np.linalg.solve(vectors.T, np.eye(len(vectors))[:, chosen]).T
+        right = vectors[:, chosen]
+        moved = self._operator_change(spectrum.basis, np.hstack([right.real, right.imag]))
+        return left @ (moved[:, : len(left)] + 1j * moved[:, len(left) :])
+
+    def _operator_change(self, basis: Any, directions: np.ndarray) -> np.ndarray:
+        """L_p along the branch, times directions."""
         state, name = self.state, self.parameter
         value, m = _value(state, name), state.legendre_moments
         unit = min(1.0, abs(value)) if value else 1.0
-        step = DIFFERENCE * min(unit, 1 / max(1e-300, np.abs(self.legendre_moments).max()))
+        step = DIFFERENCE * min(unit, 1 / max(TINY, np.abs(self.legendre_moments).max()))
         family = None if name == "kappa" else family_of(state, name)
 
         def at(node: int) -> np.ndarray:
-            moved = m + node * step * self.legendre_moments
+            moved, to = m + node * step * self.legendre_moments, value + node * step
             if family is None:
-                return state.equation.linearised(moved, value + node * step, basis)
-            return family.at(value + node * step).linearised(moved, state.kappa, basis)
+                return state.equation.linearised(moved, to, basis, directions)
+            return family.at(to).linearised(moved, state.kappa, basis, directions)
 
         total = [w / step * at(int(j)) for j, w in zip(NODES, WEIGHTS, strict=True)]
         return np.sum(total, axis=0)
@@ -116,11 +146,20 @@ class StationaryDerivative:
         return f"StationaryDerivative(by {self.parameter}, {self.density!r})"
 
 
+class _Spectrum:
+    """All eigenvalues and eigenvectors of the linearised operator in one order."""
+
+    def __init__(self, state: Any, order: int):
+        self.basis = state.equation.basis.of_order(order)
+        operator = state.equation.linearised(state.legendre_moments, state.kappa, self.basis)
+        self.values, self.vectors = np.linalg.eig(operator)
+
+
 def state_derivative(state: Any, parameter: str) -> StationaryDerivative:
     """See `StationaryState.derivative`."""
     name = checked(state, parameter)
     jacobian, by_name = jacobian_of(state), residual_change(state, name)
-    least = float(np.linalg.svd(jacobian, compute_uv=False)[-1])
+    least = least_of(jacobian)
     if least <= SINGULAR:
         raise MeanfieldError(
             f"This state has no derivative by {name}: it meets another one there, at a fold or a "
@@ -128,7 +167,7 @@ def state_derivative(state: Any, parameter: str) -> StationaryDerivative:
             f'the special point of a diagram for derivative("{name}"), which is how a fold moves: '
             f"d kappa_fold/d {name} = -<psi, F_{name}> / <psi, F_kappa>."
         )
-    return StationaryDerivative(state, name, -np.linalg.solve(jacobian, by_name))
+    return StationaryDerivative(state, name, -solved(jacobian, by_name))
 
 
 def point_derivative(point: Any, parameter: str) -> float:
@@ -143,17 +182,37 @@ def point_derivative(point: Any, parameter: str) -> float:
         left, _, _ = np.linalg.svd(jacobian_of(state))
         psi = left[:, -1]
         return float(-(psi @ residual_change(state, name)) / (psi @ residual_change(state, q)))
-    if point.branch == 0:  # moments stay 0
-        zero = np.zeros_like(state.legendre_moments)
-        along = [StationaryDerivative(state, p, zero) for p in (name, q)]
-    else:
-        along = [state_derivative(state, p) for p in (name, q)]
+    along = [_along_branch(point, one) for one in (name, q)]
     if point.kind == "transition":
         p_change, q_change = (one.free_energy for one in along)
-        return float(-p_change / q_change)
-    p_rates, q_rates = (one._rates(point.order) for one in along)
-    nearest = np.abs(p_rates[0].real).argmin()
-    return float(-p_rates[1][nearest].real / q_rates[1][nearest].real)
+    else:
+        p_change, q_change = (one._vanishing_rate(point.order) for one in along)
+    return -p_change / q_change
+
+
+def _along_branch(point: Any, name: str) -> StationaryDerivative:
+    """The derivative of the state of a special point on the branch on which it lies.
+
+    Where a branch of less symmetry begins, psi dR/dm = 0 and psi dR/dp = 0: dm/dp is the solution
+    that is orthogonal to the new branch.
+    """
+    state, uniform = point.state, point.branch == 0 and point.state.equation.basis.laplacian
+    if uniform:  # moments stay 0
+        return StationaryDerivative(state, name, np.zeros_like(state.legendre_moments))
+    if point.kind != "bifurcation" or point.order:
+        return state_derivative(state, name)
+    by_name = residual_change(state, name)
+    left, sizes, right = np.linalg.svd(jacobian_of(state))
+    missed = abs(float(left[:, -1] @ by_name)) / max(float(np.linalg.norm(by_name)), TINY)
+    if missed > CROSSING:
+        raise MeanfieldError(
+            f"This crossing of two branches does not move with {name}, it comes apart: "
+            f"<psi, F_{name}> is {missed:.1e} of |F_{name}|, expected <= {CROSSING:g}, as where a "
+            "branch of less symmetry begins. Look at the folds of diagrams on both sides."
+        )
+    return StationaryDerivative(
+        state, name, -right[:-1].T @ ((left[:, :-1].T @ by_name) / sizes[:-1])
+    )
 
 
 def checked(state: Any, name: Any) -> str:
@@ -174,11 +233,28 @@ def family_of(state: Any, name: str) -> Family:
     return Family(state.equation.drift, name, span, state.equation.basis)
 
 
-def jacobian_of(state: Any) -> np.ndarray:
-    """dR/dm, (N, N)."""
+def jacobian_of(state: Any) -> Any:
+    """dR/dm, (N, N), a `LinearOperator` where the basis makes no matrices."""
     equation = state.equation
-    found = equation.jacobian(equation.mean(state.legendre_moments, state.kappa))
-    return found if isinstance(found, np.ndarray) else found @ np.eye(found.shape[1])
+    return equation.jacobian(equation.mean(state.legendre_moments, state.kappa))
+
+
+def least_of(jacobian: Any) -> float:
+    """The least singular value; of a `LinearOperator` the least eigenvalue, by inverse iteration.
+
+    0 where it is so small that GMRES does not converge.
+    """
+    if isinstance(jacobian, np.ndarray):
+        return float(np.linalg.svd(jacobian, compute_uv=False)[-1])
+    direction = np.random.default_rng(0).standard_normal(jacobian.shape[0])
+    size = 1.0
+    try:
+        for _ in range(INVERSIONS):
+            direction = solved(jacobian, direction / np.linalg.norm(direction))
+            size = float(np.linalg.norm(direction))
+    except np.linalg.LinAlgError:
+        return 0.0
+    return 1 / size
 
 
 def residual_change(state: Any, name: str) -> np.ndarray:

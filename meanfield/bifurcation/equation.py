@@ -17,7 +17,7 @@ where E is the mean with respect to exp(kappa g), s = sum_l W_l m_l P_l with W_l
 w_l the multipliers of W over the constant term of Z, g = log(1 + c s)/c and g' = 1/(1 + c s).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from ..core.forms import Reading
 from ..core.kinds import absent, build
 from ..models import Drift, ZonalDrift
 from .bases import Basis
-from .fokker_planck import FokkerPlanck, multipliers
+from .fokker_planck import FokkerPlanck, Product, multipliers, summed
 from .newton import Coupled
 
 ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
@@ -246,20 +246,26 @@ class Equation:
         size = len(self.degrees)
         return LinearOperator((size, size), apply, dtype=float)
 
-    def linearised(self, m: np.ndarray, kappa: float, basis: Basis) -> np.ndarray:
-        """L of `stability` in a basis of any order, on the same nodes, about m: (N, N)."""
+    def linearised(
+        self, m: np.ndarray, kappa: float, basis: Basis, directions: np.ndarray | None = None
+    ) -> np.ndarray:
+        """L of `stability` in a basis of any order, on the same nodes, about m: (N, N).
+
+        Or L times directions (N, k), at a cost of O(N M k) for M nodes instead of O(N^2 M).
+        """
+        return summed(-basis.eigenvalues / kappa, self._products(m, kappa, basis), directions)
+
+    def _products(self, m: np.ndarray, kappa: float, basis: Basis) -> Iterator[Product]:
         mean, p = self.mean(m, kappa), basis.values
         weights, inner = self.multipliers(basis), self.basis
         slopes = inner.gradient_of(self.strengths * m / inner.sizes)  # of s
-        operator = np.diag(-basis.eigenvalues / kappa)
         for c, gradient in enumerate(basis.gradients):
-            moved = mean.gain * gradient
+            moved = [(mean.weights * mean.gain, gradient)]
             if c < len(slopes):
-                operator += (gradient * (basis.weights * mean.gain * slopes[c])) @ p.T
+                yield Product(gradient, [(basis.weights * mean.gain * slopes[c], p)])
                 if self.ratio:
-                    moved -= (self.ratio * mean.gain**2 * slopes[c]) * p
-            operator += (gradient * mean.weights) @ moved.T * weights
-        return operator
+                    moved.append((-self.ratio * mean.weights * mean.gain**2 * slopes[c], p))
+            yield Product(gradient, moved, weights)
 
     def by_log_kappa(self, mean: Mean) -> np.ndarray:
         """dR/dlog kappa, (N,)."""

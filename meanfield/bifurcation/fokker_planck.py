@@ -14,7 +14,7 @@ with M the matrix of L*. The Jacobian is that of linear stability: with h = sum_
     L h = L* h/kappa - div(h v[mu] + mu (grad W * h - v[mu] Z * h)/(Z * mu)).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +59,52 @@ class Multipliers(NamedTuple):
     def of(self, degrees: np.ndarray) -> "Multipliers":
         """Those of each function."""
         return Multipliers(self.weights[degrees], self.normaliser[degrees])
+
+
+class Product(NamedTuple):
+    """An operator on harmonics as sums over nodes: left (sum_k w_k right_k)^T, columns scaled.
+
+    Attributes
+    ----------
+    left : ndarray, (n, M)
+    rights : list of (ndarray, ndarray), (M,) and (n, M)
+        Weights of nodes, and functions.
+    factors : ndarray, (n,), or float
+        Of the columns.
+    """
+
+    left: np.ndarray
+    rights: list[tuple[np.ndarray, np.ndarray]]
+    factors: Any = 1.0
+
+    @property
+    def matrix(self) -> np.ndarray:
+        (weights, right), *others = self.rights
+        total = weights * right
+        for weights, right in others:
+            total += weights * right
+        return self.left @ total.T * self.factors
+
+    def times(self, directions: np.ndarray) -> np.ndarray:
+        """The operator times directions (n, k)."""
+        inside = (self.factors * directions.T).T
+        return self.left @ sum(w[:, None] * (right.T @ inside) for w, right in self.rights)
+
+
+def summed(
+    operator: np.ndarray, products: Iterable[Product], directions: np.ndarray | None = None
+) -> np.ndarray:
+    """The sum of an operator, a matrix or its diagonal, and of products; times directions (n, k).
+
+    Without directions the matrix, (n, n).
+    """
+    if directions is None:
+        matrix = np.diag(operator) if operator.ndim == 1 else operator.copy()
+        for product in products:
+            matrix += product.matrix
+        return matrix
+    result = operator[:, None] * directions if operator.ndim == 1 else operator @ directions
+    return result + sum(product.times(directions) for product in products)
 
 
 class FokkerPlanck:
@@ -155,7 +201,7 @@ class FokkerPlanck:
         """The Jacobian among functions of one order: dR/dm, (n, n), for those of order 0."""
         mine = part.members
         diffusion = self.basis.all.diffusion[0][np.ix_(mine, mine)]
-        operator = diffusion + flow.kappa * self._transport(flow, part)
+        operator = diffusion + flow.kappa * summed(0 * diffusion, self._transport(flow, part))
         return -operator * self.basis.sizes[mine] / self.scale(part)[:, None]
 
     def block_change(
@@ -191,24 +237,26 @@ class FokkerPlanck:
         change[-1] += (by_w[inner] * masses) @ by_pull - (by_z[inner] * masses) @ by_level
         return -flow.kappa * change
 
-    def _transport(self, flow: Flow, part: Part) -> np.ndarray:
-        """The matrix of h -> -div(h v + mu (grad W * h - v Z * h)/(Z * mu)) in one order."""
+    def _transport(self, flow: Flow, part: Part) -> Iterator[Product]:
+        """h -> -div(h v + mu (grad W * h - v Z * h)/(Z * mu)) in one order."""
         w, z = self._multipliers
-        weights, mine = self.basis.weights, part.members
-        carried = np.einsum("cim,cm->im", part.gradients, weights * flow.velocity)
-        result = carried @ part.values.T
-        pulled = weights * flow.density / flow.level
-        for gradient in part.gradients:
-            result += (gradient * pulled) @ gradient.T * w[mine]
-        if z.any():
-            result -= (carried * (flow.density / flow.level)) @ part.values.T * z[mine]
-        return result
+        weights, mine, share = self.basis.weights, part.members, flow.density / flow.level
+        for gradient, velocity in zip(part.gradients, flow.velocity, strict=True):
+            yield Product(gradient, [(weights * velocity, part.values)])
+            yield Product(gradient, [(weights * share, gradient)], w[mine])
+            if z.any():
+                yield Product(gradient, [(-weights * share * velocity, part.values)], z[mine])
 
-    def linearised(self, m: np.ndarray, kappa: float, part: Part) -> np.ndarray:
-        """The operator L about the state m, in the harmonics of one order."""
+    def linearised(
+        self, m: np.ndarray, kappa: float, part: Part, directions: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The operator L about the state m, in the harmonics of one order: (n, n).
+
+        Or L times directions (n, k).
+        """
         mine = part.members
         diffusion = self.basis.all.diffusion[0][np.ix_(mine, mine)]
-        return diffusion / kappa + self._transport(self.mean(m, kappa), part)
+        return summed(diffusion / kappa, self._transport(self.mean(m, kappa), part), directions)
 
     def by_log_kappa(self, flow: Flow) -> np.ndarray:
         """dR/dlog kappa, (N,)."""

@@ -68,7 +68,7 @@ def newton(
     for _ in range(most):
         done = sizes[-1] <= tolerance
         try:
-            step = _solved(jacobian(), residual)
+            step = solved(jacobian(), residual)
         except np.linalg.LinAlgError:
             return Iteration(x, "converged" if done else "singular", sizes)
         for halving in range(HALVINGS):
@@ -122,7 +122,7 @@ def deflated(system: System, known: Sequence[np.ndarray], sizes: np.ndarray) -> 
     return without
 
 
-def _solved(matrix: Any, right: np.ndarray) -> np.ndarray:
+def solved(matrix: Any, right: np.ndarray) -> np.ndarray:
     """matrix^-1 right; by GMRES for a `LinearOperator`."""
     if isinstance(matrix, Coupled):
         return matrix.solve(right)

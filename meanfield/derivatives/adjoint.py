@@ -9,7 +9,7 @@ import numpy as np
 from ..core.checks import as_given, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..spaces import Density
-from .densities import DifferentiatedRun, check_differentiable
+from .densities import DifferentiatedRun, check_differentiable, names_of_kappa
 from .journal import EnsembleJournal, Journal
 from .tangents import check_state, checked_parameter
 from .variation import Variation
@@ -99,7 +99,8 @@ def gradient(
     run : Solution
         Of a Density, from `solve` in this session: a file does not keep the steps.
     parameters : list of str, optional
-        By default all that the model has: those of the drift, and kappa if there is noise.
+        By default all that the model has: those of the drift, and kappa if there is noise; of a
+        `PerLayer` kappa "kappa[0]", "kappa[1]", ... for the layers with noise.
 
     Returns
     -------
@@ -122,12 +123,11 @@ def gradient(
     check_differentiable(run.model)
     journal, initial = recorded(run)
     if parameters is None:
-        noisy = np.isfinite(run.model.kappa).all()
-        parameters = [*run.model.drift.as_zonal().parameters, *(["kappa"] if noisy else [])]
+        parameters = [*run.model.drift.as_zonal().parameters, *names_of_kappa(run.model)]
     many = isinstance(parameters, Sequence) and not isinstance(parameters, str)
     fitting("parameters", parameters, 'a list such as ["beta", "kappa"]', many, TypeError)
     names = [checked_parameter("parameters", name, run.model) for name in parameters]
-    space, shape = final.geometry, run.shape
+    space, shape, start = final.geometry, run.shape, run.options["t_start"]
     values, found = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
     by_parameter = np.empty((len(names), *shape))
     for index in np.ndindex(*shape):
@@ -136,7 +136,7 @@ def gradient(
         end = space.to_coefficients(slope)
         own = journal.member(index)
         _check_end(run, own)
-        member = DifferentiatedRun(run.model, initial, index, own, names)
+        member = DifferentiatedRun(run.model, initial, index, own, names, start)
         found[index], by_parameter[:, *index] = member.gradient(end)
     return Gradient(
         values, Variation(initial.geometry, found), dict(zip(names, by_parameter, strict=True))

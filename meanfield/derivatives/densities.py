@@ -1,7 +1,7 @@
 """Runs of densities, differentiated: the accepted steps of a journal, taken again."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,23 +11,58 @@ from ..models.transformer import Transformer
 from ..spaces import Density, Geometry
 from ..spaces.contract import Transport
 from ..spaces.linearised import Adjoint, Tables, Tangents
-from ..steppers import Scheme
 from .journal import Journal, Stretch
 from .parameters import changes_of, tables_of
-from .steps import DifferentiatedScheme
+from .steps import DifferentiatedScheme, Diffusion, Noise
 
 END = 1 - 1e-9  # parts of a step from which on its end is meant
 
 
 def check_differentiable(model: Transformer) -> None:
     """Raise MeanfieldError, with the reason, for runs of densities that are not differentiated."""
-    kept = model.is_zonal and model.steady_noise and model.noise.laplacian
-    if not kept or model.common is not None or not model.drift.constant:
-        raise MeanfieldError(
-            "Derivatives of runs of densities are known for a zonal drift whose parameters do not "
-            f"change with time, with isotropic noise of constant kappa or none; got {model!r}. "
-            "Take such a model, or differences of runs with dt= and max_degree= = min_degree=."
-        )
+    reasons = {
+        "common noise, which is random": model.common is not None,
+        f"parts besides drift and noise, {', '.join(model.extras)}": bool(model.extras),
+        "a drift that is not zonal": not model.drift.is_zonal,
+    }
+    for reason, here in reasons.items():
+        if here:
+            raise MeanfieldError(
+                "Derivatives of runs of densities are known for a zonal drift with independent "
+                f"noise or none; this model has {reason}: {model!r}. Take another model, or "
+                "differences of runs with dt= and max_degree= = min_degree=."
+            )
+
+
+def names_of_kappa(model: Transformer) -> list[str]:
+    """The names of the parameters of the noise: "kappa", or "kappa[i]" for layers i with noise.
+
+    None where there is no noise in some member, and where kappa is a function of time.
+    """
+    kappa = model.kappa
+    if model.steady_noise:
+        return ["kappa"] if np.isfinite(kappa).all() else []
+    if model.smooth_noise:
+        return []
+    return [f"kappa[{i}]" for i in np.flatnonzero(np.isfinite(kappa.values))]
+
+
+class Piece(NamedTuple):
+    """Steps on the same modes, by the same scheme and in the same layer of a kappa.
+
+    Attributes
+    ----------
+    stretch : Stretch
+    layer : int
+        0 where kappa has none.
+    """
+
+    stretch: Stretch
+    layer: int = 0
+
+    @property
+    def steps(self) -> np.ndarray:
+        return self.stretch.steps
 
 
 class DifferentiatedRun:
@@ -42,7 +77,9 @@ class DifferentiatedRun:
         The member.
     journal : Journal
     parameters : sequence of str
-        "kappa", or of the drift, by which the run is differentiated.
+        Of the drift, or of the noise: see `names_of_kappa`.
+    start : float
+        The time at which the run begins.
     """
 
     def __init__(
@@ -52,17 +89,21 @@ class DifferentiatedRun:
         index: tuple[int, ...],
         journal: Journal,
         parameters: Sequence[str],
+        start: float = 0.0,
     ):
         shape, drift = initial.shape, model.drift.as_zonal()
         if drift.shape:
             own = {n: np.broadcast_to(v, shape)[index] for n, v in drift.parameters.items()}
             drift = drift.replace(**own)
-        self.kappa = float(np.broadcast_to(model.kappa, shape)[index])
+        self._model, self._start = model, start
+        self._steady = model.steady_noise
+        self.kappa = float(np.broadcast_to(model.kappa, shape)[index]) if self._steady else np.nan
         self.geometry, self.first = initial.geometry, initial.coefficients[index]
         self.drift, self.parameters = drift, tuple(parameters)
-        self.of_drift = [name for name in self.parameters if name != "kappa"]
-        self._stretches = journal.stretches
+        self.of_drift = [name for name in self.parameters if name in drift.parameters]
+        self._pieces = [piece for stretch in journal.stretches for piece in self._split(stretch)]
         self._kept: dict[Any, Any] = {}
+        self._diffusions: dict[int, Diffusion] = {}
 
     # Tangents ------------------------------------------------------------------------------
 
@@ -81,31 +122,33 @@ class DifferentiatedRun:
             yield state
             waiting.pop(0)
         last = elapsed[-1] if len(elapsed) else 0.0
-        stretches = self._stretches
-        for stretch, end in zip(stretches, _ends(stretches, last), strict=True):
-            state = geometry.resample(state, stretch.degree)
-            geometry = geometry.with_degree(stretch.degree)
-            by, done = self._with_tangents(stretch, names), 0
-            while waiting and (waiting[0] <= end or stretch is stretches[-1]):
-                ends = np.append(stretch.steps[1:, 0], end)
+        for piece, end in zip(self._pieces, _ends(self._pieces, last), strict=True):
+            degree, _, steps = piece.stretch
+            state, geometry = geometry.resample(state, degree), geometry.with_degree(degree)
+            by, noise, done = self._with_tangents(piece, names), self._noise(piece), 0
+            while waiting and (waiting[0] <= end or piece is self._pieces[-1]):
+                ends = np.append(steps[1:, 0], end)
                 n = min(int(np.searchsorted(ends, waiting[0])), len(ends) - 1)
                 if n >= done:
-                    state, done = by.advance(state, stretch.steps[done : n + 1]), n + 1
-                t, dt = stretch.steps[n]
+                    state = by.advance(state, *_part(steps, noise, done, n + 1))
+                    done = n + 1
+                t, dt = steps[n]
                 part = (waiting.pop(0) - t) / dt
-                yield state if part >= END or part * dt + t == ends[n] else by.within(part)
-            if done < len(stretch.steps):
-                state = by.advance(state, stretch.steps[done:])
+                if part >= END or part * dt + t == ends[n]:
+                    yield state
+                else:
+                    yield by.within(part, self._excess_since(t), state.dtype)
+            if done < len(steps):
+                state = by.advance(state, *_part(steps, noise, done, len(steps)))
 
-    def _with_tangents(self, stretch: Stretch, names: list[str | None]) -> DifferentiatedScheme:
-        key = "tangents", stretch.degree, stretch.scheme.name
+    def _with_tangents(self, piece: Piece, names: list[str | None]) -> DifferentiatedScheme:
+        key = self._key("tangents", piece)
         if key not in self._kept:
-            geometry = self.geometry.with_degree(stretch.degree)
+            geometry = self.geometry.with_degree(piece.stretch.degree)
             tables, changes = self._tables_on(geometry)
             which = [self.of_drift.index(n) if n in self.of_drift else -1 for n in names]
             transport = Tangents(geometry, tables, changes, which)
-            factors = np.array([self._factor(name) for name in names])
-            self._kept[key] = self._scheme(stretch.scheme, geometry, transport, factors)
+            self._kept[key] = self._scheme(piece, geometry, transport, names)
         return self._kept[key]
 
     # The adjoint ---------------------------------------------------------------------------
@@ -114,67 +157,120 @@ class DifferentiatedRun:
         """The gradient at the start, (modes,), of a scalar with the gradient `end` at the end.
 
         And its derivatives by the parameters. Stages are kept of about sqrt(n) of n steps at a
-        time; states at the beginnings of these stretches are kept of all.
+        time; states at the beginnings of these parts are kept of all.
         """
-        pieces, u, geometry = [], self.first, self.geometry
-        longest = max(1, int(np.ceil(np.sqrt(sum(len(s.steps) for s in self._stretches)))))
-        for stretch in self._stretches:
-            u = geometry.resample(u, stretch.degree)
-            geometry = geometry.with_degree(stretch.degree)
-            forwards = self._forwards(stretch)
-            for i in range(0, len(stretch.steps), longest):
-                steps = stretch.steps[i : i + longest]
-                pieces.append((stretch, steps, u))
-                u = forwards.advance(u[None], steps)[0]
+        parts, u, geometry = [], self.first, self.geometry
+        longest = max(1, int(np.ceil(np.sqrt(sum(len(piece.steps) for piece in self._pieces)))))
+        for piece in self._pieces:
+            u = geometry.resample(u, piece.stretch.degree)
+            geometry = geometry.with_degree(piece.stretch.degree)
+            forwards, noise = self._forwards(piece), self._noise(piece)
+            for i in range(0, len(piece.steps), longest):
+                part = _part(piece.steps, noise, i, i + longest)
+                parts.append((piece, part, u))
+                u = forwards.advance(u[None], *part)[0]
         l = self.geometry.with_modes(end.size).resample(end, geometry.degree)
         by_parameter = np.zeros(len(self.parameters))
-        for stretch, steps, u in reversed(pieces):
-            here = self.geometry.with_degree(stretch.degree)
-            l = self.geometry.with_modes(l.size).resample(l, stretch.degree)
-            forwards, backwards = self._forwards(stretch), self._backwards(stretch)
-            record = forwards.recorded(u, steps)
+        for piece, part, u in reversed(parts):
+            here = self.geometry.with_degree(piece.stretch.degree)
+            l = self.geometry.with_modes(l.size).resample(l, piece.stretch.degree)
+            record = self._forwards(piece).recorded(u, *part)
             found = np.zeros(len(self.parameters))
-            l = backwards.pulled_back(l, steps, record, found)
+            l = self._backwards(piece).pulled_back(l, *part, record, found)
             by_parameter += found
-        l = here.resample(l, self.geometry.degree) if pieces else l
+        l = here.resample(l, self.geometry.degree) if parts else l
         return l, by_parameter
 
-    def _forwards(self, stretch: Stretch) -> DifferentiatedScheme:
-        key = "forwards", stretch.degree, stretch.scheme.name
+    def _forwards(self, piece: Piece) -> DifferentiatedScheme:
+        key = self._key("forwards", piece)
         if key not in self._kept:
-            geometry = self.geometry.with_degree(stretch.degree)
-            tables, _ = self._tables_on(geometry)
-            transport = Tangents(geometry, tables, [], [])
-            self._kept[key] = self._scheme(stretch.scheme, geometry, transport, np.zeros(0))
+            geometry = self.geometry.with_degree(piece.stretch.degree)
+            transport = Tangents(geometry, self._tables_on(geometry)[0], [], [])
+            self._kept[key] = self._scheme(piece, geometry, transport, [])
         return self._kept[key]
 
-    def _backwards(self, stretch: Stretch) -> DifferentiatedScheme:
-        key = "backwards", stretch.degree, stretch.scheme.name
+    def _backwards(self, piece: Piece) -> DifferentiatedScheme:
+        key = self._key("backwards", piece)
         if key not in self._kept:
-            geometry = self.geometry.with_degree(stretch.degree)
+            geometry = self.geometry.with_degree(piece.stretch.degree)
             tables, changes = self._tables_on(geometry)
             none = Tables(np.zeros(geometry.degree + 1), None)
             aligned = iter(changes)
-            all_ = [next(aligned) if n != "kappa" else none for n in self.parameters]
+            all_ = [next(aligned) if n in self.of_drift else none for n in self.parameters]
             transport = Adjoint(geometry, tables, all_)
-            factors = np.array([self._factor(name) for name in self.parameters])
-            self._kept[key] = self._scheme(stretch.scheme, geometry, transport, factors)
+            self._kept[key] = self._scheme(piece, geometry, transport, self.parameters)
         return self._kept[key]
+
+    # The noise -----------------------------------------------------------------------------
+
+    def _split(self, stretch: Stretch) -> Iterator[Piece]:
+        """The parts of a stretch between two jumps of kappa."""
+        kappa: Any = self._model.kappa
+        if self._steady or self._model.smooth_noise:
+            yield Piece(stretch)
+            return
+        middles = self._start + stretch.steps.sum(axis=1) - stretch.steps[:, 1] / 2
+        layers = np.searchsorted(kappa.jumps, middles, side="right")
+        for layer in np.unique(layers):
+            yield Piece(stretch._replace(steps=stretch.steps[layers == layer]), int(layer))
+
+    def _noise(self, piece: Piece) -> Noise:
+        """1/kappa along the steps of a piece."""
+        scheme, steps = piece.stretch.scheme, piece.steps
+        if not self._model.smooth_noise:
+            return Noise.constant(self._strength(piece.layer), len(steps), scheme)
+        table = scheme.table
+        nodes = np.append(0.0, table.nodes[table.decay[: len(scheme.nodes) + 1]])
+        times = steps[:, :1] + nodes * steps[:, 1:]
+        strengths = np.reshape([self._strength_at(t) for t in times.flat], times.shape)
+        return Noise(strengths[:, 0].copy(), strengths - strengths[:, :1])
+
+    def _strength(self, layer: int) -> float:
+        """1/kappa, where it does not change."""
+        kappa: Any = self._model.kappa
+        return float(1 / (self.kappa if self._steady else kappa.values[layer]))
+
+    def _strength_at(self, elapsed: float) -> float:
+        return float(1 / self._model.kappa_at(self._start + elapsed))
+
+    def _excess_since(self, begun: float) -> Callable[[float], float]:
+        """What 1/kappa is more than at the beginning of a step, at times since the start."""
+        if not self._model.smooth_noise:
+            return lambda _elapsed: 0.0
+        first = self._strength_at(begun)
+        return lambda elapsed: self._strength_at(elapsed) - first
+
+    def _factor(self, name: str | None, layer: int) -> float:
+        """d log L, L = M/kappa; 0 where there is no noise."""
+        mine = name == ("kappa" if self._steady else f"kappa[{layer}]")
+        return -self._strength(layer) if mine else 0.0
+
+    def _diffusion(self, geometry: Geometry) -> Diffusion:
+        parseval = np.repeat(geometry.parseval, geometry.dtype.itemsize // 8)
+        generator = self._model.noise.on_densities(geometry)
+        rates, basis = (geometry.laplacian, None) if generator is None else generator.eigenbasis
+        return Diffusion.of(rates, basis, parseval)
 
     # Both ----------------------------------------------------------------------------------
 
-    def _scheme(self, scheme: Scheme, geometry: Geometry, transport: Transport, factors):
-        linear = geometry.laplacian / self.kappa
-        return DifferentiatedScheme(scheme, linear, transport, factors, geometry.parseval)
+    def _key(self, what: str, piece: Piece) -> tuple:
+        return what, piece.stretch.degree, piece.stretch.scheme.name, piece.layer
 
-    def _factor(self, name: str | None) -> float:
-        """d log L, L = Lap/kappa; 0 where there is no noise."""
-        return -1 / self.kappa if name == "kappa" else 0.0
+    def _scheme(
+        self, piece: Piece, geometry: Geometry, transport: Transport, names: Sequence[str | None]
+    ) -> DifferentiatedScheme:
+        factors = np.array([self._factor(name, piece.layer) for name in names])
+        if geometry.degree not in self._diffusions:
+            self._diffusions[geometry.degree] = self._diffusion(geometry)
+        diffusion = self._diffusions[geometry.degree]
+        return DifferentiatedScheme(
+            piece.stretch.scheme, diffusion, transport, factors, self._start
+        )
 
     @cached_property
     def _changes(self) -> list[Tables]:
         """Derivatives by each parameter of the drift, of the multipliers up to all degrees met."""
-        highest = max(stretch.degree for stretch in self._stretches)
+        highest = max(piece.stretch.degree for piece in self._pieces)
         of = highest, self.geometry.dimension
         return [changes_of(self.drift, name, *of) for name in self.of_drift]
 
@@ -184,10 +280,15 @@ class DifferentiatedRun:
         return tables_of(self.drift, geometry.degree, geometry.dimension), changes
 
 
-def _ends(stretches: list[Stretch], last: float) -> list[float]:
-    """Where each stretch ends: where the next one begins, and at the last output or beyond."""
-    begins = [float(stretch.steps[0, 0]) for stretch in stretches[1:]]
-    if not stretches:
+def _part(steps: np.ndarray, noise: Noise, first: int, end: int) -> tuple[np.ndarray, Noise]:
+    """Some of the steps, and the noise along them."""
+    return steps[first:end], Noise(noise.strengths[first:end], noise.excess[first:end])
+
+
+def _ends(pieces: list[Piece], last: float) -> list[float]:
+    """Where each piece ends: where the next one begins, and at the last output or beyond."""
+    begins = [float(piece.steps[0, 0]) for piece in pieces[1:]]
+    if not pieces:
         return []
-    t, dt = stretches[-1].steps[-1]
+    t, dt = pieces[-1].steps[-1]
     return [*begins, max(float(t + dt), last)]

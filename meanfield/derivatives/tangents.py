@@ -12,7 +12,7 @@ from ..dynamics.observables import MOMENTS
 from ..models.transformer import Transformer
 from ..spaces import Density
 from ..states.contract import member_dims
-from .densities import DifferentiatedRun, check_differentiable
+from .densities import DifferentiatedRun, check_differentiable, names_of_kappa
 from .journal import EnsembleJournal, Journal
 from .parameters import derivative_by
 from .variation import Variation
@@ -104,7 +104,7 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any) -> dict[str,
     directions = 0
     for given in tangents:
         if isinstance(given, str):
-            found[checked_parameter("tangents", given, model)] = given
+            found[checked_parameter("tangents", given, model, ", or directions")] = given
         else:
             found[f"direction_{directions}"] = _direction(given, state)
             directions += 1
@@ -120,13 +120,17 @@ def check_state(state: Any) -> None:
         )
 
 
-def checked_parameter(argument: str, name: str, model: Transformer) -> str:
+def checked_parameter(argument: str, name: str, model: Transformer, more: str = "") -> str:
     """The name of a parameter of a model by which runs are differentiated; else ValueError."""
-    known = [*model.drift.as_zonal().parameters, "kappa"]
-    wanted = f"parameters of the model, {known}, or directions"
-    fitting(argument, name, wanted, name in known)
-    if name == "kappa":
-        fitting(argument, name, "parameters that are finite", np.isfinite(model.kappa).all())
+    of_noise = names_of_kappa(model)
+    known = [*model.drift.as_zonal().parameters, *of_noise]
+    advice = ""
+    if name == "kappa" and not of_noise:
+        reason = "is a function of time" if model.smooth_noise else "is infinite: there is no noise"
+        inside = "" if model.smooth_noise or not model.shape else " in some member"
+        advice = f"kappa {reason}{inside}."
+    fits = isinstance(name, str) and name in known
+    fitting(argument, name, f"parameters of the model, {known}{more}", fits, advice=advice)
     return name
 
 
@@ -143,13 +147,27 @@ def _direction(given: Any, state: Density) -> np.ndarray:
         if isinstance(given, Density):
             coefficients = coefficients - state.coefficients
     elif isinstance(given, Callable):  # type: ignore[arg-type]
-        coefficients = geometry.to_coefficients(geometry.function_values(given, geometry.points))
+        values = np.asarray(geometry.function_values(given, geometry.points))
+        real = values.dtype.kind != "c" and values.shape == geometry.weights.shape
+        if not (real and np.isfinite(values).all()):
+            raise ValueError(
+                "tangents: a function of unit vectors (N, d) must have one finite real value for "
+                f"each, ({geometry.weights.size},) here; got {values.dtype} of {values.shape}, "
+                f"{np.count_nonzero(~np.isfinite(values))} of them not finite."
+            )
+        coefficients = geometry.to_coefficients(values)
     else:
         coefficients = np.asarray(given)
         numbers = coefficients.dtype.kind in "fiuc" and np.isfinite(coefficients).all()
         fits = coefficients.shape[-1:] == (geometry.degrees.size,)
         if not (numbers and fits):
             raise TypeError(f"tangents must have {wanted}; got {as_given(given)}.")
+        if np.imag(coefficients)[..., geometry.parseval == 1].any():
+            raise ValueError(
+                "tangents: coefficients must be those of a real function, without imaginary parts "
+                f"where a harmonic is real; got {as_given(given)}."
+            )
+        coefficients = coefficients if geometry.dtype.kind == "c" else coefficients.real
     try:
         return np.broadcast_to(coefficients, state.coefficients.shape).astype(geometry.dtype)
     except ValueError:
@@ -167,7 +185,8 @@ def tangents_of(
     parameters = [name for name in tangents.values() if isinstance(name, str)]
     rows: list[dict[tuple, np.ndarray]] = [{} for _ in elapsed]
     for index in np.ndindex(*shape):
-        member = DifferentiatedRun(model, initial, index, journal.member(index), parameters)
+        start, steps = run.options["t_start"], journal.member(index)
+        member = DifferentiatedRun(model, initial, index, steps, parameters, start)
         own = [h if isinstance(h, str) else h[index] for h in tangents.values()]
         for row, found in zip(rows, member.tangents(elapsed, own), strict=True):
             row[index] = found[1:]

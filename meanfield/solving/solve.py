@@ -211,8 +211,7 @@ class _Run:
     def __init__(self, arguments: Arguments, progress: Progress):
         self._progress = progress
         self._arguments, self._began = arguments, time.perf_counter()
-        kind = _integration_of(arguments.motion)
-        self._integration: Any = (Ensemble if arguments.apart else _alone)(arguments, kind)
+        self._integration = _integrated(arguments)
         self._record = _Record([[] for _ in arguments.events])
         self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
         self._resumed = bool(kept)
@@ -332,15 +331,12 @@ class _Run:
             self._keeper.save(self._arrays)
 
 
-def _alone(arguments: Arguments, kind: type[Integration]) -> Integration:
-    return kind(arguments)
-
-
-def _integration_of(motion: Motion) -> type[Integration]:
-    """Which loop takes the steps."""
-    if not motion.semilinear:
-        return FlowIntegration
-    return RandomFlow if motion.random else SpectralIntegration
+def _integrated(arguments: Arguments) -> Any:
+    """What takes the steps: an `Integration`, or an `Ensemble` of them."""
+    kind: type[Integration] = FlowIntegration
+    if arguments.motion.semilinear:
+        kind = RandomFlow if arguments.motion.random else SpectralIntegration
+    return Ensemble(arguments, kind) if arguments.apart else kind(arguments)
 
 
 @dataclass

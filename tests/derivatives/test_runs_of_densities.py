@@ -119,6 +119,91 @@ def test_tangents_and_gradients_on_spheres(space, drift):
             assert np.abs(found[key][i].coefficients - expected).max() < 1e-10
 
 
+# Noise that changes, and other noises --------------------------------------------------------
+
+TENSOR = np.array([[1.0, 0.2, 0.0], [0.2, 1.5, 0.1], [0.0, 0.1, 2.0]])
+
+
+def slow_scale(x):
+    return np.exp(0.1 * x[..., 0])
+
+
+NOISES = {
+    "kappa(t)": lambda _: {"kappa": lambda t: 4.0 + np.sin(3 * t)},
+    "layers": lambda by: {
+        "kappa": mf.PerLayer([4.0 + by.get("kappa[0]", 0), np.inf, 3 + by.get("kappa[2]", 0)], 0.1)
+    },
+    "Anisotropic": lambda by: {
+        "kappa": 4.0 + by.get("kappa", 0),
+        "noise": mf.Anisotropic(TENSOR if by["dimension"] == 3 else TENSOR[:2, :2]),
+    },
+    "Ito": lambda by: {
+        "kappa": 4.0 + by.get("kappa", 0), "noise": mf.MultiplicativeIto(slow_scale)
+    },
+    "Stratonovich, kappa(t)": lambda _: {
+        "kappa": lambda t: 4.0 + np.sin(3 * t), "noise": mf.MultiplicativeStratonovich(slow_scale)
+    },
+}  # fmt: skip
+PARAMETERS = {"layers": ["kappa[0]", "kappa[2]"], "Anisotropic": ["kappa"], "Ito": ["kappa"]}
+
+
+SPHERE = mf.Sphere(10)
+CASES = [
+    *((CIRCLE, name, scheme) for name in NOISES for scheme in (Krogstad, DormandPrince)),
+    *((SPHERE, "layers", DormandPrince), (SPHERE, "Anisotropic", Krogstad)),
+    *((SPHERE, "Anisotropic", DormandPrince), (SPHERE, "Stratonovich, kappa(t)", Krogstad)),
+]
+
+
+@pytest.mark.parametrize(("space", "name", "scheme"), CASES, ids=repr)
+def test_other_noises_and_noise_that_changes(space, name, scheme):
+    """Tangents are those of differences of the same steps, and the adjoint has the same."""
+    waves = (lambda theta: np.cos(theta)) if space is CIRCLE else (lambda x, y, z: x * z + y)
+    start = space.density(lambda *x: 1 + 0.3 * waves(*x))
+    towards, dt = space.uniform(), 0.05 if scheme is Krogstad else 0.01
+    direction = towards.coefficients - start.coefficients
+    names = ["beta", *PARAMETERS.get(name, [])]
+    degrees = {"min_degree": space.degree, "max_degree": space.degree}
+    options = {"t_eval": [0.57, 0.8], "dt": dt, "scheme": scheme, "rtol": 1e-3, **degrees}
+
+    def run(by, moved=0.0, tangents=()):
+        noise = NOISES[name]({"dimension": space.dimension, **by})
+        model = mf.Transformer(mf.SA(beta=2.0 + by.get("beta", 0)), **noise)
+        mu0 = mf.Density(space, start.coefficients + moved * direction)
+        return mf.solve(model, mu0, (0.5, 0.8), **options, tangents=tangents)
+
+    here = run({}, tangents=[*names, towards])
+    for key in here.tangents:
+        moves = (lambda e, key=key: ({key: e}, 0.0)) if key in names else (lambda e: ({}, e))
+        many = {node: run(*moves(node * STEP)) for node in FOURTH}
+        for i, found in enumerate(here.tangents[key]):
+            expected = sum(w * many[n][i].coefficients for n, w in FOURTH.items()) / STEP
+            assert np.abs(found.coefficients - expected).max() < 1e-10, (key, i)
+    gradient = mf.gradient(lambda x: x[:, 0] ** 2, here)
+    assert list(gradient.parameters) == names
+    along = gradient.initial.paired(mf.Variation(space, direction))
+    backwards = [*gradient.parameters.values(), along]
+    forwards = [here.tangents[key][-1].expect(lambda x: x[:, 0] ** 2) for key in here.tangents]
+    assert np.abs(np.array(backwards) - forwards).max() < 1e-13
+
+
+@pytest.mark.parametrize("name", ["kappa(t)", "layers", "Anisotropic"])
+def test_adaptive_runs_are_taken_again(name):
+    """The states of the differentiated run are those of the run."""
+    noise = NOISES[name]({"dimension": 2})
+    model, times = mf.Transformer(mf.USA(beta=4.0), **noise), [0.5, 0.57, 0.61, 0.8]
+    run = mf.solve(model, MU0, (0.5, 0.8), t_eval=times, tangents=[TOWARDS])
+    journal, initial = run.stored["journal"], run.stored["initial"]
+    again = DifferentiatedRun(model, initial, (), journal, (), 0.5)
+    for state, (found,) in zip(run, again.tangents(run.t - 0.5, []), strict=True):
+        kept = min(found.size, state.coefficients.size)
+        assert np.abs(found[:kept] - state.coefficients[:kept]).max() < 1e-13
+    gradient = mf.gradient(lambda x: x[:, 0] ** 3, run, parameters=[])
+    along = gradient.initial.paired(mf.Variation(CIRCLE, DIRECTION))
+    forwards = run.tangents["direction_0"][-1].expect(lambda x: x[:, 0] ** 3)
+    assert along == pytest.approx(forwards, abs=1e-13)
+
+
 def test_members_of_an_ensemble_are_differentiated_each():
     betas, kappas = np.array([1.0, 3.0]), np.array([2.0, 5.0])
     options = {"t_span": (0, 0.2), "t_eval": [0.2], "dt": 0.01, "min_degree": 24, "max_degree": 24}
@@ -197,9 +282,20 @@ def test_what_has_no_derivatives_is_refused(tmp_path):
         mf.solve(mf.Transformer(mf.USA(beta=1.0)), MU0, (0, 1), tangents=["kappa"])
     with pytest.raises(TypeError, match="25"):
         mf.solve(model, MU0, (0, 1), tangents=[np.zeros(3)])
+    for function in (lambda x: x, lambda x: x[:, 0] * np.nan, lambda x: 1j * x[:, 0]):
+        with pytest.raises(ValueError, match="finite real value"):
+            mf.solve(model, MU0, (0, 1), tangents=[function])
+    with pytest.raises(ValueError, match="imaginary"):
+        mf.solve(model, MU0, (0, 1), tangents=[1j * np.ones(25)])
     changing = mf.Transformer(mf.USA(beta=1.0), kappa=lambda t: 2.0 + t)
-    with pytest.raises(mf.MeanfieldError, match="constant kappa"):
-        mf.solve(changing, MU0, (0, 1), tangents=["beta"])
+    with pytest.raises(ValueError, match="function of time"):
+        mf.solve(changing, MU0, (0, 1), tangents=["kappa"])
+    layers = mf.Transformer(mf.USA(beta=1.0), kappa=mf.PerLayer([2.0, np.inf]))
+    for name in ("kappa", "kappa[1]", "kappa[2]"):
+        with pytest.raises(ValueError, match=r"\['beta', 'kappa\[0\]'\]"):
+            mf.solve(layers, MU0, (0, 1), tangents=[name])
+    with pytest.raises(mf.MeanfieldError, match="reaction"):
+        mf.solve(mf.Transformer(mf.USA(beta=1.0), reaction=1.0), MU0, (0, 1), tangents=["beta"])
     with pytest.raises(mf.MeanfieldError, match="Tokens"):
         mf.solve(mf.Transformer(mf.USA(beta=1.0)), MU0.sample(3, rng=0), (0, 1), tangents=["beta"])
     run = mf.solve(model, MU0, (0, 0.1), t_eval=[0.1])
