@@ -14,7 +14,7 @@ from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive
 from ..core.kinds import checked
 from ..derivatives.adjoint import recorded
-from ..derivatives.journal import Journal
+from ..derivatives.journal import FlowJournal, Journal
 from ..derivatives.tangents import checked_tangents, tangents_of
 from ..dynamics.motion import Motion
 from ..engines import Summation
@@ -195,7 +195,7 @@ def solve(
     """
     arguments = Arguments(checked(solve, locals(), *CHECKED_WHERE_USED))
     observables = checked_observables(observe, _start(arguments))
-    wanted = checked_tangents(tangents, arguments.model, arguments.state)
+    wanted = checked_tangents(tangents, arguments.model, arguments.state, arguments.motion)
     with arguments.keeper, Progress("solve", arguments.progress) as progress_bar:
         one = _Run(arguments, progress_bar)
         record = one.to_the_end()
@@ -203,7 +203,7 @@ def solve(
     run.stored["observed"] = observed(observables, run)
     run.stored.update(journal=one.journal, initial=arguments.state)
     if wanted:
-        run.stored["tangents"] = tangents_of(run, *recorded(run), wanted)
+        run.stored["tangents"] = tangents_of(run, *recorded(run), wanted, arguments.motion)
     return run
 
 
@@ -225,7 +225,7 @@ class _Run:
             self._watch = EventWatch(arguments.events, self._integration)
 
     @property
-    def journal(self) -> Journal | None:
+    def journal(self) -> Journal | FlowJournal | None:
         """The accepted steps of the run, where they are all known."""
         return self._integration.journal
 
