@@ -12,7 +12,9 @@ from ..dynamics.linearised import LinearisedMotion
 from ..states.contract import member_dims
 from ..steppers import Scheme
 from ..steppers.flow import UNHEARD, ExplicitFlow
+from ..steppers.radau import Radau
 from ..steppers.splitting import FixedSteps
+from .implicit import ImplicitTangents
 from .journal import FlowJournal, FlowStretch
 
 if TYPE_CHECKING:
@@ -181,10 +183,13 @@ class DifferentiatedFlow:
         if stretch is not None:
             self.linearised.motion.enter(*stretch.ends)
 
-    def stacks(self, elapsed: np.ndarray) -> Iterator[tuple[LinearisedMotion, np.ndarray]]:
+    def stacks(
+        self, elapsed: np.ndarray, *, event: bool = False
+    ) -> Iterator[tuple[LinearisedMotion, np.ndarray]]:
         """Yield the motion and the stack of state and tangents at times since the start.
 
-        The times increase.
+        The times increase. The last one may be that of an `event`, whose state is that after a
+        shorter step.
         """
         with np.errstate(**UNHEARD):
             Y, waiting, labels = self.first, list(elapsed), None
@@ -196,28 +201,39 @@ class DifferentiatedFlow:
                 if stretch.labels is not labels:
                     Y, labels = self._merged(Y, labels, stretch.labels), stretch.labels
                 self._enter(stretch)
-                flow = self._flow(stretch, Y)
+                flow = self._flow(stretch, Y, float(stretch.steps[0, 0]))
                 for number, (begin, dt) in enumerate(stretch.steps):
                     flow.take(begin, dt)
                     ends = last and number == len(stretch.steps) - 1
                     while waiting and (ends or waiting[0] <= begin + dt):
                         part = (waiting.pop(0) - begin) / dt
-                        inside = part < END and flow.dense
-                        yield (
-                            self.linearised,
-                            self._spread(
-                                flow.within(begin + part * dt) if inside else flow.x.copy(), labels
-                            ),
-                        )
+                        shorter = event and not waiting
+                        found = self._within(flow, stretch, part, shorter=shorter)
+                        yield self.linearised, self._spread(found, labels)
                     if not waiting:
                         return
                 Y = flow.x
 
-    def _flow(self, stretch: FlowStretch, Y: np.ndarray) -> Any:
+    def _within(self, flow: Any, stretch: FlowStretch, part: float, *, shorter: bool) -> np.ndarray:
+        """The stack after a part of the last step: interpolated, or by a shorter step."""
+        before = flow.before
+        if part >= END:
+            return flow.x.copy()
+        if flow.dense and not shorter:
+            return flow.within(before.elapsed + part * before.dt)
+        alone = self._flow(stretch, before.x, before.elapsed)
+        alone.take(before.elapsed, part * before.dt)
+        return alone.x
+
+    def _flow(self, stretch: FlowStretch, Y: np.ndarray, elapsed: float) -> Any:
         scheme, field = stretch.scheme, self.linearised
-        start = self.start + float(stretch.steps[0, 0])
+        start = self.start + elapsed
         if isinstance(scheme, Scheme):
-            flow: Any = ExplicitFlow(scheme, field, Y, start=self.start)
+            flow: Any = (
+                ImplicitTangents(field, Y, self.motion.rtol, self.start)
+                if scheme is Radau
+                else ExplicitFlow(scheme, field, Y, start=self.start)
+            )
             if start != self.start:
                 flow.restart(Y, start)
             return flow
@@ -240,7 +256,7 @@ def flow_tangents_of(
     start = run.options["t_start"]
     member = DifferentiatedFlow(motion, journal, initial, *_split(tangents), start)
     result: dict[str, list[StateChange]] = {name: [] for name in tangents}
-    for linearised, Y in member.stacks(run.t - start):
+    for linearised, Y in member.stacks(run.t - start, event=run.status == "event"):
         for name, arrays in zip(tangents, linearised.changes(Y), strict=True):
             result[name].append(StateChange(arrays))
     return FlowTangents(run, {name: tuple(all_) for name, all_ in result.items()}, motion)

@@ -16,6 +16,7 @@ from ..models.pointwise import change_of
 from ..steppers import Layers, LieTrotter, Splitting
 from ..steppers.splitting import kutta_step
 from .linearised import OFF_TANGENT, LinearisedMotion
+from .observables import rank_change
 
 
 class LinearisedTokens(LinearisedMotion):
@@ -361,20 +362,9 @@ def _cosine_change(state: Any, dx: np.ndarray, dm: np.ndarray) -> np.ndarray:
 
 
 def _rank_change(x: np.ndarray, m: np.ndarray, dx: np.ndarray, dm: np.ndarray) -> np.ndarray:
-    """That of exp of the entropy of the eigenvalues of M = sum_i m_i x_i x_i^T over its trace.
-
-    d log rank = -sum_k dp_k log p_k with p = lambda/tr M; degenerate eigenvalues enter by the trace
-    of dM on their eigenspaces, a symmetric function, so that they do no harm.
-    """
+    """That of the effective rank of sum_i m_i x_i x_i^T."""
     M = np.einsum("...i,...ia,...ib->...ab", m, x, x)
     half = np.einsum("...i,...ia,...ib->...ab", m, x, dx)
-    dM = np.einsum("...i,...ia,...ib->...ab", dm, x, x) + half + half.swapaxes(-1, -2)
-    values, vectors = np.linalg.eigh(M)
-    total = values.sum(axis=-1, keepdims=True)
-    by_values = np.einsum("...ak,...ab,...bk->...k", vectors, dM, vectors)
-    p = np.maximum(values / total, 0.0)
-    dp = (by_values - p * by_values.sum(axis=-1, keepdims=True)) / total
-    logs = np.log(np.where(p > 0, p, 1.0))
-    # at p = 0 the entropy has an infinite slope, which counts where p changes
-    change = np.where(p > 0, -dp * logs, 0.0).sum(axis=-1)
-    return np.exp(-(p * logs).sum(axis=-1)) * change
+    return rank_change(
+        M, np.einsum("...i,...ia,...ib->...ab", dm, x, x) + half + half.swapaxes(-1, -2)
+    )
