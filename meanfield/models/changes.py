@@ -65,3 +65,13 @@ def _at(drift: Drift, name: str, values: np.ndarray, compute: Callable) -> np.nd
             "drifts: declare it as a field of type float."
         )
     return found
+
+
+def multiplier_changes(drift: Any, name: str, degree: int, dimension: int) -> list[np.ndarray]:
+    """Derivatives of the multipliers of W and, unless Z = 1, of Z by a parameter of one drift."""
+
+    def both(many: Any) -> np.ndarray:
+        rows = [many.attraction(degree, dimension), many.normaliser(degree, dimension)]
+        return np.stack([row for row in rows if row is not None], axis=-2)
+
+    return list(derivative_by(drift, name, both))
