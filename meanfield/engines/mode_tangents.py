@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..models.changes import multiplier_changes
-from ..spaces.chart import Chart
 from .direct_tangents import DirectTangents
 
 
@@ -106,7 +105,9 @@ class CircleTangents(ModeTangents):
             change = -turn * moments(masses * by)
             moved.append(change + moments(weights) if weights.any() else change)
         rows += [turn * attraction * own, turn**2 * attraction * own]
-        rows += [turn * (attraction * h + by[0] * own) for h, by in zip(moved, changes, strict=True)]
+        rows += [
+            turn * (attraction * h + by[0] * own) for h, by in zip(moved, changes, strict=True)
+        ]
         if normaliser is not None:
             levels += [normaliser * own, turn * normaliser * own]
             levels += [normaliser * h + by[1] * own for h, by in zip(moved, changes, strict=True)]
@@ -129,17 +130,9 @@ class SphereTangents(ModeTangents):
         from ..spaces.sphere import Sphere
 
         super().__init__(engine, names)
-        self._chart: Chart = Sphere(1).chart(np.array([0.0, 0.0, 1.0]))
+        self._chart: Any = Sphere(1).chart(np.array([0.0, 0.0, 1.0]))
 
     def of_system(self, r, u, masses, du, dm):
         attraction, normaliser, changes = self.multipliers(r)
         pairs = [(by[0], by[1] if len(by) > 1 else None) for by in changes]
-        v, dv = self._chart.velocity_tangents(
-            u, masses, du, dm, (attraction, normaliser), pairs
-        )
-        least = np.inf
-        if normaliser is not None:
-            moments = self._chart.moments(u, masses, attraction.size - 1)
-            fine = self._chart.geometry.with_degree(attraction.size - 1)
-            least = float(fine.at(normaliser[fine.degrees] * moments, u).min())
-        return v, dv, least
+        return self._chart.field_tangents(u, masses, du, dm, (attraction, normaliser), pairs)

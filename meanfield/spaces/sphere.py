@@ -322,6 +322,14 @@ class SphereChart(Chart):
     def velocity_tangents(
         self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
     ) -> tuple[np.ndarray, np.ndarray]:
+        given = coordinates, masses, changes, by_masses, multipliers, by_multipliers
+        v, found, _ = self.field_tangents(*given)
+        return v, found
+
+    def field_tangents(
+        self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """As `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1."""
         degree = multipliers[0].size - 1
         degrees = self.geometry.with_degree(degree).degrees
         attraction, normaliser = (m if m is None else m[degrees] for m in multipliers)
@@ -356,7 +364,7 @@ class SphereChart(Chart):
                 by_level += np.einsum("nd,nd->n", tilt, dx)
                 dg -= v * by_level[:, None]
             found[a] = dg / level
-        return v, found
+        return v, found, np.inf if tilt is None else float(np.min(level))
 
     def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
         return changes

@@ -298,3 +298,35 @@ def test_refusals():
     kinked = mf.Transformer(mf.Kuramoto(), feedforward=lambda y: np.abs(y - x))
     with pytest.raises(mf.MeanfieldError, match="smooth near"):
         solved([tangential(x)], kinked)
+
+
+@pytest.mark.parametrize("kind", [mf.USA, mf.SA], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(("d", "beta"), [(2, 3.0), (2, 20000.0), (3, 3.0)])
+def test_modes_agree_with_pairs(kind, d, beta):
+    """Velocities and their derivatives; at beta = 20000 with more than 150 degrees."""
+    if kind is mf.USA and beta > 700:
+        return
+    rng = np.random.default_rng(5)
+    x, masses = points(300, d), rng.random((1, 300))
+    masses /= masses.sum()
+    dm = rng.standard_normal((2, 1, 300)) * masses
+    dx = np.stack([tangential(x, seed, 1.0) for seed in (6, 7)])
+    given = (1.001 * x)[None], masses, dx[:, None], dm
+    drift = kind(beta=beta)
+    names = ["beta", None]
+    v, dv = mf.engines.Modes(1e-12).build(drift, 300, d).with_tangents(names).velocity(*given)
+    w, dw = mf.engines.Direct().build(drift, 300, d).with_tangents(names).velocity(*given)
+    assert np.abs(v - w).max() < 1e-10 * np.abs(w).max()
+    assert np.abs(dv - dw).max() < 1e-9 * max(1.0, beta) * np.abs(dw).max()
+
+
+def test_modes_move_a_run_as_pairs_do():
+    x = points(300, 2)
+    e = tangential(x)
+    model = mf.Transformer(mf.SA(beta=4.0))
+    found = [
+        mf.solve(model, mf.Tokens(x), (0, 1), dt=0.2, engine=engine, tangents=["beta", e]).tangents
+        for engine in (mf.engines.Modes(), mf.engines.Direct())
+    ]
+    for key in found[0]:
+        assert np.abs(found[0][key][-1].x - found[1][key][-1].x).max() < 1e-8
