@@ -214,6 +214,23 @@ class DifferentiatedFlow:
                         return
                 Y = flow.x
 
+    def steps(self) -> Iterator[tuple[float, Any]]:
+        """Yield the time since the start, and the flow, after every step.
+
+        Who restarts the flow there goes on with other tangents.
+        """
+        with np.errstate(**UNHEARD):
+            Y, labels = self.first, None
+            for stretch in self.stretches:
+                if stretch.labels is not labels:
+                    Y, labels = self._merged(Y, labels, stretch.labels), stretch.labels
+                self._enter(stretch)
+                flow = self._flow(stretch, Y, float(stretch.steps[0, 0]))
+                for begin, dt in stretch.steps:
+                    flow.take(begin, dt)
+                    yield float(begin + dt), flow
+                Y = flow.x
+
     def _within(self, flow: Any, stretch: FlowStretch, part: float, *, shorter: bool) -> np.ndarray:
         """The stack after a part of the last step: interpolated, or by a shorter step."""
         before = flow.before

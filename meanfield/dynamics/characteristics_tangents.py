@@ -4,7 +4,7 @@ The places of the nodes at the start stand for points, which no change of the de
 changes their masses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -145,6 +145,16 @@ class LinearisedCharacteristics(LinearisedMotion):
     def projected(self, Y: np.ndarray) -> np.ndarray:
         chart = self.motion.chart
         return stacked(chart.projected(Y[0]), chart.projected_tangents(Y[0], Y[1:]))
+
+    def tangent_space(self, state: Any) -> tuple[int, Callable]:
+        """Of the coordinates of the nodes."""
+        chart, x = self.motion.chart, state.coordinates
+
+        def draw(rng: np.random.Generator) -> dict[str, np.ndarray]:
+            drawn = rng.standard_normal((1, *x.shape))
+            return {"coordinates": chart.projected_tangents(x, drawn)[0]}
+
+        return len(x) * (x.ndim if x.ndim == 1 else x.shape[1] - 1), draw
 
     def measured(
         self, state: Any, change: Mapping[str, np.ndarray], name: str | None, t: float

@@ -4,7 +4,7 @@ A root L and L O with a rotation O are the same law, and attention moves both al
 root are followed up to L W with W antisymmetric, which changes no law.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,21 @@ class LinearisedGaussian(LinearisedMotion):
         new[0, order, :-1] = R.T
         new[1:, :, :-1] = Y[1:, :, :-1] @ turn
         return new
+
+    def tangent_space(self, state: Any) -> tuple[int, Callable]:
+        """Of mean and covariance; the latter is regular."""
+        d = state.dimension
+
+        def draw(rng: np.random.Generator) -> dict[str, np.ndarray]:
+            change = rng.standard_normal((d, d))
+            given = {"mean": rng.standard_normal(d), "cov": change + change.T}
+            return gaussian_direction(given, state)
+
+        return d + d * (d + 1) // 2, draw
+
+    def vectors(self, Y: np.ndarray) -> np.ndarray:
+        found = [np.append(h["mean"], h["cov"]) for h in self.changes(Y)]
+        return np.array(found)[None]
 
     def measured(
         self, state: Gaussian, change: Mapping[str, np.ndarray], name: str | None, t: float

@@ -6,7 +6,7 @@ those of the state and, exactly, their derivatives.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -62,6 +62,24 @@ class LinearisedMotion(ABC):
     @abstractmethod
     def changes(self, Y: np.ndarray) -> list[dict[str, np.ndarray]]:
         """The changes of the state, by the names of its arrays, one for each tangent."""
+
+    # For Lyapunov exponents ----------------------------------------------------------------
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Shape of the replicas."""
+        return ()
+
+    @abstractmethod
+    def tangent_space(self, state: Any) -> tuple[int, Callable[[np.random.Generator], Any]]:
+        """Its dimension, of each replica, and what draws a direction at random.
+
+        Raises MeanfieldError where coordinates have directions that change no state.
+        """
+
+    def vectors(self, Y: np.ndarray) -> np.ndarray:
+        """The tangents as vectors with a norm, (members, p, N)."""
+        return Y[1:].reshape(1, len(Y) - 1, -1)
 
     def measured(
         self, state: Any, change: Mapping[str, np.ndarray], name: str | None, t: float

@@ -5,7 +5,7 @@ masses change as the coordinates do that they are. Without a reaction masses are
 their changes are those at the start.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -167,6 +167,34 @@ class LinearisedTokens(LinearisedMotion):
         dx -= along[..., None] * x
         dx /= length[..., None]
         return stacked(length, along)
+
+    # For Lyapunov exponents ----------------------------------------------------------------
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        return self.motion.like.shape
+
+    def tangent_space(self, state: Any) -> tuple[int, Callable]:
+        motion, (n, d) = self.motion, state.x.shape[-2:]
+        if motion.model.reaction:
+            raise MeanfieldError(
+                "Lyapunov exponents of tokens are known without a reaction, under which the "
+                "logarithms of masses have a constant in common that changes nothing."
+            )
+
+        def draw(rng: np.random.Generator) -> dict[str, np.ndarray]:
+            dx = rng.standard_normal(state.x.shape)
+            if state.on_sphere:
+                dx -= (dx * state.x).sum(axis=-1, keepdims=True) * state.x
+            found = {"x": dx}
+            if motion.has_radii:
+                found["radii"] = rng.standard_normal(state.x.shape[:-1])
+            return found
+
+        return n * (d - bool(state.on_sphere) + bool(motion.has_radii)), draw
+
+    def vectors(self, Y: np.ndarray) -> np.ndarray:
+        return Y[1:].swapaxes(0, 1).reshape(Y.shape[1], len(Y) - 1, -1)
 
     # Measured ------------------------------------------------------------------------------
 

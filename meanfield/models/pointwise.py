@@ -107,10 +107,10 @@ def change_of(name: str, function: Callable, x: np.ndarray, dx: np.ndarray) -> n
     length = np.linalg.norm(dx, axis=-1, keepdims=True)
     unit = dx / np.where(length > 0, length, 1.0)
 
-    def rates(e: np.ndarray) -> np.ndarray:
-        return derivative_at_zero(lambda h: values_at(name, function, x + h * e), name, axis=-1)
+    def moved(h: float) -> np.ndarray:
+        return values_at(name, function, x + h * unit)
 
-    return np.array([rates(e) for e in unit]).reshape(dx.shape) * length
+    return derivative_at_zero(moved, name, axis=-1) * length
 
 
 class Pointwise(Drift):

@@ -339,7 +339,7 @@ class SphereChart(Chart):
         along = np.einsum("nd,pnd->pn", x, changes)
         tangents = (changes - along[..., None] * x) / length
         g, slope = sphere_points.gradient_and_slope(attraction * moments, degree, x)
-        v, level, tilt = g, 1.0, None
+        v, level, tilt, own = g, np.ones(1), np.zeros(0), np.zeros(0)
         if normaliser is not None:
             own = normaliser * moments
             level = sphere_points.evaluate(own[None], degree, x)[0, :, None]
@@ -364,7 +364,7 @@ class SphereChart(Chart):
                 by_level += np.einsum("nd,nd->n", tilt, dx)
                 dg -= v * by_level[:, None]
             found[a] = dg / level
-        return v, found, np.inf if tilt is None else float(np.min(level))
+        return v, found, np.inf if normaliser is None else float(np.min(level))
 
     def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
         return changes
