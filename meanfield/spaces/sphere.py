@@ -1,7 +1,7 @@
 """The 2-sphere: coefficients c_lm = int conj(Y_lm) dmu of orders m >= 0."""
 
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -332,6 +332,7 @@ class SphereChart(Chart):
         """As `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1."""
         degree = multipliers[0].size - 1
         degrees = self.geometry.with_degree(degree).degrees
+        own: Any
         attraction, normaliser = (m if m is None else m[degrees] for m in multipliers)
         moments = sphere_points.empirical_coefficients(coordinates, masses, degree)
         length = np.linalg.norm(coordinates, axis=1, keepdims=True)
