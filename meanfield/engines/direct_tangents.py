@@ -16,12 +16,14 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..lowlevel.blas import one_blas_thread
+from ..lowlevel.compilation import njit
+from ..lowlevel.simd import exponential
 from ..models import ZonalDrift
 from ..models.changes import derivative_by
 from ..models.zonal import ACCURACY, ROUNDED, SIZES
 from .contract import ThreadPool
 from .direct import ENTRIES, FEW_DIMENSIONS, FEW_TOKENS, LOWEST_LEVEL
-from .exponential_pairs import columns_of
+from .exponential_pairs import BLOCK, block_pair, columns_of, rounds_of
 from .pair_tangents import tangent_sums
 
 
@@ -144,11 +146,7 @@ class DirectTangents:
         betas = np.broadcast_to(self.drift.exponent, len(x)).astype(float)
         rates = np.broadcast_to(self._by_beta, (len(self.names), len(x)))
         if d > FEW_DIMENSIONS and n > FEW_TOKENS:
-            kernels = [
-                partial(exponential_at, beta, rates[:, r], self.drift.normalised)
-                for r, beta in enumerate(betas)
-            ]
-            found = self._by_blocks(columns, changes, kernels)
+            found = self._by_gram(columns, changes, betas, rates)
         else:
             found = self._by_pairs(columns, changes, betas, rates)
         if self.drift.normalised:
@@ -176,10 +174,23 @@ class DirectTangents:
             if self.drift.normalised:
                 self._renew_faint(given, target)
             changed[:, r] = target[1]
-        D, S, dD, dS = sums[:, :-1], sums[:, -1], changed[:, :, :-1], changed[:, :, -1]
-        if not self.drift.normalised:  # else a factor in common, which is divided out
-            return Sums(columns[:, :-1], D, S, None, changes[:, :, :-1], dD, dS, None)
-        return Sums(columns[:, :-1], D, S, S, changes[:, :, :-1], dD, dS, dS)
+        return self._of_exponentials(columns, changes, sums, changed)
+
+    def _by_gram(self, columns, changes, betas, rates) -> Sums:
+        """As `_by_pairs`, by blocks of Gram matrices, each for both its tokens."""
+        sums, changed = np.empty_like(columns), np.empty_like(changes)
+        with one_blas_thread():
+            for r, beta in enumerate(betas):
+                given = columns[r], changes[:, r], beta, rates[:, r]
+                gram_tangents(*given, sums[r], changed[:, r], self.threads)
+        return self._of_exponentials(columns, changes, sums, changed)
+
+    def _of_exponentials(self, columns, changes, sums, changed) -> Sums:
+        """The sums, whose level is that of the weights: a factor in common is divided out."""
+        parts = sums[:, :-1], sums[:, -1], sums[:, -1] if self.drift.normalised else None
+        moved = changed[:, :, :-1], changed[:, :, -1]
+        by_level = changed[:, :, -1] if self.drift.normalised else None
+        return Sums(columns[:, :-1], *parts, changes[:, :, :-1], *moved, by_level)
 
     @staticmethod
     def _renew_faint(given, target) -> None:
@@ -278,18 +289,91 @@ def block_sums(columns, changes, kernel: Callable, target, threads: ThreadPool) 
         threads.share(work, -(-n // size))
 
 
-def exponential_at(beta: float, rates: np.ndarray, normalised: bool, t: np.ndarray) -> tuple:
-    """exp(beta t - |beta|) and what it changes by, but for a factor in common, see `Sums`."""
-    w = np.exp(beta * t - abs(beta))
-    w1, by_beta = beta * w, None
-    changes: list[Any] = []
-    for rate in rates:
-        if rate and by_beta is None:
-            by_beta = (t - 1) * w
-        changes.append(rate * by_beta if rate else None)
-    if normalised:
-        return w, w1, w.copy(), w1, changes, changes
-    return w, w1, None, None, changes, changes
+def gram_tangents(columns, changes, beta, rates, sums, changed, threads: ThreadPool) -> None:
+    """Fill sums (rows + 1, n) with exponential weights, and changes of them, as `tangent_sums`.
+
+    Each block of inner products serves the tokens of its rows and of its columns.
+    """
+    u, m, n, count = columns[:-1], columns[-1], columns.shape[1], len(changes)
+    du, dm = changes[:, :-1], changes[:, -1]
+    pulling = np.concatenate([u * m, m[None]])
+    moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)
+    together = np.concatenate([pulling[None], moved]).reshape(-1, n)
+    left = np.concatenate([du, np.broadcast_to(u, du.shape)], axis=1)
+    right = np.concatenate([np.broadcast_to(u, du.shape), du], axis=1)
+    found, size, blocks = np.empty((1 + count, len(pulling), n)), len(pulling), -(-n // BLOCK)
+
+    def weights(rows, others, scratch, *, own):
+        """w and its changes, one matrix each, of a block of pairs; 0 of tokens with themselves."""
+        shape = u[:, rows].shape[1], u[:, others].shape[1]
+        place = scratch[:, : shape[0] * shape[1]].reshape(1 + count, *shape)
+        copy = u[:, others].copy() if own else u[:, others]  # numpy is slower for the same one
+        np.matmul(u[:, rows].T, copy, out=place[0])
+        for a in range(count):
+            np.matmul(left[a][:, rows].T, right[a][:, others], out=place[1 + a])
+        _weigh_with_changes(place.reshape(1 + count, -1), beta, rates)
+        if own:
+            for matrix in place:
+                np.fill_diagonal(matrix, 0.0)
+        return place
+
+    def add(target, others, place, *, transposed, first):
+        """Add to the sums of some tokens those with others."""
+        w = place[0].T if transposed else place[0]
+        part = (together[:, others] @ w).reshape(1 + count, size, -1)
+        for a in range(count):
+            part[1 + a] += pulling[:, others] @ (place[1 + a].T if transposed else place[1 + a])
+        if first:
+            found[..., target] = part
+        else:
+            found[..., target] += part
+
+    def within(first, last):
+        scratch = np.empty((1 + count, BLOCK**2))
+        for block in range(first, last):
+            inside = slice(block * BLOCK, (block + 1) * BLOCK)
+            place = weights(inside, inside, scratch, own=True)
+            add(inside, inside, place, transposed=False, first=True)
+
+    def between(turn, first, last):
+        scratch = np.empty((1 + count, BLOCK**2))
+        for number in range(first, last):
+            one, other = block_pair(blocks, turn, number)
+            if one >= 0:
+                rows = slice(one * BLOCK, (one + 1) * BLOCK)
+                others = slice(other * BLOCK, (other + 1) * BLOCK)
+                place = weights(rows, others, scratch, own=False)
+                add(rows, others, place, transposed=True, first=False)
+                add(others, rows, place, transposed=False, first=False)
+
+    threads.share(within, blocks)
+    for turn in range(rounds_of(blocks)):
+        threads.share(partial(between, turn), (blocks + 1) // 2)
+    itself = np.exp(beta - abs(beta))
+    sums[:-1] = found[0, :-1] - u * found[0, -1]
+    sums[-1] = found[0, -1] + itself * m
+    changed[:, :-1] = found[1:, :-1] - u * found[1:, None, -1] - du * found[0, -1]
+    changed[:, -1] = found[1:, -1] + itself * dm
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _weigh_with_changes(blocks, beta, rates):
+    """Inner products (1 + p, pairs), and changes of them, into exp(beta t - |beta|) and its own.
+
+    But for what the factor exp(|beta|) changes, as in `tangent_sums`.
+    """
+    size, weights = abs(beta), blocks[0]
+    for a in range(rates.size):
+        change, rate = blocks[1 + a], rates[a]
+        for j in range(change.size):
+            change[j] = beta * change[j] + rate * (weights[j] - 1)
+    for j in range(weights.size):
+        exponent = beta * weights[j] - size
+        weights[j] = exponential(0.0 if exponent > 0.0 else exponent)
+    for a in range(rates.size):
+        change = blocks[1 + a]
+        for j in range(change.size):
+            change[j] *= weights[j]
 
 
 class Kernel:
