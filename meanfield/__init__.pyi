@@ -33,11 +33,15 @@ from .core.errors import UnresolvedWarning as UnresolvedWarning
 from .core.kinds import build as build
 from .core.kinds import describe as describe
 from .core.kinds import schema as schema
+from .derivatives import FlowTangents as FlowTangents
 from .derivatives import Functional as Functional
 from .derivatives import Gradient as Gradient
+from .derivatives import LyapunovExponents as LyapunovExponents
+from .derivatives import StateChange as StateChange
 from .derivatives import Tangents as Tangents
 from .derivatives import Variation as Variation
 from .derivatives import gradient as gradient
+from .derivatives import lyapunov_exponents as lyapunov_exponents
 from .distances import Distance as Distance
 from .distances import conditional_wasserstein as conditional_wasserstein
 from .distances import mmd as mmd

@@ -1,7 +1,7 @@
-"""The steps of a run of densities that were accepted: what its derivatives are taken along."""
+"""The steps of a run that were accepted: what its derivatives are taken along."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -73,3 +73,44 @@ class EnsembleJournal:
     def member(self, index: tuple[int, ...]) -> Journal:
         """That of one member."""
         return self._journals[int(np.ravel_multi_index(index, self._shape))]
+
+
+class FlowStretch(NamedTuple):
+    """Steps of a flow by the same scheme, on the same rows and between the same jumps.
+
+    Attributes
+    ----------
+    scheme : Scheme or Splitting
+    ends : tuple of float
+        Times between which parameters are looked at, see `Motion.enter`.
+    labels : ndarray of int, or None
+        The row of each token after merging; None as long as all are there.
+    steps : ndarray, (n, 2)
+        Beginning, as a time since the start, and length of each.
+    """
+
+    scheme: Any
+    ends: tuple[float, float]
+    labels: np.ndarray | None
+    steps: np.ndarray
+
+
+class FlowJournal:
+    """All accepted steps of a run of a flow, one stretch after another."""
+
+    def __init__(self):
+        self._entries: list[tuple[Any, tuple[float, float], Any, list]] = []
+
+    def add(self, scheme: Any, ends: tuple[float, float], labels: Any, step: tuple) -> None:
+        """Keep a step, its beginning and its length, that was made after all others."""
+        last = self._entries[-1] if self._entries else None
+        if last is None or last[0] is not scheme or last[1] != ends or last[2] is not labels:
+            self._entries.append((scheme, ends, labels, []))
+        self._entries[-1][3].append(step)
+
+    @property
+    def stretches(self) -> list[FlowStretch]:
+        return [FlowStretch(*entry[:3], np.array(entry[3])) for entry in self._entries]
+
+    def __len__(self) -> int:
+        return sum(len(steps) for *_, steps in self._entries)

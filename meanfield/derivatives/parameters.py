@@ -1,17 +1,11 @@
-"""Derivatives of what a drift computes, such as its multipliers, by one of its parameters."""
+"""Derivatives of the multipliers of a drift by its parameters."""
 
-from collections.abc import Callable
-
-import numpy as np
-
-from ..core.errors import MeanfieldError
+from ..core.differences import NODES, WEIGHTS
 from ..models import ZonalDrift
+from ..models.changes import derivative_by, multiplier_changes
 from ..spaces.linearised import Tables
 
-AHEAD = np.array([5 / 6, -5 / 21, 5 / 84, -5 / 504, 1 / 1260])
-NODES, WEIGHTS = np.delete(np.arange(-5, 6), 5), np.array([*-AHEAD[::-1], *AHEAD])  # of order 10
-REACHES = (0.1, 0.05, 0.02, 0.005, 0.001, 2e-4)  # steps in units of the parameter, if below 1
-AGREEMENT, ROUNDING = 1e-8, 1e-13
+__all__ = ["NODES", "WEIGHTS", "changes_of", "derivative_by", "tables_of"]
 
 
 def tables_of(drift: ZonalDrift, degree: int, dimension: int) -> Tables:
@@ -21,67 +15,5 @@ def tables_of(drift: ZonalDrift, degree: int, dimension: int) -> Tables:
 
 def changes_of(drift: ZonalDrift, name: str, degree: int, dimension: int) -> Tables:
     """Derivatives of the multipliers of a single drift by one of its parameters."""
-
-    def both(drifts: ZonalDrift) -> np.ndarray:
-        rows = [row for row in tables_of(drifts, degree, dimension) if row is not None]
-        return np.stack(rows, axis=-2)
-
-    found = derivative_by(drift, name, both)
+    found = multiplier_changes(drift, name, degree, dimension)
     return Tables(found[0], found[1] if len(found) > 1 else None)
-
-
-def derivative_by(
-    drift: ZonalDrift, name: str, compute: Callable[[ZonalDrift], np.ndarray]
-) -> np.ndarray:
-    """The derivative of what is computed from a drift, by one of its parameters.
-
-    By central differences of order 10, with shorter and shorter steps until two that follow each
-    other agree to rounding: to about 1e-13 for a function that is smooth at the scale of the
-    parameter or of 1.
-
-    Parameters
-    ----------
-    drift : ZonalDrift
-        A single one.
-    name : str
-    compute : callable
-        What is differentiated, of an ensemble of drifts, (members, ...).
-
-    Raises
-    ------
-    MeanfieldError
-        If no two steps agree to 1e-8, or the drift exists on one side of the parameter only.
-    """
-    value = float(drift.parameters[name])
-    unit = min(1.0, abs(value)) if value else 1.0
-    last, best, error = None, np.zeros(0), np.inf
-    for step in unit * np.array(REACHES):
-        try:
-            found = np.tensordot(WEIGHTS / step, _at(drift, name, value + step * NODES, compute), 1)
-        except ValueError:  # no drift as far away as that
-            last = None
-            continue
-        size = max(1.0, float(np.abs(found).max(initial=0.0)))
-        if last is not None and (apart := np.abs(found - last).max() / size) < error:
-            best, error = last, apart  # the longer step has less rounding
-        if error < ROUNDING:
-            break
-        last = found
-    if not error <= AGREEMENT:
-        raise MeanfieldError(
-            f"The derivative by {name} of {drift!r} is needed, and differences near {name} = "
-            f"{value:g} do not agree to {AGREEMENT:g}, they differ by {error:.1e}: the drift must "
-            f"be a smooth function of {name} on both sides. Take another value of {name}."
-        )
-    return best
-
-
-def _at(drift: ZonalDrift, name: str, values: np.ndarray, compute: Callable) -> np.ndarray:
-    """What is computed from the drifts with these values, (values, ...)."""
-    found = compute(drift.replace(**{name: values}))
-    if len(found) != len(values):
-        raise MeanfieldError(
-            f"The derivative by {name} of {drift!r} is needed, and {name} makes no ensemble of "
-            "drifts: declare it as a field of type float."
-        )
-    return found

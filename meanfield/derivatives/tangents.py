@@ -13,7 +13,7 @@ from ..models.transformer import Transformer
 from ..spaces import Density
 from ..states.contract import member_dims
 from .densities import DifferentiatedRun, check_differentiable, names_of_kappa
-from .journal import EnsembleJournal, Journal
+from .flows import FlowTangents, checked_flow_tangents, flow_tangents_of
 from .parameters import derivative_by
 from .variation import Variation
 
@@ -84,8 +84,10 @@ class Tangents(Mapping[str, tuple[Variation, ...]]):
         return xr.Dataset(variables, coords)
 
 
-def checked_tangents(tangents: Any, model: Transformer, state: Any) -> dict[str, Any]:
+def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any) -> dict[str, Any]:
     """Names of parameters, and the coefficients of directions, by their keys.
+
+    Of a motion in coordinates, changes of the initial state: see `checked_flow_tangents`.
 
     Raises
     ------
@@ -98,6 +100,8 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any) -> dict[str,
     fitting("tangents", tangents, 'a list such as ["beta", "kappa"]', many, TypeError)
     if not len(tangents):
         return {}
+    if not motion.semilinear:
+        return checked_flow_tangents(tangents, motion, state)
     check_state(state)
     check_differentiable(model)
     found: dict[str, Any] = {}
@@ -112,11 +116,11 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any) -> dict[str,
 
 
 def check_state(state: Any) -> None:
-    """Raise MeanfieldError for states whose runs are not differentiated."""
+    """Raise MeanfieldError for states whose runs have no tangents as expansions, nor gradients."""
     if not isinstance(state, Density):
         raise MeanfieldError(
-            "Derivatives of runs are known for a Density; got a run of "
-            f"{type(state).__name__}. Use differences of runs with dt= and the same scheme=."
+            f"Gradients of runs are known for a Density; got a run of {type(state).__name__}. Ask "
+            "for tangents, solve(..., tangents=[...]), in the directions that matter."
         )
 
 
@@ -178,9 +182,11 @@ def _direction(given: Any, state: Density) -> np.ndarray:
 
 
 def tangents_of(
-    run: Any, journal: Journal | EnsembleJournal, initial: Density, tangents: dict[str, Any]
-) -> Tangents:
+    run: Any, journal: Any, initial: Any, tangents: dict[str, Any], motion: Any
+) -> Tangents | FlowTangents:
     """The derivatives of a run from `initial` along its accepted steps."""
+    if not motion.semilinear:
+        return flow_tangents_of(run, motion, journal, initial, tangents)
     model, shape, elapsed = run.model, initial.shape, run.t - run.options["t_start"]
     parameters = [name for name in tangents.values() if isinstance(name, str)]
     rows: list[dict[tuple, np.ndarray]] = [{} for _ in elapsed]

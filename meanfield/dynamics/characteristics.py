@@ -16,6 +16,7 @@ from ..models.zonal import kernel_degree
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
 from ..states import Tokens
+from .characteristics_tangents import LinearisedCharacteristics, characteristics_direction
 from .density import interaction_energy
 from .motion import Failure, Motion
 from .observables import MOMENTS, declare
@@ -301,6 +302,14 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """As `Chart.projected`."""
         x = self.chart.projected(self.places(y))
         return np.column_stack([x, y[:, -1]]) if self.model.reaction else x
+
+    def linearised(self, names: Any, directions: Any) -> LinearisedCharacteristics:
+        """The motion with tangents; MeanfieldError with a reaction."""
+        return LinearisedCharacteristics(self, names, directions)
+
+    def direction(self, given: Any, state: Characteristics) -> dict[str, np.ndarray]:
+        """A change of initial nodes: see `characteristics_direction`."""
+        return characteristics_direction(given, state)
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """(int |v|^2 dmu)^(1/2), the speed in W2.

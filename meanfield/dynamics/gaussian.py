@@ -16,6 +16,7 @@ from ..models.attention import Head
 from ..models.transformer import Transformer
 from ..states import Gaussian
 from .gaussian_attention import affine, energy, length, lengths
+from .gaussian_tangents import LinearisedGaussian, gaussian_direction
 from .motion import Failure, Motion
 from .observables import declare, rank_of
 
@@ -124,6 +125,14 @@ class GaussianMotion(Motion, moves=Gaussian):
     def _heads(self, t: float) -> list[Head]:
         """The heads at t; raises ValueError if they are for another dimension."""
         return self._constant or self._drift.on(self.inside(t), self._dimension)
+
+    def linearised(self, names: Any, directions: Any) -> LinearisedGaussian:
+        """The motion with tangents."""
+        return LinearisedGaussian(self, names, directions)
+
+    def direction(self, given: Any, state: Gaussian) -> dict[str, np.ndarray]:
+        """A change of an initial law: see `gaussian_direction`."""
+        return gaussian_direction(given, state)
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """The largest of a column of the root, or of the mean, relative to its length.

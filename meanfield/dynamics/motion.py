@@ -14,6 +14,7 @@ from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
 from ..states import Equiangular, State, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
+from .linearised import LinearisedMotion
 
 CAREFUL = 0.05  # default steps with noise, times the rate of the drift and of the noise
 ONE_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
@@ -255,6 +256,25 @@ class Motion(ABC):
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates, of the shape of y."""
 
+    def linearised(self, names: Any, directions: Any) -> LinearisedMotion:
+        """The motion with tangents: by parameters, by their names, and in directions.
+
+        Raises
+        ------
+        MeanfieldError
+            For a motion, or a model, whose runs are not differentiated.
+        """
+        raise MeanfieldError(
+            f"Derivatives of runs of {self.moves.__name__} are not known: {type(self).__name__} "
+            "has no method linearised. Use differences of runs with dt= and the same scheme=."
+        )
+
+    def direction(self, given: Any, state: Any) -> Mapping[str, np.ndarray]:
+        """A change of the initial state, by the names of its arrays, as `linearised` takes it."""
+        raise MeanfieldError(
+            f"Derivatives of runs of {self.moves.__name__} in directions are not known."
+        )
+
     def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
         """The coordinates after one step of a splitting among `schemes`."""
         raise MeanfieldError(
@@ -291,6 +311,11 @@ class Motion(ABC):
     def enter(self, start: float, end: float) -> None:
         """Between two times that are between two breakpoints: at all others as at the nearer."""
         self._ends = start, end
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The times between which it was told to be."""
+        return self._ends
 
     def inside(self, t: float) -> float:
         """The time t, or one next to it that is certainly between two breakpoints."""

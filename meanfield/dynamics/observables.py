@@ -17,6 +17,7 @@ from .motion import motion_for
 
 MOMENTS = 8
 ROWS = 512
+LEAST_SHARE = 1e-14  # of the sum: an eigenvalue below it is 0 to rounding
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,23 @@ def rank_of(shares: np.ndarray) -> np.ndarray:
     """exp of the entropy of shares >= 0 (..., k) of sum 1."""
     logs = np.log(np.where(shares > 0, shares, 1.0))
     return np.exp(-(shares * logs).sum(axis=-1))
+
+
+def rank_change(M: np.ndarray, dM: np.ndarray) -> np.ndarray:
+    """d/ds of exp(entropy of the eigenvalues of M over their sum), M (..., d, d) changing by dM.
+
+    The entropy is a symmetric function of the eigenvalues: equal ones do no harm. Those that are 0
+    to rounding count as 0, and do not change.
+    """
+    values, vectors = np.linalg.eigh(M)
+    total = values.sum(axis=-1, keepdims=True)
+    by_values = np.einsum("...ak,...ab,...bk->...k", vectors, dM, vectors)
+    p = values / total
+    dp = (by_values - p * by_values.sum(axis=-1, keepdims=True)) / total
+    some = p > LEAST_SHARE
+    logs = np.log(np.where(some, p, 1.0))
+    change = np.where(some, -dp * logs, 0.0).sum(axis=-1)
+    return np.exp(-(p * logs).sum(axis=-1)) * change
 
 
 def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.ndarray, np.ndarray]:

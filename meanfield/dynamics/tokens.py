@@ -18,6 +18,7 @@ from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Str
 from ..steppers.splitting import kutta_step
 from .motion import AGAIN, WITH_RADII, Failure, Motion, careful_step, in_shape_of
 from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
+from .token_tangents import LinearisedTokens, token_direction
 
 declare("mean_radius", "mean radius", log_from=100.0)
 
@@ -322,6 +323,19 @@ class TokenMotion(Motion, moves=Tokens):
             moved = x + np.sqrt(2 * strength)[:, None, None] * rng.standard_normal(x.shape)
         new[..., : self.dimension] = moved
         return new
+
+    def linearised(self, names: Any, directions: Any) -> LinearisedTokens:
+        """The motion with tangents; MeanfieldError with noise, which has no derivatives here."""
+        if self.random:
+            raise MeanfieldError(
+                "Derivatives of runs of tokens are known without noise, kappa = inf and "
+                f"common=None; got {self.model!r}. Differentiate a run of their Density."
+            )
+        return LinearisedTokens(self, names, directions)
+
+    def direction(self, given: Any, state: Tokens) -> dict[str, np.ndarray]:
+        """A change of initial tokens: see `token_direction`."""
+        return token_direction(self, state, given)
 
     # How errors and rates are measured -----------------------------------------------------
 

@@ -6,7 +6,7 @@ and small n take many replicas at once. How the work is cut depends on n alone, 
 comes out the same, bit for bit, whatever stands beside it and however many threads there are.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,6 +94,20 @@ class AttentionSums:
     ) -> "Head":
         """The head of this number and its matrices, for tokens x at the points `at`."""
         return head
+
+    def with_tangents(self, names: Sequence[str | None]) -> Any:
+        """What gives A and its derivatives: see `AttentionTangents`.
+
+        Raises MeanfieldError for Hardmax.
+        """
+        from .attention_tangents import AttentionTangents
+
+        if isinstance(self.drift, Hardmax):
+            raise MeanfieldError(
+                "Under Hardmax velocities jump where another token becomes the maximiser, so that "
+                "runs have no derivatives. Use Attention(Q, K, V, beta) with a large beta."
+            )
+        return AttentionTangents(self.drift, names, self.threads.threads)
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The interaction energies (R,); nan for drifts that increase none."""

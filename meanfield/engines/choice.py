@@ -204,6 +204,13 @@ class FieldSums:
         found = [factor * part(t, x, coefficients) for factor, part in self._parts]
         return sum(found[1:], found[0])
 
+    def with_tangents(self, names: Any) -> Any:
+        """Not known: MeanfieldError."""
+        raise MeanfieldError(
+            "Derivatives of tokens that move in the field of densities, MeanField, are not known. "
+            "Leave tangents out, or solve for interacting tokens."
+        )
+
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """nan (R,): tokens in a field do not interact."""
         return self.drift.interaction_energy(x, masses)

@@ -9,7 +9,9 @@ Up to some degree the powers of z = x + i y are fastest, without trigonometric f
 transforms of ducc0 for scattered points.
 """
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -124,6 +126,11 @@ class CircleModes(HarmonicEngine):
         work = partial(_velocities, x, self._slopes * modes, series, velocity, filled)
         self._threads.share(work, len(x) * parts_of(x))
         return velocity, levels
+
+    def with_tangents(self, names: Sequence[str | None]) -> Any:
+        from .mode_tangents import CircleTangents
+
+        return CircleTangents(self, names)
 
     def powers(self, modes):
         return np.where(np.arange(self.degree + 1) == 0, 1, 2) * np.abs(modes) ** 2

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..models.changes import derivative_by
 from ..models.pointwise import Pointwise
 
 
@@ -31,6 +32,10 @@ class PointValues:
         if not self._members:
             return self.drift.values(x)
         return np.stack([f.values(one) for f, one in zip(self._members, x, strict=True)])
+
+    def with_tangents(self, names: Sequence[str | None]) -> "PointTangents":
+        """What gives f and its derivatives."""
+        return PointTangents(self, names)
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """nan (R,): the tokens do not interact."""
@@ -82,6 +87,105 @@ class CombinedSums:
         """The interaction energies (R,); nan where a part has none."""
         return self._total(lambda engine: engine.energy(x, masses)[..., None, None])[..., 0, 0]
 
+    def with_tangents(self, names: Sequence[str | None]) -> "CombinedTangents":
+        """What gives the sums and their derivatives, by parameters and factors of the parts."""
+        found = []
+        for k, engine in enumerate(self._engines):
+            own = f"drifts[{k}]."
+            inner = [n.removeprefix(own) if n and n.startswith(own) else None for n in names]
+            found.append(engine.with_tangents(inner))
+        factors = [np.array([name == f"factors[{k}]" for name in names]) for k in range(len(found))]
+        return CombinedTangents(self._factors, factors, found, whole=self._whole)
+
     def _total(self, of: Callable[[Any], np.ndarray]) -> np.ndarray:
         pairs = zip(self._factors, self._engines, strict=True)
         return np.asarray(sum(factor * of(engine) for factor, engine in pairs))
+
+
+class PointTangents:
+    """f(x_i) of a drift that is a function of points, and its changes along those of the points."""
+
+    tangential = False
+
+    def __init__(self, values: PointValues, names: Sequence[str | None]):
+        self._values, self._names, self._drift = values, names, values.drift
+
+    def attention(
+        self, t: float, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """f of the tokens, (R, n, d), and its changes, (p, R, n, d)."""
+        replicas = range(len(x))
+        members = [self._drift.member(r) for r in replicas] if self._drift.shape else [self._drift]
+        if len(members) == 1:
+            change = members[0].along(x, dx)
+        else:
+            change = np.stack(
+                [f.along(x[r], dx[:, r]) for r, f in zip(replicas, members, strict=True)], axis=1
+            )
+        for a, name in enumerate(self._names):
+            if name is not None:
+                change[a] += np.stack(
+                    [self._by(name, members[r % len(members)], x[r]) for r in replicas]
+                )
+        return self._values.attention(t, x, masses), change
+
+    @staticmethod
+    def _by(name: str, drift: Any, x: np.ndarray) -> np.ndarray:
+        """The derivative of f at points x (n, d) by a parameter."""
+
+        def values(many: Any) -> np.ndarray:
+            return np.stack([many.member(i).values(x) for i in range(*many.shape)])
+
+        return derivative_by(drift, name, values)
+
+
+class CombinedTangents:
+    """What the parts of a sum of drifts give and how it changes, added up with their factors.
+
+    Parameters
+    ----------
+    factors : sequence of ndarray, each (1, 1) or (R, 1, 1)
+    by_factors : sequence of ndarray of bool, (p,)
+        Which tangents change each of them, at the rate 1.
+    parts : sequence
+        One for each part, with its tangents.
+    whole : bool
+        As for `CombinedSums`.
+    """
+
+    def __init__(self, factors: Any, by_factors: Any, parts: Any, *, whole: bool):
+        self._factors, self._by_factors, self._parts = factors, by_factors, parts
+        self._whole = whole
+        self.tangential = all(part.tangential for part in parts)
+
+    def velocity(self, *given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Velocities and their changes, where all parts are tangential."""
+        return self._total(lambda part: part.velocity(*given))
+
+    def attention(self, t: float, *given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The output of attention at time t, and its changes."""
+
+        def of_one(part: Any) -> tuple[np.ndarray, np.ndarray]:
+            if part.tangential and not self._whole:
+                return part.velocity(*given)
+            return part.attention(t, *given)
+
+        return self._total(of_one)
+
+    def potential(self, *given: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The potentials (R, n) and their changes (p, R, n)."""
+
+        def of_one(part: Any) -> tuple[np.ndarray, np.ndarray]:
+            found, change = part.potential(*given)
+            return found[..., None], change[..., None]
+
+        found, change = self._total(of_one)
+        return found[..., 0], change[..., 0]
+
+    def _total(self, of: Callable[[Any], Any]) -> tuple[np.ndarray, np.ndarray]:
+        total, changed = 0.0, 0.0
+        for factor, by, part in zip(self._factors, self._by_factors, self._parts, strict=True):
+            found, change = of(part)
+            total = total + factor * found
+            changed = changed + factor * change + by[:, None, None, None] * found
+        return np.asarray(total), np.asarray(changed)

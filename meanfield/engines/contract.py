@@ -4,10 +4,10 @@ Times by which engines are chosen were measured on one core with AVX-512 (AMD EP
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,6 +53,15 @@ class Engine(ABC):
 
         At beta = 0, as for Kuramoto, W = t. Infinite where exp(|beta|) overflows.
         """
+
+    def with_tangents(self, names: Sequence[str | None]) -> Any:
+        """What gives the velocities and their derivatives, see `DirectTangents`: from all pairs.
+
+        A tangent has the name of the parameter of the drift that changes along it, or None.
+        """
+        from .direct_tangents import DirectTangents
+
+        return DirectTangents(self.drift, names)
 
 
 class ThreadPool:

@@ -9,9 +9,10 @@ so that a token does not pull itself. The rounding of tokens at the same place, 
 weight, hides forces that are smaller still.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 
@@ -130,6 +131,11 @@ class DirectSums(Engine):
             pulls = self._single_sums(columns[0], float(drift.exponent), tokens)
             pulls /= pulls[-1]
         return _projected(columns[:, :, tokens], pulls[None], x.shape[1])[0]
+
+    def with_tangents(self, names: Sequence[str | None]) -> Any:
+        from .direct_tangents import DirectTangents
+
+        return DirectTangents(self.drift, names, self._threads.threads)
 
     def _beta(self, replicas: int) -> np.ndarray:
         return np.full(replicas, self.drift.exponent, dtype=float)
@@ -337,6 +343,43 @@ class MeanDirection(Engine):
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         return 0.5 * (_means(x, masses) ** 2).sum(axis=1)
+
+    def with_tangents(self, names: Sequence[str | None]) -> Any:
+        """By means, unless the exponent changes with a parameter."""
+        return super().with_tangents(names) if any(names) else MeanTangents()
+
+
+class MeanTangents:
+    """v_i = P_i M, and its changes du_i -> P_i (dM - <u_i, M> du_i) - <du_i, M> u_i, O(n d)."""
+
+    tangential = True
+
+    def velocity(
+        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Velocities (R, n, d) and their changes (p, R, n, d)."""
+        u, M, du, dM = self._directions(x, masses, dx, dm)
+        velocity = np.empty(x.shape)
+        _project_means(x, M[:, 0], velocity)
+        along = (u * M).sum(axis=-1, keepdims=True)
+        changed = (du * M + u * dM).sum(axis=-1, keepdims=True)
+        return velocity, dM - along * du - changed * u
+
+    def potential(
+        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray, t: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """<u_i, M> (R, n), and its changes (p, R, n)."""
+        u, M, du, dM = self._directions(x, masses, dx, dm)
+        return (u * M).sum(axis=-1), (du * M + u * dM).sum(axis=-1)
+
+    @staticmethod
+    def _directions(x, masses, dx, dm):
+        """u and M (R, 1, d), and their changes."""
+        length = np.linalg.norm(x, axis=-1, keepdims=True)
+        u = x / length
+        du = (dx - (u * dx).sum(axis=-1, keepdims=True) * u) / length
+        dM = np.einsum("prn,rnd->prd", dm, u) + np.einsum("rn,prnd->prd", masses, du)
+        return u, _means(x, masses)[:, None], du, dM[:, :, None]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

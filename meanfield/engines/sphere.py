@@ -1,5 +1,8 @@
 """Tokens on S^2, by the spherical harmonics of their measure."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from ..lowlevel.compilation import njit
@@ -106,6 +109,11 @@ class SphereModes(HarmonicEngine):
 
         self.scattered.each_part(x, work)
         return velocity, levels
+
+    def with_tangents(self, names: Sequence[str | None]) -> Any:
+        from .mode_tangents import SphereTangents
+
+        return SphereTangents(self, names)
 
     def powers(self, modes):
         orders = np.where(np.arange(self._degrees.size) <= self.degree, 1, 2)  # m = 0 comes first

@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..core.checks import positive, returned
+from ..core.differences import derivative_at_zero
 from ..core.errors import MeanfieldError
 from ..core.forms import Positive
 from ..core.kinds import Kind
@@ -70,6 +71,34 @@ class Normalisation(Kind, family=True):
         """What `update` returns; TypeError or ValueError unless it is as A is."""
         return returned(f"{type(self).__name__}.update", self.update(t, A, size), A.shape)
 
+    def update_tangents(
+        self, t: float, A: np.ndarray, dA: np.ndarray, size: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """u for the output A (..., n, d), and its changes with those of A, dA (p, ..., n, d).
+
+        A scheme with an `update` of its own has them by differences of order 10 unless it
+        overrides this too: to about 1e-12, where the update is smooth at the scale of |A|.
+
+        Raises
+        ------
+        MeanfieldError
+            If it is not smooth near A.
+        """
+        u = self.updated(t, A, size)
+        if type(self).update is Normalisation.update:
+            return u, dA
+        scale, length = (np.linalg.norm(v, axis=-1, keepdims=True) for v in (A, dA))
+        unit = scale * dA / np.where(length > 0, length, 1.0)
+
+        def rates(e: np.ndarray) -> np.ndarray:
+            def moved(h: float) -> np.ndarray:
+                return self.updated(t, A + h * e, size)
+
+            return derivative_at_zero(moved, f"{type(self).__name__}.update", axis=-1)
+
+        found = np.array([rates(e) for e in unit]).reshape(dA.shape)
+        return u, found * length / np.where(scale > 0, scale, 1.0)
+
     def grows(self, t: float) -> bool:
         """Whether the lengths of hidden states change at the time t."""
         return self.has_radii
@@ -122,6 +151,9 @@ class PeriLN(Normalisation):
     def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
         return _unit(A, size)
 
+    def update_tangents(self, t, A, dA, size=0.0):
+        return _unit_tangents(A, dA, size)
+
 
 class NGPT(Normalisation):
     """nGPT: x' = alpha P A / |A|; a layer is x <- N(x + step alpha N(A)).
@@ -140,9 +172,16 @@ class NGPT(Normalisation):
         return not callable(self.alpha)
 
     def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+        return self._rate(t) * _unit(A, size)
+
+    def update_tangents(self, t, A, dA, size=0.0):
+        alpha, (unit, change) = self._rate(t), _unit_tangents(A, dA, size)
+        return alpha * unit, alpha * change
+
+    def _rate(self, t: float) -> float:
         alpha = self.alpha(t) if callable(self.alpha) else self.alpha
         positive(f"alpha({t:g})", alpha)
-        return alpha * _unit(A, size)
+        return alpha
 
 
 class SqrtScaling(Normalisation):
@@ -156,6 +195,9 @@ class SqrtScaling(Normalisation):
                 f"SqrtScaling divides by sqrt(t + 1): times begin at 0; got {t:g}."
             )
         return A / np.sqrt(t + 1)
+
+    def update_tangents(self, t, A, dA, size=0.0):
+        return self.updated(t, A, size), dA / np.sqrt(t + 1)
 
 
 def _unit(A: np.ndarray, size: float) -> np.ndarray:
@@ -172,3 +214,10 @@ def _unit(A: np.ndarray, size: float) -> np.ndarray:
             "position, or use another normalisation."
         )
     return A / scaled
+
+
+def _unit_tangents(A: np.ndarray, dA: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
+    """A/|A| and its changes with those of A, dA (p, ..., n, d)."""
+    unit, length = _unit(A, size), np.linalg.norm(A, axis=-1, keepdims=True)
+    along = (unit * dA).sum(axis=-1, keepdims=True)
+    return unit, (dA - along * unit) / length

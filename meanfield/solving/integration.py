@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.checks import returned
 from ..core.errors import MeanfieldError
-from ..derivatives.journal import Journal
+from ..derivatives.journal import FlowJournal
 from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
@@ -74,7 +74,7 @@ class Integration(ABC):
     continuous: bool = True
     pause: int = 1
     stalled: bool = False
-    journal: Journal | None = None  # of accepted steps, for derivatives
+    journal: Any = None  # of accepted steps, for derivatives
 
     def __init__(self, arguments: Arguments):
         self.motion: Any = arguments.motion
@@ -297,6 +297,7 @@ class FlowIntegration(Integration):
         if motion.implicit:
             self.policies["stiffness"] = Stiffness()
         self._stepped = False  # whether the last attempt was a step
+        self.journal = None if motion.random else FlowJournal()
         self.consult(always_only=True)
 
     def _steps(self, y: np.ndarray) -> Flow:
@@ -372,8 +373,17 @@ class FlowIntegration(Integration):
         made = self.flow.counts - counts
         self.count(self.flow.scheme.name, *made)
         self._stepped = bool(made[0])
+        if self._stepped and self.journal is not None:
+            self._note()
         stands = self._stepped and self.clock.t == before and code == PAUSED
         return STALLED if stands else code
+
+    def _note(self) -> None:
+        """Keep the last step in the journal."""
+        before, merging = self.flow.before, self.policies.get("merging")
+        labels = getattr(merging, "labels", None) if getattr(merging, "times", ()) else None
+        step = before.elapsed, before.dt
+        self.journal.add(self.flow.scheme, self.rows.ends, labels, step)
 
     def follow(self, code: int) -> int | None:
         if not self._stepped or code not in (PAUSED, REACHED, STALLED):
@@ -430,6 +440,7 @@ class FlowIntegration(Integration):
             if rng is not None:
                 rng.bit_generator.state = json.loads(str(snapshot[name]))
         self.motion.restore(json.loads(str(snapshot["motion"])))
+        self.journal = None  # which a checkpoint does not keep
         step = Step(np.array(snapshot["before"]), *snapshot["step"])
         self._stepped = bool(snapshot["elapsed"] < snapshot["clock"][0])
         self.enter_piece(step.elapsed if self._stepped else float(snapshot["elapsed"]))

@@ -14,7 +14,7 @@ from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive
 from ..core.kinds import checked
 from ..derivatives.adjoint import recorded
-from ..derivatives.journal import EnsembleJournal, Journal
+from ..derivatives.journal import EnsembleJournal, FlowJournal, Journal
 from ..derivatives.tangents import checked_tangents, tangents_of
 from ..dynamics.motion import Motion
 from ..engines import Summation
@@ -122,8 +122,9 @@ def solve(
         Derivatives that the result has as `tangents`, at every output: names of parameters of the
         model, such as "beta" and "kappa", and directions in which the initial density changes. A
         direction is another Density, towards which it moves; a function of unit vectors (N, d); a
-        `Variation`; or coefficients. For a Density under a zonal drift, on `Sphere` and `Zonal`
-        with Z = 1, as under USA.
+        `Variation`; or coefficients. For a Density under a zonal drift. Of Tokens, Characteristics
+        and Gaussian, without noise, a direction is a change of their arrays: see the page
+        Derivatives.
     min_degree, max_degree : int, optional
         Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
         number of modes is its square. A density that needs more than `max_degree` ends the run
@@ -193,7 +194,7 @@ def solve(
     """
     arguments = Arguments(checked(solve, locals(), *CHECKED_WHERE_USED))
     observables = checked_observables(observe, _start(arguments))
-    wanted = checked_tangents(tangents, arguments.model, arguments.state)
+    wanted = checked_tangents(tangents, arguments.model, arguments.state, arguments.motion)
     with arguments.keeper, Progress("solve", arguments.progress) as progress_bar:
         one = _Run(arguments, progress_bar)
         record = one.to_the_end()
@@ -201,7 +202,7 @@ def solve(
     run.stored["observed"] = observed(observables, run)
     run.stored.update(journal=one.journal, initial=arguments.state)
     if wanted:
-        run.stored["tangents"] = tangents_of(run, *recorded(run), wanted)
+        run.stored["tangents"] = tangents_of(run, *recorded(run), wanted, arguments.motion)
     return run
 
 
@@ -223,7 +224,7 @@ class _Run:
             self._watch = EventWatch(arguments.events, self._integration)
 
     @property
-    def journal(self) -> Journal | EnsembleJournal | None:
+    def journal(self) -> Journal | EnsembleJournal | FlowJournal | None:
         """The accepted steps of the run, where they are all known."""
         return self._integration.journal
 

@@ -1,6 +1,7 @@
 """What a space offers to nodes that move on it: coordinates in which they lose no digits."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from math import lgamma, log, pi, sqrt
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from .clusters import Cluster, clusters_among, mean_direction
 if TYPE_CHECKING:
     from .contract import Geometry
 
+Multipliers = tuple[np.ndarray, np.ndarray | None]  # of W and Z by degree
 Nodes = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # coordinates, weights, halves
 
 NEAR, FAR = 40.0, 55.0  # the rule leaves out the mass e^-40 at theta = 0, e^-55 at the antipode
@@ -66,6 +68,41 @@ class Chart(ABC):
 
         `attraction` and `normaliser` are the multipliers of W and Z by degree.
         """
+
+    @abstractmethod
+    def velocity_tangents(
+        self,
+        coordinates: np.ndarray,
+        masses: np.ndarray,
+        changes: np.ndarray,
+        by_masses: np.ndarray,
+        multipliers: Multipliers,
+        by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `velocity`, and its changes (p, ...) with those of coordinates, masses, multipliers.
+
+        Parameters
+        ----------
+        coordinates, masses : as for `velocity`
+        changes : ndarray, (p, *coordinates.shape)
+        by_masses : ndarray, (p, n)
+        multipliers : (attraction, normaliser or None)
+        by_multipliers : sequence of p such pairs
+        """
+
+    @abstractmethod
+    def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
+        """The changes (p, n, d) of the unit vectors with those of the coordinates, (p, ...)."""
+
+    @abstractmethod
+    def rates_tangents(
+        self, coordinates: np.ndarray, changes: np.ndarray, vectors: np.ndarray, by: np.ndarray
+    ) -> np.ndarray:
+        """The changes (p, ...) of `rates` with those of the coordinates and vectors, (p, n, d)."""
+
+    def projected_tangents(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
+        """The changes (p, ...) of `projected` with those of the coordinates."""
+        return changes
 
     @abstractmethod
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -363,6 +363,45 @@ class CircleChart(Chart):
         slope, level = evaluate(np.stack([slope, normaliser * moments]), coordinates)
         return slope / level
 
+    def velocity_tangents(
+        self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
+    ) -> tuple[np.ndarray, np.ndarray]:
+        (attraction, normaliser), count = multipliers, len(changes)
+        degree, turn = attraction.size - 1, 1j * np.arange(attraction.size)
+        moments = moments_of_angles(coordinates, masses, degree)
+        moved = [
+            moments_of_angles(coordinates, dm, degree)
+            - turn * moments_of_angles(coordinates, masses * by, degree)
+            for by, dm in zip(changes, by_masses, strict=True)
+        ]
+        rows = [turn * attraction * moments, turn**2 * attraction * moments]
+        for own, (by, _) in zip(moved, by_multipliers, strict=True):
+            rows.append(turn * (attraction * own + by * moments))
+        if normaliser is not None:
+            rows += [normaliser * moments, turn * normaliser * moments]
+            for own, (_, by) in zip(moved, by_multipliers, strict=True):
+                rows.append(normaliser * own + by * moments)
+        slope, bend, *rest = evaluate(np.stack(rows), coordinates)
+        by_slope = np.reshape(rest[:count], changes.shape) + bend * changes
+        if normaliser is None:
+            return slope, by_slope
+        level, tilt, *levels = rest[count:]
+        v = slope / level
+        by_level = np.reshape(levels, changes.shape) + tilt * changes
+        return v, (by_slope - v * by_level) / level
+
+    def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
+        x = self.points(coordinates)
+        return changes[..., None] * np.stack([-x[:, 1], x[:, 0]], axis=1)
+
+    def rates_tangents(self, coordinates, changes, vectors, by) -> np.ndarray:
+        x = self.points(coordinates)
+        return (
+            x[:, 0] * by[..., 1]
+            - x[:, 1] * by[..., 0]
+            - changes * (x[:, 0] * vectors[:, 0] + x[:, 1] * vectors[:, 1])
+        )
+
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         x = self.points(coordinates)
         return x[:, 0] * vectors[:, 1] - x[:, 1] * vectors[:, 0]

@@ -1,7 +1,7 @@
 """The 2-sphere: coefficients c_lm = int conj(Y_lm) dmu of orders m >= 0."""
 
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyshtools
 
 FEWEST_LONGITUDES = 32  # of the nodes of characteristics
+ALIKE = 1e-12  # multipliers of which one is a multiple of the other
 
 
 class Sphere(Geometry):
@@ -317,6 +318,68 @@ class SphereChart(Chart):
             level = (normaliser[degrees] * moments)[None]
             velocity /= sphere_points.evaluate(level, degree, coordinates)[0, :, None]
         return velocity
+
+    def velocity_tangents(
+        self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
+    ) -> tuple[np.ndarray, np.ndarray]:
+        given = coordinates, masses, changes, by_masses, multipliers, by_multipliers
+        v, found, _ = self.field_tangents(*given)
+        return v, found
+
+    def field_tangents(
+        self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """As `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1."""
+        degree = multipliers[0].size - 1
+        degrees = self.geometry.with_degree(degree).degrees
+        own: Any
+        attraction, normaliser = (m if m is None else m[degrees] for m in multipliers)
+        moments = sphere_points.empirical_coefficients(coordinates, masses, degree)
+        length = np.linalg.norm(coordinates, axis=1, keepdims=True)
+        x = coordinates / length  # of stages, which are off the sphere by little
+        along = np.einsum("nd,pnd->pn", x, changes)
+        tangents = (changes - along[..., None] * x) / length
+        g, slope = sphere_points.gradient_and_slope(attraction * moments, degree, x)
+        v, level, tilt, own = g, np.ones(1), np.zeros(0), np.zeros(0)
+        if normaliser is not None:
+            own = normaliser * moments
+            level = sphere_points.evaluate(own[None], degree, x)[0, :, None]
+            ratio = normaliser[degrees > 0] / attraction[degrees > 0]
+            if np.ptp(ratio) <= ALIKE * np.abs(ratio).max():  # as of exponential kernels
+                tilt = ratio[0] * g
+            else:
+                tilt = sphere_points.gradient(own, degree, x)
+            v = g / level
+        found = np.empty(changes.shape)
+        for a, (dx, dm) in enumerate(zip(tangents, by_masses, strict=True)):
+            moved = sphere_points.moment_changes(x, masses[:, None] * dx, degree)
+            if dm.any():
+                moved = moved + sphere_points.empirical_coefficients(x, dm, degree)
+            by_attraction, by_normaliser = by_multipliers[a]
+            series = attraction * moved + by_attraction[degrees] * moments
+            dg = sphere_points.gradient(series, degree, x)
+            dg += np.einsum("nij,nj->ni", slope, dx)
+            if normaliser is not None:
+                series = normaliser * moved + by_normaliser[degrees] * moments
+                by_level = sphere_points.evaluate(series[None], degree, x)[0]
+                by_level += np.einsum("nd,nd->n", tilt, dx)
+                dg -= v * by_level[:, None]
+            found[a] = dg / level
+        return v, found, np.inf if normaliser is None else float(np.min(level))
+
+    def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
+        return changes
+
+    def rates_tangents(self, coordinates, changes, vectors, by) -> np.ndarray:
+        along = np.einsum("nd,nd->n", coordinates, vectors)
+        moved = np.einsum("pnd,nd->pn", changes, vectors) + np.einsum("nd,pnd->pn", coordinates, by)
+        return by - moved[..., None] * coordinates - along[:, None] * changes
+
+    def projected_tangents(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
+        length = np.linalg.norm(coordinates, axis=1, keepdims=True)
+        x = coordinates / length
+        along = np.einsum("nd,pnd->pn", x, changes)
+        return (changes - along[..., None] * x) / length
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         along = np.einsum("nd,nd->n", coordinates, vectors)

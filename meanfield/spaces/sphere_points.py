@@ -69,11 +69,62 @@ def gradient(series: np.ndarray, degree: int, points: np.ndarray) -> np.ndarray:
     )
 
 
-def _synthesis(series: np.ndarray, degree: int, loc: np.ndarray, **kind: Any) -> np.ndarray:
+def gradient_and_slope(
+    series: np.ndarray, degree: int, points: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradients (n, 3) as `gradient`, and how they change with the point, (n, 3, 3).
+
+    The second ones take tangent vectors dx to the change of the gradient: H dx, with H the second
+    covariant derivative, less x <gradient, dx>.
+    """
+    loc = _angles(points)
+    slope, turn = _synthesis(series, degree, loc, spin=1, mode="DERIV1")
+    l = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
+    mixed = np.sqrt(np.maximum((l + 2.0) * (l + 1) * l * (l - 1), 0.0)) * series * factors(degree)
+    unlike, twice = np.zeros((2, len(points)))
+    if degree > 1:  # what is linear in x has none
+        unlike, twice = _general(np.stack([mixed, 0 * mixed]), degree, loc, spin=2)
+    trace = _synthesis(-l * (l + 1.0) * series, degree, loc, spin=0)[0]
+    cosine, sine = np.cos(loc[:, 1]), np.sin(loc[:, 1])
+    height, radius = np.cos(loc[:, 0]), np.sin(loc[:, 0])
+    south = np.stack([height * cosine, height * sine, -radius], axis=1)
+    east = np.stack([-sine, cosine, np.zeros_like(sine)], axis=1)
+    found = slope[:, None] * south + turn[:, None] * east
+    own = (trace - unlike)[:, None] / 2 * south - twice[:, None] / 2 * east
+    other = (trace + unlike)[:, None] / 2 * east - twice[:, None] / 2 * south
+    change = own[:, :, None] * south[:, None] + other[:, :, None] * east[:, None]
+    return found, change - points[:, :, None] * found[:, None]
+
+
+def moment_changes(points: np.ndarray, vectors: np.ndarray, degree: int) -> np.ndarray:
+    """sum_i <vectors_i, grad conj(Y_lm)(x_i)>, (modes,), for tangent vectors (n, 3)."""
+    from ducc0.sht import adjoint_synthesis_general
+
+    loc = _angles(points)
+    cosine, sine = np.cos(loc[:, 1]), np.sin(loc[:, 1])
+    outwards = vectors[:, 0] * cosine + vectors[:, 1] * sine
+    south = np.cos(loc[:, 0]) * outwards - np.sin(loc[:, 0]) * vectors[:, 2]
+    east = vectors[:, 1] * cosine - vectors[:, 0] * sine
+    alm = adjoint_synthesis_general(
+        map=np.stack([south, east]),
+        loc=loc,
+        spin=1,
+        lmax=degree,
+        mode="DERIV1",
+        epsilon=ACCURACY,
+        nthreads=1,
+    )[0]
+    return alm * factors(degree)
+
+
+def _general(alm: np.ndarray, degree: int, loc: np.ndarray, **kind: Any) -> np.ndarray:
     from ducc0.sht import synthesis_general
 
-    alm = (series * factors(degree))[None]
     return synthesis_general(alm=alm, loc=loc, lmax=degree, epsilon=ACCURACY, nthreads=1, **kind)
+
+
+def _synthesis(series: np.ndarray, degree: int, loc: np.ndarray, **kind: Any) -> np.ndarray:
+    return _general((series * factors(degree))[None], degree, loc, **kind)
 
 
 def empirical_coefficients(points: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:

@@ -278,6 +278,41 @@ class ZonalChart(Chart):
         level, slope = _sums(x, weights, (attraction * moments)[None], e)
         return -slope / level
 
+    def velocity_tangents(
+        self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
+    ) -> tuple[np.ndarray, np.ndarray]:
+        (attraction, normaliser), x = multipliers, self._heights(coordinates)
+        e = recurrence(attraction.size + 1, 0, self.geometry.dimension)
+        dx = -(_sech(coordinates) ** 2) * changes
+        moments = _moments(x, np.array(masses), e[:-1])
+        found = np.empty((2 + len(changes), x.size))
+        slopes = [attraction * moments]
+        levels = [] if normaliser is None else [normaliser * moments]
+        for by, dm, (of_slope, of_level) in zip(dx, by_masses, by_multipliers, strict=True):
+            own = _moments(x, np.array(dm), e[:-1]) + _slope_moments(x, masses * by, e[:-1])
+            slopes.append(attraction * own + of_slope * moments)
+            if normaliser is not None:
+                levels.append(normaliser * own + of_level * moments)
+        bends, tilts = slopes[:1], levels[:1]
+        found = _derivatives(x, np.array(slopes), 1, e)
+        by_slope = found[1:] + _derivatives(x, np.array(bends), 2, e) * dx
+        if normaliser is None:
+            return -found[0], -by_slope
+        level, *by_level = _derivatives(x, np.array(levels), 0, e)
+        moved = np.reshape(by_level, dx.shape) + _derivatives(x, np.array(tilts), 1, e) * dx
+        v = -found[0] / level
+        return v, -(by_slope + v * moved) / level
+
+    def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
+        found = np.zeros((*changes.shape, self.geometry.dimension))
+        own = _sech(coordinates)
+        found[..., 0] = own * self._heights(coordinates) * changes
+        found[..., -1] = -(own**2) * self.limit[-1] * changes
+        return found
+
+    def rates_tangents(self, coordinates, changes, vectors, by) -> np.ndarray:
+        return self.rates(coordinates, vectors)
+
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         raise MeanfieldError(
             "Axisymmetric densities stay so under zonal drifts and reactions alone; another drift, "
@@ -334,6 +369,44 @@ def _moments(x, masses, e):
                 before[i], p[i] = p[i], after
             total[l] += sum_of_p
     return total
+
+
+@njit(cache=True)
+def _slope_moments(x, weights, e):
+    """sum_i weights_i p_l'(x_i), l = 0, ..., e.size - 2."""
+    total = np.zeros(e.size - 1)
+    p, before = np.ones(x.size), np.zeros(x.size)
+    slope, slope_before = np.zeros(x.size), np.zeros(x.size)
+    for l in range(total.size):
+        a, b, found = 1 / e[l + 1], e[l], 0.0
+        for i in range(x.size):
+            found += weights[i] * slope[i]
+            after = a * (p[i] + x[i] * slope[i] - b * slope_before[i])
+            slope_before[i], slope[i] = slope[i], after
+            after = a * (x[i] * p[i] - b * before[i])
+            before[i], p[i] = p[i], after
+        total[l] = found
+    return total
+
+
+@njit(cache=True)
+def _derivatives(x, series, order, e):
+    """sum_l series_l times the derivative of p_l of this order, 0, 1 or 2, at x: (rows, n)."""
+    found = np.zeros((len(series), x.size))
+    p, before = np.zeros((3, x.size)), np.zeros((3, x.size))
+    p[0] = 1.0
+    for l in range(series.shape[1]):
+        for row in range(len(series)):
+            weight, target = series[row, l], found[row]
+            for i in range(x.size):
+                target[i] += weight * p[order, i]
+        a, b = 1 / e[l + 1], e[l]
+        for k in range(order, -1, -1):
+            for i in range(x.size):
+                lower = k * p[k - 1, i] if k > 0 else 0.0
+                after = a * (lower + x[i] * p[k, i] - b * before[k, i])
+                before[k, i], p[k, i] = p[k, i], after
+    return found
 
 
 @njit(cache=True)

@@ -129,6 +129,12 @@ class Flow(ABC):
                 return REACHED, clock
         return PAUSED, clock
 
+    def take(self, elapsed: float, dt: float) -> None:
+        """One step of this length, whatever its error, from `elapsed` after the start."""
+        new, velocity, _ = self.step(self.x, self.velocity, elapsed, dt)
+        self.before = Step(self.x, self.t, elapsed, dt)
+        self.x, self.velocity, self.t = new, velocity, self._start + elapsed + dt
+
     def _rounds(self, new: np.ndarray) -> bool:
         """Whether a rejected step is so short that its error is rounding."""
         least = self._smallest_change

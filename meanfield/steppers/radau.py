@@ -63,6 +63,12 @@ def _table() -> _Table:
     return _Table(nodes, inverse, values, vectors, np.linalg.inv(vectors), real, error)
 
 
+def collocation() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes c (s,), and the matrix A (s, s) with Z = dt A v of increments Z and slopes v."""
+    table = _table()
+    return table.nodes, np.linalg.inv(table.inverse)
+
+
 class StiffFlow(Flow):
     """Steps of `Radau`, with the error control of `Flow`.
 
@@ -87,6 +93,13 @@ class StiffFlow(Flow):
         difference = table.error @ Z + dt / table.real * velocity.ravel()
         error = np.linalg.solve(one - dt / table.real * J, difference).reshape(x.shape)
         return new, self._field.velocity(new, t + dt), self._field.relative_error(error, new)
+
+    def increments(self, x: np.ndarray, elapsed: float, dt: float) -> np.ndarray | None:
+        """Z (s, N) of a step from x, or None where Newton's method does not converge."""
+        t = self._start + elapsed
+        J = jacobian(self._field, x, t)
+        inverses = np.linalg.inv(_table().values[:, None, None] / dt * np.eye(x.size) - J)
+        return self._increments(x, t, dt, inverses)
 
     def _increments(self, x: np.ndarray, t: float, dt: float, inverses) -> np.ndarray | None:
         """Z (s, N), or None where Newton's method does not converge."""

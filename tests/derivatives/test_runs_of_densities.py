@@ -296,8 +296,9 @@ def test_what_has_no_derivatives_is_refused(tmp_path):
             mf.solve(layers, MU0, (0, 1), tangents=[name])
     with pytest.raises(mf.MeanfieldError, match="reaction"):
         mf.solve(mf.Transformer(mf.USA(beta=1.0), reaction=1.0), MU0, (0, 1), tangents=["beta"])
+    tokens = mf.solve(mf.Transformer(mf.USA(beta=1.0)), MU0.sample(3, rng=0), (0, 0.1))
     with pytest.raises(mf.MeanfieldError, match="Tokens"):
-        mf.solve(mf.Transformer(mf.USA(beta=1.0)), MU0.sample(3, rng=0), (0, 1), tangents=["beta"])
+        mf.gradient(lambda x: x[:, 0], tokens)
     run = mf.solve(model, MU0, (0, 0.1), t_eval=[0.1])
     with pytest.raises(mf.MeanfieldError, match="tangents"):
         run.tangents  # noqa: B018

@@ -1,0 +1,279 @@
+"""Runs of flows, differentiated: the accepted steps of a journal, taken again with tangents."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..core.checks import fitting
+from ..core.errors import MeanfieldError
+from ..dynamics.linearised import LinearisedMotion
+from ..states.contract import member_dims
+from ..steppers import Scheme
+from ..steppers.flow import UNHEARD, ExplicitFlow
+from ..steppers.radau import Radau
+from ..steppers.splitting import FixedSteps
+from .implicit import ImplicitTangents
+from .journal import FlowJournal, FlowStretch
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ..results.solution import Solution
+
+END = 1 - 1e-9  # parts of a step from which on its end is meant
+
+
+class StateChange(Mapping[str, np.ndarray]):
+    """How a state changes along a tangent: the changes of its arrays, by their names.
+
+    They are attributes too: ``change.x`` is ``change["x"]``.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]):
+        self._arrays = dict(arrays)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            raise KeyError(f"The state has changes of {list(self._arrays)}; got {name!r}.")
+        return self._arrays[name]
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name.startswith("_") or name not in self._arrays:
+            raise AttributeError(f"The state has changes of {list(self.__dict__['_arrays'])}.")
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        sizes = [f"{name} {np.abs(a).max(initial=0):.3g}" for name, a in self._arrays.items()]
+        return f"StateChange({', '.join(sizes)})"
+
+
+class FlowTangents(Mapping[str, tuple[StateChange, ...]]):
+    """Derivatives of a run: from parameters and directions to one `StateChange` an output.
+
+    The keys are names of parameters, and "direction_0", "direction_1", ... for directions in the
+    order in which they were given. They are the exact derivatives of the discrete map, with the
+    steps, schemes and merges of the run held fixed.
+
+    Attributes
+    ----------
+    t : ndarray, (m,)
+        The times of the outputs of the run.
+    """
+
+    def __init__(self, run: "Solution", found: dict[str, tuple[StateChange, ...]], motion: Any):
+        self.t, self._run, self._found, self._motion = run.t, run, found, motion
+
+    def __getitem__(self, name: str) -> tuple[StateChange, ...]:
+        if name not in self._found:
+            raise KeyError(f"The run has tangents {list(self._found)}; got {name!r}.")
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"Tangents({', '.join(self)}; {self.t.size} times)"
+
+    @cached_property
+    def observables(self) -> "xr.Dataset":
+        """Derivatives of observables on ("tangent", "t", members of the ensemble).
+
+        By the chain rule, of those observables of the state that the page Derivatives lists; nan
+        where one has no derivative, as the order parameter has none at 0.
+        """
+        import xarray as xr
+
+        run, tables = self._run, []
+        for name in self:
+            parameter = None if name.startswith("direction_") else name
+            linearised = self._motion.linearised([parameter], [None])
+            pairs = zip(run.states, self[name], run.t, strict=True)
+            tables.append([linearised.measured(s, h, parameter, t) for s, h, t in pairs])
+        dims = ("tangent", "t", *member_dims(run.shape))
+        variables = {
+            name: (dims, np.array([[row[name] for row in rows] for rows in tables]))
+            for name in (tables[0][0] if tables else ())
+        }
+        return xr.Dataset(variables, {"tangent": list(self), "t": self.t})
+
+
+def checked_flow_tangents(tangents: Sequence[Any], motion: Any, state: Any) -> dict[str, Any]:
+    """Names of parameters, and changes of the initial state, by their keys.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is neither.
+    MeanfieldError
+        For runs that are not differentiated.
+    """
+    motion.linearised([], [])  # refuses the model
+    found: dict[str, Any] = {}
+    directions = 0
+    for given in tangents:
+        if isinstance(given, str):
+            found[_checked_parameter(given, motion.model)] = given
+        else:
+            found[f"direction_{directions}"] = motion.direction(given, state)
+            directions += 1
+    motion.linearised(*_split(found))  # refuses parameters by which it has no derivatives
+    return found
+
+
+def _checked_parameter(name: str, model: Any) -> str:
+    """The name of a parameter of a model by which runs of flows are differentiated."""
+    if name == "kappa":
+        raise ValueError(
+            "tangents: at kappa = inf a run has no derivative by kappa: there is no noise, and "
+            "with some, tokens are random. Differentiate a run of a density of finite kappa."
+        )
+    known = [*model.drift.parameters, *(["reaction"] if model.reaction else [])]
+    fitting("tangents", name, f"parameters of the model, {known}, or directions", name in known)
+    return name
+
+
+def _split(tangents: Mapping[str, Any]) -> tuple[list, list]:
+    """Names of parameters, or None; and directions, or None."""
+    names = [h if isinstance(h, str) else None for h in tangents.values()]
+    return names, [None if isinstance(h, str) else h for h in tangents.values()]
+
+
+class DifferentiatedFlow:
+    """A run of a flow, whose steps are taken again with tangents.
+
+    Parameters
+    ----------
+    motion : Motion
+    journal : FlowJournal
+    state : object
+        The initial one.
+    names, directions : sequence
+        Of each tangent, see `LinearisedMotion`.
+    start : float
+        The time at which the run starts.
+    """
+
+    def __init__(
+        self,
+        motion: Any,
+        journal: FlowJournal,
+        state: Any,
+        names: Sequence[str | None],
+        directions: Sequence[Any],
+        start: float = 0.0,
+    ):
+        self.motion, self.stretches, self.start = motion, journal.stretches, start
+        self._asked = names, directions
+        self.linearised: LinearisedMotion = motion.linearised(names, directions)
+        self._enter(self.stretches[0] if self.stretches else None)
+        self.first = self.linearised.first(state)
+
+    def _enter(self, stretch: FlowStretch | None) -> None:
+        if stretch is not None:
+            self.linearised.motion.enter(*stretch.ends)
+
+    def stacks(
+        self, elapsed: np.ndarray, *, event: bool = False
+    ) -> Iterator[tuple[LinearisedMotion, np.ndarray]]:
+        """Yield the motion and the stack of state and tangents at times since the start.
+
+        The times increase. The last one may be that of an `event`, whose state is that after a
+        shorter step.
+        """
+        with np.errstate(**UNHEARD):
+            Y, waiting, labels = self.first, list(elapsed), None
+            while waiting and waiting[0] <= 0:
+                yield self.linearised, Y.copy()
+                waiting.pop(0)
+            for i, stretch in enumerate(self.stretches):
+                last = i == len(self.stretches) - 1
+                if stretch.labels is not labels:
+                    Y, labels = self._merged(Y, labels, stretch.labels), stretch.labels
+                self._enter(stretch)
+                flow = self._flow(stretch, Y, float(stretch.steps[0, 0]))
+                for number, (begin, dt) in enumerate(stretch.steps):
+                    flow.take(begin, dt)
+                    ends = last and number == len(stretch.steps) - 1
+                    while waiting and (ends or waiting[0] <= begin + dt):
+                        part = (waiting.pop(0) - begin) / dt
+                        shorter = event and not waiting
+                        found = self._within(flow, stretch, part, shorter=shorter)
+                        yield self.linearised, self._spread(found, labels)
+                    if not waiting:
+                        return
+                Y = flow.x
+
+    def steps(self) -> Iterator[tuple[float, Any]]:
+        """Yield the time since the start, and the flow, after every step.
+
+        Who restarts the flow there goes on with other tangents.
+        """
+        with np.errstate(**UNHEARD):
+            Y, labels = self.first, None
+            for stretch in self.stretches:
+                if stretch.labels is not labels:
+                    Y, labels = self._merged(Y, labels, stretch.labels), stretch.labels
+                self._enter(stretch)
+                flow = self._flow(stretch, Y, float(stretch.steps[0, 0]))
+                for begin, dt in stretch.steps:
+                    flow.take(begin, dt)
+                    yield float(begin + dt), flow
+                Y = flow.x
+
+    def _within(self, flow: Any, stretch: FlowStretch, part: float, *, shorter: bool) -> np.ndarray:
+        """The stack after a part of the last step: interpolated, or by a shorter step."""
+        before = flow.before
+        if part >= END:
+            return flow.x.copy()
+        if flow.dense and not shorter:
+            return flow.within(before.elapsed + part * before.dt)
+        alone = self._flow(stretch, before.x, before.elapsed)
+        alone.take(before.elapsed, part * before.dt)
+        return alone.x
+
+    def _flow(self, stretch: FlowStretch, Y: np.ndarray, elapsed: float) -> Any:
+        scheme, field = stretch.scheme, self.linearised
+        start = self.start + elapsed
+        if isinstance(scheme, Scheme):
+            flow: Any = (
+                ImplicitTangents(field, Y, self.motion.rtol, self.start)
+                if scheme is Radau
+                else ExplicitFlow(scheme, field, Y, start=self.start)
+            )
+            if start != self.start:
+                flow.restart(Y, start)
+            return flow
+        return FixedSteps(scheme, lambda Y, t, dt: field.step(scheme, Y, t, dt), Y, self.start)
+
+    def _merged(self, Y: np.ndarray, before: Any, labels: Any) -> np.ndarray:
+        raise MeanfieldError(
+            "Derivatives of runs in which tokens merged are not known: solve without merge=, or "
+            "to a time before they merge."
+        )
+
+    def _spread(self, Y: np.ndarray, labels: Any) -> np.ndarray:
+        return Y if labels is None else Y[..., labels, :]
+
+
+def flow_tangents_of(
+    run: Any, motion: Any, journal: FlowJournal, initial: Any, tangents: dict[str, Any]
+) -> FlowTangents:
+    """The derivatives of a run of a flow from `initial` along its accepted steps."""
+    start = run.options["t_start"]
+    member = DifferentiatedFlow(motion, journal, initial, *_split(tangents), start)
+    result: dict[str, list[StateChange]] = {name: [] for name in tangents}
+    for linearised, Y in member.stacks(run.t - start, event=run.status == "event"):
+        for name, arrays in zip(tangents, linearised.changes(Y), strict=True):
+            result[name].append(StateChange(arrays))
+    return FlowTangents(run, {name: tuple(all_) for name, all_ in result.items()}, motion)

@@ -1,0 +1,65 @@
+"""Implicit steps of a flow with tangents: the equations of the stages, differentiated."""
+
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..dynamics.linearised import LinearisedMotion
+from ..steppers.flow import Flow
+from ..steppers.radau import Radau, StiffFlow, collocation
+
+
+class ImplicitTangents(Flow):
+    """Steps of `Radau` of a stack of coordinates y and tangents dy.
+
+    The increments Z of the stages solve Z = dt A v(y + Z); their changes the linear equations
+
+        dZ_i = dt sum_j A_ij (J_j dZ_j + Dv(y + Z_j) (dy, dparameter)),    J_j = Dv(y + Z_j)
+
+    for all stages at once, s N of them for N coordinates. Newton's method for Z ends at 1e-3 of
+    rtol, and changes are those at the Z that it found.
+
+    Parameters
+    ----------
+    field : LinearisedMotion
+    Y : ndarray, (1 + p, ...)
+    rtol : float
+        That of the run.
+    start : float
+    """
+
+    def __init__(self, field: LinearisedMotion, Y: np.ndarray, rtol: float, start: float):
+        motion, size = field.motion, Y[0].size
+        self._base = StiffFlow(Radau, motion, Y[0], rtol=rtol, start=start)
+        self._unit: Any = motion.linearised([None] * size, [None] * size)
+        self._basis = np.eye(size).reshape(size, *Y[0].shape)
+        super().__init__(Radau, field, Y, start=start)
+
+    def step(self, x: np.ndarray, velocity: Any, elapsed: float, dt: float) -> tuple:
+        """The stack one step after x, and the velocities there."""
+        t, y, dy = self._start + elapsed, x[0], x[1:]
+        (nodes, A), N = collocation(), y.size
+        Z = self._base.increments(y, elapsed, dt)
+        if Z is None:
+            raise MeanfieldError(
+                f"Newton's method did not converge in the step from t = {t:g} when it was taken "
+                "again for derivatives. Use a larger rtol."
+            )
+        stages = len(nodes)
+        jacobians, given = np.empty((stages, N, N)), np.empty((stages, len(dy), N))
+        for i, (z, c) in enumerate(zip(Z, nodes, strict=True)):
+            place = (y + z.reshape(y.shape))[None]
+            rates = self._unit.velocity(np.concatenate([place, self._basis]), t + c * dt)
+            jacobians[i] = rates[1:].reshape(N, N).T
+            along = self._field.velocity(np.concatenate([place, dy]), t + c * dt)
+            given[i] = along[1:].reshape(len(dy), N)
+        # (1 - dt A J) dZ = dt A (Dv dy + dv/dparameter), the stages one after another
+        matrix = np.eye(stages * N) - dt * np.einsum("ij,jab->iajb", A, jacobians).reshape(
+            stages * N, stages * N
+        )
+        right = dt * np.einsum("ij,jpa->iap", A, given).reshape(stages * N, len(dy))
+        last = np.linalg.solve(matrix, right)[-N:].T.reshape(dy.shape)
+        new = np.concatenate([(y + Z[-1].reshape(y.shape))[None], dy + last])
+        new = self._field.projected(new)
+        return new, self._field.velocity(new, t + dt), 0.0

@@ -1,0 +1,230 @@
+"""Lyapunov exponents: how fast neighbours of a run leave it, or approach it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.checks import fitting, generator, whole_number
+from ..core.errors import MeanfieldError
+from ..dynamics.motion import motion_for
+from ..spaces import Density
+from .adjoint import recorded
+from .densities import DifferentiatedRun, check_differentiable
+from .flows import DifferentiatedFlow
+from .journal import EnsembleJournal, Journal
+
+if TYPE_CHECKING:
+    from ..results.solution import Solution
+
+
+@dataclass(frozen=True, repr=False)
+class LyapunovExponents:
+    """The largest exponents of a run, and how they came about.
+
+    Attributes
+    ----------
+    t : ndarray, (m,)
+        Times at which tangents were made orthonormal again.
+    history : ndarray, (m, *members, k)
+        Averages of growth rates from the start to these times, falling at each but for averages
+        that have not converged.
+    rates : ndarray, (m, *members, k)
+        Growth rates since the time before.
+    late : ndarray, (*members, k)
+        Averages over the second half of the run, which a transient at the start does not touch.
+    """
+
+    t: np.ndarray
+    history: np.ndarray
+    rates: np.ndarray
+    late: np.ndarray
+
+    @property
+    def exponents(self) -> np.ndarray:
+        """The averages over the whole run, (*members, k), falling."""
+        return -np.sort(-self.history[-1], axis=-1)
+
+    @property
+    def drift(self) -> np.ndarray:
+        """By how much `late` differs from the averages over all, (*members, k)."""
+        return np.abs(self.late - self.history[-1])
+
+    def __repr__(self) -> str:
+        return (
+            f"LyapunovExponents({self.history.shape[-1]} up to t = {self.t[-1]:g}, the largest "
+            f"{self.exponents[..., 0].max():.6g}, second half differs by {self.drift.max():.1e})"
+        )
+
+
+def lyapunov_exponents(
+    run: "Solution", count: int = 1, *, renewals: int = 100, rng: Any = 0
+) -> LyapunovExponents:
+    """The largest Lyapunov exponents of a run.
+
+    Tangents of the run, along its own steps, are made orthonormal at equal distances, by a QR
+    decomposition; the logarithms of the diagonals of R, added up and divided by the time, tend to
+    the exponents. Those of the finite run are told, and what a transient did to them.
+
+    Parameters
+    ----------
+    run : Solution
+        Of a Density, or of a state whose runs have tangents, from `solve` in this session.
+    count : int
+        How many, at most the dimension of the tangent space.
+    renewals : int
+        How often tangents are made orthonormal, but at the ends of steps only. Between two of them
+        their lengths should change by less than 1e10.
+    rng : numpy.random.Generator or seed
+        For the first directions, which are drawn at random.
+
+    Returns
+    -------
+    LyapunovExponents
+        Of every replica, or member, those of its own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other arguments.
+    MeanfieldError
+        For runs without steps, those that are not differentiated, and of tokens with a reaction.
+
+    Notes
+    -----
+    Cost: that of `count` tangents, see `solve`. The norms are those of the coordinates: of the
+    points of tokens, of mean and covariance of a Gaussian, of densities that of L^2.
+
+    References
+    ----------
+    Benettin, Galgani, Giorgilli and Strelcyn, Meccanica 15 (1980).
+    """
+    fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
+    count, renewals = whole_number("count", count), whole_number("renewals", renewals)
+    rng = generator(rng)
+    journal, initial = recorded(run)
+    if isinstance(journal, EnsembleJournal):
+        raise MeanfieldError(
+            "Exponents are those of single densities, whose steps are their own; got an ensemble "
+            f"{run.shape}. Solve for a member alone, and take its exponents."
+        )
+    if not len(journal):
+        raise MeanfieldError(
+            "The run has no steps, along which neighbours could leave it: solve to a later time."
+        )
+    walk = _of_densities if isinstance(initial, Density) else _of_flows
+    marks, logs = [], []
+    for elapsed, grown in walk(run, journal, initial, count, renewals, rng):
+        marks.append(elapsed)
+        logs.append(grown)
+    t, growth = np.array(marks), np.array(logs)
+    shape = (-1,) + (1,) * (growth.ndim - 1)
+    history = np.cumsum(growth, axis=0) / t.reshape(shape)
+    rates = growth / np.diff(t, prepend=0.0).reshape(shape)
+    half = int(np.searchsorted(t, t[-1] / 2))
+    late = growth[half:].sum(axis=0) / (t[-1] - (t[half - 1] if half else 0.0))
+    return LyapunovExponents(run.options["t_start"] + t, history, rates, late)
+
+
+def _orthonormal(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The matrix that makes vectors (..., k, N) orthonormal, (..., k, k), and log |R_ii|.
+
+    New ones are this matrix times the old ones.
+    """
+    _, R = np.linalg.qr(vectors.swapaxes(-1, -2))
+    sizes = np.abs(np.diagonal(R, axis1=-2, axis2=-1))
+    with np.errstate(divide="ignore"):
+        logs = np.log(sizes)
+    if not np.isfinite(logs).all():
+        raise MeanfieldError(
+            "Tangents became 0 or parallel to rounding between two renewals: ask for fewer "
+            "exponents, or for more renewals."
+        )
+    return np.linalg.inv(R).swapaxes(-1, -2), logs
+
+
+def _of_flows(
+    run: Any, journal: Any, initial: Any, count: int, renewals: int, rng: np.random.Generator
+) -> Iterator[tuple[float, np.ndarray]]:
+    """Yield times since the start, and logarithms of growth (*members, k) since the one before."""
+    scheme = journal.stretches[0].scheme
+    motion = motion_for(initial)(run.model, initial, scheme=scheme, rtol=run.rtol)
+    linearised = motion.linearised([None] * count, [None] * count)
+    most, draw = linearised.tangent_space(initial)
+    fitting("count", count, f"at most {most}, the dimension of the tangent space", count <= most)
+    directions = [draw(rng) for _ in range(count)]
+    start = run.options["t_start"]
+    flow = DifferentiatedFlow(motion, journal, initial, [None] * count, directions, start)
+    every = run.t[-1] - start
+    last, shape = float(every), flow.linearised.members
+    flow.first, _ = _renewed(flow.linearised, flow.first)
+    due = every / renewals
+    for elapsed, state in flow.steps():
+        ended = elapsed >= last * (1 - 1e-12)
+        if elapsed < due * (1 - 1e-12) and not ended:
+            continue
+        Y, logs = _renewed(flow.linearised, state.x)
+        state.restart(Y, start + elapsed)
+        due = elapsed + every / renewals
+        yield elapsed, logs.reshape(*shape, count)
+
+
+def _renewed(linearised: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The stack with orthonormal tangents, and the logarithms (members, k) of what they were."""
+    change, logs = _orthonormal(linearised.vectors(Y))
+    new = Y.copy()
+    members, count = change.shape[:2]
+    rows = Y[1:].reshape(count, members, -1)
+    new[1:] = np.einsum("rab,brn->arn", change, rows).reshape(Y[1:].shape)
+    return new, logs
+
+
+def _of_densities(
+    run: Any, journal: Journal, initial: Density, count: int, renewals: int, rng
+) -> Iterator[tuple[float, np.ndarray]]:
+    """As `_of_flows`, for densities: pieces of the journal, one after another."""
+    check_differentiable(run.model)
+    space = initial.geometry
+    most = int(space.parseval.sum()) - 1  # one number or two for each coefficient but the mass
+    fitting("count", count, f"at most {most}, the dimension of the tangent space", count <= most)
+    pieces = list(_pieces(journal, renewals))
+    states: dict[tuple, np.ndarray] = {}
+    tangents: dict[tuple, np.ndarray] = {}
+    for index in np.ndindex(*initial.shape):
+        drawn = space.to_coefficients(rng.standard_normal((count, space.weights.size)))
+        drawn[:, 0] = 0
+        states[index] = initial.coefficients[index]
+        tangents[index], _ = _renewed_modes(space, drawn)
+    for piece, end in pieces:
+        grown = np.empty((*initial.shape, count))
+        for index in np.ndindex(*initial.shape):
+            here = space.with_modes(states[index].size)
+            whole = np.broadcast_to(states[index], (*initial.shape, states[index].size))
+            member = DifferentiatedRun(run.model, Density(here, whole), index, piece, ())
+            (found,) = member.tangents(np.array([end]), list(tangents[index]))
+            states[index] = found[0]
+            here = space.with_modes(found.shape[1])
+            tangents[index], grown[index] = _renewed_modes(here, found[1:])
+        yield end, grown
+
+
+def _renewed_modes(space: Any, tangents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    weighed = np.sqrt(space.parseval) * tangents
+    change, logs = _orthonormal(np.concatenate([weighed.real, weighed.imag], axis=1))
+    return change @ tangents, logs
+
+
+def _pieces(journal: Journal, renewals: int) -> Iterator[tuple[Journal, float]]:
+    """Journals of the steps between two renewals, and where each ends."""
+    stretches = journal.stretches
+    t, dt = stretches[-1].steps[-1]
+    last = float(t + dt)
+    piece, due = Journal(), last / renewals
+    for stretch in stretches:
+        for step in stretch.steps:
+            piece.add(stretch.degree, stretch.scheme, step[None])
+            end = float(step.sum())
+            if end >= due * (1 - 1e-12) or end >= last * (1 - 1e-12):
+                yield piece, end
+                piece, due = Journal(), end + last / renewals

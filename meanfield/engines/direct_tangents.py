@@ -1,0 +1,478 @@
+"""Velocities of tokens under zonal drifts, and their derivatives, by sums over all pairs.
+
+Of every token i two sums over the others, and a level,
+
+    D_i = sum_j m_j w_ij (u_j - u_i),    S_i = sum_j m_j w_ij,    L_i = sum_j m_j Z_ij
+
+make the velocity P_i D_i / L_i and the attention (D_i + u_i S_i) / L_i. A tangent changes points,
+masses and parameters of the drift; those of `Tangents` are one after another on a leading axis.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..lowlevel.blas import one_blas_thread
+from ..lowlevel.compilation import njit
+from ..lowlevel.simd import exponential
+from ..models import ZonalDrift
+from ..models.changes import derivative_by
+from ..models.zonal import ACCURACY, ROUNDED, SIZES
+from .contract import ThreadPool
+from .direct import ENTRIES, FEW_DIMENSIONS, FEW_TOKENS, LOWEST_LEVEL
+from .exponential_pairs import BLOCK, block_pair, columns_of, rounds_of
+from .pair_tangents import tangent_sums
+
+
+class Sums(NamedTuple):
+    """Sums of R systems, columns (R, rows, n) and rows (R, n), and their changes (p, R, ...).
+
+    Attributes
+    ----------
+    u, du : directions
+    D, dD : pulls
+    S, dS : the sum of the weights, the token itself included
+    L, dL : levels; None where Z = 1
+    """
+
+    u: np.ndarray
+    D: np.ndarray
+    S: np.ndarray
+    L: np.ndarray | None
+    du: np.ndarray
+    dD: np.ndarray
+    dS: np.ndarray
+    dL: np.ndarray | None
+
+
+class DirectTangents:
+    """Velocities and derivatives of them, under a zonal drift.
+
+    Parameters
+    ----------
+    drift : ZonalDrift
+        Its parameters are numbers, or have shape (R,).
+    names : sequence of (str or None)
+        The parameter of each tangent, by which the drift changes with it at the rate 1.
+    threads : int
+
+    Notes
+    -----
+    With an exponential kernel in up to eight dimensions, or for up to 64 tokens, every change is as
+    accurate as the force that changes, see `DirectSums`; else up to the rounding of the weights.
+    Drifts without exponent are interpolated in the inner product to 1e-12.
+
+    Points may be off the sphere by the error of a step: their directions count, and velocities are
+    tangent at these.
+    """
+
+    tangential = True
+
+    def __init__(self, drift: ZonalDrift, names: Sequence[str | None], threads: int = 1):
+        self.drift, self.names, self.threads = drift, tuple(names), ThreadPool(threads)
+        count = int(np.prod(drift.shape))
+        self._members = [drift.member(r) for r in range(count)]
+        if drift.exponent is None:
+            self._kernels = [Kernel(member, self.names) for member in self._members]
+        else:
+            self._by_beta = np.array([self._exponent_by(name) for name in self.names])
+            self._by_beta = self._by_beta.reshape(len(self.names), count)
+
+    def _exponent_by(self, name: str | None) -> np.ndarray:
+        """d exponent / d parameter of every member."""
+        if name is None:
+            return np.zeros(len(self._members))
+
+        def exponents(many: Any) -> np.ndarray:
+            return np.broadcast_to(many.exponent, many.shape)
+
+        return np.array([derivative_by(member, name, exponents) for member in self._members])
+
+    # What motions ask for ------------------------------------------------------------------
+
+    def velocity(
+        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses."""
+        s = self._divided(self._sums(x, masses, dx, dm))
+        along = (s.u * s.D).sum(axis=-2, keepdims=True)
+        v = s.D - s.u * along
+        changed = (s.du * s.D + s.u * s.dD).sum(axis=-2, keepdims=True)
+        dv = s.dD - s.du * along - s.u * changed
+        return _as_points(v, x.shape[2]), _as_points(dv, x.shape[2])
+
+    def attention(
+        self, t: float, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """sum_j m_j W'(t_ij) u_j / sum_j m_j Z(t_ij), and its changes."""
+        s = self._divided(self._sums(x, masses, dx, dm))
+        S, dS = s.S[..., None, :], s.dS[..., None, :]
+        return _as_points(s.D + s.u * S, x.shape[2]), _as_points(
+            s.dD + s.du * S + s.u * dS, x.shape[2]
+        )
+
+    def potential(
+        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray, t: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """sum_j m_j W(t_ij), (R, n), and its changes, (p, R, n)."""
+        columns, changes = columns_of(x, masses), changes_of(x, dx, dm)
+        found, changed = np.empty(masses.shape), np.empty((len(changes), *masses.shape))
+        for r in range(len(x)):
+            member = self._members[r % len(self._members)]
+            _potentials(member, self.names, columns[r], changes[:, r], found[r], changed[:, r])
+        return found, changed
+
+    def _divided(self, s: Sums) -> Sums:
+        """The sums over their levels, whose change is that of a quotient."""
+        if s.L is None:
+            return s
+        assert s.dL is not None
+        L, dL = s.L, s.dL
+        D, S = s.D / L[:, None], s.S / L
+        dD = (s.dD - D * dL[:, :, None]) / L[:, None]
+        return Sums(s.u, D, S, None, s.du, dD, (s.dS - S * dL) / L, None)
+
+    # Sums over pairs -----------------------------------------------------------------------
+
+    def _sums(self, x, masses, dx, dm) -> Sums:
+        columns, changes = columns_of(x, masses), changes_of(x, dx, dm)
+        n, d = x.shape[1:]
+        if self.drift.exponent is None:
+            kernels: list[Any] = [kernel.at for kernel in self._kernels]
+            return self._by_blocks(columns, changes, kernels)
+        betas = np.broadcast_to(self.drift.exponent, len(x)).astype(float)
+        rates = np.broadcast_to(self._by_beta, (len(self.names), len(x)))
+        if d > FEW_DIMENSIONS and n > FEW_TOKENS:
+            found = self._by_gram(columns, changes, betas, rates)
+        else:
+            found = self._by_pairs(columns, changes, betas, rates)
+        if self.drift.normalised:
+            return found
+        size = np.exp(np.abs(betas))[:, None]
+        of_size, row = rates[..., None], size[:, :, None]
+        return found._replace(
+            D=found.D * row,
+            S=found.S * size,
+            dD=(found.dD + of_size[..., None] * found.D) * row,
+            dS=(found.dS + of_size * found.S) * size,
+        )
+
+    def _by_pairs(self, columns, changes, betas, rates) -> Sums:
+        """With exponential kernels, exp(beta t - |beta|); without the factor that dbeta changes."""
+        sums, changed = np.empty_like(columns), np.empty_like(changes)
+        n = columns.shape[2]
+        every = np.arange(n)
+        for r, beta in enumerate(betas):
+            given = columns[r], changes[:, r].copy(), beta, rates[:, r].copy()
+            target = sums[r], np.empty((len(changes), *sums[r].shape))
+            offsets = np.full(n, min(0.0, 2 * beta))
+            work = partial(tangent_sums, *given, offsets, every, *target)
+            self.threads.share(work, n)
+            if self.drift.normalised:
+                self._renew_faint(given, target)
+            changed[:, r] = target[1]
+        return self._of_exponentials(columns, changes, sums, changed)
+
+    def _by_gram(self, columns, changes, betas, rates) -> Sums:
+        """As `_by_pairs`, by blocks of Gram matrices, each for both its tokens."""
+        sums, changed = np.empty_like(columns), np.empty_like(changes)
+        with one_blas_thread():
+            for r, beta in enumerate(betas):
+                given = columns[r], changes[:, r], beta, rates[:, r]
+                gram_tangents(*given, sums[r], changed[:, r], self.threads)
+        return self._of_exponentials(columns, changes, sums, changed)
+
+    def _of_exponentials(self, columns, changes, sums, changed) -> Sums:
+        """The sums, whose level is that of the weights: a factor in common is divided out."""
+        parts = sums[:, :-1], sums[:, -1], sums[:, -1] if self.drift.normalised else None
+        moved = changed[:, :, :-1], changed[:, :, -1]
+        by_level = changed[:, :, -1] if self.drift.normalised else None
+        return Sums(columns[:, :-1], *parts, changes[:, :, :-1], *moved, by_level)
+
+    @staticmethod
+    def _renew_faint(given, target) -> None:
+        """Sum again for tokens so far from all others that weights underflow, relative to theirs.
+
+        Their offset is the logarithm of the largest weight, by which sums are divided.
+        """
+        columns, _, beta, _ = given
+        faint = np.flatnonzero(target[0][-1] < LOWEST_LEVEL)
+        if not faint.size:
+            return
+        u, some = columns[:-1], columns[-1] > 0
+        squares = ((u[:, faint, None] - u[:, None, some]) ** 2).sum(axis=0)
+        nearest = (-0.5 * beta * squares).max(axis=1)
+        tangent_sums(*given, -nearest, faint, *target, 0, faint.size)
+
+    def _by_blocks(self, columns, changes, kernels) -> Sums:
+        """With kernels of any kind, by blocks of whole rows of Gram matrices."""
+        sums, changed = np.empty_like(columns), np.empty_like(changes)
+        levels: Any = np.empty(columns[:, -1].shape) if self.drift.normalised else None
+        by_level: Any = np.empty(changes[:, :, -1].shape) if self.drift.normalised else None
+        for r in range(len(columns)):
+            target = sums[r], changed[:, r], None, None
+            if levels is not None:
+                target = sums[r], changed[:, r], levels[r], by_level[:, r]
+            block_sums(columns[r], changes[:, r], kernels[r % len(kernels)], target, self.threads)
+        parts = columns[:, :-1], sums[:, :-1], sums[:, -1], levels
+        return Sums(*parts, changes[:, :, :-1], changed[:, :, :-1], changed[:, :, -1], by_level)
+
+
+def changes_of(x: np.ndarray, dx: np.ndarray, dm: np.ndarray) -> np.ndarray:
+    """The columns (p, R, rows + 1, n) of the changes of the directions u = x/|x| and of masses."""
+    square = np.einsum("rnd,rnd->rn", x, x)
+    length = np.sqrt(square)
+    along = np.einsum("rnd,prnd->prn", x, dx) / square
+    du = (dx - along[..., None] * x) / length[..., None]
+    rows = max(x.shape[2], 3)
+    changes = np.zeros((*dx.shape[:2], rows + 1, x.shape[1]))
+    changes[:, :, : x.shape[2]] = du.swapaxes(2, 3)
+    changes[:, :, -1] = dm
+    return changes
+
+
+def _as_points(columns: np.ndarray, d: int) -> np.ndarray:
+    return np.ascontiguousarray(columns[..., :d, :].swapaxes(-2, -1))
+
+
+# Any kernel, by blocks of rows of the Gram matrix ------------------------------------------------
+
+
+def block_sums(columns, changes, kernel: Callable, target, threads: ThreadPool) -> None:
+    """Fill sums (rows + 1, n), changes of them, and levels with their changes unless they are None.
+
+    `kernel` takes inner products (rows, n) and gives W' and W'', Z and Z' (or None), and the
+    changes of W' and Z with the parameter of each tangent, or None.
+    """
+    sums, changed, levels, by_level = target
+    u, m, n = columns[:-1], columns[-1], columns.shape[1]
+    du, dm = changes[:, :-1], changes[:, -1]
+    pulling = np.concatenate([u * m, m[None]])
+    moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)  # (p, rows + 1, n)
+    size = max(1, ENTRIES // n)
+
+    def work(first, last):
+        for begin in range(first * size, min(last * size, n), size):
+            rows = np.arange(begin, min(begin + size, n))
+            here = slice(begin, rows[-1] + 1)
+            t = np.clip(u[:, here].T @ u, -1.0, 1.0)
+            w, w1, z, z1, wp, zp = kernel(t)
+            own = w[rows - begin, rows].copy()
+            w[rows - begin, rows] = 0.0
+            pulls = pulling @ w.T
+            sums[:-1, here] = pulls[:-1] - u[:, here] * pulls[-1]
+            sums[-1, here] = pulls[-1] + own * m[here]
+            if levels is not None:
+                levels[here] = z @ m
+            for a in range(len(changes)):
+                dt = du[a][:, here].T @ u + u[:, here].T @ du[a]
+                dw = w1 * dt
+                if wp[a] is not None:
+                    dw += wp[a]
+                by_own = dw[rows - begin, rows].copy()
+                dw[rows - begin, rows] = 0.0
+                found = pulling @ dw.T + moved[a] @ w.T
+                changed[a, :-1, here] = (
+                    found[:-1] - u[:, here] * found[-1] - du[a][:, here] * pulls[-1]
+                )
+                changed[a, -1, here] = found[-1] + by_own * m[here] + own * dm[a, here]
+                if levels is not None:
+                    dz = z1 * dt
+                    if zp[a] is not None:
+                        dz += zp[a]
+                    by_level[a, here] = dz @ m + z @ dm[a]
+
+    with one_blas_thread():
+        threads.share(work, -(-n // size))
+
+
+def gram_tangents(columns, changes, beta, rates, sums, changed, threads: ThreadPool) -> None:
+    """Fill sums (rows + 1, n) with exponential weights, and changes of them, as `tangent_sums`.
+
+    Each block of inner products serves the tokens of its rows and of its columns.
+    """
+    u, m, n, count = columns[:-1], columns[-1], columns.shape[1], len(changes)
+    du, dm = changes[:, :-1], changes[:, -1]
+    pulling = np.concatenate([u * m, m[None]])
+    moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)
+    together = np.concatenate([pulling[None], moved]).reshape(-1, n)
+    left = np.concatenate([du, np.broadcast_to(u, du.shape)], axis=1)
+    right = np.concatenate([np.broadcast_to(u, du.shape), du], axis=1)
+    found, size, blocks = np.empty((1 + count, len(pulling), n)), len(pulling), -(-n // BLOCK)
+
+    def weights(rows, others, scratch, *, own):
+        """w and its changes, one matrix each, of a block of pairs; 0 of tokens with themselves."""
+        shape = u[:, rows].shape[1], u[:, others].shape[1]
+        place = scratch[:, : shape[0] * shape[1]].reshape(1 + count, *shape)
+        copy = u[:, others].copy() if own else u[:, others]  # numpy is slower for the same one
+        np.matmul(u[:, rows].T, copy, out=place[0])
+        for a in range(count):
+            np.matmul(left[a][:, rows].T, right[a][:, others], out=place[1 + a])
+        _weigh_with_changes(place.reshape(1 + count, -1), beta, rates)
+        if own:
+            for matrix in place:
+                np.fill_diagonal(matrix, 0.0)
+        return place
+
+    def add(target, others, place, *, transposed, first):
+        """Add to the sums of some tokens those with others."""
+        w = place[0].T if transposed else place[0]
+        part = (together[:, others] @ w).reshape(1 + count, size, -1)
+        for a in range(count):
+            part[1 + a] += pulling[:, others] @ (place[1 + a].T if transposed else place[1 + a])
+        if first:
+            found[..., target] = part
+        else:
+            found[..., target] += part
+
+    def within(first, last):
+        scratch = np.empty((1 + count, BLOCK**2))
+        for block in range(first, last):
+            inside = slice(block * BLOCK, (block + 1) * BLOCK)
+            place = weights(inside, inside, scratch, own=True)
+            add(inside, inside, place, transposed=False, first=True)
+
+    def between(turn, first, last):
+        scratch = np.empty((1 + count, BLOCK**2))
+        for number in range(first, last):
+            one, other = block_pair(blocks, turn, number)
+            if one >= 0:
+                rows = slice(one * BLOCK, (one + 1) * BLOCK)
+                others = slice(other * BLOCK, (other + 1) * BLOCK)
+                place = weights(rows, others, scratch, own=False)
+                add(rows, others, place, transposed=True, first=False)
+                add(others, rows, place, transposed=False, first=False)
+
+    threads.share(within, blocks)
+    for turn in range(rounds_of(blocks)):
+        threads.share(partial(between, turn), (blocks + 1) // 2)
+    itself = np.exp(beta - abs(beta))
+    sums[:-1] = found[0, :-1] - u * found[0, -1]
+    sums[-1] = found[0, -1] + itself * m
+    changed[:, :-1] = found[1:, :-1] - u * found[1:, None, -1] - du * found[0, -1]
+    changed[:, -1] = found[1:, -1] + itself * dm
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _weigh_with_changes(blocks, beta, rates):
+    """Inner products (1 + p, pairs), and changes of them, into exp(beta t - |beta|) and its own.
+
+    But for what the factor exp(|beta|) changes, as in `tangent_sums`.
+    """
+    size, weights = abs(beta), blocks[0]
+    for a in range(rates.size):
+        change, rate = blocks[1 + a], rates[a]
+        for j in range(change.size):
+            change[j] = beta * change[j] + rate * (weights[j] - 1)
+    for j in range(weights.size):
+        exponent = beta * weights[j] - size
+        weights[j] = exponential(0.0 if exponent > 0.0 else exponent)
+    for a in range(rates.size):
+        change = blocks[1 + a]
+        for j in range(change.size):
+            change[j] *= weights[j]
+
+
+class Kernel:
+    """W' and Z of a zonal drift, and their derivatives, as Chebyshev series in the inner product.
+
+    Raises
+    ------
+    MeanfieldError
+        If the series do not converge to 1e-12, or the drift is not smooth in a parameter.
+    """
+
+    def __init__(self, drift: ZonalDrift, names: Sequence[str | None]):
+        self.normalised, self._names = drift.normalised, names
+        asked = sorted({name for name in names if name is not None})
+        count = 2 if self.normalised else 1
+
+        def both(many: Any, nodes: np.ndarray) -> np.ndarray:
+            t = np.broadcast_to(nodes, (*many.shape, nodes.size))
+            parts = [many.slope(t), many.weight(t)][:count]
+            return np.stack(np.broadcast_arrays(*parts), axis=-2)
+
+        def values(nodes: np.ndarray) -> np.ndarray:
+            by = [derivative_by(drift, name, lambda many: both(many, nodes)) for name in asked]
+            return np.concatenate([both(drift, nodes), *by])
+
+        series = converged(values, count, drift)
+        self._series = np.concatenate([series, derivatives_of(series[:, :count])], axis=1)
+        places = {name: count * (1 + i) for i, name in enumerate(asked)}
+        self._places = [places.get(name) if name is not None else None for name in names]
+
+    def at(self, t: np.ndarray) -> tuple:
+        """W', W'', Z, Z', and the changes of W' and Z by the parameter of each tangent."""
+        found = np.polynomial.chebyshev.chebval(t, self._series)
+        by: list[Any] = [None if at is None else found[at] for at in self._places]
+        if not self.normalised:
+            return found[0], found[-1], None, None, by, by
+        by_weight: list[Any] = [None if at is None else found[at + 1] for at in self._places]
+        return found[0], found[-2], found[1], found[-1], by, by_weight
+
+
+def converged(values: Callable, differentiated: int, drift: ZonalDrift) -> np.ndarray:
+    """Chebyshev coefficients (terms, k) of functions (k, nodes), the first ones of them smooth."""
+    from scipy.fft import dct
+
+    places = np.cos(np.linspace(0, np.pi, SIZES[-1]))
+    coarser = None
+    for size in SIZES:
+        nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)
+        series = dct(values(nodes), axis=-1).T / size
+        series[0] /= 2
+        kept = np.abs(series) > ROUNDED * np.abs(series).max(axis=0)
+        series = series[: max(2, int(np.nonzero(kept.any(axis=1))[0].max(initial=0)) + 1)]
+        slopes = derivatives_of(series[:, :differentiated])
+        finer = np.polynomial.chebyshev.chebval(
+            places, np.concatenate([series[:, differentiated:], slopes], axis=1)
+        )
+        if coarser is not None:
+            scale = np.abs(finer).max(axis=1, keepdims=True)
+            if (np.abs(finer - coarser) <= ACCURACY * scale).all():
+                return series
+        coarser = finer
+    raise MeanfieldError(
+        f"Tangents need the derivatives of the slope of {drift!r}, and interpolants in the inner "
+        f"product do not give them to {ACCURACY:g} with up to {SIZES[-1]} terms: it must be smooth."
+    )
+
+
+def derivatives_of(series: np.ndarray) -> np.ndarray:
+    """Chebyshev coefficients of derivatives, as many as are given, (terms, k)."""
+    found = np.zeros_like(series)
+    found[:-1] = np.polynomial.chebyshev.chebder(series)
+    return found
+
+
+def _potentials(drift, names, columns, changes, found, changed) -> None:
+    """Fill potentials (n,) and their changes (p, n) of one system."""
+    u, m, n = columns[:-1], columns[-1], columns.shape[1]
+    du, dm = changes[:, :-1], changes[:, -1]
+    size = max(1, ENTRIES // n)
+    for begin in range(0, n, size):
+        here = slice(begin, begin + size)
+        t = np.clip(u[:, here].T @ u, -1.0, 1.0)
+        W = drift.potential_at(t)
+        slope = potential_slope(drift, t)
+        found[here] = W @ m
+        for a, name in enumerate(names):
+            dt = du[a][:, here].T @ u + u[:, here].T @ du[a]
+            change = slope * dt
+            if name is not None:
+
+                def of(many, t=t):
+                    return many.potential_at(np.broadcast_to(t, (*many.shape, *t.shape)))
+
+                change = change + derivative_by(drift, name, of)
+            changed[a, here] = change @ m + W @ dm[a]
+
+
+def potential_slope(drift: ZonalDrift, t: np.ndarray) -> np.ndarray:
+    """dW/dt, of `potential`: without factors that `slope` may have in common with `weight`."""
+    if drift.exponent is not None:
+        return np.exp(drift.exponent * t)
+    return drift.slope(t)

@@ -1,0 +1,77 @@
+"""Derivatives of what a drift computes, such as its multipliers, by one of its parameters."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.differences import NODES, REACHES, WEIGHTS
+from ..core.errors import MeanfieldError
+from .drift import Drift
+
+AGREEMENT, ROUNDING = 1e-8, 1e-13
+
+
+def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """The derivative of what is computed from a drift, by one of its parameters.
+
+    By central differences of order 10, with shorter and shorter steps until two that follow each
+    other agree to rounding: to about 1e-13 for a function that is smooth at the scale of the
+    parameter or of 1.
+
+    Parameters
+    ----------
+    drift : Drift
+        A single one.
+    name : str
+    compute : callable
+        What is differentiated, of an ensemble of drifts, (members, ...).
+
+    Raises
+    ------
+    MeanfieldError
+        If no two steps agree to 1e-8, or the drift exists on one side of the parameter only.
+    """
+    value = float(drift.parameters[name])
+    unit = min(1.0, abs(value)) if value else 1.0
+    last, best, error = None, np.zeros(0), np.inf
+    for step in unit * np.array(REACHES):
+        try:
+            found = np.tensordot(WEIGHTS / step, _at(drift, name, value + step * NODES, compute), 1)
+        except ValueError:  # no drift as far away as that
+            last = None
+            continue
+        size = max(1.0, float(np.abs(found).max(initial=0.0)))
+        if last is not None and (apart := np.abs(found - last).max() / size) < error:
+            best, error = last, apart  # the longer step has less rounding
+        if error < ROUNDING:
+            break
+        last = found
+    if not error <= AGREEMENT:
+        raise MeanfieldError(
+            f"The derivative by {name} of {drift!r} is needed, and differences near {name} = "
+            f"{value:g} do not agree to {AGREEMENT:g}, they differ by {error:.1e}: the drift must "
+            f"be a smooth function of {name} on both sides. Take another value of {name}."
+        )
+    return best
+
+
+def _at(drift: Drift, name: str, values: np.ndarray, compute: Callable) -> np.ndarray:
+    """What is computed from the drifts with these values, (values, ...)."""
+    found = compute(drift.replace(**{name: values}))
+    if len(found) != len(values):
+        raise MeanfieldError(
+            f"The derivative by {name} of {drift!r} is needed, and {name} makes no ensemble of "
+            "drifts: declare it as a field of type float."
+        )
+    return found
+
+
+def multiplier_changes(drift: Any, name: str, degree: int, dimension: int) -> list[np.ndarray]:
+    """Derivatives of the multipliers of W and, unless Z = 1, of Z by a parameter of one drift."""
+
+    def both(many: Any) -> np.ndarray:
+        rows = [many.attraction(degree, dimension), many.normaliser(degree, dimension)]
+        return np.stack([row for row in rows if row is not None], axis=-2)
+
+    return list(derivative_by(drift, name, both))
