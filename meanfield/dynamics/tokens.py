@@ -208,13 +208,14 @@ class TokenMotion(Motion, moves=Tokens):
         """u of points (replicas, n, d), from attention."""
         A = self._sums.attention(self.inside(t), x, masses)
         needed = self.model.normalisation.needs_direction
-        return self._normalised(t, A, self._drift.output_size(t) if needed else 0.0)
+        size = np.asarray(self._drift.output_size(t) if needed else 0.0)
+        return self._normalised(t, A, size[..., None, None])
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
         return self._normalised(t, self.model.feedforward_at(x))
 
-    def _normalised(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    def _normalised(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         if not self.on_sphere:
             return A
         return self.model.normalisation.updated(self.inside(t), A, size)

@@ -61,20 +61,22 @@ class AttentionSums:
         Raises
         ------
         ValueError
-            If the drift's matrices are for another dimension, its betas are not one for each
-            replica, Hardmax has fewer than two tokens, or a callable returned no valid value.
+            If the drift's matrices are for another dimension, its betas or matrices are not one for
+            each replica, Hardmax has fewer than two tokens, or a callable returned no valid value.
         MeanfieldError
             If Sinkhorn weights are not balanced, or a parameter is a function that a file did
             not hold.
         """
         matrices = self.drift.at(t, x.shape[2])
+        ensembles = {name: m.shape[:-3] for name, m in matrices.items() if name != "beta"}
         beta = matrices.pop("beta", np.array(1.0))
-        if beta.ndim:
-            if beta.shape not in ((1,), (len(x),)):
+        for name, shape in {**ensembles, "beta": beta.shape}.items():
+            if shape not in ((), (1,), (len(x),)):
                 raise ValueError(
-                    f"beta of shape {beta.shape} is not one for each of {len(x)} replicas. Give "
-                    "one number, or as many as there are replicas."
+                    f"{name} of ensemble shape {shape} is not one for each of {len(x)} replicas. "
+                    "Give one for all, or as many as there are replicas."
                 )
+        if beta.ndim:
             beta = np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1)
         with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
             points = x if at is None else at
@@ -327,8 +329,8 @@ def means(sums: np.ndarray) -> np.ndarray:
 
 
 def times(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """M x for every token, (R, n, d) -> (R, n, k); a number M is that multiple of x."""
-    return x @ matrix.T if matrix.ndim else matrix * x
+    """M x for every token, (R, n, d) -> (R, n, k), M (k, d) or (R, k, d), or a multiple of x."""
+    return x @ matrix.swapaxes(-1, -2) if matrix.ndim else matrix * x
 
 
 # Sinkhorn weights: the w(y) for which both marginals are one ------------------------------

@@ -10,7 +10,7 @@ with P = I - x x^T and N(h) = h/|h|. A layer is Euler's step of length `step`.
 """
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -58,15 +58,15 @@ class Normalisation(Kind, family=True):
             )
         super().__init_subclass__(**options)
 
-    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         """u for the output A of attention, (..., n, d): A itself, unless a scheme changes it.
 
-        What is summed up to A has about the length `size`; of A that is less than 1e-14 of it
-        only rounding errors are left, which have no direction.
+        What is summed up to A has about the length `size`, a number or an array (..., 1, 1); of A
+        that is less than 1e-14 of it only rounding errors are left, which have no direction.
         """
         return A
 
-    def updated(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    def updated(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         """What `update` returns; TypeError or ValueError unless it is as A is."""
         return returned(f"{type(self).__name__}.update", self.update(t, A, size), A.shape)
 
@@ -119,7 +119,7 @@ class PeriLN(Normalisation):
 
     needs_direction = has_radii = constant = True
 
-    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         return _unit(A, size)
 
 
@@ -139,7 +139,7 @@ class NGPT(Normalisation):
     def constant(self) -> bool:  # type: ignore[override]
         return not callable(self.alpha)
 
-    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         alpha = self.alpha(t) if callable(self.alpha) else self.alpha
         positive(f"alpha({t:g})", alpha)
         return alpha * _unit(A, size)
@@ -150,7 +150,7 @@ class SqrtScaling(Normalisation):
 
     constant = True  # tokens that rest stay at rest
 
-    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         if not t > -1:
             raise MeanfieldError(
                 f"SqrtScaling divides by sqrt(t + 1): times begin at 0; got {t:g}."
@@ -158,7 +158,7 @@ class SqrtScaling(Normalisation):
         return A / np.sqrt(t + 1)
 
 
-def _unit(A: np.ndarray, size: float) -> np.ndarray:
+def _unit(A: np.ndarray, size: Any) -> np.ndarray:
     """A/|A|; raises MeanfieldError where A is 0 to rounding and has no direction."""
     _, power = np.frexp(np.abs(A).max(axis=-1, keepdims=True))
     A = np.ldexp(A, -power)  # exact; squares of numbers of any size neither overflow nor vanish
@@ -166,8 +166,9 @@ def _unit(A: np.ndarray, size: float) -> np.ndarray:
     with np.errstate(over="ignore"):
         lengths = np.ldexp(scaled, power)
     if (lengths <= CANCELLED * size).any():
+        largest = np.max(size)
         raise MeanfieldError(
-            f"Attention is 0 at a token, to rounding ({lengths.min():.1e} of {size:.1e}), and "
+            f"Attention is 0 at a token, to rounding ({lengths.min():.1e} of {largest:.1e}), and "
             "Peri-LN and nGPT have no direction to give to it. Move the tokens off this symmetric "
             "position, or use another normalisation."
         )

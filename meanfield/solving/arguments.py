@@ -69,7 +69,7 @@ class Arguments:
         if isinstance(state, State):
             if not state.held:
                 state.check_arrays()
-            model = model.resolve(Place(state.dimension, state.tokens))
+            model = model.resolve(Place(state.dimension, state.tokens, state.shape))
         kind = motion_for(state)
         self.model, self.state = model, kind.prepared(model, state)
         _check_outputs(len(self.times), self.state)
