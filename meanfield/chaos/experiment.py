@@ -120,13 +120,12 @@ class Experiment(NamedTuple):
         """Numbers (times, replicas) by name."""
         first, noise, samples = batch.seeds(self.seed, 3)
         tokens = self._sample(self.start, batch, first)
-        state = noise.bit_generator.state
         path = self._path(self.model, tokens, noise, batch, "interacting tokens")
         found = {name: self._each(path, measure) for name, measure in self.distances.items()}
         for name, value in self.functionals.items():
             found[name] = np.stack([_real(value(tokens), tokens.shape) for tokens in path])
         if self.coupled:
-            noise.bit_generator.state = state
+            noise = batch.seeds(self.seed, 3)[1]  # whose replicas have the same increments
             alone = self.model.replace(drift=MeanField(self.law))
             followed = self._path(alone, tokens, noise, batch, "tokens in the mean field")
             found["coupling"] = np.stack(list(map(_apart, path, followed)))

@@ -7,8 +7,9 @@ comes out the same, bit for bit, whatever stands beside it and however many thre
 """
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -47,6 +48,12 @@ class AttentionSums:
     def __init__(self, drift: Attention | Hardmax, threads: int = 1):
         self.drift: Any = drift
         self.threads = ThreadPool(whole_number("threads", threads))
+
+    def of_members(self, members: np.ndarray) -> Self:
+        """The engine of some of the systems, given by their numbers (R',)."""
+        part = copy(self)
+        part.drift = self.drift.member(members) if self.drift.shape else self.drift
+        return part
 
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -78,6 +78,12 @@ class AttentionModes(AttentionSums):
         super().__init__(drift, threads)
         self.tolerance, self.strict = tolerance, strict
         self._kernels: dict[tuple[int, int], Kernels] = {}
+        self._numbers: Any = None  # of the members, where they are some of an ensemble
+
+    def of_members(self, members: np.ndarray) -> Self:
+        part = super().of_members(members)
+        part._numbers = members if self._numbers is None else self._numbers[members]
+        return part
 
     @staticmethod
     def pays(drift: Attention, n: int, d: int) -> bool:
@@ -89,11 +95,13 @@ class AttentionModes(AttentionSums):
         return fixed + token * n + build < PAIR * n**2
 
     def kernels(self, head: int, member: int, d: int) -> Kernels:
-        """Those of a head, and of a member of an ensemble."""
-        if (head, member) not in self._kernels:
+        """Those of a head, and of a member of an ensemble; -1 where all have the same."""
+        alone = member < 0 or self._numbers is None
+        number = member if alone else int(self._numbers[member])
+        if (head, number) not in self._kernels:
             space = SPACES[d]
-            self._kernels[head, member] = kernels_of(space)
-        return self._kernels[head, member]
+            self._kernels[head, number] = kernels_of(space)
+        return self._kernels[head, number]
 
     def _prepared(
         self, head: Head, number: int, matrix: Any, x: np.ndarray, at: np.ndarray
@@ -118,7 +126,7 @@ class AttentionModes(AttentionSums):
         if drift.shape or not drift.is_gradient(d, t):
             return super().potential(x, masses, t)
         c, A, beta = drift.gradient_at(t, d)
-        kernels = self.kernels(-1, 0, d)
+        kernels = self.kernels(-1, -1, d)
         found = kernels.remembered(
             ("potential", A, beta),
             lambda: kernels.expanded_function(
@@ -258,7 +266,7 @@ class ModesHead(Head):
         differ = self.beta.size > 1 or any(matrix.ndim > 2 for matrix in self.matrices)
         found = np.empty((*self.queries.shape[:2], self.values.shape[2]))
         for r, beta in enumerate(betas):
-            member = r if differ else 0
+            member = r if differ else -1
             kernels = self.engine.kernels(self.number, member, self.points.x.shape[2])
             expansion, form = build(r, kernels, beta)
             if expansion is None:

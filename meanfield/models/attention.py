@@ -51,6 +51,10 @@ class _QKV(Drift):
         return not changing(self._given)
 
     @property
+    def autonomous(self) -> bool:
+        return all(value.piecewise_constant for value in changing(self._given).values())
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Ensemble shape: the axes of matrices before those of heads, broadcast with beta."""
         return common_shape("The ensembles of the parameters", self._ensembles)

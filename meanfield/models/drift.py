@@ -118,6 +118,11 @@ class Drift(Kind, family=True):
     def rate(self, t: float = 0.0) -> np.ndarray:
         """About the largest rate at which tokens attract each other, for the choice of steps."""
 
+    @property
+    def autonomous(self) -> bool:
+        """Whether it does not depend on time between two breakpoints."""
+        return self.constant
+
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         """Times strictly between `start` and `end` at which a parameter jumps, increasing."""
         return np.empty(0)

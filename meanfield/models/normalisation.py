@@ -58,6 +58,11 @@ class Normalisation(Kind, family=True):
             )
         super().__init_subclass__(**options)
 
+    @property
+    def autonomous(self) -> bool:
+        """Whether it does not depend on time between two breakpoints."""
+        return self.constant
+
     def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         """u for the output A of attention, (..., n, d): A itself, unless a scheme changes it.
 
@@ -149,6 +154,7 @@ class SqrtScaling(Normalisation):
     """LayerNorm scaling: x' = P A / sqrt(t + 1)."""
 
     constant = True  # tokens that rest stay at rest
+    autonomous = False
 
     def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         if not t > -1:

@@ -158,6 +158,10 @@ class Sum(Drift):
     def constant(self) -> bool:  # type: ignore[override]
         return all(drift.constant for drift in self.drifts)
 
+    @property
+    def autonomous(self) -> bool:
+        return all(drift.autonomous for drift in self.drifts)
+
     def rate(self, t: float = 0.0) -> np.ndarray:
         return np.asarray(sum(np.abs(factor) * drift.rate(t) for factor, drift in self.terms))
 

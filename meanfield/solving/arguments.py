@@ -19,6 +19,7 @@ from ..states import State
 from ..steppers import Layers, Scheme, Splitting
 from .checkpoint import Keeper
 from .merging import checked_distance
+from .streams import streams_of
 
 OUTPUTS = 101
 AT_REST = 1e-10  # a rate of change, the default of steady_tolerance
@@ -46,6 +47,8 @@ class Arguments:
         None is a choice as the run goes.
     steady : float
         The rate of change at which to end; 0 never.
+    rng, common_rng : Generator, Streams or None
+        What draws independent and common noise.
     seed : object
         What tells the generator `rng` from others, as plain data; both are None if none is read.
     degrees : (int, int)
@@ -106,8 +109,13 @@ class Arguments:
         span = self.start, self.start + float(self.times[-1])
         self.degrees = _degrees(motion, span, options.get("min_degree"), options.get("max_degree"))
         self.merge = checked_distance(options.get("merge"), motion)
-        self.rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
-        self.common_rng = _common_stream(self.rng) if model.common is not None else None
+        rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
+        self.rng, self.common_rng = streams_of(
+            rng,
+            getattr(self.state, "shape", ()),
+            each=motion.draws_by_member,
+            common=model.common is not None,
+        )
         self.progress = given["progress"]
         self.provenance = _plain_data(given["provenance"])
 
@@ -225,17 +233,6 @@ def _random(rng, read: bool, checkpoint: Path | None) -> tuple:
         return numbers, int(rng)
     state = json.dumps(numbers.bit_generator.state, default=lambda array: array.tolist())
     return numbers, json.loads(state)
-
-
-def _common_stream(rng: np.random.Generator) -> np.random.Generator:
-    """That of common noise: a child of the generator, whose own numbers stay what they are."""
-    try:
-        return rng.spawn(1)[0]
-    except TypeError as error:
-        raise ValueError(
-            "Common noise draws from rng.spawn(1), and this rng has no seed to spawn from: "
-            f"{error} Give rng as a seed, or as numpy.random.default_rng(seed)."
-        ) from error
 
 
 def _layer_times(start: float, end: float, dt: float) -> np.ndarray:

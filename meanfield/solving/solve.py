@@ -28,6 +28,7 @@ from .integration import STALLED, FlowIntegration, Integration
 from .policies import BLOWN_UP, CANCELLED
 from .progress import Interruption, Progress
 from .random_flow import RandomFlow
+from .replica_integration import ReplicaIntegration, has_own_steps
 from .watching import EventWatch, asks_to_stop, checked_observables, observed
 
 ENDS = {
@@ -213,7 +214,7 @@ class _Run:
     def __init__(self, arguments: Arguments, progress: Progress):
         self._progress = progress
         self._arguments, self._began = arguments, time.perf_counter()
-        self._integration: Integration = _integration_of(arguments.motion)(arguments)
+        self._integration: Integration = _integration_of(arguments)(arguments)
         self._record = _Record([[] for _ in arguments.events])
         self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
         self._resumed = bool(kept)
@@ -328,10 +329,11 @@ class _Run:
             self._keeper.save(self._arrays)
 
 
-def _integration_of(motion: Motion) -> type[Integration]:
+def _integration_of(arguments: Arguments) -> type[Integration]:
     """Which loop takes the steps."""
+    motion = arguments.motion
     if not motion.semilinear:
-        return FlowIntegration
+        return ReplicaIntegration if has_own_steps(arguments) else FlowIntegration
     return RandomFlow if motion.random else SpectralIntegration
 
 
