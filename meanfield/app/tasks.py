@@ -270,7 +270,7 @@ class Run(Configuration):
         A row for each member of the ensemble, whose replicas come before the axes of the model.
         """
         head = f"{run.status}: {run.message}" if run.success else f"NOT COMPLETE: {run.status}"
-        seconds = f"{run.stats['seconds']:.3g} s, {run.stats['steps']} steps"
+        seconds = f"{run.stats['seconds']:.3g} s, {np.max(run.stats['steps'])} steps"
         lines = [head, f"{wrote} ({len(run)} times, {seconds})"]
         if not run.resolved:
             lines.append("NOT RESOLVED: the last states are not accurate to rtol")

@@ -45,8 +45,6 @@ class Summation(Kind, family=True):
     leaves_open: ClassVar[bool] = False
     whole: ClassVar[bool] = False
 
-    threads: Natural
-
     @abstractmethod
     def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
         """The engine for systems of n tokens in R^d."""
@@ -365,7 +363,7 @@ def engine_for(
     return _by_members(drift, asked, n, d) if drift.shape else asked.build(drift, n, d)
 
 
-def _by_members(drift: ZonalDrift, asked: Summation, n: int, d: int) -> Any:
+def _by_members(drift: ZonalDrift, asked: Any, n: int, d: int) -> Any:
     """The engine of an ensemble (R,), each member summed as it is alone, to the last bit.
 
     Sums over pairs take any members together; harmonics those whose parameters are the same.

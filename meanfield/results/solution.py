@@ -49,6 +49,7 @@ WORDS = {
 UNITS = {"theta": "radian", "phi": "radian", "w2_to_dirac": "radian"}
 AXES = ("t", "theta", "z", "phi", "x", "k", "mode", "l", "m", "masses")
 AS_THEY_ARE = ("status", "message", "stats", "rtol", "options")  # plain data, in files
+PER_MEMBER = ("steps", "rejected", "evaluations", "t_end", "status")  # arrays in stats of ensembles
 MODEL = "model"  # what the names of the model's long arrays begin with
 MORE_DIMENSIONS = {
     "limit_point": ("component",),
@@ -99,6 +100,8 @@ class Solution(Result):
 
     def __post_init__(self):
         self.t.setflags(write=False)
+        each = {n: np.array(v) for n, v in self.stats.items() if n in PER_MEMBER and np.ndim(v)}
+        object.__setattr__(self, "stats", self.stats | each)
 
     # A sequence of states ------------------------------------------------------------------
 
@@ -200,6 +203,7 @@ class Solution(Result):
         long: dict[str, np.ndarray] = {}
         held, measured = state.stacked(self.states), observable_arrays(self)
         arrays = measured | held
+        stats = {n: np.asarray(v) if n in PER_MEMBER else v for n, v in self.stats.items()}
         header = {
             "state": state.__name__,
             "of": describe(self.final.header()),
@@ -210,6 +214,7 @@ class Solution(Result):
             "t_events": [times.tolist() for times in self.t_events],
             "provenance": self.provenance,
             **{name: getattr(self, name) for name in AS_THEY_ARE},
+            "stats": {n: v.tolist() if n in PER_MEMBER else v for n, v in stats.items()},
         }
         about = {
             "Conventions": "CF-1.11",
