@@ -108,7 +108,7 @@ class _Random(GivenMatrix):
         columns = self.columns or place.d
         if columns is None:
             raise ValueError(f"{self!r} needs columns: this state has no dimension.")
-        shape = () if self.heads is None else (self.heads,)
+        shape: tuple[int, ...] = () if self.heads is None else (self.heads,)
         if self.per_replica and place.shape:
             shape = (*place.shape, self.heads or 1)
         return self.scale * self.draw(columns, self.rng, shape)

@@ -78,10 +78,11 @@ class ReplicaIntegration(Integration):
 
     @property
     def within(self) -> bool:
-        """Whether all replicas that still move are beyond the time of the state."""
-        moving = self.ends == RUNNING
-        return bool(moving.any()) and bool((self.flow.t[moving] > self.elapsed).all())
+        """Whether all replicas that still move are at the next output or beyond."""
+        moving, later = self.ends == RUNNING, self.outputs[self.outputs > self.elapsed]
+        return bool(later.size and moving.any() and (self.flow.t[moving] >= later[0]).all())
 
+    @np.errstate(**UNHEARD)
     def advance(self, output: float, limit: int) -> int:
         """Towards the time of an output, by one attempt of each replica that is not there yet."""
         code = self.take_steps(output, limit)
@@ -155,7 +156,8 @@ class ReplicaIntegration(Integration):
         """Counts, status and last time of every replica, and what the motion tells."""
         shape, flow = self.motion.like.shape, self.flow
         ended = np.where(self.ends == RUNNING, self.elapsed, flow.t)
-        each = dict(zip(("steps", "rejected", "evaluations"), flow.counts, strict=True))
+        names = "steps", "rejected", "evaluations"
+        each: dict[str, Any] = dict(zip(names, flow.counts, strict=True))
         each["t_end"] = self.start + ended
         each["status"] = np.array([STATUS[int(end)] for end in self.ends])
         found: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in each.items()}
@@ -233,5 +235,3 @@ def has_own_steps(arguments: Arguments) -> bool:
     looked_at = bool(arguments.events or arguments.callback)
     explicit = bool(getattr(arguments.scheme, "explicit", False))
     return bool(arguments.motion.members) and explicit and not looked_at
-
-

@@ -229,7 +229,12 @@ def _clock_of(row):
 @njit(cache=True, error_model="numpy")
 def _write(clock, row):
     row[0], row[1], row[2] = clock.t, clock.start, clock.step
-    row[3], row[4], row[5], row[6] = clock.planned, clock.taken, clock.proposal, clock.previous_error
+    row[3], row[4], row[5], row[6] = (
+        clock.planned,
+        clock.taken,
+        clock.proposal,
+        clock.previous_error,
+    )
 
 
 @njit(cache=True, error_model="numpy")
@@ -255,5 +260,3 @@ def _account(clocks, stalls, relative, finite, order, target, codes):
             moved = clock.t == target or shows(before, step)
             codes[r] = GIVES_UP if stall_accepted(stalls[r], step, moved) else ACCEPTED
             _write(clock, clocks[r])
-
-
