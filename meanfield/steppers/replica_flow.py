@@ -14,6 +14,7 @@ from .dense_output import combined_of_members, polynomial, row_of
 from .flow import UNHEARD, stall_accepted, stall_rejected
 from .schemes import DenseOutput, Scheme
 
+NUMBERS = 1 << 15  # of the systems that are moved together: what a step computes stays in a cache
 RUNNING, ACCEPTED, REJECTED, GIVES_UP, LOST = range(5)  # what became of an attempted step
 
 
@@ -118,6 +119,11 @@ class ReplicaFlow:
     @np.errstate(**UNHEARD)
     def advance(self, members: np.ndarray, target: float) -> np.ndarray:
         """One attempt of each of these systems to go on to the time `target`; what became of it."""
+        size = max(1, NUMBERS // self._slopes.shape[2])
+        parts = [members[first : first + size] for first in range(0, len(members), size)]
+        return np.concatenate([self._advance(part, target) for part in parts])
+
+    def _advance(self, members: np.ndarray, target: float) -> np.ndarray:
         x, clocks = self.x[members], self.clocks[members]
         _plan(clocks, target, not self._rtol)
         elapsed, dt = clocks[:, 0].copy(), clocks[:, 2].copy()
