@@ -78,7 +78,9 @@ class Solution(Result):
     message : str
         The same in words, and what to do about it.
     stats : dict
-        steps, rejected, evaluations, weights, degree_changes, highest_degree, seconds, ...
+        steps, rejected, evaluations, weights, degree_changes, highest_degree, seconds, ... Where
+        replicas have steps of their own the first three, and t_end and status, in which each ended,
+        are arrays of their shape.
     t_events : list of ndarray
         The times of every event, one array for each event function.
     options : dict

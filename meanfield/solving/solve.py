@@ -83,7 +83,8 @@ def solve(
         Drift and noise. Arrays of beta and kappa, and stacked initial densities, make an
         ensemble by broadcasting: all members are solved at once, with common steps and modes.
         Characteristics and a Gaussian take a single model without noise. Replicas of tokens
-        broadcast likewise.
+        broadcast likewise; matrices of `Attention` may differ too. Under error control each replica
+        has its own steps and end, and is what it is alone, to the last bit.
     state : Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
         The initial state; or one of a class of your own that a `Motion` moves.
     t_span : (float, float)
@@ -117,7 +118,7 @@ def solve(
         g(t, state) -> float, whose zeros are located to rounding and returned in `t_events`;
         g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or falling.
         In fixed steps of tokens, and under common noise, an event is at the end of the step in
-        which it falls.
+        which it falls. With events or a callback replicas of tokens have common steps.
     callback : function, optional
         Called as callback(t, state) after every step, and at outputs within a step; returning
         True ends the run.
@@ -147,6 +148,7 @@ def solve(
         Of the noise of tokens, and of common noise; without noise it is checked and not read. By
         default a new seed, which `options["seed"]` records. Common noise has a stream of its own,
         that of `rng.spawn(1)`: tokens and a density with the same seed and steps see the same.
+        Each replica has a stream of its own: those of `rng.spawn(R + 1)` after the first.
     checkpoint : path, optional
         Where to keep a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
     resume : bool
