@@ -6,6 +6,7 @@ import pytest
 import meanfield as mf
 from meanfield import engines
 from meanfield.models import L2, PerLayer, Sinkhorn
+from meanfield.steppers import replica_flow
 
 R = 4
 BETAS = np.array([0.0, 1.0, 4.0, 9.0])
@@ -128,6 +129,24 @@ def test_several_axes_of_replicas_and_of_parameters():
     alone = solve(model.member(1), state[2, 0])
     np.testing.assert_array_equal(run.final.x[2, 1], alone.final.x)
     assert run.stats["steps"][2, 1] == alone.stats["steps"]
+
+
+def test_the_parts_that_are_moved_together_do_not_matter(monkeypatch):
+    run = solve(MODELS["heads"], tokens())
+    monkeypatch.setattr(replica_flow, "NUMBERS", 50)
+    parts = solve(MODELS["heads"], tokens())
+    for one, other in zip(run, parts, strict=True):
+        np.testing.assert_array_equal(one.x, other.x)
+
+
+def test_an_ensemble_of_densities_has_matrices_too():
+    model = mf.Transformer(mf.Attention(K=normal(R, 1, 2, 2), beta=BETAS / 4), kappa=4.0)
+    mu0 = mf.Circle(32).von_mises(0.0, 1.0)
+    run = mf.solve(model, mu0, (0, 0.5), t_eval=[0.5])
+    for r in range(R):
+        alone = mf.solve(model.member(r), mu0, (0, 0.5), t_eval=[0.5])
+        for k in (1, 2):
+            assert abs(run.final[r].moment(k) - alone.final.moment(k)) < 1e-8
 
 
 def test_outputs_do_not_change_the_steps():
