@@ -1,4 +1,4 @@
-"""Claim: a replica of tokens is what it is alone, to the last bit, with steps and an end of its own.
+"""Claim: a replica of tokens is what it is alone, to the last bit, with its own steps and end.
 
 Without noise: a run of five replicas, one of two of them, and one of each alone are compared bit
 for bit, with betas and random matrices that differ between replicas, under every engine, all
