@@ -29,6 +29,7 @@ import noisy_tokens
 import off_axis
 import ott_antonsen
 import phase_diagrams_noise
+import random_matrices
 import sphere
 import sweep
 import tokens
@@ -53,6 +54,7 @@ EXPERIMENTS = (
     phase_diagrams_noise,
     multiplicative_noise,
     common_noise_phases,
+    random_matrices,
     off_axis,
     modes,
     limits,

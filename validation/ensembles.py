@@ -1,8 +1,7 @@
 """Claim: a member of an ensemble has the bits that it has alone, whoever else is in the ensemble.
 
 Ensembles of random beta, kappa and initial densities, some of the latter on few modes: USA and SA
-on the circle, S^2 and the sphere of R^5, attention with matrices on the circle, common noise; with
-two threads. Members drawn at random are solved again alone. Compared are the coefficients and
+on the circle, S^2 and the sphere of R^5, attention with matrices on the circle; with two threads. Members drawn at random are solved again alone. Compared are the coefficients and
 degrees of all states, all observables, and the counts of steps: no bit may differ.
 
 And: whether a stationary state is stable, by the inertia of a small matrix, is what the spectrum of
@@ -35,13 +34,9 @@ def starts(space: mf.spaces.Geometry, count: int, rng: np.random.Generator) -> l
 def cases(members: int) -> dict[str, tuple]:
     """By name: the model of arrays beta and kappa, the space, and options."""
     matrices = np.random.default_rng(5).standard_normal((3, 2, 2))
-    common = mf.CommonRotations(3.0)
 
     def attention(beta, kappa):
         return mf.Transformer(mf.Attention(*matrices, beta=beta), kappa)
-
-    def shaken(beta, kappa):
-        return mf.Transformer(mf.USA(beta), kappa, common=common)
 
     return {
         "circle, USA": (lambda b, k: mf.Transformer(mf.USA(b), k), mf.Circle(16), {}),
@@ -51,7 +46,6 @@ def cases(members: int) -> dict[str, tuple]:
         "Zonal(5), USA": (lambda b, k: mf.Transformer(mf.USA(b), k), mf.Zonal(5, 16), {}),
         "Zonal(5), SA": (lambda b, k: mf.Transformer(mf.SA(b), k), mf.Zonal(5, 16), {}),
         "circle, attention": (attention, mf.Circle(16), {}),
-        "circle, common noise": (shaken, mf.Circle(16), {"dt": 0.02, "rng": 3}),
     }
 
 
@@ -76,11 +70,9 @@ def bits(report: Report, members: int, taken: int) -> None:
         times = {"t_span": (0, 0.5), "t_eval": [0, 0.13, 0.5]}
         together = mf.Density.stack(densities)
         run = successful(mf.solve(model(beta, kappa), together, threads=2, **times, **options))
-        children = np.random.default_rng(options.get("rng")).spawn(members)
         found = 0
         for i in rng.choice(members, taken, replace=False):
-            own = {**options, "rng": children[i]} if options else {}
-            alone = mf.solve(model(beta[i], kappa[i]), densities[i], **times, **own)
+            alone = mf.solve(model(beta[i], kappa[i]), densities[i], **times)
             found += differing(run, successful(alone), int(i))
         spread = np.ptp(run.stats["steps"])
         label = f"{taken} of {members} members, steps differ by {spread}"

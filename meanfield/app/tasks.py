@@ -248,15 +248,17 @@ class Run(Configuration):
 
     def run(self, **options: Any) -> "Solution":
         state = self.begin()
+        place, given = Place(state.dimension, state.tokens), self.tables["model"]
         with self.blaming("model"):
-            model = self.tables["model"].resolve(Place(state.dimension, state.tokens))
+            axes = len(given.resolve(place).shape)  # of the model, after those of replicas
+            state = state.with_members(axes)
+            model = given.resolve(place._replace(shape=state.shape))
         drawn = model.common is not None or (state.takes_noise and model.noisy)
         if drawn and "rng" not in self.tables["solve"]:
             raise self.error(
                 "solve.rng: this key is required and is missing: with it a run that draws random "
                 "numbers can be repeated"
             )
-        state = state.with_members(len(model.shape))
         return self.call(model, state, **options, provenance=self.provenance)
 
     def problems(self, run: "Solution") -> list[str]:
@@ -273,7 +275,8 @@ class Run(Configuration):
         lines = [head, f"{wrote} ({len(run)} times, {seconds})"]
         if not run.resolved:
             lines.append("NOT RESOLVED: the last states are not accurate to rtol")
-        axes, columns = len(run.model.shape), {}
+        shapes, columns = [values.shape for values in run.model.parameters.values()], {}
+        axes = len(np.broadcast_shapes(*shapes))
         if run.final.replicated and len(run.shape) == axes + 1:
             columns["replica"] = np.arange(run.shape[0]).reshape(-1, *(1,) * axes)
         columns |= {name: values for name, values in run.parameters.items() if values.ndim}

@@ -144,13 +144,12 @@ class Experiment(Work):
         """Numbers (names, times, replicas)."""
         first, noise, samples = batch.seeds(self.seed, 3)
         tokens = self._sample(self.start, batch, first)
-        state = noise.bit_generator.state
         path = self._path(self.model, tokens, noise, batch, "interacting tokens")
         found = [self._each(path, measure) for measure in self.distances.values()]
         for value in self.functionals.values():
             found.append(np.stack([_real(value(tokens), tokens.shape) for tokens in path]))
         if self.coupled:
-            noise.bit_generator.state = state
+            noise = batch.seeds(self.seed, 3)[1]  # whose replicas have the same increments
             alone = self.model.replace(drift=MeanField(self.law))
             followed = self._path(alone, tokens, noise, batch, "tokens in the mean field")
             found.append(np.stack(list(map(_apart, path, followed))))

@@ -159,7 +159,8 @@ class FieldTransport(Transport):
             velocity = sum(factor * field.velocity(t, density) for factor, field in fields)
         else:
             A = sum(factor * field.attention(t, density) for factor, field in fields)
-            size = model.drift.output_size(t) if model.normalisation.needs_direction else 0.0
+            needed = model.normalisation.needs_direction
+            size = float(np.max(model.drift.output_size(t))) if needed else 0.0
             velocity = self._tangential(model.normalisation.updated(t, A, size))
         if self._forward is not None:
             velocity = velocity + self._tangential(model.normalisation.updated(t, self._forward))

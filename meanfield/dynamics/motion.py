@@ -49,6 +49,8 @@ class Failure(NamedTuple):
         The counts of the run.
     merging : bool
         Whether tokens were merged.
+    member : str
+        Which member of an ensemble it is, " of replica 3", say; empty for the whole.
     """
 
     t: float
@@ -60,6 +62,7 @@ class Failure(NamedTuple):
     rtol: float
     stats: dict[str, Any]
     merging: bool = False
+    member: str = ""
 
 
 class Motion(ABC):
@@ -102,6 +105,9 @@ class Motion(ABC):
         than coordinates that have a velocity.
     random : bool
         Whether steps draw random numbers.
+    draws_by_member : bool
+        Whether each member of an ensemble of states draws from a generator of its own. Steps then
+        draw by ``rng.standard_normal(shape)`` alone, the members along the first axis.
     implicit : bool
         Whether implicit steps are taken where explicit ones are short for the sake of stability
         alone. It is for few coordinates, and asks for velocities of stacks of them.
@@ -120,6 +126,7 @@ class Motion(ABC):
     refusals: ClassVar[Mapping[str, str]] = MappingProxyType({})
     smallest_change: ClassVar[float] = 0.0
     semilinear: ClassVar[bool] = False
+    draws_by_member: ClassVar[bool] = False
     implicit: ClassVar[bool] = False
     detects_blow_up: ClassVar[bool] = False
     not_finite: ClassVar[str] = "the state was not finite"
@@ -302,6 +309,33 @@ class Motion(ABC):
     def random(self) -> bool:
         return False
 
+    # Replicas ------------------------------------------------------------------------------
+
+    @property
+    def members(self) -> int:
+        """How many independent systems the first axis of the coordinates has; 0 for a single one.
+
+        They can take steps of their own, by `of_members`, `relative_errors` and `rates`.
+        """
+        return 0
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether velocities do not depend on time between two breakpoints."""
+        return False
+
+    def of_members(self, members: np.ndarray) -> Self:
+        """The motion of some of the systems, given by their numbers (R',): it has velocities."""
+        raise MeanfieldError(f"{type(self).__name__} moves a single system.")
+
+    def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """`relative_error` of each system, (R,)."""
+        return np.array([self.relative_error(error, y)])
+
+    def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        """`rate` of each system, (R,)."""
+        return np.array([self.rate(y, velocity)])
+
     # Parameters that jump ------------------------------------------------------------------
 
     def breakpoints(self, start: float, end: float) -> list[float]:
@@ -353,9 +387,9 @@ class Motion(ABC):
     def failure(self, status: str, at: Failure) -> str:
         """Why a run could not go on, and what to do, in words."""
         if status == "not_finite":
-            return f"After t = {at.t:g} {self.not_finite}: use a smaller dt."
+            return f"After t = {at.t:g}{at.member} {self.not_finite}: use a smaller dt."
         why = self.why_stalled(at) if at.stalled else self.why_rejected(at)
-        return f"No step size meets rtol at t = {at.t:g}: {why}"
+        return f"No step size{at.member} meets rtol at t = {at.t:g}: {why}"
 
     def why_rejected(self, at: Failure) -> str:
         """Why no step was short enough."""

@@ -4,7 +4,8 @@ Coordinates are an array (replicas, n, d + more) with the points first, then the
 normalisation has one, then the logarithm of the mass where the model has a reaction.
 """
 
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -51,6 +52,7 @@ class TokenMotion(Motion, moves=Tokens):
     example = "Tokens(x)"
     schemes = (DormandPrince, Layers, LieTrotter)
     options = frozenset({"engine", "merge", "rng"})
+    draws_by_member = True
     not_finite = "the state was not finite, a radius was not > 0, or tokens were far off the sphere"
 
     def setup(self) -> None:
@@ -125,6 +127,23 @@ class TokenMotion(Motion, moves=Tokens):
         if dt is None:
             dt = careful_step(self.model, self.dimension, self.on_sphere, start)
         return Strang, dt
+
+    # Replicas ------------------------------------------------------------------------------
+
+    @property
+    def members(self) -> int:
+        return self._replicas if self.like.shape else 0
+
+    @property
+    def autonomous(self) -> bool:
+        return self.model.drift.autonomous and self.model.normalisation.autonomous
+
+    def of_members(self, members: np.ndarray) -> Self:
+        part = copy(self)
+        part._replicas, part._masses = len(members), self._masses[members]
+        if self._drift.shape:
+            part._drift, part._sums = self._drift.member(members), self._sums.of_members(members)
+        return part
 
     # Coordinates ---------------------------------------------------------------------------
 
@@ -209,13 +228,14 @@ class TokenMotion(Motion, moves=Tokens):
         """u of points (replicas, n, d), from attention."""
         A = self._sums.attention(self.inside(t), x, masses)
         needed = self.model.normalisation.needs_direction
-        return self._normalised(t, A, self._drift.output_size(t) if needed else 0.0)
+        size = np.asarray(self._drift.output_size(t) if needed else 0.0)
+        return self._normalised(t, A, size[..., None, None])
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
         return self._normalised(t, self.model.feedforward_at(x))
 
-    def _normalised(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    def _normalised(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         if not self.on_sphere:
             return A
         return self.model.normalisation.updated(self.inside(t), A, size)
@@ -340,7 +360,11 @@ class TokenMotion(Motion, moves=Tokens):
     # How errors and rates are measured -----------------------------------------------------
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """The largest error of a token, in radians; of a radius or mass, relative.
+        """The largest of the `relative_errors`."""
+        return float(self.relative_errors(error, y).max())
+
+    def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The largest error of a token of each replica, in radians; of radius or mass, relative.
 
         In R^d that of a point is relative to the longest of its replica. It is infinite where there
         are no such tokens: beyond the largest number, or with a radius <= 0.
@@ -350,16 +374,16 @@ class TokenMotion(Motion, moves=Tokens):
             longest = lengths(y).max(axis=1, keepdims=True)
             errors /= np.where(longest > 0, longest, 1.0)
             errors[np.broadcast_to(~np.isfinite(longest), errors.shape)] = np.inf
-        size = float(errors.max())
+        sizes = errors.max(axis=1)
         if self.has_radii:
             radii = y[..., self.dimension]
             errors = np.abs(error[..., self.dimension]) / np.where(radii > 0, radii, 1.0)
-            size = float(np.maximum(size, np.where(radii > 0, errors, np.inf).max()))
+            sizes = np.maximum(sizes, np.where(radii > 0, errors, np.inf).max(axis=1))
         if self.model.reaction:
             masses = self.masses(y)
             changes = np.where(masses > 0, np.abs(error[..., -1]), 0) * masses
-            size = max(size, float((changes / masses.max(axis=1, keepdims=True)).max()))
-        return size
+            sizes = np.maximum(sizes, (changes / masses.max(axis=1, keepdims=True)).max(axis=1))
+        return sizes
 
     def projected(self, y: np.ndarray) -> np.ndarray:
         """The coordinates with unit vectors, in place; nan where a step was far too long."""
@@ -370,7 +394,11 @@ class TokenMotion(Motion, moves=Tokens):
         return y
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
-        """(int |v|^2 dmu)^(1/2), of the fastest replica; radii do not count.
+        """The largest of the `rates`."""
+        return float(self.rates(y, velocity).max())
+
+    def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        """(int |v|^2 dmu)^(1/2) of each replica; radii do not count.
 
         Under a reaction with (d log m/dt)^2 added to |v|^2.
         """
@@ -379,17 +407,18 @@ class TokenMotion(Motion, moves=Tokens):
             growth = velocity[..., -1]
             mean = (self.masses(y) * growth).sum(axis=1, keepdims=True)
             speeds = np.hypot(speeds, growth - mean)
-        return float(self._mean_speed(y, speeds).max())
+        return self._mean_speed(y, speeds)
 
     def _speeds(self, velocity: np.ndarray) -> np.ndarray:
         """|v| of every token (replicas, n), whose square may overflow."""
-        largest = _scale(velocity)
-        return largest * lengths(velocity[..., : self.dimension] / largest)
+        largest = _scales(velocity)
+        return largest[..., 0] * lengths(velocity[..., : self.dimension] / largest)
 
     def _mean_speed(self, y: np.ndarray, speeds: np.ndarray) -> np.ndarray:
         """The root of the mean square of speeds, of every replica."""
-        largest = _scale(speeds)
-        return largest * np.linalg.norm(np.sqrt(self.masses(y)) * (speeds / largest), axis=-1)
+        largest = _scales(speeds)
+        scaled = np.sqrt(self.masses(y)) * (speeds / largest)
+        return largest[..., 0] * np.linalg.norm(scaled, axis=-1)
 
     # In words ------------------------------------------------------------------------------
 
@@ -533,7 +562,10 @@ def lengths(x):
     return result
 
 
-def _scale(values: np.ndarray) -> float:
-    """The largest of them, by which they are divided before they are squared; 1 for 0 and inf."""
-    largest = float(np.abs(values).max(initial=0.0))
-    return largest if 0 < largest < np.inf else 1.0
+def _scales(values: np.ndarray) -> np.ndarray:
+    """The largest of each replica (R, 1, ...), by which it is divided before it is squared.
+
+    1 for 0 and inf.
+    """
+    largest = np.abs(values).max(axis=tuple(range(1, values.ndim)), initial=0.0, keepdims=True)
+    return np.where((largest > 0) & (largest < np.inf), largest, 1.0)

@@ -7,8 +7,9 @@ comes out the same, bit for bit, whatever stands beside it and however many thre
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -48,6 +49,12 @@ class AttentionSums:
         self.drift: Any = drift
         self.threads = ThreadPool(whole_number("threads", threads))
 
+    def of_members(self, members: np.ndarray) -> Self:
+        """The engine of some of the systems, given by their numbers (R',)."""
+        part = copy(self)
+        part.drift = self.drift.member(members) if self.drift.shape else self.drift
+        return part
+
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None
     ) -> np.ndarray:
@@ -61,20 +68,22 @@ class AttentionSums:
         Raises
         ------
         ValueError
-            If the drift's matrices are for another dimension, its betas are not one for each
-            replica, Hardmax has fewer than two tokens, or a callable returned no valid value.
+            If the drift's matrices are for another dimension, its betas or matrices are not one for
+            each replica, Hardmax has fewer than two tokens, or a callable returned no valid value.
         MeanfieldError
             If Sinkhorn weights are not balanced, or a parameter is a function that a file did
             not hold.
         """
         matrices = self.drift.at(t, x.shape[2])
+        ensembles = {name: m.shape[:-3] for name, m in matrices.items() if name != "beta"}
         beta = matrices.pop("beta", np.array(1.0))
-        if beta.ndim:
-            if beta.shape not in ((1,), (len(x),)):
+        for name, shape in {**ensembles, "beta": beta.shape}.items():
+            if shape not in ((), (1,), (len(x),)):
                 raise ValueError(
-                    f"beta of shape {beta.shape} is not one for each of {len(x)} replicas. Give "
-                    "one number, or as many as there are replicas."
+                    f"{name} of ensemble shape {shape} is not one for each of {len(x)} replicas. "
+                    "Give one for all, or as many as there are replicas."
                 )
+        if beta.ndim:
             beta = np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1)
         with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
             points = x if at is None else at
@@ -341,8 +350,8 @@ def means(sums: np.ndarray) -> np.ndarray:
 
 
 def times(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """M x for every token, (R, n, d) -> (R, n, k); a number M is that multiple of x."""
-    return x @ matrix.T if matrix.ndim else matrix * x
+    """M x for every token, (R, n, d) -> (R, n, k), M (k, d) or (R, k, d), or a multiple of x."""
+    return x @ matrix.swapaxes(-1, -2) if matrix.ndim else matrix * x
 
 
 # Sinkhorn weights: the w(y) for which both marginals are one ------------------------------

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -66,8 +66,8 @@ class AttentionModes(AttentionSums):
     are not smooth, and those that would take more than 64 degrees on S^2 or lose digits are summed
     over all pairs.
 
-    Tables are made once for constant parameters, for each head and each beta of an ensemble, and
-    whenever parameters change.
+    Tables are made once for constant parameters, for each head and each member of an ensemble of
+    betas or matrices, and whenever parameters change.
     """
 
     name = "attention modes"
@@ -78,6 +78,12 @@ class AttentionModes(AttentionSums):
         super().__init__(drift, threads)
         self.tolerance, self.strict = tolerance, strict
         self._kernels: dict[tuple[int, int], Kernels] = {}
+        self._numbers: Any = None  # of the members, where they are some of an ensemble
+
+    def of_members(self, members: np.ndarray) -> Self:
+        part = super().of_members(members)
+        part._numbers = members if self._numbers is None else self._numbers[members]
+        return part
 
     @staticmethod
     def pays(drift: Attention, n: int, d: int) -> bool:
@@ -89,11 +95,13 @@ class AttentionModes(AttentionSums):
         return fixed + token * n + build < PAIR * n**2
 
     def kernels(self, head: int, member: int, d: int) -> Kernels:
-        """Those of a head, and of a beta of an ensemble."""
-        if (head, member) not in self._kernels:
+        """Those of a head, and of a member of an ensemble; -1 where all have the same."""
+        alone = member < 0 or self._numbers is None
+        number = member if alone else int(self._numbers[member])
+        if (head, number) not in self._kernels:
             space = SPACES[d]
-            self._kernels[head, member] = kernels_of(space)
-        return self._kernels[head, member]
+            self._kernels[head, number] = kernels_of(space)
+        return self._kernels[head, number]
 
     def _prepared(
         self, head: Head, number: int, matrix: Any, x: np.ndarray, at: np.ndarray
@@ -118,7 +126,7 @@ class AttentionModes(AttentionSums):
         if drift.shape or not drift.is_gradient(d, t):
             return super().potential(x, masses, t)
         c, A, beta = drift.gradient_at(t, d)
-        kernels = self.kernels(-1, 0, d)
+        kernels = self.kernels(-1, -1, d)
         found = kernels.remembered(
             ("potential", A, beta),
             lambda: kernels.expanded_function(
@@ -185,7 +193,7 @@ class ModesHead(Head):
     Attributes
     ----------
     matrices : three ndarrays
-        Q, K (k, d) and V.
+        Q, K and V, (k, d), or (R, k, d) where they differ between systems.
     number : int
         Of the head among all.
     points : Scattered
@@ -205,7 +213,11 @@ class ModesHead(Head):
 
     def by_distance(self) -> Head:
         K, found = self.matrices[1], super().by_distance()
-        return replace(self, **_fields(found), form=-K.T @ K, steep=2.0)
+        return replace(self, **_fields(found), form=-K.swapaxes(-1, -2) @ K, steep=2.0)
+
+    def _of(self, r: int, matrix: np.ndarray) -> np.ndarray:
+        """That of one system."""
+        return matrix[min(r, len(matrix) - 1)] if matrix.ndim == 3 else matrix
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> Head:
         self.engine.refuse("Sinkhorn's depend on the tokens")
@@ -216,12 +228,14 @@ class ModesHead(Head):
         return super().largest(ties)
 
     def exponential(self, *, normalised: bool) -> np.ndarray:
-        Q, K, _ = self.matrices
 
-        def build(kernels: Kernels, beta: float) -> tuple[Expansion | None, np.ndarray | None]:
-            A, form = self.steep * beta * K.T @ Q, self.form
-            if form is not None:
-                form = beta * form
+        def build(
+            r: int, kernels: Kernels, beta: float
+        ) -> tuple[Expansion | None, np.ndarray | None]:
+            Q, K, _ = (self._of(r, matrix) for matrix in self.matrices)
+            A, form = self.steep * beta * K.T @ Q, None
+            if self.form is not None:
+                form = beta * self._of(r, self.form)
                 found = kernels.remembered(("gaussian", A, form), lambda: kernels.expanded(A, form))
                 if found is not None:
                     return found, found.rest
@@ -235,9 +249,9 @@ class ModesHead(Head):
         return self._by_modes(build, pairs, normalised=normalised)
 
     def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
-        Q, K, _ = self.matrices
 
-        def build(kernels: Kernels, beta: float) -> tuple[Expansion | None, None]:
+        def build(r: int, kernels: Kernels, beta: float) -> tuple[Expansion | None, None]:
+            Q, K, _ = (self._of(r, matrix) for matrix in self.matrices)
             function = of_points(kernel, Q, K, beta)
             key = "weights", Q, K, beta
             A = beta * K.T @ Q
@@ -249,11 +263,12 @@ class ModesHead(Head):
     def _by_modes(self, build: Callable, pairs: Callable, *, normalised: bool) -> np.ndarray:
         """Sums (R, n, k) by the expansion that `build` gives, or by `pairs`."""
         betas = np.broadcast_to(self.beta.ravel(), len(self.masses))
+        differ = self.beta.size > 1 or any(matrix.ndim > 2 for matrix in self.matrices)
         found = np.empty((*self.queries.shape[:2], self.values.shape[2]))
         for r, beta in enumerate(betas):
-            member = r if self.beta.size > 1 else 0
+            member = r if differ else -1
             kernels = self.engine.kernels(self.number, member, self.points.x.shape[2])
-            expansion, form = build(kernels, beta)
+            expansion, form = build(r, kernels, beta)
             if expansion is None:
                 self.engine.refuse("these have too many, or would lose digits")
                 found[r] = pairs(self._part(r))[0]
@@ -268,7 +283,7 @@ class ModesHead(Head):
                 count(), self.points.at[self.points.systems(r)], every, strict=False
             ):
                 rows = slice(number * len(at), (number + 1) * len(at))
-                pulls, level = sums[:-1].T @ self.matrices[2].T, sums[-1]
+                pulls, level = sums[:-1].T @ self._of(r, self.matrices[2]).T, sums[-1]
                 if not normalised:
                     found[r, rows] = np.exp(quadratic(expansion.scale, at))[:, None] * pulls
                     continue

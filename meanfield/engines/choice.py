@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..models import Attention, Drift, Hardmax, MeanField, Pointwise, ZonalDrift
 from .attention import AttentionSums
 from .attention_modes import AttentionModes, NoModes
 from .circle import CircleModes
-from .combined import CombinedSums, PointValues
+from .combined import CombinedSums, MemberSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
 from .harmonics import FINEST, ROUNDING, HarmonicEngine
@@ -211,6 +211,10 @@ class FieldSums:
             "Leave tangents out, or solve for interacting tokens."
         )
 
+    def of_members(self, _members: np.ndarray) -> Self:
+        """The engine of some of the systems: all are in one field."""
+        return self
+
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """nan (R,): tokens in a field do not interact."""
         return self.drift.interaction_energy(x, masses)
@@ -363,4 +367,28 @@ def engine_for(
                 f"{whole_for}, which engines.Direct gives; got engine = {as_given(asked)}."
             )
         asked = Direct(threads=asked.threads)
-    return asked.build(drift, n, d)
+    return _by_members(drift, asked, n, d) if drift.shape else asked.build(drift, n, d)
+
+
+def _by_members(drift: ZonalDrift, asked: Any, n: int, d: int) -> Any:
+    """The engine of an ensemble (R,), each member summed as it is alone, to the last bit.
+
+    Sums over pairs take any members together; harmonics those whose parameters are the same.
+    """
+    found = np.stack([np.broadcast_to(v, drift.shape) for v in drift.parameters.values()], axis=1)
+    kinds, kind_of = np.unique(found, axis=0, return_inverse=True)
+    groups: dict[Any, Any] = {}
+    for kind in range(len(kinds)):
+        members = np.flatnonzero(kind_of == kind)
+        engine = asked.build(drift.member(members[0]), n, d)
+        together = isinstance(engine, DirectSums | MeanDirection)
+        groups.setdefault(type(engine) if together else kind, []).append((members, engine))
+    engines = []
+    for alike in groups.values():
+        members = np.sort(np.concatenate([numbers for numbers, _ in alike]))
+        engine = alike[0][1]
+        if len(alike) > 1:
+            part = drift.member(members)
+            engine = type(engine)(*((part, asked.threads) if engine.name == "direct" else (part,)))
+        engines.append((members, engine))
+    return engines[0][1] if len(engines) == 1 else MemberSums(engines)

@@ -1,7 +1,8 @@
 """Functions of points, and sums of drifts, from the engines of the parts."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,6 +27,12 @@ class PointValues:
     def __init__(self, drift: Pointwise, threads: int = 1):
         self.drift = drift
         self._members = [drift.member(r) for r in range(*drift.shape)] if drift.shape else []
+
+    def of_members(self, members: np.ndarray) -> Self:
+        """The engine of some of the systems, given by their numbers (R',)."""
+        part = copy(self)
+        part._members = [self._members[r] for r in members] if self._members else []
+        return part
 
     def attention(self, _t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
         """f of the tokens, (R, n, d), checked."""
@@ -61,9 +68,16 @@ class CombinedSums:
 
     def __init__(self, factors: Sequence[Any], engines: Sequence[Any], *, whole: bool):
         self._engines, self._whole = engines, whole
-        self._factors = [np.asarray(factor)[..., None, None] for factor in factors]
+        self._factors = [np.reshape(factor, (-1, 1, 1)) for factor in factors]
         self.name = " + ".join(dict.fromkeys(engine.name for engine in engines))
         self.tangential = all(engine.tangential for engine in engines)
+
+    def of_members(self, members: np.ndarray) -> Self:
+        """The engine of some of the systems, given by their numbers (R',)."""
+        part = copy(self)
+        part._engines = [engine.of_members(members) for engine in self._engines]
+        part._factors = [c[members] if len(c) > 1 else c for c in self._factors]
+        return part
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Velocities (R, n, d), where all parts are tangential."""
@@ -189,3 +203,55 @@ class CombinedTangents:
             total = total + factor * found
             changed = changed + factor * change + by[:, None, None, None] * found
         return np.asarray(total), np.asarray(changed)
+
+
+class MemberSums:
+    """Engines for groups of the members of an ensemble, each group with its own.
+
+    Parameters
+    ----------
+    groups : sequence of (ndarray, engine)
+        The numbers of the members (R',), and the engine of these.
+
+    Attributes
+    ----------
+    tangential : bool
+        Whether all are engines of zonal drifts: see `Engine`.
+    """
+
+    def __init__(self, groups: Sequence[tuple[np.ndarray, Any]]):
+        self._groups = groups
+        self.name = " + ".join(dict.fromkeys(engine.name for _, engine in groups))
+        self.tangential = all(engine.tangential for _, engine in groups)
+
+    def of_members(self, members: np.ndarray) -> Self:
+        """The engine of some of the systems, given by their numbers (R',)."""
+        found = []
+        for numbers, engine in self._groups:
+            places = np.flatnonzero(np.isin(members, numbers))
+            if places.size:
+                own = np.searchsorted(numbers, members[places])
+                found.append((places, engine.of_members(own)))
+        return type(self)(found)
+
+    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Velocities (R, n, d), where all groups are tangential."""
+        return self._each(x, lambda engine, of: engine.velocity(x[of], masses[of]))
+
+    def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """The output of attention (R, n, d) at time t."""
+        return self._each(x, lambda engine, of: engine.attention(t, x[of], masses[of]))
+
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """The potentials (R, n)."""
+        return self._each(masses, lambda engine, of: engine.potential(x[of], masses[of], t))
+
+    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """The interaction energies (R,)."""
+        return self._each(masses[:, 0], lambda engine, of: engine.energy(x[of], masses[of]))
+
+    def _each(self, like: np.ndarray, of: Callable[[Any, np.ndarray], np.ndarray]) -> np.ndarray:
+        found = np.empty(like.shape)
+        for members, engine in self._groups:
+            found[members] = of(engine, members)
+        return found

@@ -6,8 +6,9 @@ Times by which engines are chosen were measured on one core with AVX-512 (AMD EP
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -42,6 +43,14 @@ class Engine(ABC):
 
     def __init__(self, drift: ZonalDrift):
         self.drift = drift
+
+    def of_members(self, members: np.ndarray) -> Self:
+        """The engine of some of the systems, given by their numbers (R',)."""
+        if not self.drift.shape:
+            return self
+        part = copy(self)
+        part.drift = self.drift.member(members)
+        return part
 
     @abstractmethod
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:

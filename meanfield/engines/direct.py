@@ -12,7 +12,7 @@ weight, hides forces that are smaller still.
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import cycle
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -76,6 +76,12 @@ class DirectSums(Engine):
         self._threads = ThreadPool(threads)
         if drift.exponent is None:
             self._members[0].slope(np.zeros(1))  # refuses potentials that have none
+
+    def of_members(self, members: np.ndarray) -> Self:
+        part = super().of_members(members)
+        if part is not self and "_members" in vars(self):
+            part._members = [self._members[r] for r in members]
+        return part
 
     @cached_property
     def _members(self) -> list[ZonalDrift]:

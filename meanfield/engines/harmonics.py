@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -114,6 +114,11 @@ class HarmonicEngine(Engine):
         self.attraction = drift.attraction(self.degree, d)
         self.accuracy = max(tolerance / 30, FINEST) if self.normaliser is None else FINEST
         self.scattered = self.transforms_of(self.degree, self.accuracy, self._threads)
+
+    def of_members(self, members: np.ndarray) -> Self:
+        if not self.drift.shape:
+            return self
+        return type(self)(self.drift.member(members), self.tolerance, self._threads.threads)
 
     @property
     def transforms(self) -> int:

@@ -1,19 +1,21 @@
 """Attention with matrices Q, K, V of several heads, which may change with time, and its hardmax.
 
 A number stands for that multiple of the identity. Without an axis of heads a matrix, or a number,
-serves all heads.
+serves all heads. Axes before those of heads make an ensemble: every replica of tokens, or every
+density, has matrices of its own.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..core.checks import finite, finite_array, fitting
+from ..core.checks import common_shape, finite, finite_array, fitting
 from ..core.forms import NonNegative
 from .drift import Drift
-from .parameters import InverseTemperature, Matrix, Parameter, changing
+from .parameters import InverseTemperature, Matrix, Parameter, changing, in_every_layer
 from .weights import Softmax, Weights
 
 ROWS = 512  # tokens whose weights are in memory at a time
@@ -31,6 +33,7 @@ class _QKV(Drift):
 
     def validate(self) -> None:
         _check_shapes(self._given)
+        super().validate()
 
     @property
     def _given(self) -> dict[str, Parameter]:
@@ -46,6 +49,50 @@ class _QKV(Drift):
     def constant(self) -> bool:  # type: ignore[override]
         """Whether no parameter depends on time."""
         return not changing(self._given)
+
+    @property
+    def autonomous(self) -> bool:
+        return all(value.piecewise_constant for value in changing(self._given).values())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Ensemble shape: the axes of matrices before those of heads, broadcast with beta."""
+        return common_shape("The ensembles of the parameters", self._ensembles)
+
+    @property
+    def _ensembles(self) -> dict[str, tuple[int, ...]]:
+        """The ensemble shape of each parameter."""
+        return {name: _ensemble(shape) for name, shape in _shapes(self._given).items() if shape}
+
+    @property
+    def _has_members(self) -> bool:
+        """Whether members of an ensemble differ in their matrices."""
+        return any(self._ensembles.values())
+
+    def broadcast(self, shape: tuple[int, ...]) -> Self:
+        """The drift with an ensemble of parameters flattened, one for each entry of `shape`."""
+        return self._of_each(shape, lambda full, own: full.reshape(-1, *own))
+
+    def member(self, index: Any) -> Self:
+        """The drift of one member of the ensemble; itself if it is a single one.
+
+        An array of numbers of members makes an ensemble of these.
+        """
+        return self._of_each(self.shape, lambda full, own: full[index])
+
+    def _of_each(self, shape: tuple[int, ...], part: Callable) -> Self:
+        """The drift with parts of parameters in the ensemble shape, given their own axes too."""
+        found: dict[str, Any] = {}
+        for name, values in self._given.items():
+            axes = len(_own(name, values.shape or ()))
+
+            def of_values(array: np.ndarray, axes: int = axes) -> np.ndarray:
+                own = array.shape[array.ndim - axes :]
+                return part(np.broadcast_to(array, (*shape, *own)), own)
+
+            if len(values.shape or ()) > axes:
+                found[name] = in_every_layer(values, of_values)
+        return self.replace(**found) if found else self
 
     def at(self, t: float, d: int | None = None) -> dict[str, np.ndarray]:
         """The matrices, and beta where there is one, as arrays at time t, for points of R^d.
@@ -90,7 +137,9 @@ class Attention(_QKV):
     Parameters
     ----------
     Q, K : None, number, array of shape (k, d) or (H, k, d), PerLayer, or callable
-        Queries and keys, of equal shapes. None is the identity, a number c is c times it.
+        Queries and keys, of equal shapes. None is the identity, a number c is c times it. An array
+        (R, H, k, d), or with more axes in front, makes an ensemble: each replica of tokens, or each
+        density, has matrices of its own, of H heads. It broadcasts with beta, kappa and the state.
     V : the same, of shape (d, d) or (H, d, d); with `output`, (k, d) or (H, k, d)
         Values. What has no axis of heads serves all heads.
     beta : float, array, PerLayer, or callable
@@ -114,7 +163,8 @@ class Attention(_QKV):
     Notes
     -----
     A callable is a function t -> array. What it returns is checked whenever it is evaluated: it
-    must be finite and of the shape it had before.
+    must be finite and of the shape it had before. It makes no ensemble; a `PerLayer` does, with
+    values of shape (layers, R, H, k, d).
 
     References
     ----------
@@ -159,8 +209,12 @@ class Attention(_QKV):
         return self.weights.attend(head)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self.beta.shape or ()  # None while a function has not been evaluated
+    def _ensembles(self) -> dict[str, tuple[int, ...]]:
+        return super()._ensembles | {"beta": self.beta.shape or ()}  # None of a function not known
+
+    @property
+    def _has_members(self) -> bool:
+        return any(super()._ensembles.values())
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
@@ -180,15 +234,17 @@ class Attention(_QKV):
     def known_rate(self, on_sphere: bool) -> bool:
         return self.constant and on_sphere and self.weights.bounded
 
-    def output_size(self, t: float) -> float:
+    def output_size(self, t: float) -> np.ndarray:
         matrices = self.at(t)
-        return float(np.prod([np.linalg.norm(matrices.get(name, 1.0)) for name in ("V", "output")]))
+        return np.asarray(_entries(matrices["V"]) * _entries(matrices.get("output", np.array(1.0))))
 
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """E = (1/2) sum_i m_i Phi(x_i), where it is increased: see `interaction_potential`.
 
         Then dE/dt = int |v|^2 dmu, on the sphere and in R^d. Elsewhere nan.
         """
+        if self._has_members:
+            return self._by_member(x, masses, lambda one: one.interaction_energy)
         if not (self.constant and self.is_gradient(x.shape[-1])):
             return super().interaction_energy(x, masses)
         return 0.5 * (masses * self.interaction_potential(x, masses)).sum(axis=-1)
@@ -201,6 +257,8 @@ class Attention(_QKV):
         That is under weights with a `potential`, W = exp(beta t)/beta of Unnormalised(), of one
         head with a symmetric A = K^T Q, and V = c A; elsewhere MeanfieldError.
         """
+        if self._has_members:
+            return self._by_member(x, masses, lambda one: partial(one.interaction_potential, t=t))
         self.check_potential(x.shape[-1], t)
         c, A, beta = self.gradient_at(t, x.shape[-1])
         potential = np.empty(masses.shape)
@@ -214,7 +272,18 @@ class Attention(_QKV):
                     potential[r][rows] = c * (values @ masses[r])
         return potential
 
+    def _by_member(self, x: np.ndarray, masses: np.ndarray, of: Callable) -> np.ndarray:
+        """What a function of each member gives for its tokens, of x (..., n, d)."""
+        shape, flat = x.shape[:-2], self.broadcast(x.shape[:-2])
+        found = [
+            of(flat.member(number))(x[place], masses[place])
+            for number, place in enumerate(np.ndindex(shape))
+        ]
+        return np.reshape(found, (*shape, *np.shape(found)[1:]))
+
     def is_gradient(self, d: int, t: float = 0.0) -> bool:
+        if self._has_members:
+            return all(self.member(place).is_gradient(d, t) for place in np.ndindex(self.shape))
         return self.gradient_at(t, d) is not None
 
     def why_no_potential(self, d: int, t: float = 0.0) -> str:
@@ -226,7 +295,10 @@ class Attention(_QKV):
         )
 
     def gradient_at(self, t: float, d: int) -> Any:
-        """c, A and beta for which v is the gradient of c W(<Ax, y>); None if it is of none."""
+        """c, A and beta for which v is the gradient of c W(<Ax, y>); None if it is of none.
+
+        Of an ensemble in which matrices differ ask the members.
+        """
         if not self.weights.has_potential or self.causal:
             return None
         found = self.on(t, d)
@@ -325,7 +397,7 @@ class Hardmax(_QKV):
         return head.largest(self.ties)
 
     def rate(self, t: float = 0.0) -> np.ndarray:
-        return np.array(_norm(self.at(t)["V"]))
+        return _norm(self.at(t)["V"])
 
 
 # Tokens of R^d in the frame of the values -------------------------------------------------------
@@ -391,10 +463,10 @@ def dimension(matrices: Mapping[str, Any]) -> int | None:
 
 
 def heads(matrices: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-    """The matrices of each head in turn, (rows, columns), or a number ()."""
-    count = max((len(m) for m in matrices.values() if m.ndim == 3), default=1)
+    """The matrices of each head in turn, (..., rows, columns), or a number ()."""
+    count = max((m.shape[-3] for m in matrices.values() if m.ndim >= 3), default=1)
     for h in range(count):
-        yield {name: m[h] if m.ndim == 3 else m for name, m in matrices.items()}
+        yield {name: m[..., h, :, :] if m.ndim >= 3 else m for name, m in matrices.items()}
 
 
 def _shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -402,21 +474,37 @@ def _shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return {name: matrices[name].shape for name in AXES if name in matrices}
 
 
-def _norm(matrix: np.ndarray) -> float:
+def _own(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of a parameter that do not belong to an ensemble: (H, k, d) of a matrix."""
+    return shape[-3:] if name in AXES else ()
+
+
+def _ensemble(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of a matrix that make an ensemble."""
+    return shape[:-3]
+
+
+def _norm(matrix: np.ndarray) -> np.ndarray:
     """The largest singular value, that of all heads added; of a number its modulus."""
     if matrix.ndim == 0:
-        return float(np.abs(matrix))
-    return float(np.linalg.svd(matrix, compute_uv=False)[..., 0].sum())
+        return np.abs(matrix)
+    largest = np.linalg.svd(matrix, compute_uv=False)[..., 0]
+    return largest.sum(axis=-1) if matrix.ndim > 2 else largest
+
+
+def _entries(matrix: np.ndarray) -> np.ndarray:
+    """The root of the sum of squares of the entries of all heads."""
+    return np.sqrt((matrix**2).sum(axis=tuple(range(-min(matrix.ndim, 3), 0))))
 
 
 def _check_shapes(matrices: Mapping[str, Any]) -> None:
     """Raise ValueError unless these matrices make attention on one R^d."""
     shapes = _shapes(matrices)
     q, k, v, output = (shapes.get(name) for name in AXES)
-    if q and k and q != k:
+    if q and k and q[-3:] != k[-3:]:
         raise ValueError(
-            "Q and K must have equal shapes, (k, d) or (H, k, d), for their inner products; "
-            f"got Q {q} and K {k}."
+            "Q and K must have equal shapes, (k, d) or (H, k, d), for their inner products, after "
+            f"the axes of an ensemble; got Q {q} and K {k}."
         )
     beside = "beside a multiple of the identity"
     if q == () or k == ():
@@ -430,7 +518,7 @@ def _check_shapes(matrices: Mapping[str, Any]) -> None:
             "V (k, d) or (H, k, d) and output (d, k) or (H, d, k) must be of opposite shapes; "
             f"got V {v} and output {output}."
         )
-    _check_one("numbers of heads", {n: s[0] for n, s in shapes.items() if s and len(s) == 3})
+    _check_one("numbers of heads", {n: s[-3] for n, s in shapes.items() if s and len(s) >= 3})
     dimension(matrices)
 
 

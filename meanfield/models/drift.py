@@ -104,8 +104,11 @@ class Drift(Kind, family=True):
         found = {n: np.broadcast_to(v, shape).ravel() for n, v in self.parameters.items() if v.ndim}
         return self.replace(**found)
 
-    def member(self, index: int | tuple[int, ...]) -> Self:
-        """The drift of one member of the ensemble; itself if it is a single one."""
+    def member(self, index: Any) -> Self:
+        """The drift of one member of the ensemble; itself if it is a single one.
+
+        An array of numbers of members makes an ensemble of these.
+        """
         if not self.shape:
             return self
         found = self.parameters.items()
@@ -115,6 +118,11 @@ class Drift(Kind, family=True):
     def rate(self, t: float = 0.0) -> np.ndarray:
         """About the largest rate at which tokens attract each other, for the choice of steps."""
 
+    @property
+    def autonomous(self) -> bool:
+        """Whether it does not depend on time between two breakpoints."""
+        return self.constant
+
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         """Times strictly between `start` and `end` at which a parameter jumps, increasing."""
         return np.empty(0)
@@ -123,9 +131,9 @@ class Drift(Kind, family=True):
         """Whether `rate` bounds how fast tokens move, at all times: steps may be chosen by it."""
         return True
 
-    def output_size(self, t: float) -> float:
-        """About the length of the output of attention where nothing cancels."""
-        return float(np.max(self.rate(t)))
+    def output_size(self, t: float) -> np.ndarray:
+        """About the length of the output of attention where nothing cancels, of each member."""
+        return np.asarray(self.rate(t))
 
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """E of tokens (..., n, d) with masses (..., n), (...); nan where the drift has none."""

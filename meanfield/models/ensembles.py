@@ -91,6 +91,9 @@ class _Random(GivenMatrix):
         Number of columns; by default the dimension of the state.
     heads : int, optional
         Number of independent matrices; by default one, without an axis of heads.
+    per_replica : bool
+        Whether each replica of tokens, or each density, has matrices of its own, independent of
+        the others; those of the first replicas do not depend on how many there are.
     """
 
     draw: ClassVar[Callable[..., np.ndarray]]
@@ -99,12 +102,15 @@ class _Random(GivenMatrix):
     scale: float = 1.0
     columns: Natural | None = None
     heads: Natural | None = None
+    per_replica: bool = False
 
     def resolve(self, place: Place) -> np.ndarray:
         columns = self.columns or place.d
         if columns is None:
             raise ValueError(f"{self!r} needs columns: this state has no dimension.")
-        shape = () if self.heads is None else (self.heads,)
+        shape: tuple[int, ...] = () if self.heads is None else (self.heads,)
+        if self.per_replica and place.shape:
+            shape = (*place.shape, self.heads or 1)
         return self.scale * self.draw(columns, self.rng, shape)
 
 

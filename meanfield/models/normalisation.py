@@ -10,7 +10,7 @@ with P = I - x x^T and N(h) = h/|h|. A layer is Euler's step of length `step`.
 """
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,15 +59,20 @@ class Normalisation(Kind, family=True):
             )
         super().__init_subclass__(**options)
 
-    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    @property
+    def autonomous(self) -> bool:
+        """Whether it does not depend on time between two breakpoints."""
+        return self.constant
+
+    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         """u for the output A of attention, (..., n, d): A itself, unless a scheme changes it.
 
-        What is summed up to A has about the length `size`; of A that is less than 1e-14 of it
-        only rounding errors are left, which have no direction.
+        What is summed up to A has about the length `size`, a number or an array (..., 1, 1); of A
+        that is less than 1e-14 of it only rounding errors are left, which have no direction.
         """
         return A
 
-    def updated(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    def updated(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         """What `update` returns; TypeError or ValueError unless it is as A is."""
         return returned(f"{type(self).__name__}.update", self.update(t, A, size), A.shape)
 
@@ -148,7 +153,7 @@ class PeriLN(Normalisation):
 
     needs_direction = has_radii = constant = True
 
-    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         return _unit(A, size)
 
     def update_tangents(self, t, A, dA, size=0.0):
@@ -171,7 +176,7 @@ class NGPT(Normalisation):
     def constant(self) -> bool:  # type: ignore[override]
         return not callable(self.alpha)
 
-    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         return self._rate(t) * _unit(A, size)
 
     def update_tangents(self, t, A, dA, size=0.0):
@@ -188,8 +193,9 @@ class SqrtScaling(Normalisation):
     """LayerNorm scaling: x' = P A / sqrt(t + 1)."""
 
     constant = True  # tokens that rest stay at rest
+    autonomous = False
 
-    def update(self, t: float, A: np.ndarray, size: float = 0.0) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         if not t > -1:
             raise MeanfieldError(
                 f"SqrtScaling divides by sqrt(t + 1): times begin at 0; got {t:g}."
@@ -200,7 +206,7 @@ class SqrtScaling(Normalisation):
         return self.updated(t, A, size), dA / np.sqrt(t + 1)
 
 
-def _unit(A: np.ndarray, size: float) -> np.ndarray:
+def _unit(A: np.ndarray, size: Any) -> np.ndarray:
     """A/|A|; raises MeanfieldError where A is 0 to rounding and has no direction."""
     _, power = np.frexp(np.abs(A).max(axis=-1, keepdims=True))
     A = np.ldexp(A, -power)  # exact; squares of numbers of any size neither overflow nor vanish
@@ -208,8 +214,9 @@ def _unit(A: np.ndarray, size: float) -> np.ndarray:
     with np.errstate(over="ignore"):
         lengths = np.ldexp(scaled, power)
     if (lengths <= CANCELLED * size).any():
+        largest = np.max(size)
         raise MeanfieldError(
-            f"Attention is 0 at a token, to rounding ({lengths.min():.1e} of {size:.1e}), and "
+            f"Attention is 0 at a token, to rounding ({lengths.min():.1e} of {largest:.1e}), and "
             "Peri-LN and nGPT have no direction to give to it. Move the tokens off this symmetric "
             "position, or use another normalisation."
         )

@@ -38,10 +38,13 @@ class Place(NamedTuple):
         Dimension of the points.
     n : float, array or None
         Number of tokens; None where there are none.
+    shape : tuple of int
+        Of the replicas, or of the ensemble of densities.
     """
 
     d: int | None
     n: Any = None
+    shape: tuple[int, ...] = ()
 
 
 class Given(Kind, family=True):
@@ -240,6 +243,13 @@ class FunctionOfTime:
 Parameter = np.ndarray | PerLayer | FunctionOfTime | Given
 
 
+def in_every_layer(value: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """A parameter of numbers after a change of them; a `PerLayer` after one in every layer."""
+    if isinstance(value, PerLayer):
+        return value.replace(values=np.stack([change(layer) for layer in value.values]))
+    return change(value)
+
+
 def at(value: Any, t: float) -> np.ndarray:
     """The value of a parameter at time t."""
     return value if isinstance(value, np.ndarray) else value.at(t)
@@ -255,11 +265,23 @@ def changing(given: Mapping[str, Parameter]) -> dict[str, Any]:
 
 def _matrix(name: str, value: Any) -> np.ndarray:
     array = finite_array(name, value)
-    if array.ndim not in (0, 2, 3) or array.size == 0:
+    if array.ndim == 1 or array.size == 0:
         raise ValueError(
             f"{name} must be None (the identity), a number (that multiple of the identity), a "
-            f"matrix, or heads stacked (H, rows, columns); got shape {array.shape}. What "
-            "changes with time is a PerLayer(values) or a function of t."
+            "matrix, heads stacked (H, rows, columns), or those of each replica (R, H, rows, "
+            f"columns); got shape {array.shape}. What changes with time is a PerLayer(values) or a "
+            "function of t."
+        )
+    return array
+
+
+def _matrix_of_time(name: str, value: Any) -> np.ndarray:
+    array = _matrix(name, value)
+    if array.ndim > 3:
+        raise ValueError(
+            f"{name} as a function of t is one matrix, or heads of them (H, rows, columns), for "
+            f"all replicas; got shape {array.shape}. Matrices that differ between replicas are "
+            "constant, or a PerLayer."
         )
     return array
 
@@ -279,11 +301,13 @@ def _single(form: Leaf, plural: str) -> Callable[[str, Any], np.ndarray]:
     return check
 
 
-def _in_time(constant: Callable, changing: Callable, name: str, value: Any) -> Parameter:
-    """A parameter; its values are checked by `changing` if it depends on time."""
+def _in_time(
+    constant: Callable, changing: Callable, name: str, value: Any, layered: Any = None
+) -> Parameter:
+    """A parameter; its values are checked by `changing` if it depends on time, or by `layered`."""
     if isinstance(value, PerLayer) and value.known:
         for layer in value.values:
-            changing(name, layer)
+            (layered or changing)(name, layer)
     if isinstance(value, PerLayer | FunctionOfTime):
         return value
     if callable(value):
@@ -293,7 +317,9 @@ def _in_time(constant: Callable, changing: Callable, name: str, value: Any) -> P
 
 MATRIX = Leaf(
     "a number, a matrix [[...], ...], heads of them, or a table",
-    lambda name, value: _in_time(_matrix, _matrix, name, 1.0 if value is None else value),
+    lambda name, value: _in_time(
+        _matrix, _matrix_of_time, name, 1.0 if value is None else value, layered=_matrix
+    ),
     NESTED,
 )
 BETA = Leaf(

@@ -1,6 +1,6 @@
 """Sums of drifts, each with a factor: v = sum_k c_k v_k."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,34 @@ class Sum(Drift):
             found |= {f"drifts[{k}].{name}": values for name, values in drift.parameters.items()}
         return found
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shapes = {name: values.shape for name, values in self.parameters.items()}
+        shapes |= {f"drifts[{k}]": drift.shape for k, drift in enumerate(self.drifts)}
+        return common_shape("The parts of a sum", shapes)
+
+    def broadcast(self, shape: tuple[int, ...]) -> Any:
+        return self._of_each(
+            lambda drift: drift.broadcast(shape), lambda c: np.broadcast_to(c, shape).ravel()
+        )
+
+    def member(self, index: Any) -> Any:
+        shape = self.shape
+
+        def of_part(drift: Drift) -> Drift:
+            flat = drift.broadcast(shape)
+            return flat.member(np.arange(int(np.prod(shape))).reshape(shape)[index])
+
+        return self._of_each(of_part, lambda c: np.broadcast_to(c, shape)[index])
+
+    def _of_each(self, of_part: Callable, of_factor: Callable) -> Any:
+        """The sum with parts in place of those parts and factors that have an ensemble shape."""
+        if not self.shape:
+            return self
+        drifts = [of_part(drift) if drift.shape else drift for drift in self.drifts]
+        factors = [of_factor(c) if np.ndim(c) else c for c, _ in self.terms]
+        return super().replace(drifts=drifts, factors=factors)
+
     def replace(self, **changes: Any) -> Any:
         """The same sum with other drifts or factors, or values of some of its `parameters`."""
         drifts, factors = [], []
@@ -130,14 +158,18 @@ class Sum(Drift):
     def constant(self) -> bool:  # type: ignore[override]
         return all(drift.constant for drift in self.drifts)
 
+    @property
+    def autonomous(self) -> bool:
+        return all(drift.autonomous for drift in self.drifts)
+
     def rate(self, t: float = 0.0) -> np.ndarray:
         return np.asarray(sum(np.abs(factor) * drift.rate(t) for factor, drift in self.terms))
 
     def known_rate(self, on_sphere: bool) -> bool:
         return all(drift.known_rate(on_sphere) for drift in self.drifts)
 
-    def output_size(self, t: float) -> float:
-        return float(sum(np.abs(c).max() * drift.output_size(t) for c, drift in self.terms))
+    def output_size(self, t: float) -> np.ndarray:
+        return np.asarray(sum(np.abs(c) * drift.output_size(t) for c, drift in self.terms))
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         return np.unique(np.concatenate([d.breakpoints(start, end) for d in self.drifts]))

@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -101,6 +101,24 @@ class Transformer(Kind, family=True):
             "For a table of both, give beta a trailing axis: USA(beta[:, None]) with kappa of "
             "shape (n,).",
         )
+
+    def member(self, index: Any) -> Self:
+        """The model of one member of the ensemble; itself if it is a single one.
+
+        An array of numbers of members makes an ensemble of these.
+        """
+        shape = self.shape
+        if not shape:
+            return self
+        numbers = np.arange(int(np.prod(shape))).reshape(shape)[index]
+        drift: Any = self.drift
+        changes: dict[str, Any] = {"drift": drift.broadcast(shape).member(numbers)}
+        if self.kappa.shape:
+            changes["kappa"] = np.broadcast_to(self.kappa, shape)[index]
+        if self.common is not None and self.common.shape:
+            of_member = np.broadcast_to(self.common.kappa, shape)[index]
+            changes["common"] = self.common.replace(kappa=of_member)
+        return self.replace(**changes)
 
     @property
     def noisy(self) -> bool:

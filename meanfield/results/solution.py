@@ -49,6 +49,10 @@ WORDS = {
 UNITS = {"theta": "radian", "phi": "radian", "w2_to_dirac": "radian"}
 AXES = ("t", "theta", "z", "phi", "x", "k", "mode", "l", "m", "masses")
 AS_THEY_ARE = ("status", "message", "stats", "rtol", "options")  # plain data, in files
+PER_MEMBER = (  # arrays in stats of ensembles
+    *("steps", "rejected", "evaluations", "weights", "degree_changes", "highest_degree"),
+    *("rate_of_change", "t_end", "status"),
+)
 MODEL = "model"  # what the names of the model's long arrays begin with
 MORE_DIMENSIONS = {
     "limit_point": ("component",),
@@ -78,8 +82,8 @@ class Solution(Result):
         The same in words, and what to do about it.
     stats : dict
         steps, rejected, evaluations, weights, degree_changes, highest_degree, seconds, ... Of an
-        ensemble of densities each is a list with an entry for every member, nested as its shape;
-        so are "status", and "t_end", the time at which a member ended.
+        ensemble of densities, and of replicas with steps of their own, those that differ are
+        arrays of its shape; so are "status", and "t_end", the time at which a member ended.
     t_events : list of ndarray
         The times of every event, one array for each event function; of an ensemble of densities
         (*ensemble, most), filled up with nan.
@@ -102,6 +106,8 @@ class Solution(Result):
 
     def __post_init__(self):
         self.t.setflags(write=False)
+        each = {n: np.array(v) for n, v in self.stats.items() if n in PER_MEMBER and np.ndim(v)}
+        object.__setattr__(self, "stats", self.stats | each)
 
     # A sequence of states ------------------------------------------------------------------
 
@@ -204,6 +210,7 @@ class Solution(Result):
         long: dict[str, np.ndarray] = {}
         held, measured = state.stacked(self.states), observable_arrays(self)
         arrays = measured | held
+        stats = {n: np.asarray(v) if n in PER_MEMBER else v for n, v in self.stats.items()}
         header = {
             "state": state.__name__,
             "of": describe(self.final.header()),
@@ -214,6 +221,7 @@ class Solution(Result):
             "t_events": [times.tolist() for times in self.t_events],
             "provenance": self.provenance,
             **{name: getattr(self, name) for name in AS_THEY_ARE},
+            "stats": {n: v.tolist() if n in PER_MEMBER else v for n, v in stats.items()},
         }
         about = {
             "Conventions": "CF-1.11",

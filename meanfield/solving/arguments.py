@@ -4,7 +4,7 @@ import copy
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ from ..states import State
 from ..steppers import Layers, Scheme, Splitting
 from .checkpoint import Keeper
 from .merging import checked_distance
+from .streams import streams_of
 
 OUTPUTS = 101
 AT_REST = 1e-10  # a rate of change, the default of steady_tolerance
@@ -47,10 +48,14 @@ class Arguments:
         Of the outputs.
     scheme : Scheme or Splitting or None
         None is a choice as the run goes.
+    tangents : bool
+        Whether derivatives of the run are asked for.
     apart : bool
         Whether it is an ensemble whose members move apart: see `members`.
     steady : float
         The rate of change at which to end; 0 never.
+    rng, common_rng : Generator, Streams or None
+        What draws independent and common noise.
     seed : object
         What tells the generator `rng` from others, as plain data; both are None if none is read.
     degrees : (int, int)
@@ -74,7 +79,7 @@ class Arguments:
         if isinstance(state, State):
             if not state.held:
                 state.check_arrays()
-            model = model.resolve(Place(state.dimension, state.tokens))
+            model = model.resolve(Place(state.dimension, state.tokens, state.shape))
         kind = motion_for(state)
         state = kind.prepared(model, state)
         _check_outputs(len(self.times), state)
@@ -87,6 +92,7 @@ class Arguments:
         self.steady = 0.0 if until is None else tolerance
         events, self.callback = given["events"], given["callback"]
         self.events = (events,) if callable(events) else events
+        self.tangents = isinstance(given["tangents"], Sized) and len(given["tangents"]) > 0
         self.keeper = Keeper(given["checkpoint"], given["checkpoint_every"], given["resume"])
         options = {name: given[name] for name in OF_STATES if given[name] is not None}
         if self.steady and not (model.drift.constant and model.normalisation.constant):
@@ -107,11 +113,14 @@ class Arguments:
             )
         self._choose()
         self.merge = checked_distance(options.get("merge"), motion)
-        self.rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
+        rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
+        self.rng, self.common_rng = streams_of(
+            rng,
+            getattr(state, "shape", ()),
+            each=motion.draws_by_member,
+            common=model.common is not None,
+        )
         self.apart = motion.semilinear and state.shape != ()
-        self.common_rng = None
-        if model.common is not None and not self.apart:
-            self.common_rng = _children(self.rng, (1,))[0]
         self.threads, alone = given["threads"], 1 if self.apart else given["threads"]
         fitting("threads", self.threads, "1, as there is no ensemble of densities", alone == 1)
         self.progress = given["progress"]
@@ -136,17 +145,18 @@ class Arguments:
     def members(self) -> Iterator["Arguments"]:
         """Those of the members of an ensemble, each as if it were alone, in C order.
 
-        What is random in one draws from a generator of its own, `rng.spawn`.
+        Common noise of each draws from a generator of its own, see `streams`.
         """
         shape = self.state.shape
-        rngs = [None] * math.prod(shape) if self.rng is None else _children(self.rng, shape)
+        common = [None] * math.prod(shape)
+        if self.common_rng is not None:
+            common = list(self.common_rng.generators)
         models, indices = self.model.members(shape), np.ndindex(shape)
-        for index, model, rng in zip(indices, models, rngs, strict=True):
+        for index, model, rng in zip(indices, models, common, strict=True):
             one = copy.copy(self)
             one._fit(type(self.motion), model, self.state[index])
             one._choose()
-            one.apart, one.rng = False, rng
-            one.common_rng = None if rng is None else _children(rng, (1,))[0]
+            one.apart, one.common_rng = False, rng
             yield one
 
     def described(self) -> dict[str, Any]:
@@ -263,22 +273,6 @@ def _random(rng, read: bool, checkpoint: Path | None) -> tuple:
         return numbers, int(rng)
     state = json.dumps(numbers.bit_generator.state, default=lambda array: array.tolist())
     return numbers, json.loads(state)
-
-
-def _children(rng: np.random.Generator, shape: tuple[int, ...]) -> list[np.random.Generator]:
-    """A child of the generator for every member of an ensemble, in C order.
-
-    That of a single run is the stream of its common noise. The generator's own numbers stay what
-    they are.
-    """
-    count = math.prod(shape)
-    try:
-        return rng.spawn(count)
-    except TypeError as error:
-        raise ValueError(
-            f"Noise draws from rng.spawn({count}), and this rng has no seed to spawn from: "
-            f"{error} Give rng as a seed, or as numpy.random.default_rng(seed)."
-        ) from error
 
 
 def _layer_times(start: float, end: float, dt: float) -> np.ndarray:

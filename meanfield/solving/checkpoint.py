@@ -25,7 +25,7 @@ from ..core.forms import NON_NEGATIVE
 from ..core.identity import digest
 from ..results.provenance import versions
 
-MAGIC = b"meanfield ckpt 8"
+MAGIC = b"meanfield ckpt 9"
 
 
 class Keeper:
@@ -158,12 +158,6 @@ class Keeper:
                 stacklevel=2,
             )
         return content
-
-
-def random_state(rng: np.random.Generator | None) -> str:
-    """The state of a generator as text."""
-    state = None if rng is None else rng.bit_generator.state
-    return json.dumps(state, default=lambda array: array.tolist())
 
 
 def _may_be_overwritten(path: Path) -> bool:

@@ -22,9 +22,9 @@ from ..steppers.clock import Clock, restored, started
 from ..steppers.flow import UNHEARD, ExplicitFlow, Flow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
-from .checkpoint import random_state
 from .merging import Merging
 from .policies import BLOWN_UP, CANCELLED, UNRESOLVED, BlowUp, Policy, Stiffness
+from .streams import random_state, restore_random
 
 STALLED = 101  # a step was too short for the clock to show
 FAILURES = {
@@ -177,6 +177,15 @@ class Integration(ABC):
                 if end is not None:
                     return end
         return None
+
+    def check_finite(self, velocity: np.ndarray, y: np.ndarray) -> None:
+        """Raise MeanfieldError, with the reason, unless the first velocities are finite."""
+        if not np.isfinite(velocity).all():
+            reason = self.motion.why_not_finite(y, self.start)
+            model = self.motion.model
+            raise MeanfieldError(
+                f"The velocities under {model!r} are not finite at the start: {reason}"
+            )
 
     def count(self, scheme: str, accepted: int, rejected: int, evaluations: int) -> None:
         """Add steps, and what they cost, to the tally."""
@@ -437,8 +446,7 @@ class FlowIntegration(Integration):
     def restore(self, snapshot: dict[str, Any]) -> None:
         t = float(snapshot["flow_t"])
         for name, rng in (("random", self._rng), ("common", self._common)):
-            if rng is not None:
-                rng.bit_generator.state = json.loads(str(snapshot[name]))
+            restore_random(rng, snapshot[name])
         self.motion.restore(json.loads(str(snapshot["motion"])))
         self.journal = None  # which a checkpoint does not keep
         step = Step(np.array(snapshot["before"]), *snapshot["step"])
@@ -467,12 +475,7 @@ class FlowIntegration(Integration):
         with np.errstate(**UNHEARD):
             who = f"{type(self.motion).__name__}.velocity"
             velocity = returned(who, self.motion.velocity(y, self.start), y.shape)
-            if not np.isfinite(velocity).all():
-                reason = self.motion.why_not_finite(y, self.start)
-                model = self.motion.model
-                raise MeanfieldError(
-                    f"The velocities under {model!r} are not finite at the start: {reason}"
-                )
+            self.check_finite(velocity, y)
             part, fastest = 0.1 * self.rtol**0.125, float(np.abs(velocity).max())
             direction = velocity / (fastest or 1.0)  # squares of velocities may overflow
             size = self.motion.relative_error(direction, y)

@@ -1,6 +1,5 @@
 """A density on its way through time under common noise: fixed steps, split like those of tokens."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -8,8 +7,8 @@ import numpy as np
 from ..steppers.advance import COARSER, FINER, NOT_FINITE, PAUSED, REACHED
 from ..steppers.clock import planned_to
 from .arguments import Arguments
-from .checkpoint import random_state
 from .degree_adaptation import SpectralIntegration
+from .streams import random_state, restore_random
 
 
 class RandomFlow(SpectralIntegration):
@@ -37,7 +36,7 @@ class RandomFlow(SpectralIntegration):
         """One step, or none where it needs more modes or fails; what `Stepper.advance` returns."""
         self.follow_model()
         stepper, rules = self.stepper, self._rules
-        u, counts, random = stepper.state, stepper.counts.copy(), self._rng.bit_generator.state
+        u, counts, random = stepper.state, stepper.counts.copy(), random_state(self._rng)
         goal = self.goal(output, dense=False)
         dt = planned_to(self.clock, goal, True).step
 
@@ -56,7 +55,7 @@ class RandomFlow(SpectralIntegration):
                 self._go_to(clock.t, last)
                 fewer = self._beyond(rules.coarse_degree, last) < rules.coarse_tail
                 return COARSER if fewer else code
-        self._rng.bit_generator.state = random
+        restore_random(self._rng, random)
         stepper.counts[0] = counts[0]
         self._go_to(self.clock.t, u)
         return code
@@ -77,4 +76,4 @@ class RandomFlow(SpectralIntegration):
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         super().restore(snapshot)
-        self._rng.bit_generator.state = json.loads(str(snapshot["common"]))
+        restore_random(self._rng, snapshot["common"])

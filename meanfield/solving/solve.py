@@ -28,6 +28,7 @@ from .ensemble import ENDED, Ensemble, padded
 from .integration import FAILURES, STALLED, FlowIntegration, Integration
 from .progress import Interruption, Progress
 from .random_flow import RandomFlow
+from .replica_integration import ReplicaIntegration, has_own_steps
 from .watching import EventWatch, asks_to_stop, checked_observables, observed
 
 CHECKED_WHERE_USED = "state scheme observe rng checkpoint provenance tangents".split()
@@ -74,9 +75,9 @@ def solve(
     model : Transformer
         Drift and noise. Arrays of beta and kappa, and stacked initial densities, make an
         ensemble by broadcasting. Each of its members has its own steps, scheme, degree and end,
-        and the same bits as alone; see `stats` of `Solution`. Under common noise member r draws
-        from `rng.spawn(members)[r]`. Characteristics and a Gaussian take a single model without
-        noise. Replicas of tokens broadcast likewise.
+        and the same bits as alone; see `stats` of `Solution`. So have replicas of tokens under
+        error control, which broadcast likewise; matrices of `Attention` may differ too.
+        Characteristics and a Gaussian take a single model without noise.
     state : Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
         The initial state; or one of a class of your own that a `Motion` moves.
     t_span : (float, float)
@@ -111,7 +112,7 @@ def solve(
         g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or falling.
         In fixed steps of tokens, and under common noise, an event is at the end of the step in
         which it falls. Of an ensemble of densities they see one member at a time, which a terminal
-        event ends.
+        event ends. With events or a callback replicas of tokens have common steps.
     callback : function, optional
         Called as callback(t, state) after every step, and at outputs within a step; returning
         True ends the run. Of an ensemble of densities it sees all members, at outputs alone.
@@ -145,6 +146,7 @@ def solve(
         Of the noise of tokens, and of common noise; without noise it is checked and not read. By
         default a new seed, which `options["seed"]` records. Common noise has a stream of its own,
         that of `rng.spawn(1)`: tokens and a density with the same seed and steps see the same.
+        Each replica has a stream of its own: those of `rng.spawn(R + 1)` after the first.
     checkpoint : path, optional
         Where to keep a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
     resume : bool
@@ -239,6 +241,7 @@ class _Run:
             "events": arguments.events,
             "initial": arguments.state,
             "motion": type(arguments.motion),
+            "integration": type(self._integration),
         }
 
     def to_the_end(self) -> "_Record":
@@ -337,6 +340,8 @@ def _integrated(arguments: Arguments) -> Any:
     kind: type[Integration] = FlowIntegration
     if arguments.motion.semilinear:
         kind = RandomFlow if arguments.motion.random else SpectralIntegration
+    elif has_own_steps(arguments):
+        kind = ReplicaIntegration
     return Ensemble(arguments, kind) if arguments.apart else kind(arguments)
 
 

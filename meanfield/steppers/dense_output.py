@@ -112,7 +112,7 @@ class Interpolant:
 
     def __call__(self, s: float) -> np.ndarray:
         """The state after the part s of the step."""
-        return self._x + _polynomial(self._terms, s).reshape(self._x.shape)
+        return self._x + polynomial(self._terms, s).reshape(self._x.shape)
 
     def of(self, picked: Callable) -> Callable:
         """A linear function of the state, `picked`, as a function of the part s of the step.
@@ -122,11 +122,11 @@ class Interpolant:
         first, *terms = (
             picked(values.reshape(self._x.shape)) for values in (self._x, *self._terms)
         )
-        return lambda s: first + _polynomial(terms, s)
+        return lambda s: first + polynomial(terms, s)
 
 
-def _polynomial(terms, s) -> np.ndarray:
-    """The change since the beginning, at the part s of the step."""
+def polynomial(terms, s) -> np.ndarray:
+    """The change since the beginning, at the part s of the step, or at parts that broadcast."""
     total = np.zeros_like(terms[0])
     for i, term in enumerate(reversed(terms)):
         total += term
@@ -169,3 +169,27 @@ def _combine(x, weights, slopes, dt, result):
         if x.size > 0:
             for i in range(part.size):
                 part[i] += x[begin + i]
+
+
+def combined_of_members(
+    weights: np.ndarray,
+    slopes: np.ndarray,
+    members: np.ndarray,
+    dt: np.ndarray,
+    x: np.ndarray | None = None,
+) -> np.ndarray:
+    """`combined` of some systems, with slopes (R, s, N) of all, and x (R', ...), dt (R',) of these.
+
+    The same bits as `combined` gives for each of them.
+    """
+    shape = (len(members), slopes.shape[2])
+    start = np.empty((len(members), 0)) if x is None else np.ascontiguousarray(x).reshape(shape)
+    result = np.empty(shape)
+    _combine_each(np.require(start, requirements="W"), weights, slopes, members, dt, result)
+    return result if x is None else result.reshape(x.shape)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _combine_each(x, weights, slopes, members, dt, result):
+    for r in range(members.size):
+        _combine(x[r], weights, slopes[members[r]], dt[r], result[r])

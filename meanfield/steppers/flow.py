@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..lowlevel.compilation import njit
 from .advance import NOT_FINITE, PAUSED, REACHED, TOO_SMALL
 from .clock import NO_STEP, Clock, accepted, planned_to, rejected, shows
 from .dense_output import Interpolant, combined, row_of
@@ -241,19 +242,31 @@ class StallDetector:
 
     def rejected(self) -> bool:
         """Count a rejected step; return True once they are too many."""
-        self.numbers[0] += 1
-        return bool(self.numbers[0] > MOST_REJECTIONS)
+        return bool(stall_rejected(self.numbers))
 
     def accepted(self, step: float, moved: bool) -> bool:
         """Count an accepted step, which moved the clock or not; return True once it is stalled."""
-        self.numbers[0] = 0
-        _, waited, shortest, total, mark = self.numbers
-        if moved:
-            self.numbers[:] = 0
-        elif shortest == 0 or step < shortest / 2:
-            self.numbers[1:] = 0, step, step, step
-        elif total + step > 2 * mark:
-            self.numbers[1:] = 0, shortest, total + step, total + step
-        else:
-            self.numbers[1:] = waited + 1, shortest, total + step, mark
-        return bool(self.numbers[1] > MOST_STALLED or (step < NO_STEP and not moved))
+        return bool(stall_accepted(self.numbers, step, moved))
+
+
+@njit(cache=True, error_model="numpy")
+def stall_rejected(numbers):
+    """`StallDetector.rejected` with these numbers."""
+    numbers[0] += 1
+    return numbers[0] > MOST_REJECTIONS
+
+
+@njit(cache=True, error_model="numpy")
+def stall_accepted(numbers, step, moved):
+    """`StallDetector.accepted` with these numbers."""
+    numbers[0] = 0.0
+    waited, shortest, total, mark = numbers[1], numbers[2], numbers[3], numbers[4]
+    if moved:
+        numbers[:] = 0.0
+    elif shortest == 0 or step < shortest / 2:
+        numbers[1], numbers[2], numbers[3], numbers[4] = 0.0, step, step, step
+    elif total + step > 2 * mark:
+        numbers[1], numbers[3], numbers[4] = 0.0, total + step, total + step
+    else:
+        numbers[1], numbers[3] = waited + 1, total + step
+    return numbers[1] > MOST_STALLED or (step < NO_STEP and not moved)

@@ -46,7 +46,10 @@ laws = st.just("Uniform") | st.fixed_dictionaries(
 matrices = st.sampled_from([2.0, [[1.0, 0.0], [0.5, 2.0]], [[[1.0]], [[2.0]]], GOE])
 weights = st.sampled_from(["Softmax", "L2", {"kind": "Sigmoid", "bias": -1.5}])
 DRAWN = {"n": st.integers(2, 5), "d": st.integers(2, 5), "rng": seeds}
-RANDOM = ({"rng": seeds}, {"scale": numbers, "columns": natural, "heads": natural})
+RANDOM = (
+    {"rng": seeds},
+    {"scale": numbers, "columns": natural, "heads": natural, "per_replica": st.booleans()},
+)
 NONE: tuple = ({}, {})
 FACTORS = st.just([0.5, 2.0]) | st.just({"kind": "Logarithmic"})
 

@@ -48,6 +48,17 @@ def test_matrices_are_drawn_read_or_written(tmp_path):
     assert "run.toml: model: " in text and "'x'" in text
 
 
+def test_matrices_are_drawn_for_each_replica():
+    """In the axes of the replicas of the state; those of arrays of the model come after."""
+    given = attention(Q={**GOE, "per_replica": True}, beta=[1.0, 2.0])
+    given["initial"]["x"] = {"kind": "Uniform", "n": 4, "d": 3, "rng": 9, "replicas": 5}
+    run = solved(given)
+    assert run.shape == (5, 2) and run.model.drift.Q.shape == (5, 1, 1, 3, 3)
+    np.testing.assert_array_equal(run.model.drift.Q[:, 0, 0], mf.ensembles.goe(3, 3, (5,)))
+    given["initial"]["x"] = {"kind": "Uniform", "n": 4, "d": 3, "rng": 9}
+    assert solved(given).model.drift.Q.shape == (3, 3)
+
+
 def test_a_perceptron_and_a_reaction_reach_the_model():
     table = {"inner": [[1, 2, 3]], "outer": [[1], [0], [0]], "bias": [2], "activation": "tanh"}
     given = tokens({"drift": SA, "feedforward": table, "reaction": 0.5})

@@ -82,6 +82,11 @@ def test_axes_of_length_one_are_kept():
 # Bits --------------------------------------------------------------------------------------
 
 
+def counts(run):
+    """What a run counts, as plain data, but for seconds."""
+    return {n: np.asarray(v).tolist() for n, v in run.stats.items() if n not in ("seconds",)}
+
+
 def assert_same_bits(one, other):
     """Two runs of single densities: outputs, degrees, states and observables."""
     np.testing.assert_array_equal(one.t, other.t)
@@ -137,7 +142,7 @@ def test_threads_change_no_bit():
     model = mf.Transformer(mf.USA(betas), np.geomspace(0.5, 20, 12))
     one, two = (mf.solve(model, INITIAL[0], (0, 1), threads=n) for n in (1, 2))
     assert_same_bits(one, two)
-    assert one.stats | {"seconds": 0} == two.stats | {"seconds": 0}
+    assert counts(one) == counts(two)
 
 
 def test_threads_are_for_ensembles_of_densities():
@@ -182,16 +187,17 @@ def test_members_under_attention_have_the_bits_that_they_have_alone(drift):
     assert_has_the_bits_of(one(betas), {(i,): one(beta) for i, beta in enumerate(betas)})
 
 
-@pytest.mark.parametrize("rng", [5, None], ids=["seed", "generator"])
-def test_under_common_noise_a_member_has_the_path_of_a_child_of_the_generator(rng):
-    def one(kappa, rng):
-        model = mf.Transformer(mf.USA(1.0), 4.0, common=mf.CommonRotations(kappa))
-        return mf.solve(model, INITIAL[1], (0, 0.3), t_eval=[0.1, 0.3], dt=0.05, rng=rng)
+def test_under_common_noise_a_member_has_its_path_whoever_comes_after_it():
+    """Members draw from children of the generator, in their order."""
 
-    kappas, given = [2.0, 8.0], np.random.default_rng(7) if rng is None else rng
-    children = np.random.default_rng(7 if rng is None else rng).spawn(2)
-    run = one(kappas, given)
-    assert_has_the_bits_of(run, {(i,): one(kappas[i], children[i]) for i in range(2)})
+    def run(kappas):
+        model = mf.Transformer(mf.USA(1.0), 4.0, common=mf.CommonRotations(kappas))
+        return mf.solve(model, INITIAL[1], (0, 0.3), t_eval=[0.1, 0.3], dt=0.05, rng=5)
+
+    two, three = run([2.0, 8.0]), run([2.0, 8.0, 3.0])
+    for mu, nu in zip(two, three, strict=True):
+        np.testing.assert_array_equal(mu.coefficients, nu[:2].coefficients)
+        assert not np.allclose(nu[1].coefficients, nu[2].coefficients)
 
 
 # Own ends ----------------------------------------------------------------------------------
@@ -206,8 +212,8 @@ def test_a_member_that_cannot_go_on_keeps_its_last_state_and_the_others_go_on():
     with pytest.warns(mf.UnresolvedWarning):
         collapsing = one(np.inf)
     assert run.status == "unresolved" and not run.success and not run.resolved
-    assert run.stats["status"] == ["finished", "unresolved"]
-    assert run.t[-1] == 5 and run.stats["t_end"] == [5.0, collapsing.t[-1]]
+    assert run.stats["status"].tolist() == ["finished", "unresolved"]
+    assert run.t[-1] == 5 and run.stats["t_end"].tolist() == [5.0, collapsing.t[-1]]
     assert_same = np.testing.assert_array_equal
     assert_same(run.final[1].coefficients, collapsing.final.coefficients)
     assert_same(run.final[0].coefficients, one(1.0).final.coefficients)
@@ -241,7 +247,7 @@ def test_steady_means_that_every_member_is_and_each_stops_when_it_is():
 
     kappas = [1.0, 2.5]
     run, alone = one(kappas), [one(kappa) for kappa in kappas]
-    assert run.status == "steady" and run.stats["t_end"] == [float(r.t[-1]) for r in alone]
+    assert run.status == "steady" and run.stats["t_end"].tolist() == [r.t[-1] for r in alone]
     assert run.t[-1] == max(run.stats["t_end"])
     for i in range(2):
         np.testing.assert_array_equal(run.final[i].coefficients, alone[i].final.coefficients)
@@ -297,7 +303,7 @@ def test_a_terminal_event_ends_its_member(tmp_path):
     run = mf.solve(model, start, (0, 4), t_eval=[2, 4], events=ends)
     sixth = mf.Transformer(mf.USA(1.0), 6.0)
     alone = mf.solve(sixth, start, (0, 4), t_eval=[2, 4], events=ends)
-    assert run.stats["status"] == ["finished", "event"] and run.status == "finished"
+    assert run.stats["status"].tolist() == ["finished", "event"] and run.status == "finished"
     np.testing.assert_array_equal(run.final[1].coefficients, alone.final.coefficients)
     both = mf.solve(
         mf.Transformer(mf.USA(1.0), [6.0, 7.0]), start, (0, 4), t_eval=[2, 4], events=ends
@@ -306,7 +312,7 @@ def test_a_terminal_event_ends_its_member(tmp_path):
     np.testing.assert_array_equal(both.final[0].coefficients, alone.final.coefficients)
     again = mf.load(both.save(tmp_path / "run.nc"))
     np.testing.assert_array_equal(again.t_events[0], both.t_events[0])
-    assert again.stats == both.stats
+    assert counts(again) == counts(both)
 
 
 def test_a_callback_sees_the_ensemble_at_outputs():
@@ -343,7 +349,7 @@ def test_an_interrupted_ensemble_goes_on_with_the_same_bits(tmp_path, common):
         on = mf.solve(model, INITIAL[0], (0, 1), resume=True, **options)
         assert_same_bits(whole, on)
         np.testing.assert_array_equal(on.t_events[0], whole.t_events[0])
-        assert on.stats | {"seconds": 0} == whole.stats | {"seconds": 0}
+        assert counts(on) == counts(whole)
         del options["checkpoint"]
 
 
@@ -372,7 +378,7 @@ def test_an_ensemble_that_dies_between_outputs_goes_on_with_the_same_bits(
             pass
     again = mf.solve(model, INITIAL[0], (0, 0.5), resume=True, **options, **keeping)
     assert_same_bits(whole, again)
-    assert whole.stats | {"seconds": 0} == again.stats | {"seconds": 0}
+    assert counts(whole) == counts(again)
 
 
 def test_members_of_a_loaded_run_have_their_own_degrees(tmp_path):

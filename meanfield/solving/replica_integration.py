@@ -1,0 +1,237 @@
+"""Replicas of tokens in runs with error control: each has its own steps and its own end.
+
+A replica takes the steps that it takes alone, to the last bit, whatever stands beside it. Those
+that have passed an output, within their last step, wait until all have; there all are at the same
+time. A replica that is steady, or for which no step is short enough, keeps its last state.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..dynamics.motion import Failure
+from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
+from ..steppers.flow import UNHEARD
+from ..steppers.replica_flow import ACCEPTED, GIVES_UP, LOST, RUNNING, ReplicaFlow
+from .arguments import Arguments
+from .integration import Integration
+
+ENDED = {GIVES_UP: TOO_SMALL, LOST: NOT_FINITE}
+STATUS = {RUNNING: "finished", STEADY: "steady", TOO_SMALL: "step_too_small"}
+STATUS[NOT_FINITE] = "not_finite"
+
+
+class ReplicaIntegration(Integration):
+    """Steps of replicas by an explicit scheme, with error control or of a given length.
+
+    Attributes
+    ----------
+    flow : ReplicaFlow
+    ends : ndarray of int, shape (R,)
+        Why replicas have ended: `RUNNING`, `STEADY`, `TOO_SMALL` or `NOT_FINITE`.
+    """
+
+    def __init__(self, arguments: Arguments):
+        super().__init__(arguments)
+        motion, self._scheme = self.motion, arguments.scheme
+        y = np.array(motion.coordinates(arguments.state), dtype=float)
+        self.enter_piece(0.0)
+        steps = np.full(len(y), self.dt or 0.0)
+        if not self.dt:
+            steps = self._first_steps(y)
+        motion.begin(y, self.start)
+        rtol = 0.0 if self.dt else self.rtol
+        self.flow = ReplicaFlow(self._scheme, motion, y, steps, rtol=rtol, start=self.start)
+        self.ends = np.full(len(y), RUNNING)
+        self.policies, self._output = {}, 0.0
+        if self.steady:
+            self._end_where_steady(np.arange(len(y)))
+
+    # What the driver asks ------------------------------------------------------------------
+
+    @property
+    def state(self) -> Any:
+        return self.motion.state_of(self._array)
+
+    @property
+    def _array(self) -> np.ndarray:
+        """Coordinates at the time of the state, which may be within last steps."""
+        y, within = self.flow.x, np.flatnonzero(self.flow.t > self.elapsed)
+        if within.size:
+            y = y.copy()
+            y[within] = self.flow.within(within, self.elapsed)
+        return y
+
+    @property
+    def coordinates(self) -> np.ndarray:
+        return self.flow.x
+
+    @property
+    @np.errstate(**UNHEARD)
+    def rate(self) -> float:
+        return float(self.motion.rate(self.flow.x, self.flow.velocity))
+
+    @property
+    def size(self) -> str:
+        left = np.count_nonzero(self.ends == RUNNING)
+        return f"{left} of {len(self.ends)} replicas, {self.motion.size(self.flow.x)}"
+
+    @property
+    def within(self) -> bool:
+        """Whether all replicas that still move are at the next output or beyond."""
+        moving, later = self.ends == RUNNING, self.outputs[self.outputs > self.elapsed]
+        return bool(later.size and moving.any() and (self.flow.t[moving] >= later[0]).all())
+
+    @np.errstate(**UNHEARD)
+    def advance(self, output: float, limit: int) -> int:
+        """Towards the time of an output, by one attempt of each replica that is not there yet."""
+        code = self.take_steps(output, limit)
+        if code == PAUSED:
+            return code
+        end = self.follow(code)
+        return code if end is None else end
+
+    def take_steps(self, output: float, limit: int) -> int:
+        self._output = output
+        before = np.flatnonzero((self.ends == RUNNING) & (self.flow.t < output))
+        if before.size:
+            self._attempt(before, output)
+        behind = (self.ends == RUNNING) & (self.flow.t < output)
+        return PAUSED if behind.any() else REACHED
+
+    def follow(self, code: int) -> int | None:
+        """Why the run ends where no replica has to go on to the output, or None."""
+        moving, output = (self.ends == RUNNING).any(), self._output
+        if moving or (self.flow.t > output).any():
+            self.elapsed = output
+            return self._failed if output == self.duration else None
+        self.elapsed = max(self.elapsed, float(self.flow.t.max()))
+        return STEADY if self._failed is None else self._failed
+
+    @property
+    def _failed(self) -> int | None:
+        """Why a replica could not go on, the first of those that could not; None where all can."""
+        found = self.ends[np.isin(self.ends, list(ENDED.values()))]
+        return int(found[0]) if found.size else None
+
+    def _attempt(self, members: np.ndarray, output: float) -> None:
+        """One attempt of some replicas: those between the same two jumps, where the model jumps."""
+        jump = next((at for at in self.jumps if at > self.flow.t[members].min()), self.duration)
+        members = members[self.flow.t[members] < jump]
+        if self.enter_piece(float(self.flow.t[members].min())):
+            self.flow.restart(members)
+        goal = min(jump, self.duration if self.flow.dense else output)
+        codes = self.flow.advance(members, goal)
+        for code, end in ENDED.items():
+            self.ends[members[codes == code]] = end
+        if self.steady:
+            self._end_where_steady(members[codes == ACCEPTED])
+
+    def _end_where_steady(self, members: np.ndarray) -> None:
+        if members.size:
+            part = self.motion.of_members(members)
+            rates = part.rates(self.flow.x[members], self.flow.velocity[members])
+            self.ends[members[rates <= self.steady]] = STEADY
+
+    @np.errstate(**UNHEARD)
+    def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
+        y = np.array(self.motion.coordinates(state), dtype=float)
+        steps, start = np.full(len(y), dt), self.start + elapsed
+        flow = ReplicaFlow(self._scheme, self.motion, y, steps, rtol=0.0, start=start)
+        flow.advance(np.arange(len(y)), dt)
+        return self.motion.state_of(flow.x)
+
+    # Counts --------------------------------------------------------------------------------
+
+    @property
+    def attempts(self) -> int:
+        """Steps that the replica with the most of them has tried."""
+        return int(self.flow.counts[:2].sum(axis=0).max())
+
+    @property
+    def accepted(self) -> int:
+        return int(self.flow.counts[0].max())
+
+    def stats(self, state: Any, t: float) -> dict[str, Any]:
+        """Counts, status and last time of every replica, and what the motion tells."""
+        shape, flow = self.motion.like.shape, self.flow
+        ended = np.where(self.ends == RUNNING, self.elapsed, flow.t)
+        names = "steps", "rejected", "evaluations"
+        each: dict[str, Any] = dict(zip(names, flow.counts, strict=True))
+        each["t_end"] = self.start + ended
+        each["status"] = np.array([STATUS[int(end)] for end in self.ends])
+        found: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in each.items()}
+        found["schemes"] = {flow.scheme.name: int(flow.counts[0].sum())}
+        return {"merges": []} | found | self.motion.stats(state, t)
+
+    def situation(self, stats: dict[str, Any]) -> Failure:
+        """Where the first replica is that could not go on; else the run."""
+        failed = np.flatnonzero(np.isin(self.ends, list(ENDED.values())))
+        r = int(failed[0]) if failed.size else 0
+        place = tuple(map(int, np.unravel_index(r, self.motion.like.shape)))
+        name = f" of replica {place[0] if len(place) == 1 else place}" if failed.size else ""
+        flow, elapsed = self.flow, float(self.flow.t[r])
+        stalled, step = bool(flow.stalls[r, 2] > 0), float(flow.clocks[r, 2])
+        y = flow.x[r : r + 1]
+        now = self.start + elapsed, elapsed, y, step, stalled, self.dt, self.rtol, stats
+        return Failure(*now, member=name)
+
+    # Kept in a checkpoint ------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        flow = self.flow
+        return {
+            "elapsed": self.elapsed,
+            "coordinates": flow.x,
+            "clocks": flow.clocks,
+            "before": flow.before,
+            "step": flow.step,
+            "counts": flow.counts,
+            "stalls": flow.stalls,
+            "ends": self.ends,
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        flow, self.elapsed = self.flow, float(snapshot["elapsed"])
+        self.ends = np.array(snapshot["ends"])
+        flow.x, flow.clocks = np.array(snapshot["coordinates"]), np.array(snapshot["clocks"])
+        flow.before, flow.step = np.array(snapshot["before"]), np.array(snapshot["step"])
+        flow.counts, flow.stalls = np.array(snapshot["counts"]), np.array(snapshot["stalls"])
+        begins = np.where(flow.t > self.elapsed, flow.step[:, 0], flow.t)
+        moving = self.ends == RUNNING
+        self.enter_piece(float(begins[moving].min() if moving.any() else self.elapsed))
+        flow.repeat(np.flatnonzero(flow.t > self.elapsed))
+        flow.restart(np.arange(len(flow.x)))
+
+    def _first_steps(self, y: np.ndarray) -> np.ndarray:
+        """The first step of each replica: see `FlowIntegration`."""
+        motion, start = self.motion, self.start
+        with np.errstate(**UNHEARD):
+            velocity = motion.velocity(y, start)
+            self.check_finite(velocity, y)
+            part, axes = 0.1 * self.rtol**0.125, tuple(range(1, y.ndim))
+            fastest = np.abs(velocity).max(axis=axes)
+            direction = velocity / _along(np.where(fastest > 0, fastest, 1.0), y)
+            size = motion.relative_errors(direction, y)
+            some = size > 0
+            moved = y + _along(part / np.where(some, size, 1.0), y) * direction
+            change = motion.velocity(moved, start) - velocity
+            growth = motion.relative_errors(change, y) / part
+            rate = np.maximum(size * fastest, np.where(np.isfinite(growth), 0.1 * growth, 0.0))
+            return np.where(some, part / np.where(some, rate, 1.0), part * self.duration)
+
+
+def _along(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Values (R,) with axes for all of the coordinates y (R, ...)."""
+    return values.reshape(-1, *(1,) * (y.ndim - 1))
+
+
+def has_own_steps(arguments: Arguments) -> bool:
+    """Whether replicas take steps of their own.
+
+    Events and callbacks look at all replicas at one time after every step, tangents are those of
+    common steps, noise and layers have steps of a given length: there replicas have common steps.
+    """
+    looked_at = bool(arguments.events or arguments.callback or arguments.tangents)
+    explicit = bool(getattr(arguments.scheme, "explicit", False))
+    return bool(arguments.motion.members) and explicit and not looked_at
