@@ -1,8 +1,9 @@
 """Claim: a member of an ensemble has the bits that it has alone, whoever else is in the ensemble.
 
 Ensembles of random beta, kappa and initial densities, some of the latter on few modes: USA and SA
-on the circle, S^2 and the sphere of R^5, attention with matrices on the circle; with two threads. Members drawn at random are solved again alone. Compared are the coefficients and
-degrees of all states, all observables, and the counts of steps: no bit may differ.
+on the circle, S^2 and the sphere of R^5, attention with matrices on the circle; with two threads.
+Members drawn at random are solved again alone. Compared are the coefficients and degrees of all
+states, all observables, and the counts of steps: no bit may differ.
 
 And: whether a stationary state is stable, by the inertia of a small matrix, is what the spectrum of
 the linearised equation says.
