@@ -171,12 +171,12 @@ class DifferentiatedRun:
                 u = forwards.advance(u[None], *part)[0]
         l = self.geometry.with_modes(end.size).resample(end, geometry.degree)
         by_parameter = np.zeros(len(self.parameters))
-        for piece, part, u in reversed(parts):
+        for piece, (steps, noise), u in reversed(parts):
             here = self.geometry.with_degree(piece.stretch.degree)
             l = self.geometry.with_modes(l.size).resample(l, piece.stretch.degree)
-            record = self._forwards(piece).recorded(u, *part)
+            record = self._forwards(piece).recorded(u, steps, noise)
             found = np.zeros(len(self.parameters))
-            l = self._backwards(piece).pulled_back(l, *part, record, found)
+            l = self._backwards(piece).pulled_back(l, steps, noise, record, found)
             by_parameter += found
         l = here.resample(l, self.geometry.degree) if parts else l
         return l, by_parameter
