@@ -10,7 +10,7 @@ differences of runs with the same equal steps.
 
 Other noises, and noise that changes: the same for a kappa that is a function of time or a
 PerLayer, and under Anisotropic, MultiplicativeIto and MultiplicativeStratonovich noise, on the
-circle and on S^2.
+circle and on S^2. Tangents alone under Attention with matrices, a Field and a feed-forward map.
 
 Closed forms: growth rates from the uniform state and their derivatives by beta and kappa, the exact
 solution of Ott and Antonsen along the run, and the noisy Kuramoto model at rest, dr/dkappa =
@@ -174,6 +174,52 @@ def changing_and_other_noises(report: Report) -> None:
             ]
             apart = np.abs(np.array(values) - forwards).max()
             report.compare(name, "adjoint", predicted=0, measured=apart, tolerance=1e-10)
+
+
+def pushing(x):
+    return np.stack([x[..., 1] ** 2, *[x[..., 0]] * (x.shape[-1] - 1)], axis=-1)
+
+
+def attention_and_fields(report: Report) -> None:
+    for space in (CIRCLE, mf.Sphere(12)):
+        d = space.dimension
+        Q, V = (np.eye(d) + np.eye(d, k=k) / 3 for k in (1, -1))
+
+        def heads(by, *, Q=Q, V=V):
+            heads = {"Q": np.stack([Q, V]), "V": np.stack([V, Q])}
+            return {"drift": mf.Attention(**heads, beta=1.5 + by.get("beta", 0))}
+
+        def field(by):
+            drift = mf.SA(beta=2.0 + by.get("drifts[0].beta", 0))
+            drift = drift + (0.5 + by.get("factors[1]", 0)) * mf.Field(pushing)
+            return {"drift": drift, "feedforward": pushing}
+
+        start = space.density(lambda *x: 1 + 0.3 * (np.cos(x[0]) if len(x) == 1 else x[0] * x[2]))
+        direction = mf.Variation(space, space.uniform().coefficients - start.coefficients)
+        cases = {
+            "heads": (["beta"], heads),
+            "SA + Field": (["drifts[0].beta", "factors[1]"], field),
+        }
+        for name, (names, made) in cases.items():
+
+            def run(by, tangents=(), *, of=(made, start, direction)):
+                make, start, direction = of
+                degree = start.geometry.degree
+                options = {"dt": 0.05, "rtol": 1e-3, "t_eval": [0.07, 0.1], "tangents": tangents}
+                options |= {"min_degree": degree, "max_degree": degree}
+                model = mf.Transformer(**make(by), kappa=5.0 + by.get("kappa", 0.0))
+                moved = start.coefficients + by.get("", 0.0) * direction.coefficients
+                return mf.solve(model, mf.Density(start.geometry, moved), (0, 0.1), **options)
+
+            worst, every = 0.0, [*names, "kappa", ""]
+            here = successful(run({}, [*every[:-1], direction]))
+            for which, found in zip(every, here.tangents.values(), strict=True):
+                many = {node: run({which: STEP * node}) for node in FOURTH}
+                for i, h in enumerate(found):
+                    expected = sum(w * many[n][i].coefficients for n, w in FOURTH.items()) / STEP
+                    worst = max(worst, np.abs(expected - h.coefficients).max())
+            report.compare(f"{space!r}, {name}", "tangents", predicted=0, measured=worst,
+                           tolerance=1e-8)  # fmt: skip
 
 
 def closed_forms(report: Report) -> None:
@@ -354,6 +400,7 @@ def main() -> int:
     frozen(report)
     other_spaces(report)
     changing_and_other_noises(report)
+    attention_and_fields(report)
     closed_forms(report)
     without_an_axis(report)
     special_points(report)

@@ -120,7 +120,7 @@ def gradient(
     fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
     final: Any = run.final
     check_state(final)
-    check_differentiable(run.model)
+    check_differentiable(run.model, adjoint=True)
     journal, initial = recorded(run)
     steps = journal.stretches[-1].steps[-1] if len(journal) else (0.0, 1.0)
     if abs(sum(steps) - (run.t[-1] - run.options["t_start"])) > STEPPED * steps[1] and len(journal):

@@ -127,8 +127,8 @@ def solve(
         Derivatives that the result has as `tangents`, at every output: names of parameters of the
         model, such as "beta" and "kappa", and directions in which the initial density changes. A
         direction is another Density, towards which it moves; a function of unit vectors (N, d); a
-        `Variation`; or coefficients. For a Density under a zonal drift and independent noise, or
-        none; "kappa[0]" and so on are layers of a `PerLayer` kappa.
+        `Variation`; or coefficients. For a Density under a constant drift and independent noise,
+        or none; "kappa[0]" and so on are layers of a `PerLayer` kappa.
     min_degree, max_degree : int, optional
         Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
         number of modes is its square. A density that needs more than `max_degree` ends the run
