@@ -8,14 +8,23 @@ The adjoint: products of the gradient with directions, and its derivatives by pa
 the tangents of the same runs; and on S^2 and on Zonal(8), where tangents are checked by it and by
 differences of runs with the same equal steps.
 
-Closed forms: growth rates from the uniform state, the exact solution of Ott and Antonsen, and the
-noisy Kuramoto model at rest, dr/dkappa = r (1 - 1/kappa - r^2)/(2 - kappa + kappa r^2), by a run
-and by the implicit function theorem.
+Other noises, and noise that changes: the same for a kappa that is a function of time or a
+PerLayer, and under Anisotropic, MultiplicativeIto and MultiplicativeStratonovich noise, on the
+circle and on S^2. Tangents alone under Attention with matrices, a Field and a feed-forward map.
+
+Closed forms: growth rates from the uniform state and their derivatives by beta and kappa, the exact
+solution of Ott and Antonsen along the run, and the noisy Kuramoto model at rest, dr/dkappa =
+r (1 - 1/kappa - r^2)/(2 - kappa + kappa r^2), by a run and by the implicit function theorem.
+
+States on S^2 without an axis: free energy, second moments and eigenvalues of the biaxial state of
+W = 0.26 P_2 + b P_4 against differences of order 4 of states that are found anew, with D2h and
+among all harmonics; and a state about a skew axis among all harmonics against that about its axis.
 
 Folds, transitions, onsets: d kappa/d beta against differences of order 4 of diagrams, and of the
-known onset beta/I_1(beta).
+known onset beta/I_1(beta). Points under anisotropic noise, losses of symmetry and Hopf points among
+them, and of the group Oh on S^2: of drifts b v, where d kappa/d b = -kappa/b.
 
-    python validation/derivatives.py    # 5 s
+    python validation/derivatives.py    # 20 s
 
 Exit code 1 on failure.
 """
@@ -104,6 +113,115 @@ def other_spaces(report: Report) -> None:
             adjoint(report, name, here, direction)
 
 
+TENSOR = np.array([[1.0, 0.2, 0.0], [0.2, 1.5, 0.1], [0.0, 0.1, 2.0]])
+
+
+def scale(x):
+    return np.exp(0.1 * x[..., 0])
+
+
+def noises(dimension: int):
+    """Parameters of the noise, and what makes kappa and the noise of their changes, by name."""
+    wave = lambda t: 4.0 + np.sin(3 * t)  # noqa: E731
+    layers = lambda by: mf.PerLayer([4.0 + by["kappa[0]"], np.inf, 3.0 + by["kappa[2]"]], 0.1)  # noqa: E731
+    tensor = TENSOR[:dimension, :dimension]
+    return {
+        "kappa(t)": ([], lambda _: {"kappa": wave}),
+        "PerLayer": (["kappa[0]", "kappa[2]"], lambda by: {"kappa": layers(by)}),
+        "Anisotropic": (
+            ["kappa"],
+            lambda by: {"kappa": 4.0 + by["kappa"], "noise": mf.Anisotropic(tensor)},
+        ),
+        "Ito": (
+            ["kappa"],
+            lambda by: {"kappa": 4.0 + by["kappa"], "noise": mf.MultiplicativeIto(scale)},
+        ),
+        "Stratonovich, kappa(t)": (
+            [],
+            lambda _: {"kappa": wave, "noise": mf.MultiplicativeStratonovich(scale)},
+        ),
+    }
+
+
+def changing_and_other_noises(report: Report) -> None:
+    for space in (CIRCLE, mf.Sphere(14)):
+        start = space.density(lambda *x: 1 + 0.3 * (np.cos(x[0]) if len(x) == 1 else x[0] * x[2]))
+        direction = mf.Variation(space, space.uniform().coefficients - start.coefficients)
+        for noise, (own, made) in noises(space.dimension).items():
+            name, names = f"{space!r}, {noise}", ["beta", *own, ""]
+            fixed = {"min_degree": space.degree, "max_degree": space.degree}
+            options = {"dt": 0.02, "rtol": 1e-4, "t_eval": [0.17, 0.3], **fixed}
+
+            def run(by, tangents=(), *, of=(made, start, direction, options)):
+                make, start, direction, options = of
+                model = mf.Transformer(mf.SA(beta=2.0 + by["beta"]), **make(by))
+                moved = start.coefficients + by[""] * direction.coefficients
+                mu0 = mf.Density(start.geometry, moved)
+                return mf.solve(model, mu0, (0, 0.3), tangents=tangents, **options)
+
+            zero, worst = dict.fromkeys(names, 0.0), 0.0
+            here = successful(run(zero, [*names[:-1], direction]))
+            for which, found in zip(names, here.tangents.values(), strict=True):
+                many = {node: run({**zero, which: STEP * node}) for node in FOURTH}
+                for i, h in enumerate(found):
+                    expected = sum(w * many[n][i].coefficients for n, w in FOURTH.items()) / STEP
+                    worst = max(worst, np.abs(expected - h.coefficients).max())
+            report.compare(name, "tangents", predicted=0, measured=worst, tolerance=1e-8)
+            gradient = mf.gradient(lambda x: x[:, -1] ** 3 + x[:, 0], here)
+            values = [*gradient.parameters.values(), gradient.initial.paired(direction)]
+            forwards = [
+                h[-1].expect(lambda x: x[:, -1] ** 3 + x[:, 0]) for h in here.tangents.values()
+            ]
+            apart = np.abs(np.array(values) - forwards).max()
+            report.compare(name, "adjoint", predicted=0, measured=apart, tolerance=1e-10)
+
+
+def pushing(x):
+    return np.stack([x[..., 1] ** 2, *[x[..., 0]] * (x.shape[-1] - 1)], axis=-1)
+
+
+def attention_and_fields(report: Report) -> None:
+    for space in (CIRCLE, mf.Sphere(12)):
+        d = space.dimension
+        Q, V = (np.eye(d) + np.eye(d, k=k) / 3 for k in (1, -1))
+
+        def heads(by, *, Q=Q, V=V):
+            heads = {"Q": np.stack([Q, V]), "V": np.stack([V, Q])}
+            return {"drift": mf.Attention(**heads, beta=1.5 + by.get("beta", 0))}
+
+        def field(by):
+            drift = mf.SA(beta=2.0 + by.get("drifts[0].beta", 0))
+            drift = drift + (0.5 + by.get("factors[1]", 0)) * mf.Field(pushing)
+            return {"drift": drift, "feedforward": pushing}
+
+        start = space.density(lambda *x: 1 + 0.3 * (np.cos(x[0]) if len(x) == 1 else x[0] * x[2]))
+        direction = mf.Variation(space, space.uniform().coefficients - start.coefficients)
+        cases = {
+            "heads": (["beta"], heads),
+            "SA + Field": (["drifts[0].beta", "factors[1]"], field),
+        }
+        for name, (names, made) in cases.items():
+
+            def run(by, tangents=(), *, of=(made, start, direction)):
+                make, start, direction = of
+                degree = start.geometry.degree
+                options = {"dt": 0.05, "rtol": 1e-3, "t_eval": [0.07, 0.1], "tangents": tangents}
+                options |= {"min_degree": degree, "max_degree": degree}
+                model = mf.Transformer(**make(by), kappa=5.0 + by.get("kappa", 0.0))
+                moved = start.coefficients + by.get("", 0.0) * direction.coefficients
+                return mf.solve(model, mf.Density(start.geometry, moved), (0, 0.1), **options)
+
+            worst, every = 0.0, [*names, "kappa", ""]
+            here = successful(run({}, [*every[:-1], direction]))
+            for which, found in zip(every, here.tangents.values(), strict=True):
+                many = {node: run({which: STEP * node}) for node in FOURTH}
+                for i, h in enumerate(found):
+                    expected = sum(w * many[n][i].coefficients for n, w in FOURTH.items()) / STEP
+                    worst = max(worst, np.abs(expected - h.coefficients).max())
+            report.compare(f"{space!r}, {name}", "tangents", predicted=0, measured=worst,
+                           tolerance=1e-8)  # fmt: skip
+
+
 def closed_forms(report: Report) -> None:
     beta, kappa, t = 3.0, 2.0, 1.0
     for l in (1, 2, 3):
@@ -121,14 +239,26 @@ def closed_forms(report: Report) -> None:
     start = mf.Density(space, r0 ** np.arange(65))
     direction = np.arange(65) * r0 ** np.arange(-1.0, 64.0)
     model = mf.Transformer(mf.Kuramoto())
-    run = mf.solve(model, start, (0, 2), t_eval=[2.0], rtol=1e-12, tangents=[direction])
-    odds = np.exp(2.0) * r0**2 / (1 - r0**2)
+    times = np.linspace(0, 2, 9)
+    run = mf.solve(model, start, (0, 2), t_eval=times, rtol=1e-12, tangents=[direction])
+    odds = np.exp(times) * r0**2 / (1 - r0**2)
     r = np.sqrt(odds / (1 + odds))
     predicted = r * (1 - r**2) / (r0 * (1 - r0**2))
-    measured = float(run.tangents.observables.order_parameter[0, -1])
-    report.compare(
-        "Ott-Antonsen", "dr/dr_0", predicted=predicted, measured=measured, tolerance=1e-9
-    )
+    measured = run.tangents.observables.order_parameter[0].values
+    worst = np.abs(measured - predicted).max()
+    report.compare("Ott-Antonsen", "dr/dr_0 along the run", predicted=0, measured=worst,
+                   tolerance=1e-9)  # fmt: skip
+    for beta, kappa in ((3.0, 2.0), (1.0, 5.0)):
+        state = mf.stationary(mf.Transformer(mf.USA(beta=beta), kappa=kappa), CIRCLE.uniform())
+        l = np.arange(1, 33)
+        slopes = (iv(l - 1, beta) + iv(l + 1, beta)) / (2 * beta) - iv(l, beta) / beta**2
+        order = np.argsort(-(l**2) * (iv(l, beta) / beta - 1 / kappa), kind="stable")[:3]
+        known = {"beta": l**2 * slopes, "kappa": l**2 / kappa**2}
+        for name, expected in known.items():
+            rates = state.derivative(name).eigenvalues(6)  # of cosines and of sines
+            worst = np.abs(rates - np.repeat(expected[order], 2)).max()
+            report.compare(f"beta = {beta}", f"ds_l/d{name}", predicted=0, measured=worst,
+                           tolerance=1e-9)  # fmt: skip
     for kappa in (2.5, 3.0, 6.0):
         model = mf.Transformer(mf.Kuramoto(), kappa=kappa)
         state = mf.stationary(model, CIRCLE.von_mises(0, 1.0))
@@ -143,6 +273,97 @@ def closed_forms(report: Report) -> None:
             report.compare(
                 f"kappa = {kappa}", label, predicted=predicted, measured=measured, tolerance=1e-9
             )
+
+
+class Biaxial(mf.ZonalDrift):
+    """W = 0.26 P_2 + b P_4.
+
+    Parameters
+    ----------
+    b : float
+        Of P_4.
+    """
+
+    b: float
+
+    def slope(self, t):
+        return 0.78 * t + self.b * (35 * t**3 - 15 * t) / 2
+
+
+class Quartic(mf.ZonalDrift):
+    """W = b P_4.
+
+    Parameters
+    ----------
+    b : float
+        Of P_4.
+    """
+
+    b: float
+
+    def slope(self, t):
+        return self.b * (35 * t**3 - 15 * t) / 2
+
+
+class Scaled(mf.ZonalDrift):
+    """W = b e^(3t)/3.
+
+    Parameters
+    ----------
+    b : float
+        A factor.
+    """
+
+    b: float
+
+    def slope(self, t):
+        return self.b * np.exp(3 * t)
+
+
+def second_moments(function):
+    masses, x = function.geometry.weights * function.values, function.geometry.points
+    return (x * masses[:, None]).T @ x
+
+
+def without_an_axis(report: Report) -> None:
+    space = mf.Sphere(12)
+    c = np.zeros(space.degrees.size, dtype=complex)
+    known = {(0, 0): 1, (2, 0): -0.131, (4, 0): 0.058, (2, 2): 0.028, (4, 2): -0.012}
+    for (l, m), value in {**known, (4, 4): -0.077}.items():
+        c[(space.degrees == l) & (space.orders == m)] = value
+
+    def found(by, guess, symmetry="D2h"):
+        model = mf.Transformer(Biaxial(b=0.432 + by.get("b", 0)), kappa=18.7 + by.get("kappa", 0))
+        return mf.stationary(model, guess, symmetry=symmetry, tolerance=1e-14)
+
+    here = found({}, mf.Density(space, c))
+    free = found({}, here.density, "none")
+    _, axes = np.linalg.eigh(second_moments(here.density))
+    for name, step in (("b", 2e-4), ("kappa", 2e-3)):
+        many = {node: found({name: node * step}, here.density) for node in FOURTH}
+        quantities = {
+            "free energy": lambda state: state.free_energy,
+            "second moments": lambda state: np.linalg.eigvalsh(second_moments(state.density)),
+            "eigenvalues": lambda state: state.stability(6).eigenvalues,
+        }
+        for label, state in (("D2h", here), ("none", free)):
+            change = state.derivative(name)
+            moments = np.diag(axes.T @ second_moments(change.density) @ axes)
+            values = change.free_energy, moments, change.eigenvalues(6)
+            for (what, f), value in zip(quantities.items(), values, strict=True):
+                expected = sum(w * f(many[node]) for node, w in FOURTH.items()) / step
+                worst = np.abs(value - expected).max()
+                report.compare(f"biaxial, {label}", f"{what} by {name}", predicted=0,
+                               measured=worst, tolerance=1e-8)  # fmt: skip
+    axis = np.array([1.0, 2.0, 2.0]) / 3
+    guess = space.density(lambda *x: np.exp(1.5 * np.moveaxis(np.array(x), 0, -1) @ axis))
+    for drift, kappa in ((mf.USA, 3.0), (mf.SA, 4.0)):
+        model = mf.Transformer(drift(beta=2.0), kappa=kappa)
+        about = mf.stationary(model, guess).derivative("beta").density
+        among = mf.stationary(model, guess, symmetry="none").derivative("beta").density
+        apart = about.resample(among.geometry.degree).coefficients - among.coefficients
+        report.compare(f"skew axis, {drift.__name__}", "density by beta", predicted=0,
+                       measured=np.abs(apart).max(), tolerance=1e-10)  # fmt: skip
 
 
 def special_points(report: Report) -> None:
@@ -164,13 +385,24 @@ def special_points(report: Report) -> None:
     report.compare(
         "onset", "d kappa/d beta", predicted=predicted, measured=measured, tolerance=1e-9
     )
+    noise = mf.Anisotropic(np.diag([1.0, 2.0]))
+    under_noise = mf.branches(Scaled(b=1.0), CIRCLE, (1.0, 1.07), noise=noise)
+    finite = mf.branches(Quartic(b=2.0), mf.Sphere(12), (4.0, 4.6), symmetry="Oh", stability=False)
+    for name, found in (("anisotropic", under_noise), ("Oh", finite)):
+        for point in found.special_points:
+            label, predicted = f"{point.kind}, branch {point.branch}", -point.value / found.drift.b
+            report.compare(name, label, predicted=predicted, measured=point.derivative("b"),
+                           tolerance=1e-9)  # fmt: skip
 
 
 def main() -> int:
     report = Report(["case", "what"])
     frozen(report)
     other_spaces(report)
+    changing_and_other_noises(report)
+    attention_and_fields(report)
     closed_forms(report)
+    without_an_axis(report)
     special_points(report)
     return report.verdict()
 

@@ -120,7 +120,7 @@ def gradient(
     fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
     final: Any = run.final
     check_state(final)
-    check_differentiable(run.model)
+    check_differentiable(run.model, adjoint=True)
     journal, initial = recorded(run)
     if parameters is None:
         parameters = [*run.model.drift.as_zonal().parameters, *names_of_kappa(run.model)]

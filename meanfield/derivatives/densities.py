@@ -9,8 +9,8 @@ from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..spaces import Density, Geometry
-from ..spaces.contract import Transport
 from ..spaces.linearised import Adjoint, Tables, Tangents
+from .fields import FieldTangents, check_fields_differentiable
 from .journal import Journal, Stretch
 from .parameters import changes_of, tables_of
 from .steps import DifferentiatedScheme, Diffusion, Noise
@@ -18,20 +18,36 @@ from .steps import DifferentiatedScheme, Diffusion, Noise
 END = 1 - 1e-9  # parts of a step from which on its end is meant
 
 
-def check_differentiable(model: Transformer) -> None:
-    """Raise MeanfieldError, with the reason, for runs of densities that are not differentiated."""
+def check_differentiable(
+    model: Transformer, geometry: Geometry | None = None, adjoint: bool = False
+) -> None:
+    """Raise MeanfieldError, with the reason, for runs of densities that are not differentiated.
+
+    On a geometry, where the drift is not zonal; `adjoint` for gradients, which need a zonal drift.
+    """
     reasons = {
         "common noise, which is random": model.common is not None,
-        f"parts besides drift and noise, {', '.join(model.extras)}": bool(model.extras),
-        "a drift that is not zonal": not model.drift.is_zonal,
+        "a reaction": model.reaction != 0,
+        f"the normalisation {model.normalisation!r}": not model.normalisation.is_identity,
+        "a drift whose parameters change with time": not model.drift.constant,
+        "a drift that is not zonal, or a feed-forward map, whose adjoint is not known": (
+            adjoint and not model.is_zonal
+        ),
     }
     for reason, here in reasons.items():
         if here:
             raise MeanfieldError(
-                "Derivatives of runs of densities are known for a zonal drift with independent "
-                f"noise or none; this model has {reason}: {model!r}. Take another model, or "
-                "differences of runs with dt= and max_degree= = min_degree=."
+                "Runs of densities are differentiated under constant drifts with independent noise "
+                f"or none; this model has {reason}: {model!r}. Take another model, or differences "
+                "of runs with dt= and max_degree= = min_degree=."
             )
+    if geometry is not None and not model.is_zonal:
+        check_fields_differentiable(model, geometry)
+
+
+def drift_of(model: Transformer) -> Any:
+    """The drift, as a zonal one where it is one."""
+    return model.drift.as_zonal() if model.drift.is_zonal else model.drift
 
 
 def names_of_kappa(model: Transformer) -> list[str]:
@@ -45,6 +61,14 @@ def names_of_kappa(model: Transformer) -> list[str]:
     if model.smooth_noise:
         return []
     return [f"kappa[{i}]" for i in np.flatnonzero(np.isfinite(kappa.values))]
+
+
+def name_of_kappa(model: Transformer, t: float) -> str:
+    """The name of the parameter that kappa is at a time."""
+    kappa: Any = model.kappa
+    if model.steady_noise or model.smooth_noise:
+        return "kappa"
+    return f"kappa[{np.searchsorted(kappa.jumps, t, side='right')}]"
 
 
 class Piece(NamedTuple):
@@ -91,7 +115,7 @@ class DifferentiatedRun:
         parameters: Sequence[str],
         start: float = 0.0,
     ):
-        shape, drift = initial.shape, model.drift.as_zonal()
+        shape, drift = initial.shape, drift_of(model)
         if drift.shape:
             own = {n: np.broadcast_to(v, shape)[index] for n, v in drift.parameters.items()}
             drift = drift.replace(**own)
@@ -145,9 +169,7 @@ class DifferentiatedRun:
         key = self._key("tangents", piece)
         if key not in self._kept:
             geometry = self.geometry.with_degree(piece.stretch.degree)
-            tables, changes = self._tables_on(geometry)
-            which = [self.of_drift.index(n) if n in self.of_drift else -1 for n in names]
-            transport = Tangents(geometry, tables, changes, which)
+            transport = self._transport(geometry, names)
             self._kept[key] = self._scheme(piece, geometry, transport, names)
         return self._kept[key]
 
@@ -171,12 +193,12 @@ class DifferentiatedRun:
                 u = forwards.advance(u[None], *part)[0]
         l = self.geometry.with_modes(end.size).resample(end, geometry.degree)
         by_parameter = np.zeros(len(self.parameters))
-        for piece, part, u in reversed(parts):
+        for piece, (steps, noise), u in reversed(parts):
             here = self.geometry.with_degree(piece.stretch.degree)
             l = self.geometry.with_modes(l.size).resample(l, piece.stretch.degree)
-            record = self._forwards(piece).recorded(u, *part)
+            record = self._forwards(piece).recorded(u, steps, noise)
             found = np.zeros(len(self.parameters))
-            l = self._backwards(piece).pulled_back(l, *part, record, found)
+            l = self._backwards(piece).pulled_back(l, steps, noise, record, found)
             by_parameter += found
         l = here.resample(l, self.geometry.degree) if parts else l
         return l, by_parameter
@@ -185,7 +207,7 @@ class DifferentiatedRun:
         key = self._key("forwards", piece)
         if key not in self._kept:
             geometry = self.geometry.with_degree(piece.stretch.degree)
-            transport = Tangents(geometry, self._tables_on(geometry)[0], [], [])
+            transport = self._transport(geometry, [])
             self._kept[key] = self._scheme(piece, geometry, transport, [])
         return self._kept[key]
 
@@ -253,11 +275,20 @@ class DifferentiatedRun:
 
     # Both ----------------------------------------------------------------------------------
 
+    def _transport(self, geometry: Geometry, names: Sequence[str | None]) -> Any:
+        """N with its tangents."""
+        if not self._model.is_zonal:
+            of_drift = [n if n in self.of_drift else None for n in names]
+            return FieldTangents(self._model, self.drift, geometry, of_drift)
+        tables, changes = self._tables_on(geometry)
+        which = [self.of_drift.index(n) if n in self.of_drift else -1 for n in names]
+        return Tangents(geometry, tables, changes if names else [], which)
+
     def _key(self, what: str, piece: Piece) -> tuple:
         return what, piece.stretch.degree, piece.stretch.scheme.name, piece.layer
 
     def _scheme(
-        self, piece: Piece, geometry: Geometry, transport: Transport, names: Sequence[str | None]
+        self, piece: Piece, geometry: Geometry, transport: Any, names: Sequence[str | None]
     ) -> DifferentiatedScheme:
         factors = np.array([self._factor(name, piece.layer) for name in names])
         if geometry.degree not in self._diffusions:

@@ -210,12 +210,12 @@ class DifferentiatedScheme:
         equation = self._equation
         if isinstance(dense, ParabolicOutput):
             basis, kind = equation.basis, float if self._based else dtype
-            ends = [basis.into(end).view(kind) for end in (u, new)]
+            first, last = (basis.into(end).view(kind) for end in (u, new))
             by_row = np.ascontiguousarray(np.moveaxis(slopes, 0, 1)).view(kind)
             linear = strength * self._linear
-            found = ParabolicInterpolant(dense, linear[None], *ends, by_row, dt)(part)
+            found = ParabolicInterpolant(dense, linear[None], first, last, by_row, dt)(part)
             if equation.factors.any():
-                moved = _parabolic_change(dense, linear, ends[0][0], by_row[0], dt, part)
+                moved = _parabolic_change(dense, linear, first[0], by_row[0], dt, part)
                 found[1:] += equation.factors[:, None] * moved
             return basis.out_of(found.view(float)).view(dtype)
 

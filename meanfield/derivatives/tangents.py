@@ -12,7 +12,13 @@ from ..dynamics.observables import MOMENTS
 from ..models.transformer import Transformer
 from ..spaces import Density
 from ..states.contract import member_dims
-from .densities import DifferentiatedRun, check_differentiable, names_of_kappa
+from .densities import (
+    DifferentiatedRun,
+    check_differentiable,
+    drift_of,
+    name_of_kappa,
+    names_of_kappa,
+)
 from .flows import FlowTangents, checked_flow_tangents, flow_tangents_of
 from .parameters import derivative_by
 from .variation import Variation
@@ -66,8 +72,8 @@ class Tangents(Mapping[str, tuple[Variation, ...]]):
         run: Any = self._run
         tables = [
             [
-                _measured(run.model, mu, h, name)
-                for mu, h in zip(run.states, self[name], strict=True)
+                _measured(run.model, mu, h, name, t)
+                for mu, h, t in zip(run.states, self[name], self.t, strict=True)
             ]
             for name in self
         ]
@@ -103,7 +109,7 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any)
     if not motion.semilinear:
         return checked_flow_tangents(tangents, motion, state)
     check_state(state)
-    check_differentiable(model)
+    check_differentiable(model, state.geometry)
     found: dict[str, Any] = {}
     directions = 0
     for given in tangents:
@@ -127,7 +133,7 @@ def check_state(state: Any) -> None:
 def checked_parameter(argument: str, name: str, model: Transformer, more: str = "") -> str:
     """The name of a parameter of a model by which runs are differentiated; else ValueError."""
     of_noise = names_of_kappa(model)
-    known = [*model.drift.as_zonal().parameters, *of_noise]
+    known = [*drift_of(model).parameters, *of_noise]
     advice = ""
     if name == "kappa" and not of_noise:
         reason = "is a function of time" if model.smooth_noise else "is infinite: there is no noise"
@@ -208,26 +214,33 @@ def tangents_of(
     return Tangents(run, {name: tuple(all_) for name, all_ in result.items()})
 
 
-def _measured(model: Transformer, mu: Density, h: Variation, name: str) -> dict[str, Any]:
+def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float) -> dict[str, Any]:
     """Derivatives of the observables of a density that moves along h as a parameter does."""
-    space, values, change = mu.geometry, mu.values, h.values
-    drift = model.drift.as_zonal()
-    of = space.degree, space.dimension
-    moments = np.stack([space.scalar_moment(mu.coefficients, k) for k in range(1, MOMENTS + 1)], -1)
-    changes = np.stack([space.scalar_moment(h.coefficients, k) for k in range(1, MOMENTS + 1)], -1)
+    space, values, change, degrees = mu.geometry, mu.values, h.values, range(1, MOMENTS + 1)
+    c, along = mu.coefficients, h.coefficients
+    moments = np.stack([space.scalar_moment(c, k) for k in degrees], -1)
+    changes = np.stack([space.scalar_moment_change(c, along, k) for k in degrees], -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         turned = (np.conj(moments[..., 0]) * changes[..., 0]).real / np.abs(moments[..., 0])
         logarithm = np.log(np.abs(values))
     by_entropy = (change * (1 + logarithm)) @ space.weights
-    weights = drift.interaction(*of)[..., space.degrees]
-    pairs = space.parseval * (np.conj(mu.coefficients) * h.coefficients).real
-    by_energy = (weights * pairs).sum(axis=-1)
-    if name in drift.parameters:
-        power = 0.5 * space.parseval * np.abs(mu.coefficients) ** 2
-        by_energy = by_energy + (interaction_changes(drift, name, *of) * power).sum(axis=-1)
-    free = by_entropy / model.kappa - by_energy
-    if name == "kappa":
-        free = free - (values * logarithm) @ space.weights / model.kappa**2
+    by_energy = free = np.full(h.shape, np.nan)
+    if model.drift.is_zonal:
+        drift, of, kappa = (
+            model.drift.as_zonal(),
+            (space.degree, space.dimension),
+            model.kappa_at(t),
+        )
+        weights = drift.interaction(*of)[..., space.degrees]
+        by_energy = (weights * space.parseval * (np.conj(c) * along).real).sum(axis=-1)
+        if name in drift.parameters:
+            power = 0.5 * space.parseval * np.abs(c) ** 2
+            changed = interaction_changes(drift, name, *of)[..., space.degrees]
+            by_energy = by_energy + (changed * power).sum(axis=-1)
+        if drift.gradient_flow and model.noise.laplacian and not model.extras:
+            free = by_entropy / kappa - by_energy
+            if name == name_of_kappa(model, t):
+                free = free - (values * logarithm) @ space.weights / kappa**2
     lowest = np.arange(values.shape[-1])[space.judged]
     lowest = lowest[values[..., space.judged].argmin(axis=-1)]
     return {
@@ -236,7 +249,7 @@ def _measured(model: Transformer, mu: Density, h: Variation, name: str) -> dict[
         "order_parameter": turned,
         "entropy": by_entropy,
         "interaction_energy": by_energy,
-        "free_energy": free if drift.gradient_flow else np.full(h.shape, np.nan),
+        "free_energy": free,
         "minimum": np.take_along_axis(change, lowest[..., None], axis=-1)[..., 0],
     }
 

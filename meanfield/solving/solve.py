@@ -123,7 +123,8 @@ def solve(
         Derivatives that the result has as `tangents`, at every output: names of parameters of the
         model, such as "beta" and "kappa", and directions in which the initial density changes. A
         direction is another Density, towards which it moves; a function of unit vectors (N, d); a
-        `Variation`; or coefficients. For a Density under a zonal drift. Of Tokens, Characteristics
+        `Variation`; or coefficients. For a Density under a constant drift and independent noise,
+        or none; "kappa[0]" and so on are layers of a `PerLayer` kappa. Of Tokens, Characteristics
         and Gaussian, without noise, a direction is a change of their arrays: see the page
         Derivatives.
     min_degree, max_degree : int, optional

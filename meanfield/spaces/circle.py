@@ -165,6 +165,11 @@ class Circle(Geometry):
     def scalar_moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         return self.moment(coefficients, k)
 
+    def scalar_moment_change(
+        self, coefficients: np.ndarray, change: np.ndarray, k: int
+    ) -> np.ndarray:
+        return self.moment(change, k)
+
     def rotate(self, coefficients: np.ndarray, rotation: float) -> np.ndarray:
         """Rotation by an angle in radians, anticlockwise, or by a rotation matrix (2, 2)."""
         if plain_array("rotation", rotation).ndim == 2:

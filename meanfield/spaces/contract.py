@@ -393,6 +393,16 @@ class Geometry(Kind, family=True):
         """One number for degree k, shape (*ensemble,): `amplitude`, or what says more."""
         return self.amplitude(coefficients, k)
 
+    def scalar_moment_change(
+        self, coefficients: np.ndarray, change: np.ndarray, k: int
+    ) -> np.ndarray:
+        """The derivative of `scalar_moment` where coefficients change: nan at an amplitude of 0."""
+        chosen = self.degrees == k
+        pairs = self.parseval[chosen] * (np.conj(coefficients) * change)[..., chosen].real
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = pairs.sum(axis=-1) / dimension_of_harmonics(k, self.dimension)
+            return mean / self.amplitude(coefficients, k)
+
     def identity(self) -> Any:
         """What `digest` reads of it: its parameters."""
         return self.described

@@ -195,6 +195,11 @@ class Zonal(Geometry):
     def scalar_moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         return self.moment(coefficients, k)
 
+    def scalar_moment_change(
+        self, coefficients: np.ndarray, change: np.ndarray, k: int
+    ) -> np.ndarray:
+        return self.moment(change, k)
+
     def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
         """Refused but for the reflection x -> -x, rotation = -1, or 1: the axis is fixed."""
         wanted = "1 or -1, the reflection of the axis, which is fixed"

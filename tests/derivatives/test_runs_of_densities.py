@@ -187,6 +187,66 @@ def test_other_noises_and_noise_that_changes(space, name, scheme):
     assert np.abs(np.array(backwards) - forwards).max() < 1e-13
 
 
+# Drifts that are not zonal ------------------------------------------------------------------
+
+
+def pushing(x):
+    return np.stack([x[..., 1] ** 2, *[x[..., 0]] * (x.shape[-1] - 1)], axis=-1)
+
+
+def fields(name, by, dimension):
+    """A model with changes of some of its parameters."""
+    Q, V = (np.eye(dimension) + np.eye(dimension, k=k) / 3 for k in (1, -1))
+    kappa = 4.0 + by.get("kappa", 0)
+    if name == "heads":
+        heads = {"Q": np.stack([Q, V]), "V": np.stack([V, Q])}
+        drift = mf.Attention(**heads, beta=1.5 + by.get("beta", 0))
+        return mf.Transformer(drift, kappa=kappa, noise=mf.Anisotropic(TENSOR[:2, :2]))
+    if name == "linear":
+        drift = mf.Attention(Q=Q, V=V, beta=1.5 + by.get("beta", 0), weights=mf.Linear())
+        return mf.Transformer(drift, kappa=kappa)
+    weak = 0.5 + by.get("factors[1]", 0)
+    drift = mf.SA(beta=1.5) + weak * mf.Field(pushing)
+    return mf.Transformer(drift, kappa=kappa, feedforward=pushing)
+
+
+@pytest.mark.parametrize(
+    ("space", "name", "parameters"),
+    [
+        (CIRCLE, "heads", ["beta", "kappa"]),
+        (SPHERE, "linear", ["beta", "kappa"]),
+        (SPHERE, "sum", ["factors[1]"]),
+    ],
+    ids=repr,
+)
+def test_tangents_under_attention_and_fields(space, name, parameters):
+    waves = (lambda theta: np.cos(theta)) if space is CIRCLE else (lambda x, y, z: x * z + y)
+    start = space.density(lambda *x: 1 + 0.3 * waves(*x))
+    direction = space.uniform().coefficients - start.coefficients
+    degrees = {"min_degree": space.degree, "max_degree": space.degree}
+
+    def run(by, moved=0.0, tangents=()):
+        mu0, model = start.coefficients + moved * direction, fields(name, by, space.dimension)
+        options = {"t_eval": [0.07, 0.1], "dt": 0.05, "rtol": 1e-3, "tangents": tangents}
+        return mf.solve(model, mf.Density(space, mu0), (0, 0.1), **options, **degrees)
+
+    here = run({}, tangents=[*parameters, space.uniform()])
+    for key, found in here.tangents.items():
+        moves = (lambda e, key=key: ({key: e}, 0.0)) if key in parameters else (lambda e: ({}, e))
+        many = {node: run(*moves(node * STEP)) for node in FOURTH}
+        for i, h in enumerate(found):
+            expected = sum(w * many[n][i].coefficients for n, w in FOURTH.items()) / STEP
+            assert np.abs(h.coefficients - expected).max() < 1e-10, (key, i)
+    with pytest.raises(mf.MeanfieldError, match="adjoint"):
+        mf.gradient(lambda x: x[:, 0], here)
+
+
+def test_weights_that_depend_on_the_density_have_no_tangents():
+    drift = mf.Attention(Q=np.array([[1.0, 0.5], [0.0, 1.0]]), beta=1.0, weights=mf.Sinkhorn())
+    with pytest.raises(mf.MeanfieldError, match="Sinkhorn"):
+        mf.solve(mf.Transformer(drift), MU0, (0, 0.1), tangents=[TOWARDS])
+
+
 @pytest.mark.parametrize("name", ["kappa(t)", "layers", "Anisotropic"])
 def test_adaptive_runs_are_taken_again(name):
     """The states of the differentiated run are those of the run."""
@@ -232,22 +292,28 @@ def test_ott_antonsen_in_closed_form():
     assert run.tangents.observables.order_parameter[0, -1] == pytest.approx(expected, abs=1e-10)
 
 
-def test_observables_have_the_derivatives_of_their_values():
-    options = {"t_span": (0, 0.1), "t_eval": [0.1], "dt": 0.005, "min_degree": 32, "max_degree": 32}
+@pytest.mark.parametrize("space", [mf.Sphere(12), CIRCLE], ids=repr)
+@pytest.mark.parametrize("layers", [False, True], ids=["kappa", "kappa[1]"])
+def test_observables_have_the_derivatives_of_their_values(space, layers):
+    """On S^2 moments are amplitudes; free energies take the kappa of their time."""
+    waves = (lambda theta: np.cos(theta)) if space is CIRCLE else (lambda x, y, z: x * z + y)
+    start, name = space.density(lambda *x: 1 + 0.3 * waves(*x)), "kappa[1]" if layers else "kappa"
+    degrees = {"min_degree": space.degree, "max_degree": space.degree}
 
-    def observables(beta, kappa):
-        return mf.solve(mf.Transformer(mf.USA(beta=beta), kappa=kappa), MU0, **options)
+    def run(beta=2.0, kappa=3.0, tangents=()):
+        given = mf.PerLayer([4.0, kappa], 0.05) if layers else kappa
+        model = mf.Transformer(mf.USA(beta=beta), kappa=given)
+        options = {"t_eval": [0.03, 0.1], "dt": 0.01, "rtol": 1e-4, "tangents": tangents}
+        return mf.solve(model, start, (0, 0.1), **options, **degrees)
 
-    run = mf.solve(
-        mf.Transformer(mf.USA(beta=2.0), kappa=3.0), MU0, **options, tangents=["beta", "kappa"]
-    )
-    found = run.tangents.observables.isel(t=0)
-    for tangent, at in (("beta", lambda e: (2 + e, 3)), ("kappa", lambda e: (2, 3 + e))):
-        names = ["order_parameter", "entropy", "interaction_energy", "free_energy", "minimum"]
-        many = {node: observables(*at(node * STEP)).observables for node in FOURTH}
-        for name in [*names, "moment_re"]:
-            expected = sum(w * many[n][name].values[0] for n, w in FOURTH.items()) / STEP
-            assert np.abs(found[name].sel(tangent=tangent) - expected).max() < 1e-9, name
+    found = run(tangents=["beta", name]).tangents.observables
+    for tangent, at in (("beta", lambda e: run(2.0 + e)), (name, lambda e: run(kappa=3.0 + e))):
+        many = {node: at(node * STEP).observables for node in FOURTH}
+        for key in found.data_vars:
+            expected = sum(w * many[n][key].values for n, w in FOURTH.items()) / STEP
+            defined = np.isfinite(found[key].sel(tangent=tangent).values)
+            assert defined.all()
+            assert np.abs(found[key].sel(tangent=tangent) - expected).max() < 1e-9, key
 
 
 def test_a_functional_of_ones_own():
