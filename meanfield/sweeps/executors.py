@@ -1,7 +1,9 @@
 """Where points are run: here, in processes of this machine, or by the workers of a scheduler."""
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
@@ -33,10 +35,25 @@ class Here(Executor):
 def processes(count: int | None = None) -> ProcessPoolExecutor:
     """As many processes of this machine as it has cores, or `count`.
 
-    They ignore Ctrl-C, which the process that started them handles.
+    They ignore Ctrl-C, which the process that started them handles, and end with that process,
+    also if it is killed.
     """
     context = multiprocessing.get_context("spawn")  # threads do not survive a fork
-    return ProcessPoolExecutor(count, context, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    return ProcessPoolExecutor(count, context, _begin)
+
+
+def _begin() -> None:
+    """What a process does first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(
+        target=_end_with, args=(multiprocessing.parent_process(),), daemon=True
+    ).start()
+
+
+def _end_with(parent: Any) -> None:
+    """End when the parent does: the queue on which a process waits has no end."""
+    parent.join()
+    os._exit(1)
 
 
 @contextmanager
