@@ -2,10 +2,15 @@
 
 import multiprocessing
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+)
 from contextlib import contextmanager, suppress
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -35,8 +40,8 @@ class Here(Executor):
 def processes(count: int | None = None) -> ProcessPoolExecutor:
     """As many processes of this machine as it has cores, or `count`.
 
-    They ignore Ctrl-C, which the process that started them handles, and end with that process,
-    also if it is killed.
+    They are out of reach of Ctrl-C, which the process that started them handles, and end with that
+    process, also if it is killed.
     """
     context = multiprocessing.get_context("spawn")  # threads do not survive a fork
     return ProcessPoolExecutor(count, context, _begin)
@@ -44,7 +49,7 @@ def processes(count: int | None = None) -> ProcessPoolExecutor:
 
 def _begin() -> None:
     """What a process does first."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setpgid(0, 0)  # of the terminal's signals: what runs here has handlers of its own
     threading.Thread(
         target=_end_with, args=(multiprocessing.parent_process(),), daemon=True
     ).start()
@@ -130,6 +135,14 @@ def _submitted(executor: Executor, function: Callable, argument: Any) -> Future:
         future: Future = Future()
         future.set_exception(error)
         return future
+
+
+LOST = (CancelledError, BrokenExecutor)  # what is raised where workers or a scheduler are gone
+
+
+def was_lost(future: Future) -> bool:
+    """Whether a job ended with those that ran it."""
+    return future.cancelled() or isinstance(future.exception(), LOST)
 
 
 def was_killed(error: BaseException) -> bool:

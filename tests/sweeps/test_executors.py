@@ -1,5 +1,6 @@
 """Where points are run makes no difference: processes, and a scheduler with two workers."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -28,6 +29,7 @@ def test_processes_give_the_same_numbers_and_failures_of_pickling_are_told():
         with pytest.raises(mf.MeanfieldError, match=r"beta = 1 was not run: .*pickle"):
             mf.sweep(lambda beta: beta, {"beta": [1, 2]}, executor=pool)
         (process,) = pool._processes.values()
+        assert os.getpgid(process.pid) != os.getpgid(0)  # no Ctrl-C of the terminal
         Timer(0.1, process.kill).start()
         with pytest.raises(mf.MeanfieldError, match="A worker or the scheduler was lost"):
             mf.sweep(slow, {"i": range(1000)}, rng=1, executor=pool)
