@@ -8,8 +8,8 @@ again. There are 60 kills in all, 20 each of drivers, workers and schedulers.
 
 After each kill the store is read. Asked: every point is there at most once, all points that were
 there before still are, with the same bytes, and none of them was run again (points note when they
-begin). At the end: every point is there once, and the dataset is that of a sweep that nobody
-killed, to the last bit.
+begin); processes end with their driver. At the end: every point is there once, and the dataset is
+that of a sweep that nobody killed, to the last bit.
 
     python validation/sweeps.py [--quick]  # 400 s, 60 s quick
 
@@ -130,15 +130,17 @@ def kill_once(way: str, store: Path, dask: Dask, wait: float, environment: dict)
         dask.start()
     before = store.stat().st_size if store.exists() else 0
     said = subprocess.DEVNULL
-    driver = subprocess.Popen(command, stderr=said, env=environment)
+    driver = subprocess.Popen(command, stdout=said, stderr=said, env=environment)
+    own: list[int] = []
     try:
         while driver.poll() is None and not (store.exists() and store.stat().st_size > before):
             time.sleep(0.002)
         time.sleep(wait)
         if driver.poll() is not None:
             return False
+        own = children(driver.pid)
         if way == "a process":
-            os.kill(random.Random(wait).choice(children(driver.pid)), signal.SIGKILL)
+            os.kill(random.Random(wait).choice(own), signal.SIGKILL)
         elif way == "a worker":
             dask.kill("first")
         elif way == "scheduler":
@@ -146,6 +148,11 @@ def kill_once(way: str, store: Path, dask: Dask, wait: float, environment: dict)
         else:
             driver.kill()
         driver.wait(60)
+        gone_by = time.monotonic() + 30
+        while any(Path(f"/proc/{process}").exists() for process in own):
+            if time.monotonic() > gone_by:
+                raise RuntimeError("Processes outlive the driver that started them.")
+            time.sleep(0.01)
         return True
     finally:
         driver.kill()

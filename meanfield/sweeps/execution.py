@@ -1,13 +1,13 @@
 """All points of a work: through an executor, into a store, with progress, until Ctrl-C."""
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Future
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import MeanfieldError
 from ..solving.progress import Interruption, Progress
-from .executors import completed, opened, was_killed
+from .executors import LOST, completed, opened, was_killed, was_lost
 from .outcomes import Outcome, in_words, of_bytes
 from .points import Job, Point, Work
 from .store import Store
@@ -94,12 +94,13 @@ class _Run:
 
                 # First no points, alone: what jobs import is not imported by many at the same time.
                 for _, future in completed(workers, [(Job(self._work, [], self._seed), 0)], stop):
-                    if error := future.exception():
+                    if not stop() and (error := future.exception()):
                         failures.append(self._lost(jobs[0].points[0], error))
                 for number, future in completed(
                     workers, zip(jobs, range(len(jobs)), strict=True), stop
                 ):
-                    self._enter(jobs[number], future, failures)
+                    if not (interruption.requested and was_lost(future)):
+                        self._enter(jobs[number], future, failures)
                     bar.show(self._part(), f"{name} {self._count}/{len(self._points)}")
         if failures:
             raise failures[0]
@@ -133,7 +134,7 @@ class _Run:
 
     def _lost(self, point: Point, error: BaseException) -> MeanfieldError:
         text, given = in_words(error).rstrip("."), self._work.given
-        if isinstance(error, CancelledError | BrokenExecutor):
+        if isinstance(error, LOST):
             there = self._store.path
             advice = (
                 "A worker or the scheduler was lost: for want of memory perhaps, or as it could "

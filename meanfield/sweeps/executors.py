@@ -1,9 +1,16 @@
 """Where points are run: here, in processes of this machine, or by the workers of a scheduler."""
 
 import multiprocessing
-import signal
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+)
 from contextlib import contextmanager, suppress
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -33,10 +40,25 @@ class Here(Executor):
 def processes(count: int | None = None) -> ProcessPoolExecutor:
     """As many processes of this machine as it has cores, or `count`.
 
-    They ignore Ctrl-C, which the process that started them handles.
+    They are out of reach of Ctrl-C, which the process that started them handles, and end with that
+    process, also if it is killed.
     """
     context = multiprocessing.get_context("spawn")  # threads do not survive a fork
-    return ProcessPoolExecutor(count, context, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    return ProcessPoolExecutor(count, context, _begin)
+
+
+def _begin() -> None:
+    """What a process does first."""
+    os.setpgid(0, 0)  # of the terminal's signals: what runs here has handlers of its own
+    threading.Thread(
+        target=_end_with, args=(multiprocessing.parent_process(),), daemon=True
+    ).start()
+
+
+def _end_with(parent: Any) -> None:
+    """End when the parent does: the queue on which a process waits has no end."""
+    parent.join()
+    os._exit(1)
 
 
 @contextmanager
@@ -113,6 +135,14 @@ def _submitted(executor: Executor, function: Callable, argument: Any) -> Future:
         future: Future = Future()
         future.set_exception(error)
         return future
+
+
+LOST = (CancelledError, BrokenExecutor)  # what is raised where workers or a scheduler are gone
+
+
+def was_lost(future: Future) -> bool:
+    """Whether a job ended with those that ran it."""
+    return future.cancelled() or isinstance(future.exception(), LOST)
 
 
 def was_killed(error: BaseException) -> bool:

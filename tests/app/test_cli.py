@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -470,6 +471,27 @@ def test_a_study_and_its_figure_are_not_overwritten(folder):
 def test_without_distances_there_is_no_figure():
     write("study.toml", STUDY.replace("rng = 3", "rng = 3\ndistances = []\ncoupling = false"))
     assert "study.png" not in meanfield("chaos", "study.toml")[0]
+
+
+def test_workers_of_a_command_change_nothing(folder, monkeypatch):
+    (folder / "sweep.toml").write_text(
+        (folder / "run.toml").read_text() + "\n[sweep.parameters]\nmodel.kappa = [1.0, 2.0]\n"
+    )
+    asked = []
+
+    def threads(count):
+        asked.append(count)
+        return ThreadPoolExecutor(count)
+
+    monkeypatch.setattr("meanfield.sweeps.executors.processes", threads)
+    for name, command in (("study", "chaos"), ("sweep", "sweep")):
+        meanfield(command, f"{name}.toml", "-q", "--workers", "2")
+        meanfield(command, f"{name}.toml", "-q", "--out", "alone.nc", "--force")
+        found, alone = mf.load(f"{name}.nc").data, mf.load("alone.nc").data
+        assert found.equals(alone)
+        err = meanfield(command, f"{name}.toml", "--force", "--scheduler", "nowhere://1", code=2)[1]
+        assert "No scheduler answers at nowhere://1" in err
+    assert asked == [2, 2]
 
 
 def test_an_interrupted_study_goes_on(folder, monkeypatch):

@@ -75,6 +75,17 @@ def test_a_point_of_a_batch_that_fails_leaves_the_others_alone():
     assert found.equals(alone) and found["error"].values[1] and not found["error"].values[2]
 
 
+def test_a_data_file_counts_by_what_it_holds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = mf.Tokens.uniform(5, 3, rng=1).x
+    base, at = tokens(x={"kind": "File", "file": "a.npy"}), {"initial.x.file": ["a.npy", "b.npy"]}
+    np.save("a.npy", x), np.save("b.npy", x[:4])
+    before = mf.sweep(base, at, store="store")["mean_cosine"]
+    np.save("b.npy", -x[1:])
+    after = mf.sweep(base, at, store="store")["mean_cosine"]
+    np.testing.assert_array_equal((before == after).all("t"), [True, False])
+
+
 def test_the_command_writes_a_file_and_a_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sweep.toml").write_text(SWEEP)

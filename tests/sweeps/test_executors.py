@@ -1,8 +1,10 @@
 """Where points are run makes no difference: processes, and a scheduler with two workers."""
 
+import os
 import socket
 import subprocess
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import Timer
@@ -27,6 +29,7 @@ def test_processes_give_the_same_numbers_and_failures_of_pickling_are_told():
         with pytest.raises(mf.MeanfieldError, match=r"beta = 1 was not run: .*pickle"):
             mf.sweep(lambda beta: beta, {"beta": [1, 2]}, executor=pool)
         (process,) = pool._processes.values()
+        assert os.getpgid(process.pid) != os.getpgid(0)  # no Ctrl-C of the terminal
         Timer(0.1, process.kill).start()
         with pytest.raises(mf.MeanfieldError, match="A worker or the scheduler was lost"):
             mf.sweep(slow, {"i": range(1000)}, rng=1, executor=pool)
@@ -74,6 +77,31 @@ def test_a_scheduler_and_two_workers_give_the_same_numbers_though_they_are_kille
             mf.sweep(slow, at, rng=3, executor=client, store=path)
     assert mf.sweep(slow, at, rng=3, store=path).identical(expected)
     np.testing.assert_array_equal(expected["value"][:, 0], range(40))
+
+
+class Lethal(ThreadPoolExecutor):
+    """A scheduler all of whose workers die at the second point."""
+
+    def submit(self, job, number):
+        from distributed.scheduler import KilledWorker
+
+        if number == 1:
+            future = Future()
+            future.set_exception(KilledWorker("points-1", None, 3))
+            return future
+        return super().submit(job, number)
+
+
+def test_a_point_that_kills_its_workers_is_one_that_fails():
+    pytest.importorskip("distributed")
+    with Lethal(1) as workers:
+        found = mf.sweep(lambda i: i, {"i": [1, 2, 3]}, errors="keep", executor=workers)
+        np.testing.assert_array_equal(found["value"], [1, np.nan, 3])
+        assert found["error"].values[1].startswith("KilledWorker")
+        with pytest.raises(mf.MeanfieldError, match="point i = 2 failed: KilledWorker"):
+            mf.sweep(lambda i: i, {"i": [1, 2, 3]}, executor=workers)
+    with pytest.raises(mf.MeanfieldError, match="executor has to be one that still runs"):
+        mf.sweep(lambda i: i, {"i": [1, 2, 3]}, executor=workers)
 
 
 def test_where_no_scheduler_answers_is_an_error(dask):
