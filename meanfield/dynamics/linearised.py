@@ -63,6 +63,10 @@ class LinearisedMotion(ABC):
     def changes(self, Y: np.ndarray) -> list[dict[str, np.ndarray]]:
         """The changes of the state, by the names of its arrays, one for each tangent."""
 
+    def merged(self, Y: np.ndarray, labels: np.ndarray) -> tuple["LinearisedMotion", np.ndarray]:
+        """What moves fewer rows, and their stack, where rows of equal labels become one."""
+        raise NotImplementedError
+
     # For Lyapunov exponents ----------------------------------------------------------------
 
     @property
