@@ -428,8 +428,9 @@ def kernels_of(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable]
 
     found: list[Callable] = []
     for one in members:
-        rates = [0.0 if n is None else float(derivative_by(one, n, exponents)) for n in names]
-        found.append(partial(_exponential, float(one.exponent), rates, one.normalised))
+        rates = [0.0 if n is None else derivative_by(one, n, exponents).item() for n in names]
+        exponent: Any = one.exponent
+        found.append(partial(_exponential, float(exponent), rates, one.normalised))
     return found
 
 
