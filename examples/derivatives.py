@@ -7,8 +7,11 @@ A density moves under USA for a time 1. From its first four moments at the times
 that of the tangents of the run. The gradient of the last second moment in the whole initial law
 says which tokens to add: along it the moment grows as predicted, to second order in the length.
 
+From the places of 32 tokens on the way to consensus :math:`\beta` of attention and the factor of
+its values are found in the same way. At consensus their Lyapunov exponents are 0 and -1.
+
 :Source: the tangent and adjoint equations of the survey's (9).
-:Run time: 2 s, ``python examples/derivatives.py``
+:Run time: 3 s, ``python examples/derivatives.py``
 :Look at: the error of the fit, which is squared in each step.
 """
 
@@ -68,6 +71,36 @@ def run(out: Path) -> list[Row]:
         Row("beta", float(at[0]), TRUE[0], 1e-8),
         Row("kappa", float(at[1]), TRUE[1], 1e-8),
         Row("growth of the second moment", float(measured), float(predicted), 2e-5),
+        *of_tokens(),
+    ]
+
+
+def of_tokens() -> list[Row]:
+    """A fit to tokens, and the exponents of their consensus."""
+    start = mf.Tokens(MU0.sample(32, rng=0).x)
+    names = ["drifts[0].beta", "factors[0]"]
+
+    def moved(beta: float, factor: float, tangents=()) -> mf.Solution:
+        model = mf.Transformer(mf.Sum([mf.SA(beta=beta)], [factor]))
+        return mf.solve(model, start, (0, 2), t_eval=[1.0, 2.0], rtol=1e-10, tangents=tangents)
+
+    def places(states) -> np.ndarray:
+        return np.concatenate([state.x.ravel() for state in states])
+
+    seen, at = places(moved(3.0, 1.2)), np.array([2.0, 1.0])
+    for _ in range(STEPS):
+        one = moved(*at, tangents=names)
+        jacobian = np.stack([places(one.tangents[name]) for name in names], axis=1)
+        at = at + np.linalg.lstsq(jacobian, seen - places(one), rcond=None)[0]
+    half = mf.Tokens(start.x[start.x[:, 0] > 0][:4])
+    model = mf.Transformer(mf.SA(beta=3.0))
+    gathered = mf.solve(model, half, (0, 60), dt=0.2, t_eval=[60.0])
+    exponents = mf.lyapunov_exponents(gathered, 4).late
+    return [
+        Row("beta, from tokens", float(at[0]), 3.0, 1e-8),
+        Row("factor, from tokens", float(at[1]), 1.2, 1e-8),
+        Row("largest exponent at consensus", float(exponents[0]), 0.0, 1e-6),
+        Row("least exponent at consensus", float(exponents[-1]), -1.0, 1e-6),
     ]
 
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import fitting
-from ..core.errors import MeanfieldError
 from ..dynamics.linearised import LinearisedMotion
 from ..states.contract import member_dims
 from ..steppers import Scheme
@@ -176,12 +175,13 @@ class DifferentiatedFlow:
         self.motion, self.stretches, self.start = motion, journal.stretches, start
         self._asked = names, directions
         self.linearised: LinearisedMotion = motion.linearised(names, directions)
+        self._moving = self.linearised  # of the rows that are left after merging
         self._enter(self.stretches[0] if self.stretches else None)
         self.first = self.linearised.first(state)
 
     def _enter(self, stretch: FlowStretch | None) -> None:
         if stretch is not None:
-            self.linearised.motion.enter(*stretch.ends)
+            self._moving.motion.enter(*stretch.ends)
 
     def stacks(
         self, elapsed: np.ndarray, *, event: bool = False
@@ -192,27 +192,34 @@ class DifferentiatedFlow:
         shorter step.
         """
         with np.errstate(**UNHEARD):
-            Y, waiting, labels = self.first, list(elapsed), None
-            while waiting and waiting[0] <= 0:
-                yield self.linearised, Y.copy()
-                waiting.pop(0)
-            for i, stretch in enumerate(self.stretches):
-                last = i == len(self.stretches) - 1
-                if stretch.labels is not labels:
+            waiting, last, stretches = list(elapsed), -1, self.stretches
+            Y, labels, self._moving = self.first, None, self.linearised
+            for i, stretch in enumerate(stretches):
+                last = i if len(stretch.steps) else last
+            for i, stretch in enumerate(stretches):
+                if stretch.labels is not labels and stretch.labels is not None:
                     Y, labels = self._merged(Y, labels, stretch.labels), stretch.labels
+                while waiting and waiting[0] <= (stretch.steps[0, 0] if len(stretch.steps) else 0):
+                    yield self.linearised, self._spread(Y.copy(), labels)
+                    waiting.pop(0)
+                if not len(stretch.steps):
+                    continue
                 self._enter(stretch)
                 flow = self._flow(stretch, Y, float(stretch.steps[0, 0]))
                 for number, (begin, dt) in enumerate(stretch.steps):
                     flow.take(begin, dt)
-                    ends = last and number == len(stretch.steps) - 1
-                    while waiting and (ends or waiting[0] <= begin + dt):
-                        part = (waiting.pop(0) - begin) / dt
+                    final = number == len(stretch.steps) - 1
+                    while waiting and ((final and i == last) or waiting[0] <= begin + dt):
+                        part = (waiting[0] - begin) / dt
+                        if part >= END and final and i + 1 < len(stretches):
+                            break  # after what happens there
+                        waiting.pop(0)
                         shorter = event and not waiting
                         found = self._within(flow, stretch, part, shorter=shorter)
                         yield self.linearised, self._spread(found, labels)
-                    if not waiting:
-                        return
                 Y = flow.x
+            for _ in waiting:
+                yield self.linearised, self._spread(Y.copy(), labels)
 
     def steps(self) -> Iterator[tuple[float, Any]]:
         """Yield the time since the start, and the flow, after every step.
@@ -220,10 +227,13 @@ class DifferentiatedFlow:
         Who restarts the flow there goes on with other tangents.
         """
         with np.errstate(**UNHEARD):
+            self._moving = self.linearised
             Y, labels = self.first, None
             for stretch in self.stretches:
-                if stretch.labels is not labels:
+                if stretch.labels is not labels and stretch.labels is not None:
                     Y, labels = self._merged(Y, labels, stretch.labels), stretch.labels
+                if not len(stretch.steps):
+                    continue
                 self._enter(stretch)
                 flow = self._flow(stretch, Y, float(stretch.steps[0, 0]))
                 for begin, dt in stretch.steps:
@@ -243,7 +253,7 @@ class DifferentiatedFlow:
         return alone.x
 
     def _flow(self, stretch: FlowStretch, Y: np.ndarray, elapsed: float) -> Any:
-        scheme, field = stretch.scheme, self.linearised
+        scheme, field = stretch.scheme, self._moving
         start = self.start + elapsed
         if isinstance(scheme, Scheme):
             flow: Any = (
@@ -256,11 +266,13 @@ class DifferentiatedFlow:
             return flow
         return FixedSteps(scheme, lambda Y, t, dt: field.step(scheme, Y, t, dt), Y, self.start)
 
-    def _merged(self, Y: np.ndarray, before: Any, labels: Any) -> np.ndarray:
-        raise MeanfieldError(
-            "Derivatives of runs in which tokens merged are not known: solve without merge=, or "
-            "to a time before they merge."
-        )
+    def _merged(self, Y: np.ndarray, before: Any, labels: np.ndarray) -> np.ndarray:
+        """The stack of fewer rows, which go on by themselves; labels are those of all tokens."""
+        rows = np.arange(len(labels)) if before is None else before
+        onto = np.empty(Y.shape[2], dtype=int)
+        onto[rows] = labels
+        self._moving, Y = self._moving.merged(Y, onto)
+        return Y
 
     def _spread(self, Y: np.ndarray, labels: Any) -> np.ndarray:
         return Y if labels is None else Y[..., labels, :]

@@ -103,14 +103,18 @@ class FlowJournal:
 
     def add(self, scheme: Any, ends: tuple[float, float], labels: Any, step: tuple) -> None:
         """Keep a step, its beginning and its length, that was made after all others."""
+        self.open(scheme, ends, labels)
+        self._entries[-1][3].append(step)
+
+    def open(self, scheme: Any, ends: tuple[float, float], labels: Any) -> None:
+        """What comes next is a stretch of its own, which may stay without steps."""
         last = self._entries[-1] if self._entries else None
         if last is None or last[0] is not scheme or last[1] != ends or last[2] is not labels:
             self._entries.append((scheme, ends, labels, []))
-        self._entries[-1][3].append(step)
 
     @property
     def stretches(self) -> list[FlowStretch]:
-        return [FlowStretch(*entry[:3], np.array(entry[3])) for entry in self._entries]
+        return [FlowStretch(*entry[:3], np.reshape(entry[3], (-1, 2))) for entry in self._entries]
 
     def __len__(self) -> int:
         return sum(len(steps) for *_, steps in self._entries)

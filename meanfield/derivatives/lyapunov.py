@@ -148,10 +148,14 @@ def _of_flows(
     run: Any, journal: Any, initial: Any, count: int, renewals: int, rng: np.random.Generator
 ) -> Iterator[tuple[float, np.ndarray]]:
     """Yield times since the start, and logarithms of growth (*members, k) since the one before."""
+    if any(stretch.labels is not None for stretch in journal.stretches):
+        raise MeanfieldError(
+            "Lyapunov exponents are those of runs in which no tokens merged, which have fewer "
+            "neighbours afterwards: solve without merge=."
+        )
     scheme = journal.stretches[0].scheme
     motion = motion_for(initial)(run.model, initial, scheme=scheme, rtol=run.rtol)
-    linearised = motion.linearised([None] * count, [None] * count)
-    most, draw = linearised.tangent_space(initial)
+    most, draw = motion.linearised([], []).tangent_space(initial)
     fitting("count", count, f"at most {most}, the dimension of the tangent space", count <= most)
     directions = [draw(rng) for _ in range(count)]
     start = run.options["t_start"]

@@ -8,6 +8,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import shown
 from ..models.transformer import Transformer
 from ..states import Gram
+from .gram_tangents import LinearisedGram, gram_direction
 from .motion import Motion, in_shape_of
 from .observables import cluster_counts, declare, mean_cosine, pairless, rank_of
 
@@ -81,6 +82,14 @@ class GramMotion(Motion, moves=Gram):
         along = np.einsum("rii->ri", pulled)
         change = pulled - along[:, :, None] * y
         return change + np.swapaxes(change, 1, 2)
+
+    def linearised(self, names: Any, directions: Any) -> LinearisedGram:
+        """The motion with tangents."""
+        return LinearisedGram(self, names, directions)
+
+    def direction(self, given: Any, state: Gram) -> dict[str, np.ndarray]:
+        """A change of an initial matrix: see `gram_direction`."""
+        return gram_direction(given, state)
 
     def projected(self, y: np.ndarray) -> np.ndarray:
         """The matrices with ones on their diagonals, and symmetric."""

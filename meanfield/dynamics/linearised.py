@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.errors import MeanfieldError
 from ..steppers import Splitting
 
 OFF_TANGENT = 1e-9  # relative: so far a direction may leave the tangent space, by rounding
@@ -63,6 +64,10 @@ class LinearisedMotion(ABC):
     def changes(self, Y: np.ndarray) -> list[dict[str, np.ndarray]]:
         """The changes of the state, by the names of its arrays, one for each tangent."""
 
+    def merged(self, Y: np.ndarray, labels: np.ndarray) -> tuple["LinearisedMotion", np.ndarray]:
+        """What moves fewer rows, and their stack, where rows of equal labels become one."""
+        raise NotImplementedError
+
     # For Lyapunov exponents ----------------------------------------------------------------
 
     @property
@@ -70,12 +75,16 @@ class LinearisedMotion(ABC):
         """Shape of the replicas."""
         return ()
 
-    @abstractmethod
     def tangent_space(self, state: Any) -> tuple[int, Callable[[np.random.Generator], Any]]:
         """Its dimension, of each replica, and what draws a direction at random.
 
-        Raises MeanfieldError where coordinates have directions that change no state.
+        Raises MeanfieldError where it is not known, or coordinates have directions that change no
+        state.
         """
+        raise MeanfieldError(
+            f"Lyapunov exponents of runs of {self.motion.moves.__name__} are not known. Solve for "
+            "Tokens."
+        )
 
     def vectors(self, Y: np.ndarray) -> np.ndarray:
         """The tangents as vectors with a norm, (members, p, N)."""

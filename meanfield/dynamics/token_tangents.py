@@ -13,6 +13,7 @@ import numpy as np
 from ..core.checks import as_given, fitting
 from ..core.errors import MeanfieldError
 from ..models.pointwise import change_of
+from ..states import Tokens
 from ..steppers import Layers, LieTrotter, Splitting
 from ..steppers.splitting import kutta_step
 from .linearised import OFF_TANGENT, LinearisedMotion
@@ -167,6 +168,27 @@ class LinearisedTokens(LinearisedMotion):
         dx -= along[..., None] * x
         dx /= length[..., None]
         return stacked(length, along)
+
+    def merged(self, Y: np.ndarray, labels: np.ndarray) -> tuple["LinearisedTokens", np.ndarray]:
+        """Their centres of mass, put back on the sphere, and mean radii; see `solving.merging`."""
+        motion = self.motion
+        if motion.model.reaction or self._by_masses.any():
+            raise MeanfieldError(
+                "Derivatives of runs in which tokens merged are known where masses do not change: "
+                "solve without merge=, or without reaction and changes of masses."
+            )
+        masses, m = motion._masses[0], np.zeros(labels.max() + 1)
+        np.add.at(m, labels, masses)
+        weights = np.where(m[labels] > 0, masses, 1.0)
+        sums = np.zeros((len(m), len(labels)))
+        sums[labels, np.arange(len(labels))] = weights
+        new = (sums / sums.sum(axis=1, keepdims=True)) @ Y
+        if motion.on_sphere:
+            self._put_on_sphere(new)
+        d = motion.dimension
+        radii = new[0, 0, :, d] if motion.has_radii else None
+        rows = Tokens(new[0, 0, :, :d], m, radii, on_sphere=motion.on_sphere)
+        return LinearisedTokens(motion.with_state(rows), self.names, [None] * len(self.names)), new
 
     # For Lyapunov exponents ----------------------------------------------------------------
 

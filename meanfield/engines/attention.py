@@ -116,6 +116,11 @@ class AttentionSums:
                 "Under Hardmax velocities jump where another token becomes the maximiser, so that "
                 "runs have no derivatives. Use Attention(Q, K, V, beta) with a large beta."
             )
+        if type(self.drift).attend is not Attention.attend:
+            raise MeanfieldError(
+                f"{type(self.drift).__name__} has a method attend of its own, whose derivatives "
+                "are not known. Give the weights of `Attention` one, with attend_tangents."
+            )
         return AttentionTangents(self.drift, names, self.threads.threads)
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:

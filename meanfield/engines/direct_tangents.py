@@ -414,6 +414,33 @@ class Kernel:
         return found[0], found[-2], found[1], found[-1], by, by_weight
 
 
+def kernels_of(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable]:
+    """What `Kernel.at` gives, as functions of inner products, of every member of a drift.
+
+    W' and Z are exact for drifts with an exponent; W' and Z of normalised ones but for a factor.
+    """
+    members = [drift.member(r) for r in range(int(np.prod(drift.shape)))]
+    if drift.exponent is None:
+        return [Kernel(member, names).at for member in members]
+
+    def exponents(many: Any) -> np.ndarray:
+        return np.broadcast_to(many.exponent, many.shape)
+
+    found: list[Callable] = []
+    for one in members:
+        rates = [0.0 if n is None else derivative_by(one, n, exponents).item() for n in names]
+        exponent: Any = one.exponent
+        found.append(partial(_exponential, float(exponent), rates, one.normalised))
+    return found
+
+
+def _exponential(beta: float, rates: Sequence[float], normalised: bool, t: np.ndarray) -> tuple:
+    shift = abs(beta) if normalised else 0.0
+    w = np.exp(beta * t - shift)
+    by: list[Any] = [rate * t * w if rate else None for rate in rates]
+    return (w, beta * w, w, beta * w, by, by) if normalised else (w, beta * w, None, None, by, by)
+
+
 def converged(values: Callable, differentiated: int, drift: ZonalDrift) -> np.ndarray:
     """Chebyshev coefficients (terms, k) of functions (k, nodes), the first ones of them smooth."""
     from scipy.fft import dct

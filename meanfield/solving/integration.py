@@ -389,10 +389,14 @@ class FlowIntegration(Integration):
 
     def _note(self) -> None:
         """Keep the last step in the journal."""
-        before, merging = self.flow.before, self.policies.get("merging")
-        labels = getattr(merging, "labels", None) if getattr(merging, "times", ()) else None
-        step = before.elapsed, before.dt
-        self.journal.add(self.flow.scheme, self.rows.ends, labels, step)
+        step = self.flow.before.elapsed, self.flow.before.dt
+        self.journal.add(self.flow.scheme, self.rows.ends, self._labels, step)
+
+    @property
+    def _labels(self) -> np.ndarray | None:
+        """The row of each token, once some have merged."""
+        merging = self.policies.get("merging")
+        return getattr(merging, "labels", None) if getattr(merging, "times", ()) else None
 
     def follow(self, code: int) -> int | None:
         if not self._stepped or code not in (PAUSED, REACHED, STALLED):
@@ -406,6 +410,8 @@ class FlowIntegration(Integration):
     def go_on(self, rows: Motion, y: np.ndarray) -> None:
         """With other rows, at these coordinates."""
         self.rows = rows
+        if self.journal is not None:
+            self.journal.open(self.flow.scheme, rows.ends, self._labels)
         self.flow.restart(y, self.start + self.clock.t, rows)
 
     @np.errstate(**UNHEARD)

@@ -333,6 +333,8 @@ class SphereChart(Chart):
         degree = multipliers[0].size - 1
         degrees = self.geometry.with_degree(degree).degrees
         own: Any
+        attraction: Any
+        normaliser: Any
         attraction, normaliser = (m if m is None else m[degrees] for m in multipliers)
         moments = sphere_points.empirical_coefficients(coordinates, masses, degree)
         length = np.linalg.norm(coordinates, axis=1, keepdims=True)

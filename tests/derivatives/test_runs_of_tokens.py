@@ -330,3 +330,29 @@ def test_modes_move_a_run_as_pairs_do():
     ]
     for key in found[0]:
         assert np.abs(found[0][key][-1].x - found[1][key][-1].x).max() < 1e-8
+
+
+@pytest.mark.parametrize("normalisation", [mf.PostLN(), mf.PreLN()], ids=repr)
+def test_tokens_that_merge(normalisation):
+    """Differences along the steps of the run, with its merges."""
+    x = points(6, 3)
+    x[3:] = x[:3] + 0.01 * tangential(x[:3])
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    masses = MASSES[1:] / MASSES.sum()
+    e = tangential(x, size=0.002)
+    model = mf.Transformer(mf.SA(beta=3.0), normalisation=normalisation)
+    options = {"dt": 0.1, "t_eval": [0, 0.3, 1, 1.5, 2], "merge": 2e-3, "tangents": [e]}
+    run = mf.solve(model, mf.Tokens(x, masses), (0, 2), **options)
+    assert run.stats["merges"] and run.tangents["direction_0"][-1].x.shape == x.shape
+    assert sum(stretch.labels is not None for stretch in run.stored["journal"].stretches) > 0
+
+    def states(s):
+        y = x + s * e
+        tokens = mf.Tokens(y / np.linalg.norm(y, axis=1, keepdims=True), masses)
+        motion = TokenMotion(model, tokens)
+        flow = DifferentiatedFlow(motion, run.stored["journal"], tokens, [], [])
+        return np.array([Y[0, 0, :, :3] for _, Y in flow.stacks(run.t)])
+
+    assert np.abs(states(0.0) - [state.x for state in run.states]).max() < 1e-13
+    found = np.array([change.x for change in run.tangents["direction_0"]])
+    assert np.abs(difference(states) - found).max() < 1e-10

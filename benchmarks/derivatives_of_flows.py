@@ -1,0 +1,88 @@
+"""What tangents of runs of tokens and other states that flow cost, in runs: a table in Markdown.
+
+    python benchmarks/derivatives_of_flows.py
+
+A tangent: the time of `solve` with one tangent in a direction, less that without, over that
+without; the step from one tangent to three, a tangent.
+
+One thread, processor time, best of several; two minutes. Exit code 1 if a tangent costs more than
+2.5 runs over pairs up to d = 3 and under attention, 3.5 over pairs in higher dimension, where of
+nine products of matrices for a tangent the run has three, or 4.5 by modes.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import sys
+import time
+
+import numpy as np
+from _timing import fastest
+
+import meanfield as mf
+
+REPEATS, BUDGET = 7, 4.0
+PAIRS, HIGH, MODES = 2.5, 3.5, 4.5
+RNG = np.random.default_rng(0)
+
+
+def tokens(n, d):
+    x = RNG.standard_normal((n, d))
+    return mf.Tokens(x / np.linalg.norm(x, axis=1, keepdims=True))
+
+
+def attention(weights, d):
+    Q, K, V = RNG.standard_normal((3, 2, 8, d)) / 4
+    output = RNG.standard_normal((2, d, 8)) / 4
+    return mf.Attention(Q, K, V, 1.0, weights=weights, output=output)
+
+
+def cases():
+    """Names, drifts, states, engines, and what a tangent may cost."""
+    for n in (64, 500, 2000):
+        for d in (2, 3, 8, 64):
+            for drift in (mf.SA(beta=2.0), mf.USA(beta=2.0)):
+                name = f"{type(drift).__name__}, n = {n}, d = {d}, pairs"
+                yield name, drift, tokens(n, d), mf.engines.Direct(), PAIRS if d < 4 else HIGH
+    for n in (64, 500, 2000):
+        for weights in (mf.Softmax(), mf.Sigmoid()):
+            name = f"{type(weights).__name__}, n = {n}, d = 16, 2 heads"
+            yield name, attention(weights, 16), tokens(n, 16), None, PAIRS
+    for d in (2, 3):
+        for drift in (mf.SA(beta=4.0), mf.USA(beta=4.0)):
+            name = f"{type(drift).__name__}, n = 20000, d = {d}, modes"
+            yield name, drift, tokens(20_000, d), mf.engines.Modes(), MODES
+
+
+def main() -> int:
+    print("| run | ms | a tangent | each further one |")
+    print("|---|---|---|---|")
+    dear = 0
+    for name, drift, state, engine, bound in cases():
+        alone, first, further = costs(mf.Transformer(drift), state, engine)
+        dear += first > bound
+        print(f"| {name} | {1e3 * alone:.1f} | {first:.2f} | {further:.2f} |", flush=True)
+    return int(dear > 0)
+
+
+def costs(model, state, engine) -> tuple[float, float, float]:
+    """Seconds of the run, and what a tangent and each further one cost in runs."""
+    e = RNG.standard_normal(state.x.shape)
+    e -= (e * state.x).sum(axis=1, keepdims=True) * state.x
+    end = 1.0 if len(state) <= 500 else 0.3
+
+    def solve(*tangents):
+        return mf.solve(
+            model, state, (0, end), t_eval=[end], tangents=tangents, progress=False, engine=engine
+        )
+
+    timed = [solve, lambda: solve(e), lambda: solve(e, e, e)]
+    for one in timed:
+        one()  # compiled, or read
+    alone, one, three = fastest(timed, REPEATS, BUDGET, clock=time.process_time)
+    return alone, (one - alone) / alone, (three - one) / 2 / alone
+
+
+if __name__ == "__main__":
+    sys.exit(main())
