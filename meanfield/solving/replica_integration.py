@@ -17,8 +17,12 @@ from .arguments import Arguments
 from .integration import Integration
 
 ENDED = {GIVES_UP: TOO_SMALL, LOST: NOT_FINITE}
-STATUS = {RUNNING: "finished", STEADY: "steady", TOO_SMALL: "step_too_small"}
-STATUS[NOT_FINITE] = "not_finite"
+STATUS = {
+    RUNNING: "finished",
+    STEADY: "steady",
+    TOO_SMALL: "step_too_small",
+    NOT_FINITE: "not_finite",
+}
 
 
 class ReplicaIntegration(Integration):
@@ -56,9 +60,8 @@ class ReplicaIntegration(Integration):
     @property
     def _array(self) -> np.ndarray:
         """Coordinates at the time of the state, which may be within last steps."""
-        y, within = self.flow.x, np.flatnonzero(self.flow.t > self.elapsed)
+        y, within = self.flow.x.copy(), np.flatnonzero(self.flow.t > self.elapsed)
         if within.size:
-            y = y.copy()
             y[within] = self.flow.within(within, self.elapsed)
         return y
 
