@@ -225,7 +225,7 @@ def diffusion(report: Sampled, model, start, r: float, quick: bool) -> None:
     n, kappa = 128 if quick else 256, float(model.kappa)
     options = {"coupling": False, "floor": False, "distances": ["W2"], "dt": 0.1}
     options |= {"functionals": {"phase": phase}}
-    found = study(model, start, [n], [5.0, 40.0], 128 if quick else 1024, rng=8, **options)
+    found = study(model, start, [n], [5.0, 40.0], 512 if quick else 1024, rng=8, **options)
     squares = n * found.data[["phase", "W2"]].isel(n=0) ** 2
     grown = (squares.isel(t=1) - squares.isel(t=0)) / 35
     stiffness = 1 - iv(0, kappa * r) ** -2

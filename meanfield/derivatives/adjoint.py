@@ -176,6 +176,7 @@ def recorded(run: "Solution") -> tuple[Journal | EnsembleJournal, Density]:
     if run.stored.get("journal") is None:
         raise MeanfieldError(
             "Derivatives need the accepted steps of the run, which files and checkpoints do not "
-            "keep: call solve again without resume, and take the derivative of what it returns."
+            "keep, and which replicas of tokens must have in common: call solve again without "
+            "resume, for replicas with dt=, and take the derivative of what it returns."
         )
     return run.stored["journal"], run.stored["initial"]

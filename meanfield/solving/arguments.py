@@ -272,7 +272,8 @@ def _random(rng, read: bool, checkpoint: Path | None) -> tuple:
     if isinstance(rng, Integral):
         return numbers, int(rng)
     state = json.dumps(numbers.bit_generator.state, default=lambda array: array.tolist())
-    return numbers, json.loads(state)
+    children = getattr(numbers.bit_generator.seed_seq, "n_children_spawned", 0)
+    return numbers, json.loads(state) | ({"children": children} if children else {})
 
 
 def _layer_times(start: float, end: float, dt: float) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..derivatives.journal import FlowJournal
 from ..dynamics.motion import Failure
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from ..steppers.flow import UNHEARD
@@ -17,8 +18,12 @@ from .arguments import Arguments
 from .integration import Integration
 
 ENDED = {GIVES_UP: TOO_SMALL, LOST: NOT_FINITE}
-STATUS = {RUNNING: "finished", STEADY: "steady", TOO_SMALL: "step_too_small"}
-STATUS[NOT_FINITE] = "not_finite"
+STATUS = {
+    RUNNING: "finished",
+    STEADY: "steady",
+    TOO_SMALL: "step_too_small",
+    NOT_FINITE: "not_finite",
+}
 
 
 class ReplicaIntegration(Integration):
@@ -44,6 +49,7 @@ class ReplicaIntegration(Integration):
         self.flow = ReplicaFlow(self._scheme, motion, y, steps, rtol=rtol, start=self.start)
         self.ends = np.full(len(y), RUNNING)
         self.policies, self._output = {}, 0.0
+        self.journal = FlowJournal()
         if self.steady:
             self._end_where_steady(np.arange(len(y)))
 
@@ -56,9 +62,8 @@ class ReplicaIntegration(Integration):
     @property
     def _array(self) -> np.ndarray:
         """Coordinates at the time of the state, which may be within last steps."""
-        y, within = self.flow.x, np.flatnonzero(self.flow.t > self.elapsed)
+        y, within = self.flow.x.copy(), np.flatnonzero(self.flow.t > self.elapsed)
         if within.size:
-            y = y.copy()
             y[within] = self.flow.within(within, self.elapsed)
         return y
 
@@ -122,10 +127,20 @@ class ReplicaIntegration(Integration):
             self.flow.restart(members)
         goal = min(jump, self.duration if self.flow.dense else output)
         codes = self.flow.advance(members, goal)
+        self._note(members, codes)
         for code, end in ENDED.items():
             self.ends[members[codes == code]] = end
         if self.steady:
             self._end_where_steady(members[codes == ACCEPTED])
+
+    def _note(self, members: np.ndarray, codes: np.ndarray) -> None:
+        """Keep a step in the journal, as long as all replicas take the same ones."""
+        steps = self.flow.step[members]
+        whole = len(members) == len(self.ends) and (codes == ACCEPTED).all()
+        if not (whole and (steps == steps[0]).all()):
+            self.journal = None
+        if self.journal is not None:
+            self.journal.add(self._scheme, self.motion.ends, None, tuple(steps[0].tolist()))
 
     def _end_where_steady(self, members: np.ndarray) -> None:
         if members.size:
@@ -193,6 +208,7 @@ class ReplicaIntegration(Integration):
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         flow, self.elapsed = self.flow, float(snapshot["elapsed"])
+        self.journal = None  # which a checkpoint does not keep
         self.ends = np.array(snapshot["ends"])
         flow.x, flow.clocks = np.array(snapshot["coordinates"]), np.array(snapshot["clocks"])
         flow.before, flow.step = np.array(snapshot["before"]), np.array(snapshot["step"])

@@ -59,6 +59,14 @@ def test_a_replica_is_the_single_system_of_its_generator():
     np.testing.assert_allclose(end(weak, TOKENS), alone, rtol=0, atol=1e-12)
 
 
+def test_a_generator_gives_other_paths_in_each_run_and_is_told_from_itself():
+    model, rng = mf.Transformer(mf.SA(2.0), 2.0), np.random.default_rng(3)
+    options = {"dt": DT, "t_eval": [1.0], "rng": rng}
+    first, second = (mf.solve(model, TOKENS, (0, 1), **options) for _ in range(2))
+    assert np.abs(first.final.x - second.final.x).max() > 0.01
+    assert first.options["seed"] != second.options["seed"]
+
+
 def test_a_single_system_draws_from_the_generator_itself():
     model, one = mf.Transformer(mf.SA(2.0), 2.0), TOKENS[0]
     motion, rng = TokenMotion(model, one), np.random.default_rng(3)
@@ -71,9 +79,9 @@ def test_a_single_system_draws_from_the_generator_itself():
 def test_an_ensemble_of_densities_has_the_common_paths_of_replicas_of_tokens():
     """Under common rotations alone: the images of the basis vectors are those of the density."""
     common = mf.CommonRotations([2.0, 4.0, 8.0])
-    mu = mf.Sphere(4).density(lambda x, y, z: 1 + 0.5 * z + 0 * x)
+    mu = mf.Circle(16).density(lambda angle: 1 + 0.5 * np.cos(angle))
     model = mf.Transformer(0.0 * mf.Kuramoto(), common=common)
-    turned = end(model, mf.Tokens.orthonormal(3)).swapaxes(1, 2)
+    turned = end(model, mf.Tokens.orthonormal(2)).swapaxes(1, 2)
     law = mf.solve(model, mu, (0, 1), t_eval=[0.25, 1.0], dt=DT, rng=3).final
     np.testing.assert_allclose(
         law.expect(lambda x: x), turned @ mu.expect(lambda x: x), rtol=0, atol=1e-12
@@ -120,17 +128,16 @@ def test_tokens_resume_to_the_last_bit_wherever_they_were_cut(tmp_path, tokens, 
     np.testing.assert_array_equal(last.final.x, whole.final.x)
 
 
-@pytest.mark.parametrize("kappa", [4.0, np.inf])
-@pytest.mark.parametrize("members", [False, True], ids=["single", "ensemble"])
+@pytest.mark.parametrize(("members", "kappa"), [(False, np.inf), (True, 4.0)])
 def test_densities_resume_to_the_last_bit_wherever_they_were_cut(tmp_path, members, kappa):
     """A narrow density on few modes: some steps are taken again on more of them."""
     common = mf.CommonTranslations([2.0, 5.0] if members else 2.0)
     model = mf.Transformer(mf.SA(3.0), kappa, common=common)
     mu0, run = mf.Circle(16).von_mises(0.0, 1.0), {"dt": 0.16, "rng": 7, "t_eval": [0.3, 1.0]}
     whole = mf.solve(model, mu0, (0, 1), **run)
-    assert kappa < np.inf or whole.stats["degree_changes"] > 0
+    assert kappa < np.inf or np.max(whole.stats["degree_changes"]) > 0
     chained = tmp_path / "chained"
-    for cut in range(1, whole.stats["steps"] + 1):
+    for cut in range(1, int(np.max(whole.stats["steps"])) + 1):
         kept = {"checkpoint": tmp_path / f"cut {cut}", "resume": True}
         mf.solve(model, mu0, (0, 1), max_steps=cut, **kept, **run)
         resumed = mf.solve(model, mu0, (0, 1), **kept, **run)
