@@ -14,7 +14,7 @@ Laws: a turned start has turned tangents, and the velocity is carried along.
 Lyapunov exponents: 0 and -1 of consensus under SA, 0 and -(1 +- |m_2|)/2 of repelling
 oscillators, the sum -41/3 of Lorenz' system.
 
-    python validation/derivatives_of_flows.py    # 15 s
+    python validation/derivatives_of_flows.py    # 9 s
 
 Exit code 1 on failure.
 """
