@@ -178,7 +178,8 @@ class _Member:
         data = run.observables
         member = data.isel({MEMBER: number}, drop=True) if MEMBER in data.dims else data
         own = [str(name) for name in member.coords if name not in member.dims]
-        self.data_vars = (found := member.drop_vars(own).assign(status=run.status)).data_vars
+        status = str(np.broadcast_to(run.stats.get("status", run.status), run.shape)[number])
+        self.data_vars = (found := member.drop_vars(own).assign(status=status)).data_vars
         self.variables, self.coords = found.variables, found.coords
 
 

@@ -63,7 +63,8 @@ def sweep(
         the variable "error" has the message, "" at other points.
     batch : int
         Of a configuration without `rng`: how many points that differ in numbers which the model
-        takes as arrays are solved at once, as an ensemble.
+        takes as arrays are solved at once, as an ensemble. Densities have the same numbers, to the
+        last bit, and tokens to the tolerance of their runs. What is in the store are whole batches.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 
