@@ -15,6 +15,7 @@ from ..steppers.radau import Radau
 from ..steppers.splitting import FixedSteps
 from .implicit import ImplicitTangents
 from .journal import FlowJournal, FlowStretch
+from .run_tangents import RunTangents
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,35 +55,12 @@ class StateChange(Mapping[str, np.ndarray]):
         return f"StateChange({', '.join(sizes)})"
 
 
-class FlowTangents(Mapping[str, tuple[StateChange, ...]]):
-    """Derivatives of a run: from parameters and directions to one `StateChange` an output.
-
-    The keys are names of parameters, and "direction_0", "direction_1", ... for directions in the
-    order in which they were given. They are the exact derivatives of the discrete map, with the
-    steps, schemes and merges of the run held fixed.
-
-    Attributes
-    ----------
-    t : ndarray, (m,)
-        The times of the outputs of the run.
-    """
+class FlowTangents(RunTangents[StateChange]):
+    """Derivatives of a run of a flow: see `RunTangents`. Merges are held fixed too."""
 
     def __init__(self, run: "Solution", found: dict[str, tuple[StateChange, ...]], motion: Any):
-        self.t, self._run, self._found, self._motion = run.t, run, found, motion
-
-    def __getitem__(self, name: str) -> tuple[StateChange, ...]:
-        if name not in self._found:
-            raise KeyError(f"The run has tangents {list(self._found)}; got {name!r}.")
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __repr__(self) -> str:
-        return f"Tangents({', '.join(self)}; {self.t.size} times)"
+        super().__init__(run, found)
+        self._motion = motion
 
     @cached_property
     def observables(self) -> "xr.Dataset":

@@ -1,6 +1,6 @@
 """Derivatives of a run by parameters and in directions of its initial state, at every output."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,43 +21,15 @@ from .densities import (
 )
 from .flows import FlowTangents, checked_flow_tangents, flow_tangents_of
 from .parameters import derivative_by
+from .run_tangents import RunTangents
 from .variation import Variation
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ..results.solution import Solution
 
-
-class Tangents(Mapping[str, tuple[Variation, ...]]):
-    """Derivatives of a run: a mapping from parameters and directions to one `Variation` an output.
-
-    The keys are names of parameters, and "direction_0", "direction_1", ... for directions in the
-    order in which they were given. They are the exact derivatives of the discrete map, with the
-    steps, schemes and degrees of the run held fixed.
-
-    Attributes
-    ----------
-    t : ndarray, (m,)
-        The times of the outputs of the run.
-    """
-
-    def __init__(self, run: "Solution", found: dict[str, tuple[Variation, ...]]):
-        self.t, self._run, self._found = run.t, run, found
-
-    def __getitem__(self, name: str) -> tuple[Variation, ...]:
-        if name not in self._found:
-            raise KeyError(f"The run has tangents {list(self._found)}; got {name!r}.")
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __repr__(self) -> str:
-        return f"Tangents({', '.join(self)}; {self.t.size} times)"
+class Tangents(RunTangents[Variation]):
+    """Derivatives of a run of densities: see `RunTangents`. Degrees are held fixed too."""
 
     @cached_property
     def observables(self) -> "xr.Dataset":

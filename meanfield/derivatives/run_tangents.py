@@ -1,0 +1,48 @@
+"""What a run has as `tangents`: from parameters and directions to changes of its states."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..core.cached import cached_property
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Change = TypeVar("Change")
+
+
+class RunTangents(Mapping[str, tuple[Change, ...]]):
+    """Derivatives of a run: from parameters and directions to one change of the state an output.
+
+    The keys are names of parameters, and "direction_0", "direction_1", ... for directions in the
+    order in which they were given. They are the exact derivatives of the discrete map, with the
+    steps and schemes of the run held fixed.
+
+    Attributes
+    ----------
+    t : ndarray, (m,)
+        The times of the outputs of the run.
+    """
+
+    def __init__(self, run: Any, found: dict[str, tuple[Change, ...]]):
+        self.t, self._run, self._found = run.t, run, found
+
+    def __getitem__(self, name: str) -> tuple[Change, ...]:
+        if name not in self._found:
+            raise KeyError(f"The run has tangents {list(self._found)}; got {name!r}.")
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"Tangents({', '.join(self)}; {self.t.size} times)"
+
+    @cached_property
+    @abstractmethod
+    def observables(self) -> "xr.Dataset":
+        """Derivatives of observables on ("tangent", "t", members of the ensemble)."""
