@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..lowlevel.compilation import njit
+from ..lowlevel.compilation import WITHIN, njit
 from .attempt import HIGHEST, phi_functions
 from .schemes import DenseOutput, ParabolicOutput
 
@@ -152,8 +152,13 @@ def combined(
     return result
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(cache=True, nogil=True, error_model="numpy")
 def _combine(x, weights, slopes, dt, result):
+    _add_up(x, weights, slopes, dt, result)
+
+
+@njit(**WITHIN, error_model="numpy", fastmath={"contract"})
+def _add_up(x, weights, slopes, dt, result):
     for begin in range(0, result.size, BLOCK):
         part = result[begin : begin + BLOCK]
         for i in range(part.size):
@@ -192,4 +197,4 @@ def combined_of_members(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _combine_each(x, weights, slopes, members, dt, result):
     for r in range(members.size):
-        _combine(x[r], weights, slopes[members[r]], dt[r], result[r])
+        _add_up(x[r], weights, slopes[members[r]], dt[r], result[r])

@@ -118,14 +118,9 @@ def resumed_tokens(path, **options):
     return run(tokens(), mf.SA(2.0), dt=0.05, **kept)
 
 
-def resumed_study(path):
-    return study(checkpoint=path, resume=True)
-
-
 CHECKPOINTS = {
     "checkpoint": (resumed, {"max_steps": 3}),
     "checkpoint of tokens": (resumed_tokens, {"max_steps": 3}),
-    "checkpoint of a study": (resumed_study, {}),
 }
 
 

@@ -14,7 +14,7 @@ import threading
 import time
 
 import pytest
-from specimens import BY_THE_CLOCK, CIRCLE, RESULTS, bump, contents, run, study
+from specimens import BY_THE_CLOCK, CIRCLE, RESULTS, bump, contents, run
 
 import meanfield as mf
 
@@ -164,7 +164,6 @@ def test_a_second_thread_is_refused_until_the_first_ends(attack, tmp_path):
     first.start()
     assert inside.wait(30)
     refusal(attack, "thread", lambda: solved(path), os.getpid())
-    refusal(attack, "study", lambda: study(checkpoint=path), os.getpid())
     leave.set()
     first.join()
     if contents(solved(path, resume=True), BY_THE_CLOCK) == plain():

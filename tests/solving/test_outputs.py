@@ -45,7 +45,7 @@ def assert_same_end(one, other):
     """The same last state to the bit, after the same steps."""
     np.testing.assert_array_equal(numbers(one.final), numbers(other.final))
     for name in ("steps", "rejected", "evaluations", "schemes"):
-        assert one.stats[name] == other.stats[name]
+        assert np.array_equal(one.stats[name], other.stats[name])
 
 
 # Steps -------------------------------------------------------------------------------------
