@@ -85,7 +85,11 @@ class Runs(Work):
         together = {name: [p.parameters[name] for p in points] for name in first}
         same = {n: first[n] for n, values in together.items() if all(v == first[n] for v in values)}
         run = self._run(together | same)
-        return [_Member(run, i) for i in range(len(points))]
+        ends = np.broadcast_to(run.stats.get("status", run.status), run.shape)
+        return [
+            _Member(run, i) if end == "finished" else self._run(point.parameters)
+            for i, (end, point) in enumerate(zip(ends, points, strict=True))
+        ]  # one that ends earlier has other outputs than the rest
 
     def _run(self, changes: Mapping[str, Any]) -> Solution:
         config = self._read(changes)
@@ -178,8 +182,8 @@ class _Member:
         data = run.observables
         member = data.isel({MEMBER: number}, drop=True) if MEMBER in data.dims else data
         own = [str(name) for name in member.coords if name not in member.dims]
-        status = str(np.broadcast_to(run.stats.get("status", run.status), run.shape)[number])
-        self.data_vars = (found := member.drop_vars(own).assign(status=status)).data_vars
+        found = member.drop_vars(own).assign(status="finished")
+        self.data_vars = found.data_vars
         self.variables, self.coords = found.variables, found.coords
 
 

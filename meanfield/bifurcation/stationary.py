@@ -102,7 +102,12 @@ class StationaryState:
 
     @property
     def stable(self) -> bool:
-        """Whether every perturbation decays, but for rotations of the state: see `is_stable`."""
+        """Whether every perturbation decays, but for rotations: see `is_stable`.
+
+        Of a state that has not converged what the spectrum of `stability` says.
+        """
+        if not self.converged:
+            return self.stability(1).stable
         return is_stable(self.equation, self.legendre_moments, self.kappa)
 
     def stability(self, count: int = 6) -> Stability:

@@ -10,7 +10,7 @@ from ..core.checks import as_given, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..spaces import Density
 from .densities import DifferentiatedRun, check_differentiable, names_of_kappa
-from .journal import EnsembleJournal, Journal
+from .journal import EnsembleJournal, Journal, end_of
 from .tangents import check_state, checked_parameter
 from .variation import Variation
 
@@ -135,7 +135,7 @@ def gradient(
         values[index], slope = _evaluated(of, last)
         end = space.to_coefficients(slope)
         own = journal.member(index)
-        _check_end(run, own)
+        _check_end(run, own, end_of(run, journal, index))
         member = DifferentiatedRun(run.model, initial, index, own, names, start)
         found[index], by_parameter[:, *index] = member.gradient(end)
     return Gradient(
@@ -143,12 +143,12 @@ def gradient(
     )
 
 
-def _check_end(run: "Solution", journal: Journal) -> None:
-    """Raise MeanfieldError where a run ends within a step."""
+def _check_end(run: "Solution", journal: Journal, end: float) -> None:
+    """Raise MeanfieldError where a run, or a member, ends within a step."""
     steps = journal.stretches[-1].steps[-1] if len(journal) else (0.0, 1.0)
-    if abs(sum(steps) - (run.t[-1] - run.options["t_start"])) > STEPPED * steps[1] and len(journal):
+    if abs(sum(steps) - (end - run.options["t_start"])) > STEPPED * steps[1] and len(journal):
         raise MeanfieldError(
-            f"The gradient is that of the end of a step, and the run ends at t = {run.t[-1]:g} "
+            f"The gradient is that of the end of a step, and the run ends at t = {end:g} "
             f"within one ({run.status}). Run again with t_span to end there."
         )
 

@@ -75,6 +75,11 @@ class EnsembleJournal:
         return self._journals[int(np.ravel_multi_index(index, self._shape))]
 
 
+def end_of(run: Any, journal: Any, index: tuple[int, ...]) -> float:
+    """When a run, or a member of an ensemble, ended."""
+    return float(run.stats["t_end"][index] if isinstance(journal, EnsembleJournal) else run.t[-1])
+
+
 class FlowStretch(NamedTuple):
     """Steps of a flow by the same scheme, on the same rows and between the same jumps.
 

@@ -20,6 +20,7 @@ from .densities import (
     names_of_kappa,
 )
 from .flows import FlowTangents, checked_flow_tangents, flow_tangents_of
+from .journal import end_of
 from .parameters import derivative_by
 from .run_tangents import RunTangents
 from .variation import Variation
@@ -170,9 +171,10 @@ def tangents_of(
     rows: list[dict[tuple, np.ndarray]] = [{} for _ in elapsed]
     for index in np.ndindex(*shape):
         start, steps = run.options["t_start"], journal.member(index)
+        until = np.minimum(elapsed, end_of(run, journal, index) - start)
         member = DifferentiatedRun(model, initial, index, steps, parameters, start)
         own = [h if isinstance(h, str) else h[index] for h in tangents.values()]
-        for row, found in zip(rows, member.tangents(elapsed, own), strict=True):
+        for row, found in zip(rows, member.tangents(until, own), strict=True):
             row[index] = found[1:]
     result: dict[str, list[Variation]] = {name: [] for name in tangents}
     for row, state in zip(rows, run.states, strict=True):

@@ -13,7 +13,7 @@ import numpy as np
 from ..core.checks import as_given, fitting
 from ..core.errors import MeanfieldError
 from ..models.pointwise import change_of
-from ..states import Tokens
+from ..states import State, Tokens
 from ..steppers import Layers, LieTrotter, Splitting
 from ..steppers.splitting import kutta_step
 from .linearised import OFF_TANGENT, LinearisedMotion
@@ -317,7 +317,7 @@ def token_direction(motion: Any, state: Any, given: Any) -> dict[str, np.ndarray
     found = {}
     for name, value in given.items():
         shape = x.shape if name == "x" else x.shape[:-1]
-        array = np.asarray(value)
+        array = np.empty(0) if isinstance(value, State) else np.asarray(value)
         fits = array.dtype.kind in "fiu" and np.isfinite(array).all()
         if not fits or array.shape[-len(shape[-1:]) :] != shape[-1:]:
             raise TypeError(

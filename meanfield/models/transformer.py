@@ -110,7 +110,10 @@ class Transformer(Kind, family=True):
         shape = self.shape
         if not shape:
             return self
-        numbers = np.arange(int(np.prod(shape))).reshape(shape)[index]
+        try:
+            numbers = np.arange(math.prod(shape)).reshape(shape)[index]
+        except IndexError as error:
+            raise IndexError(f"member: the models are an ensemble {shape}; {error}.") from None
         drift: Any = self.drift
         changes: dict[str, Any] = {"drift": drift.broadcast(shape).member(numbers)}
         if self.kappa.shape:

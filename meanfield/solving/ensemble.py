@@ -12,7 +12,7 @@ from ..derivatives.journal import EnsembleJournal
 from ..spaces.density import Density
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from .arguments import Arguments
-from .integration import FAILURES, STALLED, Integration
+from .integration import CUT_SHORT, FAILURES, STALLED, Integration
 from .watching import EventWatch
 
 ENDED = 104  # all members have ended before the output
@@ -57,7 +57,7 @@ class Ensemble:
         self.duration = float(self.outputs[-1])
         self.members = [kind(one) for one in arguments.members()]
         self.ends: list[str | None] = [None] * len(self.members)
-        self._last: dict[int, Any] = {}  # the states of members that an event has ended
+        self._last: dict[int, tuple[float, Any]] = {}  # where an event has ended members
         self.t_events: list[Any] = [[[] for _ in self.members] for _ in arguments.events]
         self._watch()
         self._arrive(0.0)
@@ -124,7 +124,7 @@ class Ensemble:
         else:
             self._move(waiting, output, until)
         if all(self.ends):
-            self._arrive(max(member.elapsed for member in self.members))
+            self._arrive(max(self._now(i)[0] for i in range(len(self.members))) - self.start)
             return ENDED
         if any(member.elapsed < output for member in self._moving):
             return PAUSED
@@ -155,13 +155,18 @@ class Ensemble:
             for index, t, state, terminal in self._watches[i].crossed(member):
                 self.t_events[index][i].append(t)
                 if terminal:
-                    self._last[i] = state
+                    self._last[i] = t, state
                     return "event"
         return "steady" if code == STEADY else None
 
+    def _now(self, i: int) -> tuple[float, Density]:
+        """The time of a member, and its state there."""
+        member = self.members[i]
+        return self._last[i] if i in self._last else (member.t, member.state)
+
     def _arrive(self, elapsed: float) -> None:
         """Have all members at this time."""
-        states = [self._last.get(i, member.state) for i, member in enumerate(self.members)]
+        states = [self._now(i)[1] for i in range(len(self.members))]
         self.elapsed, self.state = elapsed, Density.stack(states).reshape(self._shape)
 
     # The end -------------------------------------------------------------------------------
@@ -174,20 +179,21 @@ class Ensemble:
 
     def ending(self, cause: str, _state: Any, _t: float) -> dict[str, Any]:
         """The end as plain data; counts, status and t_end of each member in lists of the shape."""
+        places = [self._now(i) for i in range(len(self.members))]
         each = [
-            member.ending(end or cause, self._last.get(i, member.state), member.t)
-            for i, (member, end) in enumerate(zip(self.members, self.ends, strict=True))
+            member.ending(end or cause, state, t)
+            for member, end, (t, state) in zip(self.members, self.ends, places, strict=True)
         ]
         statuses = [one["status"] for one in each]
         failed = [i for i, end in enumerate(self.ends) if end in FAILURES.values()]
-        for one, member in zip(each, self.members, strict=True):
-            one["stats"] |= {"status": one["status"], "t_end": member.t}
+        for one, (t, _) in zip(each, places, strict=True):
+            one["stats"] |= {"status": one["status"], "t_end": t}
         counts = ", ".join(f"{n} {status}" for status, n in Counter(statuses).items())
         doubtful = [i for i, one in enumerate(each) if one["warning"]]
         warning = self._told(doubtful, [one["warning"] for one in each])
         message = f"Of {len(each)} members {counts}, at t = {self.t:g}."
         return {
-            "status": statuses[failed[0]] if failed else cause,
+            "status": statuses[failed[0]] if failed and cause not in CUT_SHORT else cause,
             "message": f"{message} {warning}" if warning else message,
             "warning": warning,
             "stats": _nested([one["stats"] for one in each], self._shape),
@@ -206,11 +212,12 @@ class Ensemble:
     def snapshot(self) -> dict[str, Any]:
         """Those of all members, in the same arrays one after another."""
         motion = self._arguments.motion
-        told = {"elapsed": self.elapsed, "ends": self.ends, "t_events": self.t_events}
+        last = {i: t for i, (t, _) in self._last.items()}
+        told = {"elapsed": self.elapsed, "ends": self.ends, "t_events": self.t_events, "last": last}
         return {
             "ensemble": json.dumps(told),
             "state": motion.packed(self.state),
-            **{f"last.{i}": motion.packed(state) for i, state in self._last.items()},
+            **{f"last.{i}": motion.packed(state) for i, (_, state) in self._last.items()},
             **_packed([member.snapshot() for member in self.members]),
         }
 
@@ -222,8 +229,9 @@ class Ensemble:
         self.state = motion.unpacked(snapshot["state"])
         for member, own in zip(self.members, _unpacked(snapshot), strict=True):
             member.restore(own)
-        kept = {key for key in snapshot if key.startswith("last.")}
-        self._last = {int(key[5:]): motion.unpacked(snapshot[key]) for key in kept}
+        self._last = {
+            int(i): (t, motion.unpacked(snapshot[f"last.{i}"])) for i, t in told["last"].items()
+        }
         self._watch()
 
 

@@ -34,6 +34,7 @@ FAILURES = {
     BLOWN_UP: "blow-up",
     CANCELLED: "cancelled",
 }  # causes for which a run cannot go on, by the codes of `Integration.advance`
+CUT_SHORT = ("interrupted", "max_steps", "stopped")  # a run that goes on when it is resumed
 STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
 ONE_TIME = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 BESIDE = 32 * np.finfo(float).eps  # of a time: so far from a jump it is certainly before or after

@@ -15,7 +15,7 @@ from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from ..steppers.flow import UNHEARD
 from ..steppers.replica_flow import ACCEPTED, GIVES_UP, LOST, RUNNING, ReplicaFlow
 from .arguments import Arguments
-from .integration import Integration
+from .integration import CUT_SHORT, Integration
 
 ENDED = {GIVES_UP: TOO_SMALL, LOST: NOT_FINITE}
 STATUS = {
@@ -49,6 +49,7 @@ class ReplicaIntegration(Integration):
         self.flow = ReplicaFlow(self._scheme, motion, y, steps, rtol=rtol, start=self.start)
         self.ends = np.full(len(y), RUNNING)
         self.policies, self._output = {}, 0.0
+        self._kept = y.copy()  # at the last output, as replicas are at different times between two
         self.journal = FlowJournal()
         if self.steady:
             self._end_where_steady(np.arange(len(y)))
@@ -57,11 +58,10 @@ class ReplicaIntegration(Integration):
 
     @property
     def state(self) -> Any:
-        return self.motion.state_of(self._array)
+        return self.motion.state_of(self._kept)
 
-    @property
     def _array(self) -> np.ndarray:
-        """Coordinates at the time of the state, which may be within last steps."""
+        """Coordinates at an output that all have reached, which may be within last steps."""
         y, within = self.flow.x.copy(), np.flatnonzero(self.flow.t > self.elapsed)
         if within.size:
             y[within] = self.flow.within(within, self.elapsed)
@@ -108,10 +108,12 @@ class ReplicaIntegration(Integration):
         """Why the run ends where no replica has to go on to the output, or None."""
         moving, output = (self.ends == RUNNING).any(), self._output
         if moving or (self.flow.t > output).any():
-            self.elapsed = output
-            return self._failed if output == self.duration else None
-        self.elapsed = max(self.elapsed, float(self.flow.t.max()))
-        return STEADY if self._failed is None else self._failed
+            self.elapsed, end = output, self._failed if output == self.duration else None
+        else:
+            self.elapsed = max(self.elapsed, float(self.flow.t.max()))
+            end = STEADY if self._failed is None else self._failed
+        self._kept = self._array()
+        return end
 
     @property
     def _failed(self) -> int | None:
@@ -179,6 +181,15 @@ class ReplicaIntegration(Integration):
         found["schemes"] = {flow.scheme.name: int(flow.counts[0].sum())}
         return {"merges": []} | found | self.motion.stats(state, t)
 
+    def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
+        """The end as plain data; replicas that a run was cut short for have its status."""
+        end = super().ending(cause, state, t)
+        shape = self.motion.like.shape
+        of_each, moving = np.array(end["stats"]["status"]), self.ends.reshape(shape) == RUNNING
+        if cause in CUT_SHORT:
+            end["stats"]["status"] = np.where(moving, cause, of_each).tolist()
+        return end
+
     def situation(self, stats: dict[str, Any]) -> Failure:
         """Where the first replica is that could not go on; else the run."""
         failed = np.flatnonzero(np.isin(self.ends, list(ENDED.values())))
@@ -198,6 +209,7 @@ class ReplicaIntegration(Integration):
         return {
             "elapsed": self.elapsed,
             "coordinates": flow.x,
+            "kept": self._kept,
             "clocks": flow.clocks,
             "before": flow.before,
             "step": flow.step,
@@ -208,6 +220,7 @@ class ReplicaIntegration(Integration):
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         flow, self.elapsed = self.flow, float(snapshot["elapsed"])
+        self._kept = np.array(snapshot["kept"])
         self.journal = None  # which a checkpoint does not keep
         self.ends = np.array(snapshot["ends"])
         flow.x, flow.clocks = np.array(snapshot["coordinates"]), np.array(snapshot["clocks"])

@@ -25,14 +25,13 @@ from ..steppers.advance import STEADY
 from .arguments import AT_REST, Arguments, Times
 from .degree_adaptation import SpectralIntegration
 from .ensemble import ENDED, Ensemble, padded
-from .integration import FAILURES, STALLED, FlowIntegration, Integration
+from .integration import CUT_SHORT, FAILURES, STALLED, FlowIntegration, Integration
 from .progress import Interruption, Progress
 from .random_flow import RandomFlow
 from .replica_integration import ReplicaIntegration, has_own_steps
 from .watching import EventWatch, asks_to_stop, checked_observables, observed
 
 CHECKED_WHERE_USED = "state scheme observe rng checkpoint provenance tangents".split()
-GOES_ON = ("interrupted", "max_steps", "stopped")  # when it is resumed; else the end is the end
 
 
 def solve(
@@ -323,7 +322,7 @@ class _Run:
     def _end(self, status: str) -> None:
         """Keep how the run ends; the checkpoint of one that is over has it too."""
         run, record = self._integration, self._record
-        over = status not in GOES_ON
+        over = status not in CUT_SHORT
         if not over:  # before the state where the run happened to end is added
             self._keeper.save(self._arrays)
         if status not in ("event", "finished"):  # whose last state is kept already

@@ -272,6 +272,9 @@ class Density(State):
         densities = DENSITIES.check("densities", densities)
         if not densities:
             raise ValueError("densities: stack expects at least one density; got none.")
+        shapes = {density.shape for density in densities}
+        wanted = "of one ensemble shape"
+        fitting("densities", sorted(shapes), wanted, len(shapes) == 1)
         fine = _on_one_space(densities)
         found = cls(fine[0].geometry, np.stack([density.coefficients for density in fine]))
         return found.with_member_degrees(np.stack([one.member_degrees for one in densities]))

@@ -71,6 +71,15 @@ def test_a_point_of_a_batch_that_fails_leaves_the_others_alone():
     assert found.equals(alone) and found["error"].values[1] and not found["error"].values[2]
 
 
+def test_points_of_a_batch_that_end_early_are_those_alone():
+    """Tokens that run out of steps, before others of their batch."""
+    short = {"t_span": [0, 0.5], "t_eval": [0.0, 0.1, 0.5], "max_steps": 3}
+    base = tokens(x={"kind": "Uniform", "n": 6, "d": 3, "rng": 1}, solve=short)
+    parameters = {"model.drift.beta": [1.0, 5.0, 30.0]}
+    alone, together = (mf.sweep(base, parameters, batch=batch) for batch in (1, 3))
+    assert together.equals(alone) and len(set(alone["status"].values)) == 2
+
+
 def test_a_data_file_counts_by_what_it_holds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     x = mf.Tokens.uniform(5, 3, rng=1).x

@@ -315,6 +315,41 @@ def test_a_terminal_event_ends_its_member(tmp_path):
     assert counts(again) == counts(both)
 
 
+def test_a_member_that_an_event_ended_ends_there_with_its_tangents():
+    def ends(t, mu):
+        return rises(t, mu)
+
+    ends.terminal = ends.direction = 1
+    start, options = CIRCLE.von_mises(0.5, 0.2), {"t_eval": [0, 1, 4], "events": ends}
+    options |= {"tangents": ["kappa"]}
+    run = mf.solve(mf.Transformer(mf.USA(1.0), [0.5, 6.0]), start, (0, 4), **options)
+    alone = mf.solve(mf.Transformer(mf.USA(1.0), 6.0), start, (0, 4), **options)
+    assert run.stats["t_end"][1] == alone.t[-1] == run.t_events[0][1, 0]
+    own = run.tangents["kappa"][-1].coefficients[1], alone.tangents["kappa"][-1].coefficients
+    np.testing.assert_array_equal(own[0][: own[1].size], own[1])
+    both = mf.solve(mf.Transformer(mf.USA(1.0), [6.0, 7.0]), start, (0, 4), **options)
+    assert both.t[-1] == both.stats["t_end"].max() == alone.t[-1]
+
+
+def test_a_run_that_is_cut_short_says_so_whatever_became_of_a_member():
+    model = mf.Transformer(mf.USA([4.0, 1.0]), [np.inf, 3.0])
+    with pytest.warns(mf.UnresolvedWarning):
+        whole = mf.solve(model, INITIAL[0], (0, 5), max_degree=48)
+    with pytest.warns(mf.UnresolvedWarning):
+        short = mf.solve(*(model, INITIAL[0], (0, 5)), max_degree=48, callback=lambda t, _: t > 1)
+    assert whole.status == "unresolved" and short.status == "stopped"
+    assert short.stats["status"].tolist() == ["unresolved", "stopped"]
+
+
+def test_a_member_that_cannot_go_on_has_a_gradient_at_its_end():
+    model = mf.Transformer(mf.USA([1.0, 4.0]), [3.0, 40.0])
+    with pytest.warns(mf.UnresolvedWarning):
+        run = mf.solve(model, INITIAL[0], (0, 0.5), t_eval=[0.1, 0.5], max_degree=32)
+        alone = mf.solve(mf.Transformer(mf.USA(4.0), 40.0), INITIAL[0], (0, 0.5), max_degree=32)
+    one, other = (mf.gradient(lambda x: x[:, 0], r).initial.coefficients for r in (run, alone))
+    np.testing.assert_array_equal(one[1], other)
+
+
 def test_a_callback_sees_the_ensemble_at_outputs():
     seen = []
 

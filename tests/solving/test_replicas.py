@@ -278,3 +278,13 @@ def test_files_keep_the_counts_of_every_replica(tmp_path):
         np.testing.assert_array_equal(loaded.stats[name], run.stats[name])
     assert loaded.model == run.model and loaded.model.member(2) == run.model.member(2)
     np.testing.assert_array_equal(loaded.observables["speed"], run.observables["speed"])
+
+
+@pytest.mark.parametrize("most", [1, 3, 6])
+def test_a_run_that_is_cut_short_has_the_states_of_the_last_output(most):
+    """Replicas are at different times then: at the first output none has come to it."""
+    state, model = tokens(9), mf.Transformer(mf.SA([1.0, 9.0, 30.0, 60.0]))
+    run = solve(model, state, 3, t_eval=[3.0], max_steps=most)
+    assert run.status == "max_steps" and run.t.tolist() == [0.0]
+    np.testing.assert_array_equal(run.final.x, state.x)
+    assert set(run.stats["status"]) == {"max_steps"}
