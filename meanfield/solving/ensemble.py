@@ -16,7 +16,7 @@ from .integration import CUT_SHORT, FAILURES, STALLED, Integration
 from .watching import EventWatch
 
 ENDED = 104  # all members have ended before the output
-A_WHILE = 0.05  # seconds, after which the driver may look around
+A_WHILE = 0.5  # seconds, after which the driver may look around: threads wait for each other
 
 
 class Ensemble:
