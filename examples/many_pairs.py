@@ -92,7 +92,7 @@ def draw(beta: np.ndarray, kappa: np.ndarray, order: np.ndarray) -> theme.PaperF
         ax.set_xlim(*BETA)
         ax.set_ylim(*KAPPA)
         page.colorbar(dots, ax=ax, label="order parameter reached")
-        ax.legend(loc="lower center")
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     return page
 
 
