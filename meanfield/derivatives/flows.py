@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.cached import cached_property
 from ..core.checks import fitting
 from ..dynamics.linearised import LinearisedMotion
-from ..states.contract import member_dims
 from ..steppers import Scheme
 from ..steppers.flow import UNHEARD, ExplicitFlow
 from ..steppers.radau import Radau
@@ -18,8 +16,6 @@ from .journal import FlowJournal, FlowStretch
 from .run_tangents import RunTangents
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from ..results.solution import Solution
 
 END = 1 - 1e-9  # parts of a step from which on its end is meant
@@ -62,27 +58,11 @@ class FlowTangents(RunTangents[StateChange]):
         super().__init__(run, found)
         self._motion = motion
 
-    @cached_property
-    def observables(self) -> "xr.Dataset":
-        """Derivatives of observables on ("tangent", "t", members of the ensemble).
-
-        By the chain rule, of those observables of the state that the page Derivatives lists; nan
-        where one has no derivative, as the order parameter has none at 0.
-        """
-        import xarray as xr
-
-        run, tables = self._run, []
-        for name in self:
-            parameter = None if name.startswith("direction_") else name
-            linearised = self._motion.linearised([parameter], [None])
-            pairs = zip(run.states, self[name], run.t, strict=True)
-            tables.append([linearised.measured(s, h, parameter, t) for s, h, t in pairs])
-        dims = ("tangent", "t", *member_dims(run.shape))
-        variables = {
-            name: (dims, np.array([[row[name] for row in rows] for rows in tables]))
-            for name in (tables[0][0] if tables else ())
-        }
-        return xr.Dataset(variables, {"tangent": list(self), "t": self.t})
+    def _measured(self, name: str) -> list[dict[str, Any]]:
+        parameter = None if name.startswith("direction_") else name
+        linearised = self._motion.linearised([parameter], [None])
+        pairs = zip(self._run.states, self[name], self.t, strict=True)
+        return [linearised.measured(state, h, parameter, t) for state, h, t in pairs]
 
 
 def checked_flow_tangents(tangents: Sequence[Any], motion: Any, state: Any) -> dict[str, Any]:

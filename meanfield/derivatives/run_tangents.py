@@ -4,7 +4,10 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from ..core.cached import cached_property
+from ..states.contract import member_dims
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,6 +46,27 @@ class RunTangents(Mapping[str, tuple[Change, ...]]):
         return f"Tangents({', '.join(self)}; {self.t.size} times)"
 
     @cached_property
-    @abstractmethod
     def observables(self) -> "xr.Dataset":
-        """Derivatives of observables on ("tangent", "t", members of the ensemble)."""
+        """Derivatives of observables on ("tangent", "t", members of the ensemble).
+
+        By the chain rule, of those observables that the page Derivatives lists, moments as
+        `moment_re` and `moment_im` with an axis "k"; nan where one has no derivative, as the order
+        parameter has none at 0.
+        """
+        import xarray as xr
+
+        tables, variables = [self._measured(name) for name in self], {}
+        dims = ("tangent", "t", *member_dims(self._run.shape))
+        for name in tables[0][0] if tables else ():
+            values = np.array([[row[name] for row in rows] for rows in tables])
+            if name == "moment":
+                variables["moment_re"] = (*dims, "k"), values.real
+                variables["moment_im"] = (*dims, "k"), values.imag
+                variables["k"] = ("k",), np.arange(1, values.shape[-1] + 1)
+            else:
+                variables[name] = dims, values
+        return xr.Dataset(variables, {"tangent": list(self), "t": self.t})
+
+    @abstractmethod
+    def _measured(self, name: str) -> list[dict[str, Any]]:
+        """Derivatives of observables along one tangent, by name, at every output."""

@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.cached import cached_property
 from ..core.checks import as_given, fitting
 from ..core.errors import MeanfieldError
 from ..dynamics.observables import MOMENTS
 from ..models.transformer import Transformer
 from ..spaces import Density
-from ..states.contract import member_dims
 from .densities import (
     DifferentiatedRun,
     check_differentiable,
@@ -26,41 +24,17 @@ from .run_tangents import RunTangents
 from .variation import Variation
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 
 class Tangents(RunTangents[Variation]):
     """Derivatives of a run of densities: see `RunTangents`. Degrees are held fixed too."""
 
-    @cached_property
-    def observables(self) -> "xr.Dataset":
-        """Derivatives of observables on ("tangent", "t", members of the ensemble).
-
-        Of mass, moments (`moment_re`, `moment_im`, with an axis "k"), order_parameter, entropy,
-        interaction_energy, free_energy and minimum, as `Solution.observables` has them; nan where
-        one has no derivative, as the order parameter has none at 0.
-        """
-        import xarray as xr
-
-        run: Any = self._run
-        tables = [
-            [
-                _measured(run.model, mu, h, name, t)
-                for mu, h, t in zip(run.states, self[name], self.t, strict=True)
-            ]
-            for name in self
-        ]
-        dims = ("tangent", "t", *member_dims(run.shape))
-        variables: dict[str, Any] = {}
-        for name in tables[0][0] if tables else ():
-            values = np.array([[row[name] for row in rows] for rows in tables])
-            if name == "moment":
-                variables["moment_re"] = (*dims, "k"), values.real
-                variables["moment_im"] = (*dims, "k"), values.imag
-            else:
-                variables[name] = dims, values
-        coords = {"tangent": list(self), "t": self.t, "k": np.arange(1, MOMENTS + 1)}
-        return xr.Dataset(variables, coords)
+    def _measured(self, name: str) -> list[dict[str, Any]]:
+        """Of mass, moments, order_parameter, entropy, interaction_energy, free_energy, minimum."""
+        run = self._run
+        pairs = zip(run.states, self[name], self.t, strict=True)
+        return [_measured(run.model, mu, h, name, t) for mu, h, t in pairs]
 
 
 def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any) -> dict[str, Any]:

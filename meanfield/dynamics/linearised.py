@@ -66,7 +66,8 @@ class LinearisedMotion(ABC):
 
     def merged(self, Y: np.ndarray, labels: np.ndarray) -> tuple["LinearisedMotion", np.ndarray]:
         """What moves fewer rows, and their stack, where rows of equal labels become one."""
-        raise NotImplementedError
+        name = self.motion.moves.__name__
+        raise MeanfieldError(f"Derivatives of runs of {name} in which some merged are not known.")
 
     # For Lyapunov exponents ----------------------------------------------------------------
 
@@ -101,8 +102,9 @@ class LinearisedMotion(ABC):
         return Y
 
     def step(self, scheme: Splitting, Y: np.ndarray, t: float, dt: float) -> np.ndarray:
-        """The stack after one step of a splitting; what motions have no derivatives of raises."""
-        raise NotImplementedError
+        """The stack after one step of a splitting; MeanfieldError where it has no derivative."""
+        name = self.motion.moves.__name__
+        raise MeanfieldError(f"Derivatives of steps of {scheme.name} of {name} are not known.")
 
     def relative_error(self, error: np.ndarray, Y: np.ndarray) -> float:
         """0: steps are those of the run, and nothing is controlled."""

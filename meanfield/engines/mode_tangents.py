@@ -5,6 +5,7 @@ field, whose second derivatives are those of the series, and the coefficients of
 by sum_j dm_j conj Y(x_j) + m_j <dx_j, grad conj Y(x_j)>, and the multipliers with a parameter.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..models.changes import multiplier_changes
 from .direct_tangents import DirectTangents
 
 
-class ModeTangents:
+class ModeTangents(ABC):
     """Velocities and derivatives of them by modes, on the circle and on S^2.
 
     Parameters
@@ -72,9 +73,9 @@ class ModeTangents:
         )
         return attraction, normaliser, self._changes[r % len(self._changes)]
 
+    @abstractmethod
     def of_system(self, r: int, u, masses, du, dm) -> tuple[np.ndarray, np.ndarray, float]:
         """Velocities (n, d) of one system, their changes (p, n, d), and the least level."""
-        raise NotImplementedError
 
     def attention(self, *given: Any) -> tuple[np.ndarray, np.ndarray]:
         """The whole output of attention, by sums over all pairs."""
