@@ -2,7 +2,6 @@
 
 import copy
 import json
-import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from numbers import Integral
@@ -51,7 +50,8 @@ class Arguments:
     tangents : bool
         Whether derivatives of the run are asked for.
     apart : bool
-        Whether it is an ensemble whose members move apart: see `members`.
+        Whether it is an ensemble whose members move apart: see `members`. Under common noise they
+        have steps of a given length, and share the degree.
     steady : float
         The rate of change at which to end; 0 never.
     rng, common_rng : Generator, Streams or None
@@ -120,7 +120,7 @@ class Arguments:
             each=motion.draws_by_member,
             common=model.common is not None,
         )
-        self.apart = motion.semilinear and state.shape != ()
+        self.apart = motion.semilinear and state.shape != () and not motion.random
         self.threads, alone = given["threads"], 1 if self.apart else given["threads"]
         fitting("threads", self.threads, "1, as there is no ensemble of densities", alone == 1)
         self.progress = given["progress"]
@@ -143,20 +143,13 @@ class Arguments:
         self.degrees = _degrees(motion, (self.start, self.start + last), *bounds)
 
     def members(self) -> Iterator["Arguments"]:
-        """Those of the members of an ensemble, each as if it were alone, in C order.
-
-        Common noise of each draws from a generator of its own, see `streams`.
-        """
+        """Those of the members of an ensemble, each as if it were alone, in C order."""
         shape = self.state.shape
-        common = [None] * math.prod(shape)
-        if self.common_rng is not None:
-            common = list(self.common_rng.generators)
-        models, indices = self.model.members(shape), np.ndindex(shape)
-        for index, model, rng in zip(indices, models, common, strict=True):
+        for index, model in zip(np.ndindex(shape), self.model.members(shape), strict=True):
             one = copy.copy(self)
             one._fit(type(self.motion), model, self.state[index])
             one._choose()
-            one.apart, one.common_rng = False, rng
+            one.apart = False
             yield one
 
     def described(self) -> dict[str, Any]:

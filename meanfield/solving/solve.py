@@ -75,7 +75,8 @@ def solve(
         Drift and noise. Arrays of beta and kappa, and stacked initial densities, make an
         ensemble by broadcasting. Each of its members has its own steps, scheme, degree and end,
         and the same bits as alone; see `stats` of `Solution`. So have replicas of tokens under
-        error control, which broadcast likewise; matrices of `Attention` may differ too.
+        error control, which broadcast likewise; matrices of `Attention` may differ too. Densities
+        under common noise share their steps and their degree.
         Characteristics and a Gaussian take a single model without noise.
     state : Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
         The initial state; or one of a class of your own that a `Motion` moves.
