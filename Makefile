@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test attack lint format typecheck validate bench docs clean
+.PHONY: help demo test attack lint format typecheck validate bench docs pictures clean
 
 help:  ## this list
 	@echo "usage: make TARGET [PYTHON=python3.13]"
@@ -43,6 +43,9 @@ validate: $(VENV)/installed-test  ## check every claim, write out/validation/rep
 
 bench: $(VENV)/installed-bench  ## time the solver beside other packages
 	@for script in benchmarks/[!_]*.py; do $(BIN)/python "$$script" || exit 1; done
+
+pictures: $(VENV)/installed  ## make the two pictures of the README anew
+	@$(BIN)/python docs/pictures/draw.py
 
 docs: $(VENV)/installed-docs  ## build the pages into docs/_build/html
 	@$(BIN)/sphinx-build --quiet -W --keep-going docs docs/_build/html

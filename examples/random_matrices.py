@@ -7,7 +7,7 @@ Each of 200 replicas of 32 tokens on S^2 has a symmetric random matrix of its ow
 its own steps. Tokens end at the eigenvectors of A that belong to an extreme eigenvalue, in one
 cluster, or in two opposite ones.
 
-:Source: Geshkovski et al., arXiv:2312.10794, figure 5, for the scaling; docs/tokens.md, Replicas.
+:Source: Geshkovski et al., arXiv:2312.10794, figure 5, for the scaling; docs/theory/tokens.md.
 :Run time: 10 s, ``python examples/random_matrices.py``
 :Look at: how many replicas end in one cluster, and how many in two.
 """

@@ -12,8 +12,8 @@ import pytest
 import meanfield as mf
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-CLAIMS = ROOT / "docs" / "claims.md"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CLAIMS = ROOT / "docs" / "reference" / "claims.md"
 SCRIPTS = sorted(path.name for path in (ROOT / "validation").glob("[!_]*.py"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -81,7 +81,7 @@ def test_links_to_files_of_the_project_lead_somewhere(page):
 
 def test_every_name_of_the_api_page_is_reached_as_it_says():
     """In fresh interpreters, one for each room: whatever was imported before must not matter."""
-    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     names = re.findall(r"auto(?:class|function|exception):: meanfield\.([\w.]+)", page)
     names += re.findall(r"^`(?:mf|meanfield)\.([\w.]+)`", page, re.MULTILINE)
     assert len(names) > 60

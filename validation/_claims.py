@@ -1,4 +1,4 @@
-"""Which claim is checked by which script: the table of docs/claims.md, and the scripts."""
+"""Which claim is checked by which script: docs/reference/claims.md, and the scripts."""
 
 import ast
 import re

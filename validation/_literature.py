@@ -1,4 +1,4 @@
-"""docs/literature.md, written from the table of the literature; and the record of verdicts.
+"""docs/reference/literature.md, from the table of the literature; and the record of verdicts.
 
 python validation/_literature.py    # writes the page again
 """
@@ -15,14 +15,14 @@ from meanfield.app.literature import Row, last_runs, rows, sources
 
 __all__ = ["page", "record", "write_page"]
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "literature.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "literature.md"
 VERDICTS = ("holds", "holds with a correction", "open", "not checked")
 HEAD = """\
 # The literature, statement by statement
 
 Each statement, figure, experiment and open question of five texts, in our words and
-[conventions](conventions.md): what it says, what we found, the script, and the numbers.
-The formulas are on the page [Equations](equations.md).
+[conventions](../theory/conventions.md): what it says, what we found, the script, and the numbers.
+The formulas are on the page [Equations](../theory/equations.md).
 
 - **holds**: all that we measured agrees with it. This is evidence, not a proof.
 - **holds with a correction**: as printed it fails, or is imprecise; the correction is said.
@@ -38,7 +38,7 @@ make validate VALIDATE_ARGS="--row survey:theorem-5"
 
 *Asked* is a tolerance, *measured* the worst case in full, as on the page [Claims](claims.md), which
 sorts the same lines by what the package does. This page is generated: rows are in
-`meanfield/app/literature.toml`, numbers in `docs/claims.md`. After a change run
+`meanfield/app/literature.toml`, numbers in `docs/reference/claims.md`. After a change run
 `python validation/_literature.py`.
 """
 
@@ -55,7 +55,7 @@ def page() -> str:
 
 
 def write_page() -> None:
-    """Write docs/literature.md."""
+    """Write docs/reference/literature.md."""
     PAGE.write_text(page(), encoding="utf-8")
 
 
@@ -83,7 +83,7 @@ def _row(row: Row) -> str:
     lines += [f"- `{check}`" for check in row.checks if ":" not in check]
     lines += [""] if row.checks else []
     if row.pages:
-        names = (f"[{page.removesuffix('.md').replace('_', ' ')}]({page})" for page in row.pages)
+        names = (f"[{Path(page).stem.replace('_', ' ')}](../{page})" for page in row.pages)
         lines += [f"More: {', '.join(names)}\n"]
     return "\n".join(lines)
 

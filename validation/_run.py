@@ -1,10 +1,10 @@
-"""Runs every claim of docs/claims.md: progress, a table of verdicts, and a report with figures.
+"""Runs every claim of docs/reference/claims.md: progress, verdicts, a report with figures.
 
     python validation/_run.py [--quick] [--workers N] [--only WORD ...]     # or: make validate
     python validation/_run.py [--row survey:theorem-5 ...] [--record]
 
 `--row` runs what checks rows of the literature (`meanfield literature` lists them); `--record`
-writes down verdicts, with date and version, and docs/literature.md anew.
+writes down verdicts, with date and version, and docs/reference/literature.md anew.
 
 Scripts run in processes of their own, several at a time, longest first. A script without a line
 in the table of claims fails, and so does a claim without a script. What they print and draw, and
@@ -51,7 +51,8 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--record", nargs="?", type=Path, const=VERDICTS, metavar="FILE", help="keep the verdicts"
     )
     parser.add_argument("--scripts", type=Path, default=ROOT / "validation", metavar="FOLDER")
-    parser.add_argument("--claims", type=Path, default=ROOT / "docs/claims.md", metavar="PAGE")
+    claims = ROOT / "docs/reference/claims.md"
+    parser.add_argument("--claims", type=Path, default=claims, metavar="PAGE")
     parser.add_argument("--out", type=Path, default=ROOT / "out/validation", metavar="FOLDER")
     chosen = parser.parse_args(arguments)
     if chosen.workers is not None and chosen.workers < 1:

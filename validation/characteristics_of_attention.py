@@ -19,7 +19,7 @@ Gauss and Hermite, against the closed flow: 1e-11.
 
     python validation/characteristics_of_attention.py [--quick]    # 40 s, 20 s quick
 
---quick leaves S^2 out. Exit code 1 on failure. The rate is derived in docs/collapse.md.
+--quick leaves S^2 out. Exit code 1 on failure. The rate is derived in docs/theory/collapse.md.
 """
 
 import argparse

@@ -22,7 +22,7 @@ to 5e-5, so that four digits are right.
 
 --quick has d = 3, and two masses by rules of 2^14 and 2^15 nodes. Exit code 1 on failure.
 
-References: Rigollet, arXiv:2512.01868, Theorem 5. The law is derived in docs/collapse.md.
+References: Rigollet, arXiv:2512.01868, Theorem 5. The law is derived in docs/theory/collapse.md.
 """
 
 import argparse

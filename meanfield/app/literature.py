@@ -1,8 +1,8 @@
 """What the literature says, row by row, and what we found.
 
 The rows are in ``literature.toml``. A row names the claims of the package that check it, by the
-first words of their lines in docs/claims.md, which has the numbers. When the scripts behind the
-claims last ran is in ``verdicts.json``, which ``make validate VALIDATE_ARGS=--record`` writes.
+first words of their lines in docs/reference/claims.md, which has the numbers. When the scripts
+behind the claims last ran is in ``verdicts.json``, which ``make validate VALIDATE_ARGS=--record`` writes.
 """
 
 import json
@@ -96,7 +96,8 @@ def _claim(check: str) -> Claim:
     found = [c for c in _claims() if c.script == script and c.text.startswith(words)]
     if len(found) != 1:
         raise ValueError(
-            f"{check!r} has to begin one claim of docs/claims.md; it begins {len(found)}. "
+            f"{check!r} has to begin one claim of docs/reference/claims.md; it begins "
+            f"{len(found)}. "
             "Name a claim by its first words, as they stand there."
         )
     return found[0]
@@ -105,7 +106,7 @@ def _claim(check: str) -> Claim:
 @cache
 def _claims() -> list[Claim]:
     kept = HERE / "claims.md"  # within a wheel
-    return read_claims(kept if kept.exists() else HERE.parents[1] / "docs" / "claims.md")
+    return read_claims(kept if kept.exists() else HERE.parents[1] / "docs/reference/claims.md")
 
 
 def read_claims(page: Path) -> list[Claim]:

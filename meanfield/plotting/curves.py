@@ -276,10 +276,7 @@ def histogram(
     """
     bins = whole_number("bins", bins)
     if density is not None:
-        expect(density, [(Density, Circle)])
-        if density.shape:
-            shape = density.shape
-            raise ValueError(f"density must be a single run; got an ensemble of shape {shape}.")
+        check_beside(density, solution)
     for member, row in page.views:
         for ax, i in row:
             heights, edges = angle_histogram(member_of(solution[i], member), bins)
@@ -293,10 +290,28 @@ def histogram(
         page.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
 
 
-def _overlay(ax: Axes, density: Solution, t: float) -> None:
+def check_beside(density: Solution, solution: Solution) -> None:
+    """Raise TypeError or ValueError unless densities can be drawn beside points of the circle."""
+    expect(density, [(Density, Circle)])
+    if density.shape:
+        shape = density.shape
+        raise ValueError(f"density must be a single run; got an ensemble of shape {shape}.")
+    if not issubclass(space := space_of(solution), Circle):
+        raise ValueError(
+            "density is drawn beside points of the circle, and these are on another space, "
+            f"{space.__name__}. Leave density out."
+        )
+
+
+def nearest_profile(density: Solution, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """Angles, and the values there of the density that was saved nearest to a time."""
     nearest = int(np.abs(density.t - t).argmin())
     theta, values = profiles(density, [()], times=[nearest])
-    curve = values[0, 0]
+    return theta, values[0, 0]
+
+
+def _overlay(ax: Axes, density: Solution, t: float) -> None:
+    theta, curve = nearest_profile(density, t)
     ax.plot(theta, curve, color=theme.INK, linewidth=1.1, label="density")
     ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * curve.max()))
 
@@ -398,7 +413,12 @@ def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
 @figure("trajectories", Characteristics, Circle, Zonal, panels=(7.0, 3.6))
 @figure("trajectories", Tokens, Circle, Line, panels=(7.0, 3.6))
 def trajectories(
-    target: Panels, solution: Solution, *, count: int | None = None, log_time: bool | None = None
+    target: Panels,
+    solution: Solution,
+    *,
+    count: int | None = None,
+    log_time: bool | None = None,
+    density: Solution | None = None,
 ) -> None:
     """The angle, or on the line the place, of tokens or nodes over time.
 
@@ -417,17 +437,21 @@ def trajectories(
     log_time : bool, optional
         Whether the axis of times is logarithmic, from the first saved time above 0 on;
         by default where saved times are spaced like numpy.geomspace.
+    density : Solution, optional
+        Densities on the circle, of a single run: a map of them in grey is drawn beneath.
 
     Raises
     ------
     ValueError
         If there are fewer than two saved times, or of those above 0 with `log_time`; if `count`
-        is not positive, the member does not exist, or there are too many.
+        is not positive, `density` is an ensemble, the member does not exist, or there are too many.
     TypeError
-        If the states are of another kind, or on another space.
+        If the states are of another kind, or on another space, or those of `density` are.
     """
     need_two_times(solution, "A figure of trajectories", "observables")
     log_time = is_logarithmic(solution, log_time)
+    if density is not None:
+        check_beside(density, solution)
     look = appearance_of(solution.final)
     most = look.most_curves if count is None else count
     most = whole_number("count", most)
@@ -444,6 +468,8 @@ def trajectories(
         lines.set_alpha(opacity(len(places.T), look.overlap))
         lines.set_rasterized(len(segments) > look.most_curves)
         ax.add_collection(lines)
+        if density is not None:
+            fields.grey_map(ax, density)
         chart.beside(ax, named=left)
         name_sample(ax, solution, member, sample)
         time_axis(ax, solution, log_time=log_time, named=bottom)

@@ -233,15 +233,30 @@ def spacetime(target: Panels, solution: Solution, *, scale: str = "auto") -> Non
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
+    times, theta, fields = _over_time(solution, target.members)
+    chart = visible_chart(solution)
+    chosen = choose_scale(chart.inside(theta, fields), scale)
+    mesh = field_maps(target, solution, times, theta, fields, chosen.norm, chart)
+    density_bar(target, mesh, chosen, DENSITY)
+
+
+def grey_map(ax: Axes, solution: Solution) -> None:
+    """A single density over time and angle in shades of grey, beneath what else is drawn."""
+    times, theta, fields = _over_time(solution, [()])
+    norm = choose_scale(fields, heavy="power").norm
+    style = {"norm": norm, "cmap": theme.GREY_MAP, "shading": "nearest", "zorder": 0}
+    ax.pcolormesh(times, theta, fields[0].T, rasterized=True, **style)
+
+
+def _over_time(
+    solution: Solution, members: list[Member]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times, angles, and the densities there, (members, times, angles)."""
     need_two_times(solution, "A space-time map", "snapshots")
     kept = evenly(len(solution.t), MOST_COLUMNS)
-    theta, values = profiles(solution, target.members, times=kept, most_angles=MOST_ROWS)
-    chart = visible_chart(solution)
-    chosen = choose_scale(chart.inside(theta, values), scale)
-    t = np.asarray(solution.t)[kept]
-    fine, fields = _between(t, values)
-    mesh = field_maps(target, solution, fine, theta, fields, chosen.norm, chart)
-    density_bar(target, mesh, chosen, DENSITY)
+    theta, values = profiles(solution, members, times=kept, most_angles=MOST_ROWS)
+    times, fields = _between(np.asarray(solution.t)[kept], values)
+    return times, theta, fields
 
 
 def _between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

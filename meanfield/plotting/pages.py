@@ -41,7 +41,7 @@ from .times import drawn_count, is_logarithmic, pick_times, resolved_states
 
 # The page ------------------------------------------------------------------------------------
 
-VIEWING = ("seen_from", "scale")  # options of movies
+VIEWING = ("seen_from", "scale", "density")  # options of movies
 TIMES, COLUMNS = 6, 5  # so many times of a law, and of points, are shown
 PARTS, SCENES = registry.Registry(), registry.Registry()
 
@@ -204,7 +204,8 @@ def animate(
     dpi : float
         Dots per inch, > 0; the frame is 8 inches wide.
     **options
-        On the sphere `seen_from`, as for `orthographic`.
+        On the sphere `seen_from`, as for `orthographic`; of tokens on the circle `density`, a run
+        of a density that is drawn beside them.
 
     Returns
     -------

@@ -18,7 +18,17 @@ from ..states import Tokens
 from . import theme
 from .appearance import Sample, TokensAppearance, appearance_of, sample_of, space_of
 from .clusters import evenly
-from .curves import CENTRED, TURN, name_angles, name_sample, opacity
+from .curves import (
+    CENTRED,
+    TURN,
+    check_beside,
+    name_angles,
+    name_sample,
+    nearest_profile,
+    opacity,
+    ring,
+)
+from .fields import choose_scale, profiles
 from .labels import Member, member_of, percent
 from .layouts import Draw, Panels, square
 from .registry import figure
@@ -51,7 +61,9 @@ def dots(ax: Axes, sample: Sample, places: np.ndarray) -> PathCollection:
 
 @figure("polar", Tokens, Circle, sheet=(6, 1.0, 3))
 @figure("polar", Characteristics, Circle, Zonal, sheet=(6, 1.0, 3))
-def rings(page: Panels, solution: Solution, *, clusters: bool = True) -> None:
+def rings(
+    page: Panels, solution: Solution, *, clusters: bool = True, density: Solution | None = None
+) -> None:
     """Tokens, or nodes that stand for equal masses, on the unit circle at several times, as dots.
 
     Axisymmetric measures are shown on a meridian and on the one opposite, the axis upright.
@@ -69,22 +81,29 @@ def rings(page: Panels, solution: Solution, *, clusters: bool = True) -> None:
         How many, where `times` is not given; by default 6, or 3 for several members.
     clusters : bool
         Whether to write the shares of clusters.
+    density : Solution, optional
+        Densities on the circle, of a single run: the one saved nearest to each time is drawn
+        around the circle, as by `polar`.
 
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, `density` is an ensemble, the member does not exist,
+        or there are too many.
     TypeError
-        If the states are neither tokens on the circle nor characteristics there or axisymmetric.
+        If the states are neither tokens on the circle nor characteristics there or axisymmetric,
+        or those of `density` are not densities on the circle.
     """
     look, chart = appearance_of(solution.final), chart_of(space_of(solution))
+    around = None if density is None else _Around(density, solution)
     samples = {m: sample_of(solution, m, look.most_around) for m in page.members}
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
         for ax, _ in row:
             circle(ax)
             name_angles(ax, chart.around, 0.8)
-            ax.set(xlim=(-1.45, 1.45), ylim=(-1.3, 1.3))
+            room = 1.45 if around is None else 2.1
+            ax.set(xlim=(-room, room), ylim=(-room + 0.15, room - 0.15))
 
         def draw(ax: Axes, i: int) -> list[Artist]:
             state = member_of(solution[i], member)
@@ -92,12 +111,28 @@ def rings(page: Panels, solution: Solution, *, clusters: bool = True) -> None:
             drawn: list[Artist] = [
                 dots(ax, samples[member], places * [side, 1]) for side in chart.sides
             ]
+            if around is not None:
+                return drawn + around.draw(ax, float(solution.t[i]))
             return drawn + (name_clusters(ax, state) if clusters else [])
 
         return draw
 
     page.each(prepare)
     explain_dots(page, samples, pairs=len(chart.sides) > 1)
+
+
+class _Around:
+    """Densities around the unit circle, all on one scale."""
+
+    def __init__(self, density: Solution, solution: Solution):
+        check_beside(density, solution)
+        self._density = density
+        self._scale = choose_scale(profiles(density, [()])[1], heavy="power")
+
+    def draw(self, ax: Axes, t: float) -> list[Artist]:
+        """The density that was saved nearest to a time."""
+        curve = ring(*nearest_profile(self._density, t), self._scale)
+        return ax.plot(*curve, color=theme.INK, linewidth=1.1)
 
 
 def circle(ax: Axes) -> None:

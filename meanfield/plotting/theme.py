@@ -24,6 +24,7 @@ INK = "#222222"
 FAINT = "#9A9A9A"
 # Both maps are perceptually uniform and safe for colour-blind readers.
 DENSITY_MAP = "viridis"
+GREY_MAP = "Greys"  # beneath curves in colours
 ORDER_MAP = "plasma"  # of times and members, so that neither is taken for a density
 
 STYLE = {

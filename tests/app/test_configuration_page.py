@@ -10,7 +10,7 @@ from meanfield.app.configuration import parse_config
 from meanfield.app.tasks import TASKS
 from meanfield.core.kinds import parameters_of
 
-PAGE = ROOT / "docs" / "configuration.md"
+PAGE = ROOT / "docs" / "reference" / "configuration.md"
 MARK = re.compile(r"^<!-- kinds: (\w+) -->\n(?:\n(?:\|.*\n)+)?", re.M)
 
 

@@ -1,6 +1,6 @@
 """What a user could have written: nothing but `numpy` and `meanfield` is imported.
 
-The classes of docs/extending.md. Each is all there is to its kind.
+The classes of docs/howto/own_drift.md. Each is all there is to its kind.
 """
 
 import numpy as np

@@ -161,7 +161,7 @@ COLLAPSES = {  # min(b, a/2) of b = l k(w, w)/Z(w), a = l k(-w, w)/Z(-w), Vw = l
 
 @pytest.mark.parametrize(("weights", "beta", "rate"), COLLAPSES.values(), ids=COLLAPSES)
 def test_w2_decays_at_the_rate_of_the_linearisation(weights, beta, rate):
-    """The density is symmetric about w = e_1, V e_1 = 1.5 e_1; see docs/collapse.md."""
+    """The density is symmetric about w = e_1, V e_1 = 1.5 e_1; see docs/theory/collapse.md."""
     start = mf.Characteristics(mf.Circle(4).density(lambda x: 1 + 0.5 * np.cos(x)), nodes=512)
     drift = mf.Attention(np.diag([1.0, 0.5]), None, np.diag([1.5, 0.7]), beta, weights=weights)
     times = [7.0 / rate, 10.0 / rate]

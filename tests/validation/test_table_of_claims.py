@@ -47,7 +47,7 @@ def test_rows_that_are_not_claims_are_refused(parts, tmp_path, row, message):
 
 
 def test_no_command_of_a_formula_is_left_as_it_is(parts):
-    for claim in parts[0].read_claims(ROOT / "docs" / "claims.md"):
+    for claim in parts[0].read_claims(ROOT / "docs" / "reference" / "claims.md"):
         for cell in (claim.text, claim.asked, claim.measured):
             shown = parts[1].html_of(cell)
             assert not re.search(r"[\\$`{}^]", shown), shown
