@@ -38,6 +38,8 @@ LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 
 ONLY = {"steppers": {"core", "lowlevel"}}  # a scheme knows no physics
 LATE = {
+    "states": {"plotting"},
+    "models": {"plotting"},
     "results": {"plotting", "bifurcation"},
     "sweeps": {"app", "plotting"},
     "chaos": {"plotting"},

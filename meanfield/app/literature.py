@@ -2,7 +2,7 @@
 
 The rows are in ``literature.toml``. A row names the claims of the package that check it, by the
 first words of their lines in docs/reference/claims.md, which has the numbers. When the scripts
-behind the claims last ran is in ``verdicts.json``, which ``make validate VALIDATE_ARGS=--record`` writes.
+behind the claims last ran is in ``verdicts.json``: ``make validate VALIDATE_ARGS=--record``.
 """
 
 import json

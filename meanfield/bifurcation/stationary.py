@@ -138,6 +138,13 @@ class StationaryState:
         """
         return state_derivative(self, parameter)
 
+    def _repr_html_(self) -> str:
+        from ..plotting.cards import card
+
+        names = "kappa", "order_parameter", "status", "residual"
+        rows = [(name.replace("_", " "), f"{getattr(self, name)}") for name in names]
+        return card(repr(self), rows, self.density.plot)
+
     def __repr__(self) -> str:
         return (
             f"StationaryState({self.model!r}, r = {self.order_parameter:.6g}, {self.status}, "

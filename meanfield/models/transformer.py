@@ -227,6 +227,11 @@ class Transformer(Kind, family=True):
         common = {} if self.common is None else {"common_kappa": self.common.kappa}
         return {**self.drift.parameters, **kappa, **common}
 
+    def _repr_html_(self) -> str:
+        from ..plotting.cards import of_model
+
+        return of_model(self)
+
     def __repr__(self) -> str:
         name, _, rest = super().__repr__().partition("drift=")
         return name + rest

@@ -69,7 +69,7 @@ def draw_curves(
         return lines
 
     target.show(draw, times)
-    if bar and not moving:
+    if bar and not moving and len(solution) > 1:
         time_bar(target, solution, times)
 
 

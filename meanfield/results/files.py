@@ -111,6 +111,11 @@ class Result(ABC):
         contents.header["result"] = type(self).__name__
         return write_whole(path_of("path", path), _netcdf(contents))
 
+    def _repr_html_(self) -> str:
+        from ..plotting.cards import of_result
+
+        return of_result(self)
+
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a result of this kind: see `meanfield.load`, which reads one of any kind.

@@ -129,6 +129,12 @@ class Density(State):
     def dimension(self) -> int:
         return self.geometry.dimension
 
+    def told(self) -> dict[str, str]:
+        """Its space and ensemble, and its least and largest value."""
+        ensemble = {"ensemble": str(self.shape)} if self.shape else {}
+        ends = f"{self.values.min():.6g}, {self.values.max():.6g}"
+        return {"space": repr(self.geometry), **ensemble, "least and largest value": ends}
+
     @property
     def size_in_words(self) -> str:
         return f"degree {self.geometry.degree}"

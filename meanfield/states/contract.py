@@ -4,12 +4,15 @@ import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from ..core.identity import digest
 from ..core.kinds import Kind, signature_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]  # name -> names of the axes, values
 
@@ -124,6 +127,13 @@ class State(Start):
         """How much it holds, for tables: "256 tokens"."""
         return repr(self)
 
+    def told(self) -> dict[str, str]:
+        """What a table of it says, by name: the shapes of its arrays, and what they are."""
+        return {
+            self.words.get(name, name): " × ".join(map(str, np.shape(values))) or f"{values:g}"
+            for name, (_, values) in self.arrays().items()
+        }
+
     def with_members(self, axes: int) -> Self:
         """The state with room for that many axes of an ensemble of models, after its own."""
         if not (self.replicated and axes and self.shape):
@@ -163,6 +173,23 @@ class State(Start):
             for name, array in held.items()
         }
         return self.computed(**changed, **self.header())
+
+    def plot(self, kind: str = "overview", **options: Any) -> "Figure":
+        """A matplotlib figure of the state, of a kind that `plotting.plot` lists.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such kind for this state, or for an option that it does not have.
+        """
+        from ..plotting.cards import portrait
+
+        return portrait(self, kind, **options)
+
+    def _repr_html_(self) -> str:
+        from ..plotting.cards import of_state
+
+        return of_state(self)
 
     def arrays(self) -> Arrays:
         """What the state holds, by name: names of the axes, and values."""

@@ -172,6 +172,23 @@ def test_histograms_are_densities_and_densities_can_be_drawn_over_them(circle):
         circle.plot("histogram", bins=0)
 
 
+def test_a_density_is_drawn_beneath_trajectories_and_around_the_circle(circle, sphere, tmp_path):
+    bump = mf.Circle(32).von_mises(1.0, 1.0)
+    density = mf.solve(mf.Transformer(mf.SA(1.0), 20.0), bump, (0, 12), t_eval=[0, 6, 12])
+    (grey,) = drawn(panels(circle.plot("trajectories", density=density))[0], QuadMesh)
+    values, places = np.asarray(grey.get_array()), grey.get_coordinates()[:-1, 0, 1]
+    assert places[values[:, 0].argmax()] == pytest.approx(1.0, abs=0.02)
+    first, last = panels(circle.plot("polar", density=density, times=[0, 12]))
+    radii = [np.hypot(*ax.lines[-1].get_data()).max() for ax in (first, last)]
+    assert 1.0 < radii[0] < radii[1] == pytest.approx(2.0, rel=1e-3), "the highest has height 1"
+    assert circle.animate(tmp_path / "both.gif", density=density, dpi=40).exists()
+    several = mf.solve(mf.Transformer(mf.SA(np.ones(2))), bump, (0, 1), t_eval=[0, 1])
+    with pytest.raises(ValueError, match="density must be a single run"):
+        circle.plot("trajectories", density=several)
+    with pytest.raises(TypeError, match="density"):
+        sphere.plot("map", density=density)
+
+
 def test_inner_products_of_tokens_and_of_their_gram_matrices_are_the_same(high, gram):
     for one, other in zip(high, gram, strict=True):
         np.testing.assert_allclose(shares_at(one, ()), shares_at(other, ()), atol=1e-12)
