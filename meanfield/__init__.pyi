@@ -2,6 +2,7 @@ from . import engines as engines
 from . import plotting as plotting
 from . import steppers as steppers
 from . import testing as testing
+from .app.citation import citation as citation
 from .app.configuration import read_config as read_config
 from .app.configuration import run_config as run_config
 from .app.doctor import doctor as doctor

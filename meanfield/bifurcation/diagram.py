@@ -183,6 +183,8 @@ class Diagram(Result):
         is no longer uniform, and moments are those of all harmonics: see `reflections`.
     """
 
+    made_by = "branches"
+
     data: "xr.Dataset"
     special_points: list[SpecialPoint]
     ends: list[str]

@@ -88,6 +88,8 @@ class PhaseDiagram(Result):
         Of the folds and the transition.
     """
 
+    made_by = "phase_diagram"
+
     data: "xr.Dataset"
     tricritical: list[Tricritical]
     ends: Ends

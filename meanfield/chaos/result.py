@@ -57,6 +57,8 @@ class Study(Result):
         The densities.
     """
 
+    made_by = "propagation_of_chaos"
+
     data: "xr.Dataset"
     law: Solution
 

@@ -59,8 +59,8 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
     References
     ----------
-    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, theorem 6.8; Karagodin,
-    Geshkovski, Polyanskiy and Rigollet, arXiv:2510.22026, for the normalisations.
+    Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, theorem 6.8; Karagodin, Ge,
+    Polyanskiy and Rigollet, arXiv:2510.22026, for the normalisations.
     """
 
     example = "Equiangular(n, rho)"

@@ -40,7 +40,7 @@ class Normalisation(Kind, family=True):
 
     References
     ----------
-    arXiv:2510.22026, the table of schemes.
+    Karagodin, Ge, Polyanskiy and Rigollet, arXiv:2510.22026, the table of schemes.
     """
 
     needs_direction: ClassVar[bool] = False

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -86,7 +86,14 @@ class Result(ABC):
     """What a computation gives back, and a file keeps: `load` makes it again, bit for bit.
 
     A class of results is found by its name, which is one of the package's public names.
+
+    Attributes
+    ----------
+    made_by : str
+        The public name of the function that makes it.
     """
+
+    made_by: ClassVar[str]
 
     @abstractmethod
     def contents(self) -> Contents:

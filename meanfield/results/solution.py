@@ -93,6 +93,8 @@ class Solution(Result):
         The accuracy that was asked for.
     """
 
+    made_by = "solve"
+
     t: np.ndarray
     states: tuple[State, ...]
     model: Transformer

@@ -16,6 +16,8 @@ TIME = "t"
 class Sweep(Result):
     """What `meanfield sweep` writes: `data` is the dataset that `mf.sweep` returns."""
 
+    made_by = "sweep"
+
     data: "xr.Dataset"
 
     def contents(self) -> Contents:
