@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 CLAIMS = ROOT / "docs" / "reference" / "claims.md"
 SCRIPTS = sorted(path.name for path in (ROOT / "validation").glob("[!_]*.py"))
-BUILT = {"house.svg"}  # by `make docs`, and not kept
+PERFORMANCE = ROOT / "docs" / "pictures" / "performance.py"
+BUILT = {"house.svg", *(f"performance_{n}.png" for n in ("circle", "sphere", "tokens", "floors"))}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -105,3 +106,9 @@ def test_the_drawing_of_the_house_has_every_room_and_arrows_that_point_down(tmp_
     assert rooms <= names
     ends = re.findall(r'd="M[\d.]+ ([\d.]+)C.* ([\d.]+)"', drawn)
     assert len(ends) >= len(rooms) - 1 and all(float(y) < float(to) for y, to in ends)
+
+
+def test_the_figures_of_the_page_performance_are_drawn_from_the_tables(tmp_path):
+    subprocess.run([sys.executable, PERFORMANCE, tmp_path], check=True)
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == {name for name in BUILT if name.startswith("performance")}
