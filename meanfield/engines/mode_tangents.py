@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..models.changes import multiplier_changes
+from ..spaces.sphere_points import ACCURACY
 from .direct_tangents import DirectTangents
 
 
@@ -94,4 +95,6 @@ class SphereTangents(ModeTangents):
     def of_system(self, r, x, masses, dx, dm):
         attraction, normaliser, changes = self.multipliers(r)
         pairs = [(by[0], by[1] if len(by) > 1 else None) for by in changes]
-        return self._chart.field_tangents(x, masses, dx, dm, (attraction, normaliser), pairs)
+        accuracy = max(ACCURACY, self._engine.accuracy)
+        given = x, masses, dx, dm, (attraction, normaliser), pairs
+        return self._chart.field_tangents(*given, accuracy)
