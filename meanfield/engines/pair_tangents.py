@@ -49,9 +49,13 @@ def tangents_in_blocks(columns, changes, beta, by_beta, found, first, last):
     n, scratch = columns.shape[1], np.empty((5 + changes.shape[0], BLOCK))
     offset = min(0.0, 2 * beta)
     for block in range(first, last):
-        begin, end = block * BLOCK, min(n, (block + 1) * BLOCK)
-        for i in range(begin, end):
-            _row(columns, changes, beta, by_beta, offset, i, begin, end, scratch, found)
+        end = min(n, (block + 1) * BLOCK)
+        for i in range(block * BLOCK, end):
+            itself = np.exp(offset)
+            found[0, -1, i] += itself * columns[-1, i]
+            for a in range(changes.shape[0]):
+                found[1 + a, -1, i] += itself * changes[a, -1, i]
+            _pairs(columns, changes, beta, by_beta, offset, i, i + 1, end, scratch, found)
 
 
 @njit(cache=True, nogil=True)
@@ -64,12 +68,7 @@ def tangents_of_blocks(columns, changes, beta, by_beta, found, turn, first, last
         if one >= 0:
             begin, end = other * BLOCK, min(n, (other + 1) * BLOCK)
             for i in range(one * BLOCK, (one + 1) * BLOCK):
-                if columns.shape[0] == 4:
-                    _pairs_3d(
-                        columns, changes, beta, by_beta, offset, i, begin, end, scratch, found
-                    )
-                else:
-                    _pairs(columns, changes, beta, by_beta, offset, i, begin, end, scratch, found)
+                _pairs(columns, changes, beta, by_beta, offset, i, begin, end, scratch, found)
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
@@ -141,6 +140,15 @@ def _row_of_any(columns, changes, beta, by_beta, offset, i, begin, end, scratch,
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _pairs(columns, changes, beta, by_beta, offset, i, begin, end, scratch, found):
     """Add the pairs of token i and of begin, ..., end - 1 in the sums of both."""
+    if columns.shape[0] == 4:
+        _pairs_3d(columns, changes, beta, by_beta, offset, i, begin, end, scratch, found)
+    else:
+        _pairs_of_any(columns, changes, beta, by_beta, offset, i, begin, end, scratch, found)
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _pairs_of_any(columns, changes, beta, by_beta, offset, i, begin, end, scratch, found):
+    """As `_pairs`, in any dimension."""
     _weights(columns, changes, beta, by_beta, offset, i, begin, end, scratch)
     kernel, weights, change, backs, back = (
         scratch[0],
