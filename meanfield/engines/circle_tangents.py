@@ -22,7 +22,7 @@ TOGETHER = 4  # powers of z that follow each other, in one loop
 class CircleTangents(ModeTangents):
     """On the circle, by powers of z up to degree 150, else with the transforms of the engine."""
 
-    def of_system(self, r, x, masses, dx, dm):
+    def of_system(self, r, x, masses, dx, dm, known):
         attraction, normaliser, changes = self.multipliers(r)
         turn = 1j * np.arange(attraction.size)
         angles, weights = np.empty(dm.shape), np.empty((1 + len(dm), len(x)))

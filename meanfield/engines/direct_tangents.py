@@ -8,6 +8,7 @@ make the velocity P_i D_i / L_i and the attention (D_i + u_i S_i) / L_i. A tange
 masses and parameters of the drift; those of `Tangents` are one after another on a leading axis.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..lowlevel.blas import one_blas_thread
-from ..lowlevel.compilation import WITHIN, njit
+from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
 from ..lowlevel.simd import exponential
 from ..models import ZonalDrift
 from ..models.changes import derivative_by
@@ -26,7 +27,7 @@ from .direct import ENTRIES, FEW_DIMENSIONS, FEW_TOKENS, LOWEST_LEVEL
 from .exponential_pairs import BLOCK, block_pair, columns_of, rounds_of
 from .pair_tangents import tangent_sums, tangents_in_blocks, tangents_of_blocks
 
-STRIP = 512  # pairs of a block that are weighed at a time
+STRIP = 256  # tokens whose sums are divided at a time
 
 
 class Sums(NamedTuple):
@@ -71,6 +72,7 @@ class DirectTangents:
     """
 
     tangential = True
+    takes_velocities = True
 
     def __init__(self, drift: ZonalDrift, names: Sequence[str | None], threads: int = 1):
         self.drift, self.names, self.threads = drift, tuple(names), ThreadPool(threads)
@@ -95,10 +97,18 @@ class DirectTangents:
     # What motions ask for ------------------------------------------------------------------
 
     def velocity(
-        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
+        self,
+        x: np.ndarray,
+        masses: np.ndarray,
+        dx: np.ndarray,
+        dm: np.ndarray,
+        known: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses."""
-        return self._vectors(self._sums(x, masses, dx, dm), dx, whole=False)
+        """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses.
+
+        `known` are the velocities, where they are: those of `DirectSums`.
+        """
+        return self._vectors(self._sums(x, masses, dx, dm, known), dx, whole=False)
 
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
@@ -126,7 +136,7 @@ class DirectTangents:
 
     # Sums over pairs -----------------------------------------------------------------------
 
-    def _sums(self, x, masses, dx, dm) -> Sums:
+    def _sums(self, x, masses, dx, dm, known=None) -> Sums:
         columns, changes = columns_of(x, masses), changes_of(x, dx, dm)
         found = np.empty((1 + len(changes), *columns.shape))
         n, d = x.shape[1:]
@@ -135,7 +145,7 @@ class DirectTangents:
         betas = np.broadcast_to(self.drift.exponent, len(x)).astype(float)
         rates = np.broadcast_to(self._by_beta, (len(self.names), len(x)))
         if d > FEW_DIMENSIONS and n > FEW_TOKENS:
-            self._by_gram(columns, changes, betas, rates, found)
+            self._by_gram(columns, changes, betas, rates, found, known)
         else:
             self._by_pairs(columns, changes, betas, rates, found)
         if self.drift.normalised:  # a factor in common is divided out
@@ -160,12 +170,18 @@ class DirectTangents:
                 self._renew_faint(given, target)
             found[:, r] = target
 
-    def _by_gram(self, columns, changes, betas, rates, found) -> None:
+    def _by_gram(self, columns, changes, betas, rates, found, known) -> None:
         """As `_by_pairs`, by blocks of Gram matrices, each for both its tokens."""
+
+        def pulls(r, levels):
+            """Tangential parts of the pulls, from velocities."""
+            return known[r].T * (levels if self.drift.normalised else np.exp(-abs(betas[r])))
+
         with one_blas_thread():
             for r, beta in enumerate(betas):
                 given = columns[r], changes[:, r], beta, rates[:, r]
-                gram_tangents(*given, found[:, r], self.threads)
+                own = None if known is None else partial(pulls, r)
+                gram_tangents(*given, found[:, r], self.threads, own)
 
     @staticmethod
     def _renew_faint(given, target) -> None:
@@ -316,43 +332,46 @@ def block_sums(columns, changes, kernel: Callable, found, levels, threads: Threa
         threads.share(work, -(-n // size))
 
 
-def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool) -> None:
+def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool, known=None) -> None:
     """Fill sums (1 + p, rows + 1, n) with exponential weights, and changes, as `tangent_sums`.
 
-    Each block of inner products serves the tokens of its rows and of its columns. For a tangent
-    that takes nine products of matrices between two blocks, where the sums alone take three.
+    Each block of inner products serves the tokens of its rows and of its columns. Between two
+    blocks a tangent takes nine products of matrices, where the sums alone take three; and seven
+    where the pulls (rows, n) are `known`, but for their parts along u: those follow from
+
+        <u_i, D_i> = sum_j m_j w_ij (t_ij - 1)
     """
     u, m, n, count = columns[:-1], columns[-1], columns.shape[1], len(changes)
     du, dm = changes[:, :-1], changes[:, -1]
     pulling = np.concatenate([u * m, m[None]])
     moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)
-    together = np.concatenate([pulling[None], moved]).reshape(-1, n)
+    base = [] if known is not None else [pulling]
+    together = np.concatenate([*base, *moved])
     left = np.concatenate([du, np.broadcast_to(u, du.shape)], axis=1)
     right = np.concatenate([np.broadcast_to(u, du.shape), du], axis=1)
     size, blocks = len(pulling), -(-n // BLOCK)
+    summed, levels = found[1 - len(base) :], np.zeros((2, n))
 
     def block(number):
         return slice(number * BLOCK, min(n, (number + 1) * BLOCK))
 
     def scratches():
         """Room for weights and their changes of a block of pairs, and for sums of its tokens."""
-        return np.empty((1 + count, BLOCK**2)), np.empty((2 + count) * size * BLOCK)
+        return np.empty((1 + count) * BLOCK**2), np.empty(len(together) * BLOCK)
 
     def shaped(scratch, rows, others):
-        shape = rows.stop - rows.start, others.stop - others.start
-        return scratch[:, : shape[0] * shape[1]].reshape(1 + count, *shape)
+        shape = 1 + count, rows.stop - rows.start, others.stop - others.start
+        return scratch[: math.prod(shape)].reshape(shape)
 
     def add(target, others, place, scratch, *, transposed):
         """Add to the sums of some tokens those with others."""
-        w, *changes = (matrix.T if transposed else matrix for matrix in place)
+        w, *by = (matrix.T if transposed else matrix for matrix in place)
         width = target.stop - target.start
         part = scratch[: len(together) * width].reshape(len(together), width)
-        found[..., target] += np.matmul(together[:, others], w, out=part).reshape(
-            1 + count, size, width
-        )
-        part = scratch[: size * width].reshape(size, width)
-        for a, dw in enumerate(changes):
-            found[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=part)
+        np.matmul(together[:, others], w, out=part)
+        summed[..., target] += part.reshape(-1, size, width)
+        for a, dw in enumerate(by):
+            found[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=part[:size])
 
     def within(first, last):
         """Pairs within some blocks of tokens, whose matrices are symmetric."""
@@ -365,10 +384,7 @@ def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool) -> 
             for a in range(count):
                 half = np.matmul(du[a][:, inside].T, copy)
                 np.add(half, half.T, out=place[1 + a])
-            _weigh_with_changes(place.reshape(1 + count, -1), beta, rates)
-            for matrix in place:
-                np.fill_diagonal(matrix, 0.0)
-            found[..., inside] = 0.0
+            _weigh(place, beta, rates, m, inside.start, inside.start, levels)
             add(inside, inside, place, room, transposed=False)
 
     def between(turn, first, last):
@@ -382,42 +398,63 @@ def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool) -> 
                 np.matmul(u[:, rows].T, u[:, others], out=place[0])
                 for a in range(count):
                     np.matmul(left[a][:, rows].T, right[a][:, others], out=place[1 + a])
-                _weigh_with_changes(place.reshape(1 + count, -1), beta, rates)
+                _weigh(place, beta, rates, m, rows.start, others.start, levels)
                 add(rows, others, place, room, transposed=True)
                 add(others, rows, place, room, transposed=False)
 
+    found[:] = 0.0
     threads.share(within, blocks)
     for turn in range(rounds_of(blocks)):
         threads.share(partial(between, turn), (blocks + 1) // 2)
     sums, changed, itself = found[0], found[1:], np.exp(beta - abs(beta))
+    if known is None:
+        sums[:-1] -= u * sums[-1]
+    else:
+        sums[-1] = levels[0]
     changed[:, :-1] -= u * changed[:, None, -1]
     changed[:, :-1] -= du * sums[-1]
     changed[:, -1] += itself * dm
-    sums[:-1] -= u * sums[-1]
     sums[-1] += itself * m
+    if known is not None:
+        sums[:-1] = known(sums[-1]) + u * levels[1]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _weigh_with_changes(blocks, beta, rates):
-    """Inner products (1 + p, pairs), and changes of them, into exp(beta t - |beta|) and its own.
+@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+def _weigh(blocks, beta, rates, masses, first, second, levels):
+    """Inner products (1 + p, rows, columns), and changes, into exp(beta t - |beta|) and its own.
 
-    But for what the factor exp(|beta|) changes, as in `tangent_sums`. In strips, which fit into
-    the fastest memory.
+    But for what the factor exp(|beta|) changes, as in `tangent_sums`. `first` and `second` are the
+    numbers of the first tokens of rows and columns; where they are the same, weights of tokens with
+    themselves become 0. Added to levels (2, n) are sum_j m_j w_ij and sum_j m_j w_ij (t_ij - 1).
     """
-    size = abs(beta)
-    for begin in range(0, blocks.shape[1], STRIP):
-        weights = blocks[0, begin : begin + STRIP]
+    size, (rows, width) = abs(beta), blocks.shape[1:]
+    m, below = masses[second : second + width], np.empty(width)
+    S, R = levels[0, second : second + width], levels[1, second : second + width]
+    for i in range(rows):
+        weights, mass, level, inwards = blocks[0, i], masses[first + i], 0.0, 0.0
         for a in range(rates.size):
-            change, rate = blocks[1 + a, begin : begin + STRIP], rates[a]
-            for j in range(change.size):
+            change, rate = blocks[1 + a, i], rates[a]
+            for j in range(width):
                 change[j] = beta * change[j] + rate * (weights[j] - 1)
-        for j in range(weights.size):
-            exponent = beta * weights[j] - size
+        for j in range(width):
+            exponent, below[j] = beta * weights[j] - size, weights[j] - 1
             weights[j] = exponential(0.0 if exponent > 0.0 else exponent)
+            below[j] *= weights[j]
+        if first == second:
+            weights[i], below[i] = 0.0, 0.0
         for a in range(rates.size):
-            change = blocks[1 + a, begin : begin + STRIP]
-            for j in range(change.size):
+            change = blocks[1 + a, i]
+            for j in range(width):
                 change[j] *= weights[j]
+        for j in range(width):
+            level += weights[j] * m[j]
+            inwards += below[j] * m[j]
+        if first != second:
+            for j in range(width):
+                S[j] += weights[j] * mass
+                R[j] += below[j] * mass
+        levels[0, first + i] += level
+        levels[1, first + i] += inwards
 
 
 class Kernel:

@@ -47,14 +47,23 @@ class ModeTangents(ABC):
             self._changes.append(own)
 
     def velocity(
-        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
+        self,
+        x: np.ndarray,
+        masses: np.ndarray,
+        dx: np.ndarray,
+        dm: np.ndarray,
+        known: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses."""
+        """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses.
+
+        `known` are the velocities, where they are: those of the engine.
+        """
         engine = self._engine
         v, dv = np.empty(x.shape), np.empty(dx.shape)
         lowest = None if engine.normaliser is None else np.broadcast_to(engine._lowest, len(x))
         for r in range(len(x)):
-            v[r], dv[:, r], level = self.of_system(r, x[r], masses[r], dx[:, r], dm[:, r])
+            given = x[r], masses[r], dx[:, r], dm[:, r], None if known is None else known[r]
+            v[r], dv[:, r], level = self.of_system(r, *given)
             if lowest is not None and level < lowest[r]:
                 own = x[r][None], masses[r][None], dx[:, r][:, None], dm[:, r][:, None]
                 member = DirectTangents(engine.drift.member(r % len(self._changes)), self._names)
@@ -71,8 +80,11 @@ class ModeTangents(ABC):
         return attraction, normaliser, self._changes[r % len(self._changes)]
 
     @abstractmethod
-    def of_system(self, r: int, x, masses, dx, dm) -> tuple[np.ndarray, np.ndarray, float]:
-        """Velocities (n, d) of one system, their changes (p, n, d), and the least level."""
+    def of_system(self, r: int, x, masses, dx, dm, known) -> tuple[np.ndarray, np.ndarray, float]:
+        """Velocities (n, d) of one system, their changes (p, n, d), and the least level.
+
+        `known` are the velocities, or None.
+        """
 
     def attention(self, *given: Any) -> tuple[np.ndarray, np.ndarray]:
         """The whole output of attention, by sums over all pairs."""
@@ -86,15 +98,17 @@ class ModeTangents(ABC):
 class SphereTangents(ModeTangents):
     """On S^2, as characteristics have them."""
 
+    takes_velocities = True
+
     def __init__(self, engine: Any, names: Sequence[str | None]):
         from ..spaces.sphere import Sphere
 
         super().__init__(engine, names)
         self._chart: Any = Sphere(1).chart(np.array([0.0, 0.0, 1.0]))
 
-    def of_system(self, r, x, masses, dx, dm):
+    def of_system(self, r, x, masses, dx, dm, known):
         attraction, normaliser, changes = self.multipliers(r)
         pairs = [(by[0], by[1] if len(by) > 1 else None) for by in changes]
         accuracy = max(ACCURACY, self._engine.accuracy)
         given = x, masses, dx, dm, (attraction, normaliser), pairs
-        return self._chart.field_tangents(*given, accuracy)
+        return self._chart.field_tangents(*given, accuracy, known)

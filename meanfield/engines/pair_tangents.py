@@ -49,13 +49,9 @@ def tangents_in_blocks(columns, changes, beta, by_beta, found, first, last):
     n, scratch = columns.shape[1], np.empty((5 + changes.shape[0], BLOCK))
     offset = min(0.0, 2 * beta)
     for block in range(first, last):
-        end = min(n, (block + 1) * BLOCK)
-        for i in range(block * BLOCK, end):
-            itself = np.exp(offset)
-            found[0, -1, i] += itself * columns[-1, i]
-            for a in range(changes.shape[0]):
-                found[1 + a, -1, i] += itself * changes[a, -1, i]
-            _pairs(columns, changes, beta, by_beta, offset, i, i + 1, end, scratch, found)
+        begin, end = block * BLOCK, min(n, (block + 1) * BLOCK)
+        for i in range(begin, end):
+            _row(columns, changes, beta, by_beta, offset, i, begin, end, scratch, found)
 
 
 @njit(cache=True, nogil=True)

@@ -335,20 +335,26 @@ class SphereChart(Chart):
         multipliers,
         by_multipliers,
         accuracy: float = sphere_points.ACCURACY,
+        known: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """As `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1."""
+        """As `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1.
+
+        `known` is the velocity, where it is.
+        """
         degree = multipliers[0].size - 1
         degrees = self.geometry.with_degree(degree).degrees
         places = sphere_points.Places(coordinates, degree, accuracy)
         attraction, normaliser = (m if m is None else m[degrees] for m in multipliers)
         moments = places.moments(masses)
-        gradient, hessian = (
-            places.gradient(attraction * moments),
-            places.hessian(attraction * moments),
-        )
+        hessian = places.hessian(attraction * moments)
         level, tilt = np.empty(0), np.empty((0, 0))
         if normaliser is not None:
             level = places.values(normaliser * moments)
+        if known is None:
+            gradient = places.gradient(attraction * moments)
+        else:
+            gradient = places.parts(known[None])[0] * (1.0 if normaliser is None else level)
+        if normaliser is not None:
             ratio = normaliser[degrees > 0] / attraction[degrees > 0]
             if np.ptp(ratio) <= ALIKE * np.abs(ratio).max():  # as of exponential kernels
                 tilt = ratio[0] * gradient
@@ -356,9 +362,9 @@ class SphereChart(Chart):
                 tilt = places.gradient(normaliser * moments)
         v, found = np.empty(coordinates.shape), np.empty(changes.shape)
         sphere_points.embed_quotient(places.frame, gradient, level, v)
-        tangents, weighted = places.components(changes, masses)
+        tangents = places.parts(changes) / places.frame[4]
         for a, dm in enumerate(by_masses):
-            moved = places.moment_changes(weighted[a])
+            moved = places.moment_changes(masses * tangents[a])
             if dm.any():
                 moved = moved + places.moments(dm)
             by_attraction, by_normaliser = by_multipliers[a]

@@ -123,11 +123,11 @@ class Places:
         unlike, twice, _ = found
         return np.stack([(trace - unlike) / 2, -twice / 2, (trace + unlike) / 2])
 
-    def components(self, vectors: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Those (p, 2, n) of changes (p, n, 3), as directions change; and times the masses."""
-        found = np.empty((2, len(vectors), 2, len(masses)))
-        _write_components(self.frame, vectors, masses, found)
-        return found[0], found[1]
+    def parts(self, vectors: np.ndarray) -> np.ndarray:
+        """The parts (p, 2, n) of vectors (p, n, 3) to the south and to the east."""
+        found = np.empty((len(vectors), 2, self.frame.shape[1]))
+        _write_parts(self.frame, vectors, found)
+        return found
 
     def _synthesis(self, series: np.ndarray, **kind: Any) -> np.ndarray:
         from ducc0.sht import synthesis_general
@@ -157,16 +157,14 @@ def _write_frame(points, angles, frame):
         angles[i, 1] = phi + 2 * np.pi if phi < 0 else phi
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _write_components(frame, vectors, masses, found):
+@njit(cache=True, nogil=True)
+def _write_parts(frame, vectors, found):
     for a in range(len(vectors)):
-        for i in range(len(masses)):
+        for i in range(vectors.shape[1]):
             cosine, sine, height, radius = frame[0, i], frame[1, i], frame[2, i], frame[3, i]
             x, y, z = vectors[a, i, 0], vectors[a, i, 1], vectors[a, i, 2]
-            south = (height * (x * cosine + y * sine) - radius * z) / frame[4, i]
-            east = (y * cosine - x * sine) / frame[4, i]
-            found[0, a, 0, i], found[0, a, 1, i] = south, east
-            found[1, a, 0, i], found[1, a, 1, i] = south * masses[i], east * masses[i]
+            found[a, 0, i] = height * (x * cosine + y * sine) - radius * z
+            found[a, 1, i] = y * cosine - x * sine
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
