@@ -143,8 +143,8 @@ class FlowJournal:
     @property
     def stretches(self) -> list[FlowStretch]:
         return [
-            FlowStretch(*entry, np.reshape(steps, (-1, 2)), slopes)
-            for *entry, steps, slopes in self._entries
+            FlowStretch(scheme, ends, labels, np.reshape(steps, (-1, 2)), slopes)
+            for scheme, ends, labels, steps, slopes in self._entries
         ]
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """The 2-sphere: coefficients c_lm = int conj(Y_lm) dmu of orders m >= 0."""
 
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -343,6 +343,8 @@ class SphereChart(Chart):
         """
         degree = multipliers[0].size - 1
         degrees = self.geometry.with_degree(degree).degrees
+        attraction: Any
+        normaliser: Any
         places = sphere_points.Places(coordinates, degree, accuracy)
         attraction, normaliser = (m if m is None else m[degrees] for m in multipliers)
         moments = places.moments(masses)
