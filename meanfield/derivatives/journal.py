@@ -92,34 +92,60 @@ class FlowStretch(NamedTuple):
         The row of each token after merging; None as long as all are there.
     steps : ndarray, (n, 2)
         Beginning, as a time since the start, and length of each.
+    slopes : sequence of (ndarray or None)
+        The velocities of the stages of each step, where they were kept.
     """
 
     scheme: Any
     ends: tuple[float, float]
     labels: np.ndarray | None
     steps: np.ndarray
+    slopes: Sequence[np.ndarray | None]
 
 
 class FlowJournal:
-    """All accepted steps of a run of a flow, one stretch after another."""
+    """All accepted steps of a run of a flow, one stretch after another.
 
-    def __init__(self):
-        self._entries: list[tuple[Any, tuple[float, float], Any, list]] = []
+    Parameters
+    ----------
+    room : int
+        How many bytes of velocities may be kept beside the steps.
+    """
 
-    def add(self, scheme: Any, ends: tuple[float, float], labels: Any, step: tuple) -> None:
+    def __init__(self, room: int = 0):
+        self._entries: list[tuple[Any, tuple[float, float], Any, list, list]] = []
+        self.room = room
+
+    def add(
+        self,
+        scheme: Any,
+        ends: tuple[float, float],
+        labels: Any,
+        step: tuple,
+        slopes: np.ndarray | None = None,
+    ) -> None:
         """Keep a step, its beginning and its length, that was made after all others."""
         self.open(scheme, ends, labels)
         self._entries[-1][3].append(step)
+        self._entries[-1][4].append(slopes)
+        self.room -= 0 if slopes is None else slopes.nbytes
+
+    def forget_slopes(self) -> None:
+        """Keep no velocities any longer."""
+        self._entries = [(*entry[:4], [None] * len(entry[3])) for entry in self._entries]
 
     def open(self, scheme: Any, ends: tuple[float, float], labels: Any) -> None:
         """What comes next is a stretch of its own, which may stay without steps."""
         last = self._entries[-1] if self._entries else None
         if last is None or last[0] is not scheme or last[1] != ends or last[2] is not labels:
-            self._entries.append((scheme, ends, labels, []))
+            self._entries.append((scheme, ends, labels, [], []))
 
     @property
     def stretches(self) -> list[FlowStretch]:
-        return [FlowStretch(*entry[:3], np.reshape(entry[3], (-1, 2))) for entry in self._entries]
+        return [
+            FlowStretch(scheme, ends, labels, np.reshape(steps, (-1, 2)), slopes)
+            for scheme, ends, labels, steps, slopes in self._entries
+        ]
 
     def __len__(self) -> int:
-        return sum(len(steps) for *_, steps in self._entries)
+        return sum(len(steps) for *_, steps, _ in self._entries)

@@ -60,6 +60,10 @@ class LinearisedMotion(ABC):
     def velocity(self, Y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the stack."""
 
+    def velocity_beside(self, Y: np.ndarray, t: float, known: np.ndarray) -> np.ndarray:
+        """As `velocity`, where the velocity of the state is known: in any shape, (N,)."""
+        return self.velocity(Y, t)
+
     @abstractmethod
     def changes(self, Y: np.ndarray) -> list[dict[str, np.ndarray]]:
         """The changes of the state, by the names of its arrays, one for each tangent."""

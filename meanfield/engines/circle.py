@@ -128,7 +128,7 @@ class CircleModes(HarmonicEngine):
         return velocity, levels
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        from .mode_tangents import CircleTangents
+        from .circle_tangents import CircleTangents
 
         return CircleTangents(self, names)
 

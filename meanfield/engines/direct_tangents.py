@@ -8,6 +8,7 @@ make the velocity P_i D_i / L_i and the attention (D_i + u_i S_i) / L_i. A tange
 masses and parameters of the drift; those of `Tangents` are one after another on a leading axis.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..lowlevel.blas import one_blas_thread
-from ..lowlevel.compilation import njit
+from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
 from ..lowlevel.simd import exponential
 from ..models import ZonalDrift
 from ..models.changes import derivative_by
@@ -24,28 +25,29 @@ from ..models.zonal import ACCURACY, ROUNDED, SIZES
 from .contract import ThreadPool
 from .direct import ENTRIES, FEW_DIMENSIONS, FEW_TOKENS, LOWEST_LEVEL
 from .exponential_pairs import BLOCK, block_pair, columns_of, rounds_of
-from .pair_tangents import tangent_sums
+from .pair_tangents import tangent_sums, tangents_in_blocks, tangents_of_blocks
+
+STRIP = 256  # tokens whose sums are divided at a time
 
 
 class Sums(NamedTuple):
-    """Sums of R systems, columns (R, rows, n) and rows (R, n), and their changes (p, R, ...).
+    """Sums of R systems, and their changes along p tangents.
 
     Attributes
     ----------
-    u, du : directions
-    D, dD : pulls
-    S, dS : the sum of the weights, the token itself included
-    L, dL : levels; None where Z = 1
+    columns : (R, rows + 1, n)
+        Directions and masses.
+    changes : (p, R, rows + 1, n)
+        Of these.
+    found : (1 + p, R, rows + 1, n)
+        Pulls D and, last, the sums S of the weights, the token itself included; and their changes.
+    levels : (1 + p, R, n), or None where Z = 1
     """
 
-    u: np.ndarray
-    D: np.ndarray
-    S: np.ndarray
-    L: np.ndarray | None
-    du: np.ndarray
-    dD: np.ndarray
-    dS: np.ndarray
-    dL: np.ndarray | None
+    columns: np.ndarray
+    changes: np.ndarray
+    found: np.ndarray
+    levels: np.ndarray | None
 
 
 class DirectTangents:
@@ -70,6 +72,7 @@ class DirectTangents:
     """
 
     tangential = True
+    takes_velocities = True
 
     def __init__(self, drift: ZonalDrift, names: Sequence[str | None], threads: int = 1):
         self.drift, self.names, self.threads = drift, tuple(names), ThreadPool(threads)
@@ -94,25 +97,31 @@ class DirectTangents:
     # What motions ask for ------------------------------------------------------------------
 
     def velocity(
-        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
+        self,
+        x: np.ndarray,
+        masses: np.ndarray,
+        dx: np.ndarray,
+        dm: np.ndarray,
+        known: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses."""
-        s = self._divided(self._sums(x, masses, dx, dm))
-        along = (s.u * s.D).sum(axis=-2, keepdims=True)
-        v = s.D - s.u * along
-        changed = (s.du * s.D + s.u * s.dD).sum(axis=-2, keepdims=True)
-        dv = s.dD - s.du * along - s.u * changed
-        return _as_points(v, x.shape[2]), _as_points(dv, x.shape[2])
+        """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses.
+
+        `known` are the velocities, where they are: those of `DirectSums`.
+        """
+        return self._vectors(self._sums(x, masses, dx, dm, known), dx, whole=False)
 
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """sum_j m_j W'(t_ij) u_j / sum_j m_j Z(t_ij), and its changes."""
-        s = self._divided(self._sums(x, masses, dx, dm))
-        S, dS = s.S[..., None, :], s.dS[..., None, :]
-        return _as_points(s.D + s.u * S, x.shape[2]), _as_points(
-            s.dD + s.du * S + s.u * dS, x.shape[2]
-        )
+        return self._vectors(self._sums(x, masses, dx, dm), dx, whole=True)
+
+    @staticmethod
+    def _vectors(s: Sums, dx: np.ndarray, *, whole: bool) -> tuple[np.ndarray, np.ndarray]:
+        vectors = np.empty((1 + len(dx), *dx.shape[1:]))
+        levels = np.empty((0, 0, 0)) if s.levels is None else s.levels
+        _divide(s.columns, s.changes, s.found, levels, whole, vectors)
+        return vectors[0], vectors[1:]
 
     def potential(
         self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray, t: float = 0.0
@@ -125,72 +134,54 @@ class DirectTangents:
             _potentials(member, self.names, columns[r], changes[:, r], found[r], changed[:, r])
         return found, changed
 
-    def _divided(self, s: Sums) -> Sums:
-        """The sums over their levels, whose change is that of a quotient."""
-        if s.L is None:
-            return s
-        assert s.dL is not None
-        L, dL = s.L, s.dL
-        D, S = s.D / L[:, None], s.S / L
-        dD = (s.dD - D * dL[:, :, None]) / L[:, None]
-        return Sums(s.u, D, S, None, s.du, dD, (s.dS - S * dL) / L, None)
-
     # Sums over pairs -----------------------------------------------------------------------
 
-    def _sums(self, x, masses, dx, dm) -> Sums:
+    def _sums(self, x, masses, dx, dm, known=None) -> Sums:
         columns, changes = columns_of(x, masses), changes_of(x, dx, dm)
+        found = np.empty((1 + len(changes), *columns.shape))
         n, d = x.shape[1:]
         if self.drift.exponent is None:
-            kernels: list[Any] = [kernel.at for kernel in self._kernels]
-            return self._by_blocks(columns, changes, kernels)
+            return Sums(columns, changes, found, self._by_blocks(columns, changes, found))
         betas = np.broadcast_to(self.drift.exponent, len(x)).astype(float)
         rates = np.broadcast_to(self._by_beta, (len(self.names), len(x)))
         if d > FEW_DIMENSIONS and n > FEW_TOKENS:
-            found = self._by_gram(columns, changes, betas, rates)
+            self._by_gram(columns, changes, betas, rates, found, known)
         else:
-            found = self._by_pairs(columns, changes, betas, rates)
-        if self.drift.normalised:
-            return found
-        size = np.exp(np.abs(betas))[:, None]
-        of_size, row = rates[..., None], size[:, :, None]
-        return found._replace(
-            D=found.D * row,
-            S=found.S * size,
-            dD=(found.dD + of_size[..., None] * found.D) * row,
-            dS=(found.dS + of_size * found.S) * size,
-        )
+            self._by_pairs(columns, changes, betas, rates, found)
+        if self.drift.normalised:  # a factor in common is divided out
+            return Sums(columns, changes, found, found[:, :, -1].copy())
+        if rates.any():
+            found[1:] += rates[..., None, None] * found[0]
+        found *= np.exp(np.abs(betas))[:, None, None]
+        return Sums(columns, changes, found, None)
 
-    def _by_pairs(self, columns, changes, betas, rates) -> Sums:
+    def _by_pairs(self, columns, changes, betas, rates, found) -> None:
         """With exponential kernels, exp(beta t - |beta|); without the factor that dbeta changes."""
-        sums, changed = np.empty_like(columns), np.empty_like(changes)
         n = columns.shape[2]
-        every = np.arange(n)
+        blocks = -(-n // BLOCK)
         for r, beta in enumerate(betas):
             given = columns[r], changes[:, r].copy(), beta, rates[:, r].copy()
-            target = sums[r], np.empty((len(changes), *sums[r].shape))
-            offsets = np.full(n, min(0.0, 2 * beta))
-            work = partial(tangent_sums, *given, offsets, every, *target)
-            self.threads.share(work, n)
+            target = np.zeros((1 + len(changes), *columns[r].shape))
+            self.threads.share(partial(tangents_in_blocks, *given, target), blocks)
+            for turn in range(rounds_of(blocks)):
+                work = partial(tangents_of_blocks, *given, target, turn)
+                self.threads.share(work, (blocks + 1) // 2)
             if self.drift.normalised:
                 self._renew_faint(given, target)
-            changed[:, r] = target[1]
-        return self._of_exponentials(columns, changes, sums, changed)
+            found[:, r] = target
 
-    def _by_gram(self, columns, changes, betas, rates) -> Sums:
+    def _by_gram(self, columns, changes, betas, rates, found, known) -> None:
         """As `_by_pairs`, by blocks of Gram matrices, each for both its tokens."""
-        sums, changed = np.empty_like(columns), np.empty_like(changes)
+
+        def pulls(r, levels):
+            """Tangential parts of the pulls, from velocities."""
+            return known[r].T * (levels if self.drift.normalised else np.exp(-abs(betas[r])))
+
         with one_blas_thread():
             for r, beta in enumerate(betas):
                 given = columns[r], changes[:, r], beta, rates[:, r]
-                gram_tangents(*given, sums[r], changed[:, r], self.threads)
-        return self._of_exponentials(columns, changes, sums, changed)
-
-    def _of_exponentials(self, columns, changes, sums, changed) -> Sums:
-        """The sums, whose level is that of the weights: a factor in common is divided out."""
-        parts = sums[:, :-1], sums[:, -1], sums[:, -1] if self.drift.normalised else None
-        moved = changed[:, :, :-1], changed[:, :, -1]
-        by_level = changed[:, :, -1] if self.drift.normalised else None
-        return Sums(columns[:, :-1], *parts, changes[:, :, :-1], *moved, by_level)
+                own = None if known is None else partial(pulls, r)
+                gram_tangents(*given, found[:, r], self.threads, own)
 
     @staticmethod
     def _renew_faint(given, target) -> None:
@@ -199,26 +190,24 @@ class DirectTangents:
         Their offset is the logarithm of the largest weight, by which sums are divided.
         """
         columns, _, beta, _ = given
-        faint = np.flatnonzero(target[0][-1] < LOWEST_LEVEL)
+        faint = np.flatnonzero(target[0, -1] < LOWEST_LEVEL)
         if not faint.size:
             return
         u, some = columns[:-1], columns[-1] > 0
         squares = ((u[:, faint, None] - u[:, None, some]) ** 2).sum(axis=0)
         nearest = (-0.5 * beta * squares).max(axis=1)
-        tangent_sums(*given, -nearest, faint, *target, 0, faint.size)
+        tangent_sums(*given, -nearest, faint, target)
 
-    def _by_blocks(self, columns, changes, kernels) -> Sums:
-        """With kernels of any kind, by blocks of whole rows of Gram matrices."""
-        sums, changed = np.empty_like(columns), np.empty_like(changes)
-        levels: Any = np.empty(columns[:, -1].shape) if self.drift.normalised else None
-        by_level: Any = np.empty(changes[:, :, -1].shape) if self.drift.normalised else None
+    def _by_blocks(self, columns, changes, found) -> np.ndarray | None:
+        """With kernels of any kind, by blocks of whole rows of Gram matrices; the levels."""
+        levels = None
+        if self.drift.normalised:
+            levels = np.empty((len(found), *columns[:, -1].shape))
         for r in range(len(columns)):
-            target = sums[r], changed[:, r], None, None
-            if levels is not None:
-                target = sums[r], changed[:, r], levels[r], by_level[:, r]
-            block_sums(columns[r], changes[:, r], kernels[r % len(kernels)], target, self.threads)
-        parts = columns[:, :-1], sums[:, :-1], sums[:, -1], levels
-        return Sums(*parts, changes[:, :, :-1], changed[:, :, :-1], changed[:, :, -1], by_level)
+            own = None if levels is None else levels[:, r]
+            kernel = self._kernels[r % len(self._kernels)].at
+            block_sums(columns[r], changes[:, r], kernel, found[:, r], own, self.threads)
+        return levels
 
 
 def changes_of(x: np.ndarray, dx: np.ndarray, dm: np.ndarray) -> np.ndarray:
@@ -234,20 +223,76 @@ def changes_of(x: np.ndarray, dx: np.ndarray, dm: np.ndarray) -> np.ndarray:
     return changes
 
 
-def _as_points(columns: np.ndarray, d: int) -> np.ndarray:
-    return np.ascontiguousarray(columns[..., :d, :].swapaxes(-2, -1))
+@njit(cache=True, nogil=True, error_model="numpy")
+def _divide(columns, changes, found, levels, whole, vectors):
+    """Fill vectors (1 + p, R, n, d): the output of attention, or its tangential part, and changes.
+
+    Sums are divided by their levels, unless these are empty; `found` is overwritten.
+    """
+    count, replicas, n, d = vectors.shape
+    along, by_along = np.empty(STRIP), np.empty(STRIP)
+    for r in range(replicas):
+        for begin in range(0, n, STRIP):
+            end = min(n, begin + STRIP)
+            for a in range(count):
+                _divide_strip(columns, changes, found, levels, whole, r, a, begin, end)
+                along_of = along if a == 0 else by_along
+                along_of[:] = 0.0
+                for c in range(0 if whole else d):
+                    u, D = columns[r, c, begin:end], found[0, r, c, begin:end]
+                    if a == 0:
+                        for i in range(u.size):
+                            along[i] += u[i] * D[i]
+                    else:
+                        du, dD = changes[a - 1, r, c, begin:end], found[a, r, c, begin:end]
+                        for i in range(u.size):
+                            by_along[i] += du[i] * D[i] + u[i] * dD[i]
+                for c in range(d):
+                    u, part = columns[r, c, begin:end], found[a, r, c, begin:end]
+                    target = vectors[a, r, begin:end, c]
+                    if whole:
+                        target[:] = part
+                    elif a == 0:
+                        for i in range(u.size):
+                            target[i] = part[i] - along[i] * u[i]
+                    else:
+                        du = changes[a - 1, r, c, begin:end]
+                        for i in range(u.size):
+                            target[i] = part[i] - along[i] * du[i] - by_along[i] * u[i]
+
+
+@njit(**WITHIN, error_model="numpy")
+def _divide_strip(columns, changes, found, levels, whole, r, a, begin, end):
+    """Some tokens' sums, or changes of them, over their levels, whose change is a quotient's."""
+    for c in range(columns.shape[1] - 1):
+        part, u = found[a, r, c, begin:end], columns[r, c, begin:end]
+        if whole:
+            S, dS = found[0, r, -1, begin:end], found[a, r, -1, begin:end]
+            for i in range(part.size):
+                part[i] += u[i] * dS[i]
+            if a > 0:
+                du = changes[a - 1, r, c, begin:end]
+                for i in range(part.size):
+                    part[i] += du[i] * S[i]
+        if levels.size > 0:
+            L, dL, D = levels[0, r, begin:end], levels[a, r, begin:end], found[0, r, c, begin:end]
+            if a > 0:
+                for i in range(part.size):
+                    part[i] -= D[i] * dL[i]
+            for i in range(part.size):
+                part[i] /= L[i]
 
 
 # Any kernel, by blocks of rows of the Gram matrix ------------------------------------------------
 
 
-def block_sums(columns, changes, kernel: Callable, target, threads: ThreadPool) -> None:
-    """Fill sums (rows + 1, n), changes of them, and levels with their changes unless they are None.
+def block_sums(columns, changes, kernel: Callable, found, levels, threads: ThreadPool) -> None:
+    """Fill sums and their changes (1 + p, rows + 1, n), and levels (1 + p, n) unless None.
 
     `kernel` takes inner products (rows, n) and gives W' and W'', Z and Z' (or None), and the
     changes of W' and Z with the parameter of each tangent, or None.
     """
-    sums, changed, levels, by_level = target
+    sums, changed = found[0], found[1:]
     u, m, n = columns[:-1], columns[-1], columns.shape[1]
     du, dm = changes[:, :-1], changes[:, -1]
     pulling = np.concatenate([u * m, m[None]])
@@ -266,7 +311,7 @@ def block_sums(columns, changes, kernel: Callable, target, threads: ThreadPool) 
             sums[:-1, here] = pulls[:-1] - u[:, here] * pulls[-1]
             sums[-1, here] = pulls[-1] + own * m[here]
             if levels is not None:
-                levels[here] = z @ m
+                levels[0, here] = z @ m
             for a in range(len(changes)):
                 dt = du[a][:, here].T @ u + u[:, here].T @ du[a]
                 dw = w1 * dt
@@ -274,106 +319,142 @@ def block_sums(columns, changes, kernel: Callable, target, threads: ThreadPool) 
                     dw += wp[a]
                 by_own = dw[rows - begin, rows].copy()
                 dw[rows - begin, rows] = 0.0
-                found = pulling @ dw.T + moved[a] @ w.T
-                changed[a, :-1, here] = (
-                    found[:-1] - u[:, here] * found[-1] - du[a][:, here] * pulls[-1]
-                )
-                changed[a, -1, here] = found[-1] + by_own * m[here] + own * dm[a, here]
+                by = pulling @ dw.T + moved[a] @ w.T
+                changed[a, :-1, here] = by[:-1] - u[:, here] * by[-1] - du[a][:, here] * pulls[-1]
+                changed[a, -1, here] = by[-1] + by_own * m[here] + own * dm[a, here]
                 if levels is not None:
                     dz = z1 * dt
                     if zp[a] is not None:
                         dz += zp[a]
-                    by_level[a, here] = dz @ m + z @ dm[a]
+                    levels[1 + a, here] = dz @ m + z @ dm[a]
 
     with one_blas_thread():
         threads.share(work, -(-n // size))
 
 
-def gram_tangents(columns, changes, beta, rates, sums, changed, threads: ThreadPool) -> None:
-    """Fill sums (rows + 1, n) with exponential weights, and changes of them, as `tangent_sums`.
+def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool, known=None) -> None:
+    """Fill sums (1 + p, rows + 1, n) with exponential weights, and changes, as `tangent_sums`.
 
-    Each block of inner products serves the tokens of its rows and of its columns.
+    Each block of inner products serves the tokens of its rows and of its columns. Between two
+    blocks a tangent takes nine products of matrices, where the sums alone take three; and seven
+    where the pulls (rows, n) are `known`, but for their parts along u: those follow from
+
+        <u_i, D_i> = sum_j m_j w_ij (t_ij - 1)
     """
     u, m, n, count = columns[:-1], columns[-1], columns.shape[1], len(changes)
     du, dm = changes[:, :-1], changes[:, -1]
     pulling = np.concatenate([u * m, m[None]])
     moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)
-    together = np.concatenate([pulling[None], moved]).reshape(-1, n)
+    base = [] if known is not None else [pulling]
+    together = np.concatenate([*base, *moved])
     left = np.concatenate([du, np.broadcast_to(u, du.shape)], axis=1)
     right = np.concatenate([np.broadcast_to(u, du.shape), du], axis=1)
-    found, size, blocks = np.empty((1 + count, len(pulling), n)), len(pulling), -(-n // BLOCK)
+    size, blocks = len(pulling), -(-n // BLOCK)
+    summed, levels = found[1 - len(base) :], np.zeros((2, n))
 
-    def weights(rows, others, scratch, *, own):
-        """w and its changes, one matrix each, of a block of pairs; 0 of tokens with themselves."""
-        shape = u[:, rows].shape[1], u[:, others].shape[1]
-        place = scratch[:, : shape[0] * shape[1]].reshape(1 + count, *shape)
-        copy = u[:, others].copy() if own else u[:, others]  # numpy is slower for the same one
-        np.matmul(u[:, rows].T, copy, out=place[0])
-        for a in range(count):
-            np.matmul(left[a][:, rows].T, right[a][:, others], out=place[1 + a])
-        _weigh_with_changes(place.reshape(1 + count, -1), beta, rates)
-        if own:
-            for matrix in place:
-                np.fill_diagonal(matrix, 0.0)
-        return place
+    def block(number):
+        return slice(number * BLOCK, min(n, (number + 1) * BLOCK))
 
-    def add(target, others, place, *, transposed, first):
+    def scratches():
+        """Room for weights and their changes of a block of pairs, and for sums of its tokens."""
+        return np.empty((1 + count) * BLOCK**2), np.empty(len(together) * BLOCK)
+
+    def shaped(scratch, rows, others):
+        shape = 1 + count, rows.stop - rows.start, others.stop - others.start
+        return scratch[: math.prod(shape)].reshape(shape)
+
+    def add(target, others, place, scratch, *, transposed):
         """Add to the sums of some tokens those with others."""
-        w = place[0].T if transposed else place[0]
-        part = (together[:, others] @ w).reshape(1 + count, size, -1)
-        for a in range(count):
-            part[1 + a] += pulling[:, others] @ (place[1 + a].T if transposed else place[1 + a])
-        if first:
-            found[..., target] = part
-        else:
-            found[..., target] += part
+        w, *by = (matrix.T if transposed else matrix for matrix in place)
+        width = target.stop - target.start
+        part = scratch[: len(together) * width].reshape(len(together), width)
+        np.matmul(together[:, others], w, out=part)
+        summed[..., target] += part.reshape(-1, size, width)
+        for a, dw in enumerate(by):
+            found[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=part[:size])
 
     def within(first, last):
-        scratch = np.empty((1 + count, BLOCK**2))
-        for block in range(first, last):
-            inside = slice(block * BLOCK, (block + 1) * BLOCK)
-            place = weights(inside, inside, scratch, own=True)
-            add(inside, inside, place, transposed=False, first=True)
+        """Pairs within some blocks of tokens, whose matrices are symmetric."""
+        scratch, room = scratches()
+        for number in range(first, last):
+            inside = block(number)
+            place = shaped(scratch, inside, inside)
+            copy = u[:, inside].copy()  # for the same one numpy takes slower paths
+            np.matmul(u[:, inside].T, copy, out=place[0])
+            for a in range(count):
+                half = np.matmul(du[a][:, inside].T, copy)
+                np.add(half, half.T, out=place[1 + a])
+            _weigh(place, beta, rates, m, inside.start, inside.start, levels)
+            add(inside, inside, place, room, transposed=False)
 
     def between(turn, first, last):
-        scratch = np.empty((1 + count, BLOCK**2))
+        """Pairs of one token in each of two blocks, for some pairs of blocks of a round."""
+        scratch, room = scratches()
         for number in range(first, last):
             one, other = block_pair(blocks, turn, number)
             if one >= 0:
-                rows = slice(one * BLOCK, (one + 1) * BLOCK)
-                others = slice(other * BLOCK, (other + 1) * BLOCK)
-                place = weights(rows, others, scratch, own=False)
-                add(rows, others, place, transposed=True, first=False)
-                add(others, rows, place, transposed=False, first=False)
+                rows, others = block(one), block(other)
+                place = shaped(scratch, rows, others)
+                np.matmul(u[:, rows].T, u[:, others], out=place[0])
+                for a in range(count):
+                    np.matmul(left[a][:, rows].T, right[a][:, others], out=place[1 + a])
+                _weigh(place, beta, rates, m, rows.start, others.start, levels)
+                add(rows, others, place, room, transposed=True)
+                add(others, rows, place, room, transposed=False)
 
+    found[:] = 0.0
     threads.share(within, blocks)
     for turn in range(rounds_of(blocks)):
         threads.share(partial(between, turn), (blocks + 1) // 2)
-    itself = np.exp(beta - abs(beta))
-    sums[:-1] = found[0, :-1] - u * found[0, -1]
-    sums[-1] = found[0, -1] + itself * m
-    changed[:, :-1] = found[1:, :-1] - u * found[1:, None, -1] - du * found[0, -1]
-    changed[:, -1] = found[1:, -1] + itself * dm
+    sums, changed, itself = found[0], found[1:], np.exp(beta - abs(beta))
+    if known is None:
+        sums[:-1] -= u * sums[-1]
+    else:
+        sums[-1] = levels[0]
+    changed[:, :-1] -= u * changed[:, None, -1]
+    changed[:, :-1] -= du * sums[-1]
+    changed[:, -1] += itself * dm
+    sums[-1] += itself * m
+    if known is not None:
+        sums[:-1] = known(sums[-1]) + u * levels[1]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _weigh_with_changes(blocks, beta, rates):
-    """Inner products (1 + p, pairs), and changes of them, into exp(beta t - |beta|) and its own.
+@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+def _weigh(blocks, beta, rates, masses, first, second, levels):
+    """Inner products (1 + p, rows, columns), and changes, into exp(beta t - |beta|) and its own.
 
-    But for what the factor exp(|beta|) changes, as in `tangent_sums`.
+    But for what the factor exp(|beta|) changes, as in `tangent_sums`. `first` and `second` are the
+    numbers of the first tokens of rows and columns; where they are the same, weights of tokens with
+    themselves become 0. Added to levels (2, n) are sum_j m_j w_ij and sum_j m_j w_ij (t_ij - 1).
     """
-    size, weights = abs(beta), blocks[0]
-    for a in range(rates.size):
-        change, rate = blocks[1 + a], rates[a]
-        for j in range(change.size):
-            change[j] = beta * change[j] + rate * (weights[j] - 1)
-    for j in range(weights.size):
-        exponent = beta * weights[j] - size
-        weights[j] = exponential(0.0 if exponent > 0.0 else exponent)
-    for a in range(rates.size):
-        change = blocks[1 + a]
-        for j in range(change.size):
-            change[j] *= weights[j]
+    size, (rows, width) = abs(beta), blocks.shape[1:]
+    m, below = masses[second : second + width], np.empty(width)
+    S, R = levels[0, second : second + width], levels[1, second : second + width]
+    for i in range(rows):
+        weights, mass, level, inwards = blocks[0, i], masses[first + i], 0.0, 0.0
+        for a in range(rates.size):
+            change, rate = blocks[1 + a, i], rates[a]
+            for j in range(width):
+                change[j] = beta * change[j] + rate * (weights[j] - 1)
+        for j in range(width):
+            exponent, below[j] = beta * weights[j] - size, weights[j] - 1
+            weights[j] = exponential(0.0 if exponent > 0.0 else exponent)
+            below[j] *= weights[j]
+        if first == second:
+            weights[i], below[i] = 0.0, 0.0
+        for a in range(rates.size):
+            change = blocks[1 + a, i]
+            for j in range(width):
+                change[j] *= weights[j]
+        for j in range(width):
+            level += weights[j] * m[j]
+            inwards += below[j] * m[j]
+        if first != second:
+            for j in range(width):
+                S[j] += weights[j] * mass
+                R[j] += below[j] * mass
+        levels[0, first + i] += level
+        levels[1, first + i] += inwards
 
 
 class Kernel:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..models.changes import multiplier_changes
+from ..spaces.sphere_points import ACCURACY
 from .direct_tangents import DirectTangents
 
 
@@ -46,17 +47,22 @@ class ModeTangents(ABC):
             self._changes.append(own)
 
     def velocity(
-        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
+        self,
+        x: np.ndarray,
+        masses: np.ndarray,
+        dx: np.ndarray,
+        dm: np.ndarray,
+        known: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses."""
-        engine, shape = self._engine, dx.shape
-        length = np.linalg.norm(x, axis=-1, keepdims=True)
-        u = x / length
-        du = (dx - (u * dx).sum(axis=-1, keepdims=True) * u) / length
-        v, dv = np.empty(x.shape), np.empty(shape)
+        """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses.
+
+        `known` are the velocities, where they are: those of the engine.
+        """
+        engine = self._engine
+        v, dv = np.empty(x.shape), np.empty(dx.shape)
         lowest = None if engine.normaliser is None else np.broadcast_to(engine._lowest, len(x))
         for r in range(len(x)):
-            given = u[r], masses[r], du[:, r], dm[:, r]
+            given = x[r], masses[r], dx[:, r], dm[:, r], None if known is None else known[r]
             v[r], dv[:, r], level = self.of_system(r, *given)
             if lowest is not None and level < lowest[r]:
                 own = x[r][None], masses[r][None], dx[:, r][:, None], dm[:, r][:, None]
@@ -74,8 +80,11 @@ class ModeTangents(ABC):
         return attraction, normaliser, self._changes[r % len(self._changes)]
 
     @abstractmethod
-    def of_system(self, r: int, u, masses, du, dm) -> tuple[np.ndarray, np.ndarray, float]:
-        """Velocities (n, d) of one system, their changes (p, n, d), and the least level."""
+    def of_system(self, r: int, x, masses, dx, dm, known) -> tuple[np.ndarray, np.ndarray, float]:
+        """Velocities (n, d) of one system, their changes (p, n, d), and the least level.
+
+        `known` are the velocities, or None.
+        """
 
     def attention(self, *given: Any) -> tuple[np.ndarray, np.ndarray]:
         """The whole output of attention, by sums over all pairs."""
@@ -86,46 +95,10 @@ class ModeTangents(ABC):
         return self._direct.potential(*given)
 
 
-class CircleTangents(ModeTangents):
-    """On the circle, with the transforms of the engine."""
-
-    def of_system(self, r, u, masses, du, dm):
-        transforms = self._engine.scattered
-        attraction, normaliser, changes = self.multipliers(r)
-        turn = 1j * np.arange(attraction.size)
-        east = np.stack([-u[:, 1], u[:, 0]], axis=1)
-        angles = np.einsum("nd,pnd->pn", east, du)
-        places = transforms.places(np.ascontiguousarray(u[None]))
-
-        def moments(weights: np.ndarray) -> np.ndarray:
-            return transforms.moments(places, np.ascontiguousarray(weights[None]))[0]
-
-        own, rows, levels = moments(masses), [], []
-        moved = []
-        for by, weights in zip(angles, dm, strict=True):
-            change = -turn * moments(masses * by)
-            moved.append(change + moments(weights) if weights.any() else change)
-        rows += [turn * attraction * own, turn**2 * attraction * own]
-        rows += [
-            turn * (attraction * h + by[0] * own) for h, by in zip(moved, changes, strict=True)
-        ]
-        if normaliser is not None:
-            levels += [normaliser * own, turn * normaliser * own]
-            levels += [normaliser * h + by[1] * own for h, by in zip(moved, changes, strict=True)]
-        found = transforms.values(places, np.array([rows + levels]))[0]
-        speed, bend, *rest = found[: len(rows)]
-        change = np.reshape(rest, angles.shape) + bend * angles
-        least = np.inf
-        if levels:
-            level, tilt, *rest = found[len(rows) :]
-            speed, least = speed / level, float(level.min())
-            change = (change - speed * (np.reshape(rest, angles.shape) + tilt * angles)) / level
-        v = speed[:, None] * east
-        return v, change[..., None] * east - (speed * angles)[..., None] * u, least
-
-
 class SphereTangents(ModeTangents):
     """On S^2, as characteristics have them."""
+
+    takes_velocities = True
 
     def __init__(self, engine: Any, names: Sequence[str | None]):
         from ..spaces.sphere import Sphere
@@ -133,7 +106,9 @@ class SphereTangents(ModeTangents):
         super().__init__(engine, names)
         self._chart: Any = Sphere(1).chart(np.array([0.0, 0.0, 1.0]))
 
-    def of_system(self, r, u, masses, du, dm):
+    def of_system(self, r, x, masses, dx, dm, known):
         attraction, normaliser, changes = self.multipliers(r)
         pairs = [(by[0], by[1] if len(by) > 1 else None) for by in changes]
-        return self._chart.field_tangents(u, masses, du, dm, (attraction, normaliser), pairs)
+        accuracy = max(ACCURACY, self._engine.accuracy)
+        given = x, masses, dx, dm, (attraction, normaliser), pairs
+        return self._chart.field_tangents(*given, accuracy, known)

@@ -26,6 +26,7 @@ from .merging import Merging
 from .policies import BLOWN_UP, CANCELLED, UNRESOLVED, BlowUp, Policy, Stiffness
 from .streams import random_state, restore_random
 
+KEPT = 1 << 29  # bytes of velocities of stages that are kept for tangents
 STALLED = 101  # a step was too short for the clock to show
 FAILURES = {
     NOT_FINITE: "not_finite",
@@ -307,7 +308,7 @@ class FlowIntegration(Integration):
         if motion.implicit:
             self.policies["stiffness"] = Stiffness()
         self._stepped = False  # whether the last attempt was a step
-        self.journal = None if motion.random else FlowJournal()
+        self.journal = None if motion.random else FlowJournal(KEPT if arguments.tangents else 0)
         self.consult(always_only=True)
 
     def _steps(self, y: np.ndarray) -> Flow:
@@ -391,7 +392,8 @@ class FlowIntegration(Integration):
     def _note(self) -> None:
         """Keep the last step in the journal."""
         step = self.flow.before.elapsed, self.flow.before.dt
-        self.journal.add(self.flow.scheme, self.rows.ends, self._labels, step)
+        slopes = self.flow.slopes if self.journal.room > 0 else None
+        self.journal.add(self.flow.scheme, self.rows.ends, self._labels, step, slopes)
 
     @property
     def _labels(self) -> np.ndarray | None:

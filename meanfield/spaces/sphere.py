@@ -327,46 +327,56 @@ class SphereChart(Chart):
         return v, found
 
     def field_tangents(
-        self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
+        self,
+        coordinates,
+        masses,
+        changes,
+        by_masses,
+        multipliers,
+        by_multipliers,
+        accuracy: float = sphere_points.ACCURACY,
+        known: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """As `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1."""
+        """As `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1.
+
+        `known` is the velocity, where it is.
+        """
         degree = multipliers[0].size - 1
         degrees = self.geometry.with_degree(degree).degrees
-        own: Any
         attraction: Any
         normaliser: Any
+        places = sphere_points.Places(coordinates, degree, accuracy)
         attraction, normaliser = (m if m is None else m[degrees] for m in multipliers)
-        moments = sphere_points.empirical_coefficients(coordinates, masses, degree)
-        length = np.linalg.norm(coordinates, axis=1, keepdims=True)
-        x = coordinates / length  # of stages, which are off the sphere by little
-        along = np.einsum("nd,pnd->pn", x, changes)
-        tangents = (changes - along[..., None] * x) / length
-        g, slope = sphere_points.gradient_and_slope(attraction * moments, degree, x)
-        v, level, tilt, own = g, np.ones(1), np.zeros(0), np.zeros(0)
+        moments = places.moments(masses)
+        hessian = places.hessian(attraction * moments)
+        level, tilt = np.empty(0), np.empty((0, 0))
         if normaliser is not None:
-            own = normaliser * moments
-            level = sphere_points.evaluate(own[None], degree, x)[0, :, None]
+            level = places.values(normaliser * moments)
+        if known is None:
+            gradient = places.gradient(attraction * moments)
+        else:
+            gradient = places.parts(known[None])[0] * (1.0 if normaliser is None else level)
+        if normaliser is not None:
             ratio = normaliser[degrees > 0] / attraction[degrees > 0]
             if np.ptp(ratio) <= ALIKE * np.abs(ratio).max():  # as of exponential kernels
-                tilt = ratio[0] * g
+                tilt = ratio[0] * gradient
             else:
-                tilt = sphere_points.gradient(own, degree, x)
-            v = g / level
-        found = np.empty(changes.shape)
-        for a, (dx, dm) in enumerate(zip(tangents, by_masses, strict=True)):
-            moved = sphere_points.moment_changes(x, masses[:, None] * dx, degree)
+                tilt = places.gradient(normaliser * moments)
+        v, found = np.empty(coordinates.shape), np.empty(changes.shape)
+        sphere_points.embed_quotient(places.frame, gradient, level, v)
+        tangents = places.parts(changes) / places.frame[4]
+        for a, dm in enumerate(by_masses):
+            moved = places.moment_changes(masses * tangents[a])
             if dm.any():
-                moved = moved + sphere_points.empirical_coefficients(x, dm, degree)
+                moved = moved + places.moments(dm)
             by_attraction, by_normaliser = by_multipliers[a]
-            series = attraction * moved + by_attraction[degrees] * moments
-            dg = sphere_points.gradient(series, degree, x)
-            dg += np.einsum("nij,nj->ni", slope, dx)
+            dg = places.gradient(attraction * moved + by_attraction[degrees] * moments)
+            by_level = np.empty(0)
             if normaliser is not None:
-                series = normaliser * moved + by_normaliser[degrees] * moments
-                by_level = sphere_points.evaluate(series[None], degree, x)[0]
-                by_level += np.einsum("nd,nd->n", tilt, dx)
-                dg -= v * by_level[:, None]
-            found[a] = dg / level
+                by_level = places.values(normaliser * moved + by_normaliser[degrees] * moments)
+            sphere_points.embed_change(
+                places.frame, gradient, hessian, level, tilt, tangents[a], dg, by_level, found[a]
+            )
         return v, found, np.inf if normaliser is None else float(np.min(level))
 
     def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:

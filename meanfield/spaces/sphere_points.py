@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..lowlevel.compilation import njit
+from ..lowlevel.compilation import WITHIN, njit
 from ..lowlevel.legendre import recurrence
 from .latitudes import sample_heights
 
 ACCURACY = 1e-12
+TINY = 1e-150  # squares of smaller numbers underflow
 
 
 def orders_of(degree: int) -> np.ndarray:
@@ -69,52 +70,139 @@ def gradient(series: np.ndarray, degree: int, points: np.ndarray) -> np.ndarray:
     )
 
 
-def gradient_and_slope(
-    series: np.ndarray, degree: int, points: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Gradients (n, 3) as `gradient`, and how they change with the point, (n, 3, 3).
+class Places:
+    """Unit vectors with their meridians: transforms of many series at the same points.
 
-    The second ones take tangent vectors dx to the change of the gradient: H dx, with H the second
-    covariant derivative, less x <gradient, dx>.
+    Vectors are told by their components to the south and to the east.
+
+    Parameters
+    ----------
+    points : ndarray, (n, 3)
+        Of which the directions count.
+    degree : int
+    accuracy : float
+        Of transforms, relative to the norm.
+
+    Attributes
+    ----------
+    frame : ndarray, (5, n)
+        Cosine and sine of the longitudes; cosine and sine of the colatitudes; lengths.
     """
-    loc = _angles(points)
-    slope, turn = _synthesis(series, degree, loc, spin=1, mode="DERIV1")
-    l = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
-    mixed = np.sqrt(np.maximum((l + 2.0) * (l + 1) * l * (l - 1), 0.0)) * series * factors(degree)
-    unlike, twice = np.zeros((2, len(points)))
-    if degree > 1:  # what is linear in x has none
-        unlike, twice = _general(np.stack([mixed, 0 * mixed]), degree, loc, spin=2)
-    trace = _synthesis(-l * (l + 1.0) * series, degree, loc, spin=0)[0]
-    cosine, sine = np.cos(loc[:, 1]), np.sin(loc[:, 1])
-    height, radius = np.cos(loc[:, 0]), np.sin(loc[:, 0])
-    south = np.stack([height * cosine, height * sine, -radius], axis=1)
-    east = np.stack([-sine, cosine, np.zeros_like(sine)], axis=1)
-    found = slope[:, None] * south + turn[:, None] * east
-    own = (trace - unlike)[:, None] / 2 * south - twice[:, None] / 2 * east
-    other = (trace + unlike)[:, None] / 2 * east - twice[:, None] / 2 * south
-    change = own[:, :, None] * south[:, None] + other[:, :, None] * east[:, None]
-    return found, change - points[:, :, None] * found[:, None]
+
+    def __init__(self, points: np.ndarray, degree: int, accuracy: float = ACCURACY):
+        self.frame, angles = np.empty((5, len(points))), np.empty((len(points), 2))
+        angles[:, 1] = np.arctan2(points[:, 1], points[:, 0])
+        _write_frame(points, angles, self.frame)
+        angles[:, 0] = np.arctan2(self.frame[3], self.frame[2])
+        self._factors, self._degree = factors(degree), degree
+        self._options = {"loc": angles, "lmax": degree, "epsilon": accuracy, "nthreads": 1}
+
+    def moments(self, masses: np.ndarray) -> np.ndarray:
+        """sum_i masses_i conj(Y_lm(x_i)), (modes,)."""
+        return self._adjoint(masses[None], spin=0)
+
+    def moment_changes(self, vectors: np.ndarray) -> np.ndarray:
+        """sum_i <vectors_i, grad conj(Y_lm)(x_i)>, (modes,), for tangent vectors (2, n)."""
+        return self._adjoint(vectors, spin=1, mode="DERIV1")
+
+    def values(self, series: np.ndarray) -> np.ndarray:
+        """Those (n,) of a series (modes,)."""
+        return self._synthesis(series, spin=0)[0]
+
+    def gradient(self, series: np.ndarray) -> np.ndarray:
+        """Gradients (2, n)."""
+        return self._synthesis(series, spin=1, mode="DERIV1")
+
+    def hessian(self, series: np.ndarray) -> np.ndarray:
+        """Second covariant derivatives: to the south twice, mixed, to the east twice, (3, n)."""
+        l = np.concatenate([np.arange(m, self._degree + 1) for m in range(self._degree + 1)])
+        trace, found = self.values(-l * (l + 1.0) * series), np.zeros((3, self.frame.shape[1]))
+        if self._degree > 1:  # what is linear in x has only a trace
+            root = np.sqrt(np.maximum((l + 2.0) * (l + 1) * l * (l - 1), 0.0))
+            found[:2] = self._synthesis(root * series, spin=2, mode="GRAD_ONLY")
+        unlike, twice, _ = found
+        return np.stack([(trace - unlike) / 2, -twice / 2, (trace + unlike) / 2])
+
+    def parts(self, vectors: np.ndarray) -> np.ndarray:
+        """The parts (p, 2, n) of vectors (p, n, 3) to the south and to the east."""
+        found = np.empty((len(vectors), 2, self.frame.shape[1]))
+        _write_parts(self.frame, vectors, found)
+        return found
+
+    def _synthesis(self, series: np.ndarray, **kind: Any) -> np.ndarray:
+        from ducc0.sht import synthesis_general
+
+        return synthesis_general(alm=(series * self._factors)[None], **kind, **self._options)
+
+    def _adjoint(self, values: np.ndarray, **kind: Any) -> np.ndarray:
+        from ducc0.sht import adjoint_synthesis_general
+
+        values = np.ascontiguousarray(values, dtype=float)
+        return adjoint_synthesis_general(map=values, **kind, **self._options)[0] * self._factors
 
 
-def moment_changes(points: np.ndarray, vectors: np.ndarray, degree: int) -> np.ndarray:
-    """sum_i <vectors_i, grad conj(Y_lm)(x_i)>, (modes,), for tangent vectors (n, 3)."""
-    from ducc0.sht import adjoint_synthesis_general
+@njit(cache=True, nogil=True, error_model="numpy")
+def _write_frame(points, angles, frame):
+    """Fill `Places.frame`, and turn longitudes of angles (n, 2) into [0, 2 pi)."""
+    for i in range(len(points)):
+        x, y, z = points[i, 0], points[i, 1], points[i, 2]
+        across = np.sqrt(x * x + y * y)
+        length = np.sqrt(across * across + z * z)
+        phi = angles[i, 1]
+        if across > TINY:
+            frame[0, i], frame[1, i] = x / across, y / across
+        else:
+            frame[0, i], frame[1, i] = np.cos(phi), np.sin(phi)
+        frame[2, i], frame[3, i], frame[4, i] = z / length, across / length, length
+        angles[i, 1] = phi + 2 * np.pi if phi < 0 else phi
 
-    loc = _angles(points)
-    cosine, sine = np.cos(loc[:, 1]), np.sin(loc[:, 1])
-    outwards = vectors[:, 0] * cosine + vectors[:, 1] * sine
-    south = np.cos(loc[:, 0]) * outwards - np.sin(loc[:, 0]) * vectors[:, 2]
-    east = vectors[:, 1] * cosine - vectors[:, 0] * sine
-    alm = adjoint_synthesis_general(
-        map=np.stack([south, east]),
-        loc=loc,
-        spin=1,
-        lmax=degree,
-        mode="DERIV1",
-        epsilon=ACCURACY,
-        nthreads=1,
-    )[0]
-    return alm * factors(degree)
+
+@njit(cache=True, nogil=True)
+def _write_parts(frame, vectors, found):
+    for a in range(len(vectors)):
+        for i in range(vectors.shape[1]):
+            cosine, sine, height, radius = frame[0, i], frame[1, i], frame[2, i], frame[3, i]
+            x, y, z = vectors[a, i, 0], vectors[a, i, 1], vectors[a, i, 2]
+            found[a, 0, i] = height * (x * cosine + y * sine) - radius * z
+            found[a, 1, i] = y * cosine - x * sine
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def embed_quotient(frame, gradient, level, velocity):
+    """Fill velocities (n, 3), the gradient (2, n) over the level (n,), which may be empty."""
+    for i in range(len(velocity)):
+        part = 1.0 / level[i] if level.size > 0 else 1.0
+        _embed(frame, i, part * gradient[0, i], part * gradient[1, i], 0.0, velocity[i])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def embed_change(frame, gradient, hessian, level, tilt, vectors, by_gradient, by_level, change):
+    """Fill the change (n, 3) of what `embed_quotient` gives along tangent vectors (2, n).
+
+    `tilt` is the gradient of the level; `by_gradient` and `by_level` the changes at fixed points.
+    """
+    for i in range(len(change)):
+        south, east = vectors[0, i], vectors[1, i]
+        along = by_gradient[0, i] + hessian[0, i] * south + hessian[1, i] * east
+        across = by_gradient[1, i] + hessian[1, i] * south + hessian[2, i] * east
+        inwards = -(gradient[0, i] * south + gradient[1, i] * east)
+        if level.size > 0:
+            part = 1.0 / level[i]
+            by = (by_level[i] + tilt[0, i] * south + tilt[1, i] * east) * part
+            along = (along - gradient[0, i] * by) * part
+            across = (across - gradient[1, i] * by) * part
+            inwards *= part
+        _embed(frame, i, along, across, inwards, change[i])
+
+
+@njit(**WITHIN, error_model="numpy")
+def _embed(frame, i, south, east, outwards, vector):
+    """A vector (3,) of components to the south, to the east and away from the centre."""
+    cosine, sine, height, radius = frame[0, i], frame[1, i], frame[2, i], frame[3, i]
+    level = south * height + outwards * radius
+    vector[0] = level * cosine - east * sine
+    vector[1] = level * sine + east * cosine
+    vector[2] = outwards * height - south * radius
 
 
 def _general(alm: np.ndarray, degree: int, loc: np.ndarray, **kind: Any) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Steps of points that move, dx/dt = v(x, t): error control; explicit schemes, dense output."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -130,11 +131,23 @@ class Flow(ABC):
                 return REACHED, clock
         return PAUSED, clock
 
-    def take(self, elapsed: float, dt: float) -> None:
-        """One step of this length, whatever its error, from `elapsed` after the start."""
-        new, velocity, _ = self.step(self.x, self.velocity, elapsed, dt)
+    @property
+    def slopes(self) -> np.ndarray | None:
+        """The velocities of all stages of the last step, where they are kept."""
+        return None
+
+    def take(self, elapsed: float, dt: float, known: np.ndarray | None = None) -> None:
+        """One step of this length, whatever its error, from `elapsed` after the start.
+
+        `known` are velocities of the stages of a state, which has tangents here: its `slopes`.
+        """
+        new, velocity = self._taken(elapsed, dt, known)
         self.before = Step(self.x, self.t, elapsed, dt)
         self.x, self.velocity, self.t = new, velocity, self._start + elapsed + dt
+
+    def _taken(self, elapsed: float, dt: float, known: np.ndarray | None) -> tuple:
+        new, velocity, _ = self.step(self.x, self.velocity, elapsed, dt)
+        return new, velocity
 
     def _rounds(self, new: np.ndarray) -> bool:
         """Whether a rejected step is so short that its error is rounding."""
@@ -166,29 +179,52 @@ class ExplicitFlow(Flow):
         """Go on from other positions at the time t, or with another field."""
         super().restart(x, t, field)
         self._within: Interpolant | None = None
-        self._slopes = np.empty((len(self._nodes) + 2, x.size))
+        self._slopes, self._lent = np.empty((len(self._nodes) + 2, x.size)), False
+
+    @property
+    def slopes(self) -> np.ndarray:
+        """The velocities of all stages, and of the end: (stages + 2, N). No step writes there."""
+        self._lent = True
+        return self._slopes
 
     def step(self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float) -> tuple:
         """Positions and velocities one step after x, and the relative error."""
-        slopes, stages, t = self._slopes, len(self._nodes), self._start + elapsed
-        slopes[0], self._within = velocity.ravel(), None
-        self.counts[2] += self.scheme.evaluations
+        stages = len(self._nodes)
+        new, new_velocity = self._stepped(x, velocity, elapsed, dt, self._field.velocity)
 
         def error_of(estimate: int) -> float:
-            error = combined(self._weights[estimate], slopes, dt).reshape(x.shape)
+            error = combined(self._weights[estimate], self._slopes, dt).reshape(x.shape)
             return self._field.relative_error(error, new)
 
-        for i, node in enumerate(self._nodes):
-            place = combined(self._weights[i], slopes, dt, x)
-            slopes[i + 1] = self._field.velocity(place, t + node * dt).ravel()
-        self._end = combined(self._weights[stages], slopes, dt, x)
-        new = self._field.projected(self._end)
-        new_velocity = self._field.velocity(new, t + dt)
-        slopes[-1] = new_velocity.ravel()
         error = error_of(stages + 1)
         if error > 0 and len(self._weights) > stages + 2:
             error *= error / np.hypot(error, 0.1 * error_of(stages + 2))
         return new, new_velocity, error
+
+    def _stepped(
+        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float, of: Callable
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities one step after x; velocities are of(x, t) of the stages."""
+        if self._lent:
+            self._slopes, self._lent = np.empty_like(self._slopes), False
+        slopes, t = self._slopes, self._start + elapsed
+        slopes[0], self._within = velocity.ravel(), None
+        self.counts[2] += self.scheme.evaluations
+        for i, node in enumerate(self._nodes):
+            place = combined(self._weights[i], slopes, dt, x)
+            slopes[i + 1] = of(place, t + node * dt).ravel()
+        self._end = combined(self._weights[len(self._nodes)], slopes, dt, x)
+        new = self._field.projected(self._end)
+        new_velocity = of(new, t + dt)
+        slopes[-1] = new_velocity.ravel()
+        return new, new_velocity
+
+    def _taken(self, elapsed: float, dt: float, known: np.ndarray | None) -> tuple:
+        of = self._field.velocity
+        if known is not None:
+            rows = iter(known[1:])
+            of = lambda x, t: self._field.velocity_beside(x, t, next(rows))  # noqa: E731
+        return self._stepped(self.x, self.velocity, elapsed, dt, of)
 
     def within(self, elapsed: float) -> np.ndarray:
         """Positions at a time within the last step; only as long as no other step was tried."""

@@ -8,6 +8,7 @@ from meanfield import steppers
 from meanfield.derivatives.flows import DifferentiatedFlow
 from meanfield.dynamics.tokens import TokenMotion
 from meanfield.models.pointwise import FeedForward, gelu, softplus
+from meanfield.solving import integration
 
 FOURTH = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
 STEP = 1e-3
@@ -318,6 +319,46 @@ def test_modes_agree_with_pairs(kind, d, beta):
     w, dw = mf.engines.Direct().build(drift, 300, d).with_tangents(names).velocity(*given)
     assert np.abs(v - w).max() < 1e-10 * np.abs(w).max()
     assert np.abs(dv - dw).max() < 1e-9 * max(1.0, beta) * np.abs(dw).max()
+
+
+@pytest.mark.parametrize("name", [None, "beta"])
+@pytest.mark.parametrize("drift", [mf.SA(beta=2.0), mf.USA(beta=-1.5)], ids=repr)
+@pytest.mark.parametrize(
+    "engine, n, d", [(mf.engines.Direct(), 300, 16), (mf.engines.Modes(), 60, 3)]
+)
+def test_known_velocities_leave_their_changes_as_they_are(engine, n, d, drift, name):
+    """Blocks of Gram matrices, which there are several of, and harmonics on S^2."""
+    x, masses = points(n, d), RNG.uniform(0.5, 1.5, (1, n)) / n
+    dm = RNG.standard_normal((1, 1, n)) * masses
+    given = 1.001 * x[None], masses, tangential(x, 3, 1.0)[None, None], dm
+    sums = engine.build(drift, n, d)
+    tangents, known = sums.with_tangents([name]), sums.velocity(*given[:2])
+    (v, dv), (w, dw) = tangents.velocity(*given, known), tangents.velocity(*given)
+    assert np.abs(v - known).max() < 1e-14 * np.abs(known).max()
+    assert np.abs(w - known).max() < 1e-12 * np.abs(known).max()
+    assert np.abs(dv - dw).max() < 1e-12 * np.abs(dw).max()
+
+
+@pytest.mark.parametrize(
+    "engine, n, d", [(mf.engines.Direct(), 80, 9), (mf.engines.Modes(), 60, 3)]
+)
+def test_velocities_that_are_kept_need_not_be_taken_again(engine, n, d, monkeypatch):
+    """Without room for those of the run they are; afterwards none are kept."""
+    model, x = mf.Transformer(mf.SA(beta=2.0)), points(n, d)
+    times = np.linspace(0, 1, 4)
+
+    def solved():
+        return mf.solve(
+            model, mf.Tokens(x), (0, 1), t_eval=times, tangents=[tangential(x)], engine=engine
+        )
+
+    kept = solved()
+    monkeypatch.setattr(integration, "KEPT", 0)
+    again = solved()
+    for one, other in zip(*(run.tangents["direction_0"] for run in (kept, again)), strict=True):
+        assert np.abs(one.x - other.x).max() < 1e-11 * np.abs(other.x).max()
+    stretches = kept.stored["journal"].stretches
+    assert all(slopes is None for stretch in stretches for slopes in stretch.slopes)
 
 
 def test_modes_move_a_run_as_pairs_do():

@@ -1,0 +1,200 @@
+"""Tokens on the circle and tangents of them, by the Fourier modes of their measure.
+
+With z_j = e^(i theta_j) and changes of angles dtheta_j, the modes m_k = sum_j m_j z_j^-k change by
+
+    dm_k = sum_j (dm_j - ik m_j dtheta_j) z_j^-k
+
+All sums at a token are taken together: powers of z are computed once for all series.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
+from .circle import BLOCK, POWERS, CircleTransforms, _directions
+from .harmonics import PART, parts_of
+from .mode_tangents import ModeTangents
+
+TOGETHER = 4  # powers of z that follow each other, in one loop
+
+
+class CircleTangents(ModeTangents):
+    """On the circle, by powers of z up to degree 150, else with the transforms of the engine."""
+
+    def of_system(self, r, x, masses, dx, dm, known):
+        attraction, normaliser, changes = self.multipliers(r)
+        turn = 1j * np.arange(attraction.size)
+        angles, weights = np.empty(dm.shape), np.empty((1 + len(dm), len(x)))
+        _turn(x, dx, masses, angles, weights)
+        moved_masses = [a for a, by in enumerate(dm) if by.any()]
+        weights = np.concatenate([weights, dm[moved_masses]])
+        own, *turned = self._moments(x, weights)
+        moved = [-turn * by for by in turned[: len(dm)]]
+        for a, by in zip(moved_masses, turned[len(dm) :], strict=True):
+            moved[a] = moved[a] + by
+        rows = [turn * attraction * own, turn**2 * attraction * own]
+        for h, by in zip(moved, changes, strict=True):
+            rows.append(turn * (attraction * h + by[0] * own))
+        if normaliser is not None:
+            rows += [normaliser * own, turn * normaliser * own]
+            rows += [normaliser * h + by[1] * own for h, by in zip(moved, changes, strict=True)]
+        found = self._values(x, np.array(rows))
+        v, dv = np.empty(x.shape), np.empty(dx.shape)
+        return v, dv, _quotients(x, angles, found, v, dv)
+
+    def _moments(self, x, weights):
+        """sum_j weights_j z_j^-k, (k, degree + 1), of weights (k, n)."""
+        transforms: CircleTransforms = self._engine.scattered
+        degree = transforms.degree
+        if degree > POWERS:
+            places = transforms.places(x[None])
+            return [transforms.moments(places, by[None])[0] for by in weights]
+        found = np.zeros((parts_of(x[None]), len(weights), _padded(degree)), dtype=complex)
+        transforms.threads.share(partial(_moments_together, x, weights, found), len(found))
+        return found.sum(axis=0)[:, : degree + 1]
+
+    def _values(self, x, series):
+        """Re sum_k c_k z^k, k from -degree, of series (rows, degree + 1): (rows, n)."""
+        transforms: CircleTransforms = self._engine.scattered
+        degree = transforms.degree
+        if degree > POWERS:
+            return transforms.values(transforms.places(x[None]), series[None])[0]
+        twice = np.zeros((len(series), _padded(degree)), dtype=complex)
+        twice[:, : degree + 1] = np.where(np.arange(degree + 1) == 0, 1, 2) * series
+        found = np.zeros((len(series), len(x)))
+        work = partial(_values_together, x, twice.real.copy(), twice.imag.copy(), found)
+        transforms.threads.share(work, parts_of(x[None]))
+        return found
+
+
+def _padded(degree: int) -> int:
+    """How many terms series have, with zeros for what is missing of TOGETHER."""
+    return -(-(degree + 1) // TOGETHER) * TOGETHER
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _turn(x, dx, masses, angles, weights):
+    """Fill the changes of angles (p, n), and weights (1 + p, n): masses, and these times both."""
+    weights[0] = masses
+    for a in range(len(dx)):
+        for i in range(len(x)):
+            square = x[i, 0] * x[i, 0] + x[i, 1] * x[i, 1]
+            angles[a, i] = (x[i, 0] * dx[a, i, 1] - x[i, 1] * dx[a, i, 0]) / square
+            weights[1 + a, i] = masses[i] * angles[a, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _quotients(x, angles, found, v, dv):
+    """Velocities (n, 2) and their changes (p, n, 2), and the least level, infinite where Z = 1.
+
+    Found are, (rows, n), of the numerator the slope, its derivative and its changes; and of the
+    level likewise, unless Z = 1.
+    """
+    count, least = len(angles), np.inf
+    leveled = len(found) > 2 + count
+    for i in range(len(x)):
+        inverse = 1.0 / np.sqrt(x[i, 0] * x[i, 0] + x[i, 1] * x[i, 1])
+        cosine, sine = x[i, 0] * inverse, x[i, 1] * inverse
+        speed, level, tilt = found[0, i], 1.0, 0.0
+        if leveled:
+            level, tilt = found[2 + count, i], found[3 + count, i]
+            speed /= level
+            least = min(least, level)
+        v[i, 0], v[i, 1] = -speed * sine, speed * cosine
+        for a in range(count):
+            angle = angles[a, i]
+            change = found[2 + a, i] + found[1, i] * angle
+            if leveled:
+                by_level = found[4 + count + a, i] + tilt * angle
+                change = (change - speed * by_level) / level
+            dv[a, i, 0] = -change * sine - speed * angle * cosine
+            dv[a, i, 1] = change * cosine - speed * angle * sine
+    return least
+
+
+# Powers of z -----------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _moments_together(x, weights, moments, first, last):
+    """Add to moments (parts, k, terms) of some parts: sum_j weights_j z_j^-k."""
+    powers = np.empty((2 * TOGETHER + 2, BLOCK))
+    for part in range(first, last):
+        for begin in range(part * PART, min(len(x), (part + 1) * PART), BLOCK):
+            size = _first_powers(x, begin, powers)
+            for k in range(0, moments.shape[2], TOGETHER):
+                for c in range(len(weights)):
+                    _add_products(powers, weights[c, begin : begin + size], moments[part, c], k)
+                _next_powers(powers, size)
+
+
+@njit(cache=True, nogil=True)
+def _values_together(x, real, imaginary, found, first, last):
+    """Add to values (rows, n) of some parts: Re sum_k (real + i imaginary)_k z^k."""
+    powers = np.empty((2 * TOGETHER + 2, BLOCK))
+    for part in range(first, last):
+        for begin in range(part * PART, min(len(x), (part + 1) * PART), BLOCK):
+            size = _first_powers(x, begin, powers)
+            for k in range(0, real.shape[1], TOGETHER):
+                for c in range(len(real)):
+                    values = found[c, begin : begin + size]
+                    _add_terms(powers, real[c], imaginary[c], k, values)
+                _next_powers(powers, size)
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _first_powers(x, begin, powers):
+    """Write 1, z, z^2, z^3 and z^4, as pairs of rows, of one block; how many tokens it has."""
+    size = _directions(x, begin, powers[2], powers[3])
+    powers[0, :size], powers[1, :size] = 1.0, 0.0
+    cosine, sine = powers[2, :size], powers[3, :size]
+    for j in range(2, TOGETHER + 1):
+        a, b = powers[2 * j - 2, :size], powers[2 * j - 1, :size]
+        re, im = powers[2 * j, :size], powers[2 * j + 1, :size]
+        for i in range(size):
+            re[i], im[i] = a[i] * cosine[i] - b[i] * sine[i], a[i] * sine[i] + b[i] * cosine[i]
+    return size
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _next_powers(powers, size):
+    """Multiply all powers but z^4 by it."""
+    turn, rise = powers[2 * TOGETHER, :size], powers[2 * TOGETHER + 1, :size]
+    for j in range(TOGETHER):
+        re, im = powers[2 * j, :size], powers[2 * j + 1, :size]
+        for i in range(size):
+            re[i], im[i] = re[i] * turn[i] - im[i] * rise[i], re[i] * rise[i] + im[i] * turn[i]
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _add_products(powers, weights, total, k):
+    a, b, c, d = powers[0], powers[2], powers[4], powers[6]
+    e, f, g, h = powers[1], powers[3], powers[5], powers[7]
+    re0, re1, re2, re3, im0, im1, im2, im3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(weights.size):
+        weight = weights[i]
+        re0 += weight * a[i]
+        re1 += weight * b[i]
+        re2 += weight * c[i]
+        re3 += weight * d[i]
+        im0 += weight * e[i]
+        im1 += weight * f[i]
+        im2 += weight * g[i]
+        im3 += weight * h[i]
+    total[k] += complex(re0, -im0)
+    total[k + 1] += complex(re1, -im1)
+    total[k + 2] += complex(re2, -im2)
+    total[k + 3] += complex(re3, -im3)
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _add_terms(powers, real, imaginary, k, found):
+    a, b, c, d = powers[0], powers[2], powers[4], powers[6]
+    e, f, g, h = powers[1], powers[3], powers[5], powers[7]
+    a0, a1, a2, a3 = real[k], real[k + 1], real[k + 2], real[k + 3]
+    b0, b1, b2, b3 = imaginary[k], imaginary[k + 1], imaginary[k + 2], imaginary[k + 3]
+    for i in range(found.size):
+        found[i] += (a0 * a[i] - b0 * e[i] + a1 * b[i] - b1 * f[i]) + (
+            a2 * c[i] - b2 * g[i] + a3 * d[i] - b3 * h[i]
+        )
