@@ -320,11 +320,16 @@ class Motion(ABC):
         return 0
 
     @property
+    def alike(self) -> bool:
+        """Whether the members of an ensemble differ in numbers alone, at all times."""
+        return False
+
+    @property
     def autonomous(self) -> bool:
         """Whether velocities do not depend on time between two breakpoints."""
         return False
 
-    def of_members(self, members: np.ndarray) -> Self:
+    def of_members(self, members: Any) -> Self:
         """The motion of some of the systems, given by their numbers (R',): it has velocities."""
         raise MeanfieldError(f"{type(self).__name__} moves a single system.")
 

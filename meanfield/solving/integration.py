@@ -36,7 +36,6 @@ FAILURES = {
 }  # causes for which a run cannot go on, by the codes of `Integration.advance`
 CUT_SHORT = ("interrupted", "max_steps", "stopped")  # a run that goes on when it is resumed
 STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
-ONE_TIME = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 BESIDE = 32 * np.finfo(float).eps  # of a time: so far from a jump it is certainly before or after
 
 
@@ -78,15 +77,19 @@ class Integration(ABC):
     journal: Any = None  # of accepted steps, for derivatives
 
     def __init__(self, arguments: Arguments):
-        self.motion: Any = arguments.motion
+        self._arguments = arguments
         self.start, self.rtol, self.dt = arguments.start, arguments.rtol, arguments.dt
         self.outputs = arguments.times - arguments.start
         self.duration = float(self.outputs[-1])
         self.steady = arguments.steady
         self.tally: dict[str, np.ndarray] = {}
         self._code = PAUSED  # with which the last steps came back
-        self.jumps = _jumps(self.motion, self.start, self.outputs)  # which no step passes
+        self.jumps = arguments.jumps  # which no step passes
         self._piece: tuple[float, float] | None = None  # between two of them
+
+    @property
+    def motion(self) -> Any:
+        return self._arguments.motion
 
     @property
     def t(self) -> float:
@@ -126,6 +129,10 @@ class Integration(ABC):
         """Towards the time of an output, at most `limit` attempts; why it came back."""
         if not self.within:
             self._code = self.take_steps(output, limit)
+        return self.arrive(output)
+
+    def arrive(self, output: float) -> int:
+        """After steps: be at the output, or at their end, where policies follow; why the run ends."""
         self.elapsed = min(self.clock.t, output)
         if self.within:
             return REACHED
@@ -493,14 +500,3 @@ class FlowIntegration(Integration):
             growth = self.motion.relative_error(change, y) / part
             rate = max(size * fastest, 0.1 * growth if np.isfinite(growth) else 0.0)
         return part / rate
-
-
-def _jumps(motion: Motion, start: float, outputs: np.ndarray) -> list[float]:
-    """Times since the start at which a model jumps; one next to an output is that output."""
-    end, jumps = start + float(outputs[-1]), []
-    for t in motion.breakpoints(start, float(np.nextafter(end, np.inf))):
-        elapsed = min(t, end) - start
-        nearest = float(outputs[np.abs(outputs - elapsed).argmin()])
-        same = abs(nearest - elapsed) <= ONE_TIME * max(abs(start), abs(start + elapsed))
-        jumps.append(nearest if same else elapsed)
-    return jumps

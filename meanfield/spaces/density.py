@@ -120,6 +120,18 @@ class Density(State):
         found._set(_degrees=np.array(degrees))
         return found
 
+    def members(self) -> "list[Density]":
+        """The members in C order; those that are equal are one object."""
+        known: dict[tuple[int, bytes], Density] = {}
+        rows = self.coefficients.reshape(-1, self.coefficients.shape[-1])
+        found = []
+        for row, degree in zip(rows, self.member_degrees.ravel().tolist(), strict=True):
+            key = degree, row.tobytes()
+            if key not in known:
+                known[key] = self.computed(row, self.geometry).resample(degree)
+            found.append(known[key])
+        return found
+
     def _each(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> "Density":
         found = super()._each(change)
         degrees = change(self.member_degrees, ())
