@@ -244,9 +244,7 @@ class DensityMotion(Motion, moves=Density):
     def of_members(self, members: Any) -> Self:
         """The motion of some of the members, or of one, by their numbers in C order."""
         model, state = self.model.members(self.like.shape, members), self.like.reshape((-1,))
-        return type(self)(
-            model, state[members], self._engine, scheme=self._scheme, rtol=self.rtol
-        )
+        return type(self)(model, state[members], self._engine, scheme=self._scheme, rtol=self.rtol)
 
     def least_degree(self, span: tuple[float, float], most: int) -> int:
         """The degree, `most` or less, that noise and velocities ask for between two times."""
@@ -330,6 +328,19 @@ class DensityMotion(Motion, moves=Density):
             f"The final density is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}. "
             f"Its moments may be accurate to the tolerance, its values are not: use {remedy}."
         )
+
+    def beyond_doubt(self, state: Density) -> np.ndarray:
+        degrees, coefficients = state.member_degrees.ravel(), state.coefficients
+        found = np.zeros(degrees.size, dtype=bool)
+        if not (self.model.is_zonal and not self.model.zonal.normalised):
+            return found
+        series = coefficients.reshape(degrees.size, -1)
+        for degree in np.unique(degrees).tolist():
+            mine, space = degrees == degree, state.geometry.with_degree(degree)
+            values = space.to_values(state.geometry.resample(series[mine], degree))
+            lowest = values[:, space.judged].min(axis=1)
+            found[mine] = lowest >= -COMPUTED * values.max(axis=1)
+        return found
 
     def _doubt_of_quotients(self, state: Density, t: float, most: float) -> str | None:
         if self.model.is_zonal and not self.model.zonal.normalised:

@@ -77,9 +77,14 @@ class SpectralIntegration(Integration):
 
     @property
     def state(self) -> Density:
+        return Density.computed(self.coefficients, self.geometry)
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Those of the state."""
         stepper = self.stepper
         u = stepper.within(self.elapsed) if self.within else stepper.state
-        return Density.computed(u.reshape(*self._shape, -1), self.geometry)
+        return u.reshape(*self._shape, -1)
 
     @property
     def rate(self) -> float:
@@ -181,8 +186,8 @@ class SpectralIntegration(Integration):
 
     # The result, and a checkpoint ----------------------------------------------------------
 
-    def stats(self, state: Any, t: float) -> dict[str, Any]:
-        return super().stats(state, t) | {"weights": self.weights}
+    def counts(self) -> dict[str, Any]:
+        return super().counts() | {"weights": self.weights}
 
     def snapshot(self) -> dict[str, Any]:
         """That of a run within a step has the beginning of the step, which is taken again."""

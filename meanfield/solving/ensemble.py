@@ -138,7 +138,7 @@ class Ensemble:
         else:
             self._move(waiting, output, until)
         if all(self.ends):
-            self._arrive(max(self._now(i)[0] for i in range(len(self.members))) - self.start)
+            self._arrive(max(map(self._time, range(len(self.members)))) - self.start)
             return ENDED
         if any(member.elapsed < output for member in self._moving):
             return PAUSED
@@ -187,15 +187,21 @@ class Ensemble:
                     return "event"
         return "steady" if code == STEADY else None
 
-    def _now(self, i: int) -> tuple[float, Density]:
-        """The time of a member, and its state there."""
-        member = self.members[i]
-        return self._last[i] if i in self._last else (member.t, member.state)
+    def _time(self, i: int) -> float:
+        """The time of a member, or that of the event that ended it."""
+        return self._last[i][0] if i in self._last else self.members[i].t
+
+    def _states(self) -> Density:
+        """All members (n,), each at its time."""
+        rows = [
+            self._last[i][1].coefficients if i in self._last else member.coefficients
+            for i, member in enumerate(self.members)
+        ]
+        return Density.of_rows(self.members[0].geometry, rows)
 
     def _arrive(self, elapsed: float) -> None:
         """Have all members at this time."""
-        states = [self._now(i)[1] for i in range(len(self.members))]
-        self.elapsed, self.state = elapsed, Density.stack(states).reshape(self._shape)
+        self.elapsed, self.state = elapsed, self._states().reshape(self._shape)
 
     # The end -------------------------------------------------------------------------------
 
@@ -207,14 +213,18 @@ class Ensemble:
 
     def ending(self, cause: str, _state: Any, _t: float) -> dict[str, Any]:
         """The end as plain data; counts, status and t_end of each member in lists of the shape."""
-        places = [self._now(i) for i in range(len(self.members))]
+        states, times = self._states(), [self._time(i) for i in range(len(self.members))]
+        certain = self._arguments.motion.beyond_doubt(states)
+        causes = [end or cause for end in self.ends]
         each = [
-            member.ending(end or cause, state, t)
-            for member, end, (t, state) in zip(self.members, self.ends, places, strict=True)
+            member.plain_ending(why)
+            if certain[i] and why not in FAILURES.values()
+            else member.ending(why, states[i], times[i])
+            for i, (member, why) in enumerate(zip(self.members, causes, strict=True))
         ]
         statuses = [one["status"] for one in each]
         failed = [i for i, end in enumerate(self.ends) if end in FAILURES.values()]
-        for one, (t, _) in zip(each, places, strict=True):
+        for one, t in zip(each, times, strict=True):
             one["stats"] |= {"status": one["status"], "t_end": t}
         counts = ", ".join(f"{n} {status}" for status, n in Counter(statuses).items())
         doubtful = [i for i, one in enumerate(each) if one["warning"]]

@@ -163,10 +163,12 @@ class Integration(ABC):
 
     def enter_piece(self, elapsed: float) -> bool:
         """Tell motions between which jumps a time is; whether they are other ones."""
+        if not self.jumps:
+            return False
         edges = [0.0, *self.jumps, self.duration]
         i = int(np.searchsorted(self.jumps, elapsed, side="right"))
         start, end = self.start + edges[i], self.start + edges[i + 1]
-        if not self.jumps or (start, end) == self._piece:
+        if (start, end) == self._piece:
             return False
         self._piece = start, end
         before, after = (
@@ -209,16 +211,20 @@ class Integration(ABC):
         """Steps tried so far, accepted or rejected."""
         return sum(int(counts[0]) + int(counts[1]) for counts in self.tally.values())
 
-    @np.errstate(**UNHEARD)
-    def stats(self, state: Any, t: float) -> dict[str, Any]:
-        """Counts for a result that ends with a state, and what policies and the motion tell it."""
+    def counts(self) -> dict[str, Any]:
+        """What its steps were, and what policies tell."""
         names = "steps", "rejected", "evaluations"
-        totals = np.sum(list(self.tally.values()), axis=0).tolist()
+        totals = [int(sum(counts)) for counts in zip(*self.tally.values(), strict=True)]
         found: dict[str, Any] = dict(zip(names, totals, strict=True))
         found["schemes"] = {scheme: int(counts[0]) for scheme, counts in self.tally.items()}
         for policy in self.policies.values():
             found |= policy.stats(self.start)
-        return found | self.motion.stats(state, t)
+        return found
+
+    @np.errstate(**UNHEARD)
+    def stats(self, state: Any, t: float) -> dict[str, Any]:
+        """Counts for a result that ends with a state, and what the motion tells of it."""
+        return self.counts() | self.motion.stats(state, t)
 
     def situation(self, stats: dict[str, Any]) -> Failure:
         """Where the run is, for the words in which it ends."""
@@ -240,6 +246,11 @@ class Integration(ABC):
             "warning": text if failed else doubt,
             "stats": stats | {"rate_of_change": self.rate},
         }
+
+    def plain_ending(self, cause: str) -> dict[str, Any]:
+        """That of a member of an ensemble of which there is nothing to say: no failure, no doubt."""
+        stats = self.counts() | {"rate_of_change": self.rate}
+        return {"status": STATUS.get(cause, cause), "warning": None, "stats": stats}
 
     def _message(self, status: str) -> str:
         """A status that is no failure in words."""

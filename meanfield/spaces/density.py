@@ -291,6 +291,21 @@ class Density(State):
         found = cls(fine[0].geometry, np.stack([density.coefficients for density in fine]))
         return found.with_member_degrees(np.stack([one.member_degrees for one in densities]))
 
+    @classmethod
+    def of_rows(cls, space: "Geometry", rows: Sequence[np.ndarray]) -> "Density":
+        """An ensemble (n,) of computed coefficients, each of as many modes as it needs."""
+        sizes = np.array([len(row) for row in rows])
+        own = {size: space.with_modes(size) for size in np.unique(sizes).tolist()}
+        finest = own[int(sizes.max())]
+        found = np.empty((len(rows), len(finest.degrees)), dtype=space.dtype)
+        for size, geometry in own.items():
+            mine = np.flatnonzero(sizes == size)
+            alike = np.array([rows[i] for i in mine])
+            found[mine] = geometry.resample(alike, finest.degree)
+        density = cls.computed(found, finest)
+        density._set(_degrees=np.array([own[size].degree for size in sizes.tolist()]))
+        return density
+
     def reshape(self, shape: tuple[int, ...]) -> "Density":
         """The same members in an ensemble of another shape."""
         return self._each(lambda array, own: array.reshape(*shape, *own))

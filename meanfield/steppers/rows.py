@@ -13,7 +13,7 @@ from ..lowlevel.callbacks import float_array
 from ..lowlevel.compilation import njit
 from .advance import Rules, advance, rate_of_change
 from .attempt import HIGHEST, JOURNAL, STEP, Problem, Work, slope_of
-from .clock import Clock, restored
+from .clock import Clock
 from .eigenbasis import NO_BASIS, Eigenbasis, scratch
 from .schemes import Scheme, Table
 
@@ -94,6 +94,7 @@ class Rows:
         self.speeds = np.zeros(count) if speeds is None else speeds
         self.rates = np.full(count, np.nan)
         self._places = np.zeros((count, 5), dtype=np.int64)
+        self._equations = self._places, *self._split, self.speeds
         self._errands, self._found = np.zeros((count, 17)), np.zeros((count, 15))
 
     def enter(self, row: int, linear: np.ndarray, nonlinear: Nonlinear, number: int) -> None:
@@ -111,6 +112,7 @@ class Rows:
         u = self.work.u
         other.work = _work(self.table, self.problem.linear, u.shape[2:], u.dtype, 1)
         other.speeds, other.rates = self.speeds[own].copy(), np.full(1, np.nan)
+        other._equations = other._places, *other._split, other.speeds
         other._errands, other._found = np.zeros((1, 17)), np.zeros((1, 15))
         return other
 
@@ -163,23 +165,18 @@ class Rows:
 
     def advance(
         self, which: Sequence[int], errands: Sequence[tuple], start: float | None = None
-    ) -> list[tuple[int, Clock, Clock]]:
-        """Move rows, one after another; of each: why it came back, its clock, that a step before.
+    ) -> list[np.ndarray]:
+        """Move rows, one after another; of each: its clock, that a step before, why it came back.
 
         What a row is to do is told by its clock, its rules, and `target`, `output` and `limit` of
         `advance.advance`. Where there is a `start`, the clocks show 0 there.
         """
-        numbers = np.array(which)
-        self._errands[numbers] = errands
+        for row, errand in zip(which, errands, strict=True):
+            self._errands[row] = errand
         problem = self.problem if start is None else self.problem._replace(start=start)
-        told = self._errands, numbers, self.rates, self._found
+        told = self._errands, np.array(which), self.rates, self._found
         _advance(problem, self.table, self.work, *self._equations, *told)
-        found = self._found[numbers].tolist()
-        return [(int(row[14]), restored(row[:7]), restored(row[7:14])) for row in found]
-
-    @property
-    def _equations(self) -> tuple[np.ndarray, ...]:
-        return self._places, *self._split, self.speeds
+        return [self._found[row] for row in which]
 
 
 def as_taken(scheme: Scheme, linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -267,7 +264,7 @@ def _advance(problem, table, work, places, linear, added, speeds, errands, which
         own = _problem_of(problem, places, linear, added, speeds, row)
         mine, errand, result = _row_of(work, row), errands[row], found[row]
         clock, rules = _clock(errand[:7]), _rules(errand[7:14])
-        target, output, limit = errand[14], errand[15], int(errand[16])
+        target, output, limit = errand[14], errand[15], min(int(errand[16]), JOURNAL)
         code, clock, before = advance(own, table, mine, clock, rules, target, output, limit)
         front = mine.front[0]
         rates[row] = np.nan

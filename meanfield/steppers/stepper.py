@@ -7,7 +7,7 @@ import numpy as np
 
 from .advance import Rules
 from .attempt import JOURNAL, fastest_rate
-from .clock import Clock, started
+from .clock import Clock, restored, started
 from .dense_output import Interpolant, ParabolicInterpolant
 from .eigenbasis import Eigenbasis
 from .rows import Nonlinear, Rows, as_taken
@@ -238,7 +238,9 @@ class Stepper:
         self.speed = speed
         return new, error
 
-    def _attempted(self, u: np.ndarray, dt: float, elapsed: float) -> tuple[np.ndarray, float, float]:
+    def _attempted(
+        self, u: np.ndarray, dt: float, elapsed: float
+    ) -> tuple[np.ndarray, float, float]:
         """The state after a step, its error, and the largest speed."""
         rows, dt = self.rows.again(self.row), float(dt)
         work = rows.work_of(0)
@@ -262,18 +264,19 @@ class Stepper:
         code, clock
             Why the loop came back (`advance.REACHED` and so on), and the new clock.
         """
-        asked = (*clock, *rules, target, output, limit)
-        ((code, clock),) = advance_rows([self], [asked])
+        errand = (*clock, *rules, target, output, limit)
+        ((code, clock),) = advance_rows([self], [errand])
         self.check()
         return code, clock
 
-    def _moved(self, clock: Clock, before: Clock, accepted: int) -> None:
+    def _moved(self, found: np.ndarray, accepted: int) -> tuple[int, Clock]:
         """Take note of what the loop has done, since so many steps were accepted."""
-        made, journal = int(self.counts[0]), self._work.journal
-        self.made = journal[np.arange(accepted, made) % JOURNAL]
+        made, clock = int(self.counts[0]), restored(found[:7])
+        self.made = self._work.journal[np.arange(accepted, made) % JOURNAL]
         self._interpolant, self.elapsed = None, clock.t
         if made > accepted:
-            self.before = before
+            self.before = restored(found[7:14])
+        return int(found[14]), clock
 
 
 def advance_rows(steppers: Sequence[Stepper], errands: Sequence[tuple]) -> list[tuple[int, Clock]]:
@@ -286,13 +289,8 @@ def advance_rows(steppers: Sequence[Stepper], errands: Sequence[tuple]) -> list[
     errands : sequence of tuple
         Numbers of the clock and of the rules, and target, output and limit, one after another.
     """
-    rows, which = steppers[0].rows, [stepper.row for stepper in steppers]
-    accepted = rows.work.counts[which, 0].tolist()
-    errands = [(*errand[:-1], min(errand[-1], JOURNAL)) for errand in errands]
-    found = []
-    for stepper, first, (code, clock, before) in zip(
-        steppers, accepted, rows.advance(which, errands), strict=True
-    ):
-        stepper._moved(clock, before, first)
-        found.append((code, clock))
-    return found
+    accepted = [int(stepper.counts[0]) for stepper in steppers]
+    which = [stepper.row for stepper in steppers]
+    found = steppers[0].rows.advance(which, errands)
+    each = zip(steppers, found, accepted, strict=True)
+    return [stepper._moved(values, before) for stepper, values, before in each]
