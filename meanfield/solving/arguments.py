@@ -69,6 +69,9 @@ class Arguments:
         For what makes no sense, or does not fit together.
     """
 
+    _ensemble: "Arguments"  # of a member
+    _number: int
+
     def __init__(self, given: Mapping[str, Any]):
         model, state, scheme, dt = (given[name] for name in ("model", "state", "scheme", "dt"))
         self.rtol, self.max_steps = given["rtol"], given["max_steps"]

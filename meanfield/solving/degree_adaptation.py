@@ -112,7 +112,7 @@ class SpectralIntegration(Integration):
 
     def _advance(self, output: float, limit: int) -> tuple[int, Clock]:
         """Why the loop came back, and the new clock."""
-        *now, target, output, limit = self.errand(output, limit)
+        target, output, limit = self.errand(output, limit)[-3:]
         return self.stepper.advance(self.clock, self._rules, target, limit, output)
 
     def errand(self, output: float, limit: int) -> tuple:

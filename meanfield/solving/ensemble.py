@@ -18,7 +18,7 @@ from .integration import CUT_SHORT, FAILURES, STALLED, Integration
 from .watching import EventWatch
 
 ENDED = 104  # all members have ended before the output
-FLOCKS = 8  # flocks for each thread, if there are members enough
+FLOCKS = 8  # for each of several threads, if there are members enough
 A_WHILE = 0.5  # seconds, after which the driver may look around: threads wait for each other
 
 
@@ -72,8 +72,9 @@ class Ensemble:
 
     def _gather(self, arguments: Arguments, kind: Any) -> None:
         """Make the members, and let them begin."""
-        count = math.prod(self._shape)
-        size = min(MOST, max(1, count // (FLOCKS * arguments.threads)))
+        count, size = math.prod(self._shape), MOST
+        if arguments.threads > 1:
+            size = min(MOST, max(1, count // (FLOCKS * arguments.threads)))
         members = arguments.members()
         for start in range(0, count, size):
             numbers = range(start, min(start + size, count))

@@ -37,7 +37,7 @@ class Flock:
         self._motion: Any = None  # that of all of them, where they can share it
         if numbers is not None and arguments.alike:
             self._motion = arguments.motion.of_members(numbers)
-        self._evolutions: dict[Any, Any] = {}
+        self._evolutions: dict[tuple[int | None, int], Any] = {}
         self._rows: dict[tuple[int, str], Rows] = {}
         self._speeds: dict[int, np.ndarray] = {}
 
@@ -64,11 +64,11 @@ class Flock:
 
     def evolution(self, run: Any, geometry: Geometry) -> Any:
         """The equation of a run on these modes, or that of all runs."""
-        motion, key = self._motion, geometry.degree
-        if motion is None:
-            motion, key = run.motion, (run.row, key)
+        shared = self._motion is not None
+        key = None if shared else run.row, geometry.degree
         if key not in self._evolutions:
-            self._evolutions[key] = motion.evolution(geometry, apart=self._motion is not None)
+            motion = self._motion if shared else run.motion
+            self._evolutions[key] = motion.evolution(geometry, apart=shared)
         return self._evolutions[key]
 
     @np.errstate(**UNHEARD)

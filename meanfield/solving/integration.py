@@ -132,7 +132,7 @@ class Integration(ABC):
         return self.arrive(output)
 
     def arrive(self, output: float) -> int:
-        """After steps: be at the output, or at their end, where policies follow; why the run ends."""
+        """Be at the output, or at the end of the steps, where policies follow; why it came back."""
         self.elapsed = min(self.clock.t, output)
         if self.within:
             return REACHED
@@ -248,7 +248,7 @@ class Integration(ABC):
         }
 
     def plain_ending(self, cause: str) -> dict[str, Any]:
-        """That of a member of an ensemble of which there is nothing to say: no failure, no doubt."""
+        """That of a member of an ensemble, where there is no failure and no doubt."""
         stats = self.counts() | {"rate_of_change": self.rate}
         return {"status": STATUS.get(cause, cause), "warning": None, "stats": stats}
 

@@ -299,8 +299,8 @@ class Density(State):
         finest = own[int(sizes.max())]
         found = np.empty((len(rows), len(finest.degrees)), dtype=space.dtype)
         for size, geometry in own.items():
-            mine = np.flatnonzero(sizes == size)
-            alike = np.array([rows[i] for i in mine])
+            mine = sizes == size
+            alike = np.array([row for row in rows if len(row) == size])
             found[mine] = geometry.resample(alike, finest.degree)
         density = cls.computed(found, finest)
         density._set(_degrees=np.array([own[size].degree for size in sizes.tolist()]))

@@ -147,7 +147,7 @@ class Rows:
     def growths(self, which: np.ndarray, way: float, elapsed: float) -> np.ndarray:
         """How fast N changes along du/dt, relative: from the present state so far along, by norms.
 
-        In the norm of errors; in each row the largest over the members, which move by `way` at most.
+        In the norm of errors; in each row the largest over the members, moved by `way` at most.
         """
         basis, metric, fronts = self.problem.basis, self.problem.metric, self.work.front[which, 0]
         u, slope = self.work.u[which, fronts], self.work.slope[which, fronts]

@@ -67,9 +67,17 @@ class Stepper:
         basis: Eigenbasis | None = None,
     ):
         state = np.asarray(state)
-        options = {"metric": metric, "parseval": parseval, "degrees": degrees}
-        shape = state.shape[0], state.shape[1]
-        rows = Rows(scheme, linear, shape, state.dtype, start=start, basis=basis, **options)
+        rows = Rows(
+            scheme,
+            linear,
+            (state.shape[0], state.shape[1]),
+            state.dtype,
+            metric=metric,
+            parseval=parseval,
+            degrees=degrees,
+            start=start,
+            basis=basis,
+        )
         self._take(rows, 0, linear, nonlinear, 0)
         self.state = state
 
