@@ -1,5 +1,6 @@
 """Densities in harmonics, d mu/dt = (1/kappa) L* mu - div(mu v[mu]) + reaction; observables."""
 
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -45,6 +46,10 @@ class DensityEvolution:
         t -> the time, or one next to it that is between two jumps of the model.
     fields : EnsembleFields, optional
         Of the drift on this space, where it is not zonal; made here by default.
+    apart : bool
+        Whether N of each member, under a zonal drift, is to be the one that it has alone: with the
+        band of its own potential, which decides how long transforms are. By default they have the
+        widest of all. There is no `nonlinear` of all then; see `of_member`.
 
     Attributes
     ----------
@@ -67,6 +72,8 @@ class DensityEvolution:
         shape: tuple[int, ...] = (),
         inside: Callable[[float], float] = float,
         fields: EnsembleFields | None = None,
+        *,
+        apart: bool = False,
     ):
         members = int(np.prod(shape))
         degree, dimension = geometry.degree, geometry.dimension
@@ -85,21 +92,30 @@ class DensityEvolution:
         self._frozen = model.kappa if model.steady_noise else np.array(np.inf)
         with np.errstate(over="ignore"):  # no step is finite then
             self.linear = rows(self._rates / self._frozen[..., None])
+        self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
         self.nonlinear: Transport
+        self._apart: list[tuple[Transport, int]] = []
         if model.is_zonal:
+            above, below = rows(model.zonal.attraction(degree, dimension)), None
             normaliser = model.zonal.normaliser(degree, dimension)
-            self.nonlinear = geometry.transport(
-                rows(model.zonal.attraction(degree, dimension)),
-                None if normaliser is None else rows(normaliser),
-                members,
-            )
+            if normaliser is not None:
+                below = rows(normaliser)
+            if apart:
+                self._apart = _transports(geometry, above, below, members)
+                return
+            self.nonlinear = geometry.transport(above, below, members)
         else:
             check_fields(model, geometry)
             fields = fields or EnsembleFields(model.drift, geometry, shape)
             self.nonlinear = transport_of(model, fields, members, inside)
         if model.smooth_noise:
             self.nonlinear = ChangingNoise(self.nonlinear, self._missed)
-        self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
+
+    def of_member(self, i: int) -> tuple[np.ndarray, Transport, int]:
+        """L of a member, or of all of one that is not apart; N, and the number N knows it by."""
+        if not self._apart:
+            return self.linear, self.nonlinear, i
+        return self.linear[i if len(self.linear) > 1 else 0][None], *self._apart[i]
 
     def freeze(self, t: float) -> None:
         """Let L be that at the time t."""
@@ -123,6 +139,19 @@ class DensityEvolution:
             return self.linear * coefficients
         modal = self.basis.into(np.ascontiguousarray(coefficients).view(float))
         return self.basis.out_of(self.linear * modal).view(coefficients.dtype)
+
+
+def _transports(
+    geometry: Geometry, attraction: np.ndarray, normaliser: np.ndarray | None, members: int
+) -> list[tuple[Transport, int]]:
+    """N of each member as it is alone, and its number there: the same for bands of one width."""
+    bands, found = geometry.bands(attraction), {}
+    for band in np.unique(bands).tolist():
+        mine = np.flatnonzero(bands == band)
+        below = normaliser if normaliser is None else normaliser[mine]
+        transport = geometry.transport(attraction[mine], below, len(mine), band)
+        found.update({int(member): (transport, i) for i, member in enumerate(mine)})
+    return [found[member if len(bands) > 1 else 0] for member in range(members)]
 
 
 class DensityMotion(Motion, moves=Density):
@@ -202,10 +231,20 @@ class DensityMotion(Motion, moves=Density):
             self._fields[geometry] = EnsembleFields(self.model.drift, geometry, self.like.shape)
         return self._fields[geometry]
 
-    def evolution(self, geometry: Geometry) -> DensityEvolution:
+    def evolution(self, geometry: Geometry, *, apart: bool = False) -> DensityEvolution:
         """The equation on the modes of a geometry."""
         model, fields = self.model, None if self.model.is_zonal else self.fields(geometry)
-        return DensityEvolution(model, geometry, self.like.shape, self.inside, fields)
+        shape = self.like.shape
+        return DensityEvolution(model, geometry, shape, self.inside, fields, apart=apart)
+
+    @property
+    def alike(self) -> bool:
+        return self.model.is_zonal and self.model.steady_noise
+
+    def of_members(self, members: Any) -> Self:
+        """The motion of some of the members, or of one, by their numbers in C order."""
+        model, state = self.model.members(self.like.shape, members), self.like.reshape((-1,))
+        return type(self)(model, state[members], self._engine, scheme=self._scheme, rtol=self.rtol)
 
     def least_degree(self, span: tuple[float, float], most: int) -> int:
         """The degree, `most` or less, that noise and velocities ask for between two times."""
@@ -290,6 +329,19 @@ class DensityMotion(Motion, moves=Density):
             f"Its moments may be accurate to the tolerance, its values are not: use {remedy}."
         )
 
+    def beyond_doubt(self, state: Density) -> np.ndarray:
+        degrees, coefficients = state.member_degrees.ravel(), state.coefficients
+        found = np.zeros(degrees.size, dtype=bool)
+        if not (self.model.is_zonal and not self.model.zonal.normalised):
+            return found
+        series = coefficients.reshape(degrees.size, -1)
+        for degree in np.unique(degrees).tolist():
+            mine, space = degrees == degree, state.geometry.with_degree(degree)
+            values = space.to_values(state.geometry.resample(series[mine], degree))
+            lowest = values[:, space.judged].min(axis=1)
+            found[mine] = lowest >= -COMPUTED * values.max(axis=1)
+        return found
+
     def _doubt_of_quotients(self, state: Density, t: float, most: float) -> str | None:
         if self.model.is_zonal and not self.model.zonal.normalised:
             return None
@@ -332,9 +384,7 @@ class DensityMotion(Motion, moves=Density):
     @cached_property
     def _members(self) -> list[Self]:
         """The motions of the members of an ensemble, in C order."""
-        states = [self.like[index] for index in np.ndindex(self.like.shape)]
-        models = self.model.members(self.like.shape)
-        return [type(self)(model, state) for model, state in zip(models, states, strict=True)]
+        return [self.of_members(i) for i in range(math.prod(self.like.shape))]
 
     @np.errstate(over="ignore")  # of 1/kappa: free energies are infinite then
     def measure(self, state: Density, t: float = 0.0) -> dict[str, Any]:

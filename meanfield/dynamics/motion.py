@@ -1,5 +1,6 @@
 """How models move a state: the contract of a motion, and the register of motions by state."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -320,11 +321,16 @@ class Motion(ABC):
         return 0
 
     @property
+    def alike(self) -> bool:
+        """Whether the members of an ensemble differ in numbers alone, at all times."""
+        return False
+
+    @property
     def autonomous(self) -> bool:
         """Whether velocities do not depend on time between two breakpoints."""
         return False
 
-    def of_members(self, members: np.ndarray) -> Self:
+    def of_members(self, members: Any) -> Self:
         """The motion of some of the systems, given by their numbers (R',): it has velocities."""
         raise MeanfieldError(f"{type(self).__name__} moves a single system.")
 
@@ -379,6 +385,13 @@ class Motion(ABC):
     def doubt(self, state: Any, t: float, failure: Failure) -> str | None:
         """What to warn of if the run ends with this state, at t; None if all is well."""
         return None
+
+    def beyond_doubt(self, state: Any) -> np.ndarray:
+        """Of which members, in C order, `doubt` is known to be None if they end with this state.
+
+        Their `stats` are empty, and there is no `remark`.
+        """
+        return np.zeros(math.prod(state.shape), dtype=bool)
 
     def remark(self, state: Any) -> str | None:
         """What the message of a run that ends with this state adds, without a warning."""

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Self
 
@@ -144,23 +144,23 @@ class Transformer(Kind, family=True):
         """Whether kappa changes otherwise than by jumps."""
         return not self.steady_noise and not self.kappa.piecewise_constant
 
-    def members(self, shape: tuple[int, ...]) -> Iterator["Transformer"]:
-        """The models of the members of an ensemble of this shape, to which its own broadcasts."""
+    def members(self, shape: tuple[int, ...], numbers: Any) -> Self:
+        """Members of an ensemble of this shape, to which its own broadcasts.
+
+        By their numbers in C order: a single model, or an ensemble of some (n,).
+        """
         drift, common = self.drift.broadcast(shape), self.common
-        parts: dict[str, list[Any]] = {}
+        parts: dict[str, Any] = {}
         if drift.shape:
-            parts["drift"] = [drift.member(i) for i in range(math.prod(shape))]
+            parts["drift"] = drift.member(numbers)
         if self.kappa.shape:
-            parts["kappa"] = [
-                k.reshape(()) for k in np.broadcast_to(self.kappa, shape).ravel()[:, None]
-            ]
+            parts["kappa"] = np.array(np.broadcast_to(self.kappa, shape).ravel()[numbers])
         if common is not None and common.shape:
-            kappas = np.broadcast_to(common.kappa, shape).ravel()
-            parts["common"] = [common.replace(kappa=kappa) for kappa in kappas]
-        for i in range(math.prod(shape)):
-            member = copy.copy(self)
-            member._set(**{name: values[i] for name, values in parts.items()})
-            yield member
+            kappa = np.broadcast_to(common.kappa, shape).ravel()[numbers]
+            parts["common"] = common.replace(kappa=kappa)
+        members = copy.copy(self)
+        members._set(**parts)
+        return members
 
     def kappa_at(self, t: float) -> np.ndarray:
         """kappa at the time t."""

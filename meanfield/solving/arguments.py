@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import as_given, check_memory, fitting, generator, real_array
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
@@ -29,6 +30,7 @@ FEWEST_MODES = 16
 WHOLE = 1e-9
 LONGEST = 1e300  # a span, so that steps times weights of a scheme are numbers
 MOST_LAYERS = 10**6
+ONE_TIME = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 RECORDED = {"model", "options", "versions", "machine", "written"}
 OF_STATES = ("min_degree", "max_degree", "engine", "merge", "rng")  # see `Motion.options`
 
@@ -66,6 +68,9 @@ class Arguments:
     TypeError, ValueError, MeanfieldError
         For what makes no sense, or does not fit together.
     """
+
+    _ensemble: "Arguments"  # of a member
+    _number: int
 
     def __init__(self, given: Mapping[str, Any]):
         model, state, scheme, dt = (given[name] for name in ("model", "state", "scheme", "dt"))
@@ -130,7 +135,7 @@ class Arguments:
         """Take a model and a state, and make the motion; MeanfieldError if there is none."""
         scheme = self._given["scheme"]
         self.model, self.state = model, state
-        self.motion: Motion = kind(model, state, self.engine, scheme=scheme, rtol=self.rtol)
+        self.motion = kind(model, state, self.engine, scheme=scheme, rtol=self.rtol)
         return self.motion
 
     def _choose(self) -> None:
@@ -142,15 +147,49 @@ class Arguments:
         bounds = (self._options.get(name) for name in ("min_degree", "max_degree"))
         self.degrees = _degrees(motion, (self.start, self.start + last), *bounds)
 
+    @cached_property
+    def jumps(self) -> list[float]:
+        """Times since the start at which the model jumps; one next to an output is that output."""
+        start, outputs = self.start, self.times - self.start
+        end, jumps = start + float(outputs[-1]), []
+        for t in self.motion.breakpoints(start, float(np.nextafter(end, np.inf))):
+            elapsed = min(t, end) - start
+            nearest = float(outputs[np.abs(outputs - elapsed).argmin()])
+            same = abs(nearest - elapsed) <= ONE_TIME * max(abs(start), abs(start + elapsed))
+            jumps.append(nearest if same else elapsed)
+        return jumps
+
+    @property
+    def alike(self) -> bool:
+        """Whether the members of an ensemble differ in numbers alone, so that they share much."""
+        return self.motion.alike
+
     def members(self) -> Iterator["Arguments"]:
-        """Those of the members of an ensemble, each as if it were alone, in C order."""
-        shape = self.state.shape
-        for index, model in zip(np.ndindex(shape), self.model.members(shape), strict=True):
+        """Those of the members of an ensemble, each as if it were alone, in C order.
+
+        Where members are alike, they make a motion of their own only if it is asked for.
+        """
+        degrees: dict[int, tuple[int, int]] = {}
+        self.jumps  # noqa: B018  (those of all members)
+        for number, state in enumerate(self.state.members()):
             one = copy.copy(self)
-            one._fit(type(self.motion), model, self.state[index])
-            one._choose()
-            one.apart = False
+            one.apart, one.state, one._ensemble, one._number = False, state, self, number
+            del one.motion
+            if not self.alike:
+                one.model = one.motion.model
+                one._choose()
+                yield one
+                continue
+            if state.geometry.degree not in degrees:
+                one._choose()
+                degrees[state.geometry.degree] = one.degrees
+            one.degrees = degrees[state.geometry.degree]
             yield one
+
+    @cached_property
+    def motion(self) -> Any:
+        """That of a member, made when it is asked for."""
+        return self._ensemble.motion.of_members(self._number)
 
     def described(self) -> dict[str, Any]:
         """What determines the result besides model and state, as plain data."""

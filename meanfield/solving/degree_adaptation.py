@@ -1,17 +1,20 @@
 """A density on its way through time: on as many modes as it needs, by the scheme that suits."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ..derivatives.journal import Journal
 from ..dynamics.density import SMALLEST_TAIL, TAIL
+from ..spaces import Geometry
 from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
-from ..steppers.clock import replanned, restored, started
+from ..steppers.clock import Clock, replanned, restored, started
 from ..steppers.flow import UNHEARD
 from .arguments import Arguments
+from .flock import Flock
 from .integration import Integration
 from .policies import UNRESOLVED, Policy
 
@@ -28,15 +31,29 @@ class SpectralIntegration(Integration):
 
     dt fixes steps. Where no scheme is asked for, it is one of SCHEMES that is chosen as the run
     goes.
+
+    Parameters
+    ----------
+    arguments : Arguments
+    flock : Flock, optional
+        With which it is moved, in this `row`; it then begins with it, by `Flock.begin`.
+
+    Attributes
+    ----------
+    first : Density
+        That at which it begins.
+    members : int
+        How many densities there are, with the same steps.
     """
 
     scheme: Any
     stepper: Stepper
     _rules: Rules
 
-    def __init__(self, arguments: Arguments):
+    def __init__(self, arguments: Arguments, flock: Flock | None = None, row: int = 0):
         super().__init__(arguments)
         scheme, density = arguments.scheme, arguments.state
+        self.flock, self.row = flock or Flock(arguments), row
         self.schemes: tuple[Any, ...] = SCHEMES if scheme is None else (scheme,)
         for scheme in self.schemes:
             self.count(scheme.name, 0, 0, 0)
@@ -45,21 +62,29 @@ class SpectralIntegration(Integration):
         self.degrees = DegreeAdaptation(density, arguments)
         self.selection = SchemeSelection()
         self.policies = {"degrees": self.degrees, "selection": self.selection}
-        self._shape, self._members = density.shape, int(np.prod(density.shape))
-        self._evolutions: dict[int, Any] = {}
+        self._shape, self.members = density.shape, math.prod(density.shape)
+        self._kappa_changes = not arguments.model.steady_noise
+        self._kappa_moves = arguments.model.smooth_noise
         self._steppers: dict[tuple[int, str], Stepper] = {}
         self.clock = started(0.0)
         self.enter_piece(0.0)
-        self.enter(self.degrees.first(density), self.schemes[0])
-        self.clock = started(self.dt or self._first_step())
+        self.first = self.degrees.first(density)
+        self._take(self.first, self.schemes[0])
+        if flock is None:
+            self.flock.begin([self])
 
     # The present ---------------------------------------------------------------------------
 
     @property
     def state(self) -> Density:
+        return Density.computed(self.coefficients, self.geometry)
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Those of the state."""
         stepper = self.stepper
         u = stepper.within(self.elapsed) if self.within else stepper.state
-        return Density.computed(u.reshape(*self._shape, -1), self.geometry)
+        return u.reshape(*self._shape, -1)
 
     @property
     def rate(self) -> float:
@@ -77,27 +102,40 @@ class SpectralIntegration(Integration):
     # Moving --------------------------------------------------------------------------------
 
     def take_steps(self, output: float, limit: int) -> int:
-        limit = min(limit, self.selection.at - self.attempts)
-        before = self.stepper.counts.copy()
-        code = self._advance(output, limit)
+        counts = self.stepper.counts.tolist()
+        self.stepped(*self._advance(output, self.until_review(limit)), counts)
+        return self._code
+
+    def until_review(self, limit: int) -> int:
+        """So many attempts, or as many as are left until schemes are compared."""
+        return min(limit, self.selection.at - self.attempts)
+
+    def _advance(self, output: float, limit: int) -> tuple[int, Clock]:
+        """Why the loop came back, and the new clock."""
+        target, output, limit = self.errand(output, limit)[-3:]
+        return self.stepper.advance(self.clock, self._rules, target, limit, output)
+
+    def errand(self, output: float, limit: int) -> tuple:
+        """What its row is to do on the way to an output, see `Rows.advance`."""
+        self.follow_model()
+        limit = 1 if self._kappa_moves else limit
+        goal = self.goal(output, dense=self.scheme.dense is not None)
+        return *self.clock, *self._rules, goal, output, limit
+
+    def stepped(self, code: int, clock: Clock, counts: list[int]) -> None:
+        """Take note of what its row has done, with these `Stepper.counts` before."""
+        self._code, self.clock = code, clock
         if self.journal is not None:
             self.journal.add(self.geometry.degree, self.scheme, self.stepper.made)
-        accepted, rejected, weights = self.stepper.counts - before
+        pairs = zip(self.stepper.counts.tolist(), counts, strict=True)
+        accepted, rejected, weights = (after - before for after, before in pairs)
         evaluations = self.scheme.evaluations * (accepted + rejected)
         self.count(self.scheme.name, accepted, rejected, evaluations)
-        self.weights += int(weights)
-        return code
-
-    def _advance(self, output: float, limit: int) -> int:
-        self.follow_model()
-        limit = 1 if self.motion.model.smooth_noise else limit
-        goal = self.goal(output, dense=self.scheme.dense is not None)
-        code, self.clock = self.stepper.advance(self.clock, self._rules, goal, limit, output)
-        return code
+        self.weights += weights
 
     def follow_model(self) -> None:
         """Let L and N be those of now, where the model jumps or its noise changes."""
-        if self.enter_piece(self.clock.t) or self.motion.model.smooth_noise:
+        if self.enter_piece(self.clock.t) or self._kappa_moves:
             self.stepper = self.stepper_for(self.state, self.scheme)
             self.stepper.state = self.stepper.state
 
@@ -116,53 +154,40 @@ class SpectralIntegration(Integration):
         self.stepper = self.stepper_for(density, scheme)
         self.stepper.elapsed = self.clock.t
         self.stepper.weighed_step = np.nan  # a run that is resumed has no old weights either
-        self.stepper.state = density.coefficients.reshape(self._members, -1)
+        self.stepper.state = density.coefficients.reshape(self.members, -1)
+        self._take(density, scheme)
+
+    def _take(self, density: Density, scheme: Scheme) -> None:
+        """Take the stepper for these modes and this scheme; it may have no state."""
+        self.stepper, _ = self._stepper(density.geometry, scheme)
         self.geometry, self.scheme = density.geometry, scheme
         self.degrees.highest = max(self.degrees.highest, density.geometry.degree)
         self._rules = self.degrees.rules(self)
 
     def stepper_for(self, density: Density, scheme: Scheme) -> Stepper:
         """The stepper of a scheme on the modes of a density, where it starts if it is new."""
-        geometry, degree = density.geometry, density.geometry.degree
-        if degree not in self._evolutions:
-            self._evolutions[degree] = self.motion.evolution(geometry)
-        if (degree, scheme.name) not in self._steppers:
-            evolution = self._evolutions[degree]
-            self._steppers[degree, scheme.name] = Stepper(
-                scheme,
-                evolution.linear,
-                evolution.nonlinear,
-                density.coefficients.reshape(self._members, -1),
-                metric=evolution.metric,
-                parseval=geometry.parseval,
-                degrees=geometry.degrees,
-                start=self.start,
-                basis=evolution.basis,
-            )
-        stepper = self._steppers[degree, scheme.name]
-        if not self.motion.model.steady_noise:
-            evolution = self._evolutions[degree]
-            evolution.freeze(self.start + self.clock.t)
-            stepper.linear = evolution.linear
+        stepper, new = self._stepper(density.geometry, scheme)
+        if new:
+            stepper.state = density.coefficients.reshape(self.members, -1)
         return stepper
 
-    @np.errstate(**UNHEARD)
-    def _first_step(self) -> float:
-        """A step that changes the state by rtol^(1/4) / 20 in the norm of errors, at most.
-
-        The rate of change of a state that is almost at rest may grow: it has ten times as long to
-        change as much. Of a state that is at rest nothing but the length of the run is known.
-        """
-        part, rate = 0.05 * self.rtol**0.25, self.stepper.rate_in_metric
-        if not 0 < rate < np.inf:
-            return part * self.duration
-        growth = self.stepper.growth(part)
-        return part / max(rate, 0.1 * growth if np.isfinite(growth) else 0.0)
+    def _stepper(self, geometry: Geometry, scheme: Scheme) -> tuple[Stepper, bool]:
+        """The stepper of a scheme on these modes, with L as it is now, and whether it is new."""
+        key = geometry.degree, scheme.name
+        new = key not in self._steppers
+        if new:
+            self._steppers[key] = self.flock.stepper(self, geometry, scheme)
+        stepper = self._steppers[key]
+        if self._kappa_changes:
+            evolution = self.flock.evolution(self, geometry)
+            evolution.freeze(self.start + self.clock.t)
+            stepper.linear = evolution.linear
+        return stepper, new
 
     # The result, and a checkpoint ----------------------------------------------------------
 
-    def stats(self, state: Any, t: float) -> dict[str, Any]:
-        return super().stats(state, t) | {"weights": self.weights}
+    def counts(self) -> dict[str, Any]:
+        return super().counts() | {"weights": self.weights}
 
     def snapshot(self) -> dict[str, Any]:
         """That of a run within a step has the beginning of the step, which is taken again."""
@@ -186,7 +211,7 @@ class SpectralIntegration(Integration):
         self.enter(Density(geometry, coefficients), self.schemes[int(snapshot["scheme"])])
         self.stepper.weighed_step = float(snapshot["weighed_step"])
         if within:
-            self._code = self._advance(self.elapsed, 1)
+            self._code, self.clock = self._advance(self.elapsed, 1)
         self.weights = int(snapshot["weights"])
 
 

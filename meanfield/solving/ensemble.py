@@ -1,6 +1,7 @@
 """Ensembles on their way through time: every member has its own steps, modes, scheme and end."""
 
 import json
+import math
 import time
 from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
@@ -12,10 +13,12 @@ from ..derivatives.journal import EnsembleJournal
 from ..spaces.density import Density
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from .arguments import Arguments
+from .flock import MOST, Flock
 from .integration import CUT_SHORT, FAILURES, STALLED, Integration
 from .watching import EventWatch
 
 ENDED = 104  # all members have ended before the output
+FLOCKS = 8  # for each of several threads, if there are members enough
 A_WHILE = 0.5  # seconds, after which the driver may look around: threads wait for each other
 
 
@@ -55,7 +58,9 @@ class Ensemble:
         self.start = arguments.start
         self.outputs = arguments.times - arguments.start
         self.duration = float(self.outputs[-1])
-        self.members = [kind(one) for one in arguments.members()]
+        self.members: list[Any] = []
+        self._flocks: list[range] = []  # numbers of the members that one thread moves at a time
+        self._gather(arguments, kind)
         self.ends: list[str | None] = [None] * len(self.members)
         self._last: dict[int, tuple[float, Any]] = {}  # where an event has ended members
         self.t_events: list[Any] = [[[] for _ in self.members] for _ in arguments.events]
@@ -64,6 +69,20 @@ class Ensemble:
         for i, member in enumerate(self.members):
             if arguments.steady and member.rate <= arguments.steady:
                 self.ends[i] = "steady"
+
+    def _gather(self, arguments: Arguments, kind: Any) -> None:
+        """Make the members, and let them begin."""
+        count, size = math.prod(self._shape), MOST
+        if arguments.threads > 1:
+            size = min(MOST, max(1, count // (FLOCKS * arguments.threads)))
+        members = arguments.members()
+        for start in range(0, count, size):
+            numbers = range(start, min(start + size, count))
+            flock = Flock(arguments, np.array(numbers))
+            mine = [kind(next(members), flock, row) for row in range(len(numbers))]
+            flock.begin(mine)
+            self.members += mine
+            self._flocks.append(numbers)
 
     def _watch(self) -> None:
         """Look for events from the present states on."""
@@ -111,11 +130,7 @@ class Ensemble:
 
     def advance(self, output: float, _limit: int) -> int:
         """Move the members towards an output, for a while; why it came back."""
-        waiting = deque(
-            i
-            for i, (member, end) in enumerate(zip(self.members, self.ends, strict=True))
-            if end is None and member.elapsed < output
-        )
+        waiting = deque(self._flocks)
         until = time.monotonic() + A_WHILE
         threads = min(self._arguments.threads, len(waiting))
         if threads > 1:
@@ -124,31 +139,45 @@ class Ensemble:
         else:
             self._move(waiting, output, until)
         if all(self.ends):
-            self._arrive(max(self._now(i)[0] for i in range(len(self.members))) - self.start)
+            self._arrive(max(map(self._time, range(len(self.members)))) - self.start)
             return ENDED
         if any(member.elapsed < output for member in self._moving):
             return PAUSED
         self._arrive(output)
         return REACHED
 
-    def _move(self, waiting: deque[int], output: float, until: float) -> None:
-        """Move one waiting member after another, until the time is over."""
+    def _move(self, waiting: deque[range], output: float, until: float) -> None:
+        """Move one waiting flock after another, until the time is over."""
         while waiting and time.monotonic() < until:
             try:
-                i = waiting.popleft()
+                numbers = waiting.popleft()
             except IndexError:  # taken by another thread
                 return
-            member = self.members[i]
-            while self.ends[i] is None and member.elapsed < output and time.monotonic() < until:
-                limit = self._arguments.max_steps - member.attempts
-                if limit <= 0 and not member.within:
+            while moving := [i for i in numbers if self._goes_on(i, output)]:
+                self._step(moving, output)
+                if time.monotonic() >= until:
                     break
-                self.ends[i] = self._step(i, output, limit)
 
-    def _step(self, i: int, output: float, limit: int) -> str | None:
-        """Move a member by some steps; why it ends, or None."""
-        member, before = self.members[i], self.members[i].elapsed
-        code = member.advance(output, 1 if self._watches else min(limit, member.pause))
+    def _goes_on(self, i: int, output: float) -> bool:
+        """Whether a member has some way to go before an output, and steps left."""
+        member = self.members[i]
+        if self.ends[i] is not None or member.elapsed >= output:
+            return False
+        return member.within or member.attempts < self._arguments.max_steps
+
+    def _step(self, moving: list[int], output: float) -> None:
+        """Move members of a flock by some steps."""
+        members, most = [self.members[i] for i in moving], self._arguments.max_steps
+        before = [member.elapsed for member in members]
+        pauses = [1 if self._watches else max(1, m.pause // len(members)) for m in members]
+        limits = [min(most - m.attempts, n) for m, n in zip(members, pauses, strict=True)]
+        codes = members[0].flock.advance(members, output, limits)
+        for i, elapsed, code in zip(moving, before, codes, strict=True):
+            self.ends[i] = self._end_of(i, elapsed, code)
+
+    def _end_of(self, i: int, before: float, code: int) -> str | None:
+        """Why a member ends that was at a time before, or None."""
+        member = self.members[i]
         if code in FAILURES:
             return FAILURES[code]
         if self._watches and (member.elapsed > before or code == STALLED):
@@ -159,15 +188,21 @@ class Ensemble:
                     return "event"
         return "steady" if code == STEADY else None
 
-    def _now(self, i: int) -> tuple[float, Density]:
-        """The time of a member, and its state there."""
-        member = self.members[i]
-        return self._last[i] if i in self._last else (member.t, member.state)
+    def _time(self, i: int) -> float:
+        """The time of a member, or that of the event that ended it."""
+        return self._last[i][0] if i in self._last else self.members[i].t
+
+    def _states(self) -> Density:
+        """All members (n,), each at its time."""
+        rows = [
+            self._last[i][1].coefficients if i in self._last else member.coefficients
+            for i, member in enumerate(self.members)
+        ]
+        return Density.of_rows(self.members[0].geometry, rows)
 
     def _arrive(self, elapsed: float) -> None:
         """Have all members at this time."""
-        states = [self._now(i)[1] for i in range(len(self.members))]
-        self.elapsed, self.state = elapsed, Density.stack(states).reshape(self._shape)
+        self.elapsed, self.state = elapsed, self._states().reshape(self._shape)
 
     # The end -------------------------------------------------------------------------------
 
@@ -179,14 +214,18 @@ class Ensemble:
 
     def ending(self, cause: str, _state: Any, _t: float) -> dict[str, Any]:
         """The end as plain data; counts, status and t_end of each member in lists of the shape."""
-        places = [self._now(i) for i in range(len(self.members))]
+        states, times = self._states(), [self._time(i) for i in range(len(self.members))]
+        certain = self._arguments.motion.beyond_doubt(states)
+        causes = [end or cause for end in self.ends]
         each = [
-            member.ending(end or cause, state, t)
-            for member, end, (t, state) in zip(self.members, self.ends, places, strict=True)
+            member.plain_ending(why)
+            if certain[i] and why not in FAILURES.values()
+            else member.ending(why, states[i], times[i])
+            for i, (member, why) in enumerate(zip(self.members, causes, strict=True))
         ]
         statuses = [one["status"] for one in each]
         failed = [i for i, end in enumerate(self.ends) if end in FAILURES.values()]
-        for one, (t, _) in zip(each, places, strict=True):
+        for one, t in zip(each, times, strict=True):
             one["stats"] |= {"status": one["status"], "t_end": t}
         counts = ", ".join(f"{n} {status}" for status, n in Counter(statuses).items())
         doubtful = [i for i, one in enumerate(each) if one["warning"]]

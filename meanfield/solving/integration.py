@@ -37,7 +37,6 @@ FAILURES = {
 }  # causes for which a run cannot go on, by the codes of `Integration.advance`
 CUT_SHORT = ("interrupted", "max_steps", "stopped")  # a run that goes on when it is resumed
 STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
-ONE_TIME = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 BESIDE = 32 * np.finfo(float).eps  # of a time: so far from a jump it is certainly before or after
 
 
@@ -79,15 +78,19 @@ class Integration(ABC):
     journal: Any = None  # of accepted steps, for derivatives
 
     def __init__(self, arguments: Arguments):
-        self.motion: Any = arguments.motion
+        self._arguments = arguments
         self.start, self.rtol, self.dt = arguments.start, arguments.rtol, arguments.dt
         self.outputs = arguments.times - arguments.start
         self.duration = float(self.outputs[-1])
         self.steady = arguments.steady
         self.tally: dict[str, np.ndarray] = {}
         self._code = PAUSED  # with which the last steps came back
-        self.jumps = _jumps(self.motion, self.start, self.outputs)  # which no step passes
+        self.jumps = arguments.jumps  # which no step passes
         self._piece: tuple[float, float] | None = None  # between two of them
+
+    @property
+    def motion(self) -> Any:
+        return self._arguments.motion
 
     @property
     def t(self) -> float:
@@ -127,6 +130,10 @@ class Integration(ABC):
         """Towards the time of an output, at most `limit` attempts; why it came back."""
         if not self.within:
             self._code = self.take_steps(output, limit)
+        return self.arrive(output)
+
+    def arrive(self, output: float) -> int:
+        """Be at the output, or at the end of the steps, where policies follow; why it came back."""
         self.elapsed = min(self.clock.t, output)
         if self.within:
             return REACHED
@@ -157,10 +164,12 @@ class Integration(ABC):
 
     def enter_piece(self, elapsed: float) -> bool:
         """Tell motions between which jumps a time is; whether they are other ones."""
+        if not self.jumps:
+            return False
         edges = [0.0, *self.jumps, self.duration]
         i = int(np.searchsorted(self.jumps, elapsed, side="right"))
         start, end = self.start + edges[i], self.start + edges[i + 1]
-        if not self.jumps or (start, end) == self._piece:
+        if (start, end) == self._piece:
             return False
         self._piece = start, end
         before, after = (
@@ -203,16 +212,20 @@ class Integration(ABC):
         """Steps tried so far, accepted or rejected."""
         return sum(int(counts[0]) + int(counts[1]) for counts in self.tally.values())
 
-    @np.errstate(**UNHEARD)
-    def stats(self, state: Any, t: float) -> dict[str, Any]:
-        """Counts for a result that ends with a state, and what policies and the motion tell it."""
+    def counts(self) -> dict[str, Any]:
+        """What its steps were, and what policies tell."""
         names = "steps", "rejected", "evaluations"
-        totals = np.sum(list(self.tally.values()), axis=0).tolist()
+        totals = [int(sum(counts)) for counts in zip(*self.tally.values(), strict=True)]
         found: dict[str, Any] = dict(zip(names, totals, strict=True))
         found["schemes"] = {scheme: int(counts[0]) for scheme, counts in self.tally.items()}
         for policy in self.policies.values():
             found |= policy.stats(self.start)
-        return found | self.motion.stats(state, t)
+        return found
+
+    @np.errstate(**UNHEARD)
+    def stats(self, state: Any, t: float) -> dict[str, Any]:
+        """Counts for a result that ends with a state, and what the motion tells of it."""
+        return self.counts() | self.motion.stats(state, t)
 
     def situation(self, stats: dict[str, Any]) -> Failure:
         """Where the run is, for the words in which it ends."""
@@ -234,6 +247,11 @@ class Integration(ABC):
             "warning": text if failed else doubt,
             "stats": stats | {"rate_of_change": self.rate},
         }
+
+    def plain_ending(self, cause: str) -> dict[str, Any]:
+        """That of a member of an ensemble, where there is no failure and no doubt."""
+        stats = self.counts() | {"rate_of_change": self.rate}
+        return {"status": STATUS.get(cause, cause), "warning": None, "stats": stats}
 
     def _message(self, status: str) -> str:
         """A status that is no failure in words."""
@@ -495,14 +513,3 @@ class FlowIntegration(Integration):
             growth = self.motion.relative_error(change, y) / part
             rate = max(size * fastest, 0.1 * growth if np.isfinite(growth) else 0.0)
         return part / rate
-
-
-def _jumps(motion: Motion, start: float, outputs: np.ndarray) -> list[float]:
-    """Times since the start at which a model jumps; one next to an output is that output."""
-    end, jumps = start + float(outputs[-1]), []
-    for t in motion.breakpoints(start, float(np.nextafter(end, np.inf))):
-        elapsed = min(t, end) - start
-        nearest = float(outputs[np.abs(outputs - elapsed).argmin()])
-        same = abs(nearest - elapsed) <= ONE_TIME * max(abs(start), abs(start + elapsed))
-        jumps.append(nearest if same else elapsed)
-    return jumps

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..steppers.advance import COARSER, FINER, NOT_FINITE, PAUSED, REACHED
-from ..steppers.clock import planned_to
+from ..steppers.clock import Clock, planned_to
 from .arguments import Arguments
 from .degree_adaptation import SpectralIntegration
 from .streams import random_state, restore_random
@@ -25,12 +25,12 @@ class RandomFlow(SpectralIntegration):
         self._rng: Any = arguments.common_rng
         super().__init__(arguments)
 
-    def _advance(self, output: float, limit: int) -> int:
+    def _advance(self, output: float, limit: int) -> tuple[int, Clock]:
         for _ in range(limit):
             code = self._step(output)
             if code != PAUSED:
-                return code
-        return PAUSED
+                return code, self.clock
+        return PAUSED, self.clock
 
     def _step(self, output: float) -> int:
         """One step, or none where it needs more modes or fails; what `Stepper.advance` returns."""

@@ -141,8 +141,8 @@ def solve(
         Tokens closer than this, and whose radii are as close, relative, become one; single sets
         without noise. Never by default.
     threads : int
-        How many members of an ensemble of densities are moved at the same time. The result has the
-        same bits.
+        How many groups of members of an ensemble of densities are moved at the same time. The
+        result has the same bits.
     rng : numpy.random.Generator or seed, optional
         Of the noise of tokens, and of common noise; without noise it is checked and not read. By
         default a new seed, which `options["seed"]` records. Common noise has a stream of its own,

@@ -16,7 +16,7 @@ from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from .chart import Chart, Nodes, graded_rule
 from .circle_transport import CircleTransport
-from .contract import Geometry, one_number, read_only
+from .contract import Geometry, bands_of, one_number, read_only
 from .density import Density
 from .samples import checked_sample, plug_in_bandwidth
 from .transforms import CircleTransforms
@@ -199,8 +199,11 @@ class Circle(Geometry):
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
         return -1j * self.degrees * to_coefficients(field[0], self.degree)
 
-    def transport(self, attraction, normaliser, members) -> CircleTransport:
-        return CircleTransport(attraction, normaliser, members)
+    def transport(self, attraction, normaliser, members, band=None) -> CircleTransport:
+        return CircleTransport(attraction, normaliser, members, band)
+
+    def bands(self, attraction: np.ndarray) -> np.ndarray:
+        return bands_of(self.degrees * attraction)
 
     def transforms(self, points: int) -> CircleTransforms:
         return CircleTransforms(self.degree, points)

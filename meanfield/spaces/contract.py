@@ -4,11 +4,19 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import check_memory, fitting, generator, positive, real_array
+from ..core.checks import (
+    check_memory,
+    fitting,
+    generator,
+    positive,
+    real_array,
+    whole_number,
+)
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
 from ..states.points import UNIT, function_values
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from .transforms import Transforms
 
 NEGLIGIBLE = 2.0**-60
+SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # those of `Geometry.with_degree`
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -62,8 +71,11 @@ class Transport:
     compiled: Any
     dtype: Any = complex
 
-    def __init__(self, attraction: Any, normaliser: Any, members: int, modes: int):
-        self.degree, self.band = attraction.shape[1] - 1, band_of(attraction)
+    def __init__(
+        self, attraction: Any, normaliser: Any, members: int, modes: int, band: int | None = None
+    ):
+        self.degree = attraction.shape[1] - 1
+        self.band = band_of(attraction) if band is None else band
         self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
         given = attraction, np.zeros((1, 1)) if normaliser is None else normaliser
         self.tables = [1.0 * np.array(table, order="C") for table in given]
@@ -89,12 +101,17 @@ class Transport:
         return target
 
 
+def bands_of(attraction: np.ndarray) -> np.ndarray:
+    """The highest degree that counts among the multipliers of each potential (n, degree + 1)."""
+    size = np.abs(attraction)
+    size[:, 0] = 0
+    counts = size > NEGLIGIBLE * size.max(axis=1, keepdims=True)
+    return np.where(counts, np.arange(size.shape[1]), 0).max(axis=1)
+
+
 def band_of(attraction: np.ndarray) -> int:
-    """The highest degree that counts among the multipliers of a potential (.., degree + 1)."""
-    size = np.abs(attraction).max(axis=0)
-    size[0] = 0
-    significant = np.flatnonzero(size > NEGLIGIBLE * size.max())
-    return int(significant[-1]) if significant.size else 0
+    """The highest that counts among the largest multipliers of all potentials in each degree."""
+    return int(bands_of(np.abs(attraction).max(axis=0, keepdims=True))[0])
 
 
 @lru_cache(maxsize=4096)
@@ -327,8 +344,10 @@ class Geometry(Kind, family=True):
         return chosen.astype(int)
 
     def with_degree(self, degree: int) -> Self:
-        """The same space with another number of harmonics."""
-        return self.replace(degree=degree)
+        """The same space with another number of harmonics; one object for all who ask for it."""
+        degree = degree if type(degree) is int else whole_number("degree", degree)
+        key = type(self), self.dimension, degree
+        return SPACES.get(key) or SPACES.setdefault(key, self.replace(degree=degree))
 
     def with_modes(self, modes: int) -> Self:
         """The same space with this number of coefficients."""
@@ -466,13 +485,22 @@ class Geometry(Kind, family=True):
 
     @abstractmethod
     def transport(
-        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int
+        self,
+        attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+        members: int,
+        band: int | None = None,
     ) -> Transport:
         """The map mu -> -div(mu v), v = grad (W * mu) / (Z * mu), for `members` densities.
 
         `attraction` and `normaliser` are the multipliers of W and Z by degree, (1, degree + 1)
-        if shared or (members, degree + 1); `normaliser` None means Z = 1.
+        if shared or (members, degree + 1); `normaliser` None means Z = 1. `band` is the highest
+        degree of W that counts; by default where the largest multipliers of all members do.
         """
+
+    def bands(self, attraction: np.ndarray) -> np.ndarray:
+        """The `band` that each potential has alone, by its multipliers (n, degree + 1)."""
+        return bands_of(attraction)
 
     @abstractmethod
     def transforms(self, points: int) -> "Transforms":

@@ -120,6 +120,18 @@ class Density(State):
         found._set(_degrees=np.array(degrees))
         return found
 
+    def members(self) -> "list[Density]":
+        """The members in C order; those that are equal are one object."""
+        known: dict[tuple[int, bytes], Density] = {}
+        rows = self.coefficients.reshape(-1, self.coefficients.shape[-1])
+        found = []
+        for row, degree in zip(rows, self.member_degrees.ravel().tolist(), strict=True):
+            key = degree, row.tobytes()
+            if key not in known:
+                known[key] = self.computed(row, self.geometry).resample(degree)
+            found.append(known[key])
+        return found
+
     def _each(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> "Density":
         found = super()._each(change)
         degrees = change(self.member_degrees, ())
@@ -284,6 +296,21 @@ class Density(State):
         fine = _on_one_space(densities)
         found = cls(fine[0].geometry, np.stack([density.coefficients for density in fine]))
         return found.with_member_degrees(np.stack([one.member_degrees for one in densities]))
+
+    @classmethod
+    def of_rows(cls, space: "Geometry", rows: Sequence[np.ndarray]) -> "Density":
+        """An ensemble (n,) of computed coefficients, each of as many modes as it needs."""
+        sizes = np.array([len(row) for row in rows])
+        own = {size: space.with_modes(size) for size in np.unique(sizes).tolist()}
+        finest = own[int(sizes.max())]
+        found = np.empty((len(rows), len(finest.degrees)), dtype=space.dtype)
+        for size, geometry in own.items():
+            mine = sizes == size
+            alike = np.array([row for row in rows if len(row) == size])
+            found[mine] = geometry.resample(alike, finest.degree)
+        density = cls.computed(found, finest)
+        density._set(_degrees=np.array([own[size].degree for size in sizes.tolist()]))
+        return density
 
     def reshape(self, shape: tuple[int, ...]) -> "Density":
         """The same members in an ensemble of another shape."""

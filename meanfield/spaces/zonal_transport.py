@@ -29,9 +29,16 @@ class ZonalTransport(Transport):
 
     dtype = float
 
-    def __init__(self, attraction: Any, normaliser: Any, members: int, dimension: int):
+    def __init__(
+        self,
+        attraction: Any,
+        normaliser: Any,
+        members: int,
+        dimension: int,
+        band: int | None = None,
+    ):
         modes, fields = attraction.shape[1], 2 if normaliser is None else 3
-        super().__init__(attraction, normaliser, members, modes)
+        super().__init__(attraction, normaliser, members, modes, band)
         self.latitudes = rules = Latitudes(-(-self.points // 4), modes, 0, dimension)
         pairs, arrays = rules.pairs(0), rules.rules()
         width = arrays[0].size

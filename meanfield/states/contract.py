@@ -152,15 +152,18 @@ class State(Start):
         IndexError
             For an index into more than their axes, or those that are not there.
         """
-        arrays = f"the arrays {', '.join(self.arrays())}"
         if not self.shape:
-            raise TypeError(f"This is a single state without members. Its numbers are {arrays}.")
+            names = ", ".join(self.arrays())
+            raise TypeError(
+                f"This is a single state without members. Its numbers are the arrays {names}."
+            )
         try:
             numbers = np.arange(math.prod(self.shape)).reshape(self.shape)[index]
         except IndexError as error:
             raise IndexError(
                 f"{'Replicas' if self.replicated else 'Members'} alone are indexed, an array of "
-                f"shape {self.shape}: {error}. Their numbers are {arrays}."
+                f"shape {self.shape}: {error}. Their numbers are the arrays "
+                f"{', '.join(self.arrays())}."
             ) from None
         chosen = np.unravel_index(numbers, self.shape)
         return self._each(lambda array, _: array[chosen])

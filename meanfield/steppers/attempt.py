@@ -24,8 +24,9 @@ _RECIPROCAL = 1.0 / np.arange(1, _TERMS + HIGHEST + 1)
 class Problem(NamedTuple):
     """du/dt = L u + N(u, t): the address of N, L, and how to measure u.
 
-    N is transport with at most the speed that its evaluation leaves in `speed`: it moves modes
-    of degree l at rates up to l * speed.
+    N knows the first member by the number `first`, and those after it by the following ones. It
+    is transport with at most the speed that its evaluation leaves in `speed`: it moves modes of
+    degree l at rates up to l * speed.
 
     `linear` is (1, modes), or (members, modes) where the members differ. For an explicit scheme
     it is (1, 1), 0, and L is `added` to N, (rows, modes); else `added` is empty. `metric` weighs
@@ -38,6 +39,7 @@ class Problem(NamedTuple):
 
     nonlinear: int
     context: int
+    first: int
     linear: np.ndarray
     added: np.ndarray
     metric: np.ndarray
@@ -210,7 +212,7 @@ def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
             evaluate(
                 problem.nonlinear,
                 problem.context,
-                member,
+                problem.first + member,
                 address_of(target),
                 address_of(slope),
             )
@@ -233,7 +235,8 @@ def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
 @njit(cache=True, error_model="numpy")
 def slope_of(problem, member, u, slope, modal, part):
     """slope = N(u) for one member, and L u for an explicit scheme."""
-    evaluate(problem.nonlinear, problem.context, member, address_of(u), address_of(slope))
+    number = problem.first + member
+    evaluate(problem.nonlinear, problem.context, number, address_of(u), address_of(slope))
     add_linear(problem, member, u, slope, modal, part)
 
 

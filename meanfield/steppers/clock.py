@@ -40,7 +40,7 @@ def started(proposal: float) -> Clock:
 
 def restored(values: np.ndarray) -> Clock:
     """The clock whose numbers are these."""
-    t, start, step, planned, taken, proposal, previous = map(float, values)
+    t, start, step, planned, taken, proposal, previous = values.tolist()
     return Clock(t, start, step, int(planned), int(taken), proposal, previous)
 
 

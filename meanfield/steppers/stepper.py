@@ -1,27 +1,19 @@
 """A scheme applied to one equation du/dt = L u + N(u, t)."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Self
 
 import numpy as np
 
-from .advance import Rules, advance, rate_of_change
-from .attempt import HIGHEST, JOURNAL, Problem, Work, fastest_rate, slope_of
-from .clock import Clock, started
+from .advance import Rules
+from .attempt import JOURNAL, fastest_rate
+from .clock import Clock, restored, started
 from .dense_output import Interpolant, ParabolicInterpolant
-from .eigenbasis import NO_BASIS, Eigenbasis, scratch
-from .schemes import ParabolicOutput, Scheme, Table
+from .eigenbasis import Eigenbasis
+from .rows import Nonlinear, Rows, as_taken
+from .schemes import ParabolicOutput, Scheme
 
 FIXED_STEP = Rules(0.0, 1.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # whatever its error is
-
-
-class _Nonlinear(Protocol):
-    address: int
-    context: int
-    speed: np.ndarray
-    time: np.ndarray
-
-    def check(self) -> None: ...
 
 
 class Stepper:
@@ -65,7 +57,7 @@ class Stepper:
         self,
         scheme: Scheme,
         linear: np.ndarray,
-        nonlinear: _Nonlinear,
+        nonlinear: Nonlinear,
         state: np.ndarray,
         *,
         metric: np.ndarray | None = None,
@@ -74,40 +66,48 @@ class Stepper:
         start: float = 0.0,
         basis: Eigenbasis | None = None,
     ):
-        self.scheme, self._nonlinear = scheme, nonlinear  # lives as long as its address is used
         state = np.asarray(state)
-        modes, self._dtype = state.shape[1], state.dtype
-        inner = state.dtype if basis is None else np.dtype(float)
-        parts = state.dtype.itemsize // inner.itemsize  # numbers that the loop has for one
-        self._linear = np.array(linear)  # copies: read-only arrays are another type when compiled
-        problem = Problem(
-            nonlinear.address,
-            nonlinear.context,
-            self._linear,
-            self._linear,
-            np.repeat(np.ones(modes) if metric is None else metric, parts).astype(float),
-            np.repeat(np.ones(modes) if parseval is None else parseval, parts).astype(float),
-            np.repeat(np.arange(modes) if degrees is None else degrees, parts).astype(np.int64),
-            nonlinear.speed,
-            nonlinear.time,
-            start,
-            NO_BASIS if basis is None else basis,
+        rows = Rows(
+            scheme,
+            linear,
+            (state.shape[0], state.shape[1]),
+            state.dtype,
+            metric=metric,
+            parseval=parseval,
+            degrees=degrees,
+            start=start,
+            basis=basis,
         )
-        self.elapsed = 0.0
-        self._problem = _for_scheme(problem, scheme, self._linear)
-        self._table = scheme.table
-        shape = len(state), parts * modes
-        self._work = _work(self._table, self._problem.linear, np.zeros(shape, dtype=inner))
+        self._take(rows, 0, linear, nonlinear, 0)
         self.state = state
+
+    @classmethod
+    def of_row(
+        cls, rows: Rows, row: int, linear: np.ndarray, nonlinear: Nonlinear, number: int
+    ) -> Self:
+        """That of one of many rows, without a state; N knows its first member by a number."""
+        stepper = cls.__new__(cls)
+        stepper._take(rows, row, linear, nonlinear, number)
+        return stepper
+
+    def _take(
+        self, rows: Rows, row: int, linear: np.ndarray, nonlinear: Nonlinear, number: int
+    ) -> None:
+        rows.enter(row, linear, nonlinear, number)
+        self.rows, self.row, self.scheme, self.elapsed = rows, row, rows.scheme, 0.0
+        self._nonlinear = nonlinear  # lives as long as its address is used
+        self._problem, self._work = rows.problem_of(row), rows.work_of(row)
+        self._dtype = rows.dtype
+        self._interpolant: Callable[[float], np.ndarray] | None = None
 
     @property
     def linear(self) -> np.ndarray:
         """The diagonal of L; set it to another one, before a state."""
-        return self._linear
+        return self.rows.linear[self.row]
 
     @linear.setter
     def linear(self, linear: np.ndarray) -> None:
-        self._linear[:] = linear
+        self.rows.linear[self.row] = linear
         self._work.weighed_step[0] = np.nan
 
     @property
@@ -117,10 +117,9 @@ class Stepper:
 
     @state.setter
     def state(self, u: np.ndarray) -> None:
-        front = self._work.front[0]
-        self._work.u[front] = self._inside(u)
-        self._work.slope[front] = self._slope(self._work.u[front], self.elapsed)
-        self._interpolant: Callable[[float], np.ndarray] | None = None
+        self.rows.begin(self._itself, np.asarray(u)[None], self.elapsed)
+        self._interpolant = None
+        self.check()
 
     @property
     def state_before(self) -> np.ndarray:
@@ -143,10 +142,10 @@ class Stepper:
         u, new = work.u[1 - front].copy(), work.u[front].copy()
         if isinstance(dense, ParabolicOutput):
             ends = basis.into(u), basis.into(new)
-            modal = ParabolicInterpolant(dense, self._linear, *ends, work.slopes, dt)
+            modal = ParabolicInterpolant(dense, self.linear, *ends, work.slopes, dt)
             return lambda part: basis.out_of(modal(part))
         assert dense is not None
-        speed = self._problem.speed.copy()  # that of the step, which the next review looks at
+        speed = self.speed  # that of the step, which the next review looks at
         real, dtype = np.float64, u.dtype
 
         def velocity(place: np.ndarray, t: float) -> np.ndarray:
@@ -155,8 +154,17 @@ class Stepper:
         slopes = np.moveaxis(work.slopes, 1, 0).reshape(work.slopes.shape[1], -1).view(real)
         ends = u.view(real), new.view(real)
         interpolant = Interpolant(dense, velocity, *ends, slopes, self.before.t, dt)
-        self._problem.speed[:] = speed
+        self.speed = speed
         return lambda part: interpolant(part).view(dtype)
+
+    @property
+    def speed(self) -> float:
+        """The largest speed that N met in the last step, and for states that were set since."""
+        return float(self.rows.speeds[self.row])
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        self.rows.speeds[self.row] = speed
 
     @property
     def weighed_step(self) -> float:
@@ -187,24 +195,23 @@ class Stepper:
 
     def _slope(self, u: np.ndarray, elapsed: float) -> np.ndarray:
         """N of a state in the numbers of the loop."""
-        source, problem = u.reshape(self._work.u.shape[1:]), self._problem
-        slope, modal = np.empty_like(source), np.empty_like(self._work.modal)
-        part = np.empty_like(self._work.part)
-        problem.time[0] = problem.start + elapsed
-        for member in range(len(source)):
-            slope_of(problem, member, source[member], slope[member], modal, part)
-        self._nonlinear.check()
+        slope = self.rows.slopes(self._itself, u.reshape(1, *self._work.u.shape[1:]), elapsed)[0]
+        self.check()
         return slope
 
-    def _rates_of_change(self, u: np.ndarray, slope: np.ndarray) -> np.ndarray:
-        """L u + N(u), from N(u)."""
-        basis = self._problem.basis
-        return basis.out_of(self._problem.linear * basis.into(u)) + slope
+    def check(self) -> None:
+        """Raise what went wrong in N."""
+        self._nonlinear.check()
+
+    @property
+    def _itself(self) -> np.ndarray:
+        return np.array([self.row])
 
     @property
     def rate(self) -> float:
         """Largest L2 norm of du/dt over the members, at the present state."""
-        return self._rate(self._problem.parseval)
+        known = float(self.rows.rates[self.row])
+        return known if known == known else self._rate(self._problem.parseval)
 
     @property
     def rate_in_metric(self) -> float:
@@ -212,30 +219,17 @@ class Stepper:
         return self._rate(self._problem.metric)
 
     def _rate(self, weights: np.ndarray) -> float:
-        work, front = self._work, self._work.front[0]
-        return float(rate_of_change(self._problem, work.u[front], work.slope[front], work, weights))
-
-    def growth(self, way: float) -> float:
-        """How fast N changes along du/dt, relative: from the present state so far along, by norms.
-
-        In the norm of errors; the largest over the members, which move by `way` at most.
-        """
-        work, front = self._work, self._work.front[0]
-        u, slope = work.u[front], work.slope[front]
-        moved = u + way / self.rate_in_metric * self._rates_of_change(u, slope)
-        change = self._slope(moved, self.elapsed) - slope
-        return float(np.sqrt((self._problem.metric * np.abs(change) ** 2).sum(axis=1).max())) / way
+        return float(self.rows.rates_of_change(self._itself, weights)[0])
 
     def longest_step(self, scheme: Scheme) -> float:
         """The longest step of a scheme that is stable at the speed that the last step met."""
-        problem = _for_scheme(self._problem, scheme, self._linear)
-        speed = problem.speed[0]
-        rate = fastest_rate(problem.linear, problem.added, problem.degrees, speed)
+        linear, added = as_taken(scheme, self.linear[None])
+        rate = fastest_rate(linear[0], added[0], self._problem.degrees, self.speed)
         return float(scheme.stability / max(rate, 1e-300))
 
     def expected_step(self, u: np.ndarray, dt: float, rtol: float) -> float:
         """The step that error control would take from u, by the error of one of size dt."""
-        _, error = self._attempted(u, dt, self.elapsed)
+        _, error, self.speed = self._attempted(u, dt, self.elapsed)
         if not np.isfinite(error):
             return 0.1 * dt
         relative = max(error / rtol, 1e-10)
@@ -247,20 +241,23 @@ class Stepper:
 
         The clock shows `elapsed` at u.
         """
-        speed = self._problem.speed.copy()  # that of the last step, which the next review looks at
-        found = self._attempted(u, dt, elapsed)
-        self._problem.speed[:] = speed
-        return found
+        speed = self.speed  # that of the last step, which the next review looks at
+        new, error, _ = self._attempted(u, dt, elapsed)
+        self.speed = speed
+        return new, error
 
-    def _attempted(self, u: np.ndarray, dt: float, elapsed: float) -> tuple[np.ndarray, float]:
-        work = _work(self._table, self._problem.linear, self._work.u[0])
+    def _attempted(
+        self, u: np.ndarray, dt: float, elapsed: float
+    ) -> tuple[np.ndarray, float, float]:
+        """The state after a step, its error, and the largest speed."""
+        rows, dt = self.rows.again(self.row), float(dt)
+        work = rows.work_of(0)
         work.u[0] = self._inside(u)
         work.slope[0] = self._slope(work.u[0], elapsed)
-        clock, dt = started(float(dt)), float(dt)
-        problem = self._problem._replace(start=self._problem.start + elapsed)
-        advance(problem, self._table, work, clock, FIXED_STEP, dt, np.inf, 1)
-        self._nonlinear.check()
-        return work.u[1].view(self._dtype), float(work.error[0])
+        errand = (*started(dt), *FIXED_STEP, dt, np.inf, 1)
+        rows.advance([0], [errand], self._problem.start + elapsed)
+        self.check()
+        return work.u[1].view(self._dtype), float(work.error[0]), float(rows.speeds[0])
 
     def advance(
         self, clock: Clock, rules: Rules, target: float, limit: int, output: float = np.inf
@@ -275,44 +272,33 @@ class Stepper:
         code, clock
             Why the loop came back (`advance.REACHED` and so on), and the new clock.
         """
-        rules = Rules(*map(float, rules))
-        problem, table, work, accepted = self._problem, self._table, self._work, self.counts[0]
-        code, clock, before = advance(
-            problem, table, work, clock, rules, float(target), float(output), min(limit, JOURNAL)
-        )
-        self.made = work.journal[np.arange(accepted, self.counts[0]) % JOURNAL]
-        self._nonlinear.check()
-        self._interpolant = None
-        self.elapsed = float(clock[0])
-        if self.counts[0] > accepted:
-            self.before = Clock(*before)
-        return code, Clock(*clock)
+        errand = (*clock, *rules, target, output, limit)
+        ((code, clock),) = advance_rows([self], [errand])
+        self.check()
+        return code, clock
+
+    def _moved(self, found: np.ndarray, accepted: int) -> tuple[int, Clock]:
+        """Take note of what the loop has done, since so many steps were accepted."""
+        made, clock = int(self.counts[0]), restored(found[:7])
+        self.made = self._work.journal[np.arange(accepted, made) % JOURNAL]
+        self._interpolant, self.elapsed = None, clock.t
+        if made > accepted:
+            self.before = restored(found[7:14])
+        return int(found[14]), clock
 
 
-def _for_scheme(problem: Problem, scheme: Scheme, linear: np.ndarray) -> Problem:
-    """L as the scheme takes it: added to N, or in the exponentials."""
-    if scheme.explicit:
-        return problem._replace(linear=np.zeros((1, 1), linear.dtype), added=linear)
-    return problem._replace(linear=linear, added=np.zeros((0, linear.shape[1]), linear.dtype))
+def advance_rows(steppers: Sequence[Stepper], errands: Sequence[tuple]) -> list[tuple[int, Clock]]:
+    """Move steppers in rows beside each other, in one call: what `Stepper.advance` returns of each.
 
-
-def _work(table: Table, linear: np.ndarray, state: np.ndarray) -> Work:
-    rows, slots = table.columns.shape
-    modes = state.shape[1]
-    return Work(
-        u=np.zeros((2, *state.shape), dtype=state.dtype),
-        slope=np.zeros((2, *state.shape), dtype=state.dtype),
-        front=np.zeros(1, dtype=np.int64),
-        slopes=np.zeros((len(state), table.decay.size + 1, modes), dtype=state.dtype),
-        stage=np.zeros(modes, dtype=state.dtype),
-        modal=np.zeros((2, modes), dtype=state.dtype),
-        part=scratch(modes, state.dtype),
-        phi=np.zeros((table.nodes.size, HIGHEST + 1), dtype=linear.dtype),
-        decay=np.zeros((rows, *linear.shape), dtype=linear.dtype),
-        weights=np.zeros((rows, len(linear), slots, linear.shape[1]), dtype=linear.dtype),
-        columns=table.columns,
-        weighed_step=np.full(1, np.nan),
-        counts=np.zeros(3, dtype=np.int64),
-        error=np.zeros(1),
-        journal=np.zeros((JOURNAL, 2)),
-    )
+    Parameters
+    ----------
+    steppers : sequence of Stepper
+        All of the same `rows`.
+    errands : sequence of tuple
+        Numbers of the clock and of the rules, and target, output and limit, one after another.
+    """
+    accepted = [int(stepper.counts[0]) for stepper in steppers]
+    which = [stepper.row for stepper in steppers]
+    found = steppers[0].rows.advance(which, errands)
+    each = zip(steppers, found, accepted, strict=True)
+    return [stepper._moved(values, before) for stepper, values, before in each]

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ive
 
-from meanfield import SA, USA, Circle, Density, Interaction, Kuramoto, Transformer
+from meanfield import SA, USA, Circle, Density, Interaction, Kuramoto, Sphere, Transformer, Zonal
 from meanfield.dynamics import DensityEvolution
+from meanfield.dynamics.density import DensityMotion
+from meanfield.dynamics.motion import Failure
 
 EPS = np.finfo(float).eps
 reproducible = settings(deadline=None, derandomize=True, max_examples=40)
@@ -181,3 +183,43 @@ def test_shared_parameters_are_not_repeated():
 def test_the_metric_is_that_of_the_inverse_laplacian():
     evolution = DensityEvolution(Transformer(Kuramoto()), Circle(4))
     np.testing.assert_array_equal(evolution.metric, [1, 2, 2 / 4, 2 / 9, 2 / 16])
+
+
+# Members apart ------------------------------------------------------------------------------
+
+BETAS = np.array([-30.0, -1.0, -1e-9, 0.0, 1e-300, 0.3, 1.0, 1.1, 5.0, 80.0])
+
+
+@pytest.mark.parametrize("drift", [USA, SA], ids=lambda drift: drift.__name__)
+@pytest.mark.parametrize("space", [Circle(16), Circle(70), Sphere(9), Zonal(5, 12)], ids=repr)
+def test_members_apart_have_the_equation_of_each_alone_in_every_bit(space, drift):
+    """Their multipliers, L and N, and the width of the band, whatever the others are."""
+    kappas = np.geomspace(0.3, 40, BETAS.size)
+    together = Transformer(drift(BETAS), kappas)
+    evolution = DensityEvolution(together, space, (BETAS.size,), apart=True)
+    u = space.perturbed(0.02, rng=1).coefficients
+    bands = set()
+    for i, (beta, kappa) in enumerate(zip(BETAS, kappas, strict=True)):
+        alone = DensityEvolution(Transformer(drift(beta), kappa), space)
+        linear, transport, number = evolution.of_member(i)
+        np.testing.assert_array_equal(linear, alone.linear)
+        found = np.empty_like(u)
+        transport.compiled(transport.context, number, u.ctypes.data, found.ctypes.data)
+        np.testing.assert_array_equal(found, alone.nonlinear(u[None])[0])
+        assert transport.band == alone.nonlinear.band
+        bands.add(transport.band)
+    assert len(bands) > 2
+
+
+def test_those_beyond_doubt_are_those_of_which_nothing_is_doubted():
+    """Each on the grid that it has alone."""
+    deep = [0.0, 1e-5, 2e-4, 0.01]
+    rows = [np.array([1, 0.5 + d, 0j]) for d in deep]
+    rows += [np.array([1, 0.5, 0, d, 0, 0, 0j]) for d in deep]
+    states = Density.of_rows(Circle(2), rows)
+    assert states.member_degrees.tolist() == [2] * 4 + [6] * 4
+    motion = DensityMotion(Transformer(USA(np.ones(8)), 2.0), states)
+    failure = Failure(0.0, 0.0, rows[0], 0.1, False, None, 1e-8, {}, False)
+    alone = [motion.of_members(i).doubt(states[i], 0.0, failure) is None for i in range(8)]
+    assert motion.beyond_doubt(states).tolist() == alone
+    assert 2 <= sum(alone) <= 6

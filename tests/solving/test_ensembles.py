@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.dynamics.density import DensityMotion
 from meanfield.solving.checkpoint import Keeper
+from meanfield.solving.flock import MOST
 
 RTOL = 1e-9
 TIMES = [0.0, 0.2, 0.5]
@@ -135,6 +137,53 @@ def test_members_in_company_have_the_bits_that_they_have_alone(space, drift):
     assert run.shape == (2, 3, 2)
     assert_has_the_bits_of(run, alone)
     assert np.unique(run.stats["steps"]).size > 3
+
+
+def test_members_of_a_flock_have_the_bits_that_they_have_alone():
+    """Those of two flocks, that grow at times of their own and compare schemes."""
+    rng = np.random.default_rng(4)
+    betas, kappas = rng.uniform(0.5, 6, MOST + 5), rng.uniform(0.3, 8, MOST + 5)
+
+    def one(beta, kappa):
+        return mf.solve(
+            mf.Transformer(mf.USA(beta), kappa), INITIAL[2], (0, 0.4), t_eval=[0.1, 0.4]
+        )
+
+    run = one(betas, kappas)
+    chosen = [0, 3, 8, 11, 17, 25, MOST - 1, MOST, MOST + 4]
+    assert_has_the_bits_of(run, {(i,): one(betas[i], kappas[i]) for i in chosen})
+    assert np.unique(run.final.member_degrees).size > 3
+    assert any(len(schemes) == 2 and min(schemes.values()) > 0 for schemes in schemes_of(run))
+
+
+def schemes_of(run):
+    """Steps of each scheme, of every member (n,)."""
+    return [
+        {name: counts[i] for name, counts in run.stats["schemes"].items()}
+        for i in range(run.shape[0])
+    ]
+
+
+def test_members_that_are_alike_make_no_motions_of_their_own(monkeypatch):
+    made, begin = [], DensityMotion.setup
+
+    def setup(self):
+        made.append(self)
+        begin(self)
+
+    monkeypatch.setattr(DensityMotion, "setup", setup)
+    mf.solve(mf.Transformer(mf.USA(1.0), np.linspace(2, 3, MOST)), INITIAL[0], (0, 0.1))
+    assert len(made) == 3  # of all, of the flock, of the first member
+
+
+def test_what_a_function_of_one_member_raises_is_raised():
+    def fails(t, mu):
+        if t > 0 and abs(mu.moment(1)) > 0.5:
+            raise RuntimeError("of a member")
+        return 1.0
+
+    with pytest.raises(RuntimeError, match="of a member"):
+        mf.solve(mf.Transformer(mf.USA([0.5, 4.0]), 9.0), INITIAL[0], (0, 2), events=fails)
 
 
 def test_threads_change_no_bit():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ive
 
-from meanfield import Circle, UnresolvedWarning
+from meanfield import Circle, UnresolvedWarning, Zonal
 
 EPS = np.finfo(float).eps
 reproducible = settings(deadline=None, derandomize=True, max_examples=50)
@@ -231,3 +231,11 @@ def test_a_perturbation_stays_within_the_degrees(degrees):
 def test_a_large_perturbation_is_refused_not_clipped():
     with pytest.raises(ValueError, match="must not be negative"):
         Circle(8).perturbed(1.0, rng=0)
+
+
+def test_a_space_with_another_degree_is_one_object_for_all_who_ask():
+    assert Circle(5).with_degree(7) is Circle(9).with_degree(7) == Circle(7)
+    assert Zonal(4, 5).with_degree(7) is not Zonal(5, 5).with_degree(7)
+    for degree in (0, 7.5, "7"):
+        with pytest.raises(ValueError, match="degree must be a whole number >= 1"):
+            Circle(5).with_degree(degree)

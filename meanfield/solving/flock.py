@@ -1,0 +1,118 @@
+"""Densities that are moved together: rows beside each other, so that all steps are one call."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..spaces import Geometry
+from ..steppers import Scheme, Stepper
+from ..steppers.clock import started
+from ..steppers.flow import UNHEARD
+from ..steppers.rows import Rows
+from ..steppers.stepper import advance_rows
+from .arguments import Arguments
+
+MOST = 32  # members of a flock: more save nothing, and fewer share themselves out among threads
+FIRST_CHANGE = 0.05  # times rtol^(1/4): by which the first step changes a state
+
+
+class Flock:
+    """Some runs of densities under the same arguments, and what they have in common.
+
+    Each run has the steps that it has alone; they share equations, transforms and memory, so one
+    thread at a time may move them.
+
+    Parameters
+    ----------
+    arguments : Arguments
+        Those of the ensemble, or of a single run.
+    numbers : ndarray of int, optional
+        Of the members of the ensemble, in C order; by default it is a single run.
+    """
+
+    def __init__(self, arguments: Arguments, numbers: np.ndarray | None = None):
+        self._arguments, self._size = arguments, 1 if numbers is None else len(numbers)
+        self._motion: Any = None  # that of all of them, where they can share it
+        if numbers is not None and arguments.alike:
+            self._motion = arguments.motion.of_members(numbers)
+        self._evolutions: dict[tuple[int | None, int], Any] = {}
+        self._rows: dict[tuple[int, str], Rows] = {}
+        self._speeds: dict[int, np.ndarray] = {}
+
+    def stepper(self, run: Any, geometry: Geometry, scheme: Scheme) -> Stepper:
+        """A new stepper of one of the runs, on these modes, without a state."""
+        evolution, member = self.evolution(run, geometry), 0 if self._motion is None else run.row
+        linear, nonlinear, number = evolution.of_member(member)
+        key = geometry.degree, scheme.name
+        if key not in self._rows:
+            self._rows[key] = Rows(
+                scheme,
+                linear,
+                (run.members, geometry.degrees.size),
+                geometry.dtype,
+                count=self._size,
+                metric=evolution.metric,
+                parseval=geometry.parseval,
+                degrees=geometry.degrees,
+                start=self._arguments.start,
+                basis=evolution.basis,
+                speeds=self._speeds.setdefault(geometry.degree, np.zeros(self._size)),
+            )
+        return Stepper.of_row(self._rows[key], run.row, linear, nonlinear, number)
+
+    def evolution(self, run: Any, geometry: Geometry) -> Any:
+        """The equation of a run on these modes, or that of all runs."""
+        shared = self._motion is not None
+        key = None if shared else run.row, geometry.degree
+        if key not in self._evolutions:
+            motion = self._motion if shared else run.motion
+            self._evolutions[key] = motion.evolution(geometry, apart=shared)
+        return self._evolutions[key]
+
+    @np.errstate(**UNHEARD)
+    def begin(self, runs: Sequence[Any]) -> None:
+        """Let runs, which have steppers, begin at their first densities.
+
+        The first step changes the state by rtol^(1/4) / 20 in the norm of errors, at most. The rate
+        of change of a state that is almost at rest may grow: it has ten times as long to change as
+        much. Of a state that is at rest nothing but the length of the run is known.
+        """
+        part = FIRST_CHANGE * self._arguments.rtol**0.25
+        for rows, mine in _by_rows(runs):
+            which = np.array([run.row for run in mine])
+            states = [run.first.coefficients.reshape(run.members, -1) for run in mine]
+            rows.begin(which, np.array(states), 0.0)
+            rates = rows.rates_of_change(which, rows.problem.metric)
+            known, growths = (0 < rates) & (rates < np.inf), np.zeros(len(which))
+            if known.any() and not self._arguments.dt:
+                growths[known] = rows.growths(which[known], part, 0.0)
+            growths[~np.isfinite(growths)] = 0.0
+            each = zip(mine, known.tolist(), rates.tolist(), growths.tolist(), strict=True)
+            for run, moves, rate, growth in each:
+                run.stepper.check()
+                first = part / max(rate, 0.1 * growth) if moves else part * run.duration
+                run.clock = started(run.dt or first)
+
+    def advance(self, runs: Sequence[Any], output: float, limits: Iterable[int]) -> list[int]:
+        """What `Integration.advance` does, and returns, of each of the runs."""
+        limit = dict(zip(runs, limits, strict=True))
+        moved = [run for run in runs if not run.within]
+        errands = {run: run.errand(output, run.until_review(limit[run])) for run in moved}
+        counts = {run: run.stepper.counts.tolist() for run in moved}
+        for _, mine in _by_rows(moved):
+            found = advance_rows([run.stepper for run in mine], [errands[run] for run in mine])
+            for run, (code, clock) in zip(mine, found, strict=True):
+                run.stepped(code, clock, counts[run])
+        for run in moved:
+            run.stepper.check()
+        return [run.arrive(output) for run in runs]
+
+
+def _by_rows(runs: Sequence[Any]) -> list[tuple[Rows, list[Any]]]:
+    """Runs whose steppers have the same rows."""
+    found: defaultdict[Rows, list[Any]] = defaultdict(list)
+    for run in runs:
+        found[run.stepper.rows].append(run)
+    return list(found.items())
