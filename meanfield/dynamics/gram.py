@@ -1,6 +1,7 @@
 """Gram matrices: G' = A G + G A^T - (c_i + c_j) G_ij for n tokens, whatever the dimension."""
 
-from typing import Any, ClassVar
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -38,6 +39,7 @@ class GramMotion(Motion, moves=Gram):
     """
 
     example = "Gram(G)"
+    members_as_alone = True
     options = frozenset({"rng"})  # which is not read
     refusals: ClassVar = {
         "engine": "Gram has one way to sum over tokens; leave out engine = {value!r}."
@@ -66,6 +68,21 @@ class GramMotion(Motion, moves=Gram):
             )
         model.drift.as_zonal()
 
+    @property
+    def members(self) -> int:
+        return len(self._masses) if self.like.shape else 0
+
+    @property
+    def autonomous(self) -> bool:
+        return self._drift.autonomous
+
+    def of_members(self, members: np.ndarray) -> Self:
+        part = copy(self)
+        part._masses = self._masses[members]
+        if self._drift.shape:
+            part._drift = self._drift.member(members)
+        return part
+
     def coordinates(self, state: Gram) -> np.ndarray:
         """The matrices (replicas, n, n)."""
         return state.G.reshape(-1, *state.G.shape[-2:])
@@ -90,6 +107,14 @@ class GramMotion(Motion, moves=Gram):
     def direction(self, given: Any, state: Gram) -> dict[str, np.ndarray]:
         """A change of an initial matrix: see `gram_direction`."""
         return gram_direction(given, state)
+
+    def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The largest error of an inner product of each replica."""
+        return np.abs(error).max(axis=(1, 2))
+
+    def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        """The fastest change of an inner product of each replica."""
+        return np.abs(velocity).max(axis=(1, 2))
 
     def projected(self, y: np.ndarray) -> np.ndarray:
         """The matrices with ones on their diagonals, and symmetric."""

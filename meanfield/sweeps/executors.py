@@ -100,6 +100,16 @@ def opened(executor: Any) -> Iterator[Executor]:
         )
 
 
+def workers_of(executor: Executor) -> int:
+    """How many jobs it runs at the same time, as far as it says; else the number of cores."""
+    if isinstance(executor, Here):
+        return 1
+    client = getattr(executor, "_client", None)  # of dask
+    if client is not None:
+        return sum(client.nthreads().values()) or 1
+    return getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+
+
 def _client(address: str) -> Any:
     try:
         from distributed import Client
