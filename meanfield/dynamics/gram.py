@@ -9,6 +9,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import shown
 from ..models.transformer import Transformer
 from ..states import Gram
+from ..states.gram import sum_of_pairs
 from .gram_tangents import LinearisedGram, gram_direction
 from .motion import Motion, in_shape_of
 from .observables import cluster_counts, declare, mean_cosine, pairless, rank_of
@@ -136,8 +137,7 @@ class GramMotion(Motion, moves=Gram):
 
     def energy(self, y: np.ndarray) -> np.ndarray:
         """(1/2) sum_ij m_i m_j W(G_ij) of every replica."""
-        masses = self._masses[:, 0]
-        return np.einsum("ri,rij,rj->r", masses, self._drift.potential_at(y), masses) / 2
+        return sum_of_pairs(self._drift.potential_at(y), self._masses[:, 0]) / 2
 
     def measure(self, state: Gram, t: float = 0.0) -> dict[str, Any]:
         """Observables of Gram matrices: the same as of tokens, as far as they are known.
@@ -150,8 +150,7 @@ class GramMotion(Motion, moves=Gram):
             least_cosine : the smallest inner product
         """
         masses, G = state.masses, state.G
-        square = np.einsum("...i,...ij,...j->...", masses, G, masses)
-        root = np.sqrt(masses)
+        square, root = sum_of_pairs(G, masses), np.sqrt(masses)
         values = np.maximum(np.linalg.eigvalsh(root[..., :, None] * G * root[..., None, :]), 0)
         return {
             "order_parameter": np.sqrt(np.maximum(square, 0)),
