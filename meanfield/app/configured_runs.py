@@ -1,18 +1,26 @@
 """Runs of a configuration with other values at dotted keys: what a sweep does at its points."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.checks import fitting, real, whole_number
 from ..core.errors import ConfigError, MeanfieldError
 from ..core.files import NUMBER_FORMATS, checksum
+from ..core.identity import digest
+from ..dynamics.motion import motion_for
+from ..models.transformer import Transformer
 from ..results.solution import Solution
+from ..solving.arguments import times_of
+from ..solving.streams import Seeds
+from ..states import State
+from ..steppers import Layers
+from ..sweeps.outcomes import STATUS
 from ..sweeps.points import RNG, Point, Work, seed_of
 from .cli import import_kinds
 from .configuration import parse_config
@@ -20,6 +28,14 @@ from .configuration import parse_config
 NOISE = "solve.rng"
 START = "initial"
 MEMBER = "member"
+OF_MODEL = "model."
+MOST = 64  # points of a batch: more save less than 1 % of small runs
+TOGETHER = 2**14  # numbers that are moved at once: for more, a step costs what it costs alone
+RECORDED = 2**22  # numbers that a batch has at its outputs, 32 MB
+NUMBER = 8  # bytes
+EACH = 4  # batches of a worker, which may take longer than others
+BY_THEMSELVES = ("until", "merge", "threads")  # options with which runs are not joined
+ALONE: dict[str, Any] = {"out": None, "progress": False}
 RANGE = ("first", "last", "count")
 SPACINGS: dict[str, Any] = {"linear": np.linspace, "log": np.geomspace}
 
@@ -66,34 +82,94 @@ class Runs(Work):
     def check(self, point: Point) -> None:
         self._read(point.parameters)
 
-    def batches(self, points: list[Point], size: int, seed: int | None) -> list[list[Point]]:
-        keys = [] if size == 1 or seed is not None else self._array_keys(points)
-        if not keys:
-            return [[point] for point in points]
+    def batches(
+        self, points: list[Point], size: int | None, seed: int | None, workers: int
+    ) -> list[list[Point]]:
         groups: dict[str, list[Point]] = {}
-        for point in points:
-            others = {name: v for name, v in point.parameters.items() if name not in keys}
-            groups.setdefault(repr((others, point.replica)), []).append(point)
-        return [some[i : i + size] for some in groups.values() for i in range(0, len(some), size)]
+        if size != 1:
+            arrays = self._array_keys(points)
+            for point in points:
+                others = {n: v for n, v in point.parameters.items() if not _joins(n, v, arrays)}
+                groups.setdefault(repr(others), []).append(point)
+        else:
+            groups = {point.key: [point] for point in points}
+        fair = -(-len(points) // (EACH * workers)) if workers > 1 else MOST
+        found = []
+        for some in groups.values():
+            most = self._most_of(some, seed) if len(some) > 1 else 1
+            most = min(most, fair) if size is None else min(size, len(some) if most else 1)
+            most = max(most, 1)
+            found += [some[i : i + most] for i in range(0, len(some), most)]
+        return found
 
     def values(self, points: Sequence[Point], seed: int | None) -> list[Any]:
         self._import()
-        if len(points) == 1:
-            seeds = {} if seed is None else self._seeds(points[0], seed)
-            return [self._run(points[0].parameters | seeds)]
-        first = points[0].parameters
-        together = {name: [p.parameters[name] for p in points] for name in first}
-        same = {n: first[n] for n, values in together.items() if all(v == first[n] for v in values)}
-        run = self._run(together | same)
+        changes = [self._changes(point, seed) for point in points]
+        joined = self._joined(changes) if len(points) > 1 else None
+        if joined is None:
+            return [self._run(change) for change in changes]
+        run = joined.config.solved(joined.model, joined.start, **joined.options, **ALONE)
+        if run.status == "interrupted":
+            raise KeyboardInterrupt  # what has not been run is not to be begun
         ends = np.broadcast_to(run.stats.get("status", run.status), run.shape)
+        members = _members(run)
         return [
-            _Member(run, i) if end == "finished" else self._run(point.parameters)
-            for i, (end, point) in enumerate(zip(ends, points, strict=True))
+            members[i] if end == "finished" else self._run(changes[i]) for i, end in enumerate(ends)
         ]  # one that ends earlier has other outputs than the rest
+
+    def _changes(self, point: Point, seed: int | None) -> dict[str, Any]:
+        """The values of a point, and its seeds."""
+        return point.parameters | ({} if seed is None else self._seeds(point, seed))
+
+    def _joined(self, changes: Sequence[Mapping[str, Any]]) -> "_Joined | None":
+        """The one run of an ensemble whose members are these runs; None where there is none.
+
+        Every member has the numbers that it has alone.
+        """
+        first = changes[0]
+        differ = [name for name in first if any(one[name] != first[name] for one in changes)]
+        arrays = {n: [one[n] for one in changes] for n in differ if n.startswith(OF_MODEL)}
+        config, last = self._read({**first, **arrays}), self._read(changes[-1])
+        start, table = last.begin(), config.tables["solve"]
+        if start.shape or any(name in table for name in BY_THEMSELVES):
+            return None
+        kind, model, alone = motion_for(start), config.posed(start)[0], last.posed(start)[0]
+        drawn, options = last.draws(alone, start), {}
+        if not kind.members_as_alone or (drawn and not (kind.draws_by_member and "dt" in table)):
+            return None
+        if drawn or len(differ) > len(arrays):
+            each = [*map(self._read, changes[:-1]), last]
+            try:
+                start = type(start).stack([one.begin() for one in each])
+            except (TypeError, ValueError):  # of other sizes or kinds
+                return None
+            seeds = [one.tables["solve"].get("rng") for one in each]
+            if drawn and not all(isinstance(seed, int) for seed in seeds):
+                return None
+            options = {"rng": Seeds(tuple(seeds))} if drawn else {}
+        as_alone = digest(model.member(len(changes) - 1)) == digest(alone)
+        return _Joined(config, model, start, options) if as_alone else None
+
+    def _most_of(self, points: list[Point], seed: int | None) -> int:
+        """How many points of a group pay as one ensemble; 0 where they are no ensemble."""
+        try:
+            joined = self._joined([self._changes(point, seed) for point in points[:2]])
+            if joined is None:
+                return 0
+            table = joined.config.tables["solve"]
+            layer = table.get("dt") if table.get("scheme") is Layers else None
+            _, times = times_of(table["t_span"], table.get("t_eval"), layer)
+        except (MeanfieldError, ValueError, TypeError):  # of which single points tell
+            return 0
+        state = joined.start
+        held = [array for name in state.held if (array := getattr(state, name)) is not None]
+        numbers = sum(array.nbytes for array in held) // (NUMBER * (2 if state.shape else 1))
+        moved = MOST if motion_for(state).semilinear else TOGETHER // numbers
+        return min(MOST, moved, RECORDED // (numbers * len(times)))
 
     def _run(self, changes: Mapping[str, Any]) -> Solution:
         config = self._read(changes)
-        return config.run(out=None, resume=False, progress=False)
+        return config.run(**ALONE)
 
     def _read(self, changes: Mapping[str, Any]) -> Any:
         """The configuration with these values."""
@@ -117,7 +193,7 @@ class Runs(Work):
             return model.shape == (2,)
 
         numbers = [n for n, v in first.items() if isinstance(v, int | float)]
-        return [name for name in numbers if name.startswith("model.") and makes_members(name)]
+        return [name for name in numbers if name.startswith(OF_MODEL) and makes_members(name)]
 
     def _seeds(self, point: Point, seed: int) -> dict[str, int]:
         """Seeds of the noise, and of what is drawn at the start, unless they are parameters."""
@@ -172,19 +248,59 @@ def _place(entries: list, name: str, key: str) -> int:
     return int(name)
 
 
+def _joins(name: str, value: Any, arrays: Sequence[str]) -> bool:
+    """Whether runs in which this value differs may be members of one ensemble.
+
+    Those of the start may where it is a number that does not count anything, or a seed.
+    """
+    *above, last = name.split(".")
+    of_start = above[:1] == [START] and (isinstance(value, float) or last == RNG)
+    return name in arrays or name == NOISE or of_start
+
+
 # Members of an ensemble --------------------------------------------------------------------------
+
+
+class _Joined(NamedTuple):
+    """Some runs as one: its configuration, model and state, and what else `solve` is given."""
+
+    config: Any
+    model: Transformer
+    start: State
+    options: dict[str, Any]
+
+
+class _Column(NamedTuple):
+    """A variable of one run, as xarray has it."""
+
+    dims: tuple[str, ...]
+    values: np.ndarray
+    attrs: Mapping[str, Any]
 
 
 class _Member:
     """What one member of an ensemble has, as its run alone would have it."""
 
-    def __init__(self, run: Solution, number: int):
-        data = run.observables
-        member = data.isel({MEMBER: number}, drop=True) if MEMBER in data.dims else data
-        own = [str(name) for name in member.coords if name not in member.dims]
-        found = member.drop_vars(own).assign(status="finished")
-        self.data_vars = found.data_vars
-        self.variables, self.coords = found.variables, found.coords
+    def __init__(self, variables: Mapping[str, _Column], coords: Set[str]):
+        self.variables, self.coords = variables, coords
+        self.data_vars = variables.keys() - coords
+
+
+def _members(run: Solution) -> list[_Member]:
+    """The members of an ensemble with one axis."""
+    data, found = run.observables, []
+    own = {str(name) for name in data.coords if name not in data.dims} | {MEMBER}
+    kept = {str(n): variable for n, variable in data.variables.items() if n not in own}
+    for number in range(run.shape[0]):
+        columns = {STATUS: _Column((), np.array("finished"), {})}
+        for name, variable in kept.items():
+            dims, values = tuple(map(str, variable.dims)), variable.values
+            if MEMBER in dims:
+                values = values.take(number, dims.index(MEMBER))
+                dims = tuple(dim for dim in dims if dim != MEMBER)
+            columns[name] = _Column(dims, values, variable.attrs)
+        found.append(_Member(columns, {name for name in kept if name in data.coords}))
+    return found
 
 
 # Tables of parameters ----------------------------------------------------------------------------

@@ -247,14 +247,24 @@ class Run(Configuration):
         return solve
 
     def run(self, **options: Any) -> "Solution":
-        state = self.begin()
+        return self.solved(*self.posed(self.begin()), **options)
+
+    def posed(self, state: Any) -> tuple[Any, Any]:
+        """The model, and a state with room for its members after its own replicas."""
         place, given = Place(state.dimension, state.tokens), self.tables["model"]
         with self.blaming("model"):
-            axes = len(given.resolve(place).shape)  # of the model, after those of replicas
+            axes = len(given.resolve(place).shape)
             state = state.with_members(axes)
-            model = given.resolve(place._replace(shape=state.shape))
-        drawn = model.common is not None or (state.takes_noise and model.noisy)
-        if drawn and "rng" not in self.tables["solve"]:
+            return given.resolve(place._replace(shape=state.shape)), state
+
+    @staticmethod
+    def draws(model: Transformer, state: Any) -> bool:
+        """Whether a run draws random numbers."""
+        return model.common is not None or (state.takes_noise and model.noisy)
+
+    def solved(self, model: Transformer, state: Any, **options: Any) -> "Solution":
+        """The run of a model from a state."""
+        if self.draws(model, state) and "rng" not in self.tables["solve"]:
             raise self.error(
                 "solve.rng: this key is required and is missing: with it a run that draws random "
                 "numbers can be repeated"

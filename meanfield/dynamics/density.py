@@ -167,7 +167,7 @@ class DensityMotion(Motion, moves=Density):
         "rng": "rng is for Tokens, and for a Density under common noise, which this model does not "
         "have; leave it out, or give the model common=, see Transformer."
     }
-    semilinear = True
+    semilinear = members_as_alone = True
 
     @classmethod
     def prepared(cls, model: Transformer, state: Density) -> Density:

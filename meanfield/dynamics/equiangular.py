@@ -13,7 +13,8 @@ A normalisation makes of it u_i = f A_i, f > 0. The logit z = log((1 + (n - 1) r
 and after a layer of depth h, exactly, z + 2 log(1 + h f k(rho)/(Z s + h f (k(1) - k(rho))/n)).
 """
 
-from typing import Any, ClassVar, NamedTuple
+from copy import copy
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -64,6 +65,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
     """
 
     example = "Equiangular(n, rho)"
+    members_as_alone = True
     schemes = (DormandPrince, Layers)
     refusals: ClassVar = {
         "engine": "Equiangular tokens need no sums; leave out engine = {value!r}.",
@@ -101,6 +103,21 @@ class EquiangularMotion(Motion, moves=Equiangular):
             if holds:
                 raise MeanfieldError(f"{reason} Solve for Tokens: state.to_tokens(d).")
         drift.as_zonal()
+
+    @property
+    def members(self) -> int:
+        return self._n.size if self.like.shape else 0
+
+    @property
+    def autonomous(self) -> bool:
+        return self._drift.autonomous and self.model.normalisation.autonomous
+
+    def of_members(self, members: np.ndarray) -> Self:
+        part = copy(self)
+        part._n = self._n[members]
+        if self._drift.shape:
+            part._drift = self._drift.member(members)
+        return part
 
     def coordinates(self, state: Equiangular) -> np.ndarray:
         """The logits and logarithms of radii (members, 1, 2)."""
@@ -179,18 +196,22 @@ class EquiangularMotion(Motion, moves=Equiangular):
         return np.exp(y[:, 0, 1]) if self._grows(t) else np.ones(len(y))
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
+        """The largest of the `relative_errors`."""
+        return float(self.relative_errors(error, y).max())
+
+    def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The largest error, relative, of 1 - rho, of 1 + (n - 1) rho and of the radius.
 
         What may be rounding of the coordinates is none: no shorter step would have less of it.
         """
         rounded = np.abs(error) <= ROUNDED * np.abs(y)
-        return float(np.abs(error).max(initial=0.0, where=~rounded))  # nan, where it is no number
+        return np.abs(error).max(axis=(1, 2), initial=0.0, where=~rounded)  # nan, if no number
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """The speed of the tokens, of the fastest member; radii do not count."""
-        return float(self.speed(y, velocity).max())
+        return float(self.rates(y, velocity).max())
 
-    def speed(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+    def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """(int |v|^2 dmu)^(1/2) of every member."""
         state = self._flat(y)
         return np.abs(velocity[:, 0, 0]) / 2 * np.sqrt((1 - 1 / self._n) * state.gap * state.square)
@@ -233,7 +254,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         found = {"order_parameter": np.sqrt(state.square), "rho": state.rho, "gap": state.gap}
         if self.model.normalisation.has_radii:
             found["radius"] = state.radius
-        found["speed"] = self.speed(y, self.velocity(y, t)).reshape(state.shape)
+        found["speed"] = self.rates(y, self.velocity(y, t)).reshape(state.shape)
         found["interaction_energy"] = self.energy(y).reshape(state.shape)
         found["effective_rank"] = _effective_rank(state)
         return {name: np.array(values) for name, values in found.items()}

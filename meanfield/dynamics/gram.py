@@ -1,6 +1,7 @@
 """Gram matrices: G' = A G + G A^T - (c_i + c_j) G_ij for n tokens, whatever the dimension."""
 
-from typing import Any, ClassVar
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import shown
 from ..models.transformer import Transformer
 from ..states import Gram
+from ..states.gram import sum_of_pairs
 from .gram_tangents import LinearisedGram, gram_direction
 from .motion import Motion, in_shape_of
 from .observables import cluster_counts, declare, mean_cosine, pairless, rank_of
@@ -38,6 +40,7 @@ class GramMotion(Motion, moves=Gram):
     """
 
     example = "Gram(G)"
+    members_as_alone = True
     options = frozenset({"rng"})  # which is not read
     refusals: ClassVar = {
         "engine": "Gram has one way to sum over tokens; leave out engine = {value!r}."
@@ -66,6 +69,21 @@ class GramMotion(Motion, moves=Gram):
             )
         model.drift.as_zonal()
 
+    @property
+    def members(self) -> int:
+        return len(self._masses) if self.like.shape else 0
+
+    @property
+    def autonomous(self) -> bool:
+        return self._drift.autonomous
+
+    def of_members(self, members: np.ndarray) -> Self:
+        part = copy(self)
+        part._masses = self._masses[members]
+        if self._drift.shape:
+            part._drift = self._drift.member(members)
+        return part
+
     def coordinates(self, state: Gram) -> np.ndarray:
         """The matrices (replicas, n, n)."""
         return state.G.reshape(-1, *state.G.shape[-2:])
@@ -91,6 +109,14 @@ class GramMotion(Motion, moves=Gram):
         """A change of an initial matrix: see `gram_direction`."""
         return gram_direction(given, state)
 
+    def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The largest error of an inner product of each replica."""
+        return np.abs(error).max(axis=(1, 2))
+
+    def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        """The fastest change of an inner product of each replica."""
+        return np.abs(velocity).max(axis=(1, 2))
+
     def projected(self, y: np.ndarray) -> np.ndarray:
         """The matrices with ones on their diagonals, and symmetric."""
         lengths = np.sqrt(np.einsum("rii->ri", y))
@@ -111,8 +137,7 @@ class GramMotion(Motion, moves=Gram):
 
     def energy(self, y: np.ndarray) -> np.ndarray:
         """(1/2) sum_ij m_i m_j W(G_ij) of every replica."""
-        masses = self._masses[:, 0]
-        return np.einsum("ri,rij,rj->r", masses, self._drift.potential_at(y), masses) / 2
+        return sum_of_pairs(self._drift.potential_at(y), self._masses[:, 0]) / 2
 
     def measure(self, state: Gram, t: float = 0.0) -> dict[str, Any]:
         """Observables of Gram matrices: the same as of tokens, as far as they are known.
@@ -125,8 +150,7 @@ class GramMotion(Motion, moves=Gram):
             least_cosine : the smallest inner product
         """
         masses, G = state.masses, state.G
-        square = np.einsum("...i,...ij,...j->...", masses, G, masses)
-        root = np.sqrt(masses)
+        square, root = sum_of_pairs(G, masses), np.sqrt(masses)
         values = np.maximum(np.linalg.eigvalsh(root[..., :, None] * G * root[..., None, :]), 0)
         return {
             "order_parameter": np.sqrt(np.maximum(square, 0)),

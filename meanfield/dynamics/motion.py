@@ -109,6 +109,9 @@ class Motion(ABC):
     draws_by_member : bool
         Whether each member of an ensemble of states draws from a generator of its own. Steps then
         draw by ``rng.standard_normal(shape)`` alone, the members along the first axis.
+    members_as_alone : bool
+        Whether each member of an ensemble of models has the numbers that it has alone, to the last
+        bit, observables included: where it draws, with steps of a given length.
     implicit : bool
         Whether implicit steps are taken where explicit ones are short for the sake of stability
         alone. It is for few coordinates, and asks for velocities of stacks of them.
@@ -128,6 +131,7 @@ class Motion(ABC):
     smallest_change: ClassVar[float] = 0.0
     semilinear: ClassVar[bool] = False
     draws_by_member: ClassVar[bool] = False
+    members_as_alone: ClassVar[bool] = False
     implicit: ClassVar[bool] = False
     detects_blow_up: ClassVar[bool] = False
     not_finite: ClassVar[str] = "the state was not finite"

@@ -52,7 +52,7 @@ class TokenMotion(Motion, moves=Tokens):
     example = "Tokens(x)"
     schemes = (DormandPrince, Layers, LieTrotter)
     options = frozenset({"engine", "merge", "rng"})
-    draws_by_member = True
+    draws_by_member = members_as_alone = True
     not_finite = "the state was not finite, a radius was not > 0, or tokens were far off the sphere"
 
     def setup(self) -> None:

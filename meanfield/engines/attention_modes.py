@@ -122,27 +122,52 @@ class AttentionModes(AttentionSums):
 
     def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
         """The potentials (R, n) whose gradients are the velocities; MeanfieldError without."""
-        d, drift = x.shape[2], self.drift
-        if drift.shape or not drift.is_gradient(d, t):
-            return super().potential(x, masses, t)
+        return _filled(
+            self._potentials(x, masses, t),
+            lambda: super(AttentionModes, self).potential(x, masses, t),
+        )
+
+    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        rows = self._potentials(x, masses, 0.0) if self.drift.constant else [None] * len(x)
+        found = [
+            None if row is None else 0.5 * (own * row).sum()
+            for own, row in zip(masses, rows, strict=True)
+        ]
+        return _filled(found, partial(super().energy, x, masses))
+
+    def _potentials(self, x: np.ndarray, masses: np.ndarray, t: float) -> list[Any]:
+        """The potential (n,) of each system, as it is alone; None where it has none by modes."""
+        d, every = x.shape[2], range(len(x))
+        if self.drift.shape:
+            found = [self._expanded(self.drift.member(r), r, d, t) for r in every]
+        else:
+            found = [self._expanded(self.drift, -1, d, t)] * len(x)
+        points = Scattered(x, x, self.threads)
+        return [
+            one and one[0] * points.integrals(r, one[1], masses[r])[0, -1]
+            for r, one in zip(every, found, strict=True)
+        ]
+
+    def _expanded(self, drift: Attention, number: int, d: int, t: float) -> Any:
+        """The factor and the expansion of a potential; None where sums are over pairs."""
+        if not drift.is_gradient(d, t):
+            return None
         c, A, beta = drift.gradient_at(t, d)
-        kernels = self.kernels(-1, -1, d)
+        kernels = self.kernels(-1, number, d)
         found = kernels.remembered(
             ("potential", A, beta),
             lambda: kernels.expanded_function(
                 A, lambda p, q: drift.weights.potential(p @ A.T @ q.T, beta)
             ),
         )
-        if found is None:
-            return super().potential(x, masses, t)
-        points = Scattered(x, x, self.threads)
-        every = range(len(x))
-        return c * np.stack([points.integrals(r, found, masses[r])[0, -1] for r in every])
+        return None if found is None else (c, found)
 
-    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        if not (self.drift.constant and self.drift.is_gradient(x.shape[2])):
-            return super().energy(x, masses)
-        return 0.5 * (masses * self.potential(x, masses)).sum(axis=-1)
+
+def _filled(found: list[Any], by_pairs: Callable[[], np.ndarray]) -> np.ndarray:
+    """What is known of each system by modes; where that is None, by pairs."""
+    if all(one is not None for one in found):
+        return np.stack(found)
+    return np.stack([b if a is None else a for a, b in zip(found, by_pairs(), strict=True)])
 
 
 def _fields(head: Head) -> dict[str, Any]:

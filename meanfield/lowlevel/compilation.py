@@ -14,7 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import llvmlite
 import numba
+import numpy as np
 from numba.core import caching, config, event
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
@@ -111,11 +113,43 @@ class KeptCode(caching.NullCache):
         """The name of a file, and what it is the code of."""
         function, file = self._function, inspect.getfile(self._function)
         version = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
-        variant = str(sig), codegen.magic_tuple()
+        variant = str(sig), codegen.magic_tuple(), _switches(), _constants(function)
         origin = numba.__version__, _sources(file), function.__code__.co_firstlineno, variant
         mark = hashlib.sha256(repr(variant).encode()).hexdigest()[:16]
         qualname = function.__qualname__.replace("<locals>.", "")
         return f"{Path(file).stem}.{qualname}.{version}-{mark}.nbc", origin
+
+
+def _switches() -> tuple:
+    """What decides how numba compiles, beside sources, options and the processor."""
+    names = "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "BOUNDSCHECK"
+    return llvmlite.__version__, *(repr(getattr(config, name, None)) for name in names)
+
+
+def _constants(function: Callable, known: frozenset[Callable] = frozenset()) -> tuple:
+    """Numbers and text that a function finds around it, which are a part of its compiled code.
+
+    Those of its closure, of its module, and of the compiled functions that it calls.
+    """
+    known |= {function}
+    around = inspect.getclosurevars(function)
+    found: list[Any] = []
+    for name, value in sorted({**around.globals, **around.nonlocals}.items()):
+        called = getattr(value, "py_func", None)
+        if called is not None and called not in known:
+            found.append((name, _constants(called, known)))
+        elif _is_plain(value):
+            found.append((name, repr(value)))
+        elif isinstance(value, np.ndarray):
+            found.append((name, str(value.dtype), value.shape, value.tobytes()))
+    return tuple(found)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether what it prints tells it from others."""
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, bool | int | float | complex | str | bytes | np.generic)
 
 
 def folder_for(function: Callable) -> Path | None:

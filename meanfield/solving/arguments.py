@@ -22,7 +22,7 @@ from ..states import State
 from ..steppers import Layers, Scheme, Splitting
 from .checkpoint import Keeper
 from .merging import checked_distance
-from .streams import streams_of
+from .streams import Seeds, streams_of
 
 OUTPUTS = 101
 AT_REST = 1e-10  # a rate of change, the default of steady_tolerance
@@ -80,7 +80,7 @@ class Arguments:
         known = isinstance(scheme, Scheme | Splitting | None)
         fitting("scheme", scheme, "one of meanfield.steppers.SCHEMES", known, TypeError)
         layer = dt if scheme is Layers else None
-        self.start, self.times = _times(given["t_span"], given["t_eval"], layer)
+        self.start, self.times = times_of(given["t_span"], given["t_eval"], layer)
         if isinstance(state, State):
             if not state.held:
                 state.check_arrays()
@@ -213,7 +213,7 @@ class Arguments:
         }
 
 
-def _times(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float, np.ndarray]:
+def times_of(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float, np.ndarray]:
     """The start, and the times of outputs; of every layer of this depth where none are given."""
     increase = len(t_span) == 2 and t_span[0] < t_span[1]
     fitting("t_span", t_span, "two times (start, end), start < end", increase)
@@ -300,6 +300,8 @@ def _random(rng, read: bool, checkpoint: Path | None) -> tuple:
         )
     if rng is None:
         rng = np.random.SeedSequence().entropy
+    if isinstance(rng, Seeds):
+        return rng, list(rng.numbers)
     numbers = generator(rng)
     if isinstance(rng, Integral):
         return numbers, int(rng)

@@ -179,7 +179,8 @@ class ReplicaIntegration(Integration):
         each["status"] = np.array([STATUS[int(end)] for end in self.ends])
         found: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in each.items()}
         found["schemes"] = {flow.scheme.name: int(flow.counts[0].sum())}
-        return {"merges": []} | found | self.motion.stats(state, t)
+        merges: dict[str, Any] = {"merges": []} if "merge" in self.motion.options else {}
+        return merges | found | self.motion.stats(state, t)
 
     def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
         """The end as plain data; replicas that a run was cut short for have its status."""

@@ -7,10 +7,12 @@ from the generator itself, and common noise from child 0.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..core.checks import fitting
 from ..core.errors import CheckpointError
 
 WORD = 2**64  # states of generators are kept in words of 64 bits, two for each number
@@ -45,14 +47,39 @@ class Streams:
         return numbers
 
 
+@dataclass(frozen=True)
+class Seeds:
+    """The seeds of the members of an ensemble, in C order: each draws as it does alone with its.
+
+    `solve` takes them as `rng`.
+    """
+
+    numbers: tuple[int, ...]
+
+    def streams(self, shape: tuple[int, ...], *, common: bool) -> tuple[Any, Any]:
+        """As `streams_of`.
+
+        Raises
+        ------
+        ValueError
+            If there is not one for each member.
+        """
+        members = int(np.prod(shape))
+        wanted = f"{members} seeds, one for each member"
+        fitting("rng", self, wanted, shape and len(self.numbers) == members)
+        own = [np.random.default_rng(seed) for seed in self.numbers]
+        shared = Streams([_children(rng, 1)[0] for rng in own]) if common else None
+        return Streams(own), shared
+
+
 def streams_of(
-    rng: np.random.Generator | None, shape: tuple[int, ...], *, each: bool, common: bool
+    rng: np.random.Generator | Seeds | None, shape: tuple[int, ...], *, each: bool, common: bool
 ) -> tuple[Any, Any]:
     """What draws the independent and the common noise of a run.
 
     Parameters
     ----------
-    rng : Generator or None
+    rng : Generator, Seeds or None
         None where nothing is random.
     shape : tuple of int
         Of the ensemble; () for a single system.
@@ -71,6 +98,8 @@ def streams_of(
     ValueError
         If the generator has no seed, from which children can be spawned.
     """
+    if isinstance(rng, Seeds):
+        return rng.streams(shape, common=common)
     if rng is None or not (common or (shape and each)):
         return rng, None
     members = int(np.prod(shape))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from ..core.checks import fitting
 from ..core.identity import digest
 from ..core.kinds import Kind, signature_of
 
@@ -143,6 +144,24 @@ class State(Start):
     def broadcast(self, shape: tuple[int, ...]) -> Self:
         """The same state in every member of this shape, to which its own broadcasts."""
         return self._each(lambda array, own: np.broadcast_to(array, (*shape, *own)))
+
+    @classmethod
+    def stack(cls, states: Sequence[Self]) -> Self:
+        """An ensemble of these states, along a new first axis.
+
+        Raises
+        ------
+        ValueError
+            If they hold arrays of other shapes, or live elsewhere.
+        """
+        first, *others = states
+        held = [{n: v for n in cls.held if (v := getattr(one, n)) is not None} for one in states]
+        forms = [{name: array.shape for name, array in arrays.items()} for arrays in held]
+        same = all(form == forms[0] for form in forms)
+        same = same and all(one.header() == first.header() for one in others)
+        fitting("states", forms, "states with arrays of the same shapes, of one space", same)
+        arrays = {name: np.stack([one[name] for one in held]) for name in held[0]}
+        return cls.computed(**arrays, **first.header())
 
     def __getitem__(self, index) -> Self:
         """One of the replicas, or of the members, or some of them.

@@ -63,7 +63,7 @@ class Gram(TokenSet):
     @property
     def sum_of_inner_products(self) -> np.ndarray:
         off = self.G * (1 - np.eye(len(self)))
-        return np.einsum("...i,...ij,...j->...", self.masses, off, self.masses)
+        return sum_of_pairs(off, self.masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
         angle = positive("angle", angle)
@@ -78,3 +78,14 @@ class Gram(TokenSet):
         if len(self) == 1:
             x = np.concatenate([x, np.zeros_like(x)], axis=-1)
         return Tokens(x / np.linalg.norm(x, axis=-1, keepdims=True), self.masses)
+
+
+def sum_of_pairs(values: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    """sum_ij m_i m_j v_ij of values (*replicas, n, n), (*replicas,).
+
+    One replica after another: numpy would add up several, of two tokens, in another order than one.
+    """
+    n = masses.shape[-1]
+    systems = zip(values.reshape(-1, n, n), masses.reshape(-1, n), strict=True)
+    found = [np.einsum("i,ij,j->", m, v, m) for v, m in systems]
+    return np.reshape(found, masses.shape[:-1])

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.errors import MeanfieldError
 from ..solving.progress import Interruption, Progress
-from .executors import LOST, completed, opened, was_killed, was_lost
+from .executors import LOST, completed, opened, was_killed, was_lost, workers_of
 from .outcomes import Outcome, in_words, of_bytes
 from .points import Job, Point, Work
 from .store import Store
@@ -21,7 +21,7 @@ def run_points(
     store: Path | None = None,
     executor: Any = None,
     keep_errors: bool = False,
-    batch: int = 1,
+    batch: int | None = None,
     progress: bool | None = None,
     name: str = "sweep",
 ) -> tuple[list[Outcome | None], bool]:
@@ -53,7 +53,7 @@ def run_points(
     CheckpointError
         If the store is damaged, of another sweep, or in use.
     """
-    identity = {"work": work, "rng": seed, "batch": batch}
+    identity = {"work": work, "rng": seed}
     with Store(store, identity) as kept:
         run = _Run(work, points, seed, kept, keep_errors)
         run.through(executor, batch, progress, name)
@@ -78,15 +78,15 @@ class _Run:
             self.outcomes = {key: one for key, one in self.outcomes.items() if not one.error}
         self._counted(key for key in self._costs if key in self.outcomes)
 
-    def through(self, executor: Any, batch: int, progress: bool | None, name: str) -> None:
+    def through(self, executor: Any, batch: int | None, progress: bool | None, name: str) -> None:
         """Run what is left."""
         left = [point for point in self._points if point.key not in self.outcomes]
-        batches = self._work.batches(left, batch, self._seed) if left else []
-        jobs = [Job(self._work, points, self._seed) for points in batches]
         failures: list[MeanfieldError] = []
-        if not jobs:
+        if not left:
             return
         with opened(executor) as workers, Progress(name, progress, self._part()) as bar:
+            batches = self._work.batches(left, batch, self._seed, workers_of(workers))
+            jobs = [Job(self._work, points, self._seed) for points in batches]
             with Interruption() as interruption:
 
                 def stop() -> bool:
@@ -96,12 +96,14 @@ class _Run:
                 for _, future in completed(workers, [(Job(self._work, [], self._seed), 0)], stop):
                     if not stop() and (error := future.exception()):
                         failures.append(self._lost(jobs[0].points[0], error))
-                for number, future in completed(
-                    workers, zip(jobs, range(len(jobs)), strict=True), stop
-                ):
-                    if not (interruption.requested and was_lost(future)):
-                        self._enter(jobs[number], future, failures)
-                    bar.show(self._part(), f"{name} {self._count}/{len(self._points)}")
+                while jobs and not stop():
+                    numbered, jobs = jobs, []
+                    for number, future in completed(
+                        workers, zip(numbered, range(len(numbered)), strict=True), stop
+                    ):
+                        if not (interruption.requested and was_lost(future)):
+                            jobs += self._enter(numbered[number], future, failures)
+                        bar.show(self._part(), f"{name} {self._count}/{len(self._points)}")
         if failures:
             raise failures[0]
 
@@ -113,16 +115,18 @@ class _Run:
             self._done += self._costs[key]
             self._count += 1
 
-    def _enter(self, job: Job, future: Future, failures: list[MeanfieldError]) -> None:
-        """Keep what came of a batch."""
+    def _enter(self, job: Job, future: Future, failures: list[MeanfieldError]) -> list[Job]:
+        """Keep what came of a batch; what is to be run instead."""
         try:
             payload = future.result()
         except KeyboardInterrupt:
-            return
+            return []
         except BaseException as error:  # of the executor: what points raise is an outcome
             if not was_killed(error):
                 failures.append(self._lost(job.points[0], error))
-                return
+                return []
+            if len(job.points) > 1:
+                return job.parts()
             payload = job.failed(error)  # a point that kills whichever worker runs it
         self._store.add(payload)
         outcomes = of_bytes(payload)
@@ -131,6 +135,7 @@ class _Run:
         for point in job.points:
             if outcomes[point.key].error and not self._keep_errors:
                 failures.append(_refused(point, outcomes[point.key]))
+        return []
 
     def _lost(self, point: Point, error: BaseException) -> MeanfieldError:
         text, given = in_words(error).rstrip("."), self._work.given

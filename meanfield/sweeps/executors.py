@@ -100,6 +100,17 @@ def opened(executor: Any) -> Iterator[Executor]:
         )
 
 
+def workers_of(executor: Executor) -> int:
+    """How many jobs it runs at the same time, as far as it says; else the number of cores."""
+    if isinstance(executor, Here):
+        return 1
+    client, known = getattr(executor, "_client", None), getattr(executor, "_max_workers", None)
+    if client is not None:  # of dask
+        with suppress(OSError):  # where the scheduler is gone, of which jobs tell
+            known = sum(client.nthreads().values())
+    return known or os.cpu_count() or 1
+
+
 def _client(address: str) -> Any:
     try:
         from distributed import Client

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ERROR, REPLICA, VALUE, STATUS = "error", "replica", "value", "status"
 KINDS = "biufcU"  # of arrays that are kept: numbers, booleans and text
 NOT_RUN = "not run"
+WANTED = "f must return a number, an array, a dictionary of them, an xarray.Dataset or a Solution"
 
 
 class Variable(NamedTuple):
@@ -71,10 +72,7 @@ class Outcome:
                     f"'{ERROR}'; got {name!r}."
                 )
             if variable.values.dtype.kind not in KINDS:
-                raise TypeError(
-                    "f must return a number, an array, a dictionary of them, an xarray.Dataset or "
-                    f"a Solution; got {name} = {as_given(variable.values)}."
-                )
+                raise TypeError(f"{WANTED}; got {name} = {as_given(variable.values)}.")
         return cls(found)
 
     @classmethod
@@ -109,13 +107,26 @@ def _entry(name: Any, value: Any) -> Iterator[tuple[str, Variable]]:
             yield str(coordinate), _variable(entry.variable, True)
         yield name, _variable(value.variable, False)
     else:
-        array = np.asarray(value)
+        array = _array(name, value)
         yield name, Variable(tuple(f"{name}_{axis}" for axis in range(array.ndim)), array)
+
+
+def _array(name: Any, value: Any) -> np.ndarray:
+    """The array of a value; TypeError where it is none."""
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # whatever the conversion of an object does
+        advice = "Rows of an array have one length: fill up those that are shorter with nan."
+        raise TypeError(f"{WANTED}; got {name} = {as_given(value)}. {advice}") from error
+    if np.ma.is_masked(value):
+        raise TypeError(f"{WANTED}, with nan where nothing is known; {name} is masked.")
+    return array
 
 
 def _variable(variable: "xr.Variable", is_coordinate: bool) -> Variable:
     values = np.asarray(variable.values)
-    values = values.astype("U") if values.dtype.kind == "O" else values
+    if values.dtype.kind == "O" and all(isinstance(entry, str) for entry in values.flat):
+        values = values.astype("U")
     words = {name: text for name, text in variable.attrs.items() if isinstance(text, str)}
     return Variable(tuple(map(str, variable.dims)), values, is_coordinate, words)
 

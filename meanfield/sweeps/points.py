@@ -197,9 +197,22 @@ class Work(ABC):
         """How long a point takes, relative to others, for the progress bar."""
         return 1.0
 
-    def batches(self, points: list[Point], size: int, seed: int | None) -> list[list[Point]]:
-        """All points, in groups that are run at once; by default each alone."""
-        fitting("batch", size, "1: only runs of a configuration are done in batches", size == 1)
+    def batches(
+        self, points: list[Point], size: int | None, seed: int | None, workers: int
+    ) -> list[list[Point]]:
+        """All points, in groups that are run at once; by default each alone.
+
+        Parameters
+        ----------
+        size : int or None
+            The largest of a group; None leaves it open.
+        seed : int or None
+            Of the sweep.
+        workers : int
+            How many groups can be run at the same time.
+        """
+        alone = "1: only runs of a configuration are done in batches"
+        fitting("batch", size, alone, size in (None, 1))
         return [[point] for point in points]
 
 
@@ -275,6 +288,10 @@ class Job:
         if interruption.requested:
             raise KeyboardInterrupt
         return to_bytes([point.key for point in self.points], outcomes)
+
+    def parts(self) -> list["Job"]:
+        """The same, each point alone."""
+        return [Job(self.work, [point], self.seed) for point in self.points]
 
     def failed(self, error: BaseException) -> bytes:
         """The same, where an error came of it."""

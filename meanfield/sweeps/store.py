@@ -167,7 +167,7 @@ class Store:
         """Raise CheckpointError for the store of another sweep; warn of other versions."""
         if then["identity"] != now["identity"]:
             raise CheckpointError(
-                f"{path} belongs to another sweep, whose function, rng or batches differ. Resume "
+                f"{path} belongs to another sweep, whose function or rng differ. Resume "
                 "with the same ones, or use another file."
             )
         old, new = then["versions"], now["versions"]

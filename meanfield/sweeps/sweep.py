@@ -25,7 +25,7 @@ def sweep(
     store: str | Path | None = None,
     executor: Any = None,
     errors: Literal["raise", "keep"] = "raise",
-    batch: Natural = 1,
+    batch: Natural | None = None,
     progress: bool | None = None,
 ) -> Any:
     """Call a function, or run a configuration, at all points of a grid of parameters.
@@ -61,10 +61,12 @@ def sweep(
     errors : "raise" or "keep"
         Whether a point that fails ends the sweep, after those that are running. Else it is nan, and
         the variable "error" has the message, "" at other points.
-    batch : int
-        Of a configuration without `rng`: how many points that differ in numbers which the model
-        takes as arrays are solved at once, as an ensemble. Densities have the same numbers, to the
-        last bit, and tokens to the tolerance of their runs. What is in the store are whole batches.
+    batch : int, optional
+        Of a configuration: how many points at most are solved at once, as an ensemble, where they
+        differ in numbers of the model which it takes as arrays, in numbers or seeds of the start,
+        or in seeds. Results are the same to the last bit. By default as many as pay: up to 64,
+        fewer of large systems, and so few that each worker has four batches. A point that fails,
+        or ends early, is run again alone.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
 

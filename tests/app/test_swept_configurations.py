@@ -111,7 +111,8 @@ def test_the_command_writes_a_file_and_a_table(tmp_path, monkeypatch):
 
 def test_an_interrupted_command_is_resumed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "sweep.toml").write_text(SWEEP)
+    one_by_one = SWEEP.replace("[sweep.parameters]", "[sweep]\nbatch = 1\n[sweep.parameters]")
+    (tmp_path / "sweep.toml").write_text(one_by_one)
     run, calls = mf.Transformer.resolve, []
 
     def fails_at_last(self, place):

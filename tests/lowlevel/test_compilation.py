@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numba import njit
 
+from meanfield.lowlevel import compilation
 from meanfield.lowlevel.compilation import INNER, listening
 
 ROOT = Path(__file__).parents[2]
@@ -121,3 +122,46 @@ def test_what_may_be_rounded_in_several_ways_is_a_part_of_its_caller():
         private = name.startswith("_")
         if "fastmath" in options and (module in callers if private else callers):
             assert "WITHIN" in options, f"{module}.{name} is called by compiled code."
+
+
+CONSTANTS = """
+import sys
+from meanfield.lowlevel.compilation import njit
+factor = float(sys.argv[1])
+
+def of(shift):
+    return lambda t: factor * t + shift
+
+@njit(cache=True)
+def part(t):
+    return factor * t
+
+@njit(cache=True)
+def whole(t):
+    return part(t) + 1.0
+
+compiled = [njit(cache=True)(of(shift)) for shift in (0.0, factor)]
+print([f(1.0) for f in compiled], whole(1.0))
+"""
+
+
+def test_code_is_kept_for_the_numbers_that_it_was_compiled_with(tmp_path):
+    """Those of closures, of modules, and of compiled functions that are called."""
+    script = tmp_path / "constants.py"
+    script.write_text(CONSTANTS)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    for factor in (2.0, 5.0, 2.0):
+        done = subprocess.run(
+            [sys.executable, str(script), str(factor)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == f"[{factor}, {2 * factor}] {factor + 1}"
+
+
+def test_code_is_kept_for_the_switches_that_it_was_compiled_with(monkeypatch):
+    before = compilation._switches()
+    monkeypatch.setattr(compilation.config, "LOOP_VECTORIZE", "another")
+    assert compilation._switches() != before

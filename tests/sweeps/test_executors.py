@@ -14,7 +14,8 @@ import pytest
 from swept import drawn, fails_at_two, slow
 
 import meanfield as mf
-from meanfield.sweeps.executors import processes
+from meanfield.sweeps.executors import Here, processes, workers_of
+from meanfield.sweeps.points import Work
 
 HERE = Path(__file__).parent
 AT = {"beta": [1.0, 2.0, 3.0]}
@@ -33,6 +34,46 @@ def test_processes_give_the_same_numbers_and_failures_of_pickling_are_told():
         Timer(0.1, process.kill).start()
         with pytest.raises(mf.MeanfieldError, match="A worker or the scheduler was lost"):
             mf.sweep(slow, {"i": range(1000)}, rng=1, executor=pool)
+
+
+class Batches(Work):
+    """Points in one batch, which kills the worker that runs one of them."""
+
+    takes_rng = False
+
+    def check(self, point):
+        pass
+
+    def batches(self, points, size, seed, workers):
+        return [points]
+
+    def values(self, points, seed):
+        return [point.parameters["i"] for point in points]
+
+
+def test_of_a_batch_that_kills_workers_the_point_that_does_so_fails_alone():
+    class Killing(ThreadPoolExecutor):
+        def submit(self, job, number):
+            if any(point.parameters["i"] == 2 for point in job.points):
+                job = killed
+            return super().submit(job, number)
+
+    def killed(_number):
+        raise KilledWorker("killed")
+
+    class KilledWorker(Exception):
+        __module__ = "distributed.scheduler"
+
+    with Killing(1) as pool:
+        found = mf.sweep(Batches(), {"i": [1, 2, 3]}, executor=pool, errors="keep")
+    np.testing.assert_array_equal(found["value"], [1.0, np.nan, 3.0])
+    assert [text.split(":")[0] for text in found["error"].values] == ["", "KilledWorker", ""]
+
+
+def test_executors_tell_how_much_they_run_at_once():
+    with ThreadPoolExecutor(3) as pool:
+        assert workers_of(pool) == 3
+    assert workers_of(Here()) == 1
 
 
 @pytest.fixture

@@ -194,7 +194,15 @@ def test_what_makes_no_sense_is_refused(call, words):
 
 @pytest.mark.parametrize("value", [None, [[1], [1, 2]], {"error": 1.0}, {"a/b": 1.0}, object()])
 def test_what_f_must_not_return_is_a_failure(value):
-    with pytest.raises(mf.MeanfieldError, match="point i = 1 failed"):
+    with pytest.raises(mf.MeanfieldError, match=r"point i = 1 failed: .*Error: f must return"):
+        mf.sweep(lambda i: value, {"i": [1]})
+
+
+@pytest.mark.parametrize(
+    "value", [np.ma.array([1.0, 2.0], mask=[False, True]), xr.Dataset({"a": ("q", [object()])})]
+)
+def test_what_would_be_kept_as_something_else_is_a_failure(value):
+    with pytest.raises(mf.MeanfieldError, match="TypeError: f must return a number"):
         mf.sweep(lambda i: value, {"i": [1]})
 
 
