@@ -160,15 +160,18 @@ class DirectTangents:
         n = columns.shape[2]
         blocks = -(-n // BLOCK)
         for r, beta in enumerate(betas):
-            given = columns[r], changes[:, r].copy(), beta, rates[:, r].copy()
-            target = np.zeros((1 + len(changes), *columns[r].shape))
+            moved, by = changes[:, r].copy(), rates[:, r].copy()
+            if not len(moved):  # compiled loops take sums beside those of the first tangent
+                moved, by = np.zeros((1, *columns[r].shape)), np.zeros(1)
+            given = columns[r], moved, beta, by
+            target = np.zeros((1 + len(moved), *columns[r].shape))
             self.threads.share(partial(tangents_in_blocks, *given, target), blocks)
             for turn in range(rounds_of(blocks)):
                 work = partial(tangents_of_blocks, *given, target, turn)
                 self.threads.share(work, (blocks + 1) // 2)
             if self.drift.normalised:
                 self._renew_faint(given, target)
-            found[:, r] = target
+            found[:, r] = target[: len(found)]
 
     def _by_gram(self, columns, changes, betas, rates, found, known) -> None:
         """As `_by_pairs`, by blocks of Gram matrices, each for both its tokens."""

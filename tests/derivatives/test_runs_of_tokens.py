@@ -339,6 +339,15 @@ def test_known_velocities_leave_their_changes_as_they_are(engine, n, d, drift, n
     assert np.abs(dv - dw).max() < 1e-12 * np.abs(dw).max()
 
 
+@pytest.mark.parametrize(("n", "d"), [(300, 2), (300, 3), (300, 5), (80, 9)])
+def test_velocities_without_tangents(n, d):
+    x, masses = points(n, d)[None], np.full((1, n), 1 / n)
+    sums = mf.engines.Direct().build(mf.SA(beta=2.0), n, d)
+    v, dv = sums.with_tangents([]).velocity(x, masses, np.empty((0, *x.shape)), np.empty((0, 1, n)))
+    known = sums.velocity(x, masses)
+    assert not dv.size and np.abs(v - known).max() < 1e-13 * np.abs(known).max()
+
+
 @pytest.mark.parametrize(
     "engine, n, d", [(mf.engines.Direct(), 80, 9), (mf.engines.Modes(), 60, 3)]
 )
