@@ -132,7 +132,7 @@ class FieldTransport(Transport):
             parts = [(factor, field.tables()) for factor, field in fields]
             if any(tables is None for _, tables in parts):
                 return None
-            mine = [table.scaled(factor) for factor, tables in parts for table in tables or ()]
+            mine = [table.scaled(factor) for factor, found in parts for table in (found or [[]])[0]]
             if self._forward is not None:
                 mine.append(Table.constant(self._tangential(self._forward)[0]))
             found.append(merged(mine))
