@@ -90,7 +90,7 @@ def gradient(
 
     The transpose of the discrete map that the run was, along its accepted steps, schemes and
     degrees: its products with directions are those of `tangents` of `solve`, to rounding. About
-    sqrt(n) states are kept of n steps, and the stages of sqrt(n) steps at a time.
+    sqrt(n) states are kept of n steps, and the stages of sqrt(n) steps, or of 32 MiB, at a time.
 
     Parameters
     ----------

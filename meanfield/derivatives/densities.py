@@ -17,6 +17,7 @@ from .parameters import changes_of, tables_of
 from .steps import DifferentiatedScheme, Diffusion, Noise
 
 FieldsOn = Callable[[Geometry, int], Any]  # factors and fields of a member's drift on a space
+RECORDED = 1 << 22  # numbers of stages that are kept, where those of sqrt(n) steps are fewer
 END = 1 - 1e-9  # parts of a step from which on its end is meant
 
 
@@ -191,18 +192,17 @@ class DifferentiatedRun:
         """The gradient at the start, (modes,), of a scalar with the gradient `end` at the end.
 
         And its derivatives by the parameters. Stages are kept of about sqrt(n) of n steps at a
-        time; states at the beginnings of these parts are kept of all.
+        time, or of as many as RECORDED numbers hold; states at the beginnings of these parts are
+        kept of all.
         """
         parts, u, geometry = [], self.first, self.geometry
-        longest = max(1, int(np.ceil(np.sqrt(sum(len(piece.steps) for piece in self._pieces)))))
-        for piece in self._pieces:
+        every = [(piece, *part) for piece in self._pieces for part in self._recorded(piece)]
+        for piece, steps, noise in every:
             u = geometry.resample(u, piece.stretch.degree)
             geometry = geometry.with_degree(piece.stretch.degree)
-            forwards, noise = self._forwards(piece), self._noise(piece)
-            for i in range(0, len(piece.steps), longest):
-                part = _part(piece.steps, noise, i, i + longest)
-                parts.append((piece, part, u))
-                u = forwards.advance(u[None], *part)[0]
+            parts.append((piece, (steps, noise), u))
+            if len(parts) < len(every):  # the last one is recorded alone
+                u = self._forwards(piece).advance(u[None], steps, noise)[0]
         l = self.geometry.with_modes(end.size).resample(end, geometry.degree)
         by_parameter = np.zeros(len(self.parameters))
         for piece, (steps, noise), u in reversed(parts):
@@ -214,6 +214,15 @@ class DifferentiatedRun:
             by_parameter += found
         l = here.resample(l, self.geometry.degree) if parts else l
         return l, by_parameter
+
+    def _recorded(self, piece: Piece) -> Iterator[tuple[np.ndarray, Noise]]:
+        """Parts of a piece whose stages and slopes are kept at a time."""
+        most, space = sum(len(each.steps) for each in self._pieces), self.geometry
+        modes = space.with_degree(piece.stretch.degree).degrees.size
+        size = 2 * (len(piece.stretch.scheme.nodes) + 1) * modes * (space.dtype.itemsize // 8)
+        longest, noise = max(int(np.ceil(np.sqrt(most))), RECORDED // size), self._noise(piece)
+        for first in range(0, len(piece.steps), longest):
+            yield _part(piece.steps, noise, first, first + longest)
 
     def _forwards(self, piece: Piece) -> DifferentiatedScheme:
         key = self._key("forwards", piece)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..engines.fields import DensityField, GridDensity, NotSmooth, Quotient
+from ..engines.density_heads import GridDensity, NotSmooth, Quotient
+from ..engines.fields import DensityField
 from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
 from ..models.transformer import Transformer

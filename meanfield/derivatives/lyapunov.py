@@ -207,9 +207,7 @@ def _of_densities(
             here = space.with_modes(states[index].size)
             whole = np.broadcast_to(states[index], (*initial.shape, states[index].size))
             mine = kept.setdefault(index if run.model.drift.shape else (), {})
-            member = DifferentiatedRun(
-                run.model, Density(here, whole), index, piece, (), kept=mine
-            )
+            member = DifferentiatedRun(run.model, Density(here, whole), index, piece, (), kept=mine)
             (found,) = member.tangents(np.array([end]), list(tangents[index]))
             states[index] = found[0]
             here = space.with_modes(found.shape[1])

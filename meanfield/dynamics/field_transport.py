@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..engines.fields import DensityField, GridDensity, fields_of
+from ..engines.density_heads import GridDensity
+from ..engines.fields import DensityField, fields_of
 from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
 from ..models.transformer import Transformer

@@ -257,15 +257,15 @@ class Quotient:
         return self._change(above[:, :1], None if below is None else below[:1])[:, 0]
 
     def _change(self, above: np.ndarray, below: np.ndarray | None) -> np.ndarray:
-        if self.below is None:
-            return above
+        if self.moving is None or below is None:
+            return above / self.level
         moves = np.where(self.moving, below, 0.0)
         return (above - self.velocity[:, None] * moves) / self.level
 
     def pulled_back(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Of F (d - 1, N) on changes of the velocity: those on numerator and denominator."""
         F = F / self.level
-        if self.below is None:
+        if self.moving is None:
             return F, None
         return F, -np.where(self.moving, (F * self.velocity).sum(axis=0), 0.0)
 
@@ -431,5 +431,3 @@ def _smooth(kernel: Kernel | None) -> Kernel:
     if kernel is None:
         raise NotSmooth
     return kernel
-
-

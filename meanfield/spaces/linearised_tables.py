@@ -24,6 +24,8 @@ from ..lowlevel.simd import aligned
 from .circle_transport import NEGLIGIBLE, Table, _accumulate
 from .contract import Transport
 
+BLOCK = 512  # points at which four rows of a table are combined for all functions at a time
+
 
 class Tabulated(NamedTuple):
     """A velocity on the circle, or the derivative of one by a parameter.
@@ -272,23 +274,25 @@ def _quotient(v, above, below, least):
 
 @njit(**INNER)
 def _accumulate_rows(totals, tables, at, columns, parts):
-    """totals_r += sum_i parts_ri tables_(at + i), four rows of the table at a time."""
-    i = 0
-    while i + 4 <= columns:
-        p, q, r, s = tables[at + i], tables[at + i + 1], tables[at + i + 2], tables[at + i + 3]
-        for row in range(len(totals)):
-            total = totals[row]
-            a, b, c, d = parts[row, i], parts[row, i + 1], parts[row, i + 2], parts[row, i + 3]
-            for j in range(total.size):
-                total[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
-        i += 4
-    while i < columns:
-        p = tables[at + i]
-        for row in range(len(totals)):
-            total, a = totals[row], parts[row, i]
-            for j in range(total.size):
-                total[j] += a * p[j]
-        i += 1
+    """totals_r += sum_i parts_ri tables_(at + i), by BLOCK points, which all rows find in cache."""
+    for begin in range(0, totals.shape[1], BLOCK):
+        end, i = min(begin + BLOCK, totals.shape[1]), 0
+        while i + 4 <= columns:
+            p, q = tables[at + i, begin:end], tables[at + i + 1, begin:end]
+            r, s = tables[at + i + 2, begin:end], tables[at + i + 3, begin:end]
+            for row in range(len(totals)):
+                total = totals[row, begin:end]
+                a, b, c, d = parts[row, i], parts[row, i + 1], parts[row, i + 2], parts[row, i + 3]
+                for j in range(total.size):
+                    total[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
+            i += 4
+        while i < columns:
+            p = tables[at + i, begin:end]
+            for row in range(len(totals)):
+                total, a = totals[row, begin:end], parts[row, i]
+                for j in range(total.size):
+                    total[j] += a * p[j]
+            i += 1
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
