@@ -10,7 +10,8 @@ differences of runs with the same equal steps.
 
 Other noises, and noise that changes: the same for a kappa that is a function of time or a
 PerLayer, and under Anisotropic, MultiplicativeIto and MultiplicativeStratonovich noise, on the
-circle and on S^2. Tangents alone under Attention with matrices, a Field and a feed-forward map.
+circle and on S^2. Both under Attention with matrices, of two heads or of one with each kind of
+weights, and under sums with a Field, a FeedForward, and with a feed-forward map.
 
 Closed forms: growth rates from the uniform state and their derivatives by beta and kappa, the exact
 solution of Ott and Antonsen along the run, and the noisy Kuramoto model at rest, dr/dkappa =
@@ -30,6 +31,7 @@ them, and of the group Oh on S^2: of drifts b v, where d kappa/d b = -kappa/b.
 """
 
 import sys
+from functools import partial
 
 import numpy as np
 from _report import Report, successful
@@ -79,9 +81,9 @@ def frozen(report: Report) -> None:
 def adjoint(report: Report, name: str, run: mf.Solution, direction: mf.Variation) -> None:
     for what, f in {"x^2": lambda x: x[:, -1] ** 2, "x^3": lambda x: x[:, -1] ** 3}.items():
         gradient = mf.gradient(f, run)
-        along = gradient.initial.paired(direction)
-        values = [gradient.parameters["beta"], gradient.parameters["kappa"], along]
-        for value, key in zip(values, run.tangents, strict=True):
+        values = gradient.parameters | {"direction_0": gradient.initial.paired(direction)}
+        for key in run.tangents:
+            value = values[key]
             forwards = float(run.tangents[key][-1].expect(f))
             label = f"adjoint of {what}, {key}"
             report.compare(name, label, predicted=forwards, measured=value, tolerance=1e-10)
@@ -189,17 +191,28 @@ def attention_and_fields(report: Report) -> None:
             heads = {"Q": np.stack([Q, V]), "V": np.stack([V, Q])}
             return {"drift": mf.Attention(**heads, beta=1.5 + by.get("beta", 0))}
 
+        def weighted(by, *, Q=Q, V=V, weights):
+            return {"drift": mf.Attention(Q, Q, V, 1.5 + by.get("beta", 0), weights=weights)}
+
         def field(by):
             drift = mf.SA(beta=2.0 + by.get("drifts[0].beta", 0))
             drift = drift + (0.5 + by.get("factors[1]", 0)) * mf.Field(pushing)
             return {"drift": drift, "feedforward": pushing}
+
+        def forward(by, *, Q=Q, V=V):
+            drift = mf.SA(beta=2.0 + by.get("drifts[0].beta", 0))
+            layer = mf.FeedForward(Q, V, np.arange(len(Q)) / 3, np.tanh)
+            return {"drift": drift + (0.5 + by.get("factors[1]", 0)) * layer}
 
         start = space.density(lambda *x: 1 + 0.3 * (np.cos(x[0]) if len(x) == 1 else x[0] * x[2]))
         direction = mf.Variation(space, space.uniform().coefficients - start.coefficients)
         cases = {
             "heads": (["beta"], heads),
             "SA + Field": (["drifts[0].beta", "factors[1]"], field),
+            "SA + FeedForward": (["drifts[0].beta", "factors[1]"], forward),
         }
+        for weights in (mf.Unnormalised(), mf.L2(), mf.Sigmoid(-0.5), mf.Linear()):
+            cases[type(weights).__name__] = ["beta"], partial(weighted, weights=weights)
         for name, (names, made) in cases.items():
 
             def run(by, tangents=(), *, of=(made, start, direction)):
@@ -218,8 +231,9 @@ def attention_and_fields(report: Report) -> None:
                 for i, h in enumerate(found):
                     expected = sum(w * many[n][i].coefficients for n, w in FOURTH.items()) / STEP
                     worst = max(worst, np.abs(expected - h.coefficients).max())
-            report.compare(f"{space!r}, {name}", "tangents", predicted=0, measured=worst,
-                           tolerance=1e-8)  # fmt: skip
+            label = f"{space!r}, {name}"
+            report.compare(label, "tangents", predicted=0, measured=worst, tolerance=1e-8)
+            adjoint(report, label, here, direction)
 
 
 def closed_forms(report: Report) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from ..core.checks import as_given, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..spaces import Density
-from .densities import DifferentiatedRun, check_differentiable, names_of_kappa
+from .densities import DifferentiatedRun, check_differentiable, drift_of, names_of_kappa
 from .journal import EnsembleJournal, Journal, end_of
 from .tangents import check_state, checked_parameter
 from .variation import Variation
@@ -90,7 +90,7 @@ def gradient(
 
     The transpose of the discrete map that the run was, along its accepted steps, schemes and
     degrees: its products with directions are those of `tangents` of `solve`, to rounding. About
-    sqrt(n) states are kept of n steps, and the stages of sqrt(n) steps at a time.
+    sqrt(n) states are kept of n steps, and the stages of sqrt(n) steps, or of 32 MiB, at a time.
 
     Parameters
     ----------
@@ -120,23 +120,24 @@ def gradient(
     fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
     final: Any = run.final
     check_state(final)
-    check_differentiable(run.model, adjoint=True)
+    check_differentiable(run.model, final.geometry)
     journal, initial = recorded(run)
     if parameters is None:
-        parameters = [*run.model.drift.as_zonal().parameters, *names_of_kappa(run.model)]
+        parameters = [*drift_of(run.model).parameters, *names_of_kappa(run.model)]
     many = isinstance(parameters, Sequence) and not isinstance(parameters, str)
     fitting("parameters", parameters, 'a list such as ["beta", "kappa"]', many, TypeError)
     names = [checked_parameter("parameters", name, run.model) for name in parameters]
     space, shape, start = final.geometry, run.shape, run.options["t_start"]
     values, found = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
     by_parameter = np.empty((len(names), *shape))
+    shared: dict | None = None if run.model.drift.shape else {}
     for index in np.ndindex(*shape):
         last = Density(space, final.coefficients[index])
         values[index], slope = _evaluated(of, last)
         end = space.to_coefficients(slope)
         own = journal.member(index)
         _check_end(run, own, end_of(run, journal, index))
-        member = DifferentiatedRun(run.model, initial, index, own, names, start)
+        member = DifferentiatedRun(run.model, initial, index, own, names, start, kept=shared)
         found[index], by_parameter[:, *index] = member.gradient(end)
     return Gradient(
         values, Variation(initial.geometry, found), dict(zip(names, by_parameter, strict=True))

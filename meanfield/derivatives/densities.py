@@ -7,32 +7,32 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
+from ..engines.fields import fields_of
 from ..models.transformer import Transformer
 from ..spaces import Density, Geometry
 from ..spaces.linearised import Adjoint, Tables, Tangents
-from .fields import FieldTangents, check_fields_differentiable
+from .fields import DifferentiableFields, check_fields_differentiable
 from .journal import Journal, Stretch
 from .parameters import changes_of, tables_of
 from .steps import DifferentiatedScheme, Diffusion, Noise
 
+FieldsOn = Callable[[Geometry, int], Any]  # factors and fields of a member's drift on a space
+RECORDED = 1 << 22  # numbers of stages that are kept, where those of sqrt(n) steps are fewer
 END = 1 - 1e-9  # parts of a step from which on its end is meant
 
 
 def check_differentiable(
-    model: Transformer, geometry: Geometry | None = None, adjoint: bool = False
+    model: Transformer, geometry: Geometry, fields: FieldsOn | None = None
 ) -> None:
     """Raise MeanfieldError, with the reason, for runs of densities that are not differentiated.
 
-    On a geometry, where the drift is not zonal; `adjoint` for gradients, which need a zonal drift.
+    `fields` of the run on a geometry, where the drift is not zonal, and they are known.
     """
     reasons = {
         "common noise, which is random": model.common is not None,
         "a reaction": model.reaction != 0,
         f"the normalisation {model.normalisation!r}": not model.normalisation.is_identity,
         "a drift whose parameters change with time": not model.drift.constant,
-        "a drift that is not zonal, or a feed-forward map, whose adjoint is not known": (
-            adjoint and not model.is_zonal
-        ),
     }
     for reason, here in reasons.items():
         if here:
@@ -41,8 +41,12 @@ def check_differentiable(
                 f"or none; this model has {reason}: {model!r}. Take another model, or differences "
                 "of runs with dt= and max_degree= = min_degree=."
             )
-    if geometry is not None and not model.is_zonal:
-        check_fields_differentiable(model, geometry)
+    if not model.is_zonal:
+        drift = model.drift.member((0,) * len(model.drift.shape))
+        if fields is None:
+            geometry = geometry.with_degree(min(geometry.degree, 4))
+        own = fields_of(drift, geometry) if fields is None else fields(geometry, 0)
+        check_fields_differentiable(DifferentiableFields(model, drift, own, geometry))
 
 
 def drift_of(model: Transformer) -> Any:
@@ -104,6 +108,11 @@ class DifferentiatedRun:
         Of the drift, or of the noise: see `names_of_kappa`.
     start : float
         The time at which the run begins.
+    fields : callable, optional
+        (geometry, member) -> the fields of a drift that is not zonal, those of the run.
+    kept : dict, optional
+        Where N with its derivatives is kept for other steps of the same member, or of members
+        with the same drift.
     """
 
     def __init__(
@@ -114,12 +123,16 @@ class DifferentiatedRun:
         journal: Journal,
         parameters: Sequence[str],
         start: float = 0.0,
+        *,
+        fields: FieldsOn | None = None,
+        kept: dict | None = None,
     ):
         shape, drift = initial.shape, drift_of(model)
-        if drift.shape:
-            own = {n: np.broadcast_to(v, shape)[index] for n, v in drift.parameters.items()}
-            drift = drift.replace(**own)
+        number = int(np.ravel_multi_index(index, shape)) if shape else 0
+        drift = drift.broadcast(shape).member(number) if drift.shape else drift
         self._model, self._start = model, start
+        self._fields, self._number = fields, number
+        self._nonlinear = {} if kept is None else kept
         self._steady = model.steady_noise
         self.kappa = float(np.broadcast_to(model.kappa, shape)[index]) if self._steady else np.nan
         self.geometry, self.first = initial.geometry, initial.coefficients[index]
@@ -179,18 +192,17 @@ class DifferentiatedRun:
         """The gradient at the start, (modes,), of a scalar with the gradient `end` at the end.
 
         And its derivatives by the parameters. Stages are kept of about sqrt(n) of n steps at a
-        time; states at the beginnings of these parts are kept of all.
+        time, or of as many as RECORDED numbers hold; states at the beginnings of these parts are
+        kept of all.
         """
         parts, u, geometry = [], self.first, self.geometry
-        longest = max(1, int(np.ceil(np.sqrt(sum(len(piece.steps) for piece in self._pieces)))))
-        for piece in self._pieces:
+        every = [(piece, *part) for piece in self._pieces for part in self._recorded(piece)]
+        for piece, steps, noise in every:
             u = geometry.resample(u, piece.stretch.degree)
             geometry = geometry.with_degree(piece.stretch.degree)
-            forwards, noise = self._forwards(piece), self._noise(piece)
-            for i in range(0, len(piece.steps), longest):
-                part = _part(piece.steps, noise, i, i + longest)
-                parts.append((piece, part, u))
-                u = forwards.advance(u[None], *part)[0]
+            parts.append((piece, (steps, noise), u))
+            if len(parts) < len(every):  # the last one is recorded alone
+                u = self._forwards(piece).advance(u[None], steps, noise)[0]
         l = self.geometry.with_modes(end.size).resample(end, geometry.degree)
         by_parameter = np.zeros(len(self.parameters))
         for piece, (steps, noise), u in reversed(parts):
@@ -202,6 +214,15 @@ class DifferentiatedRun:
             by_parameter += found
         l = here.resample(l, self.geometry.degree) if parts else l
         return l, by_parameter
+
+    def _recorded(self, piece: Piece) -> Iterator[tuple[np.ndarray, Noise]]:
+        """Parts of a piece whose stages and slopes are kept at a time."""
+        most, space = sum(len(each.steps) for each in self._pieces), self.geometry
+        modes = space.with_degree(piece.stretch.degree).degrees.size
+        size = 2 * (len(piece.stretch.scheme.nodes) + 1) * modes * (space.dtype.itemsize // 8)
+        longest, noise = max(int(np.ceil(np.sqrt(most))), RECORDED // size), self._noise(piece)
+        for first in range(0, len(piece.steps), longest):
+            yield _part(piece.steps, noise, first, first + longest)
 
     def _forwards(self, piece: Piece) -> DifferentiatedScheme:
         key = self._key("forwards", piece)
@@ -215,11 +236,7 @@ class DifferentiatedRun:
         key = self._key("backwards", piece)
         if key not in self._kept:
             geometry = self.geometry.with_degree(piece.stretch.degree)
-            tables, changes = self._tables_on(geometry)
-            none = Tables(np.zeros(geometry.degree + 1), None)
-            aligned = iter(changes)
-            all_ = [next(aligned) if n in self.of_drift else none for n in self.parameters]
-            transport = Adjoint(geometry, tables, all_)
+            transport = self._transport(geometry, self.parameters, adjoint=True)
             self._kept[key] = self._scheme(piece, geometry, transport, self.parameters)
         return self._kept[key]
 
@@ -275,14 +292,30 @@ class DifferentiatedRun:
 
     # Both ----------------------------------------------------------------------------------
 
-    def _transport(self, geometry: Geometry, names: Sequence[str | None]) -> Any:
-        """N with its tangents."""
-        if not self._model.is_zonal:
-            of_drift = [n if n in self.of_drift else None for n in names]
-            return FieldTangents(self._model, self.drift, geometry, of_drift)
+    def _transport(
+        self, geometry: Geometry, names: Sequence[str | None], adjoint: bool = False
+    ) -> Any:
+        """N with its tangents, or transposed."""
+        of_drift = [n if n in self.of_drift else None for n in names]
+        key = geometry.degree, tuple(of_drift), adjoint
+        if key not in self._nonlinear:
+            of = self._zonal if self._model.is_zonal else self._by_fields
+            self._nonlinear[key] = of(geometry, of_drift, adjoint)
+        return self._nonlinear[key]
+
+    def _by_fields(self, geometry: Geometry, names: list[str | None], adjoint: bool) -> Any:
+        of = self._fields
+        own = fields_of(self.drift, geometry) if of is None else of(geometry, self._number)
+        fields = DifferentiableFields(self._model, self.drift, own, geometry)
+        return fields.adjoint(names) if adjoint else fields.tangents(names)
+
+    def _zonal(self, geometry: Geometry, names: list[str | None], adjoint: bool) -> Any:
         tables, changes = self._tables_on(geometry)
-        which = [self.of_drift.index(n) if n in self.of_drift else -1 for n in names]
-        return Tangents(geometry, tables, changes if names else [], which)
+        if not adjoint:
+            which = [-1 if n is None else self.of_drift.index(n) for n in names]
+            return Tangents(geometry, tables, changes if names else [], which)
+        none, aligned = Tables(np.zeros(geometry.degree + 1), None), iter(changes)
+        return Adjoint(geometry, tables, [none if n is None else next(aligned) for n in names])
 
     def _key(self, what: str, piece: Piece) -> tuple:
         return what, piece.stretch.degree, piece.stretch.scheme.name, piece.layer

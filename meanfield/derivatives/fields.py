@@ -1,199 +1,249 @@
-"""Tangents of N under drifts that are not zonal: -div(mu v), v a sum of quotients linear in mu.
+"""Derivatives of N under drifts that are not zonal: -div(mu v), v a sum of quotients linear in mu.
 
-At the points of the grid v = sum_h A_h mu/B_h mu with linear A_h and B_h, so that
+At the points of the grid v = sum_h c_h A_h mu/B_h mu with linear A_h and B_h, so that
 
-    DN(mu) k = -div(k v + mu sum_h (A_h k - v_h B_h k)/B_h mu),    v_h = A_h mu/B_h mu
+    DN(mu) k = -div(k v + mu sum_h c_h (A_h k - v_h B_h k)/B_h mu),    v_h = A_h mu/B_h mu,
+    DN(mu)* l = <v, grad l> + sum_h c_h (A_h* F_h - B_h* <F_h, v_h>),  F_h = mu grad l/B_h mu
 
-Where a bound has taken the place of B_h mu, its derivative is 0.
+Where a bound has taken the place of B_h mu, its derivative is 0. Where the run is compiled, by
+tables on the circle, so are both of these: `spaces.linearised_tables`. Elsewhere state and tangents
+go through the kernels of the run together.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..core.kinds import ancestor
-from ..engines.fields import (
-    AttentionField,
-    DensityHead,
-    GridDensity,
-    NotSmooth,
-    PointField,
-    ZonalField,
-    fields_of,
-)
+from ..engines.density_heads import GridDensity, NotSmooth, Quotient
+from ..engines.fields import DensityField
 from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
 from ..models.transformer import Transformer
 from ..spaces import Geometry
-from ..spaces.circle_transport import NO_MASS
-from .parameters import NODES, WEIGHTS
+from ..spaces.circle_transport import NEGLIGIBLE, OF_SLOPES, Table
+from ..spaces.linearised_tables import TableAdjoint, TableTangents, Tabulated
 
-STEP = 0.02  # of differences of order 10 in a parameter, in units of it, or of 1
-
-
-@dataclass(frozen=True)
-class Quotient:
-    """A velocity at the points for each of many functions: numerators, denominators.
-
-    Attributes
-    ----------
-    above : ndarray, (d - 1, r, N)
-    below : ndarray, (r, N), or None for 1
-    least : ndarray or float
-        What takes the place of a smaller denominator.
-    """
-
-    above: np.ndarray
-    below: np.ndarray | None = None
-    least: Any = -np.inf
-
-    @property
-    def velocity(self) -> np.ndarray:
-        """That of the first function, (d - 1, N)."""
-        return self.above[:, 0] if self.below is None else self.above[:, 0] / self._level
-
-    @property
-    def changes(self) -> np.ndarray:
-        """How the velocity of the first function changes along the others, (d - 1, r - 1, N)."""
-        if self.below is None:
-            return self.above[:, 1:]
-        moves = np.where(self.below[0] > self.least, self.below[1:], 0.0)
-        return (self.above[:, 1:] - self.velocity[:, None] * moves) / self._level
-
-    @property
-    def _level(self) -> np.ndarray:
-        assert self.below is not None
-        return np.maximum(self.below[0], self.least)
+Parts = list[tuple[float, DensityField]]
 
 
-class QuotientHead(DensityHead):
-    """A head on many functions at once, which answers with a `Quotient`."""
-
-    def answer(self, pulls: np.ndarray, level: Any = None, least: Any = None) -> Any:
-        along = self.density.geometry.frame @ self.V  # (d - 1, N, d)
-        above = np.einsum("fna,arn->frn", along, pulls)
-        return Quotient(above, level, -np.inf if least is None else least)
-
-    def doubly_stochastic(self, tolerance: float, most_iterations: int) -> DensityHead:
-        raise NotSmooth  # u and w depend on the density
-
-
-def quotients(field: Any, functions: GridDensity) -> list[Quotient]:
-    """The velocities that functions (r, N) exert, which a field is the sum of.
-
-    Raises
-    ------
-    MeanfieldError
-        For fields that are no such quotients.
-    """
-    kind = ancestor(type(field), {kind: kind for kind in (ZonalField, PointField, AttentionField)})
-    space, reason = functions.geometry, f"its part {field.drift!r} is no quotient of linear sums"
-    if kind is PointField:
-        above = np.zeros((space.dimension - 1, *functions.values.shape))
-        above[:, 0] = field.velocity(0.0, functions)
-        return [Quotient(above)]
-    if kind is ZonalField:
-        attraction, normaliser = field._multipliers
-        rows = [space.gradient(attraction * row) for row in functions.coefficients]
-        below = None if normaliser is None else space.to_values(normaliser * functions.coefficients)
-        return [Quotient(np.stack(rows, axis=1), below, -np.inf if below is None else NO_MASS)]
-    if kind is AttentionField:
-        try:
-            heads = field.heads(0.0, functions, QuotientHead)
-            found = [field.drift.attend(head) for head in heads]
-        except NotSmooth:
-            reason = (
-                f"{field.drift!r} has a kernel that harmonics do not resolve, or weights that "
-                "depend on the density otherwise"
-            )
-        except TypeError:  # weights that calculate with answers
-            pass
-        else:
-            if all(isinstance(one, Quotient) for one in found):
-                return found
-    raise MeanfieldError(
-        f"Tangents are known for velocities that are quotients of linear functions of the density; "
-        f"{reason}. Take differences of runs with dt= and max_degree= = min_degree=."
-    )
-
-
-class FieldTangents:
-    """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...): as `linearised.Tangents`.
+class DifferentiableFields:
+    """The velocity of one member of an ensemble on one space, with its derivatives.
 
     Parameters
     ----------
     model : Transformer
     drift : Drift
         A single one: that of the member.
+    fields : list of (float, DensityField)
+        Factors and fields of its parts, those of the run where these are known.
     geometry : Geometry
-    names : sequence
-        For each h the name of the parameter of the drift that changes with it, or None.
     """
 
-    def __init__(self, model: Transformer, drift: Drift, geometry: Geometry, names: Any):
-        self._geometry, self._rows, self.time = geometry, 1 + len(names), np.zeros(1)
-        self._fields = fields_of(drift, geometry)
-        forward = model.feedforward
-        self._forward: Any = 0.0
-        if forward is not None:
+    def __init__(self, model: Transformer, drift: Drift, fields: Parts, geometry: Geometry):
+        self.drift, self.fields, self.geometry = drift, fields, geometry
+        self.forward = None
+        if model.feedforward is not None:
             values = model.feedforward_at(geometry.points)
-            self._forward = np.einsum("fnd,nd->fn", geometry.frame, values)
-        self._others = {
-            row: self._near(drift, name) for row, name in enumerate(names, 1) if name is not None
-        }
-        size = self._rows * geometry.degrees.size
-        self._function = PythonFunction(self._evaluate, size, geometry.dtype)
+            self.forward = np.einsum("fnd,nd->fn", geometry.frame, values)
+
+    def tangents(self, names: Sequence[str | None]) -> Any:
+        """N with tangents, each of a parameter of this name, or of none: see `Tangents`."""
+        parameters = list(dict.fromkeys(name for name in names if name is not None))
+        tables = self._tables(parameters)
+        if tables is None:
+            return FieldTangents(self, names)
+        which = [-1 if name is None else parameters.index(name) for name in names]
+        return TableTangents(*tables, self.geometry.degree, which)
+
+    def adjoint(self, names: Sequence[str | None]) -> Any:
+        """N transposed, with derivatives by parameters, 0 by None: see `Adjoint`."""
+        tables = self._tables(names)
+        if tables is None:
+            return FieldAdjoint(self, names)
+        return TableAdjoint(*tables, self.geometry.degree)
+
+    def quotients(self, functions: GridDensity, names: Sequence[str]) -> list[list[Quotient]]:
+        """The velocities of the parts, with derivatives by these parameters of the drift.
+
+        Raises
+        ------
+        MeanfieldError
+            For velocities that are no such sums.
+        """
+        found = []
+        for (_, field), own in zip(self.fields, self._own(names), strict=True):
+            try:
+                found.append(field.quotients(functions, own))
+            except NotSmooth:
+                raise MeanfieldError(
+                    "Derivatives are known for velocities that are quotients of linear functions "
+                    f"of the density; its part {field.drift!r} is no quotient of linear sums: a "
+                    "kernel that harmonics do not resolve, or weights that depend on the density "
+                    "otherwise. Take differences of runs with dt= and max_degree= = min_degree=."
+                ) from None
+        return found
+
+    def _own(self, names: Sequence[str | None]) -> list[list[str]]:
+        """For each part the parameters among these that are its own, by their names there."""
+        own: list[list[str]] = [[] for _ in self.fields]
+        for k, name in (self.drift.place_of(name) for name in names if name is not None):
+            if name is not None:
+                own[k].append(name)
+        return own
+
+    def _tables(self, names: Sequence[str | None]) -> tuple[Tabulated, list[Tabulated]] | None:
+        """Of the velocity, and of its derivatives; None where the run has none."""
+        points, every = self.geometry.weights.size, []
+        for (_, field), own in zip(self.fields, self._own(names), strict=True):
+            found = field.tables(own)
+            if found is None:
+                return None
+            every.append(dict(zip(["", *own], found, strict=True)))
+
+        def collected(of: int | None, name: str | None, factors: Sequence[float]) -> Tabulated:
+            """Tables of one part by a parameter, or all where there is none."""
+            tables: list[Table] = []
+            for k, (factor, mine) in enumerate(zip(factors, every, strict=True)):
+                if of is None:
+                    tables += [table.scaled(factor) for table in mine[""]]
+                elif k != of:
+                    tables += [table.nothing for table in mine[""]]
+                elif name is None:
+                    tables += [table.by_factor for table in mine[""]]
+                else:
+                    tables += [table.scaled(factor) for table in mine[name]]
+            return Tabulated.of(tables, points, NEGLIGIBLE if of is None else OF_SLOPES)
+
+        factors = [factor for factor, _ in self.fields]
+        whole = collected(None, None, factors)
+        if self.forward is not None:
+            whole = whole._replace(steady=whole.steady + self.forward[0])
+        nothing = Tabulated.of([t.nothing for mine in every for t in mine[""]], points)
+        changes = [
+            nothing if name is None else collected(*self.drift.place_of(name), factors)
+            for name in names
+        ]
+        return whole, changes
+
+
+class _InPython:
+    """What both directions share: a function of a member's rows of coefficients.
+
+    Parameters
+    ----------
+    fields : DifferentiableFields
+    names : sequence
+        For each row, or number, the name of the parameter that it is of, or None.
+    """
+
+    def __init__(
+        self, fields: DifferentiableFields, names: Sequence[str | None], given: int, found: int
+    ):
+        self.fields, self.names, self.time = fields, list(names), np.zeros(1)
+        self.parameters = list(dict.fromkeys(name for name in names if name is not None))
+        self.places = {name: fields.drift.place_of(name) for name in self.parameters}
+        self._function = PythonFunction(self._evaluate, given, float, found)
         self.address, self.context = self._function.address, 0
 
     def check(self) -> None:
         self._function.check()
 
-    def _near(self, drift: Drift, name: str) -> list[tuple[float, Any]]:
-        """Weights of a difference, and the fields of the drifts whose velocities it takes."""
-        value = float(drift.parameters[name])
-        step = STEP * (min(1.0, abs(value)) if value else 1.0)
-        return [
-            (w / step, fields_of(drift.replace(**{name: value + step * j}), self._geometry))
-            for j, w in zip(NODES, WEIGHTS, strict=True)
-        ]
+    def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def functions(self, rows: np.ndarray) -> GridDensity:
+        space = self.fields.geometry
+        return GridDensity(space, rows, space.to_values(rows))
+
+    def velocity(self, parts: list[list[Quotient]]) -> np.ndarray:
+        """Components (d - 1, N) of the velocity of the first function."""
+        forward = self.fields.forward
+        total: Any = 0.0 if forward is None else forward
+        for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
+            for one in mine:
+                total = total + factor * one.velocity
+        return total
+
+
+class FieldTangents(_InPython):
+    """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...): as `linearised.Tangents`."""
+
+    def __init__(self, fields: DifferentiableFields, names: Sequence[str | None]):
+        space = fields.geometry
+        self._shape = 1 + len(names), space.degrees.size
+        size = space.dtype.itemsize // 8 * self._shape[0] * self._shape[1]
+        super().__init__(fields, names, size, size)
 
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
-        space, rows = self._geometry, source.reshape(self._rows, -1)
-        functions = GridDensity(space, rows, space.to_values(rows))
-        velocity, changes = self._velocities(functions)
-        first = GridDensity(space, rows[0], functions.values[0])
-        alone = GridDensity(space, rows[:1], functions.values[:1])
-        u, found = first.values, target.reshape(self._rows, -1)
-        found[0] = space.minus_divergence(velocity * u)
-        for row in range(1, self._rows):
-            change = changes[:, row - 1]
-            for weight, fields in self._others.get(row, ()):
-                change = change + weight * self._total(fields, alone)[0]
-            flux = functions.values[row] * velocity + u * change
-            found[row] = space.minus_divergence(flux)
-
-    def _velocities(self, functions: GridDensity) -> tuple[np.ndarray, np.ndarray]:
-        velocity, changes = self._total(self._fields, functions)
-        return velocity + self._forward, changes
-
-    @staticmethod
-    def _total(fields: Any, functions: GridDensity) -> tuple[Any, Any]:
-        """Velocity of the first function, and its changes along the others, of a sum of fields."""
-        velocity: Any = 0.0
+        space = self.fields.geometry
+        functions = self.functions(source.view(space.dtype).reshape(self._shape))
+        found = target.view(space.dtype).reshape(self._shape)
+        parts = self.fields.quotients(functions, self.parameters)
+        velocity, values = self.velocity(parts), functions.values
+        found[0] = space.minus_divergence(velocity * values[0])
         changes: Any = 0.0
-        for factor, field in fields:
-            for one in quotients(field, functions):
-                velocity = velocity + factor * one.velocity
+        for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
+            for one in mine:
                 changes = changes + factor * one.changes
-        return velocity, changes
+        for row, name in enumerate(self.names, 1):
+            change = changes[:, row - 1]
+            if name is not None:
+                change = change + self._by(name, parts)
+            found[row] = space.minus_divergence(values[row] * velocity + values[0] * change)
+
+    def _by(self, name: str, parts: list[list[Quotient]]) -> np.ndarray:
+        """The derivative of the velocity by a parameter."""
+        k, own = self.places[name]
+        factor = self.fields.fields[k][0]
+        found: Any = sum(
+            one.velocity if own is None else factor * one.change_by(own) for one in parts[k]
+        )
+        return found
 
 
-def check_fields_differentiable(model: Transformer, geometry: Geometry) -> None:
-    """Raise MeanfieldError, with the reason, where `FieldTangents` are not known."""
-    drift = model.drift.member((0,) * len(model.drift.shape))
-    space = geometry.with_degree(min(geometry.degree, 4))
+class FieldAdjoint(_InPython):
+    """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...): as `linearised.Adjoint`."""
+
+    def __init__(self, fields: DifferentiableFields, names: Sequence[str | None]):
+        space = fields.geometry
+        self._floats = space.dtype.itemsize // 8 * space.degrees.size
+        super().__init__(fields, names, 2 * self._floats, self._floats + len(names))
+
+    def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
+        space, floats = self.fields.geometry, self._floats
+        rows = source.view(space.dtype).reshape(2, -1)
+        functions = self.functions(rows[:1])
+        parts, slope = self.fields.quotients(functions, self.parameters), space.gradient(rows[1])
+        flux = functions.values[0] * slope
+        series = space.to_coefficients((self.velocity(parts) * slope).sum(axis=0))
+        pulled = []
+        for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
+            pulled.append([one.pulled_back(factor * flux) for one in mine])
+            for one, covectors in zip(mine, pulled[-1], strict=True):
+                series = series + one.transposed(*covectors)
+        target[:floats] = series.view(float)
+        for p, name in enumerate(self.names):
+            target[floats + p] = 0.0 if name is None else self._by(name, parts, pulled, flux)
+
+    def _by(self, name: str, parts: Any, pulled: Any, flux: np.ndarray) -> float:
+        """<l, dN/dp>."""
+        k, own = self.places[name]
+        total: Any = 0.0
+        for one, (F, s) in zip(parts[k], pulled[k], strict=True):
+            if own is None:
+                total = total + (flux * one.velocity).sum(axis=0)
+                continue
+            above, below = one.by[own]
+            total = total + (F * above[:, 0]).sum(axis=0)
+            if s is not None:
+                total = total + s * below[0]
+        return float(total @ self.fields.geometry.weights)
+
+
+def check_fields_differentiable(fields: DifferentiableFields) -> None:
+    """Raise MeanfieldError, with the reason, where derivatives are not known."""
+    space = fields.geometry
     row = space.uniform().coefficients[None]
-    for _, field in fields_of(drift, space):
-        quotients(field, GridDensity(space, row, space.to_values(row)))
+    fields.quotients(GridDensity(space, row, space.to_values(row)), [])

@@ -188,13 +188,14 @@ def _of_densities(
     run: Any, journal: Journal, initial: Density, count: int, renewals: int, rng
 ) -> Iterator[tuple[float, np.ndarray]]:
     """As `_of_flows`, for densities: pieces of the journal, one after another."""
-    check_differentiable(run.model)
     space = initial.geometry
+    check_differentiable(run.model, space)
     most = int(space.parseval.sum()) - 1  # one number or two for each coefficient but the mass
     fitting("count", count, f"at most {most}, the dimension of the tangent space", count <= most)
     pieces = list(_pieces(journal, renewals))
     states: dict[tuple, np.ndarray] = {}
     tangents: dict[tuple, np.ndarray] = {}
+    kept: dict[tuple, dict] = {}
     for index in np.ndindex(*initial.shape):
         drawn = space.to_coefficients(rng.standard_normal((count, space.weights.size)))
         drawn[:, 0] = 0
@@ -205,7 +206,8 @@ def _of_densities(
         for index in np.ndindex(*initial.shape):
             here = space.with_modes(states[index].size)
             whole = np.broadcast_to(states[index], (*initial.shape, states[index].size))
-            member = DifferentiatedRun(run.model, Density(here, whole), index, piece, ())
+            mine = kept.setdefault(index if run.model.drift.shape else (), {})
+            member = DifferentiatedRun(run.model, Density(here, whole), index, piece, (), kept=mine)
             (found,) = member.tangents(np.array([end]), list(tangents[index]))
             states[index] = found[0]
             here = space.with_modes(found.shape[1])

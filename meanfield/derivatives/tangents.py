@@ -12,6 +12,7 @@ from ..models.transformer import Transformer
 from ..spaces import Density
 from .densities import (
     DifferentiatedRun,
+    FieldsOn,
     check_differentiable,
     drift_of,
     name_of_kappa,
@@ -56,7 +57,7 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any)
     if not motion.semilinear:
         return checked_flow_tangents(tangents, motion, state)
     check_state(state)
-    check_differentiable(model, state.geometry)
+    check_differentiable(model, state.geometry, fields_in(motion))
     found: dict[str, Any] = {}
     directions = 0
     for given in tangents:
@@ -134,6 +135,11 @@ def _direction(given: Any, state: Density) -> np.ndarray:
         ) from None
 
 
+def fields_in(motion: Any) -> FieldsOn:
+    """The fields of a motion, whose kernels are made."""
+    return lambda geometry, member: motion.fields(geometry).of(member)
+
+
 def tangents_of(
     run: Any, journal: Any, initial: Any, tangents: dict[str, Any], motion: Any
 ) -> Tangents | FlowTangents:
@@ -143,10 +149,13 @@ def tangents_of(
     model, shape, elapsed = run.model, initial.shape, run.t - run.options["t_start"]
     parameters = [name for name in tangents.values() if isinstance(name, str)]
     rows: list[dict[tuple, np.ndarray]] = [{} for _ in elapsed]
+    shared: dict | None = None if model.drift.shape else {}
     for index in np.ndindex(*shape):
         start, steps = run.options["t_start"], journal.member(index)
         until = np.minimum(elapsed, end_of(run, journal, index) - start)
-        member = DifferentiatedRun(model, initial, index, steps, parameters, start)
+        member = DifferentiatedRun(
+            model, initial, index, steps, parameters, start, fields=fields_in(motion), kept=shared
+        )
         own = [h if isinstance(h, str) else h[index] for h in tangents.values()]
         for row, found in zip(rows, member.tangents(until, own), strict=True):
             row[index] = found[1:]

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..engines.fields import DensityField, GridDensity, fields_of
+from ..engines.density_heads import GridDensity
+from ..engines.fields import DensityField, fields_of
 from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
 from ..models.transformer import Transformer
@@ -132,7 +133,7 @@ class FieldTransport(Transport):
             parts = [(factor, field.tables()) for factor, field in fields]
             if any(tables is None for _, tables in parts):
                 return None
-            mine = [table.scaled(factor) for factor, tables in parts for table in tables or ()]
+            mine = [table.scaled(factor) for factor, found in parts for table in (found or [[]])[0]]
             if self._forward is not None:
                 mine.append(Table.constant(self._tangential(self._forward)[0]))
             found.append(merged(mine))

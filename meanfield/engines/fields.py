@@ -5,62 +5,31 @@ sums of drifts are sums.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.cached import cached_property
+from ..core.differences import derivative_at_zero
 from ..core.errors import MeanfieldError
 from ..core.kinds import ancestor
 from ..models import Attention, Drift, Pointwise, ZonalDrift
+from ..models.changes import multiplier_changes
 from ..models.zonal import kernel_degree
-from ..spaces.circle_transport import NEGLIGIBLE, NO_MASS, Table
+from ..spaces.circle_transport import NEGLIGIBLE, NO_MASS, OF_SLOPES, Table
 from .attention import AttentionSums
-from .kernels import LARGEST, Kernel, Kernels, kernels_of, of_points, quadratic
+from .density_heads import (
+    DensityHead,
+    GridDensity,
+    NotSmooth,
+    Quotient,
+    QuotientHead,
+    Slope,
+)
+from .kernels import LARGEST, Kernels, kernels_of
 
 COLUMNS = 32  # modes whose columns of tables are computed together
-LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
-BIASED = 14.0  # range of a bias beyond which sums would lose more than six digits
-MEMORY = 8  # of Anderson's acceleration
-
-
-@dataclass(frozen=True)
-class GridDensity:
-    """One density on the grid of its space, or in tables many functions at once.
-
-    Attributes
-    ----------
-    geometry : Geometry
-    coefficients : ndarray, (modes,)
-    values : ndarray, (N,)
-    """
-
-    geometry: Any
-    coefficients: np.ndarray
-    values: np.ndarray
-
-    @cached_property
-    def moments(self) -> np.ndarray:
-        """y mu(y) and mu(y) at the points y, (d + 1, ..., N)."""
-        ones = np.ones((1, len(self.geometry.points)))
-        lifted = np.concatenate([self.geometry.points.T, ones])
-        return (lifted if self.values.ndim == 1 else lifted[:, None]) * self.values
-
-    @property
-    def masses(self) -> np.ndarray:
-        """Those of the points as tokens, (N,)."""
-        return self.geometry.weights * self.values
-
-    def mean(self, values: np.ndarray) -> np.ndarray:
-        """int f dmu of values (..., N)."""
-        return values @ self.masses
-
-    def mass_below(self, level: np.ndarray, least: Any) -> float:
-        """The mass at the points where the level (N,) is below another."""
-        below = level < least
-        return float(np.abs(self.masses[below]).sum()) if below.any() else 0.0
 
 
 class DensityField(ABC):
@@ -82,8 +51,25 @@ class DensityField(ABC):
         """Its tangential part, in components (d - 1, N)."""
         return np.einsum("fnd,nd->fn", self.geometry.frame, self.attention(t, density))
 
-    def tables(self) -> "list[Table] | None":
-        """Of the velocity on the circle, as a sum; None where it is no such sum."""
+    @abstractmethod
+    def quotients(
+        self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
+    ) -> list[Quotient]:
+        """The velocities that functions (r, N) exert, a sum of quotients.
+
+        With derivatives by parameters of these names, for the first ones of the functions.
+
+        Raises
+        ------
+        NotSmooth
+            Where they are no such sum.
+        """
+
+    def tables(self, names: Sequence[str] = ()) -> "list[list[Table]] | None":
+        """Of the velocity on the circle, as a sum, and of its derivative by each parameter.
+
+        None where it is no such sum.
+        """
         return None
 
     def potential(self, t: float, density: GridDensity) -> np.ndarray:
@@ -98,6 +84,10 @@ class ZonalField(DensityField):
     """
 
     drift: ZonalDrift
+
+    def __init__(self, drift: Any, geometry: Any):
+        super().__init__(drift, geometry)
+        self._known: dict[str, tuple[np.ndarray, np.ndarray | None]] = {}
 
     @cached_property
     def _multipliers(self) -> tuple[np.ndarray, np.ndarray | None]:
@@ -119,21 +109,54 @@ class ZonalField(DensityField):
             return gradient
         return gradient / self._level(density)
 
-    def tables(self) -> "list[Table] | None":
+    def quotients(
+        self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
+    ) -> list[Quotient]:
+        above, below = self._parts(*self._multipliers, functions.coefficients)
+        first = functions.coefficients[:rows]
+        by = {name: Slope(*self._parts(*self._changes(name), first)) for name in names}
+        least = -np.inf if below is None else NO_MASS
+        return [Quotient(above, below, least, by, self._transposed)]
+
+    def _parts(self, attraction: np.ndarray, normaliser: Any, series: np.ndarray) -> tuple:
+        """grad W * f and Z * f of functions by their coefficients, (d - 1, r, N) and (r, N)."""
+        space = self.geometry
+        above = np.stack([space.gradient(attraction * row) for row in series], axis=1)
+        return above, None if normaliser is None else space.to_values(normaliser * series)
+
+    def _transposed(self, F: np.ndarray, s: np.ndarray | None) -> np.ndarray:
+        attraction, normaliser = self._multipliers
+        found = attraction * self.geometry.minus_divergence(F)
+        return found if s is None else found + normaliser * self.geometry.to_coefficients(s)
+
+    def _changes(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+        """Derivatives of the multipliers by a parameter."""
+        if name not in self._known:
+            degree, dimension = self.geometry.degree, self.geometry.dimension
+            rows = multiplier_changes(self.drift, name, degree, dimension)
+            found = [row[self.geometry.degrees] for row in rows]
+            self._known[name] = found[0], found[1] if len(found) > 1 else None
+        return self._known[name]
+
+    def tables(self, names: Sequence[str] = ()) -> "list[list[Table]] | None":
         if self.geometry.dimension != 2:
             return None
-        attraction, normaliser = self._multipliers
+        found = [self._table(*self._multipliers, NEGLIGIBLE)]
+        found += [self._table(*self._changes(name), OF_SLOPES) for name in names]
+        return None if any(table is None for table in found) else [[table] for table in found]
+
+    def _table(self, attraction: np.ndarray, normaliser: np.ndarray | None, share: float) -> Any:
         sizes = np.abs(attraction) * self.geometry.degrees
         sizes = sizes if normaliser is None else np.maximum(sizes, np.abs(normaliser))
-        counted = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max())
+        counted = np.flatnonzero(sizes > share * sizes.max())
         count = int(counted[-1]) + 1 if counted.size else 1
         if count * self.geometry.weights.size > LARGEST:
             return None
         parts = unit_coefficients(self.geometry, 0, count)
         numerator = self.geometry.to_values(1j * self.geometry.degrees * attraction * parts)
         if normaliser is None:
-            return [Table(numerator)]
-        return [Table(numerator, self.geometry.to_values(normaliser * parts), NO_MASS)]
+            return Table(numerator)
+        return Table(numerator, self.geometry.to_values(normaliser * parts), NO_MASS)
 
     def attention(self, t: float, density: GridDensity) -> np.ndarray:
         """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
@@ -169,6 +192,10 @@ class ZonalField(DensityField):
 class PointField(DensityField):
     """A function of points, which no density changes."""
 
+    def __init__(self, drift: Any, geometry: Any):
+        super().__init__(drift, geometry)
+        self._known: dict[str, np.ndarray] = {}
+
     @cached_property
     def _values(self) -> np.ndarray:
         values = self.drift.values(self.geometry.points)
@@ -176,10 +203,35 @@ class PointField(DensityField):
             raise MeanfieldError(self.drift.why_not_finite(1.0))
         return values
 
-    def tables(self) -> "list[Table] | None":
+    def quotients(
+        self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
+    ) -> list[Quotient]:
+        first = np.arange(len(functions.values)) == 0  # others add nothing to it
+        above = self._tangential(self._values)[:, None] * first[:, None]
+        by = {n: Slope(self._tangential(self._slope(n))[:, None], None) for n in names}
+        return [Quotient(above, by=by)]
+
+    def tables(self, names: Sequence[str] = ()) -> "list[list[Table]] | None":
         if self.geometry.dimension != 2:
             return None
-        return [Table.constant((self.geometry.frame[0] * self._values).sum(axis=1))]
+        all_ = [self._values, *(self._slope(name) for name in names)]
+        return [[Table.constant(self._tangential(values)[0])] for values in all_]
+
+    def _tangential(self, vectors: np.ndarray) -> np.ndarray:
+        return (self.geometry.frame * vectors).sum(axis=2)
+
+    def _slope(self, name: str) -> np.ndarray:
+        """The derivative of the function at the points by a parameter."""
+        if name not in self._known:
+            value = float(self.drift.parameters[name])
+            unit = min(1.0, abs(value)) or 1.0
+
+            def values(h: float) -> np.ndarray:
+                return self.drift.replace(**{name: value + unit * h}).values(self.geometry.points)
+
+            of = f"{type(self.drift).__name__} by {name}"
+            self._known[name] = derivative_at_zero(values, of) / unit
+        return self._known[name]
 
     def attention(self, t: float, density: GridDensity) -> np.ndarray:
         return self._values
@@ -202,13 +254,15 @@ class AttentionField(DensityField):
     def bounded(self) -> float:
         return max((kernels.bounded for kernels in self._kernels), default=0.0)
 
-    def heads(self, t: float, density: GridDensity, kind: Any = None) -> "list[Any]":
+    def heads(
+        self, t: float, density: GridDensity, kind: Any = DensityHead, **own: Any
+    ) -> "list[Any]":
         """One for each head, with matrices at the time t."""
         found = self.drift.on(t, self.geometry.dimension)
         while len(self._kernels) < len(found):
             self._kernels.append(kernels_of(self.geometry))
         return [
-            (kind or DensityHead)(density, *head, kernels)
+            kind(density, *head, kernels, **own)
             for head, kernels in zip(found, self._kernels, strict=False)
         ]
 
@@ -220,27 +274,47 @@ class AttentionField(DensityField):
             points = self.geometry.points[None]
             return self._sums.attention(t, points, density.masses[None])[0]
 
-    def tables(self) -> list[Table] | None:
+    def quotients(
+        self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
+    ) -> list[Quotient]:
+        own = {"rows": rows if "beta" in names else 0, "slope": self.drift.weights.known_slope}
+        heads = self.heads(0.0, functions, QuotientHead, **own)
+        try:
+            found: Any = [self.drift.attend(head) for head in heads]
+        except TypeError:  # weights that calculate with answers; those of heads have no arithmetic
+            raise NotSmooth from None
+        if not all(isinstance(answer, Quotient) for answer in found):
+            raise NotSmooth
+        return found
+
+    def tables(self, names: Sequence[str] = ()) -> "list[list[Table]] | None":
         geometry = self.geometry
         if not (self.drift.constant and geometry.dimension == 2):
             return None
-        found: list[list[Table]] = []
+        found: list[list[list[Table]]] = []
         for first in range(0, geometry.degrees.size, COLUMNS):
             parts = unit_coefficients(geometry, first, COLUMNS)
             functions = GridDensity(geometry, parts, geometry.to_values(parts))
             try:
-                heads = self.heads(0.0, functions, TableHead)
-                answers: Any = [self.drift.attend(head) for head in heads]
-            except (NotSmooth, TypeError):  # weights that calculate with answers of heads, as
-                return None  # tables have no arithmetic; errors of their own come in `attention`
-            if not all(isinstance(answer, Table) for answer in answers):
+                quotients = self.quotients(functions, names, len(parts))
+            except NotSmooth:  # errors of its own come in `attention`
                 return None
+            answers = [[_table(one.above, one.below, one.least) for one in quotients]]
+            answers += [[_table(*one.by[name]) for one in quotients] for name in names]
             found.append(answers)
-            if all(new.negligible_to(old) for new, old in zip(answers, found[0], strict=True)):
+            shares = [NEGLIGIBLE, *[OF_SLOPES] * len(names)]
+            if all(
+                table.negligible_to(first_one, share)
+                for mine, others, share in zip(answers, found[0], shares, strict=True)
+                for table, first_one in zip(mine, others, strict=True)
+            ):
                 break
-            if sum(table.size for tables in found for table in tables) > LARGEST:
+            if sum(table.size for rows in found for tables in rows for table in tables) > LARGEST:
                 return None
-        return [Table.joined(columns) for columns in zip(*found, strict=True)]
+        return [
+            [Table.joined(columns) for columns in zip(*blocks, strict=True)]
+            for blocks in zip(*found, strict=True)
+        ]
 
     def potential(self, t: float, density: GridDensity) -> np.ndarray:
         slope = self.drift.gradient_at(t, self.geometry.dimension)
@@ -261,136 +335,6 @@ class AttentionField(DensityField):
         return c * (energy(points, points) @ density.masses)
 
 
-class NotSmooth(Exception):
-    """A kernel needs sums over all pairs of points."""
-
-
-@dataclass(frozen=True)
-class DensityHead:
-    """One head of attention on the grid of a density: what `engines.attention.Head` is to tokens.
-
-    int k(x, y) V y dmu(y), divided by int k(x, y) dmu(y) where `normalised`, at the points x of
-    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q, or <A x, y> + <y, form y>.
-    """
-
-    density: GridDensity
-    V: np.ndarray
-    Q: np.ndarray
-    K: np.ndarray
-    beta: np.ndarray
-    kernels: Kernels
-    bias: np.ndarray | None = None
-    form: np.ndarray | None = None
-
-    @property
-    def A(self) -> np.ndarray:
-        return self.beta * self.K.T @ self.Q
-
-    @property
-    def _factor(self) -> np.ndarray | float:
-        """exp(bias), up to a constant; NotSmooth where digits would be lost."""
-        bias = self.bias
-        if self.form is not None:
-            bias = quadratic(self.form, self.density.geometry.points)
-        if bias is None:
-            return 1.0
-        if np.ptp(bias) > BIASED:
-            raise NotSmooth
-        return np.exp(bias - bias.max())
-
-    def _exponential(self, A: np.ndarray, name: str) -> Kernel:
-        return _smooth(self.kernels.remembered((name, A), lambda: self.kernels.exponential(A)))
-
-    def exponential(self, *, normalised: bool) -> Any:
-        """With k = e^logits; with a bias it has to be normalised."""
-        if self.form is not None and normalised:
-            key = "gaussian", self.A, self.form
-            build = lambda: self.kernels.gaussian(self.A, self.form)  # noqa: E731
-            gaussian = self.kernels.remembered(key, build)
-            if gaussian is not None:
-                sums = self._sums(gaussian, self.density.moments)
-                return self.answer(sums[:-1], sums[-1], NO_MASS)
-        kernel = self._exponential(self.A, "exponential")
-        sums = self._sums(kernel, self._factor * self.density.moments)
-        if normalised:
-            x = self.density.geometry.points
-            largest = np.linalg.norm(x @ self.A.T, axis=1) - kernel.top
-            return self.answer(sums[:-1], sums[-1], NO_MASS * np.exp(largest))
-        if kernel.top.max() > LARGEST_LOGIT:
-            raise MeanfieldError(
-                f"exp(beta <Qx, Ky>) has to stay below 1.8e308, beta <Qx, Ky> below "
-                f"{LARGEST_LOGIT:g}; got logits up to about {kernel.top.max():.4g}. Use a smaller "
-                "beta or smaller matrices, or weights that are normalised, as Softmax()."
-            )
-        return self.answer(np.exp(kernel.top) * sums[:-1])
-
-    @staticmethod
-    def _sums(kernel: Kernel, functions: np.ndarray) -> np.ndarray:
-        return kernel(functions.reshape(-1, functions.shape[-1])).reshape(functions.shape)
-
-    def answer(self, pulls: np.ndarray, level: np.ndarray | None = None, least: Any = None) -> Any:
-        """V pulls / level, (N, d), of pulls (d, N); `least` takes the place of a smaller level."""
-        pulled = (self.V @ pulls).T
-        if level is None:
-            return pulled
-        if least is not None:
-            found = self.density.mass_below(level, least)
-            self.kernels.bounded = max(self.kernels.bounded, found)
-            level = np.maximum(level, least)
-        return pulled / level[:, None]
-
-    def by_distance(self) -> "DensityHead":
-        """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
-        return replace(self, beta=2 * self.beta, form=-self.beta * self.K.T @ self.K)
-
-    def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
-        """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
-        weights = of_points(kernel, self.Q, self.K, self.beta)
-        key = "weights", self.Q, self.K, self.beta
-        build = lambda: self.kernels.smooth(self.A, weights)  # noqa: E731
-        sums = self._sums(_smooth(self.kernels.remembered(key, build)), self.density.moments)
-        return self.answer(sums[:-1], sums[-1]) if normalised else self.answer(sums[:-1])
-
-    def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "DensityHead":
-        """The head with the bias for which normalised weights have columns of sum one too."""
-        symmetric = np.array_equal(self.A, self.A.T)  # then both factors are equal
-        rows = self._exponential(self.A, "rows")
-        columns = rows if symmetric else self._exponential(self.A.T, "columns")
-        values = self.density.values
-
-        def balancing(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
-            """-log int k e^potential dmu."""
-            largest = potential.max()
-            sums = kernel((np.exp(potential - largest) * values)[None])[0]
-            if not (sums > 0).all():
-                raise MeanfieldError(
-                    "Sinkhorn weights of a density need a kernel with positive sums at all points; "
-                    f"got {sums.min():.2g}, the largest being {sums.max():.2g}: rounding, or a "
-                    "density that is not positive. Lower beta, or solve for Tokens."
-                )
-            return -(kernel.top + np.log(sums) + largest)
-
-        def balanced(potential: np.ndarray) -> np.ndarray:
-            other = balancing(rows, potential)
-            return (potential + other) / 2 if symmetric else balancing(columns, other)
-
-        amount = 4 if symmetric else 1  # of changes by which a marginal may be off
-        start = np.zeros(values.size)
-        bias = _fixed_point(balanced, start, tolerance, most_iterations, amount)
-        return replace(self, bias=bias)
-
-    def linear(self) -> Any:
-        """With k = logits, not normalised."""
-        points = self.density.geometry.points
-        second = np.tensordot(self.density.moments[:-1], self._weighted_points, axes=1)
-        return self.answer(second @ (points @ self.A.T).T)
-
-    @property
-    def _weighted_points(self) -> np.ndarray:
-        geometry = self.density.geometry
-        return geometry.weights[:, None] * geometry.points
-
-
 def unit_coefficients(geometry: Any, first: int, count: int) -> np.ndarray:
     """1 as real, and as imaginary part of some of the coefficients in turn, (columns, modes)."""
     last = min(first + count, geometry.degrees.size)
@@ -399,48 +343,9 @@ def unit_coefficients(geometry: Any, first: int, count: int) -> np.ndarray:
     return parts.view(complex)
 
 
-class TableHead(DensityHead):
-    """A head on many functions at once, which answers with a `Table`."""
-
-    def answer(self, pulls, level=None, least=None) -> Any:
-        along = self.density.geometry.frame[0] @ self.V  # <e, V y> at each point
-        numerator = np.einsum("na,arn->rn", along, pulls)
-        return Table(numerator, level, 0.0 if least is None else float(np.max(least)))
-
-    def doubly_stochastic(self, tolerance: float, most_iterations: int) -> DensityHead:
-        raise NotSmooth  # u and w depend on the density
-
-
-def _fixed_point(
-    f: Callable, x: np.ndarray, tolerance: float, most: int, amount: float = 1
-) -> np.ndarray:
-    """x = f(x), to expm1(amount (x - f(x))) <= tolerance; Anderson's acceleration."""
-    changes: list[np.ndarray] = []
-    values: list[np.ndarray] = []
-    for _ in range(most):
-        value = f(x)
-        change = value - x
-        error = np.abs(np.expm1(amount * change)).max()
-        if error <= tolerance:
-            return x
-        changes, values = [*changes[-MEMORY:], change], [*values[-MEMORY:], value]
-        x = value
-        if len(changes) > 1 and error < 1:
-            steps = np.diff(changes, axis=0).T
-            parts = np.linalg.lstsq(steps, change, rcond=1e-10)[0]
-            x = value - np.diff(values, axis=0).T @ parts
-    raise MeanfieldError(
-        f"Sinkhorn weights are not balanced after {most} iterations: the error of a marginal is "
-        f"{error:.2g}, expected {tolerance:.2g}. Raise most_iterations if it is large (narrow "
-        "kernels need more), or tolerance if it is small (about 1e-16 times the range of the "
-        "kernel is rounding)."
-    )
-
-
-def _smooth(kernel: Kernel | None) -> Kernel:
-    if kernel is None:
-        raise NotSmooth
-    return kernel
+def _table(above: np.ndarray, below: np.ndarray | None, least: Any = -np.inf) -> Table:
+    """That of a velocity on the circle, from its values for all of these functions."""
+    return Table(above[0], below, max(0.0, float(np.max(least))))
 
 
 # Which field a drift has -----------------------------------------------------------------------

@@ -52,6 +52,10 @@ class Kernel(ABC):
     def __call__(self, functions: np.ndarray) -> np.ndarray:
         """Sums (r, N) for functions with values (r, N)."""
 
+    @abstractmethod
+    def transposed(self, functions: np.ndarray) -> np.ndarray:
+        """int k(x, y) f(x) e^-top(x) dsigma(x) at the points y, (r, N), as the grid sums it."""
+
 
 class Expansion(ABC):
     """k(x, y) e^-<x, scale x> by harmonics of both points, from moments to series.
@@ -93,6 +97,12 @@ class CircleKernel(Kernel):
         count = len(self.table) // 2
         moments = np.fft.rfft(functions, norm="forward")[:, :count]
         return np.ascontiguousarray(moments).view(float) @ self.table
+
+    def transposed(self, functions: np.ndarray) -> np.ndarray:
+        n = functions.shape[1]
+        series = (functions @ self.table.T / n).view(complex)
+        series[:, 1:] /= 2
+        return np.fft.irfft(series, n=n, norm="forward")
 
 
 class CircleExpansion(Expansion):
@@ -145,6 +155,7 @@ class SphereKernel(Kernel, Expansion):
         rest: np.ndarray | None = None,
     ):
         self._rings, self.degrees, self._blocks = geometry.rings, degrees, blocks
+        self._frames = frames
         self.scale, self.largest, self.rest = scale, largest, rest
         self._factor = 1.0 if rest is None else np.exp(quadratic(rest, geometry.points))
         self._back = sphere_points.rotation(degrees[0], frames[0].T)
@@ -163,6 +174,25 @@ class SphereKernel(Kernel, Expansion):
             found[:, columns] = parts[:, rows] @ matrix
         return np.array([self._back(one) for one in found.view(complex)])
 
+    def transposed(self, functions: np.ndarray) -> np.ndarray:
+        K, L = self.degrees
+        above, below = (np.repeat(_parseval(n), 2) for n in (K, L))
+        turned = sphere_points.rotation(K, self._frames[0])
+        sums = self._rings.analysis(functions, K)
+        parts = np.array([turned(one) for one in sums]).view(float) * above
+        found = np.zeros((len(parts), below.size))
+        for rows, columns, matrix in self._blocks:
+            found[:, rows] += parts[:, columns] @ matrix.T
+        found /= below
+        into = sphere_points.rotation(L, self._frames[1].T)
+        series = np.array([into(one) for one in found.view(complex)])
+        return self._factor * self._rings.synthesis(series, L)
+
+
+def _parseval(degree: int) -> np.ndarray:
+    """1 for coefficients of order 0, 2 for others, which stand for two."""
+    return 1.0 + np.minimum(sphere_points.orders_of(degree), 1)
+
 
 class TurnedKernel(Kernel, Expansion):
     """k(x, y) = e^(c <R x, y>), R orthogonal: a convolution, and a turn of what it gives."""
@@ -172,6 +202,7 @@ class TurnedKernel(Kernel, Expansion):
         degree = max(int(np.flatnonzero(sizes >= NEGLIGIBLE * sizes[0])[-1]), 1)
         self._rings, self.degrees = geometry.rings, (degree, degree)
         self._back = sphere_points.rotation(degree, R.T)
+        self._forth = sphere_points.rotation(degree, R)
         degrees = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
         self._multipliers = sizes[degrees]
         self.top, self.scale = np.array(c), c * np.eye(3)
@@ -182,6 +213,26 @@ class TurnedKernel(Kernel, Expansion):
 
     def series(self, moments: np.ndarray) -> np.ndarray:
         return np.array([self._back(one) for one in self._multipliers * moments])
+
+    def transposed(self, functions: np.ndarray) -> np.ndarray:
+        moments = self._rings.analysis(functions, self.degrees[0])
+        series = self._multipliers * [self._forth(one) for one in moments]
+        return self._rings.synthesis(series, self.degrees[1])
+
+
+class LinearKernel(Kernel):
+    """k(x, y) = <A x, y>."""
+
+    def __init__(self, geometry: Any, A: np.ndarray):
+        self._points, self._weights, self._A = geometry.points, geometry.weights, A
+
+    def __call__(self, functions: np.ndarray) -> np.ndarray:
+        first = (functions * self._weights).reshape(-1, self._weights.size) @ self._points
+        return (first @ self._A @ self._points.T).reshape(functions.shape)
+
+    def transposed(self, functions: np.ndarray) -> np.ndarray:
+        first = (functions * self._weights).reshape(-1, self._weights.size) @ self._points
+        return (first @ self._A.T @ self._points.T).reshape(functions.shape)
 
 
 # What makes them -------------------------------------------------------------------------------
@@ -219,10 +270,13 @@ class Kernels(ABC):
         return None
 
     @abstractmethod
-    def smooth(self, A: np.ndarray, function: Callable) -> Kernel | None:
+    def smooth(
+        self, A: np.ndarray, function: Callable, resolved: float = RESOLVED
+    ) -> Kernel | None:
         """function(x, y) -> (n, m), of points (n, d) and (m, d); None as for `exponential`.
 
-        Where it is a function of <A x, y>, this is used.
+        Where it is a function of <A x, y>, this is used. Harmonics that are missing are below a
+        share `resolved` of the largest.
         """
 
     @abstractmethod
@@ -262,14 +316,16 @@ class CircleKernels(Kernels):
 
         return self.smooth(A, weights)
 
-    def smooth(self, A: np.ndarray, function: Callable) -> Kernel | None:
+    def smooth(
+        self, A: np.ndarray, function: Callable, resolved: float = RESOLVED
+    ) -> Kernel | None:
         x, n = self.geometry.points, len(self.geometry.points)
         size = n
         while True:
             angles = 2 * np.pi * np.arange(size) / size
             table = np.fft.rfft(function(x, Circle.embed(angles)), norm="forward").conj()
             sizes = np.abs(table).max(axis=0)
-            if sizes[-(size // 16) - 1 :].max() <= RESOLVED * sizes.max():
+            if sizes[-(size // 16) - 1 :].max() <= resolved * sizes.max():
                 break
             if 2 * size * n > LARGEST:
                 return None
@@ -380,8 +436,11 @@ class SphereKernels(Kernels):
 
         return self._first(A, weights, (32, 40, 44, 48, 54, 60), scale, rest=rest, analytic=True)
 
-    def smooth(self, A: np.ndarray, function: Callable) -> SphereKernel | None:
-        return self._first(A, function, (16, 32, 48, 60, FINEST), np.zeros((3, 3)))
+    def smooth(
+        self, A: np.ndarray, function: Callable, resolved: float = RESOLVED
+    ) -> SphereKernel | None:
+        degrees, scale = (16, 32, 48, 60, FINEST), np.zeros((3, 3))
+        return self._first(A, function, degrees, scale, resolved=resolved)
 
     def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
         return self.exponential(A) if form is None else self.gaussian(A, form)
@@ -390,17 +449,25 @@ class SphereKernels(Kernels):
         return self.smooth(A, function)
 
     def _first(
-        self, A, function, degrees, scale: np.ndarray, *, rest=None, analytic: bool = False
+        self,
+        A,
+        function,
+        degrees,
+        scale: np.ndarray,
+        *,
+        rest=None,
+        analytic: bool = False,
+        resolved: float = RESOLVED,
     ) -> SphereKernel | None:
         """By the first of these degrees that resolves the function; None if none can.
 
         A function that is not known to be `analytic` is given up where its harmonics decay slowly.
         """
         for degree in degrees:
-            found, tail = self._expanded(A, function, degree, scale, rest)
+            found, tail = self._expanded(A, function, degree, scale, rest, resolved)
             if found is not None:
                 return found
-            if not (analytic or tail <= RESOLVED ** (degree / FINEST)):
+            if not (analytic or tail <= resolved ** (degree / FINEST)):
                 break
         return None
 
@@ -410,7 +477,13 @@ class SphereKernels(Kernels):
         return (self.geometry.longitudes.size - 1) // 2
 
     def _expanded(
-        self, A, function, degree: int, scale: np.ndarray, rest: np.ndarray | None
+        self,
+        A,
+        function,
+        degree: int,
+        scale: np.ndarray,
+        rest: np.ndarray | None,
+        resolved: float,
     ) -> tuple[SphereKernel | None, float]:
         """By harmonics up to a degree, unless they do not resolve it; the size of the last ones."""
         frames = R, S = _frames(A)
@@ -427,7 +500,7 @@ class SphereKernels(Kernels):
             for table in (matrix, matrix.T):
                 np.maximum.at(sizes, grid.degrees[where], np.abs(table).max(axis=0))
         tail = sizes[-2:].max() / (sizes.max() or 1.0)
-        if not tail <= RESOLVED:
+        if not tail <= resolved:
             return None, tail
         inner = min(degree, self.most)  # functions on the grid have no more
         keep = grid.degrees <= inner

@@ -101,12 +101,17 @@ class PythonFunction:
         Their length.
     dtype : numpy dtype
         complex128 or float64.
+    found : int, optional
+        The length of the second one, where it is another.
     """
 
     _prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
 
-    def __init__(self, function: Callable, size: int, dtype: Any = np.complex128):
-        self._function, self._size, self._dtype = function, size, np.dtype(dtype)
+    def __init__(
+        self, function: Callable, size: int, dtype: Any = np.complex128, found: int | None = None
+    ):
+        self._function, self._dtype = function, np.dtype(dtype)
+        self._given, self._found = size, size if found is None else found
         self._error: BaseException | None = None
         self._callback = self._prototype(self._called)
         self.address = ctypes.cast(self._callback, ctypes.c_void_p).value
@@ -122,16 +127,16 @@ class PythonFunction:
             raise error
 
     def _called(self, _context: int, member: int, source: int, target: int) -> None:
-        found = self._array(target)
+        found = self._array(target, self._found)
         if self._error is not None:
             found[:] = np.nan
             return
         try:
-            self._function(member, self._array(source), found)
+            self._function(member, self._array(source, self._given), found)
         except BaseException as error:  # also an interruption: it must not be lost in compiled code
             self._error = error
             found[:] = np.nan
 
-    def _array(self, address: int) -> np.ndarray:
-        memory = (ctypes.c_char * (self._size * self._dtype.itemsize)).from_address(address)
+    def _array(self, address: int, size: int) -> np.ndarray:
+        memory = (ctypes.c_char * (size * self._dtype.itemsize)).from_address(address)
         return np.frombuffer(memory, self._dtype)

@@ -88,6 +88,10 @@ class Drift(Kind, family=True):
             if parameter.form is ENSEMBLE and isinstance(getattr(self, name), np.ndarray)
         }
 
+    def place_of(self, name: str) -> tuple[int, str | None]:
+        """Which of `terms` has a parameter, and its name there; None for the factor of the term."""
+        return 0, name
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Ensemble shape of the parameters; () for a single drift."""

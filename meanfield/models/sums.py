@@ -74,6 +74,10 @@ class Sum(Drift):
             found |= {f"drifts[{k}].{name}": values for name, values in drift.parameters.items()}
         return found
 
+    def place_of(self, name: str) -> tuple[int, str | None]:
+        part, _, own = name.partition(".")
+        return int(part[part.index("[") + 1 : -1]), own or None
+
     @property
     def shape(self) -> tuple[int, ...]:
         shapes = {name: values.shape for name, values in self.parameters.items()}

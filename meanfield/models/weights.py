@@ -9,6 +9,7 @@ Linear         beta <Qx, Ky>                  Z = 1
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -114,6 +115,12 @@ class Weights(Kind, family=True):
             return here, by_logits, None, None
         by_own = derivative_at_zero(lambda h: k(0.0, h, 0.0), name)
         return here, by_logits, by_own, derivative_at_zero(lambda h: k(0.0, 0.0, h), name)
+
+    @property
+    def known_slope(self) -> Callable | None:
+        """`derivative`, where a kind has one of its own, which is that of `attend`; else None."""
+        known = type(self).derivative is not Weights.derivative
+        return self.derivative if known and type(self).attend is Weights.attend else None
 
     def _reads_squares(self, logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> bool:
         """Whether weights are others for other squares."""

@@ -8,7 +8,7 @@ by Z * mu on the grid; with 3 degree + 1 points the aliases are those of the quo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from .contract import Transport
 # all. Dividing by it there moves that mass too slowly instead of at a random speed.
 NO_MASS = 2.0**-40
 NEGLIGIBLE = 3e-16  # columns of a table, relative to its largest: less is rounding
+OF_SLOPES = 1e-13  # the same, of its derivatives by parameters
 
 
 class CircleTransport(Transport):
@@ -103,27 +104,30 @@ class Table:
         For each real and imaginary part of the coefficients; no denominator is None.
     least : float
         Where the denominator is below it, it is rounding: see NO_MASS.
+    steady : bool
+        Whether it is the velocity of all densities: the first row, times their mass 1.
     """
 
     numerator: np.ndarray
     denominator: np.ndarray | None = None
     least: float = 0.0
+    steady: bool = False
 
     @classmethod
     def constant(cls, velocity: np.ndarray) -> "Table":
         """That of a velocity (N,) which no density of mass 1 changes."""
-        return cls(np.stack([velocity, np.zeros_like(velocity)]))
+        return cls(np.stack([velocity, np.zeros_like(velocity)]), steady=True)
 
     @property
     def size(self) -> int:
         """Number of entries."""
         return self.numerator.size * (1 if self.denominator is None else 2)
 
-    def negligible_to(self, other: "Table") -> bool:
-        """Whether all that it adds to another one of these columns is rounding."""
+    def negligible_to(self, other: "Table", share: float = NEGLIGIBLE) -> bool:
+        """Whether all that it adds to another one of these columns is a share of it, rounding."""
         pairs = (self.numerator, other.numerator), (self.denominator, other.denominator)
         return all(
-            np.abs(mine).max() <= NEGLIGIBLE * np.abs(yours).max()
+            np.abs(mine).max() <= share * np.abs(yours).max()
             for mine, yours in pairs
             if mine is not None and yours is not None
         )
@@ -135,9 +139,31 @@ class Table:
         above = np.concatenate([table.numerator for table in tables])
         return cls(above, np.concatenate(below) if below else None, tables[0].least)
 
+    def trimmed(self, share: float = NEGLIGIBLE) -> "Table":
+        """Without the last columns, as far as they are at most a share of the largest."""
+        columns = 2
+        for part in (self.numerator, self.denominator):
+            sizes = np.zeros(1) if part is None else np.abs(part).max(axis=1, initial=0.0)
+            counted = np.flatnonzero(sizes > share * sizes.max(initial=0.0))
+            columns = max(columns, int(counted[-1]) + 1 if counted.size else 0)
+        below = self.denominator
+        cut = None if below is None else below[:columns]
+        return replace(self, numerator=self.numerator[:columns], denominator=cut)
+
+    @property
+    def nothing(self) -> "Table":
+        """The derivative of this table by what it does not depend on."""
+        return replace(self.by_factor, numerator=np.zeros_like(self.numerator[:1]))
+
+    @property
+    def by_factor(self) -> "Table":
+        """The derivative of c times this velocity by c."""
+        below = self.denominator
+        return replace(self, denominator=None if below is None else np.zeros_like(below[:1]))
+
     def scaled(self, factor: float) -> "Table":
         """That of the velocity times a factor."""
-        return Table(factor * self.numerator, self.denominator, self.least)
+        return replace(self, numerator=factor * self.numerator)
 
 
 def merged(tables: list[Table]) -> list[Table]:
@@ -149,16 +175,8 @@ def merged(tables: list[Table]) -> list[Table]:
         for numerator in linear:
             total[: len(numerator)] += numerator
         one = [Table(total)]
-    found = []
-    for table in [*one, *(table for table in tables if table.denominator is not None)]:
-        columns = 2
-        for part in (table.numerator, table.denominator):
-            sizes = np.zeros(1) if part is None else np.abs(part).max(axis=1)
-            counted = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max())
-            columns = max(columns, int(counted[-1]) + 1 if counted.size else 0)
-        rows = [p if p is None else p[:columns] for p in (table.numerator, table.denominator)]
-        found.append(Table(rows[0], rows[1], table.least))  # type: ignore[arg-type]
-    return found
+    quotients = [table for table in tables if table.denominator is not None]
+    return [table.trimmed() for table in [*one, *quotients]]
 
 
 class TableTransport(Transport):

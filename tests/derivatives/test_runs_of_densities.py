@@ -72,6 +72,15 @@ def test_the_adjoint_is_the_transpose(drift, scheme):
     assert backwards == pytest.approx(forwards[2], abs=1e-13)
 
 
+def test_gradients_of_runs_that_are_kept_in_parts(monkeypatch):
+    """Stages of sqrt(n) steps at a time, where those of all steps take too much memory."""
+    run = mf.solve(mf.Transformer(mf.SA(beta=4.0), kappa=8.0), MU0, (0, 0.4), dt=0.02)
+    whole = mf.gradient(lambda x: x[:, 0], run)
+    monkeypatch.setattr("meanfield.derivatives.densities.RECORDED", 0)
+    parts = mf.gradient(lambda x: x[:, 0], run)
+    np.testing.assert_array_equal(parts.initial.coefficients, whole.initial.coefficients)
+
+
 def test_a_run_has_tangents_at_its_outputs_and_gradients():
     model = mf.Transformer(mf.USA(beta=4.0), kappa=6.0)
     times = [0.0, 0.33, 0.8]
@@ -237,8 +246,29 @@ def test_tangents_under_attention_and_fields(space, name, parameters):
         for i, h in enumerate(found):
             expected = sum(w * many[n][i].coefficients for n, w in FOURTH.items()) / STEP
             assert np.abs(h.coefficients - expected).max() < 1e-10, (key, i)
-    with pytest.raises(mf.MeanfieldError, match="adjoint"):
-        mf.gradient(lambda x: x[:, 0], here)
+    gradient = mf.gradient(lambda x: x[:, 0] ** 3, here, parameters=parameters)
+    along = mf.Variation(space, direction)
+    found = [*gradient.parameters.values(), gradient.initial.paired(along)]
+    forwards = [h[-1].expect(lambda x: x[:, 0] ** 3) for h in here.tangents.values()]
+    np.testing.assert_allclose(found, forwards, rtol=1e-9, atol=1e-15)
+
+
+def test_members_with_matrices_of_their_own_are_differentiated_each():
+    Q = np.array([[[[1.0, 0.3], [0.0, 1.0]]], [[[0.5, 0.0], [-0.4, 1.0]]]])  # of two members
+
+    def run(Q):
+        model = mf.Transformer(mf.Attention(Q=Q, V=0.8, beta=1.5), kappa=4.0)
+        options = {"t_eval": [0.1], "dt": 0.05, "min_degree": 24, "max_degree": 24}
+        return mf.solve(model, MU0, (0, 0.1), tangents=["beta", TOWARDS], **options)
+
+    together, alone = run(Q), [run(one) for one in Q]
+    gradients = [mf.gradient(lambda x: x[:, 0] ** 3, one) for one in (together, *alone)]
+    for i, one in enumerate(alone):
+        for name, found in one.tangents.items():
+            every = together.tangents[name][-1]
+            np.testing.assert_allclose(every.coefficients[i], found[-1].coefficients, atol=1e-15)
+        own = gradients[1 + i]
+        assert gradients[0].parameters["beta"][i] == pytest.approx(own.parameters["beta"])
 
 
 def test_weights_that_depend_on_the_density_have_no_tangents():

@@ -12,7 +12,8 @@ import meanfield as mf
 from meanfield.dynamics import DensityEvolution
 from meanfield.dynamics.field_transport import EnsembleFields, FieldTransport
 from meanfield.engines.attention import AttentionSums
-from meanfield.engines.fields import GridDensity, fields_of
+from meanfield.engines.density_heads import GridDensity
+from meanfield.engines.fields import fields_of
 from meanfield.engines.kernels import CircleKernels, SphereKernels
 from meanfield.models.weights import (
     L2,

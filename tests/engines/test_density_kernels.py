@@ -7,8 +7,9 @@ from scipy.spatial.transform import Rotation
 import meanfield as mf
 from meanfield.core.errors import MeanfieldError
 from meanfield.engines.attention import AttentionSums
-from meanfield.engines.fields import AttentionField, GridDensity
-from meanfield.engines.kernels import SphereKernels
+from meanfield.engines.density_heads import GridDensity
+from meanfield.engines.fields import AttentionField
+from meanfield.engines.kernels import LinearKernel, SphereKernels, kernels_of
 
 TURN = Rotation.random(random_state=1).as_matrix()
 
@@ -75,3 +76,24 @@ def test_a_kernel_that_is_rounding_is_refused_at_once():
     drift = mf.Attention(K=np.diag([1.0, 0.2]), beta=256.0, weights=mf.Sinkhorn())
     with pytest.raises(MeanfieldError, match="positive sums"):
         mf.solve(mf.Transformer(drift), density, (0, 0.1))
+
+
+def kernels(space):
+    A = (np.eye(space.dimension) + np.eye(space.dimension, k=1) / 3) @ np.diag(
+        [1.5, 1.0, 0.4][: space.dimension]
+    )
+    of, form = kernels_of(space), -np.diag([0.3, 0.9, 0.1][: space.dimension])
+    yield of.exponential(A)
+    yield of.gaussian(A, form)
+    yield of.smooth(A, lambda x, y: np.exp(-((2 - x @ A.T @ y.T) ** 2) / 8))
+    yield LinearKernel(space, A)
+    if space.dimension == 3:
+        yield of.exponential(2 * TURN)
+
+
+@pytest.mark.parametrize("space", [mf.Circle(16), mf.Sphere(9)], ids=repr)
+def test_transposed_kernels_are_those_of_the_weighted_sums(space):
+    f, g = np.random.default_rng(0).standard_normal((2, 3, space.weights.size))
+    for kernel in kernels(space):
+        forth, back = (kernel(f) * g) @ space.weights, (f * kernel.transposed(g)) @ space.weights
+        np.testing.assert_allclose(back, forth, rtol=1e-9)

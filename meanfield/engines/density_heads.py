@@ -1,0 +1,433 @@
+"""One head of attention on the grid of a density: its output, or the quotient that it is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..core.differences import NODES, WEIGHTS
+from ..core.errors import MeanfieldError
+from ..spaces.circle_transport import NO_MASS
+from .kernels import Kernel, Kernels, LinearKernel, of_points, quadratic
+
+LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
+BIASED = 14.0  # range of a bias beyond which sums would lose more than six digits
+MEMORY = 8  # of Anderson's acceleration
+STEP = 0.02  # of differences of order 10 in beta, in units of it, or of 1
+DIFFERENCED = 1e-12  # to which derivatives of weights are resolved: differences have rounding
+
+
+@dataclass(frozen=True)
+class GridDensity:
+    """One density on the grid of its space, or in tables many functions at once.
+
+    Attributes
+    ----------
+    geometry : Geometry
+    coefficients : ndarray, (modes,)
+    values : ndarray, (N,)
+    """
+
+    geometry: Any
+    coefficients: np.ndarray
+    values: np.ndarray
+
+    @cached_property
+    def moments(self) -> np.ndarray:
+        """y mu(y) and mu(y) at the points y, (d + 1, ..., N)."""
+        ones = np.ones((1, len(self.geometry.points)))
+        lifted = np.concatenate([self.geometry.points.T, ones])
+        return (lifted if self.values.ndim == 1 else lifted[:, None]) * self.values
+
+    @property
+    def masses(self) -> np.ndarray:
+        """Those of the points as tokens, (N,)."""
+        return self.geometry.weights * self.values
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """int f dmu of values (..., N)."""
+        return values @ self.masses
+
+    def mass_below(self, level: np.ndarray, least: Any) -> float:
+        """The mass at the points where the level (N,) is below another."""
+        below = level < least
+        return float(np.abs(self.masses[below]).sum()) if below.any() else 0.0
+
+
+class NotSmooth(Exception):
+    """A kernel needs sums over all pairs of points."""
+
+
+@dataclass(frozen=True)
+class DensityHead:
+    """One head of attention on the grid of a density: what `engines.attention.Head` is to tokens.
+
+    int k(x, y) V y dmu(y), divided by int k(x, y) dmu(y) where `normalised`, at the points x of
+    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q, or <A x, y> + <y, form y>.
+    """
+
+    density: GridDensity
+    V: np.ndarray
+    Q: np.ndarray
+    K: np.ndarray
+    beta: np.ndarray
+    kernels: Kernels
+    bias: np.ndarray | None = None
+    form: np.ndarray | None = None
+
+    @property
+    def A(self) -> np.ndarray:
+        return self.beta * self.K.T @ self.Q
+
+    @property
+    def _factor(self) -> np.ndarray | float:
+        """exp(bias), up to a constant; NotSmooth where digits would be lost."""
+        bias = self.bias
+        if self.form is not None:
+            bias = quadratic(self.form, self.density.geometry.points)
+        if bias is None:
+            return 1.0
+        if np.ptp(bias) > BIASED:
+            raise NotSmooth
+        return np.exp(bias - bias.max())
+
+    def _exponential(self, A: np.ndarray, name: str) -> Kernel:
+        return _smooth(self.kernels.remembered((name, A), lambda: self.kernels.exponential(A)))
+
+    def exponential(self, *, normalised: bool) -> Any:
+        """With k = e^logits; with a bias it has to be normalised."""
+        if self.form is not None and normalised:
+            key = "gaussian", self.A, self.form
+            build = lambda: self.kernels.gaussian(self.A, self.form)  # noqa: E731
+            gaussian = self.kernels.remembered(key, build)
+            if gaussian is not None:
+                return self.summed(gaussian, normalised=True, least=NO_MASS)
+        kernel, factor = self._exponential(self.A, "exponential"), self._factor
+        if normalised:
+            x = self.density.geometry.points
+            largest = np.linalg.norm(x @ self.A.T, axis=1) - kernel.top
+            least = NO_MASS * np.exp(largest)
+            return self.summed(kernel, normalised=True, factor=factor, least=least)
+        if kernel.top.max() > LARGEST_LOGIT:
+            raise MeanfieldError(
+                f"exp(beta <Qx, Ky>) has to stay below 1.8e308, beta <Qx, Ky> below "
+                f"{LARGEST_LOGIT:g}; got logits up to about {kernel.top.max():.4g}. Use a smaller "
+                "beta or smaller matrices, or weights that are normalised, as Softmax()."
+            )
+        return self.summed(kernel, normalised=False, factor=factor, scale=np.exp(kernel.top))
+
+    def summed(self, kernel: Kernel, **options: Any) -> Any:
+        """The answer by int k (y, 1) factor mu dsigma; see `_answered` for the other options."""
+        factor = options.pop("factor", 1.0)
+        return self._answered(self._sums(kernel, factor * self.density.moments), **options)
+
+    def _answered(
+        self, sums: np.ndarray, *, normalised: bool, scale: Any = None, least: Any = None
+    ) -> Any:
+        """`answer` to sums (d + 1, ..., N), of which a scale takes those that are not divided."""
+        pulls = sums[:-1] if scale is None else scale * sums[:-1]
+        return self.answer(pulls, sums[-1], least) if normalised else self.answer(pulls)
+
+    @staticmethod
+    def _sums(kernel: Kernel, functions: np.ndarray) -> np.ndarray:
+        return kernel(functions.reshape(-1, functions.shape[-1])).reshape(functions.shape)
+
+    def answer(self, pulls: np.ndarray, level: np.ndarray | None = None, least: Any = None) -> Any:
+        """V pulls / level, (N, d), of pulls (d, N); `least` takes the place of a smaller level."""
+        pulled = (self.V @ pulls).T
+        if level is None:
+            return pulled
+        if least is not None:
+            found = self.density.mass_below(level, least)
+            self.kernels.bounded = max(self.kernels.bounded, found)
+            level = np.maximum(level, least)
+        return pulled / level[:, None]
+
+    def by_distance(self) -> "DensityHead":
+        """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
+        return replace(self, beta=2 * self.beta, form=-self.beta * self.K.T @ self.K)
+
+    def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
+        """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
+        weights = of_points(kernel, self.Q, self.K, self.beta)
+        key = "weights", self.Q, self.K, self.beta
+        build = lambda: self.kernels.smooth(self.A, weights)  # noqa: E731
+        kernel = _smooth(self.kernels.remembered(key, build))
+        return self.summed(kernel, normalised=normalised)
+
+    def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "DensityHead":
+        """The head with the bias for which normalised weights have columns of sum one too."""
+        symmetric = np.array_equal(self.A, self.A.T)  # then both factors are equal
+        rows = self._exponential(self.A, "rows")
+        columns = rows if symmetric else self._exponential(self.A.T, "columns")
+        values = self.density.values
+
+        def balancing(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
+            """-log int k e^potential dmu."""
+            largest = potential.max()
+            sums = kernel((np.exp(potential - largest) * values)[None])[0]
+            if not (sums > 0).all():
+                raise MeanfieldError(
+                    "Sinkhorn weights of a density need a kernel with positive sums at all points; "
+                    f"got {sums.min():.2g}, the largest being {sums.max():.2g}: rounding, or a "
+                    "density that is not positive. Lower beta, or solve for Tokens."
+                )
+            return -(kernel.top + np.log(sums) + largest)
+
+        def balanced(potential: np.ndarray) -> np.ndarray:
+            other = balancing(rows, potential)
+            return (potential + other) / 2 if symmetric else balancing(columns, other)
+
+        amount = 4 if symmetric else 1  # of changes by which a marginal may be off
+        start = np.zeros(values.size)
+        bias = _fixed_point(balanced, start, tolerance, most_iterations, amount)
+        return replace(self, bias=bias)
+
+    def linear(self) -> Any:
+        """With k = logits, not normalised."""
+        points = self.density.geometry.points
+        second = np.tensordot(self.density.moments[:-1], self._weighted_points, axes=1)
+        return self.answer(second @ (points @ self.A.T).T)
+
+    @property
+    def _weighted_points(self) -> np.ndarray:
+        geometry = self.density.geometry
+        return geometry.weights[:, None] * geometry.points
+
+
+# Quotients -------------------------------------------------------------------------------------
+
+
+class Slope(NamedTuple):
+    """Derivatives of the two parts of a quotient by a parameter, (d - 1, n, N) and (n, N)."""
+
+    above: np.ndarray
+    below: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """A velocity at the points for each of many functions: numerators, denominators.
+
+    Attributes
+    ----------
+    above : ndarray, (d - 1, r, N)
+    below : ndarray, (r, N), or None for 1
+    least : ndarray or float
+        What takes the place of a smaller denominator; its derivative is 0 there.
+    by : dict of str to Slope
+        Derivatives by parameters, for the first functions.
+    transposed : callable
+        (F, s) -> sum_x w (<F, above> + s below) as a linear form of the functions, by its
+        coefficients (modes,) in L^2: of components F (d - 1, N), and s (N,), or None for 0.
+    """
+
+    above: np.ndarray
+    below: np.ndarray | None = None
+    least: Any = -np.inf
+    by: dict[str, Slope] = field(default_factory=dict)
+    transposed: Callable[[np.ndarray, np.ndarray | None], Any] = lambda F, s: 0.0
+
+    @cached_property
+    def level(self) -> np.ndarray | float:
+        """What the numerator of the first function is divided by, (N,)."""
+        return 1.0 if self.below is None else np.maximum(self.below[0], self.least)
+
+    @cached_property
+    def velocity(self) -> np.ndarray:
+        """That of the first function, (d - 1, N)."""
+        return self.above[:, 0] / self.level
+
+    @cached_property
+    def moving(self) -> np.ndarray | None:
+        """The points where the denominator is the one it is; None where there is none."""
+        return None if self.below is None else self.below[0] > self.least
+
+    @property
+    def changes(self) -> np.ndarray:
+        """How the velocity of the first function changes along the others, (d - 1, r - 1, N)."""
+        return self._change(self.above[:, 1:], None if self.below is None else self.below[1:])
+
+    def change_by(self, name: str) -> np.ndarray:
+        """How the velocity of the first function changes with a parameter, (d - 1, N)."""
+        above, below = self.by[name]
+        return self._change(above[:, :1], None if below is None else below[:1])[:, 0]
+
+    def _change(self, above: np.ndarray, below: np.ndarray | None) -> np.ndarray:
+        if self.moving is None or below is None:
+            return above / self.level
+        moves = np.where(self.moving, below, 0.0)
+        return (above - self.velocity[:, None] * moves) / self.level
+
+    def pulled_back(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Of F (d - 1, N) on changes of the velocity: those on numerator and denominator."""
+        F = F / self.level
+        if self.moving is None:
+            return F, None
+        return F, -np.where(self.moving, (F * self.velocity).sum(axis=0), 0.0)
+
+
+@dataclass(frozen=True)
+class QuotientHead(DensityHead):
+    """A head on many functions at once, which answers with a `Quotient`.
+
+    Attributes
+    ----------
+    rows : int
+        Number of the first functions for which it has the derivative by the beta of the drift.
+    dA, dform : ndarray, (d, d), or None
+        Derivatives of A and of the form by that beta: K^T Q and none by default.
+    slope : callable or None
+        `Weights.derivative`, where it is known; else weights are differentiated by differences.
+    """
+
+    rows: int = 0
+    dA: np.ndarray | None = None
+    dform: np.ndarray | None = None
+    slope: Callable | None = None
+
+    def answer(self, pulls: np.ndarray, level: Any = None, least: Any = None) -> Quotient:
+        return Quotient(self._along(pulls), level, -np.inf if least is None else least)
+
+    def _along(self, pulls: np.ndarray) -> np.ndarray:
+        """Components (d - 1, r, N) of V pulls (d, r, N)."""
+        frame = self.density.geometry.frame
+        return np.stack([np.einsum("na,arn->rn", e @ self.V, pulls) for e in frame])
+
+    def by_distance(self) -> "QuotientHead":
+        found: Any = super().by_distance()
+        return replace(found, dA=2 * self.K.T @ self.Q, dform=-self.K.T @ self.K)
+
+    def summed(self, kernel: Kernel, **options: Any) -> Any:
+        factor = options.pop("factor", 1.0)
+        moments = factor * self.density.moments
+        sums = self._sums(kernel, moments)
+        found = self._answered(sums, **options)
+        changes = None
+        if self.rows:
+            changes = self._by_beta(kernel, moments[:, : self.rows], sums[:, : self.rows])
+        return self._complete(found, kernel, factor, options, changes)
+
+    def weighted(self, kernel: Callable, *, normalised: bool) -> Any:
+        found = replace(self, rows=0)._weighted(kernel, normalised)
+        if not self.rows:
+            return found
+        key = "weights by beta", self.Q, self.K, self.beta
+        of = self._differenced(kernel) if self.slope is None else self._slope_of_weights
+        build = lambda: self.kernels.smooth(self.A, of, DIFFERENCED)  # noqa: E731
+        change = _smooth(self.kernels.remembered(key, build))
+        changes = self._sums(change, self.density.moments[:, : self.rows])
+        return replace(found, by={"beta": self._slope(changes, normalised)})
+
+    def _slope_of_weights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """dk/dbeta of points (n, d) and (m, d), from `slope`."""
+        own, keys = (((p @ M.T) ** 2).sum(axis=1) for p, M in ((x, self.Q), (y, self.K)))
+        parts = (x @ self._slope_of_A.T @ y.T)[None], own[None, :, None], keys[None, None]
+        logits, *squares = (self.beta * part for part in parts)
+        slopes: Any = self.slope(logits, tuple(squares))[1:]  # type: ignore[misc]
+        pairs = zip(slopes, parts, strict=True)
+        return sum(by * part for by, part in pairs if by is not None)[0]
+
+    def _differenced(self, kernel: Callable) -> Callable:
+        """The same by differences of weights."""
+        step = STEP * (min(1.0, abs(float(self.beta))) or 1.0)
+        near = [
+            (w / step, of_points(kernel, self.Q, self.K, self.beta + step * j))
+            for j, w in zip(NODES, WEIGHTS, strict=True)
+        ]
+        return lambda x, y: sum(w * weights(x, y) for w, weights in near)
+
+    def _weighted(self, kernel: Callable, normalised: bool) -> Any:
+        return DensityHead.weighted(self, kernel, normalised=normalised)
+
+    def linear(self) -> Any:
+        geometry = self.density.geometry
+        found, changes = super().linear(), None
+        if self.rows:
+            first = self.density.moments[:-1, : self.rows]
+            changes = self._sums(LinearKernel(geometry, self._slope_of_A), first)
+            changes = np.concatenate([changes, changes[:1]])  # the last one is not divided by
+        kernel = LinearKernel(geometry, self.A)
+        return self._complete(found, kernel, 1.0, {"normalised": False}, changes)
+
+    def doubly_stochastic(self, tolerance: float, most_iterations: int) -> DensityHead:
+        raise NotSmooth  # u and w depend on the density
+
+    @property
+    def _slope_of_A(self) -> np.ndarray:
+        return self.K.T @ self.Q if self.dA is None else self.dA
+
+    def _by_beta(self, kernel: Kernel, moments: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """The derivatives of sums: k' = (<dA x, y> + <y, dform y>) k, with sum_a y_a^2 = 1."""
+        x, d = self.density.geometry.points, len(moments) - 1
+        pairs = [(a, b) for a in range(d) for b in range(a, d)][:-1]
+        products = self._sums(kernel, np.stack([x[:, a] * moments[b] for a, b in pairs]))
+        second = np.empty((d, *sums[:-1].shape))
+        second[-1, -1] = sums[-1]
+        for (a, b), found in zip(pairs, products, strict=True):
+            second[a, b] = second[b, a] = found
+            if a == b:
+                second[-1, -1] -= found
+        slopes = (x @ self._slope_of_A.T).T
+        found = np.empty_like(sums)
+        found[:-1] = np.einsum("an,abrn->brn", slopes, second)
+        found[-1] = np.einsum("an,arn->rn", slopes, sums[:-1])
+        if self.dform is not None:
+            found += self._sums(kernel, quadratic(self.dform, x) * moments)
+        return found
+
+    def _slope(self, changes: np.ndarray, normalised: bool, scale: Any = None) -> Slope:
+        pulls = changes[:-1] if scale is None else scale * changes[:-1]
+        return Slope(self._along(pulls), changes[-1] if normalised else None)
+
+    def _complete(
+        self, found: Quotient, kernel: Kernel, factor: Any, options: dict, changes: Any
+    ) -> Quotient:
+        """A quotient with its transpose, and its derivative by beta where changes are given."""
+        normalised, scale = options["normalised"], options.get("scale")
+        back = partial(self._transposed, kernel, factor, 1.0 if scale is None else scale)
+        by = {} if changes is None else {"beta": self._slope(changes, normalised, scale)}
+        return replace(found, by=by, transposed=back)
+
+    def _transposed(self, kernel: Kernel, factor: Any, scale: Any, F: np.ndarray, s: Any) -> Any:
+        geometry = self.density.geometry
+        above = np.einsum("fn,fna->an", F, geometry.frame @ self.V) * scale
+        values = (geometry.points.T * kernel.transposed(above)).sum(axis=0)
+        if s is not None:
+            values = values + kernel.transposed(s[None])[0]
+        return geometry.to_coefficients(factor * values)
+
+
+def _fixed_point(
+    f: Callable, x: np.ndarray, tolerance: float, most: int, amount: float = 1
+) -> np.ndarray:
+    """x = f(x), to expm1(amount (x - f(x))) <= tolerance; Anderson's acceleration."""
+    changes: list[np.ndarray] = []
+    values: list[np.ndarray] = []
+    for _ in range(most):
+        value = f(x)
+        change = value - x
+        error = np.abs(np.expm1(amount * change)).max()
+        if error <= tolerance:
+            return x
+        changes, values = [*changes[-MEMORY:], change], [*values[-MEMORY:], value]
+        x = value
+        if len(changes) > 1 and error < 1:
+            steps = np.diff(changes, axis=0).T
+            parts = np.linalg.lstsq(steps, change, rcond=1e-10)[0]
+            x = value - np.diff(values, axis=0).T @ parts
+    raise MeanfieldError(
+        f"Sinkhorn weights are not balanced after {most} iterations: the error of a marginal is "
+        f"{error:.2g}, expected {tolerance:.2g}. Raise most_iterations if it is large (narrow "
+        "kernels need more), or tolerance if it is small (about 1e-16 times the range of the "
+        "kernel is rounding)."
+    )
+
+
+def _smooth(kernel: Kernel | None) -> Kernel:
+    if kernel is None:
+        raise NotSmooth
+    return kernel
