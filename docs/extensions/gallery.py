@@ -22,8 +22,8 @@ EXAMPLES = DOCS.parent / "examples"
 SOURCES = DOCS / "_build" / "chapters"
 GALLERY = DOCS / "gallery"
 WIDTH = 1480  # pixels: twice the width of a page
-MOVIES = {".mp4", ".gif"}
 MOVIES_FOLDER = GALLERY / "movies"
+PLAYED = "controls autoplay loop muted playsinline"
 SHARED = {".py", ".toml", ".npz"}
 
 sys.path.insert(0, str(EXAMPLES))
@@ -53,11 +53,11 @@ CONF = {
     "download_all_examples": False,
     "show_signature": False,
     "capture_repr": (),
+    "remove_config_comments": True,
     "copyfile_regex": "",
     "plot_gallery": "True",
     "write_computation_times": False,
-    "parallel": int(os.environ.get("GALLERY_WORKERS", "1")) > 1
-    and int(os.environ["GALLERY_WORKERS"]),
+    "parallel": int(os.environ.get("GALLERY_WORKERS", "0")) or False,
 }
 
 
@@ -119,12 +119,16 @@ def docstring(path: Path) -> str:
 
 def scrape(_block, script: dict, _conf: dict) -> str:
     """Movies, then figures, in the order in which they were written, as reStructuredText."""
+    if "formatted_exception" in script:
+        return ""
     alt = description(docstring(EXAMPLES / Path(script["src_file"]).name))
     files = sorted(written(script).iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    movies = [path for path in files if path.suffix in MOVIES]
-    figures = [path for path in files if path.suffix == ".png"]
-    if not figures or len(figures) + len(movies) > 2:
-        raise ValueError(f"An example writes one or two figures, one of them a .png; got {files}.")
+    movies, figures, slow = ([p for p in files if p.suffix == s] for s in (".mp4", ".png", ".gif"))
+    if slow or not figures or len(figures) + len(movies) > 2:
+        raise ValueError(
+            "An example writes one or two figures, the first a .png, or one and a movie, which is "
+            f"an .mp4 where there is ffmpeg; got {[path.name for path in files]}."
+        )
     shown = [movie(path, alt) for path in movies]
     return "".join(shown + [figure(path, alt, script) for path in figures])
 
@@ -143,11 +147,14 @@ def figure(path: Path, alt: str, script: dict) -> str:
 def movie(path: Path, alt: str) -> str:
     """A movie within the page: a static file, since it is no image."""
     shutil.copyfile(path, MOVIES_FOLDER / path.name)
-    label, behaviour = html.escape(alt), "controls autoplay loop muted playsinline"
-    return (
-        f'\n.. raw:: html\n\n    <video class="figure-card" src="../../_static/{path.name}" '
-        f'{behaviour} aria-label="{label}"></video>\n\n'
-    )
+    attributes = {
+        "class": "figure-card",
+        "src": f"../../_static/{path.name}",
+        "poster": f"../../_images/sphx_glr_{path.stem}_001.png",
+        "aria-label": html.escape(alt),
+    }
+    given = " ".join(f'{name}="{value}"' for name, value in attributes.items())
+    return f"\n.. raw:: html\n\n    <video {given} {PLAYED}></video>\n\n"
 
 
 def thumbnails(_app) -> None:

@@ -27,7 +27,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         given = dict(attrs)
         self.anchors |= {given[name] for name in ("id", "name") if given.get(name)}
-        for name in ("href", "src"):
+        for name in ("href", "src", "poster"):
             if given.get(name):
                 self.targets.append(given[name])
                 loads = tag != "link" or LOADING & set((given.get("rel") or "").split())
