@@ -47,12 +47,12 @@ bench: $(VENV)/installed-bench  ## time the solver beside other packages
 pictures: $(VENV)/installed  ## make the two pictures of the README anew
 	@$(BIN)/python docs/pictures/draw.py
 
-docs: $(VENV)/installed-docs  ## build the pages into docs/_build/html
+docs: $(VENV)/installed-docs  ## run the examples, build the pages into docs/_build/html
 	@$(BIN)/sphinx-build --quiet -W --keep-going docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 clean:  ## remove the environment, the caches, and what builds and runs wrote
-	@rm -rf $(VENV) out build dist docs/_build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) out build dist docs/_build docs/gallery *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Each stamp is touched last, so an interrupted installation is taken up again.

@@ -1,6 +1,12 @@
 """Sphinx configuration: `make docs`, or sphinx-build -W -b html docs docs/_build/html."""
 
 import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+
+import gallery
 
 import meanfield
 
@@ -9,10 +15,24 @@ author = "The meanfield developers"
 copyright = "the meanfield developers"
 version = release = meanfield.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+    "gallery",
+    "drawings",
+    "tutorials",
+    "local_mathjax",
+    "links",
+]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "extensions"]
+
+sphinx_gallery_conf = gallery.CONF
+copybutton_exclude = ".linenos, .gp, .go"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
@@ -21,6 +41,10 @@ nitpicky = False
 
 html_theme = "furo"
 html_title = f"meanfield {version}"
+html_static_path = ["static", "gallery/movies"]
+html_css_files = ["cards.css"]
+html_show_sourcelink = False
+html_copy_source = False
 
 LISTS = {"Parameters", "Returns", "Yields", "Raises", "Warns", "Attributes", "Other Parameters"}
 

@@ -1,66 +1,19 @@
 """The bundled experiments, all of them, with one table: measured / predicted / error / verdict.
 
-Each solves one or two of the configuration files beside this script, as `meanfield solve` would,
-and writes NetCDF files and figures. The exit code is 1 if a verdict fails.
+`chapters.py` lists them. Each writes figures, and some write NetCDF files. The exit code is 1 if
+a verdict fails.
 
     python examples/demo.py --out out
 """
 
 import sys
 import time
+from importlib import import_module
 
-import bifurcation
-import chaos
-import collapse
-import common_noise
-import common_noise_phases
-import derivatives
-import equiangular
-import gaussian
-import hysteresis
-import kuramoto_bifurcation
-import limits
-import many_pairs
-import metastable
-import minilm
-import modes
-import multiplicative_noise
-import noisy_tokens
-import off_axis
-import ott_antonsen
-import phase_diagrams_noise
-import random_matrices
-import sphere
-import sweep
-import tokens
+from chapters import CHAPTERS
 from report import Row, folder, print_table, title
 
-EXPERIMENTS = (
-    kuramoto_bifurcation,
-    metastable,
-    hysteresis,
-    ott_antonsen,
-    sphere,
-    collapse,
-    minilm,
-    tokens,
-    noisy_tokens,
-    common_noise,
-    equiangular,
-    gaussian,
-    chaos,
-    bifurcation,
-    derivatives,
-    phase_diagrams_noise,
-    multiplicative_noise,
-    common_noise_phases,
-    random_matrices,
-    off_axis,
-    modes,
-    limits,
-    sweep,
-    many_pairs,
-)
+EXPERIMENTS = tuple(import_module(name) for chapter in CHAPTERS for name in chapter.examples)
 
 
 def main() -> int:

@@ -1,16 +1,19 @@
 """Reports of examples: their figure, and rows measured / predicted / error / verdict."""
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Row", "folder", "print_table", "run_alone", "title"]
+__all__ = ["FailedVerdict", "Row", "folder", "print_table", "run_alone", "title"]
 
 WIDTHS = (52, 14, 14, 9)
 HEAD = ("quantity", "measured", "predicted", "error")
+
+
+class FailedVerdict(Exception):
+    """A number is not what theory predicts."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ def folder(description: str) -> Path:
 
 
 def run_alone(text: str, run: Callable[[Path], list[Row]]) -> None:
-    """Run one example as a script; exits with 1 if a verdict fails.
+    """Run one example as a script.
 
     Parameters
     ----------
@@ -112,6 +115,11 @@ def run_alone(text: str, run: Callable[[Path], list[Row]]) -> None:
         The docstring of the example.
     run : callable
         Takes a folder for figures and files; returns rows, or [] where there is only a figure.
+
+    Raises
+    ------
+    FailedVerdict
+        If a verdict fails.
     """
     out = folder(title(text))
     start = time.perf_counter()
@@ -119,5 +127,6 @@ def run_alone(text: str, run: Callable[[Path], list[Row]]) -> None:
     if rows:
         print_table({title(text): rows})
     print(f"\n{time.perf_counter() - start:.1f} s; figures and NetCDF files are in {out}/")
-    if any(row.fails for row in rows):
-        sys.exit(1)
+    failed = [row.quantity for row in rows if row.fails]
+    if failed:
+        raise FailedVerdict(f"not as predicted: {'; '.join(failed)}")

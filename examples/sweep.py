@@ -21,6 +21,7 @@ from scipy.special import iv
 import meanfield as mf
 from meanfield.plotting import theme
 
+# sphinx_gallery_parallel = False
 CONFIG = Path(__file__).with_suffix(".toml")
 TOLERANCE = 1e-6  # the square of the perturbation, of size 1e-4, grown tenfold
 

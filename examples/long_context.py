@@ -1,0 +1,95 @@
+r"""
+Long contexts: attention averages, or copies, on either side of beta = log n/(1 - rho)
+======================================================================================
+
+One layer of softmax attention over n equiangular tokens, with inner products :math:`\rho = 1/2` and
+:math:`\beta = \gamma \log n`. If :math:`\gamma (1 - \rho) < 1` every token attends to all others
+and their outputs become equal; if it is larger each attends to itself, and nothing changes:
+
+.. math:: \langle y_i, y_j\rangle \to 1, \quad \frac{4\rho}{1 + 3\rho}, \quad \rho
+    \qquad \text{for } \gamma (1 - \rho) < 1, \; = 1, \; > 1.
+
+At finite n, with the weight :math:`w = 1/(1 + (n - 1) n^{-\gamma (1 - \rho)})` of a token for
+itself, :math:`D = w - (1 - w)/(n - 1)` and :math:`s = (1 + (n - 1)\rho)/n`, it is
+:math:`1 - D^2 (1 - \rho)/(D^2 + (1 - D^2) s)`. Measured against it: what one layer answers, for n
+up to :math:`10^{64}`, and for 512 tokens that are arrays of numbers.
+
+:Source: Survey, Theorem 7; Chen, Lin, Polyanskiy and Rigollet, arXiv:2510.05554.
+:Run time: 1 s, ``python examples/long_context.py``
+:Look at: the curves of growing n, which become a step, and the point that all of them pass.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from report import Row, run_alone
+
+import meanfield as mf
+from meanfield.plotting import theme
+
+RHO = 0.5
+NUMBERS = (1e2, 1e4, 1e8, 1e16, 1e64)
+PRODUCTS = np.linspace(0.4, 1.6, 241)  # gamma (1 - rho)
+ARRAY = 512
+
+
+def exact(n: float, product: np.ndarray) -> np.ndarray:
+    """The inner product of two outputs."""
+    w = 1 / (1 + (n - 1) * n ** -np.asarray(product))
+    D = w - (1 - w) / (n - 1)
+    s = (1 + (n - 1) * RHO) / n
+    return 1 - D**2 * (1 - RHO) / (D**2 + (1 - D**2) * s)
+
+
+def answered(n: float, product: np.ndarray) -> np.ndarray:
+    """The same by the layer itself."""
+    beta = mf.scalings.logarithmic(n, product / (1 - RHO))
+    return mf.attend(mf.SA(beta), mf.Equiangular(n, RHO)).rho
+
+
+def answered_by_array(product: float) -> float:
+    """The same for tokens sqrt(rho) e_0 + sqrt(1 - rho) e_i, with outputs of any length."""
+    x = np.sqrt(1 - RHO) * np.eye(ARRAY, ARRAY + 1, 1)
+    x[:, 0] = np.sqrt(RHO)
+    beta = float(mf.scalings.logarithmic(ARRAY, product / (1 - RHO)))
+    y = mf.attend(mf.SA(beta), mf.Tokens(x)).x
+    return float(y[0] @ y[1] / np.linalg.norm(y[0]) / np.linalg.norm(y[1]))
+
+
+def run(out: Path) -> list[Row]:
+    """Ask the layers, draw long_context.png, compare."""
+    found = {n: answered(n, PRODUCTS) for n in NUMBERS}
+    draw(found).savefig(out / "long_context.png")
+    middle = float(answered(1e64, np.array(1.0)))
+    return [
+        *(
+            Row(f"n = {n:g}: largest error", float(np.abs(rho - exact(n, PRODUCTS)).max()), 0.0,
+                1e-12)
+            for n, rho in found.items()
+        ),
+        *(
+            Row(f"{ARRAY} arrays, gamma (1 - rho) = {p:g}", answered_by_array(p),
+                float(exact(ARRAY, p)), 1e-11)
+            for p in (0.8, 1.0, 1.2)
+        ),
+        Row("at the transition, n = 1e64", middle, 4 * RHO / (1 + 3 * RHO), 1e-12),
+    ]  # fmt: skip
+
+
+def draw(found: dict[float, np.ndarray]):
+    """Inner products over gamma (1 - rho), and their limit."""
+    with theme.style():
+        page = theme.figure(width=5.2, height=3.2)
+        ax = page.subplots()
+        ax.plot([0.4, 1, 1, 1.6], [1, 1, RHO, RHO], color=theme.INK, lw=0.8, dashes=(4, 3))
+        for colour, (n, rho) in zip(theme.ordered_colours(len(found)), found.items(), strict=True):
+            ax.plot(PRODUCTS, rho, color=colour, label=f"$n = 10^{{{np.log10(n):.0f}}}$")
+        ax.plot(1, 4 * RHO / (1 + 3 * RHO), "o", color=theme.INK, mfc="white", zorder=5)
+        ax.annotate(r"$\frac{4\rho}{1 + 3\rho}$", (1, 0.8), (1.08, 0.84), fontsize=13)
+        ax.set(xlabel=r"$\gamma (1 - \rho)$", ylabel=r"$\langle y_i, y_j\rangle$ of two outputs")
+        ax.legend(loc="lower left")
+    return page
+
+
+if __name__ == "__main__":
+    run_alone(__doc__, run)
