@@ -149,7 +149,7 @@ def _transports(
     for band in np.unique(bands).tolist():
         mine = np.flatnonzero(bands == band)
         below = normaliser if normaliser is None else normaliser[mine]
-        transport = geometry.transport(attraction[mine], below, len(mine), band)
+        transport = geometry.transport(attraction[mine], below, len(mine))
         found.update({int(member): (transport, i) for i, member in enumerate(mine)})
     return [found[member if len(bands) > 1 else 0] for member in range(members)]
 

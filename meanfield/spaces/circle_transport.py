@@ -36,15 +36,9 @@ class CircleTransport(Transport):
         Real transforms of this length per member and evaluation: 3 (Z = 1) or 4.
     """
 
-    def __init__(
-        self,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-        members: int,
-        band: int | None = None,
-    ):
+    def __init__(self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int):
         modes = attraction.shape[1]
-        super().__init__(1j * np.arange(modes) * attraction, normaliser, members, modes, band)
+        super().__init__(1j * np.arange(modes) * attraction, normaliser, members, modes)
         self.length, rows = good_length(self.points), 2 if normaliser is None else 3
         self._fft, self.transforms = RealTransform(self.length, rows=rows), rows + 1
         numbers = (modes, self.band + 1, self.length, len(attraction), rows, self._fft.stride)

@@ -71,11 +71,8 @@ class Transport:
     compiled: Any
     dtype: Any = complex
 
-    def __init__(
-        self, attraction: Any, normaliser: Any, members: int, modes: int, band: int | None = None
-    ):
-        self.degree = attraction.shape[1] - 1
-        self.band = band_of(attraction) if band is None else band
+    def __init__(self, attraction: Any, normaliser: Any, members: int, modes: int):
+        self.degree, self.band = attraction.shape[1] - 1, band_of(attraction)
         self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
         given = attraction, np.zeros((1, 1)) if normaliser is None else normaliser
         self.tables = [1.0 * np.array(table, order="C") for table in given]
@@ -485,17 +482,12 @@ class Geometry(Kind, family=True):
 
     @abstractmethod
     def transport(
-        self,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-        members: int,
-        band: int | None = None,
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int
     ) -> Transport:
         """The map mu -> -div(mu v), v = grad (W * mu) / (Z * mu), for `members` densities.
 
         `attraction` and `normaliser` are the multipliers of W and Z by degree, (1, degree + 1)
-        if shared or (members, degree + 1); `normaliser` None means Z = 1. `band` is the highest
-        degree of W that counts; by default where the largest multipliers of all members do.
+        if shared or (members, degree + 1); `normaliser` None means Z = 1.
         """
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:

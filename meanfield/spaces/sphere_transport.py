@@ -57,15 +57,9 @@ class SphereTransport(Transport):
         Number of longitudes.
     """
 
-    def __init__(
-        self,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-        members: int,
-        band: int | None = None,
-    ):
+    def __init__(self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int):
         degree, fields = attraction.shape[1] - 1, 3 if normaliser is None else 4
-        super().__init__(attraction, normaliser, members, (degree + 1) * (degree + 2) // 2, band)
+        super().__init__(attraction, normaliser, members, (degree + 1) * (degree + 2) // 2)
         half = -(-self.points // (4 * PAIRS)) * PAIRS
         self.latitudes = Latitudes(half, degree + 1, degree)
         self.length = good_length(self.points)

@@ -241,8 +241,8 @@ class Zonal(Geometry):
         series[1:] += up[1:] * found[:-2]
         return series
 
-    def transport(self, attraction, normaliser, members, band=None) -> ZonalTransport:
-        return ZonalTransport(attraction, normaliser, members, self.dimension, band)
+    def transport(self, attraction, normaliser, members) -> ZonalTransport:
+        return ZonalTransport(attraction, normaliser, members, self.dimension)
 
     def transforms(self, points: int) -> ZonalTransforms:
         return ZonalTransforms(self.degree, points, self.dimension)

@@ -29,16 +29,9 @@ class ZonalTransport(Transport):
 
     dtype = float
 
-    def __init__(
-        self,
-        attraction: Any,
-        normaliser: Any,
-        members: int,
-        dimension: int,
-        band: int | None = None,
-    ):
+    def __init__(self, attraction: Any, normaliser: Any, members: int, dimension: int):
         modes, fields = attraction.shape[1], 2 if normaliser is None else 3
-        super().__init__(attraction, normaliser, members, modes, band)
+        super().__init__(attraction, normaliser, members, modes)
         self.latitudes = rules = Latitudes(-(-self.points // 4), modes, 0, dimension)
         pairs, arrays = rules.pairs(0), rules.rules()
         width = arrays[0].size

@@ -187,7 +187,7 @@ def test_the_metric_is_that_of_the_inverse_laplacian():
 
 # Members apart ------------------------------------------------------------------------------
 
-BETAS = np.array([-30.0, -1.0, -1e-9, 0.0, 1e-300, 0.3, 1.0, 1.1, 5.0, 80.0])
+BETAS = np.array([-30.0, -1.0, -1e-9, 0.0, 1e-300, 80.0, *np.linspace(0.3, 6, 30)])
 
 
 @pytest.mark.parametrize("drift", [USA, SA], ids=lambda drift: drift.__name__)
