@@ -11,7 +11,7 @@ there are two such lines, of the u with :math:`\langle u, A u\rangle = 0`. Measu
 all starts, and for how many either line is the nearest.
 
 :Source: Castin, Ablin, Carrillo and Peyré, arXiv:2501.18322, figure 1, with their seeds.
-:Run time: 6 s, ``python examples/covariances.py``
+:Run time: 8 s, ``python examples/covariances.py``
 :Look at: the paths, which end on the circle: in one point on the left, in two on the right.
 """
 

@@ -11,7 +11,7 @@ with them, and is shown.
 
 :Source: Survey, section 5, clusters from a nearly uniform start; Bruno, Pasqualotto and Agazzi,
     ICLR 2025.
-:Run time: 10 s, ``python examples/density_and_tokens.py``
+:Run time: 8 s, ``python examples/density_and_tokens.py``
 :Look at: the curve, whose distance from the circle is the density, and the tokens within.
 """
 

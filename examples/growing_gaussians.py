@@ -11,7 +11,7 @@ rate tends to :math:`2 \cos\vartheta`, :math:`\tan\vartheta = (A_{12} - A_{21})
 \sqrt{\det S}/\mathrm{tr} A S`.
 
 :Source: Castin, Ablin, Carrillo and Peyré, arXiv:2501.18322, figure 2, with their seed.
-:Run time: 2 s, ``python examples/growing_gaussians.py``
+:Run time: 4 s, ``python examples/growing_gaussians.py``
 :Look at: the pole of softmax weights beside two straight lines.
 """
 

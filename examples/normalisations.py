@@ -11,7 +11,7 @@ against values of an independent integration at t = 1, 2, 5 and 10, and the cons
 
 :Source: Survey, section 6.2, equation (7) and the table of schemes; Karagodin, Geshkovski,
     Polyanskiy and Rigollet, arXiv:2510.22026.
-:Run time: 3 s, ``python examples/normalisations.py``
+:Run time: 2 s, ``python examples/normalisations.py``
 :Look at: two straight lines on the left, which are exponentials, and three on the right, powers.
 """
 

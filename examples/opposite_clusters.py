@@ -11,7 +11,7 @@ would bring the two together is a perturbation that breaks the symmetry, and gro
 shares are known to 0.002 from 500 points that an independent program has moved.
 
 :Source: Survey, after Theorem 5: several limit points for large beta.
-:Run time: 4 s, ``python examples/opposite_clusters.py``
+:Run time: 5 s, ``python examples/opposite_clusters.py``
 :Look at: the curve that separates the two basins, and how it moves in as beta grows.
 """
 

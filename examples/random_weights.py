@@ -16,7 +16,7 @@ miss it by 0.05, in either direction. Allowed is 0.1 for the mean of three.
 
 :Source: Survey, section 6.2, figure 4; Karagodin, Geshkovski, Polyanskiy and Rigollet,
     arXiv:2510.22026. The recursion is derived here.
-:Run time: 4 s, ``python examples/random_weights.py``
+:Run time: 8 s, ``python examples/random_weights.py``
 :Look at: the bands, which hold 90 % of all pairs, on the dashed recursion; Post-LN aligns first.
 """
 

@@ -16,7 +16,7 @@ under Sinkhorn's, and two under those of the sigmoid, which damp the degrees 4 t
 
 :Source: Survey, section 5; Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, for the weights.
     The rate of Sinkhorn's is derived here from :math:`v = -\nabla f/\beta`, f their log-scaling.
-:Run time: 3 s, ``python examples/weights.py``
+:Run time: 5 s, ``python examples/weights.py``
 :Look at: the place of each maximum; circles are measured, lines predicted.
 """
 

@@ -65,7 +65,8 @@ def prepare(_app, _config) -> None:
     """Write the chapters from which sphinx-gallery makes pages, before it does.
 
     It runs an example again if its script has changed; here also if anything else in the folder of
-    examples has: a configuration, data, or a file that other scripts import.
+    examples has: a configuration, data, or a file that other scripts import. Pages of examples
+    that are no longer in their chapter go.
     """
     shutil.rmtree(SOURCES, ignore_errors=True)
     SOURCES.mkdir(parents=True)
@@ -78,6 +79,11 @@ def prepare(_app, _config) -> None:
         (folder / "GALLERY_HEADER.rst").write_text(head, encoding="utf-8")
         for name in chapter.examples:
             shutil.copyfile(EXAMPLES / f"{name}.py", folder / f"{name}.py")
+    places = {(chapter.folder, n) for chapter in CHAPTERS for n in (*chapter.examples, "index")}
+    for page in GALLERY.glob("*/*.rst"):
+        if (page.parent.name, page.stem) not in places:
+            page.unlink()
+            page.with_suffix(".py.md5").unlink(missing_ok=True)
     stamp, now = GALLERY / "examples.sha256", digest()
     if not stamp.exists() or stamp.read_text() != now:
         for known in GALLERY.glob("*/*.py.md5"):
