@@ -231,12 +231,13 @@ class Scene(Kind, family=True):
 
 
 def _read(text: str) -> Any:
-    """A number where the text is one."""
+    """A number where the text is one; 1e999 is not, though it is read as infinity."""
     for number in (int, float):
         try:
-            return number(text)
+            found = number(text)
         except ValueError:
             continue
+        return text if math.isinf(found) and "inf" not in text.lower() else found
     return text
 
 

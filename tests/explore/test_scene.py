@@ -37,6 +37,7 @@ def test_a_link_leaves_out_what_is_as_by_default():
         ("kappa", "-1", "from 0.01 to 1000, or inf"),
         ("kappa", "-inf", "or inf"),
         ("kappa", "six", "or inf"),
+        ("kappa", "1e999", "or inf"),
         ("tokens", "1001", "from 0 to 1000"),
         ("tokens", "2.5", "whole number"),
         ("mode", "9", "from 1 to 8"),

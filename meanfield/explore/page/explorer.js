@@ -358,7 +358,7 @@ function draw(index) {
   const t = (density || tokens).t > (tokens || density).t ? density.t : (tokens || density).t;
   $("scrub").value = index;
   $("clock").textContent = `t = ${t.toPrecision(4)}`;
-  $("scale").textContent = density ? `largest density ${density.high.toPrecision(3)}${run.texts.space === "Sphere" ? ", least " + density.low.toPrecision(2) : ""}` : "";
+  $("scale").textContent = density ? `largest density ${density.high.toPrecision(3)}` : "";
   $("order-density").textContent = density ? density.order.toFixed(3) : "–";
   $("order-tokens").textContent = tokens ? tokens.order.toFixed(3) : "–";
   drawOrders(density, tokens);
