@@ -11,11 +11,11 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test attack lint format typecheck validate bench docs pictures clean
+.PHONY: help demo test test-explore attack lint format typecheck validate bench docs pictures clean
 
 help:  ## this list
 	@echo "usage: make TARGET [PYTHON=python3.13]"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/installed  ## install, solve the bundled experiments, write out/
 	@$(BIN)/python examples/demo.py
@@ -23,6 +23,9 @@ demo: $(VENV)/installed  ## install, solve the bundled experiments, write out/
 test: $(VENV)/installed-test  ## install what the tests need and run the whole suite
 	@echo "Running the tests ..."
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-explore: $(VENV)/installed-test $(VENV)/installed-browser  ## the explorer in a browser, which is Chromium
+	@$(BIN)/python -m pytest -n 0 -s tests/explore/in_browser.py $(PYTEST_ARGS)
 
 attack: $(VENV)/installed-test  ## try to break it: kills, damaged files, full disks, bad calls, threads
 	@$(BIN)/python -m pytest tests/robustness --attack $(PYTEST_ARGS)

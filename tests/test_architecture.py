@@ -32,6 +32,7 @@ ROOMS = [
     {"chaos", "bifurcation"},
     {"plotting"},
     {"app", "testing"},
+    {"explore"},
     {"__init__", "__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
@@ -44,6 +45,7 @@ LATE = {
     "sweeps": {"app", "plotting"},
     "chaos": {"plotting"},
     "bifurcation": {"plotting"},
+    "app": {"explore"},
 }  # their methods import when called
 
 NAMES_WITHOUT_A_PURPOSE = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}

@@ -466,6 +466,48 @@ def doctor(compiles: bool) -> None:
 
 
 @main.command()
+@click.argument("file", metavar="[FILE]", required=False, type=FILE)
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to serve at; others than this machine can reach any but the default.",
+)
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(0, 65535),
+    default=8642,
+    show_default=True,
+    help="Port to serve at; 0 finds a free one.",
+)
+@click.option("--no-browser", is_flag=True, help="Open no browser; print the address alone.")
+def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
+    """Open a page in the browser on which parameters are moved and densities evolve.
+
+    FILE is a configuration of a run, *.toml, or its result, *.nc: its law at the start, or its
+    last state, is among the laws with which the page begins.
+
+    Needs tornado: pip install "meanfield[explore]". Exit code: 0 after Ctrl-C; 2 if tornado is
+    missing, FILE cannot be shown, or the address cannot be served.
+    """
+    try:
+        from ..explore.server import serve
+    except ImportError as error:
+        if (error.name or "").split(".")[0] != "tornado":
+            raise
+        raise MeanfieldError(
+            "meanfield explore needs tornado, which is not installed: "
+            'pip install "meanfield[explore]".'
+        ) from error
+    from ..explore.scene import Own
+
+    own = None if file is None else Own.of_file(file)
+    serve(own, host, port, browser=not no_browser, say=click.echo)
+
+
+@main.command()
 @click.argument("word", default="")
 def literature(word: str) -> None:
     """What the literature says, and what we found: the rows with WORD, or a list of all.

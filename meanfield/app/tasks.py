@@ -23,6 +23,7 @@ from ..dynamics.observables import measure
 from ..models import Drift
 from ..models.parameters import Place
 from ..models.transformer import Transformer
+from ..results import last_state as last_state  # a law that files may name
 from ..results.solution import SUCCESSFUL
 from ..spaces import Geometry
 from ..spaces.laws import DensityLaw

@@ -263,14 +263,17 @@ FUNCTION = _of_type("a function", callable, {"not": {}})
 ANYTHING = Leaf("a value", lambda _name, value: value, {})
 
 
-class _DataFile(Leaf):
-    """The name of a file of numbers; in a configuration it starts from the folder of that."""
+@dataclass(frozen=True, eq=False, repr=False)
+class _FileOf(Leaf):
+    """The name of a file of some formats; in a configuration it starts from the folder of that."""
+
+    formats: tuple[str, ...] = ()
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if reading.in_python:
             return self.accept(at, data)
         path = reading.folder / data if isinstance(data, str) else Path()
-        if path.suffix not in NUMBER_FORMATS:
+        if path.suffix not in self.formats:
             return reading.expected(at, self.expected, data)
         if not reading.result and not path.is_file():
             return reading.refuse(at, f'there is no file "{data}"; looked for {path.absolute()}')
@@ -278,9 +281,13 @@ class _DataFile(Leaf):
         return str(path)
 
 
-DATA_FILE = _DataFile("a file named *.npy, *.npz or *.csv", TEXT.accept, TEXT.schema)
+DATA_FILE = _FileOf(
+    "a file named *.npy, *.npz or *.csv", TEXT.accept, TEXT.schema, formats=NUMBER_FORMATS
+)
+RESULT_FILE = _FileOf("a result file named *.nc", TEXT.accept, TEXT.schema, formats=(".nc",))
 
 DataFile = Annotated[str, DATA_FILE]
+ResultFile = Annotated[str, RESULT_FILE]
 Positive = Annotated[float, POSITIVE]
 NonNegative = Annotated[float, NON_NEGATIVE]
 Natural = Annotated[int, NATURAL]

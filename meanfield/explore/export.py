@@ -1,0 +1,159 @@
+"""What a scene is written to: TOML, a Python script that does the same, and figures."""
+
+import json
+import math
+from collections.abc import Mapping
+from io import BytesIO
+from pprint import pformat
+from typing import Any
+
+from ..core.checks import fitting
+from ..core.errors import MeanfieldError
+from ..states import Tokens
+from .scene import Own, Scene
+
+TABLE_OF = {"density.toml": "density", "tokens.toml": "tokens"}
+FIGURES = {"density": "density", "tokens": "tokens"}
+FORMATS = {"png": "image/png", "svg": "image/svg+xml"}
+SCRIPT = '''"""What `meanfield explore` showed; its link was {link}."""
+
+{imports}
+
+{body}'''
+
+
+def exported(scene: Scene, name: str, own: Own | None = None) -> tuple[str, bytes]:
+    """The type and the content of a file of the scene.
+
+    Parameters
+    ----------
+    scene : Scene
+    name : str
+        density.toml, tokens.toml, explored.py, or density or tokens with .png or .svg.
+    own : Own, optional
+
+    Raises
+    ------
+    MeanfieldError
+        If there is no such file, or the scene has not what would be in it.
+    """
+    stem, _, ending = name.partition(".")
+    known = (*TABLE_OF, "explored.py", *(f"{f}.{e}" for f in FIGURES for e in FORMATS))
+    fitting("name", name, f"one of {', '.join(known)}", name in known, MeanfieldError)
+    if name == "explored.py":
+        return "text/x-python", script(scene, own).encode()
+    tables = scene.tables(own)
+    if stem not in tables:
+        raise MeanfieldError(f"{name}: this scene has no {stem}; it has {' and '.join(tables)}.")
+    if ending == "toml":
+        return "application/toml", toml_text(tables[stem]).encode()
+    return FORMATS[ending], figure(scene, stem, ending, own)
+
+
+def figure(scene: Scene, layer: str, ending: str, own: Own | None = None) -> bytes:
+    """The overview of the run of a layer, as `Solution.plot` draws it."""
+    run = scene.configurations(own)[layer].run(out=None, progress=False)
+    buffer = BytesIO()
+    run.plot().savefig(buffer, format=ending, dpi=200)
+    return buffer.getvalue()
+
+
+# TOML --------------------------------------------------------------------------------------------
+
+
+def toml_text(data: Mapping[str, Any]) -> str:
+    """The text of a configuration file that holds these tables."""
+    tables = {name: value for name, value in data.items() if isinstance(value, Mapping)}
+    lines = [f"{name} = {_value(value)}" for name, value in data.items() if name not in tables]
+    for name, table in tables.items():
+        lines += ["", f"[{name}]", *(f"{key} = {_value(entry)}" for key, entry in table.items())]
+    return "\n".join(lines).lstrip() + "\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_value(entry)}' for key, entry in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, int | float) else json.dumps(value, ensure_ascii=False)
+
+
+# Python ------------------------------------------------------------------------------------------
+
+
+def script(scene: Scene, own: Own | None = None) -> str:
+    """A script with the runs of the scene, whose states have the same bits.
+
+    It calls the density ``density_run`` and the tokens ``token_run``.
+    """
+    tables = scene.tables(own)
+    imports = ["import numpy as np", "", "import meanfield as mf"]
+    law, model = scene.law(own), f"mf.Transformer(drift, kappa={_number(scene.kappa)}"
+    begin, needs = _start(scene, law)
+    body = [
+        f"drift = mf.{scene.drift}({'' if scene.drift == 'Kuramoto' else f'beta={scene.beta!r}'})",
+        *begin,
+        f"t_end = {scene.t_end!r}",
+        f"times = np.linspace(0.0, t_end, {tables.popitem()[1]['solve']['t_eval']['count']})",
+    ]
+    for layer, table in scene.tables(own).items():
+        solve = {name: v for name, v in table["solve"].items() if name not in ("t_span", "t_eval")}
+        options = ", ".join(f"{name}={value!r}" for name, value in solve.items())
+        times = f"t_span=(0.0, t_end), t_eval=times, {options}"
+        if layer == "density":
+            nodes = table["initial"]["kind"] == "AlongCharacteristics"
+            state = "mf.Characteristics(mu0)" if nodes else "mu0"
+            run = f"density_run = mf.solve({model}), {state}, {times})"
+        else:
+            chosen = scene.normalisation
+            moved = "" if chosen == "PostLN" else f", normalisation=mf.{chosen}()"
+            drawn = table["initial"]["kind"] == "SampledTokens"
+            state = f"mu0.sample({scene.tokens}, rng={scene.rng})" if drawn else "mu0"
+            run = f"token_run = mf.solve({model}{moved}), {state}, {times})"
+        body += ["", run]
+    first = "density_run" if "density" in scene.tables(own) else "token_run"
+    body += ["", f"print({first})", f'{first}.plot().savefig("explored.png")', ""]
+    link = "?" + "&".join(f"{name}={value}" for name, value in scene.link.items())
+    return SCRIPT.format(link=link, imports="\n".join([*imports, *needs]), body="\n".join(body))
+
+
+def _start(scene: Scene, law: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The lines that make mu0, and the imports that they need."""
+    if scene.start == "own":
+        table = pformat(law, width=96, sort_dicts=False)
+        space = "None" if law["kind"] == Tokens.__name__ else f"mf.{scene.geometry!r}"
+        return [f"law = {table}", f"mu0 = mf.build(Start, law).begin({space})"], [
+            "from meanfield.results import last_state  # noqa: F401, a law that tables may name",
+            "from meanfield.states import Start",
+        ]
+    space = f"space = mf.{scene.geometry!r}"
+    if law["kind"] == "Fourier":
+        half = [c / 2 for c in law["cos"]]
+        return [space, f"mu0 = space.fourier({[1.0, *half]!r})"], []
+    if law["kind"] == "Legendre":
+        series = [1.0, *law["coefficients"]]
+        return [space, f"mu0 = space.zonal({series!r}, axis={law['axis']!r})"], []
+    if law["kind"] != "Mixture":
+        return [space, f"mu0 = {_peak(law)}"], []
+    weights = [part["weight"] for part in law["components"]]
+    peaks = [f"    {_peak(part['law'])}," for part in law["components"]]
+    return [
+        space,
+        f"weights = {weights!r}",
+        "shares = [weight / sum(weights) for weight in weights]",
+        "peaks = [",
+        *peaks,
+        "]",
+        "mu0 = mf.Density.mixture(shares, peaks)",
+    ], []
+
+
+def _peak(law: dict[str, Any]) -> str:
+    method = "von_mises" if law["kind"] == "VonMises" else "von_mises_fisher"
+    return f"space.{method}({law['mean']!r}, {law['concentration']!r})"
+
+
+def _number(value: float) -> str:
+    return "np.inf" if math.isinf(value) else repr(value)

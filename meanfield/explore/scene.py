@@ -1,0 +1,340 @@
+"""What the page shows, as a few numbers; and the configurations of the runs that it stands for."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from ..app.configuration import parse_config, read_config
+from ..app.tasks import Configuration, Run
+from ..core.checks import fitting, path_of, real
+from ..core.errors import ConfigError, MeanfieldError
+from ..core.forms import Index, Leaf
+from ..core.kinds import Kind, build, describe
+from ..models import Drift, Kuramoto, ZonalDrift
+from ..results.files import load
+from ..results.solution import Solution
+from ..spaces import Circle, Density, Sphere
+from ..spaces.laws import DensityLaw
+from ..states import Tokens
+
+SPACES: dict[str, type[Circle] | type[Sphere]] = {"Circle": Circle, "Sphere": Sphere}
+DEGREE = {"Circle": 64, "Sphere": 64}  # at the start
+MOST_DEGREE = {"Circle": 1024, "Sphere": 64}
+FRAMES = {"Circle": 301, "Sphere": 151}
+RTOL = 1e-6
+MOST_TOKENS = 1000
+STEPS = 120  # of tokens with noise, in the time kappa_1
+MOST_STEPS = 100_000  # of a density: 30 times what a run of the page needs
+
+
+def within(low: float, high: float, beyond: str = "") -> Leaf:
+    """A number from `low` to `high`, or infinity too if `beyond` says so."""
+    expected = f"a number from {low:g} to {high:g}{beyond}"
+
+    def accept(name: str, value: Any) -> float:
+        def fits(number: float) -> bool:
+            return low <= number <= high or (bool(beyond) and number == math.inf)
+
+        return real(name, value, expected, fits)
+
+    return Leaf(expected, accept, {"type": "number", "minimum": low, "maximum": high})
+
+
+def whole(low: int, high: int) -> Leaf:
+    """A whole number from `low` to `high`."""
+    expected = f"a whole number from {low} to {high}"
+
+    def accept(name: str, value: Any) -> int:
+        number = real(name, value, expected, lambda x: low <= x <= high and x == int(x))
+        return int(number)
+
+    return Leaf(expected, accept, {"type": "integer", "minimum": low, "maximum": high})
+
+
+class Scene(Kind, family=True):
+    """The parameters of the page: a model, a law at the start, and how long it is followed.
+
+    Parameters
+    ----------
+    space : str
+        Where tokens live: the circle or the sphere S^2.
+    drift : str
+        USA, SA, or Kuramoto's drift, which has no beta.
+    beta : float
+        Inverse temperature of attention.
+    kappa : float
+        Noise parameter: 1/kappa is the strength of the noise, inf means none.
+    normalisation : str
+        Of the tokens. Densities are those of PostLN.
+    start : str
+        The law at the start: a mixture of peaks, the uniform law with a mode, or your own file.
+    peaks : int
+        Number of von Mises peaks of a mixture.
+    separation : float
+        Angle between neighbouring peaks, in radians.
+    concentration : float
+        Of every peak: 0 is uniform, large is narrow.
+    share : float
+        Mass of the first peak; the others share the rest equally.
+    mode : int
+        Degree of the perturbation: cos(mode theta), or the Legendre polynomial of this degree.
+    amplitude : float
+        Of the perturbation.
+    tokens : int
+        Number of tokens, drawn from the law at the start.
+    duration : float
+        In units of kappa_1(beta), the time in which attention doubles and more a small mode of
+        degree 1 without noise.
+    rng : int
+        Seed of the tokens; their noise has the next one.
+    """
+
+    default_kind = "Scene"
+
+    space: Literal["Circle", "Sphere"] = "Circle"
+    drift: Literal["USA", "SA", "Kuramoto"] = "USA"
+    beta: Annotated[float, within(0.25, 6.0)] = 4.0
+    kappa: Annotated[float, within(0.01, 1000.0, ", or inf")] = 0.6
+    normalisation: Literal["PostLN", "PreLN", "PeriLN", "NGPT", "SqrtScaling"] = "PostLN"
+    start: Literal["mixture", "mode", "own"] = "mixture"
+    peaks: Annotated[int, whole(1, 6)] = 2
+    separation: Annotated[float, within(0.0, 3.1416)] = 2.0
+    concentration: Annotated[float, within(0.0, 50.0)] = 8.0
+    share: Annotated[float, within(0.05, 0.95)] = 0.6
+    mode: Annotated[int, whole(1, 8)] = 1
+    amplitude: Annotated[float, within(0.001, 0.9)] = 0.05
+    tokens: Annotated[int, whole(0, MOST_TOKENS)] = 200
+    duration: Annotated[float, within(1.0, 60.0)] = 20.0
+    rng: Index = 1
+
+    @classmethod
+    def of_texts(cls, texts: Mapping[str, str]) -> "Scene":
+        """The scene of a link: texts by names; what is left out is as by default.
+
+        Raises
+        ------
+        ConfigError
+            One line for each problem: the name, what was expected and what came.
+        """
+        return build(cls, {name: _read(text) for name, text in texts.items()})
+
+    @property
+    def link(self) -> dict[str, str]:
+        """The texts from which `of_texts` makes the same scene, without those by default."""
+        told = describe(self)
+        return {name: str(value) for name, value in told.items() if name != "kind"}
+
+    # The model -----------------------------------------------------------------------------
+
+    @property
+    def dimension(self) -> int:
+        """Of the space around, d."""
+        return {"Circle": 2, "Sphere": 3}[self.space]
+
+    @property
+    def geometry(self) -> Circle | Sphere:
+        """The space, with the degree at which runs begin."""
+        return SPACES[self.space](DEGREE[self.space])
+
+    @property
+    def drift_table(self) -> dict[str, Any]:
+        """The drift as a table of a configuration."""
+        bare = self.drift == Kuramoto.__name__
+        return {"kind": self.drift} | ({} if bare else {"beta": self.beta})
+
+    @property
+    def zonal(self) -> ZonalDrift:
+        """The drift."""
+        return build(Drift, self.drift_table)
+
+    @property
+    def onset(self) -> float:
+        """kappa_1, at which the uniform state becomes unstable to degree 1."""
+        return float(1 / self.zonal.attraction(1, self.dimension)[1])
+
+    @property
+    def t_end(self) -> float:
+        """The time at which runs end."""
+        return self.duration * self.onset
+
+    # The runs ------------------------------------------------------------------------------
+
+    def law(self, own: "Own | None" = None) -> dict[str, Any]:
+        """The law at the start as a table of a configuration.
+
+        Raises
+        ------
+        MeanfieldError
+            If it is that of a file and there is none, or one on another space.
+        """
+        if self.start == "own":
+            return _owned(own, self.space).law
+        if self.start == "mode" and self.space == "Circle":
+            return {"kind": "Fourier", "cos": [0.0] * (self.mode - 1) + [self.amplitude]}
+        if self.start == "mode":
+            series = [0.0] * (self.mode - 1) + [self.amplitude]
+            return {"kind": "Legendre", "coefficients": series, "axis": [1.0, 0.0, 0.0]}
+        laws = [self._peak((i - (self.peaks - 1) / 2) * self.separation) for i in range(self.peaks)]
+        if self.peaks == 1:
+            return laws[0]
+        rest = (1 - self.share) / (self.peaks - 1)
+        shares = [self.share] + [rest] * (self.peaks - 1)
+        parts = [{"weight": w, "law": law} for w, law in zip(shares, laws, strict=True)]
+        return {"kind": "Mixture", "components": parts}
+
+    def _peak(self, angle: float) -> dict[str, Any]:
+        if self.space == "Circle":
+            return {"kind": "VonMises", "mean": angle, "concentration": self.concentration}
+        mean = [math.cos(angle), math.sin(angle), 0.0]  # on the equator
+        return {"kind": "VonMisesFisher", "mean": mean, "concentration": self.concentration}
+
+    def tables(self, own: "Own | None" = None) -> dict[str, dict[str, Any]]:
+        """The configurations of the density and of the tokens, as plain data.
+
+        Without noise a density gathers at points and needs ever more modes: on the circle it is
+        followed along characteristics, on the sphere, where that is dear, until `max_degree` does
+        not resolve it. There is none where the file holds tokens, and no tokens if there are 0.
+        """
+        law, space = self.law(own), {"kind": self.space, "degree": DEGREE[self.space]}
+        law_of_tokens = self.start == "own" and law["kind"] == Tokens.__name__
+        model = {"drift": self.drift_table, "kappa": self.kappa}
+        times = {"kind": "Linspace", "count": FRAMES[self.space]}
+        solve: dict[str, Any] = {"t_span": [0.0, self.t_end], "t_eval": times}
+        noisy = self.kappa < math.inf
+        nodes = not noisy and self.space == "Circle"
+        found: dict[str, dict[str, Any]] = {}
+        if not law_of_tokens:
+            found["density"] = {
+                "model": model,
+                "space": space,
+                "initial": {"kind": "AlongCharacteristics", "law": law} if nodes else law,
+                "solve": solve
+                | {"rtol": RTOL, "max_steps": MOST_STEPS}
+                | ({} if nodes else {"max_degree": MOST_DEGREE[self.space]}),
+            }
+        if self.tokens or law_of_tokens:
+            drawn = {"kind": "SampledTokens", "law": law, "n": self.tokens, "rng": self.rng}
+            own_steps = {"dt": self.onset / STEPS, "rng": self.rng + 1} if noisy else {"rtol": RTOL}
+            found["tokens"] = {
+                "model": model | {"normalisation": self.normalisation},
+                **({} if law_of_tokens else {"space": space}),
+                "initial": law if law_of_tokens else drawn,
+                "solve": solve | own_steps,
+            }
+        return found
+
+    def configurations(self, own: "Own | None" = None) -> dict[str, Configuration]:
+        """The configurations by the names of their layers, "density" and "tokens"."""
+        return {name: parse_config(table) for name, table in self.tables(own).items()}
+
+
+def _read(text: str) -> Any:
+    """A number where the text is one; 1e999 is not, though it is read as infinity."""
+    for number in (int, float):
+        try:
+            found = number(text)
+        except ValueError:
+            continue
+        return text if math.isinf(found) and "inf" not in text.lower() else found
+    return text
+
+
+# A file of the user's ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Own:
+    """The law at the start that a file holds, and the scene with which the page begins.
+
+    Attributes
+    ----------
+    name : str
+        Of the file.
+    space : str
+    law : dict
+        As a table of a configuration.
+    scene : Scene
+    """
+
+    name: str
+    space: str
+    law: dict[str, Any]
+    scene: Scene
+
+    @classmethod
+    def of_file(cls, path: str | Path) -> "Own":
+        """The law of a configuration, *.toml, or of the last state of a result, *.nc.
+
+        Raises
+        ------
+        MeanfieldError
+            If the file cannot be read, or holds what the page cannot show.
+        """
+        path = path_of("the file", path).absolute()
+        if path.suffix == ".nc":
+            return cls._of_result(path)
+        if path.suffix == ".toml":
+            return cls._of_configuration(path)
+        raise MeanfieldError(f"{path}: expected a configuration *.toml or a result *.nc.")
+
+    @classmethod
+    def _of_result(cls, path: Path) -> "Own":
+        run = load(path)
+        state = run.final if isinstance(run, Solution) else None
+        fits = isinstance(state, Density | Tokens) and not state.shape and state.dimension in (2, 3)
+        fits = fits and not (isinstance(state, Density) and type(state.geometry) not in _SHOWN)
+        fits = fits and len(state) <= MOST_TOKENS if isinstance(state, Tokens) else fits
+        if not fits or state is None:
+            raise MeanfieldError(
+                f"{path}: expected the run of a density on Circle or Sphere, or of at most "
+                f"{MOST_TOKENS} tokens there; got {run!r}."
+            )
+        if isinstance(state, Tokens):
+            table = describe(state)
+        else:
+            table = {"kind": "LastState", "file": str(path)}
+        return cls._with_model(path, table, state, run.model)
+
+    @classmethod
+    def _of_configuration(cls, path: Path) -> "Own":
+        config = read_config(path)
+        if not isinstance(config, Run):
+            raise MeanfieldError(f"{path}: expected the configuration of a run, with [solve].")
+        law, space = config.tables["initial"], config.tables.get("space")
+        of_density = isinstance(law, DensityLaw) and type(space) in _SHOWN
+        state = config.begin()
+        fits = not state.shape and state.dimension in (2, 3)
+        few = isinstance(state, Tokens) and len(state) <= MOST_TOKENS and state.on_sphere
+        if not (fits and (of_density or few)):
+            raise MeanfieldError(
+                f"{path}: initial: expected a law of a density on Circle or Sphere, or at most "
+                f"{MOST_TOKENS} tokens there; got {state!r}."
+            )
+        table = describe(law if of_density else state)
+        return cls._with_model(path, table, state, config.tables["model"])
+
+    @classmethod
+    def _with_model(cls, path: Path, law: dict[str, Any], state: Any, model: Any) -> "Own":
+        """The scene takes drift, beta and kappa from the model, where it can show them."""
+        space = "Circle" if state.dimension == 2 else "Sphere"
+        told = {"drift": describe(model.drift)["kind"]} | {
+            name: float(value) for name, value in model.parameters.items() if value.ndim == 0
+        }
+        kept = {name: told[name] for name in ("drift", "beta", "kappa") if name in told}
+        try:
+            scene = build(Scene, {"space": space, "start": "own", **kept})
+        except ConfigError as error:
+            raise MeanfieldError(f"{path}: the page cannot show its model: {error}") from error
+        return cls(path.name, space, law, scene)
+
+
+_SHOWN = tuple(SPACES.values())
+
+
+def _owned(own: Own | None, space: str) -> Own:
+    if own is None:
+        raise MeanfieldError("start: there is no file: start with `meanfield explore FILE`.")
+    fitting("space", space, f"{own.space}, that of {own.name}", space == own.space)
+    return own

@@ -1,0 +1,95 @@
+"""Frames are the states of the run that the configuration describes, in their order."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.explore.frames import BANDWIDTH, drawn, play
+from meanfield.explore.scene import FRAMES, Scene
+
+UNRESOLVED = pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")
+CHEAP = {"duration": 1.0, "tokens": 20, "beta": 1.0, "kappa": 3.0}
+
+
+def played(scene, layer, stopped=lambda: False):
+    frames = []
+    ending = play(scene.configurations()[layer], frames.append, stopped)
+    return frames, ending
+
+
+@pytest.mark.parametrize("layer", ["density", "tokens"])
+@pytest.mark.parametrize("kappa", [3.0, math.inf])
+def test_frames_are_the_states_of_the_run(layer, kappa):
+    scene = Scene(**CHEAP | {"kappa": kappa})
+    frames, ending = played(scene, layer)
+    run = scene.configurations()[layer].run(out=None, progress=False)
+    assert ending.complete and ending.status == "finished"
+    assert [frame.index for frame in frames] == list(range(FRAMES["Circle"]))
+    assert [frame.t for frame in frames] == run.t.tolist()
+    for i in (0, 7, -1):
+        np.testing.assert_array_equal(frames[i].values, drawn(run[i]))
+    order = [frame.order for frame in frames]
+    np.testing.assert_allclose(order, run.observables["order_parameter"], rtol=1e-12)
+    if layer == "density":
+        energy = [frame.energy for frame in frames]
+        np.testing.assert_allclose(energy, run.observables["free_energy"], rtol=1e-12)
+        assert np.all(np.diff(energy) < 0)  # USA is a gradient flow
+
+
+def test_sa_has_no_free_energy():
+    frames, _ = played(Scene(**CHEAP | {"drift": "SA"}), "density")
+    assert all(math.isnan(frame.energy) for frame in frames)
+
+
+def test_a_run_that_nobody_wants_ends():
+    began, seen = time.perf_counter(), []
+    config = Scene(beta=4.0, duration=60.0).configurations()["density"]
+    play(config, seen.append, lambda: len(seen) > 2)
+    assert len(seen) < 10 and time.perf_counter() - began < 60
+
+
+@UNRESOLVED
+def test_what_is_not_resolved_is_told():
+    frames, ending = played(Scene(beta=6.0, kappa=1000.0, tokens=0), "density")
+    assert not ending.complete and ending.status == "unresolved"
+    assert "max_degree" in ending.message and 0 < len(frames) < FRAMES["Circle"]
+
+
+def test_a_drawn_density_has_mass_one_and_its_own_values():
+    circle = mf.Circle(degree=128)
+    density = circle.von_mises(1.0, 20.0)
+    values = drawn(density)
+    assert values.mean() == pytest.approx(1.0, abs=1e-6)
+    angles = 2 * np.pi * np.arange(len(values)) / len(values)
+    peak = 1.0, float(density.at(mf.Circle.embed(1.0)))
+    near = np.argmin(np.abs(angles - peak[0]))
+    assert values[near] == pytest.approx(peak[1], rel=0.01)
+
+
+def test_nodes_are_drawn_with_a_bandwidth():
+    mu = mf.Circle(degree=64).von_mises(0.0, 5.0)
+    values = drawn(mf.Characteristics(mu))
+    k = np.arange(65)
+    heat = np.exp(-0.5 * BANDWIDTH**2 * k**2)
+    smooth = mf.Density(mf.Circle(degree=64), mu.coefficients * heat)
+    np.testing.assert_allclose(values, smooth.resample(128).values, atol=1e-5)
+
+
+def test_values_on_the_sphere_are_those_of_latitudes_and_longitudes():
+    sphere = mf.Sphere(degree=48)
+    density = sphere.von_mises_fisher([1.0, 0.0, 0.0], 3.0)
+    space = mf.Sphere(degree=32)
+    table = drawn(density).reshape(len(space.z), len(space.longitudes))
+    i, j = np.unravel_index(table.argmax(), table.shape)
+    assert j == 0 and abs(space.z[i]) == np.abs(space.z).min()
+
+
+def test_tokens_follow_their_density():
+    """Order parameters agree to the sampling error, 1/sqrt(n), of 1000 tokens."""
+    scene = Scene(beta=1.0, kappa=4.0, tokens=1000, duration=4.0)
+    density, tokens = played(scene, "density")[0], played(scene, "tokens")[0]
+    difference = [a.order - b.order for a, b in zip(density, tokens, strict=True)]
+    assert np.abs(difference).max() < 4 / np.sqrt(1000)

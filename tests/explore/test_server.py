@@ -1,0 +1,170 @@
+"""The server: what it answers, what it refuses, and the command that starts it."""
+
+import asyncio
+import json
+import socket
+import struct
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+from click.testing import CliRunner
+
+from meanfield.app.cli import main
+
+pytest.importorskip("tornado", reason="the extra [explore] is not installed")
+
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+from tornado.websocket import websocket_connect
+
+from meanfield.explore.server import FILES, hello, serving
+
+
+@asynccontextmanager
+async def connected(address):
+    """The connection of a page that has been greeted; what it was told first."""
+    connection = await websocket_connect(address.replace("http", "ws") + "socket")
+    try:
+        yield connection, json.loads(await connection.read_message())
+    finally:
+        connection.close()
+        await asyncio.sleep(0.05)  # in which it closes
+
+
+CHEAP = {"duration": "1", "tokens": "8", "beta": "1.0", "kappa": "3.0"}
+
+
+def served(visit, host="127.0.0.1", port=0):
+    """What `visit(address)` returns while the page is served."""
+
+    async def run():
+        address = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(serving(None, host, port, address.set_result))
+        await asyncio.wait([task, address], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        try:
+            return await asyncio.wait_for(visit(address.result()), 240)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    return asyncio.run(run())
+
+
+async def fetched(url, **headers):
+    request = HTTPRequest(url, headers=headers, request_timeout=200)
+    return await AsyncHTTPClient().fetch(request, raise_error=False)
+
+
+def test_the_files_of_the_page_and_no_others():
+    async def visit(address):
+        for name in ("", *FILES):
+            answer = await fetched(address + name)
+            assert answer.code == 200 and len(answer.body) > 500
+            assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
+        for name in ("scene.py", "../scene.py", "%2e%2e/scene.py", "page/index.html", "export/"):
+            assert (await fetched(address + name)).code == 404
+        assert address.startswith("http://127.0.0.1:")
+
+    served(visit)
+
+
+def test_other_names_of_the_machine_and_other_pages_are_refused():
+    async def visit(address):
+        assert (await fetched(address, Host="evil.example")).code == 404
+        cross = await fetched(address + "export/density.toml", **{"Sec-Fetch-Site": "cross-site"})
+        assert cross.code == 403
+        url = address.replace("http", "ws") + "socket"
+        with pytest.raises(Exception, match="403"):
+            await websocket_connect(HTTPRequest(url, headers={"Origin": "http://evil.example"}))
+
+    served(visit)
+
+
+def test_exports_of_a_link():
+    async def visit(address):
+        answer = await fetched(address + "export/density.toml?beta=1.5&kappa=inf")
+        assert answer.code == 200 and "beta = 1.5" in answer.body.decode()
+        assert 'filename="density.toml"' in answer.headers["Content-Disposition"]
+        bad = await fetched(address + "export/density.toml?beta=99")
+        assert bad.code == 400 and "from 0.25 to 6" in bad.body.decode()
+        assert bad.headers["Content-Type"].startswith("text/plain")
+
+    served(visit)
+
+
+def test_a_page_is_told_its_parameters_and_then_its_frames():
+    async def visit(address):
+        seen = set()
+        async with connected(address) as (connection, first):
+            assert first == json.loads(json.dumps(hello(None)))
+            await connection.write_message(json.dumps({"version": 1, "scene": CHEAP}))
+            while True:
+                message = await connection.read_message()
+                if isinstance(message, bytes):
+                    (length,) = struct.unpack_from("<I", message)
+                    seen |= set(json.loads(message[4 : 4 + length])["index"])
+                elif json.loads(message)["type"] == "ended":
+                    return seen
+
+    assert 0 in served(visit)
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "[]", "{}", '{"version": -1, "scene": {}}', '{"version": 1, "scene": {"beta": 2}}',
+     '{"version": 1, "scene": {"beta": "' + "9" * 300 + '"}}', "[" * 5000, "x" * 20000],
+)  # fmt: skip
+def test_what_is_no_message_ends_the_connection(message):
+    async def visit(address):
+        async with connected(address) as (connection, _):
+            await connection.write_message(message)
+            assert await connection.read_message() is None
+
+    served(visit)
+
+
+def test_two_pages_have_their_own_scenes():
+    async def visit(address):
+        async with connected(address) as (one, _), connected(address) as (other, _):
+            for i, page in enumerate((one, other)):
+                scene = CHEAP | {"kappa": f"{3 + i}.0"}
+                await page.write_message(json.dumps({"version": i, "scene": scene}))
+            for i, page in enumerate((one, other)):
+                answer = json.loads(await page.read_message())
+                assert answer["version"] == i
+                assert answer["link"].get("kappa") == f"{3 + i}.0"
+
+    served(visit)
+
+
+# The command ------------------------------------------------------------------------------------
+
+
+def command(*arguments):
+    result = CliRunner().invoke(main, ["explore", *arguments])
+    return result.exit_code, result.output
+
+
+def test_an_address_that_is_in_use_is_refused():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, text = command("--no-browser", "--port", str(taken.getsockname()[1]))
+    assert code == 2 and "--port 0" in text
+    assert command("--no-browser", "--host", "no.such.host.invalid")[0] == 2
+
+
+def test_a_file_that_cannot_be_shown_is_refused(tmp_path):
+    code, text = command(str(tmp_path / "missing.nc"), "--no-browser")
+    assert code == 2 and "missing.nc" in text
+
+
+def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tornado", None)
+    for name in [name for name in sys.modules if name.startswith("tornado.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "meanfield.explore.server")
+    code, text = command("--no-browser")
+    assert code == 2 and 'pip install "meanfield[explore]"' in text
