@@ -9,6 +9,7 @@ script is told its `__file__` and `__doc__`, and the scraper takes files.
 import ast
 import hashlib
 import html
+import logging
 import os
 import re
 import shutil
@@ -33,6 +34,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 from chapters import CHAPTERS  # noqa: E402
+
+logging.getLogger("matplotlib.animation").setLevel(logging.WARNING)  # not how it calls ffmpeg
 
 HEADER = """Gallery
 =======
