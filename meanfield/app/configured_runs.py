@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.checks import fitting, real, whole_number
 from ..core.errors import ConfigError, MeanfieldError
-from ..core.files import NUMBER_FORMATS, checksum
+from ..core.files import NUMBER_FORMATS, RESULT_FORMATS, checksum
 from ..core.identity import digest
 from ..dynamics.motion import motion_for
 from ..models.transformer import Transformer
@@ -75,7 +75,8 @@ class Runs(Work):
         if isinstance(value, list | tuple):
             return [self.contents(entry) for entry in value]
         folder = Path() if self.source is None else self.source.parent
-        if isinstance(value, str) and value.endswith(NUMBER_FORMATS) and (folder / value).is_file():
+        named = isinstance(value, str) and value.endswith((*NUMBER_FORMATS, *RESULT_FORMATS))
+        if named and (folder / value).is_file():
             return value, checksum(folder / value)
         return value
 

@@ -20,6 +20,7 @@ from .checks import path_of
 from .errors import StorageError, StorageWarning
 
 NUMBER_FORMATS = (".npy", ".npz", ".csv")
+RESULT_FORMATS = (".nc",)
 PART = ".part"  # how temporary names end
 LONG = 230  # bytes of a name; file systems have 255
 NEW = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC

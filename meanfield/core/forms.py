@@ -17,7 +17,7 @@ import numpy as np
 
 from . import checks
 from .errors import MeanfieldError
-from .files import NUMBER_FORMATS
+from .files import NUMBER_FORMATS, RESULT_FORMATS
 
 REFUSED = (TypeError, ValueError, MeanfieldError)
 MOST_OF_KEY = 200  # characters of a dotted key that messages show
@@ -284,7 +284,7 @@ class _FileOf(Leaf):
 DATA_FILE = _FileOf(
     "a file named *.npy, *.npz or *.csv", TEXT.accept, TEXT.schema, formats=NUMBER_FORMATS
 )
-RESULT_FILE = _FileOf("a result file named *.nc", TEXT.accept, TEXT.schema, formats=(".nc",))
+RESULT_FILE = _FileOf("a result file named *.nc", TEXT.accept, TEXT.schema, formats=RESULT_FORMATS)
 
 DataFile = Annotated[str, DATA_FILE]
 ResultFile = Annotated[str, RESULT_FILE]

@@ -225,7 +225,7 @@ class CommonTranslations(CommonNoise):
 
 
 class CommonMatrix(CommonNoise):
-    """dX_i = sqrt(2/kappa) P_X_i dB A[mu](X_i), B a Brownian motion of d x d matrices, Ito.
+    """dX_i = sqrt(2/kappa) P_X_i dB A_mu(X_i), B a Brownian motion of d x d matrices, Ito.
 
     A[mu](x) is the output of attention, and B the same for all tokens: the value matrix has a
     random part, new in every layer (stochastic Transformers). The equation is the limit of layers

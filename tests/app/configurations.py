@@ -132,10 +132,11 @@ def begun(initial, source=None, **space):
 
 
 def families(base=Kind):
-    """All families of the package, by name."""
+    """All families of the package, by name, but for what the explorer shows: links describe it."""
     found = {}
     for cls in base.__subclasses__():
-        if "kinds" in cls.__dict__ and cls.__module__.startswith("meanfield."):
+        ours = cls.__module__.startswith("meanfield.")
+        if "kinds" in cls.__dict__ and ours and not cls.__module__.startswith("meanfield.explore"):
             found[cls.__name__] = cls
         found |= families(cls)
     return found

@@ -143,6 +143,7 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
             {"file": st.just("numbers.npz")},
             {"key": st.just("a"), "layer": st.integers(0, 3), "bandwidth": positive},
         ),
+        "LastState": ({"file": st.just("run.nc")}, {}),
         "Mixture": (
             {
                 "components": st.lists(
@@ -198,8 +199,9 @@ def test_every_kind_is_tried_below():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty working directory, with a file of numbers."""
+    """A working directory with a file of numbers, and one named like a result."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.nc").touch()
     np.savez(tmp_path / "numbers.npz", a=np.eye(2), b=np.ones(3))
     return tmp_path
 

@@ -251,6 +251,7 @@ def test_bad_values_are_refused_in_the_page(visit, bad):
     assert page.locator("#refused img").count() == 0
     assert field.get_attribute("aria-invalid") == "true"
     assert page.locator("#show").evaluate("e => e.classList.contains('stale')")
+    assert page.locator("#show .busy").text_content() == "refused"
     field.fill("2")
     field.press("Enter")
     wait(page, SETTLED)

@@ -5,7 +5,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.app.configuration import parse_config
+from meanfield.app.configured_runs import Runs
 from meanfield.core.errors import MeanfieldError
+from meanfield.core.files import checksum
 from meanfield.explore.export import toml_text
 from meanfield.explore.scene import Own, Scene
 
@@ -95,6 +97,8 @@ def test_last_state_in_configurations(tmp_path):
     config = parse_config(data, source=tmp_path / "next.toml")
     np.testing.assert_array_equal(config.begin().coefficients, run.final.coefficients)
     assert config.files == {"initial.file": tmp_path / "run.nc"}
+    swept = Runs(data, tmp_path / "sweep.toml").contents("run.nc")
+    assert swept == ("run.nc", checksum(tmp_path / "run.nc"))  # sweeps count it by what it holds
     for change, words in [
         ({"initial": {"kind": "LastState", "file": "tokens.nc"}}, "density"),
         ({"initial": {"kind": "LastState", "file": "other.nc"}}, "no file"),

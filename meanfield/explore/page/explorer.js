@@ -139,6 +139,7 @@ function accepted(message) {
 function refused(message) {
   $("refused").hidden = !message.message;
   $("refused").textContent = message.message;
+  document.querySelector("#show .busy").textContent = message.message ? "refused" : "computing";
   if (message.message) say("refused");
   for (const [name, widget] of Object.entries(widgets)) {
     const bad = message.message.split("\n").some((line) => line.startsWith(`${name}:`) || line.startsWith(`${name} `));
