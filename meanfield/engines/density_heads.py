@@ -376,7 +376,12 @@ class QuotientHead(DensityHead):
         found[:-1] = np.einsum("an,abrn->brn", slopes, second)
         found[-1] = np.einsum("an,arn->rn", slopes, sums[:-1])
         if self.dform is not None:
-            found += self._sums(kernel, quadratic(self.dform, x) * moments)
+            same = np.trace(self.dform) / d  # <y, y> = 1
+            rest = self.dform - same * np.eye(d)
+            found += same * sums
+            if rest.any():
+                found[:-1] += self._sums(kernel, quadratic(rest, x) * moments[:-1])
+                found[-1] += np.einsum("ab,abrn->rn", rest, second)
         return found
 
     def _slope(self, changes: np.ndarray, normalised: bool, scale: Any = None) -> Slope:
