@@ -24,11 +24,13 @@ from meanfield.explore.server import FILES, hello, serving
 async def connected(address):
     """The connection of a page that has been greeted; what it was told first."""
     connection = await websocket_connect(address.replace("http", "ws") + "socket")
+    stream = connection.protocol.stream
     try:
         yield connection, json.loads(await connection.read_message())
     finally:
         connection.close()
         await asyncio.sleep(0.05)  # in which it closes
+        stream.close()
 
 
 CHEAP = {"duration": "1", "tokens": "8", "beta": "1.0", "kappa": "3.0"}

@@ -621,6 +621,7 @@ NOT_CALLED = {
         "SpecialPoint",
     ),
     *("Stability", "Sweep", "Transition", "Tricritical"),  # results
+    "citation",  # which takes any number of things, see tests/app/test_citation.py
     "doctor",  # which takes nothing
     *("Isotropic", "Kuramoto", "L2", "Linear", "PeriLN", "PostLN", "PreLN"),
     *("Softmax", "SqrtScaling", "Unnormalised"),
