@@ -29,7 +29,7 @@ extensions = [
 ]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "extensions"]
+exclude_patterns = ["_build", "extensions", "paper", "pictures", "tutorials/built"]
 
 sphinx_gallery_conf = gallery.CONF
 copybutton_exclude = ".linenos, .gp, .go"
