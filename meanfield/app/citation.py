@@ -15,8 +15,7 @@ from typing import Any
 
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
-from ..results.solution import Solution
-from ..steppers import SCHEMES, SPLITTINGS
+from ..results.files import Result
 
 __all__ = ["citation", "entries"]
 
@@ -87,22 +86,15 @@ def _texts(thing: Any) -> Iterator[str]:
         )
     yield _in_one_line(inspect.getdoc(type(thing)) or "")
     yield getattr(thing, "reference", "")
-    made_by = getattr(type(thing), "made_by", None)
-    if made_by is not None:
-        yield from _texts(getattr(import_module("meanfield"), made_by))
-    for part in _parts(thing):
+    if isinstance(thing, Result):
+        yield from _texts(getattr(import_module("meanfield"), thing.made_by))
+        parts = thing.made_with()
+    else:
+        held = vars(thing).values()
+        within = [part for value in held for part in (value if type(value) is tuple else (value,))]
+        parts = [part for part in within if isinstance(part, Kind)]
+    for part in parts:
         yield from _texts(part)
-
-
-def _parts(thing: Any) -> list[Any]:
-    """What a thing is made of: the model, the last state and the schemes of a run; kinds."""
-    if isinstance(thing, Solution):
-        named = {scheme.name: scheme for scheme in (*SCHEMES, *SPLITTINGS)}
-        schemes = [named[name] for name in thing.stats.get("schemes", {}) if name in named]
-        return [thing.model, thing.final, *schemes]
-    held = vars(thing).values()
-    within = [part for value in held for part in (value if isinstance(value, tuple) else (value,))]
-    return [part for part in within if isinstance(part, Kind)]
 
 
 def _in_one_line(text: str) -> str:

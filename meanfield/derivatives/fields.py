@@ -10,6 +10,7 @@ tables on the circle, so are both of these: `spaces.linearised_tables`. Elsewher
 go through the kernels of the run together.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -128,7 +129,7 @@ class DifferentiableFields:
         return whole, changes
 
 
-class _InPython:
+class _InPython(ABC):
     """What both directions share: a function of a member's rows of coefficients.
 
     Parameters
@@ -150,8 +151,9 @@ class _InPython:
     def check(self) -> None:
         self._function.check()
 
+    @abstractmethod
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
-        raise NotImplementedError
+        """Fill the rows that the run asks for, from those of a state and its tangents."""
 
     def functions(self, rows: np.ndarray) -> GridDensity:
         space = self.fields.geometry

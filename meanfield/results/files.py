@@ -24,7 +24,7 @@ import numpy as np
 from ..core.checks import path_of
 from ..core.errors import StorageError
 from ..core.files import write_whole
-from ..core.kinds import describe
+from ..core.kinds import Kind, describe
 from ..states.contract import Arrays
 
 if TYPE_CHECKING:
@@ -117,6 +117,10 @@ class Result(ABC):
         contents = self.contents()
         contents.header["result"] = type(self).__name__
         return write_whole(path_of("path", path), _netcdf(contents))
+
+    def made_with(self) -> list[Any]:
+        """The kinds and schemes that it was made with, for citations."""
+        return [part for part in vars(self).values() if isinstance(part, Kind)]
 
     def _repr_html_(self) -> str:
         from ..plotting.cards import of_result

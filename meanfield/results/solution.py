@@ -25,6 +25,8 @@ from ..spaces.density import Density
 from ..states import Equiangular, Gaussian, Gram, Start, Tokens
 from ..states import State as AnyState
 from ..states.contract import Arrays, member_dims
+from ..steppers import SCHEMES, SPLITTINGS
+from ..steppers.radau import Radau
 from .files import Contents, Result
 from .provenance import provenance
 
@@ -155,6 +157,12 @@ class Solution(Result):
         """
         start = {name: np.array(values) for name, values in self.options.get("start", {}).items()}
         return {**self.model.parameters, **{name: _squeezed(v) for name, v in start.items()}}
+
+    def made_with(self) -> list[Any]:
+        """The model, the last state, and the schemes that took steps."""
+        known = {scheme.name: scheme for scheme in (*SCHEMES, *SPLITTINGS, Radau)}
+        schemes = [known[name] for name in self.stats.get("schemes", {}) if name in known]
+        return [self.model, self.final, *schemes]
 
     def __repr__(self) -> str:
         flag = "" if self.success else "  <-- NOT A COMPLETE RESULT"

@@ -132,7 +132,8 @@ def solve(
         number of modes is its square. A density that needs more than `max_degree` ends the run
         with status "unresolved" and a warning. Equal bounds fix the number of modes.
     max_steps : int
-        Largest number of attempted steps.
+        Largest number of attempted steps. An ensemble is cut short, at the last output that all
+        members have reached, as soon as one of them has tried as many.
     progress : bool, optional
         Show a progress bar; by default on a terminal only.
     engine : engines.Automatic, engines.Direct or engines.Modes, optional

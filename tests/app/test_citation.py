@@ -36,6 +36,13 @@ def test_parts_are_found_where_they_stand():
     assert "hairer1993solving" in keys(mf.citation(tokens))
 
 
+def test_implicit_steps_are_cited():
+    stiff = mf.Transformer(mf.Attention(V=-np.diag([1.0, 30.0])))
+    run = mf.solve(stiff, mf.Gaussian([1.0, 0.0], [[1.0, 0.3], [0.3, 2.0]]), (0, 50.0))
+    assert run.stats["schemes"]["Radau"] > 0
+    assert "hairer1996solving" in keys(mf.citation(run))
+
+
 def test_results_cite_the_function_that_makes_them():
     diagram = mf.branches(mf.USA(1.0), CIRCLE, (1.6, 1.9), stability=False)
     assert "keller1977numerical" in keys(mf.citation(diagram))

@@ -488,3 +488,17 @@ def test_observables_have_one_value_for_each_member():
     for name in ("mass", "entropy", "interaction_energy", "free_energy", "moment_re"):
         together = data[name].isel(member_0=1, member_1=2).values
         np.testing.assert_allclose(together, alone[name].values, atol=1e-7, err_msg=name)
+
+
+def test_an_ensemble_that_was_cut_short_again_and_again_is_the_unbroken_one(tmp_path):
+    model, start = mf.Transformer(mf.Kuramoto(), [0.8, 1.5, 8.0]), CIRCLE.fourier([1, 0.1])
+    whole, most = mf.solve(model, start, (0, 20)), 20
+    kept = {"checkpoint": tmp_path / "run.checkpoint", "checkpoint_every": 0, "resume": True}
+    while (run := mf.solve(model, start, (0, 20), max_steps=most, **kept)).status == "max_steps":
+        assert set(run.stats["status"]) == {"max_steps"} and (run.stats["t_end"] >= run.t[-1]).all()
+        most += 37
+    assert most > 100 and run.status == whole.status and run.t.tolist() == whole.t.tolist()
+    for name in whole.stats.keys() - {"seconds"}:
+        np.testing.assert_array_equal(run.stats[name], whole.stats[name])
+    for state, same in zip(run, whole, strict=True):
+        np.testing.assert_array_equal(state.coefficients, same.coefficients)
