@@ -8,6 +8,7 @@ import base64
 import hashlib
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbclient
 import nbformat
@@ -43,7 +44,9 @@ def executed(page, text):
         make = new_code_cell if i % 2 else new_markdown_cell
         notebook.cells += [make(part.strip("\n"))] if part.strip() else []
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    with TemporaryDirectory() as folder:  # for what cells save
+        where = {"metadata": {"path": folder}}
+        nbclient.NotebookClient(notebook, timeout=600, resources=where).execute()
     notebook.metadata["meanfield"] = state
     nbformat.write(notebook, path)
     return notebook
