@@ -119,6 +119,8 @@ class Motion(ABC):
         Whether `growth` tells of a blow-up in finite time.
     not_finite : str
         What happened where steps of a given length led to numbers that are not finite.
+    by_place : frozenset of str
+        The parts of models that depend on places, of `Transformer.by_place`, which it can follow.
     changes_coordinates : bool
         Whether `projected` takes other coordinates of the same state, which may be far off.
     """
@@ -136,6 +138,7 @@ class Motion(ABC):
     detects_blow_up: ClassVar[bool] = False
     not_finite: ClassVar[str] = "the state was not finite"
     changes_coordinates: ClassVar[bool] = False
+    by_place: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, moves: type[State] | None = None, **options: Any):
         super().__init_subclass__(**options)
@@ -162,6 +165,7 @@ class Motion(ABC):
         self.model, self.like, self.rtol = model, state, rtol
         self._engine, self._scheme = engine, scheme
         self._ends = -np.inf, np.inf
+        self._check_places()
         self.check()
         self.setup()
 
@@ -184,6 +188,16 @@ class Motion(ABC):
                 f"{self.moves.__name__} moves without noise, normalisation, reaction and "
                 f"feed-forward map; got {self.model!r}. Solve for Tokens."
             )
+
+    def _check_places(self) -> None:
+        for name in self.model.by_place:
+            if name not in self.by_place:
+                takers = sorted(m.moves.__name__ for m in MOTIONS.values() if name in m.by_place)
+                raise MeanfieldError(
+                    f"{self.moves.__name__} does not follow {name} = "
+                    f"{getattr(self.model, name)!r}, which {' and '.join(takers)} do: leave it "
+                    "out, or solve for one of these."
+                )
 
     def check_dimensions(self) -> None:
         """Raise ValueError for a part of the model that is for points of another dimension."""

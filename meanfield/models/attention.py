@@ -316,6 +316,10 @@ class Attention(_QKV):
         return "causal attention goes by the order of the tokens, which a density has not."
 
     @property
+    def normalised(self) -> bool:  # type: ignore[override]
+        return self.weights.normalised
+
+    @property
     def undefined(self) -> str:
         own = self.weights.normalised and type(self.weights).attend is Weights.attend
         return f"all {type(self.weights).__name__} weights of a token are 0" if own else ""
@@ -380,6 +384,7 @@ class Hardmax(_QKV):
 
     parts_tokens = True  # none attends to itself
     causal = False
+    normalised = True
     why_no_density = (
         "hardmax has no mean field. The maximum of <Qx, Ky> over all y that have mass is the same "
         "however little mass it is, so that velocities jump with the support of the law."

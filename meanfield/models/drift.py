@@ -37,6 +37,8 @@ class Drift(Kind, family=True):
         Whether no parameter depends on time.
     is_zonal : bool
         Whether it depends on inner products alone, see `as_zonal`.
+    normalised : bool
+        Whether v[c mu] = v[mu] for all c > 0, as where sums are divided by that of the weights.
     why_no_density : str
         Why densities cannot follow it, in words; empty if they can.
     """
@@ -47,6 +49,7 @@ class Drift(Kind, family=True):
     parts_tokens: ClassVar[bool] = False
     constant: ClassVar[bool] = True
     is_zonal: ClassVar[bool] = False
+    normalised: ClassVar[bool] = False
     why_no_density: ClassVar[str] = ""
 
     __array_ufunc__ = None  # a numpy array times a drift is a drift

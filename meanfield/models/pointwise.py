@@ -119,6 +119,8 @@ class Pointwise(Drift):
     A class of one's own needs `__call__`, which is f.
     """
 
+    normalised = True
+
     @abstractmethod
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """f at points x (..., d), of the same shape."""

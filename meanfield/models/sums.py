@@ -151,6 +151,10 @@ class Sum(Drift):
         return None if other is None else (divided, other)
 
     @property
+    def normalised(self) -> bool:  # type: ignore[override]
+        return all(drift.normalised for drift in self.drifts)
+
+    @property
     def why_no_density(self) -> str:  # type: ignore[override]
         return next((drift.why_no_density for drift in self.drifts if drift.why_no_density), "")
 

@@ -13,6 +13,7 @@ from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
 from .common_noise import CommonNoise
 from .drift import Drift
+from .influence import CausalOrWord, Coupling, FrequencyOfIndex
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
 from .parameters import NoiseParameter, at
@@ -56,6 +57,18 @@ class Transformer(Kind, family=True):
         f of `FeedForward`, or any function of points (..., d): added to the output of attention.
         `steppers.Layers` and `LieTrotter` apply it after attention, and a part of
         `drift` together with it.
+    causal : bool, "mean", "sum" or Causal, optional
+        Whether tokens and `Indexed` densities see only what has their place or one before. Under
+        "mean" sums over what they see are divided by its mass, under "sum" they are not; of
+        normalised weights the two are one, ``causal=True``. `Causal` adds windows, decay and
+        an inverse temperature that depends on the position.
+    coupling : callable or array, optional
+        J of `Indexed` densities: tau acts on s with the weight J(s, tau). A function of arrays, or
+        a matrix of numbers, one for each pair of positions of the state.
+    frequency : Frequency or callable, optional
+        The angular velocity at which points of the circle turn, beside the drift: of `Indexed`
+        densities `OfIndex()` or a function of the index; of a density `Lorentzian(width)`, the law
+        of the frequencies of all oscillators.
 
     Raises
     ------
@@ -80,8 +93,18 @@ class Transformer(Kind, family=True):
     common: CommonNoise | None = None
     reaction: float = 0.0
     feedforward: FeedForward | Callable | None = None
+    causal: CausalOrWord | None = None
+    coupling: Coupling | None = None
+    frequency: FrequencyOfIndex | None = None
 
     def validate(self) -> None:
+        if self.causal is not None:
+            self.causal.check_drift(self.drift)
+            if self.coupling is not None:
+                raise ValueError(
+                    "causal and coupling both say how positions see each other: give one of them. "
+                    "A coupling J(s, tau) that is 0 for tau > s is causal."
+                )
         if not (self.noise.laplacian or self.has_independent_noise):
             raise ValueError(
                 f"{self.noise!r} has strength 1/kappa, and kappa = inf means no noise; give a "
@@ -199,7 +222,20 @@ class Transformer(Kind, family=True):
             "reaction": self.reaction != 0,
             "feedforward": self.feedforward is not None,
         }
-        return [name for name, present in parts.items() if present]
+        return [name for name, present in parts.items() if present] + self.by_place
+
+    @property
+    def by_place(self) -> list[str]:
+        """The parts of the model that depend on the places of tokens, or on an index."""
+        names = "causal", "coupling", "frequency"
+        return [name for name in names if getattr(self, name) is not None]
+
+    @property
+    def at_each_place(self) -> Self:
+        """The model without the parts that depend on places."""
+        if not self.by_place:
+            return self
+        return self.replace(causal=None, coupling=None, frequency=None)
 
     @property
     def keeps_axes(self) -> bool:

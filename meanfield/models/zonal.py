@@ -135,7 +135,7 @@ class ZonalDrift(Drift):
         return self.potential(np.minimum(np.maximum(t, -1.0), 1.0))
 
     @property
-    def normalised(self) -> bool:
+    def normalised(self) -> bool:  # type: ignore[override]
         """Whether the sums are divided by Z * mu: whether `weight` is overridden."""
         return type(self).weight is not ZonalDrift.weight
 

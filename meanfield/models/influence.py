@@ -1,0 +1,178 @@
+"""Which others act on a token or density that has a place in a sequence, and with what weight.
+
+Without any of this every token sees all tokens. Of tokens the place is i/n; of `Indexed` densities
+it is the index s.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from ..core.checks import returned
+from ..core.errors import MeanfieldError
+from ..core.forms import ARRAY, FUNCTION, Either, Form, Positive, Reading
+from ..core.kinds import Kind, KindOf
+
+
+class Causal(Kind, family=True):
+    """Attention to what comes before: position s sees the positions tau <= s.
+
+        v_s(x) = P_x int_0^s int w(s - tau) k(x, y) y dmu_tau(y) dtau / D_s(x)
+
+    with D_s(x) = int_0^s int w(s - tau) Z(x, y) dmu_tau(y) dtau, the sum of the weights, where the
+    drift is normalised; else D_s = int_0^s w(s - tau) dtau, the mass that is seen, for "mean",
+    and D_s = 1 for "sum".
+
+    Parameters
+    ----------
+    divide : "mean" or "sum", optional
+        Which of them. Of normalised weights, such as those of `SA`, they are one, and it is left
+        out.
+    window : float, optional
+        Position s sees those with s - window <= tau <= s only. Without it all that came before.
+    decay : callable, optional
+        w, a function of arrays of differences s - tau >= 0, with values >= 0; 1 by default. It has
+        to be smooth.
+    beta : callable, optional
+        The inverse temperature at position s, a function of arrays, in place of that of the drift.
+
+    References
+    ----------
+    Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322 (masked attention).
+    """
+
+    default_kind: ClassVar[str | None] = "Causal"
+
+    divide: Literal["mean", "sum"] | None = None
+    window: Positive | None = None
+    decay: Callable | None = None
+    beta: Callable | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether all that came before has the same weight, and all positions the same beta."""
+        return self.window is None and self.decay is None and self.beta is None
+
+    def weights(self, differences: np.ndarray) -> np.ndarray:
+        """w at differences s - tau >= 0, checked."""
+        if self.decay is None:
+            return np.ones_like(differences)
+        return _checked("decay", self.decay(differences.copy()), differences.shape, 0.0)
+
+    def betas(self, positions: np.ndarray) -> np.ndarray | None:
+        """beta at positions, checked; None where all have that of the drift."""
+        if self.beta is None:
+            return None
+        return _checked("beta", self.beta(positions.copy()), positions.shape)
+
+    def is_mean(self, drift: Any) -> bool:
+        """Whether sums are divided by the mass that is seen, under a drift."""
+        return drift.normalised or self.divide == "mean"
+
+    def check_drift(self, drift: Any) -> None:
+        """Raise ValueError where it is not said whether sums are divided by the mass seen."""
+        if self.divide is None and not drift.normalised:
+            raise ValueError(
+                f"causal must say what sums of {drift!r} are divided by, whose weights are not "
+                'normalised: "mean" divides by the mass that is seen, "sum" does not.'
+            )
+
+
+class _CausalForm(Form):
+    """A `Causal`, or one of its words: true, "mean" or "sum"."""
+
+    expected = 'true, "mean", "sum", or a table Causal'
+    names = ("Causal",)
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        if isinstance(data, bool | np.bool_):
+            return Causal() if data else None
+        if isinstance(data, str) and data in ("mean", "sum"):
+            return Causal(data)  # type: ignore[arg-type]
+        if isinstance(data, str) and data != "Causal":
+            return reading.expected(at, self.expected, data, ("mean", "sum"))
+        return KindOf(Causal).read(data, at, reading)
+
+    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        words = {"enum": [True, False, "mean", "sum"]}
+        return {"anyOf": [words, KindOf(Causal).json(definitions)]}
+
+
+CausalOrWord = Annotated[Any, _CausalForm()]
+
+
+COUPLING = Either((FUNCTION, ARRAY))
+Coupling = Annotated[Any, COUPLING]
+
+
+class Frequency(Kind, family=True):
+    """How fast points of the circle turn, in radians per unit of time, by their index."""
+
+
+class OfIndex(Frequency):
+    """The index times a factor: the natural frequency omega where the index is omega.
+
+    Parameters
+    ----------
+    factor : float
+    """
+
+    factor: float = 1.0
+
+    def __call__(self, index: np.ndarray) -> np.ndarray:
+        return self.factor * index
+
+
+class Lorentzian(Frequency):
+    """Natural frequencies with the law g(omega) = (width/pi)/((omega - centre)^2 + width^2).
+
+    A density on the circle is then that of all oscillators, the mean over omega: if all begin with
+    the same density, its moments z_k = int e^{ik theta} dmu follow
+
+        z_k' = (i k centre - k width - k^2/kappa) z_k + ...
+
+    as those of a density without frequencies do, apart from these terms: g has one pole in each
+    half-plane, at which the moments given omega are evaluated.
+
+    Parameters
+    ----------
+    width : float
+        > 0.
+    centre : float
+
+    References
+    ----------
+    Ott and Antonsen, Chaos 18 (2008) 037113.
+    """
+
+    width: Positive
+    centre: float = 0.0
+
+
+FREQUENCY = Either((KindOf(Frequency), FUNCTION))
+FrequencyOfIndex = Annotated[Any, FREQUENCY]
+
+
+def frequencies_at(frequency: Any, index: np.ndarray) -> np.ndarray:
+    """Angular velocities at values of the index (P,); 0 where there are none.
+
+    Raises MeanfieldError for a law of frequencies, which is for a density without index.
+    """
+    if frequency is None:
+        return np.zeros(index.shape)
+    if isinstance(frequency, Lorentzian):
+        raise MeanfieldError(
+            f"{frequency!r} is the law of the frequencies that a density has all of; densities "
+            "that are indexed by a frequency have frequency=OfIndex(), or a function of the index."
+        )
+    return _checked("frequency", frequency(index.copy()), index.shape)
+
+
+def _checked(name: str, values: Any, shape: tuple[int, ...], least: float = -np.inf) -> np.ndarray:
+    """What a function returned, as finite numbers >= least of a shape; else TypeError, ValueError."""
+    found = returned(name, np.broadcast_to(values, shape) if np.ndim(values) == 0 else values, shape)
+    if not (np.isfinite(found).all() and (found >= least).all()):
+        wanted = "finite numbers" if least == -np.inf else f"finite numbers >= {least:g}"
+        raise ValueError(f"{name} must return {wanted}; its least value was {np.min(found)}.")
+    return found
