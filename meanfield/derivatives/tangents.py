@@ -120,7 +120,7 @@ def _direction(given: Any, state: Density) -> np.ndarray:
         fits = coefficients.shape[-1:] == (geometry.degrees.size,)
         if not (numbers and fits):
             raise TypeError(f"tangents must have {wanted}; got {as_given(given)}.")
-        if np.imag(coefficients)[..., geometry.parseval == 1].any():
+        if np.imag(coefficients)[..., geometry.real_modes].any():
             raise ValueError(
                 "tangents: coefficients must be those of a real function, without imaginary parts "
                 f"where a harmonic is real; got {as_given(given)}."

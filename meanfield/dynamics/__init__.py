@@ -5,6 +5,7 @@ from .density import DensityEvolution, DensityMotion
 from .equiangular import EquiangularMotion
 from .gaussian import ClosedCovariance, GaussianMotion
 from .gram import GramMotion
+from .indexed import IndexedMotion
 from .motion import Motion, attend, motion_for
 from .tokens import TokenMotion
 
@@ -16,6 +17,7 @@ __all__ = [
     "EquiangularMotion",
     "GaussianMotion",
     "GramMotion",
+    "IndexedMotion",
     "Motion",
     "TokenMotion",
     "attend",

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
+from ..models.influence import Lorentzian
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.contract import Transport
@@ -22,6 +23,7 @@ TAIL = 0.1  # how large the last coefficients may be, in units of rtol
 SMALLEST_TAIL = 1e-13
 PROBED = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, by dimension
 PROBED_TIMES = 9  # at which they are looked at where parameters change with time
+ROUNDING = 1e-14  # relative, of multipliers
 SMALL = 0.1  # coefficients of a flux, relative to rtol
 
 declare("moments", r"moments $|m_k|$")
@@ -50,11 +52,13 @@ class DensityEvolution:
         Whether N of each member, under a zonal drift, is to be the one that it has alone: with the
         band of its own potential, which decides how long transforms are. By default they have the
         widest of all. There is no `nonlinear` of all then; see `of_member`.
+    turning : ndarray, (modes,), optional
+        Added to L: what natural frequencies do to the coefficients.
 
     Attributes
     ----------
     linear : ndarray, (1 or members, modes)
-        Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`. Where kappa depends on
+        Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`; and `turning`. Where kappa depends on
         time, at that of the last call of `freeze`; 0 before the first one.
     basis : Eigenbasis or None
         Of another noise than isotropic noise: see `Noise.on_densities`.
@@ -74,9 +78,9 @@ class DensityEvolution:
         fields: EnsembleFields | None = None,
         *,
         apart: bool = False,
+        turning: np.ndarray | None = None,
     ):
         members = int(np.prod(shape))
-        degree, dimension = geometry.degree, geometry.dimension
 
         def rows(table: np.ndarray) -> np.ndarray:
             """Parameters (*own shape, size) as (1, size) or (members, size)."""
@@ -88,28 +92,33 @@ class DensityEvolution:
         noise = model.noise.on_densities(geometry)
         self.basis: Eigenbasis | None
         self._rates, self.basis = (geometry.laplacian, None) if noise is None else noise.eigenbasis
-        self._rows, self._model, self._inside = rows, model, inside
-        self._frozen = model.kappa if model.steady_noise else np.array(np.inf)
-        with np.errstate(over="ignore"):  # no step is finite then
-            self.linear = rows(self._rates / self._frozen[..., None])
+        self._rows, self._model, self._inside, self._turning = rows, model, inside, turning
+        self._freeze(model.kappa if model.steady_noise else np.array(np.inf))
         self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
         self.nonlinear: Transport
         self._apart: list[tuple[Transport, int]] = []
-        if model.is_zonal:
-            above, below = rows(model.zonal.attraction(degree, dimension)), None
-            normaliser = model.zonal.normaliser(degree, dimension)
-            if normaliser is not None:
-                below = rows(normaliser)
-            if apart:
-                self._apart = _transports(geometry, above, below, members)
-                return
-            self.nonlinear = geometry.transport(above, below, members)
-        else:
-            check_fields(model, geometry)
-            fields = fields or EnsembleFields(model.drift, geometry, shape)
-            self.nonlinear = transport_of(model, fields, members, inside)
+        if apart and model.is_zonal:
+            above, below = self._tables(model)
+            self._apart = _transports(geometry, above, below, members)
+            return
+        self.nonlinear = self._transport(model, fields)
         if model.smooth_noise:
             self.nonlinear = ChangingNoise(self.nonlinear, self._missed)
+
+    def _tables(self, model: Transformer) -> tuple[np.ndarray, np.ndarray | None]:
+        """The multipliers of W, and of Z where it is not 1, (1 or members, degree + 1)."""
+        degrees = self.geometry.degree, self.geometry.dimension
+        below = model.zonal.normaliser(*degrees)
+        rows = self._rows
+        return rows(model.zonal.attraction(*degrees)), None if below is None else rows(below)
+
+    def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
+        """N without the noise."""
+        if model.is_zonal:
+            return self.geometry.transport(*self._tables(model), self.members)
+        check_fields(model, self.geometry)
+        fields = fields or EnsembleFields(model.drift, self.geometry, self.shape)
+        return transport_of(model, fields, self.members, self._inside)
 
     def of_member(self, i: int) -> tuple[np.ndarray, Transport, int]:
         """L of a member, or of all of one that is not apart; N, and the number N knows it by."""
@@ -120,9 +129,13 @@ class DensityEvolution:
     def freeze(self, t: float) -> None:
         """Let L be that at the time t."""
         if not self._model.steady_noise:
-            self._frozen = self._model.kappa_at(self._inside(t))
-            with np.errstate(over="ignore"):
-                self.linear = self._rows(self._rates / self._frozen[..., None])
+            self._freeze(self._model.kappa_at(self._inside(t)))
+
+    def _freeze(self, kappa: np.ndarray) -> None:
+        self._frozen = kappa
+        with np.errstate(over="ignore"):  # no step is finite then
+            linear = self._rates / kappa[..., None]
+        self.linear = self._rows(linear if self._turning is None else linear + self._turning)
 
     @np.errstate(over="ignore", invalid="ignore")  # of 1/kappa: the state is not finite then
     def _missed(self, t: float, coefficients: np.ndarray) -> np.ndarray:
@@ -168,6 +181,7 @@ class DensityMotion(Motion, moves=Density):
         "have; leave it out, or give the model common=, see Transformer."
     }
     semilinear = members_as_alone = True
+    by_place = frozenset({"frequency"})
 
     @classmethod
     def prepared(cls, model: Transformer, state: Density) -> Density:
@@ -185,8 +199,44 @@ class DensityMotion(Motion, moves=Density):
             )
         self.check_dimensions()
         model.noise.check_densities(geometry)
-        if not model.is_zonal:
-            check_fields(model, geometry)
+        self.check_frequency()
+        if not self.plain.is_zonal:
+            check_fields(self.plain, geometry)
+
+    @cached_property
+    def plain(self) -> Transformer:
+        """The model without what depends on places."""
+        return self.model.at_each_place
+
+    def check_frequency(self) -> None:
+        """Raise MeanfieldError unless the model has no frequencies, or a law of one pole."""
+        frequency, geometry = self.model.frequency, self.like.geometry
+        if frequency is None:
+            return
+        drift = self.plain.drift
+        if not isinstance(frequency, Lorentzian) or geometry.dimension != 2:
+            raise MeanfieldError(
+                f"frequency = {frequency!r} is for densities on the circle that are indexed by it, "
+                "circle.indexed(f, NormalIndex(...)); a Density has frequency=Lorentzian(width)."
+            )
+        one_pole = self.plain.is_zonal and not drift.normalised and self.model.noise.laplacian
+        if one_pole:
+            W = np.abs(self.plain.zonal.attraction(max(geometry.degree, 8), 2))
+            one_pole = bool((W[..., 2:] <= ROUNDING * W[..., 1:2]).all())
+        if not one_pole:
+            raise MeanfieldError(
+                f"Lorentzian frequencies are exact for a drift of degree 1, such as c * Kuramoto(), "
+                f"with isotropic noise: {drift!r} couples moments that have their poles in both "
+                "half-planes. Use densities indexed by frequencies, circle.indexed(f, index)."
+            )
+
+    def turning(self, geometry: Geometry) -> np.ndarray | None:
+        """What frequencies add to L, (modes,)."""
+        frequency: Any = self.model.frequency
+        if frequency is None:
+            return None
+        damping = frequency.width + (1j * frequency.centre if frequency.centre else 0.0)
+        return -geometry.degrees * damping
 
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
@@ -202,7 +252,7 @@ class DensityMotion(Motion, moves=Density):
         """Remember fields, which make kernels, and the equations on all degrees met."""
         self._fields: dict[Geometry, EnsembleFields] = {}
         self._evolutions: dict[int, DensityEvolution] = {}
-        if not self.model.is_zonal:
+        if not self.plain.is_zonal:
             self.fields(self.like.geometry)  # refuses drifts of unknown kinds
 
     @property
@@ -233,13 +283,14 @@ class DensityMotion(Motion, moves=Density):
 
     def evolution(self, geometry: Geometry, *, apart: bool = False) -> DensityEvolution:
         """The equation on the modes of a geometry."""
-        model, fields = self.model, None if self.model.is_zonal else self.fields(geometry)
-        shape = self.like.shape
-        return DensityEvolution(model, geometry, shape, self.inside, fields, apart=apart)
+        model, shape = self.plain, self.like.shape
+        fields = None if model.is_zonal else self.fields(geometry)
+        options: Any = {"apart": apart, "turning": self.turning(geometry)}
+        return DensityEvolution(model, geometry, shape, self.inside, fields, **options)
 
     @property
     def alike(self) -> bool:
-        return self.model.is_zonal and self.model.steady_noise
+        return self.plain.is_zonal and self.model.steady_noise
 
     def of_members(self, members: Any) -> Self:
         """The motion of some of the members, or of one, by their numbers in C order."""
@@ -262,7 +313,7 @@ class DensityMotion(Motion, moves=Density):
         of the middle of each piece between two jumps.
         """
         model, space = self.model, self.like.geometry
-        if model.keeps_axes:  # its velocities have no more degrees than the density
+        if self.plain.keeps_axes:  # its velocities have no more degrees than the density
             return 0
         geometry = space.with_degree(min(highest, max(space.degree, PROBED[space.dimension])))
         evolution, times = self.evolution(geometry), [span[0]]
@@ -289,7 +340,7 @@ class DensityMotion(Motion, moves=Density):
 
     def state_of(self, y: np.ndarray) -> Density:
         """The density with these coefficients."""
-        return Density(self.like.geometry.with_modes(y.shape[-1]), y)
+        return type(self.like)(self.like.geometry.with_modes(y.shape[-1]), y)
 
     def packed(self, state: Density) -> np.ndarray:
         """The coefficients; of an ensemble also the degree of each member, in a last column."""
@@ -332,7 +383,7 @@ class DensityMotion(Motion, moves=Density):
     def beyond_doubt(self, state: Density) -> np.ndarray:
         degrees, coefficients = state.member_degrees.ravel(), state.coefficients
         found = np.zeros(degrees.size, dtype=bool)
-        if not (self.model.is_zonal and not self.model.zonal.normalised):
+        if not (self.plain.is_zonal and not self.plain.zonal.normalised):
             return found
         series = coefficients.reshape(degrees.size, -1)
         for degree in np.unique(degrees).tolist():
@@ -343,7 +394,7 @@ class DensityMotion(Motion, moves=Density):
         return found
 
     def _doubt_of_quotients(self, state: Density, t: float, most: float) -> str | None:
-        if self.model.is_zonal and not self.model.zonal.normalised:
+        if self.plain.is_zonal and not self.plain.zonal.normalised:
             return None
         fields = self.fields(state.geometry)
         mass = fields.bounded(

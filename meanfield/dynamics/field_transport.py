@@ -63,12 +63,16 @@ class EnsembleFields:
 
 
 def transport_of(
-    model: Transformer, fields: EnsembleFields, members: int, inside: Callable = float
+    model: Transformer,
+    fields: EnsembleFields,
+    members: int,
+    inside: Callable = float,
+    pairs: bool = False,
 ) -> Transport:
     """N under any drift: compiled where tables say it all, which are made for good."""
-    general = FieldTransport(model, fields, members, inside)
+    general = FieldTransport(model, fields, members, inside, pairs)
     tables = general.tabulated()
-    return general if tables is None else TableTransport(tables, general.degree, members)
+    return general if tables is None else TableTransport(tables, general.degree, members, pairs)
 
 
 def check_fields(model: Transformer, geometry: Geometry) -> None:
@@ -100,10 +104,17 @@ class FieldTransport(Transport):
     members : int
     inside : callable
         t -> the time, or one next to it that is between two jumps of the model.
+    pairs : bool
+        Whether the velocity is that of another measure: see `Transport`. There is no reaction then.
     """
 
     def __init__(
-        self, model: Transformer, fields: EnsembleFields, members: int, inside: Callable = float
+        self,
+        model: Transformer,
+        fields: EnsembleFields,
+        members: int,
+        inside: Callable = float,
+        pairs: bool = False,
     ):
         geometry = fields.geometry
         self._model, self._geometry, self._fields, self._inside = model, geometry, fields, inside
@@ -114,12 +125,15 @@ class FieldTransport(Transport):
                 "feedforward must return finite vectors at all points of the sphere; got nan or "
                 "inf. Look at what it does to them."
             )
-        self._function = PythonFunction(self._evaluate, geometry.degrees.size, geometry.dtype)
+        modes = geometry.degrees.size
+        given = 2 * modes if pairs else modes
+        self._function = PythonFunction(self._evaluate, given, geometry.dtype, modes)
         self.address, self.context = self._function.address, 0
         self.degree, self.dtype = geometry.degree, geometry.dtype
         self.points = geometry.weights.size
         self.speed, self.time = np.zeros(1), np.zeros(1)
-        self._shape, self.compiled = (members, geometry.degrees.size), self._function
+        self._shape, self.compiled = (members, modes), self._function
+        self._of_pairs(pairs)
 
     def check(self) -> None:
         self._function.check()
@@ -141,9 +155,11 @@ class FieldTransport(Transport):
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
         geometry, t = self._geometry, self._inside(float(self.time[0]))
-        density = GridDensity(geometry, source, geometry.to_values(source))
+        own, moving = source[: target.size], source[source.size - target.size :]
+        density = GridDensity(geometry, own, geometry.to_values(own))
+        others = GridDensity(geometry, moving, geometry.to_values(moving)) if self.pairs else density
         fields = self._fields.of(member)
-        velocity = self.velocity(t, density, fields)
+        velocity = self.velocity(t, others, fields)
         speed = np.sqrt((velocity**2).sum(axis=0).max())
         self.speed[0] = max(self.speed[0], speed)
         target[:] = geometry.minus_divergence(velocity * density.values)

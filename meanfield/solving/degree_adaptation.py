@@ -77,7 +77,7 @@ class SpectralIntegration(Integration):
 
     @property
     def state(self) -> Density:
-        return Density.computed(self.coefficients, self.geometry)
+        return type(self.first).computed(self.coefficients, self.geometry)
 
     @property
     def coefficients(self) -> np.ndarray:
@@ -147,7 +147,7 @@ class SpectralIntegration(Integration):
         fine = state.resample(self.geometry.degree)
         first = fine.coefficients.reshape(self.stepper.state.shape)
         new, _ = self.stepper.step(first, dt, elapsed)
-        return Density(self.geometry, new.reshape(*self._shape, -1))
+        return type(state)(self.geometry, new.reshape(*self._shape, -1))
 
     def enter(self, density: Density, scheme: Scheme) -> None:
         """Go on from this density, on its modes and with this scheme."""
@@ -208,7 +208,7 @@ class SpectralIntegration(Integration):
         super().restore(snapshot)
         within, self.clock = self.within, restored(snapshot["before"])
         self.enter_piece(self.clock.t)
-        self.enter(Density(geometry, coefficients), self.schemes[int(snapshot["scheme"])])
+        self.enter(type(self.first)(geometry, coefficients), self.schemes[int(snapshot["scheme"])])
         self.stepper.weighed_step = float(snapshot["weighed_step"])
         if within:
             self._code, self.clock = self._advance(self.elapsed, 1)

@@ -199,8 +199,8 @@ class Circle(Geometry):
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
         return -1j * self.degrees * to_coefficients(field[0], self.degree)
 
-    def transport(self, attraction, normaliser, members) -> CircleTransport:
-        return CircleTransport(attraction, normaliser, members)
+    def transport(self, attraction, normaliser, members, pairs=False) -> CircleTransport:
+        return CircleTransport(attraction, normaliser, members, pairs)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
         return bands_of(self.degrees * attraction)

@@ -36,21 +36,29 @@ class CircleTransport(Transport):
         Real transforms of this length per member and evaluation: 3 (Z = 1) or 4.
     """
 
-    def __init__(self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int):
+    def __init__(
+        self,
+        attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+        members: int,
+        pairs: bool = False,
+    ):
         modes = attraction.shape[1]
-        super().__init__(1j * np.arange(modes) * attraction, normaliser, members, modes)
+        super().__init__(1j * np.arange(modes) * attraction, normaliser, members, modes, pairs)
         self.length, rows = good_length(self.points), 2 if normaliser is None else 3
         self._fft, self.transforms = RealTransform(self.length, rows=rows), rows + 1
         numbers = (modes, self.band + 1, self.length, len(attraction), rows, self._fft.stride)
         buffers = self._fft.spectrum, self._fft.values, *self.tables, self.speed
-        self._enter(_transport, (*numbers, *self._fft.inverse, *self._fft.forward), buffers)
+        plans = *self._fft.inverse, *self._fft.forward
+        self._enter(_transport, (self._apart, *numbers, *plans), buffers)
 
 
 @CompiledFunction
 def _transport(context, member, source, target):
-    entries = integer_array(context, (15,))
+    entries, apart = integer_array(context + 8, (15,)), integer_array(context, (1,))[0]
     modes, band, length, tables, rows = entries[0], entries[1], entries[2], entries[3], entries[4]
     spectrum_at, values_at = entries[10], entries[11]
+    moving = complex_array(source + apart, (modes,))
     density, result = complex_array(source, (modes,)), complex_array(target, (modes,))
     spectrum = complex_array(spectrum_at, (rows, entries[5]))
     values = float_array(values_at, (rows, 2 * entries[5]))
@@ -63,10 +71,10 @@ def _transport(context, member, source, target):
     for k in range(modes):
         spectrum[0, k] = density[k]
     for k in range(band):
-        spectrum[1, k] = velocity[k] * density[k]
+        spectrum[1, k] = velocity[k] * moving[k]
     if rows == 3:
         for k in range(modes):
-            spectrum[2, k] = normaliser[k] * density[k]
+            spectrum[2, k] = normaliser[k] * moving[k]
     call(entries[6], entries[7], spectrum_at, values_at)
     u, v = values[0], values[1]
     if rows == 3:
@@ -184,10 +192,11 @@ class TableTransport(Transport):
         Of the densities, and their number.
     """
 
-    def __init__(self, members: list[list[Table]], degree: int, count: int):
+    def __init__(self, members: list[list[Table]], degree: int, count: int, pairs: bool = False):
         self.degree, modes = degree, degree + 1
         self.points = self.length = members[0][0].numerator.shape[1]
         self.time, self.speed, self._shape = np.zeros(1), np.zeros(1), (count, modes)
+        self._of_pairs(pairs)
         self._fft = RealTransform(self.length, rows=1)
         parts, rows, least = [], [], []
         size = 0
@@ -210,15 +219,16 @@ class TableTransport(Transport):
             *(self._fft.spectrum, self._fft.values, entries, np.array(least)),
             *(stored, aligned(3, self.length), self.speed),
         )
-        self._enter(_by_tables, (*numbers, *self._fft.inverse, *self._fft.forward), buffers)
+        plans = *self._fft.inverse, *self._fft.forward
+        self._enter(_by_tables, (self._apart, *numbers, *plans), buffers)
 
 
 @CompiledFunction
 def _by_tables(context, member, source, target):
-    c = integer_array(context, (17,))
+    c, apart = integer_array(context + 8, (17,)), integer_array(context, (1,))[0]
     modes, length, members, count, stride, size = c[0], c[1], c[2], c[3], c[4], c[5]
     density, result = complex_array(source, (modes,)), complex_array(target, (modes,))
-    parts = float_array(source, (2 * modes,))
+    parts = float_array(source + apart, (2 * modes,))
     spectrum = complex_array(c[10], (stride,))
     values = float_array(c[11], (2 * stride,))
     rows = integer_array(c[12], (members * count, 3))

@@ -26,6 +26,8 @@ from .kernels import exponential_multipliers
 
 if TYPE_CHECKING:
     from .chart import Chart
+    from .index import Index
+    from .indexed import Indexed
     from .transforms import Transforms
 
 NEGLIGIBLE = 2.0**-60
@@ -54,6 +56,9 @@ class Transport:
     -div(mu v[mu]) at `target`, and raises `speed[0]` to the largest |v| that it met. Members
     are independent, and each stays in the cache for all stages of a step.
 
+    With `pairs` the coefficients of the density are followed by those of another measure nu: the
+    velocity is v[nu]. `IndexedTransport` calls them so.
+
     Attributes
     ----------
     compiled : CompiledFunction
@@ -71,12 +76,20 @@ class Transport:
     compiled: Any
     dtype: Any = complex
 
-    def __init__(self, attraction: Any, normaliser: Any, members: int, modes: int):
+    def __init__(
+        self, attraction: Any, normaliser: Any, members: int, modes: int, pairs: bool = False
+    ):
         self.degree, self.band = attraction.shape[1] - 1, band_of(attraction)
         self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
         given = attraction, np.zeros((1, 1)) if normaliser is None else normaliser
         self.tables = [1.0 * np.array(table, order="C") for table in given]
         self.speed, self.time, self._shape = np.zeros(1), np.zeros(1), (members, modes)
+        self._of_pairs(pairs)
+
+    def _of_pairs(self, pairs: bool) -> None:
+        """Keep how far after a density the measure lies that moves it, in bytes: 0, or next."""
+        self.pairs = pairs
+        self._apart = self._shape[1] * np.dtype(self.dtype).itemsize if pairs else 0
 
     def _enter(self, compiled: Any, numbers: Any, buffers: Any) -> None:
         """Keep the buffers; `context` points to the numbers and the buffers' addresses."""
@@ -90,8 +103,10 @@ class Transport:
 
     def __call__(self, coefficients: np.ndarray) -> np.ndarray:
         """The same in Python: coefficients (members, modes) to coefficients."""
-        source = np.ascontiguousarray(coefficients, dtype=self.dtype).reshape(self._shape)
-        target = np.empty_like(source)
+        members, modes = self._shape
+        target = np.empty(self._shape, dtype=self.dtype)
+        source = np.ascontiguousarray(coefficients, dtype=self.dtype)
+        source = source.reshape(members, modes * (2 if self.pairs else 1))
         for member in range(len(source)):
             addresses = source[member].ctypes.data, target[member].ctypes.data
             self.compiled(self.context, member, *addresses)
@@ -189,6 +204,11 @@ class Geometry(Kind, family=True):
         """The points at which values are free of rounding errors, so that their sign counts."""
         return slice(None)
 
+    @property
+    def real_modes(self) -> np.ndarray:
+        """Which coefficients of real functions are real, (modes,)."""
+        return self.parseval == 1
+
     def checked_point(self, point, name: str = "point") -> np.ndarray:
         """A point that has the symmetry of the space, as a unit vector (d,); else ValueError."""
         point = real_array(name, point)
@@ -268,6 +288,33 @@ class Geometry(Kind, family=True):
         coefficients = self.to_coefficients(values / mass)
         coefficients[0] = 1
         return Density(self, coefficients).warn_if_unresolved()
+
+    def indexed(self, f: Callable[..., np.ndarray], index: "Index | None" = None) -> "Indexed":
+        """Densities proportional to f(s, ...) for each value s of an index, of mass 1 each.
+
+        Parameters
+        ----------
+        f : callable
+            f(s, theta) on the circle, f(s, x, y, z) on S^2, f(s, x) for axisymmetric densities: of
+            the arguments of `density`, after the index s in an array (P, 1). It returns values >= 0
+            of their common shape (P, N).
+        index : Index, optional
+            By default `Positions()`, of 16 Gauss-Legendre nodes in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If f returns another shape, values that are not finite or negative, or mass 0.
+
+        Warns
+        -----
+        UnresolvedWarning
+            If the highest modes are not small: f needs a higher degree.
+        """
+        from .index import Positions
+        from .indexed import Indexed
+
+        return Indexed.of_function(self, f, Positions() if index is None else index)
 
     def perturbed(self, amplitude: float, *, rng, degrees=None) -> Density:
         """The uniform density plus a random perturbation by independent normal numbers.
@@ -482,11 +529,15 @@ class Geometry(Kind, family=True):
 
     @abstractmethod
     def transport(
-        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int
+        self,
+        attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+        members: int,
+        pairs: bool = False,
     ) -> Transport:
         """The map mu -> -div(mu v), v = grad (W * mu) / (Z * mu), for `members` densities.
 
-        `attraction` and `normaliser` are the multipliers of W and Z by degree, (1, degree + 1)
+        With `pairs` it is (mu, nu) -> -div(mu v[nu]), see `Transport`. `attraction` and `normaliser` are the multipliers of W and Z by degree, (1, degree + 1)
         if shared or (members, degree + 1); `normaliser` None means Z = 1.
         """
 

@@ -77,13 +77,13 @@ class Density(State):
         if not np.isfinite(coefficients).all():
             bad = np.count_nonzero(~np.isfinite(coefficients))
             raise ValueError(f"A density needs finite coefficients; {bad} are not.")
-        error = np.abs(coefficients[..., 0] - 1).max(initial=0)
+        error = np.abs(coefficients[..., geometry.degrees == 0] - 1).max(initial=0)
         if error > UNIT_MASS:
             raise ValueError(
                 f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
                 "Divide by the mass, or let the weights of a mixture sum to 1."
             )
-        imaginary = np.abs(coefficients[..., geometry.parseval == 1].imag).max(initial=0)
+        imaginary = np.abs(coefficients[..., geometry.real_modes].imag).max(initial=0)
         if imaginary > 1e-12:
             raise ValueError(
                 "A density has real coefficients of order 0; got one with the imaginary part "
@@ -271,7 +271,7 @@ class Density(State):
 
     def rotate(self, rotation) -> "Density":
         """The pushforward by a rotation: an angle in radians on the circle."""
-        return Density(self.geometry, self.geometry.rotate(self.coefficients, rotation))
+        return type(self)(self.geometry, self.geometry.rotate(self.coefficients, rotation))
 
     def resample(self, degree: int) -> "Density":
         """The same density with harmonics up to another degree, cut off or filled up."""
@@ -328,7 +328,7 @@ class Density(State):
         fitting("weights", weights, wanted, valid)
         fine = _on_one_space(densities)
         total = sum(w * density.coefficients for w, density in zip(weights, fine, strict=True))
-        return cls(fine[0].geometry, total)
+        return type(fine[0])(fine[0].geometry, total)
 
     def __mul__(self, weight: float) -> "Density | _Term":
         return self if weight == 1 else _Term([float(weight)], [self])

@@ -270,8 +270,8 @@ class Sphere(Geometry):
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
         return self.rings.minus_divergence(field, self.degree)
 
-    def transport(self, attraction, normaliser, members) -> SphereTransport:
-        return SphereTransport(attraction, normaliser, members)
+    def transport(self, attraction, normaliser, members, pairs=False) -> SphereTransport:
+        return SphereTransport(attraction, normaliser, members, pairs)
 
     def transforms(self, points: int) -> SphereTransforms:
         return SphereTransforms(self.degree, points)

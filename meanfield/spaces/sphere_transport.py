@@ -57,18 +57,23 @@ class SphereTransport(Transport):
         Number of longitudes.
     """
 
-    def __init__(self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int):
+    def __init__(
+        self,
+        attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+        members: int,
+        pairs: bool = False,
+    ):
         degree, fields = attraction.shape[1] - 1, 3 if normaliser is None else 4
-        super().__init__(attraction, normaliser, members, (degree + 1) * (degree + 2) // 2)
+        super().__init__(attraction, normaliser, members, (degree + 1) * (degree + 2) // 2, pairs)
         half = -(-self.points // (4 * PAIRS)) * PAIRS
         self.latitudes = Latitudes(half, degree + 1, degree)
         self.length = good_length(self.points)
         buffers = self._arrays(fields)
         numbers = (degree, self.band, half, len(attraction), fields, self.length)
         sizes = [self.latitudes.ladder.shape[1], self.latitudes.pairs(0)]
-        self._enter(
-            _transport, (*numbers, *sizes, *(array.size for array in buffers[-2:])), buffers
-        )
+        turns = [array.size for array in buffers[-2:]]
+        self._enter(_transport, (self._apart, *numbers, *sizes, *turns), buffers)
 
     def _arrays(self, fields: int) -> list[np.ndarray]:
         """Tables and scratch memory, in the order in which the compiled code knows them.
@@ -109,10 +114,11 @@ def _slopes(degree: int) -> np.ndarray:
 
 @CompiledFunction
 def _transport(context, member, source, target):
-    c = integer_array(context, (32,))
+    c, apart = integer_array(context + 8, (32,)), integer_array(context, (1,))[0]
     degree, band, half, tables, fields, pairs = c[0], c[1], c[2], c[3], c[4], c[7]
     modes = (degree + 1) * (degree + 2) // 2
     density, result = float_array(source, (2 * modes,)), float_array(target, (2 * modes,))
+    moving = float_array(source + apart, (2 * modes,))
     table = member if tables > 1 else 0
     attraction = float_array(c[13], (tables, degree + 1))[table]
     steps = float_array(c[15], (2, modes + 3))
@@ -130,13 +136,14 @@ def _transport(context, member, source, target):
     for m in range(degree + 1):
         count, mine = degree + 1 - m, density[2 * begin :]
         synthesise(m, rules, folded, fold(m, rules, mine, count, folded), sums[m, :4])
+        others = moving[2 * begin :]
         if m <= band:
             up, down = steps[0, begin:], steps[1, begin:]
-            _take(mine, attraction[m:], band + 1 - m, series[0, 2:])
+            _take(others, attraction[m:], band + 1 - m, series[0, 2:])
             _sum_potential(m, band + 1 - m, up, down, divided, series, folded, slopes[m])
         if fields == 4:
             normaliser = float_array(c[14], (tables, degree + 1))[table]
-            _take(mine, normaliser[m:], count, series[0])
+            _take(others, normaliser[m:], count, series[0])
             synthesise(m, rules, folded, fold(m, rules, series[0], count, folded), sums[m, 4:])
         begin += count
     addresses = c[10], c[11], c[12], c[16], c[17], c[25], c[26]

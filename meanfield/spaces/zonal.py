@@ -241,8 +241,8 @@ class Zonal(Geometry):
         series[1:] += up[1:] * found[:-2]
         return series
 
-    def transport(self, attraction, normaliser, members) -> ZonalTransport:
-        return ZonalTransport(attraction, normaliser, members, self.dimension)
+    def transport(self, attraction, normaliser, members, pairs=False) -> ZonalTransport:
+        return ZonalTransport(attraction, normaliser, members, self.dimension, pairs)
 
     def transforms(self, points: int) -> ZonalTransforms:
         return ZonalTransforms(self.degree, points, self.dimension)

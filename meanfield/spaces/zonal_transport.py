@@ -29,30 +29,33 @@ class ZonalTransport(Transport):
 
     dtype = float
 
-    def __init__(self, attraction: Any, normaliser: Any, members: int, dimension: int):
+    def __init__(
+        self, attraction: Any, normaliser: Any, members: int, dimension: int, pairs: bool = False
+    ):
         modes, fields = attraction.shape[1], 2 if normaliser is None else 3
-        super().__init__(attraction, normaliser, members, modes)
+        super().__init__(attraction, normaliser, members, modes, pairs)
         self.latitudes = rules = Latitudes(-(-self.points // 4), modes, 0, dimension)
-        pairs, arrays = rules.pairs(0), rules.rules()
+        rungs, arrays = rules.pairs(0), rules.rules()
         width = arrays[0].size
         buffers = [
             *self.tables,
             recurrence(modes + 1, 0, dimension),
             *(rules.x, rules.weights / rules.sines_squared, rules.sines_squared),
             *arrays,
-            *(aligned(fields, 4, width), aligned(8, width), aligned(8, pairs)),
-            *(aligned(4 * pairs), self.speed),
+            *(aligned(fields, 4, width), aligned(8, width), aligned(8, rungs)),
+            *(aligned(4 * rungs), self.speed),
         ]
-        numbers = (self.degree, self.band, rules.x.size, len(attraction), fields, dimension, pairs)
-        self._enter(_transport, numbers, buffers)
+        numbers = (self.degree, self.band, rules.x.size, len(attraction), fields, dimension, rungs)
+        self._enter(_transport, (self._apart, *numbers), buffers)
 
 
 @CompiledFunction
 def _transport(context, member, source, target):
-    c = integer_array(context, (24,))
+    c, apart = integer_array(context + 8, (24,)), integer_array(context, (1,))[0]
     degree, band, half, tables, fields, d, pairs = c[0], c[1], c[2], c[3], c[4], c[5], c[6]
     modes = degree + 1
     density, result = float_array(source, (modes,)), float_array(target, (modes,))
+    moving = float_array(source + apart, (modes,))
     table = member if tables > 1 else 0
     attraction = float_array(c[7], (tables, modes))[table]
     e, x = float_array(c[9], (degree + 3,)), float_array(c[10], (half,))
@@ -67,10 +70,10 @@ def _transport(context, member, source, target):
     folded, series = float_array(c[21], (4, pairs)), float_array(c[22], (4 * pairs,))
 
     _sum(density, np.ones(modes), rules, series, folded, sums[0])
-    _sum_slope(density, attraction, band, e, d, rules, series, folded, sums[1])
+    _sum_slope(moving, attraction, band, e, d, rules, series, folded, sums[1])
     if fields == 3:
         normaliser = float_array(c[8], (tables, modes))[table]
-        _sum(density, normaliser, rules, series, folded, sums[2])
+        _sum(moving, normaliser, rules, series, folded, sums[2])
     speed = _multiply(sums, x, weights, sines, fields, products)
     highest = float_array(c[23], (1,))
     highest[0] = max(highest[0], speed)
@@ -93,7 +96,7 @@ def _sum(density, multipliers, rules, series, folded, sums):
 
 
 @njit(**INNER)
-def _sum_slope(density, attraction, band, e, dimension, rules, series, folded, sums):
+def _sum_slope(moving, attraction, band, e, dimension, rules, series, folded, sums):
     """G = sin(theta) d_theta g for the potential g = W * mu."""
     for i in range(series.size):
         series[i] = 0.0

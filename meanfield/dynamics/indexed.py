@@ -1,0 +1,195 @@
+"""Indexed densities: d mu_s/dt = (1/kappa) Lap mu_s - div(mu_s v_s), v_s by the slices s sees."""
+
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..models.influence import frequencies_at
+from ..models.transformer import Transformer
+from ..spaces import Geometry
+from ..spaces.contract import Transport
+from ..spaces.density import Density
+from ..spaces.indexed import Indexed
+from ..spaces.indexed_transport import IndexedTransport
+from .density import DensityEvolution, DensityMotion
+from .field_transport import EnsembleFields, FieldTransport, check_fields, transport_of
+from .motion import Failure
+from .observables import MOMENTS, declare
+
+declare("moment_by_index", r"moments $|m_k(s)|$ of the slices")
+declare("order_by_index", r"order parameter $|m_1(s)|$ of the slices")
+declare("index_tail", "tail in the index", log_from=100.0)
+
+ENOUGH = 1e-3  # a larger tail in the index is doubted
+WHOLE = 1e-12  # of rows of the influence whose sum is 1
+
+
+class IndexedEvolution(DensityEvolution):
+    """The equation of indexed densities: that of each slice, coupled by what acts on it.
+
+    Parameters
+    ----------
+    influence : ndarray, (P, P)
+        See `Index.influence`.
+    nodes : Drift
+        The drift at each node of each member, or that of all.
+    """
+
+    def __init__(self, *given: Any, influence: np.ndarray, nodes: Any, **options: Any):
+        self._influence, self._nodes = influence, nodes
+        super().__init__(*given, **options)
+
+    def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
+        space, count = self.geometry.space, len(self._influence)
+        model, members = model.replace(drift=self._nodes), self.members * count
+        if model.is_zonal:
+            drift, degrees = model.zonal, (space.degree, space.dimension)
+            below = drift.normaliser(*degrees)
+            tables = [drift.attraction(*degrees), below]
+            tables = [None if table is None else np.atleast_2d(table) for table in tables]
+            inner = space.transport(*tables, members, pairs=True)
+            return IndexedTransport(inner, self._influence, self.members)
+        fields = fields or EnsembleFields(model.drift, space, (members,))
+        means = np.abs(self._influence.sum(axis=1) - 1).max() <= WHOLE
+        make: Any = transport_of if means else FieldTransport  # tables know masses of 1 alone
+        inner = make(model, fields, members, self._inside, pairs=True)
+        return IndexedTransport(inner, self._influence, self.members)
+
+
+class IndexedMotion(DensityMotion, moves=Indexed):
+    """Indexed densities: the slices of all nodes are one expansion, with steps in common.
+
+    Coordinates are the coefficients of all slices; errors are those of the product space.
+    """
+
+    example = "Indexed densities such as circle.indexed(f)"
+    by_place = frozenset({"causal", "coupling", "frequency"})
+
+    def check(self) -> None:
+        """Raise MeanfieldError, with the reason, for a model that no indexed density can follow."""
+        model, product = self.model, self.like.geometry
+        self.check_dimensions()
+        without = {
+            "common": model.common is not None,
+            "noise": not model.noise.laplacian,
+            "reaction": model.reaction != 0,
+        }
+        if refused := [name for name, present in without.items() if present]:
+            raise MeanfieldError(
+                f"Indexed densities move under a drift and isotropic noise; this model has "
+                f"{', '.join(refused)} too: leave it out."
+            )
+        if model.frequency is not None and model.drift is not None and self.like.dimension != 2:
+            raise MeanfieldError("frequency turns points of the circle; use Circle(degree).")
+        if not self.plain.is_zonal:
+            check_fields(self.plain, product.space)
+        self.influence = product.index.influence(model)
+        self._frequencies = frequencies_at(model.frequency, product.index.nodes)
+        self._nodes = self._drift_at_nodes()
+
+    def _drift_at_nodes(self) -> Any:
+        """The drift of each node of each member, an ensemble (R P,); or that of all."""
+        drift, index, shape = self.model.drift, self.like.index, self.like.shape
+        members, causal = int(np.prod(shape)), self.model.causal
+        if drift.shape:
+            flat = drift.broadcast(shape)
+            drift = flat.member(np.repeat(np.arange(members), len(index)))
+        betas = None if causal is None else causal.betas(index.nodes)
+        if betas is None:
+            return drift
+        if "beta" not in drift.described:
+            raise ValueError(
+                f"causal has a beta for each position, and {drift!r} has no parameter beta: use "
+                "SA(beta), USA(beta) or a drift of your own that has one."
+            )
+        return drift.replace(beta=np.tile(betas, members))
+
+    def turning(self, geometry: Geometry) -> np.ndarray | None:
+        """-i k omega for each slice, in the coefficients int e^(-ik theta) dmu_s."""
+        if self.model.frequency is None:
+            return None
+        turns = -1j * np.outer(self._frequencies, geometry.space.degrees)
+        return turns.ravel()
+
+    def fields(self, geometry: Geometry) -> EnsembleFields:
+        if geometry not in self._fields:
+            members = int(np.prod(self.like.shape)) * len(geometry.index)
+            self._fields[geometry] = EnsembleFields(self._nodes, geometry.space, (members,))
+        return self._fields[geometry]
+
+    def evolution(self, geometry: Geometry, *, apart: bool = False) -> IndexedEvolution:
+        model = self.plain
+        fields = None if model.is_zonal else self.fields(geometry)
+        options: Any = {"influence": self.influence, "nodes": self._nodes}
+        return IndexedEvolution(
+            *(model, geometry, self.like.shape, self.inside, fields),
+            turning=self.turning(geometry),
+            **options,
+        )
+
+    @property
+    def alike(self) -> bool:
+        return False
+
+    def measure(self, state: Indexed, t: float = 0.0) -> dict[str, Any]:
+        """Observables of indexed densities.
+
+        Returns
+        -------
+        dict of ndarray
+            moment : (*ensemble, 8), of the marginal law of the points, as of a `Density`
+            order_parameter : |moment 1| of it
+            moment_by_index : (*ensemble, P, 8), of each slice
+            order_by_index : (*ensemble, P), |moment 1| of each
+            minimum : smallest value of all slices
+            mass : (*ensemble, P), of each slice, which is 1
+            spectral_tail : largest coefficient in the last eighth of the degrees of any slice
+            index_tail : last coefficients in the index, see `Indexed.index_tail`
+        """
+        space, marginal = state.space, state.marginal()
+
+        def moments(density: Density) -> np.ndarray:
+            numbers = range(1, MOMENTS + 1)
+            found = [space.scalar_moment(density.coefficients, k) for k in numbers]
+            return np.stack(found, axis=-1).astype(complex)
+
+        whole, each = moments(marginal), moments(state.slices)
+        return {
+            "moment": whole,
+            "order_parameter": np.abs(whole[..., 0]),
+            "moment_by_index": each,
+            "order_by_index": np.abs(each[..., 0]),
+            "minimum": state.minimum,
+            "mass": state.mass,
+            "spectral_tail": state.spectral_tail,
+            "index_tail": state.index_tail,
+        }
+
+    def doubt(self, state: Indexed, t: float, failure: Failure) -> str | None:
+        """Whether slices came out negative, or vary in the index more than its nodes can show."""
+        if found := super().doubt(state, t, failure):
+            return found
+        tail = float(state.index_tail.max())
+        if tail <= ENOUGH:
+            return None
+        return (
+            f"The densities are not resolved in the index: their last coefficients are {tail:.1e}. "
+            "Use more nodes, or breaks where the initial law or a window has an edge; near s = 0, "
+            "where positions follow the first ones, Positions.graded()."
+        )
+
+    def _doubt_of_quotients(self, state: Indexed, t: float, most: float) -> str | None:
+        """Whether Z * nu is too small to divide by, nu the measure that acts on a slice."""
+        if self.plain.is_zonal and not self.plain.zonal.normalised:
+            return None
+        acting = np.einsum("ij,...jk->...ik", self.influence, state.each)
+        acting = acting.reshape(-1, acting.shape[-1])
+        mass = self.fields(state.geometry).bounded(self.inside(t), acting)
+        if mass <= most:
+            return None
+        return (
+            "Velocities are divided by Z * nu, which has to be larger than its rounding errors; it "
+            f"is not at points that hold a mass of {mass:.2g}, which moves too slowly. Use weights "
+            "that are less uneven, as with a smaller |beta|, or Tokens."
+        )

@@ -1,0 +1,318 @@
+"""What densities are indexed by: positions in a sequence, classes, natural frequencies.
+
+An index is a probability measure on the line with quadrature nodes. Densities are held at the
+nodes; between the nodes of a piece they are polynomials in the index.
+"""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..core.checks import check_memory, fitting, real_array, returned
+from ..core.errors import MeanfieldError
+from ..core.forms import Array, Natural, Positive
+from ..core.kinds import Kind
+
+MORE = 24  # nodes of the quadrature of a decay, beyond those of the densities
+BESIDE = 64 * np.finfo(float).eps  # of an edge: so far from it a window ends at it
+
+
+class Index(Kind, family=True):
+    """A probability measure on the line, by quadrature nodes.
+
+    Attributes
+    ----------
+    nodes : ndarray, (P,)
+        Values of the index, increasing.
+    weights : ndarray, (P,)
+        Their weights, > 0, of sum 1.
+    label : str
+        What the index is, for figures and files.
+    """
+
+    label = "index"
+
+    @property
+    @abstractmethod
+    def nodes(self) -> np.ndarray: ...
+
+    @property
+    @abstractmethod
+    def weights(self) -> np.ndarray: ...
+
+    def __len__(self) -> int:
+        return self.nodes.size
+
+    def interpolation(self, s: Any) -> np.ndarray:
+        """Weights (*s.shape, P) of the densities at the nodes in that at index s.
+
+        Here nodes alone have one. Raises ValueError for an index at which there is none.
+        """
+        s = real_array("s", s)
+        found = (s[..., None] == self.nodes).astype(float)
+        wanted = f"values of the index, of {self.nodes.tolist()}"
+        fitting("s", s, wanted, (found.sum(axis=-1) == 1).all())
+        return found
+
+    def drawn(self, n: int, rng: np.random.Generator | None) -> np.ndarray:
+        """n values of the index, increasing: random ones, or by their places if rng is None."""
+        raise MeanfieldError(f"{self!r} is not an order of tokens: give positions.")
+
+    def tail(self, values: np.ndarray) -> np.ndarray:
+        """How large the last coefficients in the index are of values (..., P, K): (...,)."""
+        return np.zeros(values.shape[:-2])
+
+    # Which indices act on which ------------------------------------------------------------
+
+    def influence(self, model: Any) -> np.ndarray:
+        """C (P, P): the measure that acts at node i is sum_j C_ij mu_j.
+
+        Parameters
+        ----------
+        model : Transformer
+            With `causal`, or `coupling`, or neither: then all see all.
+        """
+        if model.causal is not None:
+            return self.causal(model.causal, model.causal.is_mean(model.drift))
+        if model.coupling is None:
+            return np.broadcast_to(self.weights, (len(self),) * 2).copy()
+        J = self._coupling(model.coupling)
+        if model.drift.normalised and not ((J >= 0).all() and (J.sum(axis=1) > 0).all()):
+            raise ValueError(
+                f"Under {model.drift!r} attention is divided by the sum of its weights, so that "
+                "coupling must be >= 0, and not all 0 for any index; its least value is "
+                f"{J.min():g}, its least sum {J.sum(axis=1).min():g}."
+            )
+        return J * self.weights
+
+    def _coupling(self, coupling: Any) -> np.ndarray:
+        shape = (len(self),) * 2
+        if not callable(coupling):
+            wanted = f"a matrix of shape {shape}, one number for each pair of nodes"
+            return fitting("coupling", coupling, wanted, coupling.shape == shape)
+        s, tau = np.broadcast_arrays(self.nodes[:, None], self.nodes[None])
+        values = coupling(s.copy(), tau.copy())
+        values = np.broadcast_to(values, shape) if np.ndim(values) == 0 else values
+        J = returned("coupling", values, shape)
+        if not np.isfinite(J).all():
+            raise ValueError("coupling must return finite numbers; some are not.")
+        return J
+
+    def causal(self, causal: Any, mean: bool) -> np.ndarray:
+        """`influence` of those at or before each node."""
+        raise MeanfieldError(
+            f"causal is for densities that are indexed by positions, Positions(...); got {self!r}."
+        )
+
+
+class Positions(Index):
+    """Positions s in [0, 1] of a sequence: sink delta_0 + (1 - sink) ds.
+
+    On each piece between two `breaks` there are Gauss-Legendre nodes, so that integrals of smooth
+    functions of s converge faster than any power of their number. Jumps and kinks in s belong at
+    breaks: those of the initial law, and multiples of a window.
+
+    Parameters
+    ----------
+    breaks : array, optional
+        0 = b_0 < b_1 < ... < b_m = 1.
+    order : int
+        Nodes on each piece.
+    sink : float
+        Mass in [0, 1) of an atom at s = 0, the attention sink. It has a node of its own.
+
+    Raises
+    ------
+    ValueError
+        If breaks do not increase from 0 to 1, or the sink is not in [0, 1).
+    """
+
+    label = "position"
+
+    breaks: Array = (0.0, 1.0)
+    order: Natural = 16
+    sink: float = 0.0
+
+    def validate(self) -> None:
+        b = self.breaks
+        fits = b.ndim == 1 and b.size >= 2 and b[0] == 0 and b[-1] == 1 and (np.diff(b) > 0).all()
+        fitting("breaks", b, "numbers that increase from 0 to 1", fits)
+        fitting("sink", self.sink, "a mass, 0 <= sink < 1", 0 <= self.sink < 1)
+        check_memory("the positions", (4, b.size * self.order), "order or breaks")
+
+    @classmethod
+    def graded(cls, pieces: int = 6, ratio: float = 4.0, order: int = 12, **options: Any) -> Any:
+        """Pieces that become shorter towards s = 0 by a ratio: for laws that vary there."""
+        fitting("ratio", ratio, "a number > 1", ratio > 1)
+        fitting("pieces", pieces, "a whole number >= 1", pieces >= 1)
+        breaks = np.concatenate([[0.0], float(ratio) ** np.arange(1 - pieces, 1)])
+        return cls(breaks, order, **options)
+
+    @cached_property
+    def _rule(self) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes and weights (pieces, order)."""
+        x, w = np.polynomial.legendre.leggauss(self.order)
+        lengths = np.diff(self.breaks)[:, None]
+        return self.breaks[:-1, None] + lengths * (1 + x) / 2, lengths * w / 2
+
+    @cached_property
+    def nodes(self) -> np.ndarray:  # type: ignore[override]
+        nodes = self._rule[0].ravel()
+        return _read_only(np.concatenate([[0.0], nodes]) if self.sink else nodes)
+
+    @cached_property
+    def weights(self) -> np.ndarray:  # type: ignore[override]
+        weights = (1 - self.sink) * self._rule[1].ravel()
+        return _read_only(np.concatenate([[self.sink], weights]) if self.sink else weights)
+
+    @cached_property
+    def _barycentric(self) -> np.ndarray:
+        x, w = np.polynomial.legendre.leggauss(self.order)
+        return (-1.0) ** np.arange(self.order) * np.sqrt((1 - x**2) * w)
+
+    def _lagrange(self, piece: int, s: np.ndarray) -> np.ndarray:
+        """The Lagrange polynomials (n, order) of a piece at s (n,), in barycentric form."""
+        apart = s[:, None] - self._rule[0][piece]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = self._barycentric / apart
+            found = terms / terms.sum(axis=1, keepdims=True)
+        at_node = (apart == 0).any(axis=1)
+        found[at_node] = apart[at_node] == 0
+        return found
+
+    def interpolation(self, s: np.ndarray) -> np.ndarray:
+        """Weights (*s.shape, P): the polynomial of the piece that s is in, or at the end of."""
+        s = real_array("s", s)
+        fitting("s", s, "positions between 0 and 1", ((s >= 0) & (s <= 1)).all())
+        flat, first = s.ravel(), 1 if self.sink else 0
+        found = np.zeros((flat.size, len(self)))
+        pieces = np.maximum(np.searchsorted(self.breaks, flat, side="left") - 1, 0)
+        for piece in np.unique(pieces):
+            mine = pieces == piece
+            own = slice(first + piece * self.order, first + (piece + 1) * self.order)
+            found[mine, own] = self._lagrange(piece, flat[mine])
+        if self.sink:
+            found[flat == 0] = np.eye(len(self))[0]
+        return found.reshape(*s.shape, -1)
+
+    def drawn(self, n: int, rng: np.random.Generator | None) -> np.ndarray:
+        """n positions: the quantiles (i - 1/2)/n of the index, or independent ones, in order."""
+        level = (np.arange(n) + 0.5) / n if rng is None else np.sort(rng.random(n))
+        return np.where(level <= self.sink, 0.0, (level - self.sink) / (1 - self.sink))
+
+    def tail(self, values: np.ndarray) -> np.ndarray:
+        """The largest of the last two Legendre coefficients in s on any piece, of (..., P, K)."""
+        if self.order < 3:
+            return np.full(values.shape[:-2], np.inf)
+        first = 1 if self.sink else 0
+        x, w = np.polynomial.legendre.leggauss(self.order)
+        l = np.arange(self.order - 2, self.order)
+        p = np.polynomial.legendre.legvander(x, self.order - 1)[:, l]
+        project = (l + 0.5)[:, None] * (p * w[:, None]).T
+        pieces = values[..., first:, :].reshape(*values.shape[:-2], -1, self.order, values.shape[-1])
+        return np.abs(project @ pieces).max(axis=(-3, -2, -1))
+
+    def causal(self, causal: Any, mean: bool) -> np.ndarray:
+        """C_ij = int_0^(s_i) w(s_i - tau) l_j(tau) dtau for each node, with l_j of its piece."""
+        found, first = np.zeros((len(self),) * 2), 1 if self.sink else 0
+        q = self.order + (MORE if causal.decay is not None else 0)
+        x, gauss = np.polynomial.legendre.leggauss(q)
+        places, gauss = (1 + x) / 2, gauss / 2
+        window = np.inf if causal.window is None else causal.window
+        for i, s in enumerate(self.nodes):
+            begin = max(0.0, s - window)
+            for piece in range(self.breaks.size - 1):
+                a, b = max(self.breaks[piece], begin), min(self.breaks[piece + 1], s)
+                if b - a <= BESIDE:
+                    continue
+                tau = a + (b - a) * places
+                own = slice(first + piece * self.order, first + (piece + 1) * self.order)
+                w = (1 - self.sink) * (b - a) * gauss * causal.weights(s - tau)
+                found[i, own] += w @ self._lagrange(piece, tau)
+            if self.sink and s <= window:
+                found[i, 0] = self.sink * causal.weights(np.array([s]))[0]
+        if mean:
+            seen = found.sum(axis=1, keepdims=True)
+            if not (seen > 0).all():
+                s = self.nodes[np.argmin(seen)]
+                raise ValueError(f"causal: position {s:g} sees nothing, as decay is 0 there.")
+            found /= seen
+        return found
+
+
+class Classes(Index):
+    """Finitely many kinds of tokens, with couplings between them.
+
+    Parameters
+    ----------
+    values : array, (P,)
+        The index of each class, different numbers, increasing.
+    shares : array, (P,), optional
+        How many of all tokens are in each, > 0, of sum 1; equal ones by default.
+    """
+
+    label = "class"
+
+    values: Array
+    shares: Array | None = None
+
+    def validate(self) -> None:
+        v = self.values
+        fits = v.ndim == 1 and v.size >= 1 and (np.diff(v) > 0).all()
+        fitting("values", v, "different numbers (P,), increasing", fits)
+        shares = np.full(v.shape, 1 / v.size) if self.shares is None else self.shares
+        whole = shares.shape == v.shape and (shares > 0).all() and abs(shares.sum() - 1) <= 1e-12
+        fitting("shares", self.shares, f"{v.size} numbers > 0 of sum 1", whole)
+        self._set(shares=shares)
+
+    @property
+    def nodes(self) -> np.ndarray:
+        return self.values
+
+    @property
+    def weights(self) -> np.ndarray:
+        assert self.shares is not None
+        return self.shares
+
+
+class NormalIndex(Index):
+    """A normal law N(centre, width^2) of the index, as of natural frequencies, by Gauss-Hermite.
+
+    Integrals of polynomials of the index of degree below 2 count are exact. Oscillators without
+    noise lock to points whose angles depend on the frequency: their densities are Diracs then, and
+    need noise to be followed.
+
+    Parameters
+    ----------
+    width : float
+        Standard deviation, > 0.
+    count : int
+        Nodes.
+    centre : float
+    """
+
+    label = "frequency"
+
+    width: Positive
+    count: Natural = 32
+    centre: float = 0.0
+
+    @cached_property
+    def _rule(self) -> tuple[np.ndarray, np.ndarray]:
+        x, w = np.polynomial.hermite_e.hermegauss(self.count)
+        return _read_only(self.centre + self.width * x), _read_only(w / w.sum())
+
+    @property
+    def nodes(self) -> np.ndarray:
+        return self._rule[0]
+
+    @property
+    def weights(self) -> np.ndarray:
+        return self._rule[1]
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.setflags(write=False)
+    return array

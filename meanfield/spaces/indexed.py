@@ -1,0 +1,379 @@
+"""Densities that are indexed by a position, a class or a frequency: a law on the product space."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..core.checks import boolean, check_memory, fitting, generator, real_array, whole_number
+from ..core.errors import MeanfieldError
+from ..states.contract import Arrays, member_dims
+from ..states.tokens import Tokens
+from .contract import Geometry, read_only
+from .density import COMPUTED, Density
+from .index import Index
+
+ROUNDS = 1000  # of proposals until all tokens are drawn
+
+
+class IndexedSpace(Geometry):
+    """The product of an index and a sphere: functions f(s, x) by their harmonics in x at each node.
+
+    Coefficients are those of the nodes one after the other, (..., P modes).
+
+    Parameters
+    ----------
+    space : Geometry
+    index : Index
+    """
+
+    space: Geometry
+    index: Index
+
+    def __init__(self, space: Geometry, index: Index):
+        product = isinstance(space, IndexedSpace)
+        a_space = isinstance(space, Geometry) and not product
+        fitting("space", space, "a space, such as Circle(64)", a_space, TypeError)
+        fitting("index", index, "an Index, such as Positions()", isinstance(index, Index), TypeError)
+        count = len(index)
+        check_memory("densities at all nodes", (count, 16, space.degrees.size), "degree or nodes")
+        self._set(
+            space=space,
+            index=index,
+            dimension=space.dimension,
+            degree=space.degree,
+            degrees=np.tile(space.degrees, count),
+            parseval=np.outer(index.weights, space.parseval).ravel(),
+            dtype=space.dtype,
+            axisymmetric=space.axisymmetric,
+            largest_degree=space.largest_degree,
+            halfway=space.halfway,
+        )
+
+    def split(self, flat: np.ndarray) -> np.ndarray:
+        """What is held at the nodes, (..., P, K), of (..., P K)."""
+        count = len(self.index)
+        return flat.reshape(*flat.shape[:-1], count, flat.shape[-1] // count)
+
+    @staticmethod
+    def joined(each: np.ndarray) -> np.ndarray:
+        """(..., P K) of (..., P, K)."""
+        return each.reshape(*each.shape[:-2], -1)
+
+    # The contract --------------------------------------------------------------------------
+
+    @property
+    def real_modes(self) -> np.ndarray:
+        return np.tile(self.space.real_modes, len(self.index))
+
+    @property
+    def points(self) -> np.ndarray:
+        """The points of the sphere, at each node."""
+        return np.tile(self.space.points, (len(self.index), 1))
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        return read_only(np.outer(self.index.weights, self.space.weights).ravel())
+
+    @property
+    def axes(self) -> dict[str, np.ndarray]:
+        return {self.index.label: self.index.nodes, **self.space.axes}
+
+    @property
+    def judged(self) -> np.ndarray:
+        mask = np.zeros(self.space.weights.size, dtype=bool)
+        mask[self.space.judged] = True
+        return np.tile(mask, len(self.index))
+
+    def dirac(self, degree: int) -> float:
+        return self.space.dirac(degree)
+
+    def with_degree(self, degree: int) -> "IndexedSpace":
+        return self if degree == self.degree else self._on(self.space.with_degree(degree))
+
+    def with_modes(self, modes: int) -> "IndexedSpace":
+        return self._on(self.space.with_modes(modes // len(self.index)))
+
+    def _on(self, space: Geometry) -> "IndexedSpace":
+        return IndexedSpace(space, self.index)
+
+    def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
+        return self.joined(self.space.resample(self.split(coefficients), degree))
+
+    def to_values(self, coefficients: np.ndarray) -> np.ndarray:
+        return self.joined(self.space.to_values(self.split(coefficients)))
+
+    def to_coefficients(self, values: np.ndarray) -> np.ndarray:
+        return self.joined(self.space.to_coefficients(self.split(values)))
+
+    def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
+        """That of the marginal law of the points."""
+        return self.space.moment(self.split(coefficients), k) @ self.index.weights
+
+    def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
+        return self.joined(self.space.rotate(self.split(coefficients), rotation))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is type(self)
+            and other.space == self.space
+            and (other.index is self.index or other.index == self.index)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.space, self.index))
+
+    def __repr__(self) -> str:
+        return f"{self.space!r} × {self.index!r}"
+
+    def _refuse(self, *_given: Any, **_named: Any) -> Any:
+        raise MeanfieldError(
+            f"{self!r} is a product: ask for a slice, indexed.at_position(s), or the law of all "
+            "points, indexed.marginal(), which are densities on the sphere."
+        )
+
+    chart = _values = _coefficients = _at = _noise = _refuse  # type: ignore[assignment]
+    sample = gradient = minus_divergence = transport = transforms = _refuse  # type: ignore[assignment]
+
+
+class Indexed(Density):
+    """Densities mu_s on the circle or a sphere, one for each value of an index; or an ensemble.
+
+    A law on the product whose first marginal never moves: positions of tokens in a sequence, which
+    see what comes before (`Transformer` with `causal`), classes that act on each other
+    (`coupling`), oscillators with natural frequencies (`frequency`).
+
+    Parameters
+    ----------
+    geometry : IndexedSpace
+    coefficients : array, shape (*ensemble, P * modes)
+        Harmonic coefficients of the density at each node; each has mass 1.
+
+    Notes
+    -----
+    Build one through a space: ``circle.indexed(lambda s, theta: 1 + 0.3 * np.cos(theta - s))``.
+    """
+
+    words: ClassVar[dict[str, str]] = {
+        **Density.words,
+        "position": "position in the sequence",
+        "class": "class",
+        "frequency": "natural frequency",
+        "index": "index",
+    }
+
+    @classmethod
+    def of_function(cls, space: Geometry, f: Callable[..., Any], index: Index) -> "Indexed":
+        """The densities proportional to f(s, ...) at each s, normalised to mass 1."""
+        fitting("f", f, "a function", callable(f), TypeError)
+        product = IndexedSpace(space, index)
+        arguments = [argument.copy() for argument in space.arguments.values()]
+        nodes = index.nodes.reshape(-1, 1)
+        what = f"f({', '.join([index.label, *space.arguments])})"
+        values = real_array(f"The values {what}", f(nodes.copy(), *arguments))
+        shape = (len(index), space.weights.size)
+        try:
+            values = np.broadcast_to(values, shape)
+        except ValueError:
+            raise ValueError(
+                f"{what} is called with the index (P, 1) and arguments (N,), and must return their "
+                f"common shape {shape}; got {values.shape}. Write it with numpy functions."
+            ) from None
+        with np.errstate(over="ignore", invalid="ignore"):
+            mass = values @ space.weights
+        if not (values >= 0).all() or not ((mass > 0) & (mass < np.inf)).all():
+            raise ValueError(
+                f"Densities need finite values >= 0, not all zero for any index; {what} has minimum "
+                f"{np.min(values)} and {np.count_nonzero(~np.isfinite(values))} values that are "
+                "not finite."
+            )
+        coefficients = space.to_coefficients(values / mass[:, None])
+        coefficients[:, 0] = 1
+        return cls(product, coefficients.ravel()).warn_if_unresolved()
+
+    @classmethod
+    def of_slices(cls, index: Index, densities: Any) -> "Indexed":
+        """Densities of one space, one for each node of an index."""
+        stacked = Density.stack(densities)
+        count, wanted = len(stacked), f"{len(index)} densities, one for each node"
+        fitting("densities", f"{count} of them", wanted, count == len(index))
+        space = IndexedSpace(stacked.geometry, index)
+        return cls(space, space.joined(stacked.coefficients))
+
+    # What it holds -------------------------------------------------------------------------
+
+    @property
+    def space(self) -> Geometry:
+        """Where the points live."""
+        return self.geometry.space
+
+    @property
+    def index(self) -> Index:
+        return self.geometry.index
+
+    @property
+    def positions(self) -> np.ndarray:
+        """The nodes of the index, (P,)."""
+        return self.index.nodes
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights of the nodes, (P,), of sum 1."""
+        return self.index.weights
+
+    @property
+    def each(self) -> np.ndarray:
+        """Coefficients at each node, (*ensemble, P, modes)."""
+        return self.geometry.split(self.coefficients)
+
+    @property
+    def slices(self) -> Density:
+        """The densities at the nodes, an ensemble (*ensemble, P)."""
+        return Density.computed(self.each, self.space)
+
+    @property
+    def mass(self) -> np.ndarray:
+        """The masses of all slices, (*ensemble, P)."""
+        return self.each[..., 0].real
+
+    @property
+    def index_tail(self) -> np.ndarray:
+        """Largest of the last coefficients in the index, (*ensemble,); 0 without interpolation.
+
+        The error by the nodes is about of this size.
+        """
+        each = self.each
+        return self.index.tail(np.concatenate([each.real, each.imag], axis=-1))
+
+    def at_position(self, s: Any) -> Density:
+        """The density at index s, or an ensemble (*ensemble, *s.shape) of them.
+
+        Interpolated by the polynomial of the piece in which s lies, at a break that on its left.
+        """
+        weights, ensemble = self.index.interpolation(s), len(self.shape)
+        found = np.tensordot(self.each, weights, axes=(-2, -1))  # (*ensemble, modes, *s.shape)
+        return Density.computed(np.moveaxis(found, ensemble, -1), self.space)
+
+    def marginal(self) -> Density:
+        """The law of the points, whatever their index: int mu_s dm(s)."""
+        return Density.computed(np.einsum("p,...pk->...k", self.weights, self.each), self.space)
+
+    def moment(self, k: int) -> np.ndarray:
+        """The moment of degree k of each slice, (*ensemble, P)."""
+        return self.slices.moment(k)
+
+    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """int int f dmu_s dm(s), of functions of points alone: see `Density.expect`."""
+        return self.marginal().expect(f)
+
+    def at(self, points: Any) -> np.ndarray:
+        """Values (*ensemble, P, ...) of all slices at unit vectors (..., d)."""
+        return self.slices.at(points)
+
+    # Tokens --------------------------------------------------------------------------------
+
+    def sample(self, n: int, *, rng: Any, ordered: bool = True) -> Tokens:
+        """n independent tokens in their order: token i has the law at its position.
+
+        Parameters
+        ----------
+        n : int
+        rng : numpy.random.Generator or seed
+        ordered : bool
+            Whether positions are (i - 1/2)/n, i = 1, ..., n, so that the sample is stratified in s;
+            else they are n random ones in increasing order.
+
+        Raises
+        ------
+        ValueError
+            If n < 1, for an ensemble, or if a density is negative somewhere.
+        """
+        if self.shape:
+            raise ValueError("Sample the members of an ensemble one by one: state[i].sample(n).")
+        n, ordered, rng = whole_number("n", n), boolean("ordered", ordered), generator(rng)
+        self.checked_positive(COMPUTED)
+        check_memory(f"n = {n} tokens", (8, n, self.dimension), "n")
+        return Tokens(self.drawn_at(self.index.drawn(n, None if ordered else rng), rng))
+
+    def drawn_at(self, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A point with the density at each index s (n,), (n, d).
+
+        With mu_s = sum_j l_j mu_j, where some l_j < 0, a proposal is drawn from sum |l_j| mu_j, and
+        taken with the probability that mu_s has of it.
+        """
+        weights = self.index.interpolation(s)
+        found, left = np.empty((s.size, self.dimension)), np.arange(s.size)
+        for _ in range(ROUNDS):
+            if not left.size:
+                return found
+            size = np.abs(weights[left])
+            level = rng.random(left.size) * size.sum(axis=1)
+            node = (size.cumsum(axis=1) < level[:, None]).sum(axis=1)
+            node = np.minimum(node, len(self.index) - 1)
+            points = np.empty((left.size, self.dimension))
+            for j in np.unique(node):
+                mine = node == j
+                points[mine] = self.space.sample(self.each[j], int(mine.sum()), rng)
+            values = np.maximum(self._values_at(points, weights[left]), 0.0)
+            accepted = rng.random(left.size) * (values[:, 1]) <= values[:, 0]
+            found[left[accepted]] = points[accepted]
+            left = left[~accepted]
+        raise MeanfieldError(
+            f"{left.size} tokens were not drawn in {ROUNDS} rounds: the densities differ too much "
+            "between neighbouring nodes. Use more nodes."
+        )
+
+    def _values_at(self, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """sum_j l_j mu_j and sum_j |l_j| mu_j at points (n, d), of weights (n, P): (n, 2)."""
+        found = np.zeros((len(points), 2))
+        used = weights != 0
+        for j in np.flatnonzero(used.any(axis=0)):
+            mine = used[:, j]
+            values = np.maximum(self.space.at(self.each[j], points[mine]), 0.0)
+            own = weights[mine, j]
+            found[mine] += np.stack([own * values, np.abs(own) * values], axis=1)
+        return found
+
+    # Files ---------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        ensemble = f", ensemble {self.shape}" if self.shape else ""
+        tails = f"{self.spectral_tail.max():.1e}, in the index {self.index_tail.max():.1e}"
+        return f"Indexed({self.geometry!r}{ensemble}, spectral tail {tails})"
+
+    def told(self) -> dict[str, str]:
+        found = super().told()
+        return {**found, self.index.label: f"{len(self.index)} nodes, {self.index!r}"}
+
+    @property
+    def size_in_words(self) -> str:
+        return f"{len(self.index)} × degree {self.geometry.degree}"
+
+    def arrays(self) -> Arrays:
+        space, label, dims = self.space, self.index.label, member_dims(self.shape)
+        grid: Arrays = {name: ((name,), axis) for name, axis in space.axes.items()}
+        sizes = [axis.size for axis in space.axes.values()]
+        values = self.values.reshape(*self.shape, len(self.index), *sizes)
+        return {
+            label: ((label,), self.positions),
+            "weight": ((label,), self.weights),
+            **grid,
+            **{name: (("mode",), labels) for name, labels in space.mode_axes.items()},
+            "density": ((*dims, label, *grid), values),
+            "coefficient_re": ((*dims, label, "mode"), self.each.real),
+            "coefficient_im": ((*dims, label, "mode"), self.each.imag),
+        }
+
+    @classmethod
+    def stacked(cls, states: Any) -> Arrays:
+        found = super().stacked(states)
+        return {**found, "weight": states[0].arrays()["weight"]}
+
+    @classmethod
+    def unstacked(cls, arrays: Arrays, header: dict[str, Any]) -> list[Any]:
+        flat = dict(arrays)
+        for name in ("coefficient_re", "coefficient_im"):
+            dims, values = arrays[name]
+            flat[name] = (*dims[:-2], "mode"), IndexedSpace.joined(values)
+        return super().unstacked(flat, header)
